@@ -1,0 +1,66 @@
+# Everything runs in .venv, which is made on the first call and only brought up to date again
+# when pyproject.toml changes. `make PYTHON=python3.12 test` chooses the interpreter.
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check -qq
+
+# $(call require_python,INTERPRETER): stop with one clear line unless it is Python 3.11 or newer.
+require_python = @$(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	echo "skbayes_sgld needs Python 3.11 or newer; $(1) is: $$($(1) --version 2>&1)." >&2; \
+	echo "Name another one (after removing $(VENV), if it is there): make PYTHON=python3.11" >&2; \
+	exit 1; }
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test lint format docs bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.stamp-test ## run the example on the NBA rookies
+	@MPLBACKEND=Agg $(PY) examples/nba_rookies.py
+
+test: $(VENV)/.stamp-test ## run the tests and doctests (PYTEST_ARGS="-m slow" for the slow ones)
+	@MPLBACKEND=Agg OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+		$(PY) -m pytest -n 2 $(PYTEST_ARGS)
+
+lint: $(VENV)/.stamp-test ## check style, formatting and types
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+
+format: $(VENV)/.stamp-test ## format the code and apply the safe lint fixes
+	@$(PY) -m ruff check --fix --exit-zero .
+	@$(PY) -m ruff format .
+
+docs: $(VENV)/.stamp-docs ## build the documentation into docs/_build/html
+	@$(PY) -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+bench: $(VENV)/.stamp-bench ## run the benchmarks against the other libraries
+	@$(PY) -m benchmarks
+
+clean: ## remove what was built and cached (not .venv)
+	@rm -rf build dist docs/_build .mypy_cache .pytest_cache .ruff_cache
+	@find . -path ./$(VENV) -prune -o -type d -name __pycache__ -exec rm -rf {} +
+
+# An environment whose interpreter has gone (an upgraded system, a moved disk) is made anew.
+ifneq ($(shell test -e $(PY) && echo yes),yes)
+$(shell rm -f $(VENV)/.stamp-*)
+endif
+
+$(PY):
+	$(call require_python,$(PYTHON))
+	@echo "Setting up $(VENV)"
+	@$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
+
+$(VENV)/.stamp-%: pyproject.toml $(PY)
+	$(call require_python,$(PY))
+	@echo "Installing skbayes_sgld[$*] into $(VENV)"
+	@$(PIP) install -e ".[$*]"
+	@touch $@

@@ -1,0 +1,55 @@
+"""Products whose rows do not depend, to the last bit, on how many rows stand beside them.
+
+BLAS may round a row of a product differently when the number of rows changes. The draws of a
+chain must not depend on how many chains run beside it, so products over chains are taken in
+groups of a fixed size.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+Array = NDArray[Any]
+
+ROW_BLOCK = 8192  # rows of X at a time: the temporaries of a few chains stay in cache
+_GROUP = 4
+
+
+def matmul_rows(a: Array, b: Array, group: int = _GROUP) -> Array:
+    """Return ``a @ b`` for ``a (C, k)`` and ``b (k, m)``, each row as if it stood alone."""
+    n_rows = a.shape[0]
+    pad = -n_rows % group
+    if pad:
+        a = np.concatenate([a, np.zeros((pad, a.shape[1]), a.dtype)])
+    product = np.matmul(a.reshape(-1, group, a.shape[1]), b)
+    return product.reshape(-1, b.shape[1])[:n_rows]
+
+
+def inverse_root(H: Array) -> Array:
+    """Return a root R, ``R R^T = H^{-1}``, of a symmetric positive definite matrix.
+
+    The rows and columns are scaled to a unit diagonal before the Cholesky factorisation, so that
+    columns in units 1e12 apart do no harm.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When H is not positive definite to working precision.
+    """
+    diagonal = np.diagonal(H)
+    if not np.all(np.isfinite(H)) or np.any(diagonal <= 0):
+        raise np.linalg.LinAlgError("the matrix is not positive definite")
+    scale = 1.0 / np.sqrt(diagonal)
+    lower = linalg.cholesky(H * scale[:, None] * scale, lower=True)
+    inverse = linalg.solve_triangular(lower, np.diag(scale), lower=True)
+    return np.ascontiguousarray(inverse.T)
+
+
+def largest_eigenvalue(S: Array) -> float:
+    """Return the largest eigenvalue of a symmetric matrix."""
+    last = S.shape[0] - 1
+    return float(linalg.eigh(S, eigvals_only=True, subset_by_index=[last, last])[0])

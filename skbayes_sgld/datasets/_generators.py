@@ -1,0 +1,219 @@
+"""Generators of regression and classification data whose true parameters are known."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.datasets import make_blobs
+from sklearn.utils import check_random_state
+
+from .._components import check_array_or_number, check_number
+
+_Regression = tuple[NDArray[np.float64], NDArray[np.float64]]
+_Classification = tuple[NDArray[np.float64], NDArray[np.int64]]
+_RandomState = int | np.random.RandomState | None
+
+
+def make_correlated_pair(
+    n_samples: int = 10_000, *, rho: float = 0.9, random_state: _RandomState = None
+) -> _Regression:
+    r"""Draw the lecture's linear example: regress one of two correlated normals on the other.
+
+    .. math:: (x_i, y_i) \sim N\left(0, \begin{pmatrix} 1 & \rho \\ \rho & 1 \end{pmatrix}\right)
+        \quad\Longleftrightarrow\quad
+        x_i \sim N(0, 1), \; y_i \mid x_i \sim N(\rho x_i, \, 1 - \rho^2)
+
+    The true intercept is 0, the true slope is ``rho`` and the true noise variance is
+    ``1 - rho**2`` (0.19 by default).
+
+    Parameters
+    ----------
+    n_samples : int, default=10_000
+        The lecture's size.
+    rho : float in (-1, 1), default=0.9
+        Correlation of the pair; the default is the lecture's.
+    random_state : int, RandomState instance or None, default=None
+        Give an int for the same data at every call.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 1)
+    y : ndarray of shape (n_samples,)
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``n_samples`` or ``rho`` is not a number, or out of range.
+
+    References
+    ----------
+    G. Karagiannis, Handout 6, "Bayesian Learning via Stochastic gradient and Stochastic gradient
+    Langevin dynamics", Section 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sgld.datasets import make_correlated_pair
+    >>> X, y = make_correlated_pair(random_state=0)
+    >>> bool(abs(np.corrcoef(X[:, 0], y)[0, 1] - 0.9) < 0.01)
+    True
+    """
+    check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
+    check_number(rho, "rho", low=-1, high=1)
+    rng = check_random_state(random_state)
+    x, z = rng.standard_normal((2, n_samples))
+    return x[:, np.newaxis], rho * x + np.sqrt(1 - rho**2) * z
+
+
+def make_cubic(
+    n_samples: int = 250, *, noise: float = 1.0, random_state: _RandomState = None
+) -> _Regression:
+    r"""Draw points of a cubic on [-5, 5], with the powers of x as the columns.
+
+    .. math:: y_i = 0.3\,x_i + x_i^2 + 0.02\,x_i^3 + \text{noise} \cdot z_i,
+        \quad x_i \sim U(-5, 5), \; z_i \sim N(0, 1)
+
+    A linear model without an intercept recovers the coefficients ``[0.3, 1, 0.02]``.
+
+    Parameters
+    ----------
+    n_samples : int, default=250
+        The report's size.
+    noise : float >= 0, default=1.0
+        Standard deviation of the noise, in units of y. The report fixes the likelihood's variance
+        at 1 and computes y from the relation alone, which is ``noise=0.0``: its posterior is then
+        wider than the data warrant. The default makes that model the true one.
+    random_state : int, RandomState instance or None, default=None
+        Give an int for the same data at every call.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 3)
+        The columns are x, x^2 and x^3.
+    y : ndarray of shape (n_samples,)
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``n_samples`` or ``noise`` is not a number, or out of range.
+
+    References
+    ----------
+    Z. Xu, "Stochastic Gradient Langevin Dynamics for Bayesian Learning", Section 3.1.
+
+    Examples
+    --------
+    >>> from skbayes_sgld.datasets import make_cubic
+    >>> X, y = make_cubic(noise=0.0, random_state=0)
+    >>> bool(abs(y - X @ [0.3, 1.0, 0.02]).max() < 1e-12)
+    True
+    """
+    check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
+    check_number(noise, "noise", low=0, closed="left")
+    rng = check_random_state(random_state)
+    X = rng.uniform(-5, 5, n_samples)[:, np.newaxis] ** np.array([1, 2, 3])
+    return X, X @ [0.3, 1.0, 0.02] + noise * rng.standard_normal(n_samples)
+
+
+def make_two_clusters(
+    n_samples: int = 1500, *, std: float = 1.3, random_state: _RandomState = None
+) -> _Classification:
+    r"""Draw two round clusters, around (-2, 2) (class 0) and (2, -2) (class 1).
+
+    .. math:: x_i \mid y_i = k \sim N(\mu_k, \text{std}^2 I), \quad
+        \mu_0 = (-2, 2), \; \mu_1 = (2, -2)
+
+    With equal sizes a logistic regression is exactly the right model: its true coefficients are
+    ``[4, -4] / std**2`` and its true intercept is 0.
+
+    Parameters
+    ----------
+    n_samples : int, default=1500
+        Of both clusters together, half of it each; class 0 gets the odd one.
+    std : float > 0, default=1.3
+        Standard deviation of a cluster in each direction; the default is the report's.
+    random_state : int, RandomState instance or None, default=None
+        Give an int for the same data at every call.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+    y : ndarray of shape (n_samples,)
+        0 or 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``n_samples`` or ``std`` is not a number, or out of range.
+
+    References
+    ----------
+    Z. Xu, "Stochastic Gradient Langevin Dynamics for Bayesian Learning", Section 3.2.
+
+    Examples
+    --------
+    >>> from skbayes_sgld.datasets import make_two_clusters
+    >>> X, y = make_two_clusters(random_state=0)
+    >>> X[y == 1].mean(axis=0).round().tolist()
+    [2.0, -2.0]
+    """
+    check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
+    check_number(std, "std", low=0)
+    centers = [[-2.0, 2.0], [2.0, -2.0]]
+    return make_blobs(n_samples, centers=centers, cluster_std=std, random_state=random_state)
+
+
+def make_logistic(
+    n_samples: int = 12_500,
+    *,
+    coef: ArrayLike = (2.0, -3.4),
+    intercept: float = 4.2,
+    random_state: _RandomState = None,
+) -> _Classification:
+    r"""Draw from a logistic regression with standard normal features.
+
+    .. math:: x_i \sim N(0, I), \quad y_i \mid x_i \sim
+        \text{Bernoulli}\left(\frac{1}{1 + \exp(-b - x_i^\top w)}\right)
+
+    Parameters
+    ----------
+    n_samples : int, default=12_500
+        The report's size.
+    coef : float or array-like of shape (n_features,), default=(2.0, -3.4)
+        The true coefficients w, which also set the number of features. The defaults of ``coef``
+        and ``intercept`` are those of the report's code; its text says w = (2, -3.5), b = 4.
+    intercept : float, default=4.2
+        The true intercept b. X has no column of ones: the estimators fit an intercept.
+    random_state : int, RandomState instance or None, default=None
+        Give an int for the same data at every call.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+        0 or 1; with the defaults 83 % are 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not numeric, not finite or out of range.
+
+    References
+    ----------
+    S. Chen, "Dive into Bayesian Learning via Stochastic Gradient Langevin Dynamics", Section 3.2.
+
+    Examples
+    --------
+    >>> from skbayes_sgld.datasets import make_logistic
+    >>> X, y = make_logistic(random_state=0)
+    >>> X.shape, sorted(set(y.tolist()))
+    ((12500, 2), [0, 1])
+    """
+    check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
+    check_array_or_number(coef, "coef", None)
+    check_number(intercept, "intercept")
+    rng = check_random_state(random_state)
+    coef = np.atleast_1d(coef)
+    X = rng.standard_normal((n_samples, coef.size))
+    return X, rng.binomial(1, expit(intercept + X @ coef))

@@ -1,0 +1,42 @@
+"""What is sampled: likelihoods, priors, and the posteriors they make with data."""
+
+from skbayes_sgld.posterior.base import Posterior
+from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.likelihoods import (
+    LIKELIHOODS,
+    Bernoulli,
+    Categorical,
+    FixedGaussian,
+    Gaussian,
+    Likelihood,
+)
+from skbayes_sgld.posterior.noise_priors import NOISE_PRIORS, FlatNoise, InverseGamma, NoisePrior
+from skbayes_sgld.posterior.priors import (
+    PRIORS,
+    CoefficientPrior,
+    ConjugateNormal,
+    Flat,
+    Laplace,
+    Normal,
+)
+
+__all__ = [
+    "LIKELIHOODS",
+    "NOISE_PRIORS",
+    "PRIORS",
+    "Bernoulli",
+    "Categorical",
+    "CoefficientPrior",
+    "ConjugateNormal",
+    "FixedGaussian",
+    "Flat",
+    "FlatNoise",
+    "GLMPosterior",
+    "Gaussian",
+    "InverseGamma",
+    "Laplace",
+    "Likelihood",
+    "NoisePrior",
+    "Normal",
+    "Posterior",
+]

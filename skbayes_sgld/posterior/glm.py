@@ -1,0 +1,447 @@
+"""The posterior of generalised linear models: likelihood, priors and data put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sgld._linalg import ROW_BLOCK, matmul_rows
+from skbayes_sgld.posterior.likelihoods import Likelihood
+from skbayes_sgld.posterior.noise_priors import NoisePrior
+from skbayes_sgld.posterior.priors import CoefficientPrior
+from skbayes_sgld.posterior.statistics import GaussianStatistics
+
+Array = NDArray[Any]
+
+_MAX_STATISTICS = 2000  # columns; beyond it d x d statistics cost more than they save
+
+
+class Rows(NamedTuple):
+    """Rows of the data taken for some chains; a leading axis, of steps, may stand before.
+
+    ``design`` is ``(C, B, d + 1)``, the columns (centred where the model is) and a one for the
+    intercept where there is one; ``y`` and ``weight`` are ``(C, B)``.
+    """
+
+    design: Array
+    y: Array
+    weight: Array | None
+
+    def step(self, t: int) -> Rows:
+        """Return the rows of one step."""
+        weight = None if self.weight is None else self.weight[t]
+        return Rows(self.design[t], self.y[t], weight)
+
+
+class GLMPosterior:
+    """Posterior of a generalised linear model, for all chains at once.
+
+    ``theta`` holds, a linear predictor after the other, the coefficients and the intercept, and
+    last ``gamma = log sigma^2`` where the noise is inferred. The intercept has a flat prior.
+
+    Softmax predictors have a common shift that no data see. Where its prior is flat it is given
+    a normal density of its own, which leaves every difference between classes as it was; and
+    :meth:`natural` reports coefficients that sum to zero over the classes.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d), float32 or float64
+        Never copied.
+    y : ndarray of shape (n,)
+    likelihood : Likelihood
+    prior : CoefficientPrior
+    noise_prior : NoisePrior or None
+        Where the likelihood infers the noise.
+    sample_weight : ndarray of shape (n,) or None
+    fit_intercept : bool
+    center : bool
+        Take the intercept at the mean of X (in theta only). With the flat prior on the intercept
+        it is the same posterior in better coordinates; the plain algorithms run without it.
+    feature_names, class_names : sequence of str or None
+        For ``param_names``.
+    """
+
+    def __init__(
+        self,
+        X: Array,
+        y: Array,
+        likelihood: Likelihood,
+        prior: CoefficientPrior,
+        noise_prior: NoisePrior | None = None,
+        *,
+        sample_weight: Array | None = None,
+        fit_intercept: bool = True,
+        center: bool = False,
+        feature_names: Sequence[str] | None = None,
+        class_names: Sequence[str] | None = None,
+    ) -> None:
+        self.n_samples, self.n_features = X.shape
+        prior.check(self.n_features)
+        self.X, self.y, self.weight = X, y, sample_weight
+        self.likelihood, self.prior, self.noise_prior = likelihood, prior, noise_prior
+        self.fit_intercept = fit_intercept
+        self.total_weight = float(self.n_samples if sample_weight is None else sample_weight.sum())
+        self.n_predictors = likelihood.n_predictors
+        self._width = self.n_features + fit_intercept
+        self._n_linear = self.n_predictors * self._width
+        self.n_params = self._n_linear + likelihood.infers_noise
+        self.center = (
+            np.average(X, axis=0, weights=sample_weight).astype(float)
+            if center and fit_intercept
+            else None
+        )
+        self.param_names = self._name_params(feature_names, class_names)
+        self._pin = self._shift_precision() if self.n_predictors > 1 else None
+        self._statistics = (
+            GaussianStatistics(X, y, sample_weight, fit_intercept)
+            if likelihood.quadratic and self.n_features <= _MAX_STATISTICS
+            else None
+        )
+
+    @property
+    def cheap_full_gradient(self) -> bool:
+        """Whether the gradient from all rows costs no more than one from a few."""
+        return self._statistics is not None
+
+    def start(self) -> Array:
+        """Return a point ``(P,)`` to look for the mode from: no effects, the noise that of y."""
+        theta = np.zeros(self.n_params)
+        if self.likelihood.quadratic:
+            mean = np.average(self.y, weights=self.weight) if self.fit_intercept else 0.0
+            if self.fit_intercept:
+                theta[self.n_features] = mean
+            if self.likelihood.infers_noise:
+                theta[-1] = np.log(np.average(np.square(self.y - mean), weights=self.weight))
+        return theta
+
+    def _name_params(
+        self, feature_names: Sequence[str] | None, class_names: Sequence[str] | None
+    ) -> list[str]:
+        features = list(feature_names or (f"x{j}" for j in range(self.n_features)))
+        if self.n_predictors == 1:
+            names = [f"coef[{f}]" for f in features] + ["intercept"] * self.fit_intercept
+        else:
+            names = []
+            for k in class_names or [str(k) for k in range(self.n_predictors)]:
+                names += [f"coef[{k}, {f}]" for f in features]
+                names += [f"intercept[{k}]"] * self.fit_intercept
+        return names + ["log_noise_variance"] * self.likelihood.infers_noise
+
+    def _shift_precision(self) -> Array:
+        """Precision of the classes' common shift: about the data's own, where the prior is flat."""
+        pin = np.zeros(self._width)
+        if not self.prior.proper:
+            mean = np.average(self.X, axis=0, weights=self.weight)
+            square = sum(
+                np.square(self.X[rows] - mean).T @ self._weights(rows) for rows in self._blocks()
+            )
+            pin[: self.n_features] = np.where(square > 0, square, 1.0) / self.n_predictors
+        if self.fit_intercept:
+            pin[-1] = self.total_weight / self.n_predictors
+        return pin
+
+    def _blocks(self) -> Iterator[slice]:
+        for start in range(0, self.n_samples, ROW_BLOCK):
+            yield slice(start, min(start + ROW_BLOCK, self.n_samples))
+
+    def _weights(self, rows: slice) -> Array:
+        return np.ones(rows.stop - rows.start) if self.weight is None else self.weight[rows]
+
+    # ---- the parts of theta ------------------------------------------------------------------
+
+    def _linear(self, theta: Array) -> Array:
+        return theta[:, : self._n_linear].reshape(theta.shape[0], self.n_predictors, self._width)
+
+    def _gamma(self, theta: Array) -> Array | None:
+        return theta[:, -1] if self.likelihood.infers_noise else None
+
+    def natural(self, theta: Array) -> dict[str, Array]:
+        """Return the parameters that users know, from ``theta (S, P)``.
+
+        Returns
+        -------
+        parameters : dict
+            ``coef (S, K, d)``, ``intercept (S, K)`` at X = 0 and, where the noise is inferred,
+            ``noise_variance (S,)``. Over more than one predictor they sum to zero.
+        """
+        linear = self._linear(theta)
+        if self.n_predictors > 1:
+            linear = linear - linear.mean(axis=1, keepdims=True)
+        coef = linear[..., : self.n_features]
+        if self.fit_intercept:
+            intercept = linear[..., -1]
+            if self.center is not None:
+                intercept = intercept - coef @ self.center
+        else:
+            intercept = np.zeros(linear.shape[:2])
+        parameters = {"coef": coef, "intercept": intercept}
+        gamma = self._gamma(theta)
+        if gamma is not None:
+            parameters["noise_variance"] = np.exp(gamma)
+        return parameters
+
+    # ---- the local view: what a row sees ------------------------------------------------------
+
+    def take(self, idx: Array) -> Rows:
+        """Gather the rows ``idx (..., B)``, once for as many steps as the indices are of."""
+        design = np.empty((*idx.shape, self._width), dtype=np.float64)
+        columns = self.X.take(idx, axis=0)
+        if self.center is None:
+            design[..., : self.n_features] = columns
+        else:
+            np.subtract(columns, self.center, out=design[..., : self.n_features])
+        if self.fit_intercept:
+            design[..., -1] = 1.0
+        weight = None if self.weight is None else self.weight.take(idx)
+        return Rows(design, self.y.take(idx), weight)
+
+    def _append_gamma(self, u: Array, theta: Array) -> Array:
+        gamma = self._gamma(theta)
+        if gamma is None:
+            return u
+        return np.concatenate([u, np.broadcast_to(gamma[:, None, None], u.shape)], axis=1)
+
+    def local(self, theta: Array, rows: Rows) -> Array:
+        """Return the local parameters of gathered rows ``(C, n_local, B)``."""
+        return self._append_gamma(self._linear(theta) @ rows.design.swapaxes(-1, -2), theta)
+
+    def _local_block(self, theta: Array, rows: slice) -> Array:
+        linear, X = self._linear(theta), self.X[rows]
+        coef = linear[..., : self.n_features].astype(X.dtype, copy=False)
+        if self.n_predictors == 1:
+            u = matmul_rows(coef[:, 0], X.T)[:, None]
+        else:
+            u = coef @ X.T
+        if self.fit_intercept:
+            level = linear[..., -1]
+            if self.center is not None:
+                # einsum and not matmul: it rounds a chain alike whatever the number of chains
+                level = level - np.einsum("ckd,d->ck", linear[..., :-1], self.center)
+            u = u + level[..., None]
+        return self._append_gamma(u, theta)
+
+    def score(self, u: Array, rows: Rows) -> Array:
+        """Return the gradient of each gathered row's log likelihood in u, weighted."""
+        score = self.likelihood.score(u, rows.y)
+        return score if rows.weight is None else score * rows.weight[:, None]
+
+    def local_curvature(self, u: Array, rows: Rows) -> Array:
+        """Return minus the Hessian of each gathered row's log likelihood in u, weighted."""
+        curvature = self.likelihood.curvature(u, rows.y)
+        return curvature if rows.weight is None else curvature * rows.weight[:, None, None]
+
+    def pullback(self, score: Array, rows: Rows) -> Array:
+        """Return the gradient in theta ``(C, P)`` from the rows' gradients in u."""
+        linear = score[:, : self.n_predictors] @ rows.design
+        grad = linear.reshape(score.shape[0], self._n_linear)
+        if self.likelihood.infers_noise:
+            grad = np.concatenate([grad, score[:, -1:].sum(axis=2)], axis=1)
+        return grad
+
+    def _pullback_block(self, score: Array, rows: slice, grad: Array) -> None:
+        X = self.X[rows]
+        total = score.sum(axis=2)
+        linear, K = self._linear(grad), self.n_predictors
+        weights = score[:, :K].astype(X.dtype, copy=False)
+        product = matmul_rows(weights[:, 0], X)[:, None] if K == 1 else weights @ X
+        linear[..., : self.n_features] += product
+        if self.fit_intercept:
+            linear[..., -1] += total[:, :K]
+            if self.center is not None:
+                linear[..., : self.n_features] -= total[:, :K, None] * self.center
+        if self.likelihood.infers_noise:
+            grad[:, -1] += total[:, -1]
+
+    # ---- likelihood ---------------------------------------------------------------------------
+
+    def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
+        """Return the weighted log likelihood of each row ``(C, B)``."""
+        if idx is not None:
+            rows = self.take(idx)
+            value = self.likelihood.log_density(self.local(theta, rows), rows.y)
+            return value if rows.weight is None else value * rows.weight
+        blocks = [self._log_likelihood_block(theta, rows) for rows in self._blocks()]
+        return np.concatenate(blocks, axis=1)
+
+    def _log_likelihood_block(self, theta: Array, rows: slice) -> Array:
+        value = self.likelihood.log_density(self._local_block(theta, rows), self.y[rows])
+        return value if self.weight is None else value * self.weight[rows]
+
+    def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
+        """Return the gradient of the log likelihood, summed over the rows ``(C, P)``."""
+        if idx is not None:
+            rows = self.take(idx)
+            return self.pullback(self.score(self.local(theta, rows), rows), rows)
+        if self._statistics is not None:
+            return self._statistics_value_and_grad(theta)[1]
+        grad = np.zeros_like(theta)
+        for rows in self._blocks():
+            score = self.likelihood.score(self._local_block(theta, rows), self.y[rows])
+            if self.weight is not None:
+                score *= self.weight[rows]
+            self._pullback_block(score, rows, grad)
+        return grad
+
+    def _statistics_value_and_grad(self, theta: Array) -> tuple[Array, Array]:
+        stats = self._statistics
+        assert stats is not None
+        linear, gamma = self._linear(theta)[:, 0], self._gamma(theta)
+        coef = linear[:, : self.n_features]
+        level = np.zeros(theta.shape[0])
+        # theta's intercept is at `center` or at X = 0; the statistics' is at the mean of X
+        shift = stats.x_mean if self.center is None else None
+        if self.fit_intercept:
+            level = linear[:, -1]
+            if shift is not None:
+                level = level + np.einsum("cd,d->c", coef, shift)
+        rss, in_coef, in_level = stats.residual_sum(coef, level)
+        variance = self.likelihood.noise_variance(gamma)
+        log_variance = np.log(variance)
+        value = -0.5 * (stats.total_weight * (np.log(2 * np.pi) + log_variance) + rss / variance)
+        grad = np.empty_like(theta)
+        grad[:, : self.n_features] = in_coef
+        if self.fit_intercept:
+            grad[:, self.n_features] = in_level
+            if shift is not None:
+                grad[:, : self.n_features] += in_level[:, None] * shift
+        grad[:, : self._n_linear] /= np.reshape(variance, (-1, 1))
+        if gamma is not None:
+            grad[:, -1] = 0.5 * (rss / variance - stats.total_weight)
+        return value, grad
+
+    # ---- prior and posterior ------------------------------------------------------------------
+
+    def log_prior(self, theta: Array) -> Array:
+        """Return the log prior up to a constant ``(C,)``."""
+        linear, gamma = self._linear(theta), self._gamma(theta)
+        value = self.prior.log_density(linear[..., : self.n_features], gamma)
+        if self._pin is not None:
+            value = value - 0.5 * np.square(linear.sum(axis=1)) @ self._pin / self.n_predictors
+        if gamma is not None:
+            assert self.noise_prior is not None
+            value = value + self.noise_prior.log_density(gamma)
+        return value
+
+    def grad_log_prior(self, theta: Array) -> Array:
+        """Return the gradient of the log prior ``(C, P)``."""
+        grad = np.zeros_like(theta)
+        linear, gamma = self._linear(theta), self._gamma(theta)
+        out = self._linear(grad)
+        out[..., : self.n_features], in_gamma = self.prior.grad(
+            linear[..., : self.n_features], gamma
+        )
+        if self._pin is not None:
+            out -= linear.sum(axis=1, keepdims=True) * self._pin / self.n_predictors
+        if gamma is not None:
+            assert self.noise_prior is not None
+            grad[:, -1] = self.noise_prior.grad(gamma)
+            if in_gamma is not None:
+                grad[:, -1] += in_gamma
+        return grad
+
+    def log_density(self, theta: Array) -> Array:
+        """Return the log posterior density up to a constant ``(C,)``."""
+        if self._statistics is not None:
+            value = self._statistics_value_and_grad(theta)[0]
+        else:
+            value = np.zeros(theta.shape[0])
+            for rows in self._blocks():
+                value += self._log_likelihood_block(theta, rows).sum(axis=1)
+        return value + self.log_prior(theta)
+
+    def grad(self, theta: Array) -> Array:
+        """Return the gradient of the log posterior ``(C, P)``."""
+        return self.grad_log_likelihood(theta) + self.grad_log_prior(theta)
+
+    # ---- curvature ----------------------------------------------------------------------------
+
+    def curvature(self, theta: Array) -> Array:
+        """Return minus the Hessian of the log posterior at one ``theta (P,)``, as ``(P, P)``."""
+        H = self.likelihood_curvature(theta)
+        self._add_prior_curvature(H, theta[None])
+        return H
+
+    def likelihood_curvature(self, theta: Array) -> Array:
+        """Return minus the Hessian of the log likelihood at one ``theta (P,)``."""
+        H = np.zeros((self.n_params, self.n_params))
+        for rows in self._blocks():
+            u = self._local_block(theta[None], rows)
+            local = self.likelihood.curvature(u, self.y[rows])[0]
+            if self.weight is not None:
+                local = local * self.weight[rows]
+            H += self.gram(self._design_block(rows), local)
+        return H
+
+    def gram(self, design: Array, local: Array) -> Array:
+        """Return ``sum_i A_i^T W_i A_i (P, P)``, A_i being what takes theta to row i's u.
+
+        Parameters
+        ----------
+        design : ndarray of shape (B, d + 1)
+            Rows as :meth:`take` gathers them.
+        local : ndarray of shape (n_local, n_local, B)
+            The symmetric W_i.
+        """
+        K, width = self.n_predictors, self._width
+        H = np.zeros((self.n_params, self.n_params))
+        at = [slice(k * width, (k + 1) * width) for k in range(K)]
+        for a in range(K):
+            for b in range(a, K):
+                block = (design * local[a, b][:, None]).T @ design
+                H[at[a], at[b]] = block
+                H[at[b], at[a]] = block.T
+            if self.likelihood.infers_noise:
+                H[at[a], -1] = H[-1, at[a]] = local[a, -1] @ design
+        if self.likelihood.infers_noise:
+            H[-1, -1] = local[-1, -1].sum()
+        return H
+
+    def _design_block(self, rows: slice) -> Array:
+        X = self.X[rows]
+        design = np.ones((X.shape[0], self._width))
+        design[:, : self.n_features] = X if self.center is None else X - self.center
+        return design
+
+    def _add_prior_curvature(self, H: Array, theta: Array) -> None:
+        linear, gamma = self._linear(theta), self._gamma(theta)
+        g = None if gamma is None else float(gamma[0])
+        diagonal, cross, corner = self.prior.curvature(linear[0, :, : self.n_features], g)
+        at = np.arange(self._n_linear).reshape(self.n_predictors, self._width)
+        coef = at[:, : self.n_features].ravel()
+        H[coef, coef] += diagonal.ravel()
+        if self._pin is not None:
+            for a in at:
+                for b in at:
+                    H[a, b] += self._pin / self.n_predictors
+        if g is not None:
+            assert self.noise_prior is not None
+            H[-1, -1] += corner + self.noise_prior.curvature(g)
+            if cross is not None:
+                H[coef, -1] += cross.ravel()
+                H[-1, coef] += cross.ravel()
+
+    def subset(self, rows: slice) -> GLMPosterior:
+        """Return the posterior given some of the rows, in the same coordinates."""
+        other = copy(self)
+        other.X, other.y = self.X[rows], self.y[rows]
+        other.weight = None if self.weight is None else self.weight[rows]
+        other.n_samples = other.X.shape[0]
+        other._statistics = None
+        return other
+
+    def smoothed(self, spread: Array | None) -> GLMPosterior:
+        """Return the posterior with its prior averaged over errors of sd ``spread (P,)``.
+
+        None stands for the prior's own width. A smooth prior is returned as it is.
+        """
+        width = None if spread is None else self._linear(spread[None])[0, :, : self.n_features]
+        prior = self.prior.smoothed(width)
+        if prior is self.prior:
+            return self
+        other = copy(self)
+        other.prior = prior
+        return other

@@ -1,0 +1,79 @@
+"""Sufficient statistics of the normal linear model: its gradient for all rows in O(d^2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from skbayes_sgld._linalg import ROW_BLOCK, matmul_rows
+
+Array = NDArray[Any]
+
+
+class GaussianStatistics:
+    """Residual sum of squares as a function of the coefficients, without the rows.
+
+    With delta = beta - reference, and b the intercept at the mean of X,
+    ``RSS = rss - 2 delta' c + delta' S delta + W (b - y_mean)^2``. The reference is the least
+    squares solution: expanded around it, nothing cancels when the fit is close.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    y : ndarray of shape (n,)
+    weight : ndarray of shape (n,) or None
+    centred : bool
+        Whether the model has an intercept, so that X and y are taken around their means.
+    """
+
+    def __init__(self, X: Array, y: Array, weight: Array | None, centred: bool) -> None:
+        n_rows, d = X.shape
+        w = np.ones(n_rows) if weight is None else weight
+        self.total_weight = float(w.sum())
+        self.x_mean = np.average(X, axis=0, weights=w).astype(float) if centred else np.zeros(d)
+        self.y_mean = float(np.average(y, weights=w)) if centred else 0.0
+        self.gram = np.zeros((d, d))
+        moment = np.zeros(d)
+        for rows, Xc in self._blocks(X):
+            Xw = Xc * w[rows, None]
+            self.gram += Xw.T @ Xc
+            moment += Xw.T @ (y[rows] - self.y_mean)
+        scale = np.sqrt(np.where(np.diagonal(self.gram) > 0, np.diagonal(self.gram), 1.0))
+        unit = linalg.lstsq(self.gram / scale[:, None] / scale, moment / scale, cond=1e-12)[0]
+        self.reference = unit / scale
+        self.cross = np.zeros(d)
+        self.rss = 0.0
+        for rows, Xc in self._blocks(X):
+            residual = y[rows] - self.y_mean - Xc @ self.reference
+            self.cross += Xc.T @ (w[rows] * residual)
+            self.rss += float(w[rows] @ np.square(residual))
+
+    def _blocks(self, X: Array) -> Any:
+        for start in range(0, X.shape[0], ROW_BLOCK):
+            rows = slice(start, start + ROW_BLOCK)
+            yield rows, X[rows] - self.x_mean
+
+    def residual_sum(self, coef: Array, level: Array) -> tuple[Array, Array, Array]:
+        """Return RSS and minus half its gradient.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (C, d)
+        level : ndarray of shape (C,)
+            The intercept at the mean of X.
+
+        Returns
+        -------
+        rss : ndarray of shape (C,)
+        in_coef : ndarray of shape (C, d)
+        in_level : ndarray of shape (C,)
+        """
+        delta = coef - self.reference
+        in_coef = self.cross - matmul_rows(delta, self.gram)
+        offset = self.y_mean - level
+        in_level = self.total_weight * offset
+        rss = self.rss - np.einsum("cd,cd->c", delta, in_coef + self.cross) + in_level * offset
+        return rss, in_coef, in_level

@@ -1,0 +1,69 @@
+"""What every algorithm of the package is written against: State, Dynamics, Sampler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sgld._components import Component
+from skbayes_sgld.sampling.clipping import Clip
+from skbayes_sgld.sampling.gradients import BoundGradient
+from skbayes_sgld.sampling.preconditioners import BoundPreconditioner
+
+Array = NDArray[Any]
+
+State = dict[str, Array]
+"""What the next step needs: ``theta (C, P)`` and an algorithm's own arrays, chains first."""
+
+
+@dataclass
+class Dynamics:
+    """What moves the chains: gradient, its bound, the metric and the temperature."""
+
+    gradient: BoundGradient
+    preconditioner: BoundPreconditioner
+    clip: Clip | None = None
+    temperature: float = 1.0
+    clipped: Array | int = 0
+
+    def drift(self, theta: Array, batch: Any) -> Array:
+        """Return ``G clip(g)`` at ``theta (C, P)``, counting the chains that were clipped."""
+        grad = self.gradient(theta, batch)
+        if self.clip is not None:
+            grad, fired = self.clip(grad)
+            self.clipped = self.clipped + fired
+        return self.preconditioner.scale(grad)
+
+
+class Sampler(Component):
+    """An algorithm that advances all chains by one step at a time.
+
+    ``init`` makes the state, ``prepare`` turns the normals of many steps into what the steps
+    add, ``step`` makes one step. A state's arrays are replaced, never written into.
+    """
+
+    uses_noise = True
+    full_gradient = False
+
+    def gaussian_inflation(self, eta: float) -> float:
+        """Return the chain's variance over the target's, on a normal target of precision 1."""
+        return 1.0
+
+    def init(self, theta: Array, noise: Array | None) -> State:
+        """Return the state at ``theta (C, P)``; ``noise (C, P)`` is each chain's first."""
+        return {"theta": theta}
+
+    def prepare(
+        self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
+    ) -> Array | None:
+        """Return the noise that each step adds ``(T, C, P)``, for ``normals (T, C, P)``."""
+        return None
+
+    def step(
+        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
+    ) -> None:
+        """Advance the state by one step of size eta."""
+        raise NotImplementedError

@@ -1,0 +1,267 @@
+"""The runner: advances all chains together and keeps the draws that were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from skbayes_sgld.sampling.base import Dynamics, Sampler, State
+from skbayes_sgld.sampling.randomness import ChainStreams
+from skbayes_sgld.sampling.schedules import Schedule
+
+Array = NDArray[Any]
+
+_BLOCK_NUMBERS = 2**16  # of random numbers and gathered values a block: they stay in cache
+_BLOCK_STEPS = 512
+
+
+class ChainOverflowError(FloatingPointError):
+    """A chain left the range of floating point numbers.
+
+    Attributes
+    ----------
+    step, chain, parameter : int
+        Where it happened first.
+    """
+
+    def __init__(self, step: int, chain: int, parameter: int) -> None:
+        super().__init__(f"chain {chain} overflowed at step {step} in parameter {parameter}")
+        self.step, self.chain, self.parameter = step, chain, parameter
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.step, self.chain, self.parameter)
+
+
+@dataclass
+class RunState:
+    """Where a run stands: with it the run goes on as if it had never stopped."""
+
+    step: int
+    sampler_state: State
+    streams: list[ChainStreams]
+
+
+@dataclass
+class Chains:
+    """What a run gives back.
+
+    Attributes
+    ----------
+    draws : ndarray of shape (n_chains, n_draws, n_params)
+    weights : ndarray of shape (n_draws,)
+        The step size at each draw (Karagiannis, Handout 6, eq. 3.8).
+    clipped : ndarray of shape (n_chains,)
+        The share of steps on which the gradient was clipped.
+    state : RunState
+        For resuming.
+    """
+
+    draws: Array
+    weights: Array
+    clipped: Array
+    state: RunState
+
+
+@dataclass
+class Run:
+    """How the chains are run: everything but where they start and how long they go on."""
+
+    sampler: Sampler
+    dynamics: Dynamics
+    schedule: Schedule
+    step_size: float
+    n_samples: int
+    batch_size: int | None = None
+    replacement: bool = True
+
+
+def run_chains(
+    run: Run,
+    start: Array | RunState,
+    *,
+    n_draws: int,
+    n_burnin: int = 0,
+    thin: int = 1,
+    entropy: int = 0,
+    first_chain: int = 0,
+    block_size: int | None = None,
+    n_jobs: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Chains:
+    """Run chains side by side, or go on with those of an earlier run.
+
+    Chain c draws the same numbers whatever the number of chains, the block size and ``n_jobs``.
+
+    Parameters
+    ----------
+    run : Run
+        The algorithm and its settings.
+    start : ndarray of shape (n_chains, n_params) or RunState
+        The starting points, or the ``state`` of an earlier run.
+    n_draws : int
+        Draws to keep, from each chain.
+    n_burnin : int, default=0
+        Steps to make before the first is kept.
+    thin : int, default=1
+        Steps from one kept draw to the next.
+    entropy : int, default=0
+        Seeds the chains that start; not used where an earlier run goes on.
+    first_chain : int, default=0
+        The number of the first chain, on which its random numbers depend.
+    block_size : int or None
+        Steps whose random numbers are drawn at a time. By default about a cache full.
+    n_jobs : int or None
+        Processes to share the chains between.
+    progress : callable or None
+        Told how many steps were made since it was told last.
+
+    Returns
+    -------
+    chains : Chains
+
+    Raises
+    ------
+    ChainOverflowError
+        When a chain leaves the range of floating point numbers.
+    """
+    state = start if isinstance(start, RunState) else _begin(run, start, entropy, first_chain)
+    n_chains = state.sampler_state["theta"].shape[0]
+    n_workers = min(effective_n_jobs(n_jobs), n_chains)
+    kwargs: dict[str, Any] = dict(
+        n_draws=n_draws, n_burnin=n_burnin, thin=thin, block_size=block_size
+    )
+    if n_workers == 1:
+        return _run(run, state, progress=progress, **kwargs)
+    edges = np.linspace(0, n_chains, n_workers + 1).astype(int)
+    parts = Parallel(n_jobs=n_workers)(
+        delayed(_run)(run, _select(state, slice(a, b)), **kwargs)
+        for a, b in zip(edges[:-1], edges[1:], strict=True)
+    )
+    return _join(parts)
+
+
+def _begin(run: Run, start: Array, entropy: int, first_chain: int) -> RunState:
+    streams = [ChainStreams(entropy, first_chain + c) for c in range(start.shape[0])]
+    noise = None
+    if run.sampler.uses_noise:
+        noise = np.concatenate([s.normals(1, start.shape[1]) for s in streams])
+    return RunState(0, run.sampler.init(np.array(start, dtype=float), noise), streams)
+
+
+def _select(state: RunState, chains: slice) -> RunState:
+    arrays = {name: array[chains] for name, array in state.sampler_state.items()}
+    return RunState(state.step, arrays, state.streams[chains])
+
+
+def _join(parts: list[Chains]) -> Chains:
+    arrays = {
+        name: np.concatenate([part.state.sampler_state[name] for part in parts])
+        for name in parts[0].state.sampler_state
+    }
+    streams = [s for part in parts for s in part.state.streams]
+    return Chains(
+        np.concatenate([part.draws for part in parts]),
+        parts[0].weights,
+        np.concatenate([part.clipped for part in parts]),
+        RunState(parts[0].state.step, arrays, streams),
+    )
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _run(
+    run: Run,
+    start: RunState,
+    *,
+    n_draws: int,
+    n_burnin: int,
+    thin: int,
+    block_size: int | None,
+    progress: Callable[[int], None] | None = None,
+) -> Chains:
+    # a run owns its dynamics (which counts) and its streams (which advance)
+    dynamics = replace(run.dynamics, clipped=0)
+    state, streams = dict(start.sampler_state), deepcopy(start.streams)
+    n_chains, n_params = state["theta"].shape
+    n_steps = n_burnin + n_draws * thin
+    draws = np.empty((n_chains, n_draws, n_params))
+    weights = np.empty(n_draws)
+    block = block_size or _default_block(run, n_chains, n_params)
+    done = kept = 0
+    # the products are small and their order fixed: more threads would only change the rounding
+    with _blas().limit(limits=1, user_api="blas"), np.errstate(all="ignore"):
+        while done < n_steps:
+            length = min(block, n_steps - done)
+            eta = run.step_size * run.schedule(start.step + done + np.arange(length))
+            before, clipped = dict(state), dynamics.clipped
+            normals, prepared = draw_block(run, streams, length, n_params)
+            noise = run.sampler.prepare(state, normals, eta, dynamics)
+            path = []
+            next_kept = n_burnin + (kept + 1) * thin - 1 - done
+            for t in range(length):
+                batch = dynamics.gradient.at(prepared, t)
+                row = None if noise is None else noise[t]
+                run.sampler.step(state, eta[t], row, batch, dynamics)
+                if t == next_kept:
+                    path.append(state["theta"])
+                    weights[kept + len(path) - 1] = eta[t]
+                    next_kept += thin
+            if not np.isfinite(state["theta"]).all():
+                dynamics.clipped = clipped
+                _report_overflow(run, before, eta, noise, prepared, dynamics, start.step + done)
+            if path:
+                draws[:, kept : kept + len(path)] = np.stack(path, axis=1)
+                kept += len(path)
+            done += length
+            if progress is not None:
+                progress(length)
+    share = np.broadcast_to(np.asarray(dynamics.clipped) / max(n_steps, 1), (n_chains,))
+    return Chains(draws, weights, share, RunState(start.step + n_steps, state, streams))
+
+
+def _default_block(run: Run, n_chains: int, n_params: int) -> int:
+    batch = run.batch_size or 0
+    numbers = n_chains * (n_params + batch * n_params)
+    return int(np.clip(_BLOCK_NUMBERS // numbers, 1, _BLOCK_STEPS))
+
+
+def draw_block(
+    run: Run, streams: list[ChainStreams], length: int, n_params: int
+) -> tuple[Array | None, Any]:
+    """Return the normals ``(T, C, P)`` of the next steps and what they need of their rows."""
+    normals = None
+    if run.sampler.uses_noise:
+        normals = np.stack([s.normals(length, n_params) for s in streams], axis=1)
+    if run.batch_size is None:
+        return normals, run.dynamics.gradient.prepare(None)
+    rows = [s.rows(length, run.n_samples, run.batch_size, run.replacement) for s in streams]
+    return normals, run.dynamics.gradient.prepare(np.stack(rows, axis=1))
+
+
+def _report_overflow(
+    run: Run,
+    state: State,
+    eta: Array,
+    noise: Array | None,
+    prepared: Any,
+    dynamics: Dynamics,
+    first_step: int,
+) -> None:
+    """Make the block's steps again, one at a time, to say where it went wrong."""
+    for t in range(len(eta)):
+        batch = dynamics.gradient.at(prepared, t)
+        run.sampler.step(state, eta[t], None if noise is None else noise[t], batch, dynamics)
+        bad = np.argwhere(~np.isfinite(state["theta"]))
+        if len(bad):
+            raise ChainOverflowError(first_step + t, int(bad[0, 0]), int(bad[0, 1]))

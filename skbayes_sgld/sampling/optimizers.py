@@ -1,0 +1,162 @@
+"""MAP optimisers: the recursion of the samplers without the noise (ascent)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skbayes_sgld._components import Registry, check_number
+from skbayes_sgld.sampling.base import Array, Dynamics, Sampler, State
+
+
+class Optimizer(Sampler):
+    """A rule that turns gradient estimates into moves towards the mode."""
+
+    uses_noise = False
+    accumulators: tuple[str, ...] = ()
+
+    def init(self, theta: Array, noise: Array | None) -> State:
+        """Return the state: positions, a step count and the rule's accumulators, all zero."""
+        state = {"theta": theta, "count": np.zeros(theta.shape[0])}
+        return state | {name: np.zeros_like(theta) for name in self.accumulators}
+
+    def step(
+        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
+    ) -> None:
+        """Move theta by eta times the rule's direction."""
+        gradient = dynamics.drift(state["theta"], batch)
+        state["count"] = state["count"] + 1
+        state["theta"] = state["theta"] + eta * self.direction(state, gradient)
+
+    def direction(self, state: State, gradient: Array) -> Array:
+        """Return the direction to move in, from the (preconditioned) gradient ``(C, P)``."""
+        return gradient
+
+
+@dataclass(eq=False, repr=False)
+class GD(Optimizer):
+    """Gradient descent with all rows at every step (Karagiannis, Handout 6, Algorithm 11)."""
+
+    full_gradient = True
+
+
+@dataclass(eq=False, repr=False)
+class SGD(Optimizer):
+    """Batch stochastic gradient descent (Karagiannis, Handout 6, Algorithm 14)."""
+
+
+@dataclass(eq=False, repr=False)
+class Momentum(Optimizer):
+    """SGD with momentum: ``v <- decay v + g``, move ``(1 - decay) v`` (Polyak 1964).
+
+    The factor keeps the length of a step, in the long run, that of plain SGD.
+
+    Parameters
+    ----------
+    decay : float, default=0.9
+        In [0, 1).
+    """
+
+    decay: float = 0.9
+    accumulators = ("velocity",)
+
+    def check(self) -> None:
+        """Raise where the decay is out of range."""
+        check_number(self.decay, "optimizer.decay", low=0, high=1, closed="left")
+
+    def direction(self, state: State, gradient: Array) -> Array:
+        """Return the averaged gradient."""
+        state["velocity"] = self.decay * state["velocity"] + (1 - self.decay) * gradient
+        return state["velocity"]
+
+
+@dataclass(eq=False, repr=False)
+class AdaGrad(Optimizer):
+    """Gradient over the root of the sum of its squares (Duchi, Hazan & Singer 2011, Figure 1).
+
+    Parameters
+    ----------
+    epsilon : float, default=1e-8
+        Added to the root.
+    """
+
+    epsilon: float = 1e-8
+    accumulators = ("square",)
+
+    def check(self) -> None:
+        """Raise where epsilon is not positive."""
+        check_number(self.epsilon, "optimizer.epsilon", low=0)
+
+    def direction(self, state: State, gradient: Array) -> Array:
+        """Return the scaled gradient."""
+        state["square"] = state["square"] + np.square(gradient)
+        return gradient / (np.sqrt(state["square"]) + self.epsilon)
+
+
+@dataclass(eq=False, repr=False)
+class RMSprop(Optimizer):
+    """Gradient over the root of a running mean of its squares (Tieleman & Hinton 2012).
+
+    Parameters
+    ----------
+    decay : float, default=0.99
+        Of the running mean.
+    epsilon : float, default=1e-8
+        Added to the root.
+    """
+
+    decay: float = 0.99
+    epsilon: float = 1e-8
+    accumulators = ("square",)
+
+    def check(self) -> None:
+        """Raise where a parameter is out of range."""
+        check_number(self.decay, "optimizer.decay", low=0, high=1, closed="left")
+        check_number(self.epsilon, "optimizer.epsilon", low=0)
+
+    def direction(self, state: State, gradient: Array) -> Array:
+        """Return the scaled gradient."""
+        state["square"] = self.decay * state["square"] + (1 - self.decay) * np.square(gradient)
+        return gradient / (np.sqrt(state["square"]) + self.epsilon)
+
+
+@dataclass(eq=False, repr=False)
+class Adam(Optimizer):
+    """Running means of gradient and square, corrected for their start (Kingma & Ba 2015, Alg. 1).
+
+    Parameters
+    ----------
+    decay : float, default=0.9
+        beta_1.
+    square_decay : float, default=0.999
+        beta_2.
+    epsilon : float, default=1e-8
+        Added to the root.
+    """
+
+    decay: float = 0.9
+    square_decay: float = 0.999
+    epsilon: float = 1e-8
+    accumulators = ("velocity", "square")
+
+    def check(self) -> None:
+        """Raise where a parameter is out of range."""
+        check_number(self.decay, "optimizer.decay", low=0, high=1, closed="left")
+        check_number(self.square_decay, "optimizer.square_decay", low=0, high=1, closed="left")
+        check_number(self.epsilon, "optimizer.epsilon", low=0)
+
+    def direction(self, state: State, gradient: Array) -> Array:
+        """Return the corrected and scaled mean gradient."""
+        b1, b2 = self.decay, self.square_decay
+        state["velocity"] = b1 * state["velocity"] + (1 - b1) * gradient
+        state["square"] = b2 * state["square"] + (1 - b2) * np.square(gradient)
+        count = state["count"][:, None]
+        mean = state["velocity"] / (1 - b1**count)
+        return mean / (np.sqrt(state["square"] / (1 - b2**count)) + self.epsilon)
+
+
+OPTIMIZERS: Registry[Optimizer] = Registry(
+    Optimizer, gd=GD, sgd=SGD, momentum=Momentum, adagrad=AdaGrad, rmsprop=RMSprop, adam=Adam
+)

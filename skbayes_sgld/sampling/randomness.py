@@ -1,0 +1,60 @@
+"""The random numbers of a run: every chain has streams of its own.
+
+A chain's streams depend on the seed and on the chain's number alone, and are consumed step by
+step in order, so its draws depend neither on how many chains run beside it nor on how many steps
+are drawn at a time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+_START, _INDEX, _NOISE = range(3)
+
+
+class ChainStreams:
+    """The streams of one chain: one for minibatches, one for the injected noise."""
+
+    def __init__(self, entropy: int, chain: int) -> None:
+        self._index = _generator(entropy, chain, _INDEX)
+        self._noise = _generator(entropy, chain, _NOISE)
+
+    def normals(self, n_steps: int, n_params: int) -> Array:
+        """Return standard normals ``(n_steps, n_params)``."""
+        return self._noise.standard_normal((n_steps, n_params))
+
+    def rows(self, n_steps: int, n_samples: int, batch_size: int, replacement: bool) -> Array:
+        """Return the rows of each step's minibatch ``(n_steps, batch_size)``."""
+        if replacement:
+            return self._index.integers(0, n_samples, size=(n_steps, batch_size))
+        if batch_size * batch_size > 8 * n_samples:
+            keys = self._index.random((n_steps, n_samples))
+            return np.argpartition(keys, batch_size - 1, axis=1)[:, :batch_size]
+        return _floyd(self._index.random((n_steps, batch_size)), n_samples)
+
+
+def _generator(entropy: int, chain: int, purpose: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(chain, purpose)))
+
+
+def start_normals(entropy: int, chains: range, n_params: int) -> Array:
+    """Return the standard normals ``(C, n_params)`` from which the chains' starts are made."""
+    rows = [_generator(entropy, c, _START).standard_normal(n_params) for c in chains]
+    return np.array(rows).reshape(len(chains), n_params)
+
+
+def _floyd(uniforms: Array, n_samples: int) -> Array:
+    """Random subsets, one a row of uniforms, by Floyd's algorithm (Bentley & Floyd 1987)."""
+    n_steps, size = uniforms.shape
+    chosen = np.empty((n_steps, size), dtype=np.int64)
+    for j in range(size):
+        last = n_samples - size + j
+        candidate = (uniforms[:, j] * (last + 1)).astype(np.int64)
+        taken = (chosen[:, :j] == candidate[:, None]).any(axis=1)
+        chosen[:, j] = np.where(taken, last, candidate)
+    return chosen
