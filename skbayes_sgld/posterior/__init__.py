@@ -19,6 +19,7 @@ from skbayes_sgld.posterior.priors import (
     Laplace,
     Normal,
 )
+from skbayes_sgld.posterior.propriety import ImproperPosteriorError, check_propriety
 
 __all__ = [
     "LIKELIHOODS",
@@ -33,10 +34,12 @@ __all__ = [
     "FlatNoise",
     "GLMPosterior",
     "Gaussian",
+    "ImproperPosteriorError",
     "InverseGamma",
     "Laplace",
     "Likelihood",
     "NoisePrior",
     "Normal",
     "Posterior",
+    "check_propriety",
 ]

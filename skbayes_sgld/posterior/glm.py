@@ -45,7 +45,7 @@ class GLMPosterior:
 
     Softmax predictors have a common shift that no data see. Where its prior is flat it is given
     a normal density of its own, which leaves every difference between classes as it was; and
-    :meth:`natural` reports coefficients that sum to zero over the classes.
+    :meth:`natural` reports coefficients and intercepts that sum to zero over the classes.
 
     Parameters
     ----------
@@ -159,30 +159,36 @@ class GLMPosterior:
     def _gamma(self, theta: Array) -> Array | None:
         return theta[:, -1] if self.likelihood.infers_noise else None
 
-    def natural(self, theta: Array) -> dict[str, Array]:
-        """Return the parameters that users know, from ``theta (S, P)``.
+    @property
+    def natural_names(self) -> list[str]:
+        """The names of what :meth:`natural` returns."""
+        return [n.replace("log_noise_variance", "noise_variance") for n in self.param_names]
 
-        Returns
-        -------
-        parameters : dict
-            ``coef (S, K, d)``, ``intercept (S, K)`` at X = 0 and, where the noise is inferred,
-            ``noise_variance (S,)``. Over more than one predictor they sum to zero.
+    def natural(self, theta: Array) -> Array:
+        """Return the parameters that users know, in theta's order, from ``theta (S, P)``.
+
+        Intercepts are at X = 0, the noise is a variance, and over more than one predictor
+        coefficients and intercepts sum to zero.
         """
-        linear = self._linear(theta)
+        values = theta.copy()
+        linear = self._linear(values)
         if self.n_predictors > 1:
-            linear = linear - linear.mean(axis=1, keepdims=True)
-        coef = linear[..., : self.n_features]
-        if self.fit_intercept:
-            intercept = linear[..., -1]
-            if self.center is not None:
-                intercept = intercept - coef @ self.center
-        else:
-            intercept = np.zeros(linear.shape[:2])
-        parameters = {"coef": coef, "intercept": intercept}
-        gamma = self._gamma(theta)
-        if gamma is not None:
-            parameters["noise_variance"] = np.exp(gamma)
-        return parameters
+            linear -= linear.mean(axis=1, keepdims=True)
+        if self.center is not None:
+            linear[..., -1] -= linear[..., :-1] @ self.center
+        if self.likelihood.infers_noise:
+            values[:, -1] = np.exp(values[:, -1])
+        return values
+
+    def from_natural(self, values: Array) -> Array:
+        """Return theta ``(S, P)`` from the parameters that users know."""
+        theta = values.copy()
+        if self.center is not None:
+            linear = self._linear(theta)
+            linear[..., -1] += linear[..., :-1] @ self.center
+        if self.likelihood.infers_noise:
+            theta[:, -1] = np.log(theta[:, -1])
+        return theta
 
     # ---- the local view: what a row sees ------------------------------------------------------
 

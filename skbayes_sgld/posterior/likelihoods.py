@@ -28,6 +28,7 @@ class Likelihood(Component):
     n_predictors = 1
     infers_noise = False
     quadratic = False  # in eta: the rows can be summed once, into sufficient statistics
+    separable = False  # a plane through the data may push the coefficients to infinity
 
     @property
     def n_local(self) -> int:
@@ -126,6 +127,8 @@ class FixedGaussian(Likelihood):
 class Bernoulli(Likelihood):
     """Binary observations, ``P(y = 1) = 1 / (1 + exp(-eta))``; y is 0 or 1."""
 
+    separable = True
+
     def log_density(self, u: Array, y: Array) -> Array:
         """Return ``y eta - log(1 + exp(eta))``."""
         return y * u[:, 0] - np.logaddexp(0.0, u[:, 0])
@@ -153,6 +156,7 @@ class Categorical(Likelihood):
     """
 
     n_classes: int = 3
+    separable = True
 
     @property
     def n_predictors(self) -> int:  # type: ignore[override]

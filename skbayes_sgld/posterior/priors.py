@@ -56,6 +56,10 @@ class CoefficientPrior(Component):
         """
         raise NotImplementedError
 
+    def given_noise(self, variance: float) -> CoefficientPrior:
+        """Return the prior where the noise variance is known."""
+        return self
+
     def smoothed(self, spread: Array | None) -> CoefficientPrior:
         """Return the prior averaged over normal errors of sd ``spread (K, d)``.
 
@@ -131,6 +135,10 @@ class ConjugateNormal(CoefficientPrior):
     location: ArrayLike = 0.0
 
     scaled_by_noise = True
+
+    def given_noise(self, variance: float) -> CoefficientPrior:
+        """Return the normal prior of sd ``scale * sqrt(variance)``."""
+        return Normal(np.multiply(self.scale, np.sqrt(variance)), self.location)
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
         """Return ``-d gamma / 2 - exp(-gamma) sum (beta - mu)^2 / (2 s^2)``."""

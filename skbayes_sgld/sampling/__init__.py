@@ -1,0 +1,74 @@
+"""How it is sampled: the shared NumPy backend of samplers and optimisers."""
+
+from skbayes_sgld.sampling.base import Dynamics, Sampler
+from skbayes_sgld.sampling.chains import ChainOverflowError, Chains, Run, RunState, run_chains
+from skbayes_sgld.sampling.clipping import CLIPS, Clip, NormClip, ValueClip
+from skbayes_sgld.sampling.gradients import GRADIENTS, ControlVariate, Full, Gradient, Minibatch
+from skbayes_sgld.sampling.mode import Mode, NoModeError, find_mode
+from skbayes_sgld.sampling.optimizers import (
+    GD,
+    OPTIMIZERS,
+    SGD,
+    AdaGrad,
+    Adam,
+    Momentum,
+    Optimizer,
+    RMSprop,
+)
+from skbayes_sgld.sampling.preconditioners import (
+    PRECONDITIONERS,
+    Curvature,
+    Identity,
+    Matrix,
+    Preconditioner,
+)
+from skbayes_sgld.sampling.schedules import (
+    SCHEDULES,
+    Constant,
+    Harmonic,
+    Polynomial,
+    Schedule,
+)
+from skbayes_sgld.sampling.sgld import SAMPLERS, SGLD
+
+__all__ = [
+    "CLIPS",
+    "GD",
+    "GRADIENTS",
+    "OPTIMIZERS",
+    "PRECONDITIONERS",
+    "SAMPLERS",
+    "SCHEDULES",
+    "SGD",
+    "SGLD",
+    "AdaGrad",
+    "Adam",
+    "ChainOverflowError",
+    "Chains",
+    "Clip",
+    "Constant",
+    "ControlVariate",
+    "Curvature",
+    "Dynamics",
+    "Full",
+    "Gradient",
+    "Harmonic",
+    "Identity",
+    "Matrix",
+    "Minibatch",
+    "Mode",
+    "Momentum",
+    "NoModeError",
+    "NormClip",
+    "Optimizer",
+    "Polynomial",
+    "Preconditioner",
+    "RMSprop",
+    "Run",
+    "RunState",
+    "Sampler",
+    "Schedule",
+    "ValueClip",
+    "find_mode",
+    "run_chains",
+]

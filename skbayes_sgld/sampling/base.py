@@ -29,13 +29,17 @@ class Dynamics:
     temperature: float = 1.0
     clipped: Array | int = 0
 
-    def drift(self, theta: Array, batch: Any) -> Array:
-        """Return ``G clip(g)`` at ``theta (C, P)``, counting the chains that were clipped."""
+    def gradient_at(self, theta: Array, batch: Any) -> Array:
+        """Return ``clip(g)`` at ``theta (C, P)``, counting the chains that were clipped."""
         grad = self.gradient(theta, batch)
         if self.clip is not None:
             grad, fired = self.clip(grad)
             self.clipped = self.clipped + fired
-        return self.preconditioner.scale(grad)
+        return grad
+
+    def drift(self, theta: Array, batch: Any) -> Array:
+        """Return ``G clip(g)`` at ``theta (C, P)``."""
+        return self.preconditioner.scale(self.gradient_at(theta, batch))
 
 
 class Sampler(Component):

@@ -11,8 +11,17 @@ from skbayes_sgld._components import Registry, check_number
 from skbayes_sgld.sampling.base import Array, Dynamics, Sampler, State
 
 
+_FOLDS = 30.0  # e-foldings: what is left of the start after a run is below rounding
+_REACH = 3.0  # how many times the distance to the mode a rule of unit steps could travel
+
+
 class Optimizer(Sampler):
-    """A rule that turns gradient estimates into moves towards the mode."""
+    """A rule that turns gradient estimates into moves towards the mode.
+
+    The rule works in the preconditioned coordinates, ``theta = G^{1/2} u``: without a
+    preconditioner they are the parameters themselves, with the curvature's their unit is a
+    posterior sd.
+    """
 
     uses_noise = False
     accumulators: tuple[str, ...] = ()
@@ -26,13 +35,34 @@ class Optimizer(Sampler):
         self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
     ) -> None:
         """Move theta by eta times the rule's direction."""
-        gradient = dynamics.drift(state["theta"], batch)
+        metric = dynamics.preconditioner
+        gradient = metric.sqrt_t(dynamics.gradient_at(state["theta"], batch))
         state["count"] = state["count"] + 1
-        state["theta"] = state["theta"] + eta * self.direction(state, gradient)
+        state["theta"] = state["theta"] + eta * metric.sqrt(self.direction(state, gradient))
 
     def direction(self, state: State, gradient: Array) -> Array:
-        """Return the direction to move in, from the (preconditioned) gradient ``(C, P)``."""
+        """Return the direction to move in, from the gradient ``(C, P)``."""
         return gradient
+
+    def step_size(self, multipliers: Array, distance: float, fastest: float) -> float:
+        """Return the step size that reaches the mode with these multipliers.
+
+        Parameters
+        ----------
+        multipliers : ndarray of shape (n_steps,)
+            The schedule.
+        distance : float
+            From the start to the mode, in posterior sds.
+        fastest : float
+            The steepest curvature in the preconditioned coordinates.
+
+        Returns
+        -------
+        step_size : float
+            The gradient of a normal law shrinks with the distance, so what is left after n
+            steps is ``exp(-sum eta)``; half the way at the first step at the most.
+        """
+        return min(_FOLDS / multipliers.sum(), 0.5 / multipliers[0]) / fastest
 
 
 @dataclass(eq=False, repr=False)
@@ -72,8 +102,20 @@ class Momentum(Optimizer):
         return state["velocity"]
 
 
+class _UnitSteps(Optimizer):
+    """A rule whose direction has about unit length in every coordinate."""
+
+    def step_size(self, multipliers: Array, distance: float, fastest: float) -> float:
+        """Return the step size with which the rule could go three times the distance."""
+        return _REACH * max(distance, 1.0) / self.travel(multipliers) / np.sqrt(fastest)
+
+    def travel(self, multipliers: Array) -> float:
+        """Return how far unit step sizes go."""
+        return float(multipliers.sum())
+
+
 @dataclass(eq=False, repr=False)
-class AdaGrad(Optimizer):
+class AdaGrad(_UnitSteps):
     """Gradient over the root of the sum of its squares (Duchi, Hazan & Singer 2011, Figure 1).
 
     Parameters
@@ -94,9 +136,13 @@ class AdaGrad(Optimizer):
         state["square"] = state["square"] + np.square(gradient)
         return gradient / (np.sqrt(state["square"]) + self.epsilon)
 
+    def travel(self, multipliers: Array) -> float:
+        """Return how far unit step sizes go: the direction shrinks with the root of the count."""
+        return float((multipliers / np.sqrt(np.arange(1, len(multipliers) + 1))).sum())
+
 
 @dataclass(eq=False, repr=False)
-class RMSprop(Optimizer):
+class RMSprop(_UnitSteps):
     """Gradient over the root of a running mean of its squares (Tieleman & Hinton 2012).
 
     Parameters
@@ -123,7 +169,7 @@ class RMSprop(Optimizer):
 
 
 @dataclass(eq=False, repr=False)
-class Adam(Optimizer):
+class Adam(_UnitSteps):
     """Running means of gradient and square, corrected for their start (Kingma & Ba 2015, Alg. 1).
 
     Parameters

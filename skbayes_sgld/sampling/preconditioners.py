@@ -42,6 +42,19 @@ class BoundPreconditioner:
         """Return ``G^{1/2} z`` for each ``z (..., P)``."""
         return z
 
+    def sqrt_t(self, v: Array) -> Array:
+        """Return ``(G^{1/2})^T v``, a gradient in the preconditioned coordinates ``(C, P)``."""
+        return v
+
+    def rates(self, curvature: Array) -> Array:
+        """Return how fast a unit step pulls to the mode, direction by direction, ascending.
+
+        They are the eigenvalues of G H: a step of size eta is stable on a normal law while
+        eta times the largest is below 2, and forgets at eta times the smallest.
+        """
+        root = self.sqrt(np.eye(curvature.shape[0])).T
+        return np.linalg.eigvalsh(root.T @ curvature @ root)
+
 
 class _Diagonal(BoundPreconditioner):
     def __init__(self, values: Array) -> None:
@@ -53,6 +66,9 @@ class _Diagonal(BoundPreconditioner):
     def sqrt(self, z: Array) -> Array:
         return z * self._roots
 
+    def sqrt_t(self, v: Array) -> Array:
+        return v * self._roots
+
 
 class _Dense(BoundPreconditioner):
     def __init__(self, root: Array) -> None:
@@ -63,6 +79,9 @@ class _Dense(BoundPreconditioner):
 
     def sqrt(self, z: Array) -> Array:
         return matmul_rows(z.reshape(-1, z.shape[-1]), self._root_t, _ROWS).reshape(z.shape)
+
+    def sqrt_t(self, v: Array) -> Array:
+        return matmul_rows(v, self._root_t.T)
 
 
 @dataclass(eq=False, repr=False)

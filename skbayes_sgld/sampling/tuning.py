@@ -33,6 +33,7 @@ _PILOT_CHAINS = 32
 _PILOT_STEPS = 100
 _PILOT_BLOCK = 20
 _MAX_THIN = 100
+_MAX_BURNIN = 10_000
 _PROBE = 2**31  # chain numbers from here on are the tuning's own
 
 
@@ -54,11 +55,16 @@ class NoiseLevel:
         Minibatch noise of covariance S / B adds eta^2 S / B to the 2 eta tau of a step's injected
         noise; their ratio is what the stationary variance grows by.
         """
-        return step_size * self.variance / (2.0 * temperature * batch_size)
+        # no noise at all would divide by zero where it is asked what is allowed
+        return step_size * max(self.variance, 1e-12) / (2.0 * temperature * batch_size)
 
     def batch_size(self, step_size: float, temperature: float) -> int:
         """Return the batch at which the inflation falls to 1 %."""
         return int(np.ceil(self.inflation(step_size, 1, temperature) / _MAX_NOISE))
+
+    def step_size(self, batch_size: int, temperature: float) -> float:
+        """Return the step size at which the inflation falls to 1 %."""
+        return _MAX_NOISE / self.inflation(1.0, batch_size, temperature)
 
 
 def measure_noise(
@@ -95,6 +101,22 @@ def choose_gradient(
     batch_size = max(_MIN_BATCH, level.batch_size(STEP_SIZES[0], temperature))
     # a gathered row costs about four times one that is read in order
     return (Full(), None) if 4 * batch_size > n else (gradient, batch_size)
+
+
+def choose_batch_size(noise: NoiseLevel, n_samples: int, temperature: float) -> int:
+    """Return a batch without visible noise, or all rows' worth where there is none."""
+    wanted = noise.batch_size(STEP_SIZES[0], temperature)
+    return min(max(_MIN_BATCH, wanted), n_samples)
+
+
+def choose_spacing(rate: float) -> tuple[int, int]:
+    """Return burn-in and thinning for chains that forget at ``rate`` a step.
+
+    A chain forgets a share ``rate`` of where it was at every step: after ``2 / rate`` steps an
+    eighth is left, after ``20 / rate`` nothing.
+    """
+    n_burnin = int(min(np.ceil(20.0 / rate), _MAX_BURNIN))
+    return n_burnin, int(min(np.ceil(2.0 / rate), _MAX_THIN))
 
 
 def choose_step_size(run: Run, mode: Mode, entropy: int) -> float:

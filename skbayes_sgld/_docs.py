@@ -1,0 +1,147 @@
+"""Parts of docstrings that several estimators share, each written once."""
+
+from __future__ import annotations
+
+from textwrap import indent
+from typing import TypeVar
+
+_PARTS = {
+    "prior_regression": """\
+prior : str or CoefficientPrior, default="conjugate_normal"
+    Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``,
+    ``"conjugate_normal"`` (its scale is in units of the noise), ``"laplace"``, ``"flat"``, or an
+    instance such as ``Laplace(scale=0.5)``. The default is the normal-inverse-gamma model of the
+    lecture, beta | sigma^2 ~ N(0, 100 sigma^2 I). The intercept is not shrunk.
+noise_prior : str or NoisePrior, default="inverse_gamma"
+    Prior of the noise: ``"inverse_gamma"`` on its variance, ``"flat"`` on its standard
+    deviation, or an instance. The default has next to no weight and follows the units of y.
+noise_variance : "infer" or float, default="infer"
+    A number fixes the noise variance, in squared units of y.""",
+    "prior_classification": """\
+prior : str or CoefficientPrior, default="normal"
+    Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``, ``"laplace"``,
+    ``"flat"``, or an instance such as ``Normal(scale=2.5)``. With the default, of sd 1, the
+    posterior mode is the fit of ``LogisticRegression(C=1)``. The intercept is not shrunk.""",
+    "fit_intercept": """\
+fit_intercept : bool, default=True
+    Whether to add an intercept, under a flat prior.""",
+    "class_weight": """\
+class_weight : dict, "balanced" or None, default=None
+    Weights of the classes, multiplied into ``sample_weight``.""",
+    "sampling": """\
+sampler : str or Sampler, default="sgld"
+    ``"sgld"``, or an instance such as ``SGLD(integrator="euler")``.
+step_size : float or "auto", default="auto"
+    eta of the recursion, in the preconditioned space: with the curvature preconditioner it has
+    no unit (0.2 moves a fifth of the way to the mode), without one it is in raw units. The
+    default is the largest that a pilot finds to bias no standard deviation by 1 %.
+schedule : str or Schedule, default="constant"
+    How the step size changes: ``"constant"``, ``"harmonic"``, ``"polynomial"`` or an instance.
+temperature : float, default=1.0
+    tau; the law sampled is the posterior density to the power 1 / tau.
+batch_size : int or "auto", default="auto"
+    Rows of a minibatch. By default so many that their noise adds less than 0.5 % to any standard
+    deviation, or all rows where that costs no more.
+gradient : str or Gradient, default="auto"
+    ``"full"``, ``"minibatch"``, ``"control_variate"`` or an instance. By default the cheapest
+    without visible noise.
+preconditioner : str, Preconditioner, array-like or None, default="auto"
+    G of the recursion: ``"auto"`` and ``"curvature"`` are the inverse curvature at the mode;
+    None is the plain recursion; an array of shape (n_params, n_params) or (n_params,) is a
+    matrix or a diagonal of your own.
+clip : str, Clip or None, default=None
+    Bound on the gradient: ``"norm"``, ``"value"`` or an instance such as
+    ``NormClip(threshold=100.0)``. Clipping biases the posterior.
+n_draws : int, default=1000
+    Draws to keep from each chain.
+n_burnin : int or "auto", default="auto"
+    Steps before the first draw.
+thin : int or "auto", default="auto"
+    Steps from draw to draw; by default so many that neighbours are nearly independent.
+n_chains : int, default=4
+    Chains, which start apart, so that R-hat means something.
+warm_start : bool, default=False
+    Start the chains where those of the last ``fit`` stopped, without burn-in.
+n_jobs : int or None, default=None
+    Processes to share the chains between. The draws do not depend on it.
+random_state : int, RandomState or None, default=None
+    Fixes every draw.
+verbose : int, default=0
+    1 shows a progress bar (needs tqdm).""",
+    "climbing": """\
+optimizer : str or Optimizer, default="sgd"
+    ``"sgd"``, ``"gd"`` (all rows at every step), ``"momentum"``, ``"adagrad"``, ``"rmsprop"``,
+    ``"adam"`` or an instance.
+step_size : float or "auto", default="auto"
+    eta of the recursion, in the preconditioned space. The default is enough for the path to
+    reach the mode within ``max_iter`` steps.
+schedule : str or Schedule, default="polynomial"
+    How the step size changes: ``"constant"``, ``"harmonic"``, ``"polynomial"`` or an instance.
+batch_size : int or "auto", default="auto"
+    Rows of a minibatch; by default so many that the path can come within ``tol`` of the mode,
+    up to 4,096.
+replacement : bool, default=True
+    Whether a batch may hold a row twice.
+preconditioner : str, Preconditioner, array-like or None, default="auto"
+    ``"auto"`` and ``"curvature"`` are the inverse curvature at the mode; None is the plain
+    recursion; an array is a matrix or a diagonal of your own.
+clip : str, Clip or None, default=None
+    Bound on the gradient: ``"norm"``, ``"value"`` or an instance.
+max_iter : int, default=2000
+    Steps at the most.
+tol : float, default=0.1
+    The path stops when the mode is this near, in posterior standard deviations as the gradient
+    and the curvature measure it.
+random_state : int, RandomState or None, default=None
+    Fixes the minibatches.
+verbose : int, default=0
+    1 shows a progress bar (needs tqdm).""",
+    "fitted_regression": """\
+coef_ : ndarray of shape (n_features,)
+intercept_ : float
+noise_variance_ : float""",
+    "fitted_classification": """\
+classes_ : ndarray of shape (n_classes,)
+coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+intercept_ : ndarray of shape (1,) or (n_classes,)""",
+    "fitted_sampling": """\
+posterior_ : PosteriorDraws
+    The draws, ``(chain, draw, parameter)``, with the parameters' names. ``coef_`` and the like
+    are their means, weighted by step size where the schedule decays.
+step_size_, batch_size_, gradient_, preconditioner_, n_burnin_, thin_ : object
+    What was used; ``batch_size_`` is None where every step takes all rows.
+clipped_fraction_ : float
+    The share of steps on which the gradient was clipped.
+n_features_in_ : int
+feature_names_in_ : ndarray of shape (n_features,)
+    Where X had names.""",
+    "fitted_climbing": """\
+posterior_ : PosteriorDraws
+    4,000 draws from the Laplace approximation at the mode.
+path_steps_ : ndarray of shape (n_points,)
+    The steps at which the path was recorded.
+log_posterior_path_ : ndarray of shape (n_points,)
+    The log posterior density along the path, up to a constant.
+coef_path_, intercept_path_ : ndarray of shape (n_points, ...)
+    The parameters along the path.
+n_iter_ : int
+    Steps made.
+step_size_, batch_size_ : object
+    What was used; ``batch_size_`` is None where every step takes all rows.
+n_features_in_ : int
+feature_names_in_ : ndarray of shape (n_features,)
+    Where X had names.""",
+}
+
+C = TypeVar("C", bound=type)
+
+
+def shared_docs(cls: C) -> C:
+    """Put the shared parts into the docstring of an estimator, where it says ``{name}``."""
+    doc = cls.__doc__ or ""
+    for name, part in _PARTS.items():
+        doc = doc.replace("    {" + name + "}", indent(part, "    "))
+    cls.__doc__ = doc
+    return cls
+
+

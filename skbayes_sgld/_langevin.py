@@ -1,0 +1,247 @@
+"""How the SGLD estimators fit: every ``"auto"`` is resolved, the chains are run, checked, kept."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from skbayes_sgld._base import Array, LinearEstimator
+from skbayes_sgld._components import Component, Registry, check_number
+from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld._progress import progress_bar
+from skbayes_sgld.diagnostics import convergence_problems
+from skbayes_sgld.posterior import GLMPosterior, check_propriety
+from skbayes_sgld.sampling import (
+    GRADIENTS,
+    SAMPLERS,
+    ChainOverflowError,
+    ControlVariate,
+    Curvature,
+    Dynamics,
+    Gradient,
+    Matrix,
+    Mode,
+    Preconditioner,
+    Run,
+    find_mode,
+    run_chains,
+)
+from skbayes_sgld.sampling.randomness import start_normals
+from skbayes_sgld.sampling.tuning import (
+    OVERDISPERSION,
+    STEP_SIZES,
+    NoiseLevel,
+    choose_batch_size,
+    choose_gradient,
+    choose_spacing,
+    choose_step_size,
+    measure_noise,
+)
+
+_MAX_CLIPPED = 0.01  # Karagiannis, Handout 6, Note 41
+
+
+def resolve_preconditioner(estimator: Any) -> Preconditioner:
+    """Return the preconditioner component; an array stands for itself."""
+    value = estimator.preconditioner
+    if isinstance(value, str) and value == "auto":
+        return Curvature()
+    if value is None:
+        return estimator._registries["preconditioner"]["none"]()
+    if isinstance(value, (str, Component)):
+        return estimator._resolve("preconditioner")
+    return Matrix(value)
+
+
+class LangevinEstimator(LinearEstimator):
+    """An estimator whose posterior is sampled by Langevin dynamics."""
+
+    _registries: ClassVar[dict[str, Registry]] = {
+        **LinearEstimator._registries,
+        "sampler": SAMPLERS,
+        "gradient": GRADIENTS,
+    }
+    sampler: Any
+    step_size: Any
+    schedule: Any
+    temperature: Any
+    batch_size: Any
+    gradient: Any
+    preconditioner: Any
+    clip: Any
+    n_draws: Any
+    n_burnin: Any
+    thin: Any
+    n_chains: Any
+    warm_start: Any
+    n_jobs: Any
+    random_state: Any
+    verbose: Any
+
+    def _check_settings(self) -> None:
+        check_number(self.temperature, "temperature", low=0)
+        for name in ("n_draws", "n_chains"):
+            check_number(getattr(self, name), name, low=1, closed="left", integer=True)
+        self._resolve_auto("step_size", low=0)
+        self._resolve_auto("batch_size", low=1, closed="left", integer=True)
+        self._resolve_auto("n_burnin", low=0, closed="left", integer=True)
+        self._resolve_auto("thin", low=1, closed="left", integer=True)
+
+    def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
+        self._check_settings()
+        entropy = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        preconditioner = resolve_preconditioner(self)
+        posterior = self._make_posterior(X, y, weight, center=preconditioner.uses_curvature)
+        check_propriety(posterior)
+        mode = find_mode(posterior, posterior.start())
+        run = self._make_run(posterior, mode, preconditioner, entropy)
+        n_burnin, thin = self._choose_lengths(run, mode)
+        start = self._choose_start(posterior, mode, entropy)
+        try:
+            with progress_bar(
+                self.verbose, n_burnin + self.n_draws * thin, type(self).__name__
+            ) as progress:
+                chains = run_chains(
+                    run,
+                    start,
+                    n_draws=self.n_draws,
+                    n_burnin=n_burnin,
+                    thin=thin,
+                    entropy=entropy,
+                    n_jobs=self.n_jobs,
+                    progress=progress,
+                )
+        except ChainOverflowError as error:
+            raise self._explain(error, posterior, run, mode) from None
+        self._set_draws(posterior, chains.draws, chains.weights)
+        last = posterior.natural(chains.state.sampler_state["theta"])
+        self._last_positions = last
+        draws = self.posterior_
+        self._set_point(np.average(draws.flat, axis=0, weights=draws.flat_weights))
+        self.n_burnin_, self.thin_ = n_burnin, thin
+        self.clipped_fraction_ = float(chains.clipped.mean())
+        self._warn(chains.draws, posterior)
+
+    # ---- settings -----------------------------------------------------------------------------
+
+    def _make_run(
+        self, posterior: GLMPosterior, mode: Mode, preconditioner: Preconditioner, entropy: int
+    ) -> Run:
+        gradient, batch_size, noise = self._choose_gradient(posterior, mode, entropy)
+        bound = preconditioner.bind(posterior.n_params, mode)
+        run = Run(
+            self._resolve("sampler"),
+            Dynamics(
+                gradient.bind(posterior, mode.theta),
+                bound,
+                self._resolve("clip"),
+                float(self.temperature),
+            ),
+            self._resolve("schedule"),
+            STEP_SIZES[0],
+            posterior.n_samples,
+            batch_size,
+            getattr(gradient, "replacement", True),
+        )
+        step_size = self._resolve_auto("step_size")
+        if step_size is None:
+            first = float(run.schedule(0))
+            if preconditioner.uses_curvature:
+                step_size = choose_step_size(run, mode, entropy) / first
+            else:
+                step_size = STEP_SIZES[0] / bound.rates(mode.curvature)[-1] / first
+            if noise is not None and batch_size is not None:
+                quiet = noise.step_size(batch_size, float(self.temperature))
+                step_size = min(step_size, max(quiet, STEP_SIZES[-1]) / first)
+        run.step_size = float(step_size)
+        self.step_size_, self.batch_size_ = run.step_size, batch_size
+        self.gradient_, self.preconditioner_ = gradient, preconditioner
+        return run
+
+    def _choose_gradient(
+        self, posterior: GLMPosterior, mode: Mode, entropy: int
+    ) -> tuple[Gradient, int | None, NoiseLevel | None]:
+        """Return the gradient, the batch size (None: all rows) and the noise, if measured."""
+        batch_size, n = self._resolve_auto("batch_size"), posterior.n_samples
+        tau = float(self.temperature)
+        automatic = isinstance(self.gradient, str) and self.gradient == "auto"
+        if automatic and batch_size is None:
+            gradient, batch_size = choose_gradient(posterior, mode, tau, entropy)
+            return gradient, batch_size, None
+        gradient = ControlVariate() if automatic else self._resolve("gradient")
+        if not gradient.minibatch:
+            if batch_size is not None:
+                raise ValueError(
+                    f"batch_size={batch_size!r} is not used by gradient={self.gradient!r}, which "
+                    "takes all rows; set gradient='minibatch' or batch_size='auto'."
+                )
+            return gradient, None, None
+        if batch_size is not None and not gradient.replacement and batch_size > n:
+            raise ValueError(
+                f"batch_size={batch_size} is larger than the {n} rows, and the batches are drawn "
+                f"without replacement; give at most {n}, or replacement=True."
+            )
+        noise = None
+        if batch_size is None or self.step_size == "auto":
+            noise = measure_noise(posterior, gradient, mode, tau, entropy)
+        if batch_size is None:
+            assert noise is not None
+            batch_size = choose_batch_size(noise, n, tau)
+        return gradient, batch_size, noise
+
+    def _choose_lengths(self, run: Run, mode: Mode) -> tuple[int, int]:
+        eta = run.step_size * float(run.schedule(0))
+        rates = run.dynamics.preconditioner.rates(mode.curvature)
+        burnin, spacing = choose_spacing(eta * rates[0])
+        thin = self._resolve_auto("thin")
+        n_burnin = self._resolve_auto("n_burnin")
+        thin = spacing if thin is None else int(thin)
+        if n_burnin is None:
+            n_burnin = min(burnin, self.n_draws * thin)
+            if self.warm_start and hasattr(self, "_last_positions"):
+                n_burnin = 0
+        return int(n_burnin), thin
+
+    def _choose_start(self, posterior: GLMPosterior, mode: Mode, entropy: int) -> Array:
+        shape = (self.n_chains, posterior.n_params)
+        if self.warm_start and getattr(self, "_last_positions", np.empty(0)).shape == shape:
+            return posterior.from_natural(self._last_positions)
+        normals = start_normals(entropy, range(self.n_chains), posterior.n_params)
+        width = OVERDISPERSION * np.sqrt(float(self.temperature))
+        return mode.theta + width * matmul_rows(normals, mode.root.T)
+
+    # ---- what the user is told ----------------------------------------------------------------
+
+    def _explain(
+        self, error: ChainOverflowError, posterior: GLMPosterior, run: Run, mode: Mode
+    ) -> ValueError:
+        steepest = run.dynamics.preconditioner.rates(mode.curvature)[-1]
+        stable = 1.0 / steepest / float(np.max(run.schedule(np.arange(100))))
+        return ValueError(
+            f"step_size={run.step_size:g}: chain {error.chain} overflowed at step {error.step} in "
+            f"{posterior.param_names[error.parameter]}. Step sizes up to {stable:.3g} hold here; "
+            "set step_size='auto' and preconditioner='auto', or a smaller step_size."
+        )
+
+    def _warn(self, theta: Array, posterior: GLMPosterior) -> None:
+        problems = convergence_problems(theta, posterior.natural_names)
+        if problems:
+            automatic = self.step_size == "auto" and self.preconditioner == "auto"
+            remedy = "raise n_draws" if automatic else "set step_size and preconditioner to 'auto'"
+            warnings.warn(
+                f"The draws are not to be relied on: {'; '.join(problems)}. To mend it, {remedy}.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if self.clipped_fraction_ > _MAX_CLIPPED:
+            warnings.warn(
+                f"The gradient was clipped on {self.clipped_fraction_:.1%} of the steps, which "
+                f"biases the posterior; raise the threshold of clip={self.clip!r} or set it to "
+                "None.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )

@@ -1,0 +1,106 @@
+"""Whether a posterior is proper: what a flat prior leaves undetermined is named before sampling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import linprog
+
+Array = NDArray[Any]
+
+_REMEDY = "give the coefficients a proper prior, such as prior='normal'"
+_MAX_LP = 2_000_000  # coefficients of the linear programme that looks for a separating plane
+_RANK = 1e-14  # smallest over largest eigenvalue of the scaled Gram matrix
+
+
+class ImproperPosteriorError(ValueError):
+    """The prior is flat in a direction that the data do not determine."""
+
+
+def check_propriety(posterior: Any) -> None:
+    """Raise where flat priors leave the posterior without a finite integral.
+
+    Raises
+    ------
+    ImproperPosteriorError
+        With the reason and what to change.
+    """
+    n, names = posterior.n_samples, posterior.param_names
+    n_free = posterior.n_params - posterior.likelihood.infers_noise
+    if posterior.noise_prior is not None and not posterior.noise_prior.proper and n <= n_free:
+        raise ImproperPosteriorError(
+            f"noise_prior='flat' needs more rows than coefficients, and there are {n} rows for "
+            f"{n_free}: the posterior is improper; use noise_prior='inverse_gamma'."
+        )
+    if posterior.prior.proper:
+        return
+    _check_rank(posterior, names)
+    if posterior.likelihood.separable:
+        _check_separation(posterior)
+
+
+def _check_rank(posterior: Any, names: list[str]) -> None:
+    X, d = posterior.X, posterior.n_features
+    mean = np.average(X, axis=0, weights=posterior.weight) if posterior.fit_intercept else 0.0
+    spread = np.max(np.abs(X - mean), axis=0)
+    constant = np.flatnonzero(spread <= 1e-12 * np.max(np.abs(X), axis=0))
+    if len(constant):
+        beside = ", which an intercept stands beside" if posterior.fit_intercept else " at zero"
+        raise ImproperPosteriorError(
+            f"column {constant[0]} of X ({names[constant[0]]}) is constant{beside}: under "
+            f"prior='flat' the posterior is improper; drop the column or {_REMEDY}."
+        )
+    if posterior.n_samples < d + posterior.fit_intercept:
+        raise ImproperPosteriorError(
+            f"X has {posterior.n_samples} rows and there are {d + posterior.fit_intercept} "
+            f"coefficients: under prior='flat' the posterior is improper; {_REMEDY}."
+        )
+    unit = (X - mean) / spread
+    eigenvalues, vectors = np.linalg.eigh(unit.T @ unit)
+    if eigenvalues[0] < _RANK * eigenvalues[-1]:
+        involved = np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)[:5]
+        raise ImproperPosteriorError(
+            f"columns {', '.join(names[j] for j in involved)} of X are linearly dependent: under "
+            f"prior='flat' the posterior is improper; drop one of them or {_REMEDY}."
+        )
+
+
+def _check_separation(posterior: Any) -> None:
+    """Look for a direction in which every row's own class gains on all others, or does not lose.
+
+    Such a direction is complete or quasi-complete separation (Albert & Anderson 1984); it is
+    found by a linear programme (Konis 2007, Section 4).
+    """
+    X, codes = posterior.X, posterior.y.astype(int)
+    K = posterior.n_predictors
+    n, width = X.shape[0], X.shape[1] + posterior.fit_intercept
+    if n * width * max(K - 1, 1) * 2 > _MAX_LP:
+        return  # too large a programme; Newton's method finds no mode then, and says so
+    spread = np.max(np.abs(X), axis=0)
+    design = X / np.where(spread > 0, spread, 1.0)
+    if posterior.fit_intercept:
+        design = np.hstack([design, np.ones((n, 1))])
+    if K == 1:
+        gains: Any = design * (2 * codes - 1)[:, None]
+    else:
+        own = np.eye(K)[codes]
+        gains = sparse.vstack(
+            [
+                sparse.csr_array(
+                    ((own - np.eye(K)[k])[:, :, None] * design[:, None]).reshape(n, K * width)[
+                        codes != k
+                    ]
+                )
+                for k in range(K)
+            ]
+        )
+    objective = -np.asarray(gains.sum(axis=0)).ravel()
+    result = linprog(objective, A_ub=-gains, b_ub=np.zeros(gains.shape[0]), bounds=(-1, 1))
+    if result.status == 0 and -result.fun > 1e-7 * n:
+        raise ImproperPosteriorError(
+            "a plane separates the classes of y, completely or nearly: under prior='flat' the "
+            f"coefficients would go to infinity; {_REMEDY}."
+        )
