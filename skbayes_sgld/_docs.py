@@ -90,8 +90,8 @@ clip : str, Clip or None, default=None
 max_iter : int, default=2000
     Steps at the most.
 tol : float, default=0.1
-    The path stops when the mode is this near, in posterior standard deviations as the gradient
-    and the curvature measure it.
+    The path stops when the mode is this near: the root mean square over the parameters, in
+    posterior standard deviations, as the gradient and the curvature measure it.
 random_state : int, RandomState or None, default=None
     Fixes the minibatches.
 verbose : int, default=0

@@ -141,7 +141,7 @@ class MAPEstimator(LinearEstimator):
                     f"after max_iter={self.max_iter} steps, and tol={self.tol:g}; raise max_iter "
                     "or batch_size, or set step_size and preconditioner to 'auto'.",
                     ConvergenceWarning,
-                    stacklevel=5,
+                    stacklevel=4,
                 )
         self._path, self._path_steps = np.array(path), np.array(steps)
         self.n_iter_ = steps[-1]
@@ -149,9 +149,9 @@ class MAPEstimator(LinearEstimator):
 
     @staticmethod
     def _distance(posterior: GLMPosterior, mode: Mode, theta: Array) -> float:
-        """Return how far the mode is in the metric of its curvature, from the gradient alone."""
+        """Return the root mean square distance to the mode, in posterior sds, by the gradient."""
         grad = posterior.grad(theta[None])[0]
-        return float(np.linalg.norm(mode.root.T @ grad))
+        return float(np.linalg.norm(mode.root.T @ grad) / np.sqrt(len(theta)))
 
     def _set_path(self, posterior: GLMPosterior) -> None:
         path = posterior.natural(self._path)

@@ -37,7 +37,8 @@ def effective_sample_size(draws: Array, kind: str = "bulk") -> Array:
     >>> bool((effective_sample_size(draws) > 1500).all())
     True
     """
-    return _per_parameter(array_stats.ess, draws, method=kind)
+    tail = {"prob": (0.05, 0.95)} if kind == "tail" else {}
+    return _per_parameter(array_stats.ess, draws, method=kind, **tail)
 
 
 def potential_scale_reduction(draws: Array) -> Array:
@@ -59,6 +60,9 @@ def potential_scale_reduction(draws: Array) -> Array:
     >>> bool(potential_scale_reduction(draws)[0] < 1.01)
     True
     """
+    if draws.shape[0] == 1:  # one chain is compared with itself, its first half with its second
+        half = draws.shape[1] // 2
+        draws = np.concatenate([draws[:, :half], draws[:, half : 2 * half]])
     return _per_parameter(array_stats.rhat, draws, method="rank")
 
 
