@@ -35,6 +35,8 @@ class LinearEstimator(BaseEstimator):
         "clip": CLIPS,
     }
 
+    fit_intercept: Any
+
     # ---- parameters ---------------------------------------------------------------------------
 
     def set_params(self, **params: Any) -> Any:
@@ -96,13 +98,10 @@ class LinearEstimator(BaseEstimator):
             For data or parameters that cannot be used; the estimator stays as it was.
         """
         with _unchanged_on_error(self):
-            X, y, weight = self._validate(X, y, sample_weight)
-            self._infer(X, y, weight)
+            self._infer(*self._validate(X, y, sample_weight))
         return self
 
-    def _validate(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> tuple[Array, Array, Array | None]:
+    def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
         X, y = validate_data(self, X, y, dtype=_FLOATS, **self._y_checks)
         weight = None
         if sample_weight is not None:
@@ -151,7 +150,7 @@ class LinearEstimator(BaseEstimator):
     def _split(self, values: Array) -> dict[str, Array]:
         """Return ``coef (S, K, d)``, ``intercept (S, K)`` and ``noise_variance (S,)``, if any."""
         d, K = self.n_features_in_, self._n_predictors
-        width = d + bool(self.fit_intercept)  # type: ignore[attr-defined]
+        width = d + bool(self.fit_intercept)
         linear = values[:, : K * width].reshape(len(values), K, width)
         intercept = linear[..., -1] if width > d else np.zeros(linear.shape[:2])
         parts = {"coef": linear[..., :d], "intercept": intercept}
@@ -197,9 +196,7 @@ class LinearEstimator(BaseEstimator):
         draws = self.posterior_
         return summarize(draws.values, draws.names, draws.weights, coverage)
 
-    def sample_posterior(
-        self, n_samples: int | None = None, random_state: Any = None
-    ) -> Bunch:
+    def sample_posterior(self, n_samples: int | None = None, random_state: Any = None) -> Bunch:
         """Return draws from the posterior, by parameter.
 
         Parameters
@@ -225,7 +222,7 @@ class LinearEstimator(BaseEstimator):
         return draws
 
 
-def _check_weight(sample_weight: ArrayLike, X: Array) -> Array:
+def _check_weight(sample_weight: Any, X: Array) -> Array:
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if np.any(weight < 0):
         raise ValueError(

@@ -143,5 +143,3 @@ def shared_docs(cls: C) -> C:
         doc = doc.replace("    {" + name + "}", indent(part, "    "))
     cls.__doc__ = doc
     return cls
-
-

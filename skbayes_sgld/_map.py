@@ -117,8 +117,8 @@ class MAPEstimator(LinearEstimator):
     def _climb(self, posterior: GLMPosterior, mode: Mode, run: Run, entropy: int) -> None:
         """Run the optimiser until the mode is ``tol`` posterior sds away, or ``max_iter`` steps."""
         every = max(1, self.max_iter // _RECORDS)
-        state: Any = posterior.start()[None]
-        path, steps, clipped = [state[0]], [0], []
+        state: Array | RunState = posterior.start()[None]
+        path, steps, clipped = [posterior.start()], [0], []
         with progress_bar(self.verbose, self.max_iter, type(self).__name__) as progress:
             while steps[-1] < self.max_iter:
                 length = min(every, self.max_iter - steps[-1])
@@ -126,7 +126,7 @@ class MAPEstimator(LinearEstimator):
                     part = run_chains(run, state, n_draws=1, thin=length, entropy=entropy)
                 except ChainOverflowError as error:
                     raise self._explain(error, posterior, run, mode) from None
-                state: RunState = part.state
+                state = part.state
                 path.append(part.draws[0, 0])
                 steps.append(steps[-1] + length)
                 clipped.append(part.clipped[0] * length)

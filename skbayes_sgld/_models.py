@@ -31,7 +31,6 @@ class BayesianRegressor(RegressorMixin, LinearEstimator):
     prior: Any
     noise_prior: Any
     noise_variance: Any
-    fit_intercept: bool
 
     def _encode(
         self, X: Array, y: Array, weight: Array | None
@@ -80,8 +79,8 @@ class BayesianRegressor(RegressorMixin, LinearEstimator):
         self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
 
     def _set_noise(self, noise_variance: Array | None) -> None:
-        fixed = noise_variance is None
-        self.noise_variance_ = float(self.noise_variance if fixed else noise_variance[0])
+        inferred = self.noise_variance if noise_variance is None else noise_variance[0]
+        self.noise_variance_ = float(inferred)
 
     def _draws_with_noise(self) -> tuple[Array, Array, Array, Array | None]:
         parts, weights = self._draws()
@@ -192,7 +191,6 @@ class BayesianClassifier(ClassifierMixin, LinearEstimator):
 
     prior: Any
     class_weight: Any
-    fit_intercept: bool
 
     def _encode(
         self, X: Array, y: Array, weight: Array | None

@@ -218,10 +218,7 @@ class GLMPosterior:
     def _local_block(self, theta: Array, rows: slice) -> Array:
         linear, X = self._linear(theta), self.X[rows]
         coef = linear[..., : self.n_features].astype(X.dtype, copy=False)
-        if self.n_predictors == 1:
-            u = matmul_rows(coef[:, 0], X.T)[:, None]
-        else:
-            u = coef @ X.T
+        u = matmul_rows(coef[:, 0], X.T)[:, None] if self.n_predictors == 1 else coef @ X.T
         if self.fit_intercept:
             level = linear[..., -1]
             if self.center is not None:
@@ -267,9 +264,9 @@ class GLMPosterior:
     def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Return the weighted log likelihood of each row ``(C, B)``."""
         if idx is not None:
-            rows = self.take(idx)
-            value = self.likelihood.log_density(self.local(theta, rows), rows.y)
-            return value if rows.weight is None else value * rows.weight
+            taken = self.take(idx)
+            value = self.likelihood.log_density(self.local(theta, taken), taken.y)
+            return value if taken.weight is None else value * taken.weight
         blocks = [self._log_likelihood_block(theta, rows) for rows in self._blocks()]
         return np.concatenate(blocks, axis=1)
 
@@ -280,8 +277,8 @@ class GLMPosterior:
     def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Return the gradient of the log likelihood, summed over the rows ``(C, P)``."""
         if idx is not None:
-            rows = self.take(idx)
-            return self.pullback(self.score(self.local(theta, rows), rows), rows)
+            taken = self.take(idx)
+            return self.pullback(self.score(self.local(theta, taken), taken), taken)
         if self._statistics is not None:
             return self._statistics_value_and_grad(theta)[1]
         grad = np.zeros_like(theta)

@@ -110,9 +110,7 @@ class FixedGaussian(Likelihood):
 
     def log_density(self, u: Array, y: Array) -> Array:
         """Return the normal log density."""
-        return -0.5 * (
-            np.log(2 * np.pi * self.variance) + np.square(y - u[:, 0]) / self.variance
-        )
+        return -0.5 * (np.log(2 * np.pi * self.variance) + np.square(y - u[:, 0]) / self.variance)
 
     def score(self, u: Array, y: Array) -> Array:
         """Return ``(y - eta) / variance``."""

@@ -6,6 +6,7 @@ Every density includes the Jacobian of the transformation.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +63,7 @@ class InverseGamma(NoisePrior):
     """
 
     shape: float = 1e-3
-    scale: float | str = "auto"
+    scale: Any = "auto"
 
     def check(self) -> None:
         """Raise where shape or scale is not positive."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import erf
 
 from skbayes_sgld._components import Component, Registry, check_array_or_number
@@ -41,9 +41,7 @@ class CoefficientPrior(Component):
         """Return the gradient in the coefficients ``(C, K, d)`` and in gamma ``(C,)``."""
         raise NotImplementedError
 
-    def curvature(
-        self, coef: Array, gamma: float | None
-    ) -> tuple[Array, Array | None, float]:
+    def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
         """Return minus the Hessian at one ``coef (K, d)``.
 
         Returns
@@ -90,8 +88,8 @@ class Normal(CoefficientPrior):
     SGLDLogisticRegression(prior=Normal(scale=2.5))
     """
 
-    scale: ArrayLike = 1.0
-    location: ArrayLike = 0.0
+    scale: float | Array = 1.0
+    location: float | Array = 0.0
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
         """Return ``-sum (beta - mu)^2 / (2 s^2)``."""
@@ -102,9 +100,7 @@ class Normal(CoefficientPrior):
         """Return ``-(beta - mu) / s^2``; gamma does not enter."""
         return (self.location - coef) * np.divide(1.0, np.square(self.scale)), None
 
-    def curvature(
-        self, coef: Array, gamma: float | None
-    ) -> tuple[Array, Array | None, float]:
+    def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
         """Return ``1 / s^2``."""
         return np.broadcast_to(np.divide(1.0, np.square(self.scale)), coef.shape), None, 0.0
 
@@ -131,8 +127,8 @@ class ConjugateNormal(CoefficientPrior):
     SGLDLinearRegression(prior=ConjugateNormal(scale=3.0))
     """
 
-    scale: ArrayLike = 10.0
-    location: ArrayLike = 0.0
+    scale: float | Array = 10.0
+    location: float | Array = 0.0
 
     scaled_by_noise = True
 
@@ -156,9 +152,7 @@ class ConjugateNormal(CoefficientPrior):
         in_gamma = 0.5 * (precision * np.square(z).sum(axis=(1, 2)) - size)
         return -z / self.scale * precision[:, None, None], in_gamma
 
-    def curvature(
-        self, coef: Array, gamma: float | None
-    ) -> tuple[Array, Array | None, float]:
+    def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
         """Return the curvature of coefficients and gamma together."""
         assert gamma is not None
         precision = np.exp(-gamma)
@@ -186,8 +180,8 @@ class Laplace(CoefficientPrior):
     SGLDLinearRegression(prior=Laplace(scale=0.5))
     """
 
-    scale: ArrayLike = 1.0
-    location: ArrayLike = 0.0
+    scale: float | Array = 1.0
+    location: float | Array = 0.0
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
         """Return ``-sum |beta - mu| / b``."""
@@ -197,9 +191,7 @@ class Laplace(CoefficientPrior):
         """Return the subgradient ``-sign(beta - mu) / b``, 0 at the kink."""
         return -np.sign(coef - self.location) / self.scale, None
 
-    def curvature(
-        self, coef: Array, gamma: float | None
-    ) -> tuple[Array, Array | None, float]:
+    def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
         """Return zeros: there is no curvature away from the kink; see :meth:`smoothed`."""
         return np.zeros_like(coef), None, 0.0
 
@@ -228,9 +220,7 @@ class _SmoothedLaplace(Laplace):
         z, _ = self._standardised(coef)
         return -erf(z / np.sqrt(2.0)) / self.scale, None
 
-    def curvature(
-        self, coef: Array, gamma: float | None
-    ) -> tuple[Array, Array | None, float]:
+    def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
         _, bump = self._standardised(coef)
         return bump / (self.spread * self.scale), None, 0.0
 
@@ -259,9 +249,7 @@ class Flat(CoefficientPrior):
         """Return zeros."""
         return np.zeros_like(coef), None
 
-    def curvature(
-        self, coef: Array, gamma: float | None
-    ) -> tuple[Array, Array | None, float]:
+    def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
         """Return zeros."""
         return np.zeros_like(coef), None, 0.0
 

@@ -37,6 +37,7 @@ class ChainOverflowError(FloatingPointError):
         self.step, self.chain, self.parameter = step, chain, parameter
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by the three numbers: workers raise it across processes."""
         return type(self), (self.step, self.chain, self.parameter)
 
 
@@ -135,9 +136,12 @@ def run_chains(
     state = start if isinstance(start, RunState) else _begin(run, start, entropy, first_chain)
     n_chains = state.sampler_state["theta"].shape[0]
     n_workers = min(effective_n_jobs(n_jobs), n_chains)
-    kwargs: dict[str, Any] = dict(
-        n_draws=n_draws, n_burnin=n_burnin, thin=thin, block_size=block_size
-    )
+    kwargs: dict[str, Any] = {
+        "n_draws": n_draws,
+        "n_burnin": n_burnin,
+        "thin": thin,
+        "block_size": block_size,
+    }
     if n_workers == 1:
         return _run(run, state, progress=progress, **kwargs)
     edges = np.linspace(0, n_chains, n_workers + 1).astype(int)

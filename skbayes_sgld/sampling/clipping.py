@@ -91,7 +91,7 @@ class ValueClip(Clip):
         self, gradient: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Return the bounded gradients and which chains were bounded."""
-        fired = (np.abs(gradient) > self.threshold).any(axis=1)
+        fired = np.asarray((np.abs(gradient) > self.threshold).any(axis=1))
         if fired.any():
             gradient = np.clip(gradient, -self.threshold, self.threshold)
         return gradient, fired

@@ -42,6 +42,10 @@ class BoundGradient:
         """Return the part of the prepared rows that step ``t`` needs."""
         return None
 
+    def row_score(self, theta: Array, batch: Any) -> Array:
+        """Return what each row of a batch leaves to it, in its local parameters."""
+        raise NotImplementedError
+
     def __call__(self, theta: Array, batch: Any) -> Array:
         """Return the estimate of the gradient at ``theta (C, P)``."""
         likelihood = self.posterior.grad_log_likelihood(theta)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,10 +52,8 @@ def find_mode(posterior: Any, start: Array) -> Mode:
     """
     if posterior.n_samples > _SUBSET_FROM:
         every = posterior.n_samples // (_SUBSET_FROM // 2)
-        try:
+        with suppress(NoModeError):  # the rows left out may be what determines the mode
             start = find_mode(posterior.subset(slice(None, None, every)), start).theta
-        except NoModeError:
-            pass  # the rows left out may be what determines the mode
     smooth = posterior.smoothed(None)
     mode = _newton(smooth, start)
     for _ in range(25):

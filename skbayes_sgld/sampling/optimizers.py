@@ -10,7 +10,6 @@ import numpy as np
 from skbayes_sgld._components import Registry, check_number
 from skbayes_sgld.sampling.base import Array, Dynamics, Sampler, State
 
-
 _FOLDS = 30.0  # e-foldings: what is left of the start after a run is below rounding
 _REACH = 3.0  # how many times the distance to the mode a rule of unit steps could travel
 

@@ -147,9 +147,7 @@ def discretisation_bias(run: Run, mode: Mode, step_size: float, entropy: int) ->
     streams = [ChainStreams(entropy, c) for c in chains]
     n_burnin = int(np.ceil(4.0 / step_size))
     n_steps = n_burnin + int(np.ceil(_PILOT_STEPS * STEP_SIZES[0] / step_size))
-    start = mode.theta + np.sqrt(tau) * matmul_rows(
-        start_normals(entropy, chains, P), mode.root.T
-    )
+    start = mode.theta + np.sqrt(tau) * matmul_rows(start_normals(entropy, chains, P), mode.root.T)
     state = sampler.init(start, np.concatenate([s.normals(1, P) for s in streams]))
     eta = np.full(_PILOT_BLOCK, step_size)
     whiten = mode.curvature @ mode.root  # its transpose takes theta - mode to u
@@ -160,8 +158,7 @@ def discretisation_bias(run: Run, mode: Mode, step_size: float, entropy: int) ->
             at = t % _PILOT_BLOCK
             if at == 0:
                 normals, prepared = draw_block(run, streams, _PILOT_BLOCK, P)
-                noise = sampler.prepare(state, normals, eta, dynamics)
-                assert noise is not None
+                noise: Any = sampler.prepare(state, normals, eta, dynamics)
             batch = dynamics.gradient.at(prepared, at)
             if t >= n_burnin:
                 u, v = (state["theta"] - mode.theta) @ whiten, gaussian @ whiten
