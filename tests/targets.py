@@ -1,0 +1,94 @@
+"""Targets whose laws are known, and what it takes to run chains on them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skbayes_sgld.sampling import (
+    SGLD,
+    Constant,
+    Dynamics,
+    Full,
+    Identity,
+    Minibatch,
+    Run,
+    run_chains,
+)
+
+
+class NormalMean:
+    """The mean of normal rows of known variance under a flat prior: a user's own posterior.
+
+    The posterior is N(mean(y), variance / n), and the noise of a minibatch does not depend on
+    theta, so the law of the discretised chain is known exactly.
+    """
+
+    param_names = ["mean"]
+    n_params = 1
+
+    def __init__(self, n_samples=50, variance=2.0, seed=0):
+        self.n_samples, self.variance = n_samples, variance
+        self.y = np.random.default_rng(seed).normal(1.0, np.sqrt(variance), n_samples)
+        self.precision = n_samples / variance
+        self.row_variance = self.y.var() / variance**2  # of one row's gradient
+
+    def _rows(self, theta, idx):
+        return np.broadcast_to(self.y, (len(theta), self.n_samples)) if idx is None else self.y[idx]
+
+    def log_likelihood(self, theta, idx=None):
+        return -0.5 * (self._rows(theta, idx) - theta) ** 2 / self.variance
+
+    def grad_log_likelihood(self, theta, idx=None):
+        return (self._rows(theta, idx) - theta).sum(1, keepdims=True) / self.variance
+
+    def log_prior(self, theta):
+        return np.zeros(len(theta))
+
+    def grad_log_prior(self, theta):
+        return np.zeros_like(theta)
+
+
+def make_run(
+    posterior,
+    *,
+    sampler=None,
+    gradient=None,
+    batch_size=None,
+    step_size=0.1,
+    temperature=1.0,
+    preconditioner=None,
+    schedule=None,
+    clip=None,
+    mode=None,
+):
+    """Return a run of the plain recursion, or of what is asked for."""
+    gradient = gradient or (Full() if batch_size is None else Minibatch())
+    center = None if mode is None else mode.theta
+    dynamics = Dynamics(
+        gradient.bind(posterior, center),
+        (preconditioner or Identity()).bind(posterior.n_params, mode),
+        clip,
+        temperature,
+    )
+    return Run(
+        sampler or SGLD("euler"),
+        dynamics,
+        schedule or Constant(),
+        step_size,
+        posterior.n_samples,
+        batch_size,
+        getattr(gradient, "replacement", True),
+    )
+
+
+def stationary_draws(run, posterior, n_draws=4000, n_chains=50, n_burnin=200, seed=1):
+    """Return the draws of chains that have forgotten where they began."""
+    start = np.tile(posterior.y.mean(), (n_chains, 1))
+    return run_chains(run, start, n_draws=n_draws, n_burnin=n_burnin, entropy=seed).draws
+
+
+def z_of_variance(draws, expected, rho):
+    """Return how many standard errors the variance of an AR(1) chain is from the expected one."""
+    variance = np.mean((draws - draws.mean()) ** 2)
+    standard_error = expected * np.sqrt(2 * (1 + rho**2) / (1 - rho**2) / draws.size)
+    return (variance - expected) / standard_error

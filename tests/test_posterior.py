@@ -1,0 +1,236 @@
+"""The posteriors: densities against scipy.stats, gradients against finite differences."""
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from skbayes_sgld.posterior import (
+    NOISE_PRIORS,
+    PRIORS,
+    Bernoulli,
+    Categorical,
+    ConjugateNormal,
+    FixedGaussian,
+    Flat,
+    Gaussian,
+    GLMPosterior,
+    InverseGamma,
+    Laplace,
+    Normal,
+    Posterior,
+)
+
+N, D = 12, 3
+LIKELIHOODS = {
+    "gaussian": Gaussian(),
+    "fixed_gaussian": FixedGaussian(0.7),
+    "bernoulli": Bernoulli(),
+    "categorical": Categorical(3),
+}
+
+
+def data(likelihood, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((N, D)) * [1.0, 0.2, 30.0] + [0.0, 5.0, 100.0]
+    labels = np.arange(N) % max(likelihood.n_predictors, 2)
+    y = rng.standard_normal(N) if likelihood.quadratic else labels.astype(float)
+    return X, y, rng.uniform(0.5, 2.0, N)
+
+
+def make(likelihood, prior, noise_prior="inverse_gamma", weighted=True, **kwargs):
+    X, y, weight = data(likelihood)
+    noise = NOISE_PRIORS[noise_prior]().for_data(1.3) if likelihood.infers_noise else None
+    return GLMPosterior(
+        X, y, likelihood, prior, noise, sample_weight=weight if weighted else None, **kwargs
+    )
+
+
+def all_posteriors():
+    for name, likelihood in LIKELIHOODS.items():
+        for prior_name, prior in PRIORS.items():
+            if prior.scaled_by_noise and not likelihood.infers_noise:
+                continue
+            noises = list(NOISE_PRIORS) if likelihood.infers_noise else ["inverse_gamma"]
+            for noise in noises:
+                for kwargs in ({}, {"center": True}, {"fit_intercept": False}):
+                    label = "-".join([name, prior_name, noise, *kwargs])
+                    yield pytest.param(likelihood, prior(), noise, kwargs, id=label)
+
+
+every_posterior = pytest.mark.parametrize(
+    "likelihood, prior, noise, kwargs", list(all_posteriors())
+)
+
+
+def some_theta(posterior, n_chains=3):
+    rng = np.random.default_rng(1)
+    return rng.standard_normal((n_chains, posterior.n_params)) * 0.05 + 0.02
+
+
+def finite_difference(function, theta, h=1e-5):
+    columns = []
+    for j in range(theta.shape[1]):
+        step = np.zeros(theta.shape[1])
+        step[j] = h
+        columns.append((function(theta + step) - function(theta - step)) / (2 * h))
+    return np.stack(columns, axis=-1)
+
+
+@every_posterior
+def test_gradients_are_those_of_the_densities(likelihood, prior, noise, kwargs):
+    posterior = make(likelihood, prior, noise, **kwargs)
+    theta = some_theta(posterior)
+    assert isinstance(posterior, Posterior)
+    for density, grad in [
+        (lambda t: posterior.log_likelihood(t).sum(axis=1), posterior.grad_log_likelihood),
+        (posterior.log_prior, posterior.grad_log_prior),
+        (posterior.log_density, posterior.grad),
+    ]:
+        expected = finite_difference(density, theta)
+        near_zero = 1e-6 * max(1.0, np.abs(expected).max())
+        np.testing.assert_allclose(grad(theta), expected, rtol=1e-6, atol=near_zero)
+
+
+@every_posterior
+def test_curvature_is_that_of_the_gradient(likelihood, prior, noise, kwargs):
+    posterior = make(likelihood, prior, noise, **kwargs)
+    theta = some_theta(posterior, 1)
+    hessian = finite_difference(posterior.grad, theta)[0]
+    np.testing.assert_allclose(
+        posterior.curvature(theta[0]), -hessian, rtol=1e-5, atol=1e-5 * np.abs(hessian).max()
+    )
+
+
+@every_posterior
+def test_a_batch_of_all_rows_is_the_whole(likelihood, prior, noise, kwargs):
+    posterior = make(likelihood, prior, noise, **kwargs)
+    theta = some_theta(posterior)
+    idx = np.tile(np.arange(N), (len(theta), 1))
+    np.testing.assert_allclose(
+        posterior.grad_log_likelihood(theta, idx), posterior.grad_log_likelihood(theta), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        posterior.log_likelihood(theta, idx), posterior.log_likelihood(theta), rtol=1e-10
+    )
+
+
+def test_likelihoods_are_the_laws_they_name():
+    X, y, weight = data(Gaussian())
+    theta = np.array([[0.1, -0.2, 0.01, 0.3, 0.4]])
+    eta = X @ theta[0, :3] + 0.3
+    posterior = make(Gaussian(), Normal())
+    expected = weight * stats.norm(eta, np.exp(0.2)).logpdf(y)
+    np.testing.assert_allclose(posterior.log_likelihood(theta)[0], expected)
+    fixed = make(FixedGaussian(0.7), Normal())
+    expected = weight * stats.norm(eta, np.sqrt(0.7)).logpdf(y)
+    np.testing.assert_allclose(fixed.log_likelihood(theta[:, :4])[0], expected)
+    X, y, weight = data(Bernoulli())
+    logistic = make(Bernoulli(), Normal())
+    expected = weight * stats.bernoulli(1 / (1 + np.exp(-eta))).logpmf(y)
+    np.testing.assert_allclose(logistic.log_likelihood(theta[:, :4])[0], expected)
+    X, y, weight = data(Categorical(3))
+    softmax = make(Categorical(3), Normal())
+    many = some_theta(softmax, 1)
+    eta = X @ many.reshape(3, 4)[:, :3].T + many.reshape(3, 4)[:, 3]
+    p = np.exp(eta) / np.exp(eta).sum(1, keepdims=True)
+    expected = weight * np.log(p[np.arange(N), y.astype(int)])
+    np.testing.assert_allclose(softmax.log_likelihood(many)[0], expected)
+
+
+@pytest.mark.parametrize("scale", [0.5, np.array([0.3, 1.0, 2.0])], ids=["number", "vector"])
+@pytest.mark.parametrize("location", [0.0, np.array([0.1, 0.2, -0.3])], ids=["zero", "vector"])
+def test_priors_are_the_laws_they_name(scale, location):
+    rng = np.random.default_rng(2)
+    coef, gamma = rng.standard_normal((2, 1, D)), np.array([0.3, -0.6])
+    sigma = np.exp(gamma / 2)[:, None]
+    laws = {
+        Normal: stats.norm(location, scale).logpdf(coef[:, 0]),
+        Laplace: stats.laplace(location, scale).logpdf(coef[:, 0]),
+        ConjugateNormal: stats.norm(location, scale * sigma).logpdf(coef[:, 0]),
+    }
+    for family, expected in laws.items():
+        got = family(scale, location).log_density(coef, gamma)
+        assert np.ptp(got - expected.sum(1)) < 1e-12, family.__name__
+
+
+def test_noise_priors_are_the_laws_they_name_on_the_log_scale():
+    gamma = np.array([-1.0, 0.2, 1.5])
+    law = stats.invgamma(2.5, scale=0.8)
+    expected = law.logpdf(np.exp(gamma)) + gamma  # the Jacobian
+    assert np.ptp(InverseGamma(2.5, 0.8).log_density(gamma) - expected) < 1e-12
+    flat = NOISE_PRIORS["flat"]().log_density(gamma)
+    assert np.ptp(flat - gamma / 2) < 1e-12  # d sigma = exp(gamma / 2) / 2 d gamma
+
+
+def test_gamma_gradient_of_the_conjugate_prior_has_the_derived_sign():
+    # the handout prints d/2 with a plus in (4.2); the density falls with gamma at beta = mu
+    coef, gamma = np.zeros((1, 1, D)), np.zeros(1)
+    in_gamma = ConjugateNormal().grad(coef, gamma)[1]
+    assert in_gamma[0] == pytest.approx(-D / 2)
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_sufficient_statistics_lose_nothing(center, offset):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((200, 2)) + offset
+    y = X @ [1.0, -2.0] + 1e-4 * rng.standard_normal(200)  # R^2 = 1 - 1e-8
+    posterior = GLMPosterior(X, y, Gaussian(), Flat(), InverseGamma(1, 1), center=center)
+    theta = np.r_[1.0 + 1e-5, -2.0, 0.0, np.log(1e-8)]
+    if center:
+        theta[2] = posterior.center @ theta[:2]
+    residual = y - X @ theta[:2]
+    by_rows = np.sum(stats.norm(0, 1e-4).logpdf(residual))
+    rounding = 1e-15 * max(offset, 1.0) ** 2 / 1e-8 if not center else 1e-6
+    got = posterior.log_density(theta[None]) - posterior.log_prior(theta[None])
+    assert got[0] == pytest.approx(by_rows, rel=1e-6, abs=max(1e-4, rounding))
+
+
+def test_natural_parameters_come_back():
+    for likelihood in LIKELIHOODS.values():
+        posterior = make(likelihood, Normal(), center=True)
+        theta = some_theta(posterior)
+        if likelihood.n_predictors > 1:  # the common shift is taken out
+            linear = theta.reshape(3, likelihood.n_predictors, -1)
+            theta = (linear - linear.mean(1, keepdims=True)).reshape(3, -1)
+        values = posterior.natural(theta)
+        np.testing.assert_allclose(posterior.from_natural(values), theta, atol=1e-10)
+    X, _, _ = data(Bernoulli())
+    posterior = make(Bernoulli(), Normal(), center=True)
+    theta = some_theta(posterior)
+    values = posterior.natural(theta)
+    rows = posterior.take(np.tile(np.arange(N), (3, 1)))
+    np.testing.assert_allclose(
+        values[:, :D] @ X.T + values[:, D:], posterior.local(theta, rows)[:, 0], atol=1e-10
+    )
+
+
+def test_smoothed_laplace_is_the_average_over_normal_errors():
+    spread, scale, location = 0.7, 0.4, 0.1
+    smooth = Laplace(scale, location).smoothed(np.full((1, 1), spread))
+    for beta in (-1.0, 0.1, 0.5):
+        coef = np.full((1, 1, 1), beta)
+
+        def integrand(e, beta=beta):
+            return -abs(beta + e - location) / scale * stats.norm(0, spread).pdf(e)
+
+        expected = integrate.quad(integrand, -8, 8, points=[location - beta], limit=200)[0]
+        assert smooth.log_density(coef, None)[0] == pytest.approx(expected, abs=1e-8)
+        h = 1e-4
+        values = [smooth.log_density(coef + s, None)[0] for s in (-h, 0, h)]
+        slope, bend = (values[2] - values[0]) / (2 * h), np.diff(values, 2)[0] / h**2
+        assert smooth.grad(coef, None)[0].item() == pytest.approx(slope, abs=1e-6)
+        assert smooth.curvature(coef[0], None)[0].item() == pytest.approx(-bend, abs=1e-5)
+
+
+def test_the_pin_of_the_softmax_shift_moves_no_difference_between_classes():
+    # adding to all classes alike changes no probability, so the pin must not push differences
+    posterior = make(Categorical(3), Flat())
+    theta = some_theta(posterior, 1)
+    pull = posterior.grad_log_prior(theta).reshape(3, -1)
+    np.testing.assert_allclose(pull, np.broadcast_to(pull[0], pull.shape), rtol=1e-12)
+    shifted = theta + np.tile([0.1, -0.2, 0.05, 1.0], 3)
+    np.testing.assert_allclose(
+        posterior.log_likelihood(shifted), posterior.log_likelihood(theta), rtol=1e-9
+    )
+    assert posterior.log_prior(shifted) != pytest.approx(posterior.log_prior(theta))
