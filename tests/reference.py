@@ -61,8 +61,10 @@ def laplace_fit(log_density, n_params):
     return mode, np.linalg.inv(-hessian)
 
 
-def importance_sampling(log_density, mode, covariance, n_draws=200_000, df=8, seed=0):
-    """Return moments by importance sampling from a multivariate t around the mode."""
+def importance_sampling(
+    log_density, mode, covariance, n_draws=200_000, df=8, seed=0, transform=lambda theta: theta
+):
+    """Return moments of transform(theta) by importance sampling from a multivariate t."""
     rng = np.random.default_rng(seed)
     P = len(mode)
     root = np.linalg.cholesky(covariance)
@@ -74,11 +76,12 @@ def importance_sampling(log_density, mode, covariance, n_draws=200_000, df=8, se
     log_weight = np.concatenate([log_density(theta[b]) for b in blocks]) - log_proposal
     w = np.exp(log_weight - log_weight.max())
     w /= w.sum()
-    mean = w @ theta
-    return Moments(mean, np.sqrt(w @ (theta - mean) ** 2), 1.0 / (w**2).sum())
+    values = transform(theta)
+    mean = w @ values
+    return Moments(mean, np.sqrt(w @ (values - mean) ** 2), 1.0 / (w**2).sum())
 
 
-def metropolis(log_density, mode, covariance, n_steps=4000, n_chains=64, seed=0):
+def metropolis(log_density, mode, covariance, n_steps=6000, n_chains=64, seed=0):
     """Return moments by a random-walk Metropolis run with the Laplace covariance."""
     rng = np.random.default_rng(seed)
     P = len(mode)

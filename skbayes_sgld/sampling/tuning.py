@@ -28,7 +28,8 @@ _MAX_BIAS = 0.01  # of an sd that the step size may cost
 _SMALL = 2000  # rows: all of them cost no more than a minibatch
 _MIN_BATCH = 32
 _PROBE_ROWS = 20_000
-_PROBE_DRAWS = 8
+_PROBE_WORK = 5e8  # multiplications that a probe may take
+_PROBE_DRAWS = 32
 _PILOT_CHAINS = 32
 _PILOT_STEPS = 100
 _PILOT_BLOCK = 20
@@ -73,7 +74,8 @@ def measure_noise(
     """Measure the noise of one-row minibatches at draws from the Laplace approximation."""
     n = posterior.n_samples
     stream = ChainStreams(entropy, _PROBE)
-    idx = np.arange(n) if n <= _PROBE_ROWS else stream.rows(1, n, _PROBE_ROWS, True)[0]
+    size = min(_PROBE_ROWS, max(1000, int(_PROBE_WORK / _PROBE_DRAWS / posterior.n_params**2)))
+    idx = np.arange(n) if n <= size else stream.rows(1, n, size, True)[0]
     normals = start_normals(entropy, range(_PROBE, _PROBE + _PROBE_DRAWS), posterior.n_params)
     draws = mode.theta + np.sqrt(temperature) * matmul_rows(normals, mode.root.T)
     bound = gradient.bind(posterior, mode.theta)
