@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 from arviz_stats.base import array_stats
 from numpy.typing import NDArray
+from scipy.stats import chi2
 
 Array = NDArray[Any]
 
 MAX_RHAT = 1.01  # Vehtari, Gelman, Simpson, Carpenter & Buerkner 2021, Section 4
 MIN_ESS_PER_CHAIN = 100
+_CHANCE = 1e-4
 
 
 def effective_sample_size(draws: Array, kind: str = "bulk") -> Array:
@@ -132,6 +134,17 @@ def quantiles(values: Array, q: Array, weights: Array | None = None) -> Array:
     ).T
 
 
+def _chance_rhat(ess: Array, n_chains: int) -> Array:
+    """Return the R-hat that chance alone exceeds once in 10,000, for this effective sample size.
+
+    Split into halves, chains that agree have means whose variance over the halves is chi-square:
+    with few draws that alone lifts R-hat above 1.01.
+    """
+    n_halves = 2 * max(n_chains, 1)
+    ratio = chi2.isf(_CHANCE / len(ess), n_halves - 1) / (n_halves - 1)
+    return np.sqrt(1.0 + ratio * n_halves / ess)
+
+
 def convergence_problems(draws: Array, names: Sequence[str]) -> list[str]:
     """Return what is wrong with the draws, in sentences that name parameter and figure.
 
@@ -148,11 +161,12 @@ def convergence_problems(draws: Array, names: Sequence[str]) -> list[str]:
     problems = []
     r_hat, ess = potential_scale_reduction(draws), effective_sample_size(draws)
     needed = MIN_ESS_PER_CHAIN * draws.shape[0]
-    if np.any(r_hat > MAX_RHAT):
-        worst = int(np.nanargmax(r_hat))
+    limit = np.maximum(MAX_RHAT, _chance_rhat(np.maximum(ess, needed), draws.shape[0]))
+    if np.any(r_hat > limit):
+        worst = int(np.nanargmax(r_hat / limit))
         problems.append(
-            f"R-hat of {names[worst]} is {r_hat[worst]:.3f}, above {MAX_RHAT}: the chains do not "
-            "agree"
+            f"R-hat of {names[worst]} is {r_hat[worst]:.3f}, above {limit[worst]:.3g}: the chains "
+            "do not agree"
         )
     if np.any(ess < needed):
         worst = int(np.nanargmin(ess))

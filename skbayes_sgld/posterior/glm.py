@@ -303,7 +303,7 @@ class GLMPosterior:
                 level = level + np.einsum("cd,d->c", coef, shift)
         rss, in_coef, in_level = stats.residual_sum(coef, level)
         variance = self.likelihood.noise_variance(gamma)
-        log_variance = np.log(variance)
+        log_variance = np.log(variance) if gamma is None else gamma
         value = -0.5 * (stats.total_weight * (np.log(2 * np.pi) + log_variance) + rss / variance)
         grad = np.empty_like(theta)
         grad[:, : self.n_features] = in_coef

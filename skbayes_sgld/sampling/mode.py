@@ -67,7 +67,11 @@ def find_mode(posterior: Any, start: Array) -> Mode:
 
 
 def _newton(posterior: Any, start: Array) -> Mode:
-    theta = start.astype(float)
+    with np.errstate(all="ignore"):  # a step may go too far; the line search takes it back
+        return _damped_newton(posterior, start.astype(float))
+
+
+def _damped_newton(posterior: Any, theta: Array) -> Mode:
     value = float(posterior.log_density(theta[None])[0])
     for _ in range(_MAX_STEPS):
         grad = posterior.grad(theta[None])[0]
