@@ -9,15 +9,21 @@ from skbayes_sgld.posterior import (
     PRIORS,
     Bernoulli,
     Categorical,
+    Cauchy,
     ConjugateNormal,
+    Exponential,
     FixedGaussian,
     Flat,
     Gaussian,
     GLMPosterior,
+    HalfCauchy,
+    HalfNormal,
+    HalfStudentT,
     InverseGamma,
     Laplace,
     Normal,
     Posterior,
+    StudentT,
 )
 
 N, D = 12, 3
@@ -147,9 +153,11 @@ def test_priors_are_the_laws_they_name(scale, location):
         Normal: stats.norm(location, scale).logpdf(coef[:, 0]),
         Laplace: stats.laplace(location, scale).logpdf(coef[:, 0]),
         ConjugateNormal: stats.norm(location, scale * sigma).logpdf(coef[:, 0]),
+        Cauchy: stats.cauchy(location, scale).logpdf(coef[:, 0]),
+        StudentT: stats.t(4.0, location, scale).logpdf(coef[:, 0]),
     }
     for family, expected in laws.items():
-        got = family(scale, location).log_density(coef, gamma)
+        got = family(scale=scale, location=location).log_density(coef, gamma)
         assert np.ptp(got - expected.sum(1)) < 1e-12, family.__name__
 
 
@@ -160,6 +168,22 @@ def test_noise_priors_are_the_laws_they_name_on_the_log_scale():
     assert np.ptp(InverseGamma(2.5, 0.8).log_density(gamma) - expected) < 1e-12
     flat = NOISE_PRIORS["flat"]().log_density(gamma)
     assert np.ptp(flat - gamma / 2) < 1e-12  # d sigma = exp(gamma / 2) / 2 d gamma
+    on_sigma = {
+        HalfNormal(0.7): stats.halfnorm(scale=0.7),
+        HalfCauchy(0.7): stats.halfcauchy(scale=0.7),
+        HalfStudentT(4.0, 0.7): stats.t(4.0, scale=0.7),
+        Exponential(0.7): stats.expon(scale=0.7),
+    }
+    for prior, law in on_sigma.items():
+        expected = law.logpdf(np.exp(gamma / 2)) + gamma / 2
+        assert np.ptp(prior.log_density(gamma) - expected) < 1e-12, prior
+
+
+def test_automatic_scales_of_the_noise_follow_y():
+    for family in (HalfNormal, HalfCauchy, HalfStudentT, Exponential):
+        assert family().for_data(9.0).scale == 3.0
+        assert family(scale=2.0).for_data(9.0).scale == 2.0
+    assert InverseGamma(shape=0.5).for_data(9.0).scale == 4.5
 
 
 def test_gamma_gradient_of_the_conjugate_prior_has_the_derived_sign():
@@ -205,17 +229,21 @@ def test_natural_parameters_come_back():
     )
 
 
-def test_smoothed_laplace_is_the_average_over_normal_errors():
-    spread, scale, location = 0.7, 0.4, 0.1
-    smooth = Laplace(scale, location).smoothed(np.full((1, 1), spread))
+@pytest.mark.parametrize("family", [Laplace, StudentT, Cauchy])
+def test_smoothed_priors_are_averages_over_normal_errors(family):
+    spread, scale, location = 0.7, 0.4 if family is Laplace else 2.0, 0.1
+    sharp = family(scale=scale, location=location)
+    smooth = sharp.smoothed(np.full((1, 1), spread))
     for beta in (-1.0, 0.1, 0.5):
         coef = np.full((1, 1, 1), beta)
 
         def integrand(e, beta=beta):
-            return -abs(beta + e - location) / scale * stats.norm(0, spread).pdf(e)
+            return sharp.log_density(np.full((1, 1, 1), beta + e), None)[0] * stats.norm.pdf(
+                e, scale=spread
+            )
 
         expected = integrate.quad(integrand, -8, 8, points=[location - beta], limit=200)[0]
-        assert smooth.log_density(coef, None)[0] == pytest.approx(expected, abs=1e-8)
+        assert smooth.log_density(coef, None)[0] == pytest.approx(expected, abs=1e-5)
         h = 1e-4
         values = [smooth.log_density(coef + s, None)[0] for s in (-h, 0, h)]
         slope, bend = (values[2] - values[0]) / (2 * h), np.diff(values, 2)[0] / h**2

@@ -2,6 +2,7 @@
 
 from skbayes_sgld.posterior.base import Posterior
 from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.heavy_tails import Cauchy, StudentT
 from skbayes_sgld.posterior.likelihoods import (
     LIKELIHOODS,
     Bernoulli,
@@ -10,7 +11,16 @@ from skbayes_sgld.posterior.likelihoods import (
     Gaussian,
     Likelihood,
 )
-from skbayes_sgld.posterior.noise_priors import NOISE_PRIORS, FlatNoise, InverseGamma, NoisePrior
+from skbayes_sgld.posterior.noise_priors import (
+    NOISE_PRIORS,
+    Exponential,
+    FlatNoise,
+    HalfCauchy,
+    HalfNormal,
+    HalfStudentT,
+    InverseGamma,
+    NoisePrior,
+)
 from skbayes_sgld.posterior.priors import (
     PRIORS,
     CoefficientPrior,
@@ -27,13 +37,18 @@ __all__ = [
     "PRIORS",
     "Bernoulli",
     "Categorical",
+    "Cauchy",
     "CoefficientPrior",
     "ConjugateNormal",
+    "Exponential",
     "FixedGaussian",
     "Flat",
     "FlatNoise",
     "GLMPosterior",
     "Gaussian",
+    "HalfCauchy",
+    "HalfNormal",
+    "HalfStudentT",
     "ImproperPosteriorError",
     "InverseGamma",
     "Laplace",
@@ -41,5 +56,6 @@ __all__ = [
     "NoisePrior",
     "Normal",
     "Posterior",
+    "StudentT",
     "check_propriety",
 ]
