@@ -8,8 +8,8 @@
    intervals hold that share of rookies whom the fit has not seen?
 
 Usage: ``python examples/nba_rookies.py [--output DIR] [--fast]``. It prints as it goes, takes about
-a minute on two cores (``--fast``: a quarter of that, with fewer folds and a smaller search) and
-writes its figures to DIR. It needs Matplotlib: ``pip install "skbayes_sgld[plot]"``.
+a minute on two cores (``--fast``: a few seconds, with fewer folds, fewer draws and a smaller
+search) and writes its figures to DIR. It needs Matplotlib: ``pip install "skbayes_sgld[plot]"``.
 """
 
 from __future__ import annotations
@@ -56,19 +56,27 @@ class Plan:
     """How much work to do."""
 
     n_folds: int = 5
+    n_draws: int = 1000
     step_sizes: tuple[float, ...] = (0.1, 0.25, 0.5)
     temperatures: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
     n_search_draws: int = 500
-    n_regression_folds: int = 10
+    n_jobs: int = 2
 
 
-FAST = Plan(n_folds=3, step_sizes=(0.25, 0.5), temperatures=(1.0, 4.0), n_regression_folds=3)
+FAST = Plan(
+    n_folds=3,
+    n_draws=200,
+    step_sizes=(0.25, 0.5),
+    temperatures=(1.0, 4.0),
+    n_search_draws=200,
+    n_jobs=1,  # a second process takes longer to start than it saves
+)
 
 
 # ---- printing and drawing -----------------------------------------------------------------------
 
 
-def say(text: str = "") -> None:
+def say(text: str) -> None:
     """Print a paragraph, at once."""
     print(fill(text, 98, initial_indent="  ", subsequent_indent="  "), flush=True)
 
@@ -165,14 +173,16 @@ def group_folds(n_folds: int) -> StratifiedGroupKFold:
 def classify(rookies: Bunch, plan: Plan, output: Path) -> list[Path]:
     """Score the classifier beside two others, on the same folds."""
     models = {
-        "SGLDLogisticRegression": pipeline(SGLDLogisticRegression(random_state=0)),
+        "SGLDLogisticRegression": pipeline(
+            SGLDLogisticRegression(n_draws=plan.n_draws, random_state=0)
+        ),
         "LogisticRegression": pipeline(LogisticRegression()),
         "majority class": DummyClassifier(strategy="prior"),
     }
     scores = {name: fold_scores(model, rookies, plan) for name, model in models.items()}
     say(
-        f"Mean ± standard deviation over {plan.n_folds} folds (the majority class is predicted with "
-        "its share as the probability):"
+        f"Mean ± standard deviation over {plan.n_folds} folds; the probability of the majority "
+        "class is its share:"
     )
     show(
         pd.DataFrame(
@@ -221,7 +231,7 @@ def search(rookies: Bunch, plan: Plan, output: Path) -> list[Path]:
         },
         scoring="neg_log_loss",
         cv=group_folds(plan.n_folds),
-        n_jobs=2,
+        n_jobs=plan.n_jobs,
         refit=False,
     )
     grid.fit(rookies.data, rookies.target, groups=rookies.names)
@@ -264,7 +274,7 @@ def judge_search(loss: pd.DataFrame) -> str:
 
 def coefficients(rookies: Bunch, plan: Plan, output: Path) -> list[Path]:
     """Print and draw the posterior of the coefficients."""
-    model = pipeline(SGLDLogisticRegression(random_state=0))
+    model = pipeline(SGLDLogisticRegression(n_draws=plan.n_draws, random_state=0))
     model.fit(rookies.data, rookies.target)
     summary = model["model"].summary(coverage=COVERAGE)
     summary.index = [name.removeprefix("coef[").removesuffix("]") for name in summary.index]
@@ -330,7 +340,7 @@ def draw_forest(slopes: pd.DataFrame, low: str, high: str, output: Path) -> Path
 
 def six_rookies(rookies: Bunch, plan: Plan, output: Path) -> list[Path]:
     """Predict the careers of rookies whom the fit has not seen, and look at six of them."""
-    held_out = predict_held_out(rookies)
+    held_out = predict_held_out(rookies, plan)
     say(
         f"Held out: {len(held_out)} rookies, a fifth of the names. Sorted by predicted "
         "probability and cut into sixths, they give the rookie in the middle of each: a choice "
@@ -347,7 +357,7 @@ def six_rookies(rookies: Bunch, plan: Plan, output: Path) -> list[Path]:
                     f"{100 * low:.0f} to {percent(high)}"
                     for low, high in six[["low", "high"]].to_numpy()
                 ],
-                "outcome": rookies.target_names[six["outcome"]],
+                "label": rookies.target_names[six["outcome"]],
                 "his sixth": six["lasted"],
             },
         ).set_index(six["name"])
@@ -360,10 +370,10 @@ def six_rookies(rookies: Bunch, plan: Plan, output: Path) -> list[Path]:
     return [draw_six(six, output)]
 
 
-def predict_held_out(rookies: Bunch) -> pd.DataFrame:
+def predict_held_out(rookies: Bunch, plan: Plan) -> pd.DataFrame:
     """Fit four fifths of the names; return the predictions for the others, sorted."""
     train, test = next(group_folds(5).split(rookies.data, rookies.target, rookies.names))
-    model = pipeline(SGLDLogisticRegression(random_state=0))
+    model = pipeline(SGLDLogisticRegression(n_draws=plan.n_draws, random_state=0))
     model.fit(rookies.data.iloc[train], rookies.target.iloc[train])
     X = rookies.data.iloc[test]
     band = model["model"].predict_proba_interval(model[:-1].transform(X), coverage=COVERAGE)
@@ -424,7 +434,7 @@ def draw_six(six: pd.DataFrame, output: Path) -> Path:
     axes.set_xlim(0, 100)
     axes.set_xlabel("probability of a career of at least five years (%)")
     axes.set_title(f"Six held-out rookies: posterior mean and {percent(COVERAGE)} credible band")
-    axes.legend(title="career", loc="lower right", frameon=False, alignment="left")
+    axes.legend(title="career, as labelled", loc="lower right", frameon=False, alignment="left")
     tidy(axes)
     return save(figure, output, "six_rookies.png")
 
@@ -436,14 +446,14 @@ def regress_points(rookies: Bunch, plan: Plan, output: Path) -> list[Path]:
     """Count how many held-out rookies are inside the predictive intervals of their points."""
     X = rookies.data.loc[:, [not name.startswith(SHOOTING) for name in rookies.data]]
     points = rookies.data["points"].to_numpy()
-    splitter = GroupKFold(plan.n_regression_folds, shuffle=True, random_state=0)
+    splitter = GroupKFold(plan.n_folds, shuffle=True, random_state=0)
     folds = list(splitter.split(X, groups=rookies.names))
     quantiles = {
-        "points": held_out_quantiles(X, points, folds),
-        "root": held_out_quantiles(X, np.sqrt(points), folds).clip(0) ** 2,
+        "points": held_out_quantiles(X, points, folds, plan),
+        "root": held_out_quantiles(X, np.sqrt(points), folds, plan).clip(0) ** 2,
     }
     say(
-        f"points on {', '.join(X)}; {plan.n_regression_folds} folds by name, pooled. 'root' is "
+        f"points on {', '.join(X)}; {plan.n_folds} folds by name, pooled. 'root' is "
         "the same regression of the square root of the points, usual for counts; the ends of its "
         "intervals are squared."
     )
@@ -459,14 +469,15 @@ def regress_points(rookies: Bunch, plan: Plan, output: Path) -> list[Path]:
 
 
 def held_out_quantiles(
-    X: pd.DataFrame, y: np.ndarray, folds: list[tuple[np.ndarray, np.ndarray]]
+    X: pd.DataFrame, y: np.ndarray, folds: list[tuple[np.ndarray, np.ndarray]], plan: Plan
 ) -> np.ndarray:
     """Return the ends of the intervals, all lower ones first, then the median."""
     levels = np.array(LEVELS)
     q = np.concatenate([(1 - levels) / 2, (1 + levels) / 2, [0.5]])
     values = np.empty((len(y), len(q)))
     for train, test in folds:
-        model = pipeline(SGLDLinearRegression(random_state=0)).fit(X.iloc[train], y[train])
+        model = pipeline(SGLDLinearRegression(n_draws=plan.n_draws, random_state=0))
+        model.fit(X.iloc[train], y[train])
         values[test] = model["model"].predict_quantiles(model[:-1].transform(X.iloc[test]), q)
     return values
 
@@ -600,7 +611,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=Path(__file__).parent / "figures" / "nba_rookies",
         help="folder for the figures, made if need be (default: %(default)s)",
     )
-    parser.add_argument("--fast", action="store_true", help="fewer folds and a smaller search")
+    parser.add_argument("--fast", action="store_true", help="less of everything: a few seconds")
     return parser.parse_args(arguments)
 
 

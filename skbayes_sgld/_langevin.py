@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from skbayes_sgld._base import Array, LinearEstimator
 from skbayes_sgld._components import Component, Registry, check_number
+from skbayes_sgld._coordinates import decouple
 from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld._progress import progress_bar
 from skbayes_sgld.diagnostics import convergence_problems
@@ -30,16 +32,18 @@ from skbayes_sgld.sampling import (
     find_mode,
     run_chains,
 )
+from skbayes_sgld.sampling.adaptation import settle
 from skbayes_sgld.sampling.randomness import start_normals
 from skbayes_sgld.sampling.tuning import (
     OVERDISPERSION,
     STEP_SIZES,
     NoiseLevel,
+    Tuned,
     choose_batch_size,
     choose_gradient,
     choose_spacing,
-    choose_step_size,
     measure_noise,
+    tune,
 )
 
 _MAX_CLIPPED = 0.01  # Karagiannis, Handout 6, Note 41
@@ -95,12 +99,15 @@ class LangevinEstimator(LinearEstimator):
         self._check_settings()
         entropy = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         preconditioner = resolve_preconditioner(self)
-        posterior = self._make_posterior(X, y, weight, center=preconditioner.uses_curvature)
-        check_propriety(posterior)
-        mode = find_mode(posterior, posterior.start())
-        run = self._make_run(posterior, mode, preconditioner, entropy)
-        n_burnin, thin = self._choose_lengths(run, mode)
+        glm = self._make_posterior(X, y, weight, center=preconditioner.uses_curvature)
+        check_propriety(glm)
+        posterior, mode = self._locate(glm)
+        tuned = self._make_run(posterior, mode, preconditioner, entropy)
+        run, mode = tuned.run, tuned.mode
+        n_burnin, thin = self._choose_lengths(tuned)
         start = self._choose_start(posterior, mode, entropy)
+        if run.sampler.adjusted:
+            start = settle(run, start, entropy)
         try:
             with progress_bar(
                 self.verbose, n_burnin + self.n_draws * thin, type(self).__name__
@@ -118,52 +125,75 @@ class LangevinEstimator(LinearEstimator):
         except ChainOverflowError as error:
             raise self._explain(error, posterior, run, mode) from None
         self._set_draws(posterior, chains.draws, chains.weights)
-        last = posterior.natural(chains.state.sampler_state["theta"])
-        self._last_positions = last
+        self._last_positions = posterior.natural(chains.state.sampler_state["theta"])
         draws = self.posterior_
         self._set_point(np.average(draws.flat, axis=0, weights=draws.flat_weights))
         self.n_burnin_, self.thin_ = n_burnin, thin
         self.clipped_fraction_ = float(chains.clipped.mean())
-        self._warn(chains.draws, posterior)
+        self._warn()
 
     # ---- settings -----------------------------------------------------------------------------
 
+    def _locate(self, glm: GLMPosterior) -> tuple[Any, Mode]:
+        """Return the posterior in the coordinates that are sampled, and its mode there."""
+        automatic = self.preconditioner == "auto" and self.gradient in ("auto", "full")
+        if automatic and glm.likelihood.infers_noise and glm.cheap_full_gradient:
+            return decouple(glm)
+        return glm, find_mode(glm, glm.start())
+
     def _make_run(
-        self, posterior: GLMPosterior, mode: Mode, preconditioner: Preconditioner, entropy: int
-    ) -> Run:
+        self, posterior: Any, mode: Mode, preconditioner: Preconditioner, entropy: int
+    ) -> Tuned:
         gradient, batch_size, noise = self._choose_gradient(posterior, mode, entropy)
         bound = preconditioner.bind(posterior.n_params, mode)
+        tau = float(self.temperature)
         run = Run(
             self._resolve("sampler"),
-            Dynamics(
-                gradient.bind(posterior, mode.theta),
-                bound,
-                self._resolve("clip"),
-                float(self.temperature),
-            ),
+            Dynamics(gradient.bind(posterior, mode.theta), bound, self._resolve("clip"), tau),
             self._resolve("schedule"),
             STEP_SIZES[0],
             posterior.n_samples,
             batch_size,
             getattr(gradient, "replacement", True),
         )
-        step_size = self._resolve_auto("step_size")
-        if step_size is None:
-            first = float(run.schedule(0))
-            if preconditioner.uses_curvature:
-                step_size = choose_step_size(run, mode, entropy) / first
-            else:
-                step_size = STEP_SIZES[0] / bound.rates(mode.curvature)[-1] / first
-            if noise is not None and batch_size is not None:
-                quiet = noise.step_size(batch_size, float(self.temperature))
-                step_size = min(step_size, max(quiet, STEP_SIZES[-1]) / first)
-        run.step_size = float(step_size)
-        self.step_size_, self.batch_size_ = run.step_size, batch_size
+        if run.sampler.full_gradient and batch_size is not None:
+            raise ValueError(
+                f"sampler={self.sampler!r} needs the gradient from all rows at every step; set "
+                "gradient='full' and batch_size='auto'."
+            )
+        tuned = self._choose_step_size(run, mode, preconditioner, noise, entropy)
+        self.step_size_, self.batch_size_ = tuned.run.step_size, batch_size
         self.gradient_, self.preconditioner_ = gradient, preconditioner
-        return run
+        self.sampler_ = tuned.run.sampler
+        return tuned
+
+    def _choose_step_size(
+        self,
+        run: Run,
+        mode: Mode,
+        preconditioner: Preconditioner,
+        noise: NoiseLevel | None,
+        entropy: int,
+    ) -> Tuned:
+        step_size = self._resolve_auto("step_size")
+        first = float(run.schedule(0))
+        rates = run.dynamics.preconditioner.rates(mode.curvature)
+        if step_size is None and preconditioner.uses_curvature:
+            tuned = tune(run, mode, entropy)
+            if noise is not None and run.batch_size is not None:
+                quiet = noise.step_size(run.batch_size, run.dynamics.temperature)
+                tuned.run.step_size = min(tuned.run.step_size, max(quiet, STEP_SIZES[-1]))
+                tuned.autocorrelation = 2.0 / tuned.run.step_size
+            tuned.run.step_size /= first
+            return tuned
+        sampler = run.sampler.candidates(run.batch_size is None)[0]
+        if step_size is None:
+            step_size = STEP_SIZES[0] / rates[-1] / first
+        run = replace(run, sampler=sampler, step_size=float(step_size))
+        return Tuned(run, mode, 2.0 / (run.step_size * first * rates[0]))
 
     def _choose_gradient(
-        self, posterior: GLMPosterior, mode: Mode, entropy: int
+        self, posterior: Any, mode: Mode, entropy: int
     ) -> tuple[Gradient, int | None, NoiseLevel | None]:
         """Return the gradient, the batch size (None: all rows) and the noise, if measured."""
         batch_size, n = self._resolve_auto("batch_size"), posterior.n_samples
@@ -193,10 +223,8 @@ class LangevinEstimator(LinearEstimator):
             batch_size = choose_batch_size(noise, n, tau)
         return gradient, batch_size, noise
 
-    def _choose_lengths(self, run: Run, mode: Mode) -> tuple[int, int]:
-        eta = run.step_size * float(run.schedule(0))
-        rates = run.dynamics.preconditioner.rates(mode.curvature)
-        burnin, spacing = choose_spacing(eta * rates[0])
+    def _choose_lengths(self, tuned: Tuned) -> tuple[int, int]:
+        burnin, spacing = choose_spacing(tuned.autocorrelation)
         thin = self._resolve_auto("thin")
         n_burnin = self._resolve_auto("n_burnin")
         thin = spacing if thin is None else int(thin)
@@ -206,7 +234,7 @@ class LangevinEstimator(LinearEstimator):
                 n_burnin = 0
         return int(n_burnin), thin
 
-    def _choose_start(self, posterior: GLMPosterior, mode: Mode, entropy: int) -> Array:
+    def _choose_start(self, posterior: Any, mode: Mode, entropy: int) -> Array:
         shape = (self.n_chains, posterior.n_params)
         if self.warm_start and getattr(self, "_last_positions", np.empty(0)).shape == shape:
             return posterior.from_natural(self._last_positions)
@@ -217,7 +245,7 @@ class LangevinEstimator(LinearEstimator):
     # ---- what the user is told ----------------------------------------------------------------
 
     def _explain(
-        self, error: ChainOverflowError, posterior: GLMPosterior, run: Run, mode: Mode
+        self, error: ChainOverflowError, posterior: Any, run: Run, mode: Mode
     ) -> ValueError:
         steepest = run.dynamics.preconditioner.rates(mode.curvature)[-1]
         stable = 1.0 / steepest / float(np.max(run.schedule(np.arange(100))))
@@ -227,8 +255,8 @@ class LangevinEstimator(LinearEstimator):
             "set step_size='auto' and preconditioner='auto', or a smaller step_size."
         )
 
-    def _warn(self, theta: Array, posterior: GLMPosterior) -> None:
-        problems = convergence_problems(theta, posterior.natural_names)
+    def _warn(self) -> None:
+        problems = convergence_problems(self.posterior_.values, self.posterior_.names)
         if problems:
             automatic = self.step_size == "auto" and self.preconditioner == "auto"
             remedy = "raise n_draws" if automatic else "set step_size and preconditioner to 'auto'"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import ROW_BLOCK, matmul_rows
-from skbayes_sgld.posterior.likelihoods import Likelihood
+from skbayes_sgld.posterior.likelihoods import FixedGaussian, Likelihood
 from skbayes_sgld.posterior.noise_priors import NoisePrior
 from skbayes_sgld.posterior.priors import CoefficientPrior
 from skbayes_sgld.posterior.statistics import GaussianStatistics
@@ -359,6 +359,29 @@ class GLMPosterior:
     def grad(self, theta: Array) -> Array:
         """Return the gradient of the log posterior ``(C, P)``."""
         return self.grad_log_likelihood(theta) + self.grad_log_prior(theta)
+
+    def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
+        """Return the log posterior density ``(C,)`` and its gradient ``(C, P)``."""
+        if self._statistics is not None:
+            value, grad = self._statistics_value_and_grad(theta)
+        else:
+            value, grad = np.zeros(theta.shape[0]), np.zeros_like(theta)
+            for rows in self._blocks():
+                u, y = self._local_block(theta, rows), self.y[rows]
+                log_density, score = self.likelihood.value_and_score(u, y)
+                if self.weight is not None:
+                    log_density, score = log_density * self.weight[rows], score * self.weight[rows]
+                value += log_density.sum(axis=1)
+                self._pullback_block(score, rows, grad)
+        return value + self.log_prior(theta), grad + self.grad_log_prior(theta)
+
+    def given_noise(self, variance: float) -> GLMPosterior:
+        """Return the posterior of the linear parameters where the noise variance is known."""
+        other = copy(self)
+        other.likelihood, other.noise_prior = FixedGaussian(variance), None
+        other.prior = self.prior.given_noise(variance)
+        other.n_params, other.param_names = self._n_linear, self.param_names[: self._n_linear]
+        return other
 
     # ---- curvature ----------------------------------------------------------------------------
 

@@ -47,6 +47,10 @@ class Likelihood(Component):
         """Return minus its Hessian in u ``(C, n_local, n_local, B)``."""
         raise NotImplementedError
 
+    def value_and_score(self, u: Array, y: Array) -> tuple[Array, Array]:
+        """Return the log density and its gradient; together they may cost less."""
+        return self.log_density(u, y), self.score(u, y)
+
     def noise_variance(self, gamma: Array | None) -> Any:
         """Return the variance of an observation, where it does not depend on eta."""
         raise NotImplementedError
@@ -138,6 +142,14 @@ class Bernoulli(Likelihood):
         score += y[..., None, :] - 0.5
         return score
 
+    def value_and_score(self, u: Array, y: Array) -> tuple[Array, Array]:
+        """Return both from one exponential."""
+        sign = 2.0 * y[..., None, :] - 1.0
+        v = sign * u
+        small = np.exp(-np.abs(v))
+        value = np.minimum(v, 0.0) - np.log1p(small)
+        return value[:, 0], sign * np.where(v > 0, small, 1.0) / (1.0 + small)
+
     def curvature(self, u: Array, y: Array) -> Array:
         """Return ``p (1 - p)``."""
         p = expit(u)
@@ -170,7 +182,19 @@ class Categorical(Likelihood):
 
     def score(self, u: Array, y: Array) -> Array:
         """Return ``[y = k] - p_k``."""
-        return self._observed(y) - softmax(u, axis=1)
+        p = np.exp(u - u.max(axis=1, keepdims=True))
+        p /= p.sum(axis=1, keepdims=True)
+        return self._observed(y) - p
+
+    def value_and_score(self, u: Array, y: Array) -> tuple[Array, Array]:
+        """Return both from one exponential a class."""
+        observed = self._observed(y)
+        shifted = u - u.max(axis=1, keepdims=True)
+        exponential = np.exp(shifted)
+        total = exponential.sum(axis=1)
+        value = np.where(observed, shifted, 0.0).sum(axis=1) - np.log(total)
+        exponential /= total[:, None]
+        return value, observed - exponential
 
     def curvature(self, u: Array, y: Array) -> Array:
         """Return ``diag(p) - p p^T``."""

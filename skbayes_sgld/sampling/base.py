@@ -37,6 +37,14 @@ class Dynamics:
             self.clipped = self.clipped + fired
         return grad
 
+    def value_and_gradient_at(self, theta: Array) -> tuple[Array, Array]:
+        """Return the log density ``(C,)`` and ``clip(g)``, both from all rows."""
+        value, grad = self.gradient.posterior.value_and_grad(theta)
+        if self.clip is not None:
+            grad, fired = self.clip(grad)
+            self.clipped = self.clipped + fired
+        return value, grad
+
     def drift(self, theta: Array, batch: Any) -> Array:
         """Return ``G clip(g)`` at ``theta (C, P)``."""
         return self.preconditioner.scale(self.gradient_at(theta, batch))
@@ -51,6 +59,17 @@ class Sampler(Component):
 
     uses_noise = True
     full_gradient = False
+    extra_normals = 0  # a step takes besides one a parameter
+    requires: tuple[str, ...] = ()  # what the posterior must offer beyond the protocol
+    adjusted = False  # by acceptance and rejection: exact for any step size
+
+    def candidates(self, full_gradient: bool) -> list[Sampler]:
+        """Return the samplers that this one stands for, the first choice first."""
+        return [self]
+
+    def unadjusted(self) -> Sampler:
+        """Return the sampler that makes the same moves and rejects none."""
+        return self
 
     def gaussian_inflation(self, eta: float) -> float:
         """Return the chain's variance over the target's, on a normal target of precision 1."""

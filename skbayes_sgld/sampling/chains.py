@@ -156,7 +156,8 @@ def _begin(run: Run, start: Array, entropy: int, first_chain: int) -> RunState:
     streams = [ChainStreams(entropy, first_chain + c) for c in range(start.shape[0])]
     noise = None
     if run.sampler.uses_noise:
-        noise = np.concatenate([s.normals(1, start.shape[1]) for s in streams])
+        n_normals = start.shape[1] + run.sampler.extra_normals
+        noise = np.concatenate([s.normals(1, n_normals) for s in streams])
     return RunState(0, run.sampler.init(np.array(start, dtype=float), noise), streams)
 
 
@@ -246,7 +247,8 @@ def draw_block(
     """Return the normals ``(T, C, P)`` of the next steps and what they need of their rows."""
     normals = None
     if run.sampler.uses_noise:
-        normals = np.stack([s.normals(length, n_params) for s in streams], axis=1)
+        n_normals = n_params + run.sampler.extra_normals
+        normals = np.stack([s.normals(length, n_normals) for s in streams], axis=1)
     if run.batch_size is None:
         return normals, run.dynamics.gradient.prepare(None)
     rows = [s.rows(length, run.n_samples, run.batch_size, run.replacement) for s in streams]

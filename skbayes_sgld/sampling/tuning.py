@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import largest_eigenvalue, matmul_rows
+from skbayes_sgld.sampling.adaptation import FIRST_CHAIN, adapt
 from skbayes_sgld.sampling.chains import Run, draw_block
 from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.mode import Mode
+from skbayes_sgld.sampling.preconditioners import Curvature
 from skbayes_sgld.sampling.randomness import ChainStreams, start_normals
 
 Array = NDArray[Any]
@@ -24,7 +26,7 @@ STEP_SIZES = (0.5, 0.35, 0.25, 0.18, 0.125, 0.09, 0.0625, 0.045, 0.03, 0.02)
 OVERDISPERSION = 1.5  # sds of the starts, in posterior sds: R-hat sees chains that have not met
 
 _MAX_NOISE = 0.01  # of a variance that minibatches may add: half of it of an sd
-_MAX_BIAS = 0.01  # of an sd that the step size may cost
+_MAX_BIAS = 0.015  # sds that the step size may cost a mean, or of an sd an sd
 _SMALL = 2000  # rows: all of them cost no more than a minibatch
 _MIN_BATCH = 32
 _PROBE_ROWS = 20_000
@@ -33,9 +35,9 @@ _PROBE_DRAWS = 32
 _PILOT_CHAINS = 32
 _PILOT_STEPS = 100
 _PILOT_BLOCK = 20
+_SHORT_THIN = 6.0
 _MAX_THIN = 100
 _MAX_BURNIN = 10_000
-_PROBE = 2**31  # chain numbers from here on are the tuning's own
 
 
 @dataclass
@@ -73,10 +75,12 @@ def measure_noise(
 ) -> NoiseLevel:
     """Measure the noise of one-row minibatches at draws from the Laplace approximation."""
     n = posterior.n_samples
-    stream = ChainStreams(entropy, _PROBE)
+    stream = ChainStreams(entropy, FIRST_CHAIN)
     size = min(_PROBE_ROWS, max(1000, int(_PROBE_WORK / _PROBE_DRAWS / posterior.n_params**2)))
     idx = np.arange(n) if n <= size else stream.rows(1, n, size, True)[0]
-    normals = start_normals(entropy, range(_PROBE, _PROBE + _PROBE_DRAWS), posterior.n_params)
+    normals = start_normals(
+        entropy, range(FIRST_CHAIN, FIRST_CHAIN + _PROBE_DRAWS), posterior.n_params
+    )
     draws = mode.theta + np.sqrt(temperature) * matmul_rows(normals, mode.root.T)
     bound = gradient.bind(posterior, mode.theta)
     rows = posterior.take(idx[None])
@@ -111,28 +115,63 @@ def choose_batch_size(noise: NoiseLevel, n_samples: int, temperature: float) -> 
     return min(max(_MIN_BATCH, wanted), n_samples)
 
 
-def choose_spacing(rate: float) -> tuple[int, int]:
-    """Return burn-in and thinning for chains that forget at ``rate`` a step.
+def choose_spacing(autocorrelation: float) -> tuple[int, int]:
+    """Return burn-in and thinning for chains of this integrated autocorrelation time, in steps.
 
-    A chain forgets a share ``rate`` of where it was at every step: after ``2 / rate`` steps an
-    eighth is left, after ``20 / rate`` nothing.
+    Spaced by the time, draws are nearly independent; where that takes many steps, half of the
+    time leaves them half of their worth. Ten times the time forgets the start.
     """
-    n_burnin = int(min(np.ceil(20.0 / rate), _MAX_BURNIN))
-    return n_burnin, int(min(np.ceil(2.0 / rate), _MAX_THIN))
+    spacing = autocorrelation + 1.0
+    thin = spacing if spacing <= _SHORT_THIN else max(_SHORT_THIN, 0.5 * spacing)
+    n_burnin = min(np.ceil(10.0 * spacing), _MAX_BURNIN)
+    return int(n_burnin), int(min(np.ceil(thin), _MAX_THIN))
+
+
+@dataclass
+class Tuned:
+    """A run whose sampler, metric and step size are chosen, and what is known of it.
+
+    Attributes
+    ----------
+    run : Run
+    mode : Mode
+        The centre and the metric of the posterior: of the mode, or of a pilot's draws.
+    autocorrelation : float
+        Integrated autocorrelation time of the slowest direction, in steps.
+    """
+
+    run: Run
+    mode: Mode
+    autocorrelation: float
+
+
+def tune(run: Run, mode: Mode, entropy: int) -> Tuned:
+    """Choose integrator and step size of a run in the metric of the curvature.
+
+    The cheap integrator is taken where a pilot finds no error in it at the largest step size.
+    Where it does, a sampler that accepts or rejects is adapted, if every step takes all rows;
+    else the step size falls until the error is gone.
+    """
+    first, *others = run.sampler.candidates(run.batch_size is None)
+    run = replace(run, sampler=first)
+    if not first.adjusted:
+        bias, doubt = discretisation_bias(run, mode, STEP_SIZES[0], entropy)
+        if bias + doubt <= _MAX_BIAS or not others:
+            step_size = choose_step_size(run, mode, entropy)
+            return Tuned(replace(run, step_size=step_size), mode, 2.0 / step_size - 1.0)
+        run = replace(run, sampler=others[0])
+    adapted = adapt(run, mode, entropy)
+    dynamics = replace(run.dynamics, preconditioner=Curvature().bind(mode.theta.size, adapted.mode))
+    run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
+    return Tuned(run, adapted.mode, adapted.autocorrelation)
 
 
 def choose_step_size(run: Run, mode: Mode, entropy: int) -> float:
-    """Return the largest step size in the curvature's metric that biases no sd by over 1 %.
-
-    The bias of a step size is measured on a short pilot by the identity
-    ``E[-u_j d log p / d u_j] = 1`` of every density (integration by parts), u being the
-    parameters in the metric of the curvature. The same noise drives a chain on the normal law of
-    the mode, whose error is known: the difference of the two has little variance.
-    """
+    """Return the largest step size in the curvature's metric that biases no moment visibly."""
     at = 0
     while at < len(STEP_SIZES) - 1:
-        bias = discretisation_bias(run, mode, STEP_SIZES[at], entropy)
-        if bias <= _MAX_BIAS:
+        bias, doubt = discretisation_bias(run, mode, STEP_SIZES[at], entropy)
+        if bias - doubt <= _MAX_BIAS:
             break
         # the error is of second order in the step
         predicted = STEP_SIZES[at] * np.sqrt(_MAX_BIAS / bias)
@@ -141,11 +180,20 @@ def choose_step_size(run: Run, mode: Mode, entropy: int) -> float:
     return STEP_SIZES[at]
 
 
-def discretisation_bias(run: Run, mode: Mode, step_size: float, entropy: int) -> float:
-    """Return the largest relative error of an sd, less what the pilot's noise may explain."""
+def discretisation_bias(
+    run: Run, mode: Mode, step_size: float, entropy: int
+) -> tuple[float, float]:
+    """Return the largest error that a step size costs, and two standard errors of it.
+
+    The error is that of a mean, in posterior sds, or of an sd, relative. It is measured on a
+    short pilot by identities that hold under every density (integration by parts): with u the
+    parameters in the metric of the curvature, ``E[d log p / d u_j] = 0`` and
+    ``E[-u_j d log p / d u_j] = tau``. The same noise drives a chain on the normal law of the
+    mode, whose errors are known: the difference of the two chains has little variance.
+    """
     sampler, dynamics, tau = run.sampler, replace(run.dynamics), run.dynamics.temperature
     P = mode.theta.size
-    chains = range(_PROBE, _PROBE + _PILOT_CHAINS)
+    chains = range(FIRST_CHAIN, FIRST_CHAIN + _PILOT_CHAINS)
     streams = [ChainStreams(entropy, c) for c in chains]
     n_burnin = int(np.ceil(4.0 / step_size))
     n_steps = n_burnin + int(np.ceil(_PILOT_STEPS * STEP_SIZES[0] / step_size))
@@ -154,7 +202,7 @@ def discretisation_bias(run: Run, mode: Mode, step_size: float, entropy: int) ->
     eta = np.full(_PILOT_BLOCK, step_size)
     whiten = mode.curvature @ mode.root  # its transpose takes theta - mode to u
     gaussian = start - mode.theta
-    total = np.zeros((_PILOT_CHAINS, P))
+    first, second = np.zeros((_PILOT_CHAINS, P)), np.zeros((_PILOT_CHAINS, P))
     with np.errstate(all="ignore"):
         for t in range(n_steps):
             at = t % _PILOT_BLOCK
@@ -165,13 +213,16 @@ def discretisation_bias(run: Run, mode: Mode, step_size: float, entropy: int) ->
             if t >= n_burnin:
                 u, v = (state["theta"] - mode.theta) @ whiten, gaussian @ whiten
                 slope = dynamics.gradient(state["theta"], batch) @ mode.root
-                total += v * v + u * slope
+                first += slope + v
+                second -= v * v + u * slope
             sampler.step(state, eta[at], noise[at], batch, dynamics)
             gaussian = gaussian * (1.0 - step_size) + noise[at]
-    if not np.isfinite(total).all():
-        return np.inf
-    error = -total / (tau * (n_steps - n_burnin))
-    known = sampler.gaussian_inflation(step_size) - 1.0
-    mean = error.mean(axis=0) + known
-    standard_error = error.std(axis=0, ddof=1) / np.sqrt(_PILOT_CHAINS)
-    return float(0.5 * np.max(np.abs(mean) - 2.0 * standard_error, initial=0.0))
+        kept = n_steps - n_burnin
+        known = sampler.gaussian_inflation(step_size) - 1.0
+        errors = np.stack([first / (kept * np.sqrt(tau)), 0.5 * (second / (kept * tau) + known)])
+    if not np.isfinite(errors).all():
+        return np.inf, 0.0
+    size = np.abs(errors.mean(axis=1))
+    doubt = 2.0 * errors.std(axis=1, ddof=1) / np.sqrt(_PILOT_CHAINS)
+    worst = np.unravel_index(np.argmax(size - doubt), size.shape)
+    return float(size[worst]), float(doubt[worst])

@@ -1,0 +1,201 @@
+"""A normal linear model in coordinates in which noise and coefficients are independent.
+
+Given the noise, the coefficients of a normal linear model under a normal prior are normal, with a
+mean and a width that move with the noise: a funnel, which no constant preconditioner follows. In
+``z``, the coefficients less that mean over that width, the funnel is gone: z is standard normal
+whatever the noise. With gamma* a reference value and t = exp(gamma* - gamma), the conditional
+precision t S + Lambda is diagonal for every t in the eigenvectors U of S in the metric of
+S + Lambda, with entries D = t a + 1 - a, and
+
+    beta = beta* + U ((t - 1) kappa / D + z / sqrt(D)),
+
+kappa being U' times the gradient of the log likelihood at the conditional mode beta*. Under the
+conjugate prior the whole precision scales: a = 1 and kappa = 0. Under other priors the
+coordinates use their average curvature, z is nearly normal, and the density says how nearly.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld.posterior.glm import GLMPosterior
+
+Array = NDArray[Any]
+
+_GRID = 400
+_WIDEST = 40.0  # of the log noise variance, either way
+
+
+class _Parts(NamedTuple):
+    """What every function of phi needs: gamma, t, t a, D, and the part of w that is z's."""
+
+    gamma: Array
+    ratio: Array
+    scaled: Array
+    D: Array
+    w: Array
+
+
+class DecoupledPosterior:
+    """The same posterior in the coordinates (z, g), g being the standardised log noise variance.
+
+    Parameters
+    ----------
+    posterior : GLMPosterior
+        A normal likelihood whose noise is inferred.
+    center : ndarray of shape (P - 1,)
+        The conditional mode of the linear parameters at the reference noise.
+    root : ndarray of shape (P - 1, P - 1)
+        A root of the inverse of their conditional precision there.
+    gamma : float
+        The reference log noise variance.
+    """
+
+    cheap_full_gradient = True
+
+    def __init__(self, posterior: GLMPosterior, center: Array, root: Array, gamma: float) -> None:
+        self.inner = posterior
+        self.n_samples, self.n_params = posterior.n_samples, posterior.n_params
+        self.param_names = posterior.param_names
+        self._center, self._gamma = center, gamma
+        theta = np.append(center, gamma)
+        if posterior.prior.scaled_by_noise:
+            self._basis, self._share = root, np.ones(len(center))
+            self._pull = np.zeros(len(center))
+        else:
+            curvature = posterior.likelihood_curvature(theta)[:-1, :-1]
+            share, vectors = np.linalg.eigh(root.T @ curvature @ root)
+            self._basis, self._share = root @ vectors, np.clip(share, 0.0, 1.0)
+            self._pull = self._basis.T @ posterior.grad_log_likelihood(theta[None])[0, :-1]
+        self._moves = bool(np.any(self._pull))  # not under the conjugate prior
+        self._level, self._width = gamma, 1.0
+        self._level, self._width = self._standardise()
+
+    @property
+    def noise_level(self) -> float:
+        """The mean of the log noise variance where z = 0."""
+        return self._level
+
+    def _standardise(self) -> tuple[float, float]:
+        """Return mean and sd of gamma where z = 0: its marginal law, under a normal prior."""
+        grid = np.linspace(-_WIDEST, _WIDEST, _GRID) + self._gamma
+        for _ in range(2):  # once to find it, once to measure it
+            phi = np.zeros((_GRID, self.n_params))
+            phi[:, -1] = (grid - self._level) / self._width
+            with np.errstate(all="ignore"):
+                value = self.log_density(phi)
+            weight = np.exp(value - np.nanmax(value))
+            weight = np.where(np.isfinite(weight), weight, 0.0)
+            weight /= weight.sum()
+            mean = float(weight @ grid)
+            sd = float(np.sqrt(weight @ np.square(grid - mean)))
+            step = grid[1] - grid[0]
+            grid = np.linspace(mean - 10 * (sd + step), mean + 10 * (sd + step), _GRID)
+        return mean, sd
+
+    # ---- the map ------------------------------------------------------------------------------
+
+    def _parts(self, phi: Array) -> _Parts:
+        gamma = self._level + self._width * phi[:, -1]
+        ratio = np.exp(self._gamma - gamma)[:, None]
+        scaled = ratio * self._share
+        D = scaled + (1.0 - self._share)
+        return _Parts(gamma, ratio, scaled, D, phi[:, :-1] / np.sqrt(D))
+
+    def to_theta(self, phi: Array, parts: _Parts | None = None) -> Array:
+        """Return theta ``(C, P)`` from ``phi (C, P)``."""
+        gamma, ratio, _, D, w = parts or self._parts(phi)
+        if self._moves:
+            w = w + (ratio - 1.0) * self._pull / D
+        theta = np.empty_like(phi)
+        theta[:, :-1] = matmul_rows(w, self._basis.T)
+        theta[:, :-1] += self._center
+        theta[:, -1] = gamma
+        return theta
+
+    def from_theta(self, theta: Array) -> Array:
+        """Return phi ``(C, P)`` from ``theta (C, P)``."""
+        phi = np.zeros_like(theta)
+        phi[:, -1] = (theta[:, -1] - self._level) / self._width
+        _, ratio, _, D, _ = self._parts(phi)
+        w = np.linalg.solve(self._basis, (theta[:, :-1] - self._center).T).T
+        phi[:, :-1] = np.sqrt(D) * (w - (ratio - 1.0) * self._pull / D)
+        return phi
+
+    def _log_jacobian(self, parts: _Parts) -> Array:
+        return -0.5 * np.log(parts.D).sum(axis=1)
+
+    def _chain_rule(self, grad: Array, phi: Array, parts: _Parts | None = None) -> Array:
+        """Return the gradient in phi of a function whose gradient in theta is ``grad``."""
+        _, ratio, scaled, D, w = parts or self._parts(phi)
+        in_w = matmul_rows(grad[:, :-1], self._basis)
+        out = np.empty_like(phi)
+        out[:, :-1] = in_w / np.sqrt(D)
+        moved = 0.5 * scaled * w / D
+        if self._moves:
+            moved -= ratio * self._pull / np.square(D)
+        out[:, -1] = self._width * (grad[:, -1] + np.einsum("cp,cp->c", in_w, moved))
+        return out
+
+    def _add_jacobian(self, grad: Array, parts: _Parts) -> Array:
+        grad[:, -1] += 0.5 * self._width * (parts.scaled / parts.D).sum(axis=1)
+        return grad
+
+    # ---- the protocol -------------------------------------------------------------------------
+
+    def log_likelihood(self, phi: Array, idx: Array | None = None) -> Array:
+        """Return the log likelihood of each row ``(C, B)``."""
+        return self.inner.log_likelihood(self.to_theta(phi), idx)
+
+    def grad_log_likelihood(self, phi: Array, idx: Array | None = None) -> Array:
+        """Return the gradient of the log likelihood, summed over the rows ``(C, P)``."""
+        return self._chain_rule(self.inner.grad_log_likelihood(self.to_theta(phi), idx), phi)
+
+    def log_prior(self, phi: Array) -> Array:
+        """Return the log prior of phi: that of theta and the Jacobian ``(C,)``."""
+        return self.inner.log_prior(self.to_theta(phi)) + self._log_jacobian(self._parts(phi))
+
+    def grad_log_prior(self, phi: Array) -> Array:
+        """Return the gradient of the log prior ``(C, P)``."""
+        grad = self._chain_rule(self.inner.grad_log_prior(self.to_theta(phi)), phi)
+        return self._add_jacobian(grad, self._parts(phi))
+
+    def log_density(self, phi: Array) -> Array:
+        """Return the log posterior density of phi up to a constant ``(C,)``."""
+        parts = self._parts(phi)
+        return self.inner.log_density(self.to_theta(phi, parts)) + self._log_jacobian(parts)
+
+    def value_and_grad(self, phi: Array) -> tuple[Array, Array]:
+        """Return the log posterior density ``(C,)`` and its gradient ``(C, P)``."""
+        parts = self._parts(phi)
+        value, grad = self.inner.value_and_grad(self.to_theta(phi, parts))
+        grad = self._add_jacobian(self._chain_rule(grad, phi, parts), parts)
+        return value + self._log_jacobian(parts), grad
+
+    def grad(self, phi: Array) -> Array:
+        """Return the gradient of the log posterior ``(C, P)``."""
+        parts = self._parts(phi)
+        grad = self.inner.grad(self.to_theta(phi, parts))
+        return self._add_jacobian(self._chain_rule(grad, phi, parts), parts)
+
+    def natural(self, phi: Array) -> Array:
+        """Return the parameters that users know."""
+        return self.inner.natural(self.to_theta(phi))
+
+    def from_natural(self, values: Array) -> Array:
+        """Return phi from the parameters that users know."""
+        return self.from_theta(self.inner.from_natural(values))
+
+    @property
+    def natural_names(self) -> list[str]:
+        """The names of what :meth:`natural` returns."""
+        return self.inner.natural_names
+
+    @property
+    def n_predictors(self) -> int:
+        """How many linear predictors there are."""
+        return self.inner.n_predictors
