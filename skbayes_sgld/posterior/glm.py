@@ -31,6 +31,12 @@ class Rows(NamedTuple):
     y: Array
     weight: Array | None
 
+    def flatten(self) -> Rows:
+        """Return the rows with steps and chains on one axis."""
+        n = self.y.shape[0] * self.y.shape[1]
+        weight = None if self.weight is None else self.weight.reshape(n, -1)
+        return Rows(self.design.reshape(n, *self.design.shape[2:]), self.y.reshape(n, -1), weight)
+
     def step(self, t: int) -> Rows:
         """Return the rows of one step."""
         weight = None if self.weight is None else self.weight[t]

@@ -98,19 +98,15 @@ class _ControlVariate(BoundGradient):
     def prepare(self, idx: Array | None) -> Any:
         # what the rows contribute at the centre does not depend on theta: once for all steps
         assert idx is not None
-        posterior = self.posterior
+        posterior, steps = self.posterior, idx.shape[:2]
         rows = posterior.take(idx)
-        flat = posterior.take(idx.reshape(1, -1))
-        shape = (*idx.shape[:2], -1, idx.shape[2])
-        u = posterior.local(self._center, flat)
-        score = posterior.score(u, flat)
-        at_center = [np.moveaxis(a.reshape(-1, *idx.shape), 0, 2) for a in (u[0], score[0])]
+        # every step of every chain a product of its own, so that they round alike
+        flat = rows.flatten()
+        u = posterior.local(np.broadcast_to(self._center, (len(flat.y), self._center.size)), flat)
+        at_center = [u, posterior.score(u, flat)]
         if self._order == 2:
-            curvature = posterior.local_curvature(u, flat)[0]
-            m = curvature.shape[0]
-            moved = np.moveaxis(curvature.reshape(m * m, *idx.shape), 0, 2)
-            at_center.append(moved.reshape(*shape[:2], m, m, idx.shape[2]))
-        return rows, at_center
+            at_center.append(posterior.local_curvature(u, flat))
+        return rows, [a.reshape(*steps, *a.shape[1:]) for a in at_center]
 
     def at(self, prepared: Any, t: int) -> Any:
         rows, at_center = prepared

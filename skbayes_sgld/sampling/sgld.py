@@ -110,7 +110,7 @@ class SGLD(Sampler):
         log_uniform = None
         if self.adjusted:
             normals, log_uniform = normals[..., :-1], log_ndtr(normals[..., -1:])
-        elif self.integrator == "leimkuhler_matthews":
+        elif self.integrator != "euler":
             path = np.concatenate([state["normal"][None], normals])
             normals, state["normal"] = 0.5 * (path[:-1] + path[1:]), path[-1]
         # chains first: a chain's noise is then a product of its own
