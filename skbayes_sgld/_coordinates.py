@@ -11,7 +11,7 @@ from skbayes_sgld.sampling import Mode, find_mode
 _ROUNDS = 2  # the first finds the noise level, the second is taken there
 
 
-def decouple(posterior: GLMPosterior) -> tuple[DecoupledPosterior, Mode]:
+def decouple(posterior: GLMPosterior, temperature: float) -> tuple[DecoupledPosterior, Mode]:
     """Return a normal linear model with noise and coefficients decoupled, and its mode there.
 
     Under a normal prior the coordinates are standard normal but for the noise; the mode and the
@@ -21,7 +21,7 @@ def decouple(posterior: GLMPosterior) -> tuple[DecoupledPosterior, Mode]:
     gamma = float(start[-1])
     for _ in range(_ROUNDS):
         center = find_mode(posterior.given_noise(float(np.exp(gamma))), start[:-1])
-        decoupled = DecoupledPosterior(posterior, center.theta, center.root, gamma)
+        decoupled = DecoupledPosterior(posterior, center.theta, center.root, gamma, temperature)
         start, gamma = np.append(center.theta, gamma), decoupled.noise_level
     unit = np.eye(posterior.n_params)
     return decoupled, Mode(np.zeros(posterior.n_params), unit, unit)

@@ -9,10 +9,19 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._base import Array, LinearEstimator
 from skbayes_sgld._components import Component, Registry, check_number
 from skbayes_sgld._coordinates import decouple
+from skbayes_sgld._diagnosis import (
+    MAX_DISTANCE,
+    Diagnosis,
+    bias_problem,
+    clip_problem,
+    noise_problem,
+)
+from skbayes_sgld._judged import Judged
 from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld._progress import progress_bar
 from skbayes_sgld.diagnostics import convergence_problems
@@ -21,6 +30,7 @@ from skbayes_sgld.sampling import (
     GRADIENTS,
     SAMPLERS,
     ChainOverflowError,
+    Chains,
     ControlVariate,
     Curvature,
     Dynamics,
@@ -42,11 +52,10 @@ from skbayes_sgld.sampling.tuning import (
     choose_batch_size,
     choose_gradient,
     choose_spacing,
+    discretisation_bias,
     measure_noise,
     tune,
 )
-
-_MAX_CLIPPED = 0.01  # Karagiannis, Handout 6, Note 41
 
 
 def resolve_preconditioner(estimator: Any) -> Preconditioner:
@@ -107,11 +116,11 @@ class LangevinEstimator(LinearEstimator):
         n_before = self._n_warm if goes_on else 0
         entropy += n_before  # a chain that goes on must not meet its old noise again
         tuned = self._make_run(posterior, mode, preconditioner, entropy)
-        run, mode = tuned.run, tuned.mode
+        laplace, run, mode = mode, tuned.run, tuned.mode
         n_burnin, thin = self._choose_lengths(tuned, goes_on)
         start = self._choose_start(posterior, mode, entropy, goes_on)
         if run.sampler.adjusted and not goes_on:
-            start = settle(run, start, entropy)
+            start = settle(run, start, mode, entropy)
         try:
             with progress_bar(
                 self.verbose, n_burnin + self.n_draws * thin, type(self).__name__
@@ -135,6 +144,9 @@ class LangevinEstimator(LinearEstimator):
         self._set_point(np.average(draws.flat, axis=0, weights=draws.flat_weights))
         self.n_burnin_, self.thin_ = n_burnin, thin
         self.clipped_fraction_ = float(chains.clipped.mean())
+        self._judged = Judged(
+            posterior, run, laplace, chains.draws, tuned.bias, self._measure_noise(chains, tuned)
+        )
         self._warn()
 
     # ---- settings -----------------------------------------------------------------------------
@@ -148,7 +160,7 @@ class LangevinEstimator(LinearEstimator):
             and self.gradient in ("auto", "full")
         )
         if automatic and glm.likelihood.infers_noise and glm.cheap_full_gradient:
-            return decouple(glm)
+            return decouple(glm, float(self.temperature))
         return glm, find_mode(glm, glm.start())
 
     def _make_run(
@@ -200,7 +212,19 @@ class LangevinEstimator(LinearEstimator):
         if step_size is None:
             step_size = STEP_SIZES[0] / rates[-1] / first
         run = replace(run, sampler=sampler, step_size=float(step_size))
-        return Tuned(run, mode, 2.0 / (run.step_size * first * rates[0]))
+        tuned = Tuned(run, mode, 2.0 / (run.step_size * first * rates[0]))
+        # what the last kept step costs: a schedule may have made it small by then
+        last = self._resolve_auto("thin") or choose_spacing(tuned.autocorrelation)[1]
+        eta = run.step_size * float(run.schedule(self.n_draws * last))
+        if sampler.adjusted:
+            return tuned
+        if preconditioner.uses_curvature:
+            tuned.bias = discretisation_bias(run, mode, eta, entropy)
+        else:
+            steepest = eta * rates[-1]
+            wide = sampler.gaussian_inflation(steepest) if steepest < 2.0 else np.inf
+            tuned.bias = (0.5 * (wide - 1.0), 0.0)
+        return tuned
 
     def _choose_gradient(
         self, posterior: Any, mode: Mode, entropy: int
@@ -267,21 +291,80 @@ class LangevinEstimator(LinearEstimator):
             "set step_size='auto' and preconditioner='auto', or a smaller step_size."
         )
 
-    def _warn(self) -> None:
-        problems = convergence_problems(self.posterior_.values, self.posterior_.names)
-        if problems:
+    def _measure_noise(self, chains: Chains, tuned: Tuned) -> float:
+        """Return alpha, the variance of the minibatches' noise over the injected noise's."""
+        run = tuned.run
+        if run.batch_size is None:
+            return 0.0
+        posterior = run.dynamics.gradient.posterior
+        root = run.dynamics.preconditioner.sqrt(np.eye(posterior.n_params)).T
+        level = measure_noise(
+            posterior, self.gradient_, tuned.mode, run.dynamics.temperature, 0, root
+        )
+        # the mean step over the draws, each weighted by its step size as the draws are
+        eta = float(np.average(chains.weights, weights=chains.weights))
+        return level.inflation(eta, run.batch_size, run.dynamics.temperature)
+
+    def _find_problems(self) -> list[str]:
+        found, judged = [], self._judged
+        chains = convergence_problems(self.posterior_.values, self.posterior_.names)
+        if chains:
             automatic = self.step_size == "auto" and self.preconditioner == "auto"
             remedy = "raise n_draws" if automatic else "set step_size and preconditioner to 'auto'"
+            found.append(f"{'; '.join(chains)}; {remedy}")
+        found += bias_problem(*judged.bias, self.step_size_)
+        found += noise_problem(judged.noise_ratio, self.gradient == "auto")
+        found += clip_problem(self.clipped_fraction_, self.clip)
+        return found
+
+    def _warn(self) -> None:
+        problems = self._find_problems()
+        if problems:
             warnings.warn(
-                f"The draws are not to be relied on: {'; '.join(problems)}. To mend it, {remedy}.",
+                f"The draws are not to be relied on: {'. '.join(problems)}.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        if self.clipped_fraction_ > _MAX_CLIPPED:
-            warnings.warn(
-                f"The gradient was clipped on {self.clipped_fraction_:.1%} of the steps, which "
-                f"biases the posterior; raise the threshold of clip={self.clip!r} or set it to "
-                "None.",
-                ConvergenceWarning,
-                stacklevel=4,
+
+    def diagnose(self) -> Diagnosis:
+        """Print and return a report on what the draws are worth.
+
+        Returns
+        -------
+        diagnosis : Diagnosis
+            R-hat, effective sample sizes and standard errors by parameter; the ratio of minibatch
+            to injected noise; the bias of the step size; the Metropolis acceptance that the
+            chain's own transitions would have had; the distance from the Laplace approximation;
+            clipped steps and divergent chains; and the problems, each with its remedy.
+        """
+        check_is_fitted(self)
+        table = self.summary()
+        table["mcse_sd"] = table["mcse_mean"] / table["sd"]
+        judged = self._judged
+        shift, width = judged.from_laplace()
+        divergent = judged.divergent(MAX_DISTANCE)
+        problems = self._find_problems()
+        if divergent:
+            problems.append(
+                f"chains {divergent} stayed far from the mode; set step_size='auto' or lower it"
             )
+        diagnosis = Diagnosis(
+            table,
+            judged.noise_ratio,
+            *judged.bias,
+            judged.acceptance(),
+            shift,
+            width,
+            self.clipped_fraction_,
+            divergent,
+            problems,
+        )
+        print(diagnosis)
+        return diagnosis
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the data behind: a pickled estimator holds the draws, not what they came from."""
+        state = dict(super().__getstate__())
+        if "_judged" in state:
+            state["_judged"] = state["_judged"].without_data()
+        return state

@@ -62,7 +62,7 @@ N, D = 60, 3
 rng = np.random.default_rng(0)
 X = rng.standard_normal((N, D)) + [0.0, 2.0, -1.0]
 Y = X @ [1.0, -2.0, 0.5] + 1.0 + rng.standard_normal(N)
-LABELS = np.where(Y > np.median(Y), "yes", "no")
+LABELS = np.where(np.median(Y) < Y, "yes", "no")
 THREE = np.digitize(Y, np.quantile(Y, [0.3, 0.7]))
 
 # everything given: no pilot, and nothing that could differ between two fits

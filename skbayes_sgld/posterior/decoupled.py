@@ -28,6 +28,7 @@ Array = NDArray[Any]
 
 _GRID = 400
 _WIDEST = 40.0  # of the log noise variance, either way
+_STEEP = 0.28
 
 
 class _Parts(NamedTuple):
@@ -53,15 +54,25 @@ class DecoupledPosterior:
         A root of the inverse of their conditional precision there.
     gamma : float
         The reference log noise variance.
+    temperature : float
+        tau of the law to be sampled. Tempering acts on the density of (beta, log sigma^2), so the
+        Jacobian of these coordinates is taken tau times: the power 1 / tau gives it back whole.
     """
 
     cheap_full_gradient = True
 
-    def __init__(self, posterior: GLMPosterior, center: Array, root: Array, gamma: float) -> None:
+    def __init__(
+        self,
+        posterior: GLMPosterior,
+        center: Array,
+        root: Array,
+        gamma: float,
+        temperature: float = 1.0,
+    ) -> None:
         self.inner = posterior
         self.n_samples, self.n_params = posterior.n_samples, posterior.n_params
         self.param_names = posterior.param_names
-        self._center, self._gamma = center, gamma
+        self._center, self._gamma, self._temperature = center, gamma, temperature
         theta = np.append(center, gamma)
         if posterior.prior.scaled_by_noise:
             self._basis, self._share = root, np.ones(len(center))
@@ -76,6 +87,15 @@ class DecoupledPosterior:
         self._level, self._width = self._standardise()
 
     @property
+    def steep(self) -> bool:
+        """Whether the noise is so uncertain that a free step may leave its stable range.
+
+        The likelihood falls like ``exp(-exp(-gamma))`` towards small noise: a free step of half
+        the width is stable while gamma stays within 1.4 of its mode, five of these sds.
+        """
+        return self._width * np.sqrt(self._temperature) > _STEEP
+
+    @property
     def noise_level(self) -> float:
         """The mean of the log noise variance where z = 0."""
         return self._level
@@ -88,14 +108,14 @@ class DecoupledPosterior:
             phi[:, -1] = (grid - self._level) / self._width
             with np.errstate(all="ignore"):
                 value = self.log_density(phi)
-            weight = np.exp(value - np.nanmax(value))
+            weight = np.exp((value - np.nanmax(value)) / self._temperature)
             weight = np.where(np.isfinite(weight), weight, 0.0)
             weight /= weight.sum()
             mean = float(weight @ grid)
             sd = float(np.sqrt(weight @ np.square(grid - mean)))
             step = grid[1] - grid[0]
             grid = np.linspace(mean - 10 * (sd + step), mean + 10 * (sd + step), _GRID)
-        return mean, sd
+        return mean, sd / np.sqrt(self._temperature)
 
     # ---- the map ------------------------------------------------------------------------------
 
@@ -127,7 +147,7 @@ class DecoupledPosterior:
         return phi
 
     def _log_jacobian(self, parts: _Parts) -> Array:
-        return -0.5 * np.log(parts.D).sum(axis=1)
+        return -0.5 * self._temperature * np.log(parts.D).sum(axis=1)
 
     def _chain_rule(self, grad: Array, phi: Array, parts: _Parts | None = None) -> Array:
         """Return the gradient in phi of a function whose gradient in theta is ``grad``."""
@@ -142,7 +162,8 @@ class DecoupledPosterior:
         return out
 
     def _add_jacobian(self, grad: Array, parts: _Parts) -> Array:
-        grad[:, -1] += 0.5 * self._width * (parts.scaled / parts.D).sum(axis=1)
+        slope = 0.5 * self._temperature * self._width
+        grad[:, -1] += slope * (parts.scaled / parts.D).sum(axis=1)
         return grad
 
     # ---- the protocol -------------------------------------------------------------------------

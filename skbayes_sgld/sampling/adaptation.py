@@ -24,6 +24,7 @@ _ROUNDS = 6
 _STEPS = 100  # a round
 _MAX_STEP = 1.0
 _SETTLE_STEP = 0.1
+_LOST = 100.0  # sds from the mode at which a free chain has left the posterior
 _SETTLE = 0x5E771E  # other random numbers than the run's own
 _MIN_CHAINS, _MAX_CHAINS = 16, 64
 _CHAIN_ROWS = 20_000  # chains times rows: what a step of the pilot may cost
@@ -61,7 +62,7 @@ def adapt(run: Run, mode: Mode, entropy: int, rounds: int = _ROUNDS) -> Adapted:
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
     normals = start_normals(entropy, chains, P)
     position = mode.theta + np.sqrt(tau) * matmul_rows(normals, mode.root.T)
-    position = settle(run, position, entropy, FIRST_CHAIN)
+    position = settle(run, position, mode, entropy, FIRST_CHAIN)
     step_size, metric, kept = 0.4, mode, np.empty((n_chains, 0, P))
     for number in range(rounds):
         bound = Curvature().bind(P, metric)
@@ -82,26 +83,28 @@ def adapt(run: Run, mode: Mode, entropy: int, rounds: int = _ROUNDS) -> Adapted:
     return Adapted(metric, step_size, acceptance, _autocorrelation(part.draws, metric))
 
 
-def settle(run: Run, position: Array, entropy: int, first_chain: int = 0) -> Array:
+def settle(run: Run, position: Array, mode: Mode, entropy: int, first_chain: int = 0) -> Array:
     """Return where chains that start at ``position (C, P)`` are once they have lost their start.
 
     A chain that accepts or rejects may stand still for long where it starts too far out
-    (Christensen, Roberts & Rosenthal 2005); one that does not reject never does.
+    (Christensen, Roberts & Rosenthal 2005); one that does not reject never does. Where free
+    steps are not safe, the chains stay: the adjusted chain finds its own way.
     """
+    if getattr(run.dynamics.gradient.posterior, "steep", False):
+        return position
     free = replace(run, sampler=run.sampler.unadjusted(), step_size=_SETTLE_STEP)
     n_steps = int(np.ceil(10.0 / _SETTLE_STEP))
+    seed = entropy ^ _SETTLE
     try:
         part = run_chains(
-            free,
-            position,
-            n_draws=1,
-            thin=n_steps,
-            entropy=entropy ^ _SETTLE,
-            first_chain=first_chain,
+            free, position, n_draws=1, thin=n_steps, entropy=seed, first_chain=first_chain
         )
-    except ChainOverflowError:  # too steep for a free step; the adjusted chain finds its way
+    except ChainOverflowError:
         return position
-    return part.draws[:, -1]
+    settled = part.draws[:, -1]
+    # chain by chain, so that none depends on the others
+    lost = np.abs((settled - mode.theta) / mode.spread).max(axis=1) > _LOST
+    return np.where(lost[:, None], position, settled)
 
 
 def _next_step(step_size: float, acceptance: float) -> float:

@@ -71,9 +71,17 @@ class NoiseLevel:
 
 
 def measure_noise(
-    posterior: Any, gradient: Gradient, mode: Mode, temperature: float, entropy: int
+    posterior: Any,
+    gradient: Gradient,
+    mode: Mode,
+    temperature: float,
+    entropy: int,
+    root: Array | None = None,
 ) -> NoiseLevel:
-    """Measure the noise of one-row minibatches at draws from the Laplace approximation."""
+    """Measure the noise of one-row minibatches at draws from the Laplace approximation.
+
+    ``root`` is that of the preconditioner, by default of the curvature's.
+    """
     n = posterior.n_samples
     stream = ChainStreams(entropy, FIRST_CHAIN)
     size = min(_PROBE_ROWS, max(1000, int(_PROBE_WORK / _PROBE_DRAWS / posterior.n_params**2)))
@@ -91,7 +99,8 @@ def measure_noise(
         mean = posterior.pullback(score, rows)[0] / len(idx)
         second = posterior.gram(rows.design[0], score[0][:, None] * score[0]) / len(idx)
         covariance += n**2 * (second - np.outer(mean, mean))
-    whitened = mode.root.T @ covariance @ mode.root / len(draws)
+    root = mode.root if root is None else root
+    whitened = root.T @ covariance @ root / len(draws)
     return NoiseLevel(largest_eigenvalue(whitened))
 
 
@@ -138,11 +147,14 @@ class Tuned:
         The centre and the metric of the posterior: of the mode, or of a pilot's draws.
     autocorrelation : float
         Integrated autocorrelation time of the slowest direction, in steps.
+    bias : tuple of float
+        What the step size costs (see :func:`discretisation_bias`) and two standard errors of it.
     """
 
     run: Run
     mode: Mode
     autocorrelation: float
+    bias: tuple[float, float] = (0.0, 0.0)
 
 
 def tune(run: Run, mode: Mode, entropy: int) -> Tuned:
@@ -154,11 +166,14 @@ def tune(run: Run, mode: Mode, entropy: int) -> Tuned:
     """
     first, *others = run.sampler.candidates(run.batch_size is None)
     run = replace(run, sampler=first)
-    if not first.adjusted:
+    steep = getattr(run.dynamics.gradient.posterior, "steep", False)
+    if not first.adjusted and not (steep and others):
         bias, doubt = discretisation_bias(run, mode, STEP_SIZES[0], entropy)
         if bias + doubt <= _MAX_BIAS or not others:
-            step_size = choose_step_size(run, mode, entropy)
-            return Tuned(replace(run, step_size=step_size), mode, 2.0 / step_size - 1.0)
+            step_size, *measured = choose_step_size(run, mode, entropy)
+            run = replace(run, step_size=step_size)
+            return Tuned(run, mode, 2.0 / step_size - 1.0, (measured[0], measured[1]))
+    if not first.adjusted:
         run = replace(run, sampler=others[0])
     adapted = adapt(run, mode, entropy)
     dynamics = replace(run.dynamics, preconditioner=Curvature().bind(mode.theta.size, adapted.mode))
@@ -166,18 +181,20 @@ def tune(run: Run, mode: Mode, entropy: int) -> Tuned:
     return Tuned(run, adapted.mode, adapted.autocorrelation)
 
 
-def choose_step_size(run: Run, mode: Mode, entropy: int) -> float:
-    """Return the largest step size in the curvature's metric that biases no moment visibly."""
+def choose_step_size(run: Run, mode: Mode, entropy: int) -> tuple[float, float, float]:
+    """Return the largest step size in the curvature's metric that biases no moment visibly.
+
+    Behind it stand the bias and the doubt that were measured at it.
+    """
     at = 0
-    while at < len(STEP_SIZES) - 1:
+    while True:
         bias, doubt = discretisation_bias(run, mode, STEP_SIZES[at], entropy)
-        if bias - doubt <= _MAX_BIAS:
-            break
+        if bias - doubt <= _MAX_BIAS or at == len(STEP_SIZES) - 1:
+            return STEP_SIZES[at], bias, doubt
         # the error is of second order in the step
         predicted = STEP_SIZES[at] * np.sqrt(_MAX_BIAS / bias)
         smaller = [i for i, step in enumerate(STEP_SIZES) if i > at and step <= predicted]
         at = min([*smaller, at + 3, len(STEP_SIZES) - 1])
-    return STEP_SIZES[at]
 
 
 def discretisation_bias(

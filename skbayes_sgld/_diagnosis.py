@@ -1,0 +1,131 @@
+"""What a fit is found to be worth: the figures, the problems, and one readable report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+MAX_INFLATION = 0.05  # of an sd, by minibatches
+MAX_BIAS = 0.05  # of a mean in sds, or of an sd, by the step size
+MAX_CLIPPED = 0.01  # of the steps (Karagiannis, Handout 6, Note 41)
+MAX_DISTANCE = 10.0  # Laplace sds that a chain's mean may be from the mode
+NORMAL_SHIFT, NORMAL_WIDTH = 0.1, 0.05  # of sds: within it the Laplace approximation would do
+
+
+@dataclass
+class Diagnosis:
+    """The findings on a fitted posterior; printed, it is a report.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        R-hat, bulk and tail effective sample size and Monte Carlo standard error by parameter.
+    noise_ratio : float
+        alpha, the variance of the minibatches' noise over that of the injected noise, in the
+        direction where it is largest (Welling & Teh 2011, Section 4.2). It inflates a variance
+        by itself, a standard deviation by half of it.
+    bias, bias_error : float
+        What the step size costs a mean, in sds, or an sd, relative, and two standard errors of
+        the measurement.
+    acceptance : float
+        The mean Metropolis acceptance of the chain's own Euler transitions; nan where the data
+        are no longer there.
+    shift, width : float
+        How far the posterior is from its Laplace approximation, in the worst direction: of the
+        mean, in sds, and of the sd, relative.
+    clipped : float
+        The share of steps on which the gradient was clipped.
+    divergent : list of int
+        Chains that stayed far from the mode.
+    problems : list of str
+        What is wrong, each with its figure and its remedy.
+    """
+
+    table: pd.DataFrame
+    noise_ratio: float
+    bias: float
+    bias_error: float
+    acceptance: float
+    shift: float
+    width: float
+    clipped: float
+    divergent: list[int] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def usable(self) -> bool:
+        """Whether the draws can be relied on."""
+        return not self.problems
+
+    def __str__(self) -> str:
+        """Return the report."""
+        worst = self.table
+        near = abs(self.shift) <= NORMAL_SHIFT and abs(self.width) <= NORMAL_WIDTH
+        verdict = (
+            "The draws are usable: no problem was found."
+            if self.usable
+            else "The draws are NOT usable:"
+        )
+        lines = [
+            verdict,
+            *(f"  * {problem}" for problem in self.problems),
+            "",
+            _line("R-hat", "r_hat", worst, largest=True, fmt=".3f"),
+            _line("bulk effective sample size", "ess_bulk", worst, largest=False, fmt=".0f"),
+            _line("tail effective sample size", "ess_tail", worst, largest=False, fmt=".0f"),
+            _line("standard error of a mean, in sds", "mcse_sd", worst, largest=True, fmt=".3f"),
+            f"  {'minibatch over injected noise':34s}{self.noise_ratio:10.3f}  "
+            f"an sd is {0.5 * self.noise_ratio:.1%} too wide at most",
+            f"  {'bias of the step size':34s}{self.bias:10.1%}  +- {self.bias_error:.1%}",
+            f"  {'acceptance of its transitions':34s}{self.acceptance:10.2f}",
+            f"  {'steps with a clipped gradient':34s}{self.clipped:10.1%}",
+            f"  {'divergent chains':34s}{len(self.divergent):10d}",
+            f"  {'mean from the mode, in sds':34s}{self.shift:10.2f}  "
+            + ("a normal approximation would do" if near else "the samples matter: the posterior"),
+            f"  {'sd over that at the mode, less 1':34s}{self.width:10.1%}"
+            + ("" if near else "  is not normal around its mode"),
+        ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _line(label: str, column: str, table: pd.DataFrame, *, largest: bool, fmt: str) -> str:
+    values = table[column]
+    name = (values.idxmax() if largest else values.idxmin()) if values.notna().any() else ""
+    value = values.max() if largest else values.min()
+    return f"  {label:34s}{format(value, '>10' + fmt)}  {name}"
+
+
+def noise_problem(noise_ratio: float, automatic: bool) -> list[str]:
+    """Return the sentence on minibatch noise, if it is visible."""
+    if 0.5 * noise_ratio <= MAX_INFLATION:
+        return []
+    remedy = "raise batch_size" if automatic else "set gradient='auto' and batch_size='auto'"
+    return [
+        f"the minibatches' noise is {noise_ratio:.3g} times the injected noise: standard "
+        f"deviations are up to {0.5 * noise_ratio:.0%} too wide; {remedy}, or lower step_size"
+    ]
+
+
+def bias_problem(bias: float, doubt: float, step_size: float) -> list[str]:
+    """Return the sentence on the discretisation bias, if it is visible."""
+    if bias - doubt <= MAX_BIAS:
+        return []
+    size = f"{bias:.0%}" if np.isfinite(bias) else "any amount"
+    return [
+        f"step_size={step_size:.3g} biases means or standard deviations by {size}; set "
+        "step_size='auto', or lower it"
+    ]
+
+
+def clip_problem(clipped: float, clip: object) -> list[str]:
+    """Return the sentence on clipping, if it was frequent."""
+    if clipped <= MAX_CLIPPED:
+        return []
+    return [
+        f"the gradient was clipped on {clipped:.1%} of the steps, which biases the posterior; "
+        f"raise the threshold of clip={clip!r} or set it to None"
+    ]

@@ -1,0 +1,118 @@
+"""The report tells the truth: silent on the default fit, and loud on what goes wrong."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld.datasets import load_nba_rookies, make_correlated_pair
+from skbayes_sgld.posterior import Flat, Normal
+from skbayes_sgld.sampling import SGLD, Polynomial
+
+
+@pytest.fixture(scope="module")
+def rookies():
+    X, y = load_nba_rookies(return_X_y=True, as_frame=False)
+    return StandardScaler().fit_transform(np.nan_to_num(X)), y
+
+
+def data(name):
+    loaders = {"diabetes": load_diabetes, "iris": load_iris, "wine": load_wine}
+    X, y = loaders.get(name, load_breast_cancer)(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+@pytest.mark.parametrize("name", ["rookies", "diabetes", "iris", "wine", "breast_cancer"])
+def test_the_default_fit_is_silent_and_found_usable(name, rookies, capsys):
+    X, y = rookies if name == "rookies" else data(name)
+    family = SGLDLinearRegression if name == "diabetes" else SGLDLogisticRegression
+    report = family(random_state=0).fit(X, y).diagnose()  # a warning would be an error here
+    assert report.usable
+    assert capsys.readouterr().out.startswith("The draws are usable")
+
+
+def test_the_published_settings_are_found_not_usable_on_the_rookies(rookies, capsys):
+    plain = SGLDLogisticRegression(
+        sampler=SGLD(integrator="euler"),
+        preconditioner=None,
+        schedule=Polynomial(offset=6, power=0.55),
+        step_size=0.015,
+        gradient="minibatch",
+        batch_size=30,
+        n_draws=5000,
+        n_burnin=0,
+        thin=1,
+        random_state=0,
+    )
+    with pytest.warns(UserWarning, match="not to be relied on.*minibatches' noise"):
+        plain.fit(*rookies)
+    report = plain.diagnose()
+    assert not report.usable
+    assert report.noise_ratio > 1.0
+    assert "NOT usable" in capsys.readouterr().out
+
+
+def test_the_noise_ratio_is_how_much_wider_the_variance_gets():
+    X, y = make_correlated_pair(400, random_state=0)
+    model = SGLDLinearRegression(
+        noise_variance=0.2,
+        prior=Flat(),
+        gradient="minibatch",
+        batch_size=200,
+        step_size=0.2,
+        random_state=0,
+        n_draws=4000,
+        thin=10,
+    )
+    with pytest.warns(UserWarning, match="times the injected noise"):
+        model.fit(X, y)
+    exact = SGLDLinearRegression(noise_variance=0.2, prior=Flat(), random_state=0).fit(X, y)
+    ratio = (model.summary()["sd"] / exact.summary()["sd"]) ** 2 - 1
+    assert model.diagnose().noise_ratio == pytest.approx(ratio.max(), rel=0.25)
+
+
+def test_a_step_that_is_too_long_is_told(rookies):
+    model = SGLDLogisticRegression(sampler=SGLD(integrator="euler"), step_size=0.5, random_state=0)
+    with pytest.warns(UserWarning, match=r"step_size=0.5 biases .* by \d+%"):
+        model.fit(*rookies)
+    # Euler on a near-normal posterior: 1 / sqrt(1 - eta / 2) - 1, by the first order 0.17
+    exact = SGLDLogisticRegression(random_state=0).fit(*rookies).summary()["sd"]
+    wider = (model.summary()["sd"] / exact - 1).mean()
+    assert model.diagnose().bias == pytest.approx(wider, abs=0.04)
+
+
+def test_acceptance_is_one_for_small_steps_and_falls_with_them(rookies):
+    acceptance = []
+    for step in (0.01, 0.2, 0.8):
+        model = SGLDLogisticRegression(step_size=step, thin=4, n_draws=500, random_state=0)
+        with np.errstate(all="ignore"):
+            try:
+                model.fit(*rookies)
+            except UserWarning:  # the shortest step mixes too slowly for 500 draws
+                model.set_params(n_draws=3000, thin=20).fit(*rookies)
+        acceptance.append(model.diagnose().acceptance)
+    assert acceptance[0] > 0.97
+    assert acceptance[0] > acceptance[1] > acceptance[2]
+
+
+def test_the_distance_from_the_laplace_approximation_tells_when_samples_matter():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    near = SGLDLogisticRegression(prior=Normal(0.05), random_state=0).fit(X, y).diagnose()
+    far = SGLDLogisticRegression(prior=Normal(10.0), random_state=0).fit(X, y).diagnose()
+    assert abs(near.shift) < 0.3 < abs(far.shift)
+    assert "the samples matter" in str(far)
+
+
+def test_a_pickled_estimator_leaves_the_data_behind(rookies):
+    model = SGLDLogisticRegression(random_state=0, n_draws=400).fit(*rookies)
+    data_size = rookies[0].nbytes
+    blob = pickle.dumps(model)
+    assert len(blob) < 2 * model.posterior_.values.nbytes + data_size
+    loaded = pickle.loads(blob)
+    report = loaded.diagnose()
+    assert report.usable
+    assert np.isnan(report.acceptance)
