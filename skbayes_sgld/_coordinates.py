@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skbayes_sgld.posterior import GLMPosterior
-from skbayes_sgld.posterior.decoupled import DecoupledPosterior
+from skbayes_sgld.posterior.decoupled import DecoupledPosterior, NormalDecoupledPosterior
 from skbayes_sgld.sampling import Mode, find_mode
 
 _ROUNDS = 2  # the first finds the noise level, the second is taken there
@@ -19,9 +19,10 @@ def decouple(posterior: GLMPosterior, temperature: float) -> tuple[DecoupledPost
     """
     start = posterior.start()
     gamma = float(start[-1])
+    family = NormalDecoupledPosterior if posterior.prior.normal else DecoupledPosterior
     for _ in range(_ROUNDS):
         center = find_mode(posterior.given_noise(float(np.exp(gamma))), start[:-1])
-        decoupled = DecoupledPosterior(posterior, center.theta, center.root, gamma, temperature)
+        decoupled = family(posterior, center.theta, center.root, gamma, temperature)
         start, gamma = np.append(center.theta, gamma), decoupled.noise_level
     unit = np.eye(posterior.n_params)
     return decoupled, Mode(np.zeros(posterior.n_params), unit, unit)

@@ -29,6 +29,16 @@ def matmul_rows(a: Array, b: Array, group: int = _GROUP) -> Array:
     return product.reshape(-1, b.shape[1])[:n_rows]
 
 
+def column_means(X: Array, weight: Array | None) -> Array:
+    """Return the weighted mean of each column, without a temporary of the size of X."""
+    w = np.ones(X.shape[0], X.dtype) if weight is None else weight.astype(X.dtype, copy=False)
+    total = np.zeros(X.shape[1])
+    for start in range(0, X.shape[0], ROW_BLOCK):
+        rows = slice(start, start + ROW_BLOCK)
+        total += w[rows] @ X[rows]
+    return total / float(w.sum(dtype=float))
+
+
 def inverse_root(H: Array) -> Array:
     """Return a root R, ``R R^T = H^{-1}``, of a symmetric positive definite matrix.
 

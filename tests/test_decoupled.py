@@ -16,6 +16,7 @@ from skbayes_sgld.posterior import (
     Normal,
     StudentT,
 )
+from skbayes_sgld.posterior.decoupled import DecoupledPosterior, NormalDecoupledPosterior
 
 SHAPES = {"tall": (30, 4), "wide": (12, 20)}
 
@@ -113,3 +114,21 @@ def test_few_rows_agree_with_the_closed_form_at_every_temperature(n, d, temperat
     if a > 6:  # heavier tails have no stable sample sd
         assert abs(table["mean"].iloc[-1] - noise_mean) < 0.1 * noise_sd
         assert abs(table["sd"].iloc[-1] / noise_sd - 1) < 0.08
+
+
+@every_shape
+@pytest.mark.parametrize("temperature", [1.0, 3.0])
+@pytest.mark.parametrize(
+    "prior", [Normal(0.7, 0.3), ConjugateNormal(2.0, 0.3)], ids=["normal", "conjugate"]
+)
+def test_the_closed_form_of_a_normal_prior_is_the_density(prior, shape, temperature):
+    _, closed = make(prior, shape, temperature)
+    assert type(closed) is NormalDecoupledPosterior
+    phi = np.random.default_rng(5).standard_normal((4, closed.n_params))
+    general = [function(closed, phi) for function in (DecoupledPosterior.log_density,)]
+    np.testing.assert_allclose(
+        np.diff(closed.log_density(phi)), np.diff(general[0]), rtol=1e-7, atol=1e-7
+    )
+    np.testing.assert_allclose(
+        closed.grad(phi), DecoupledPosterior.grad(closed, phi), rtol=1e-6, atol=1e-7
+    )

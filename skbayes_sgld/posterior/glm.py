@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import ROW_BLOCK, matmul_rows
+from skbayes_sgld._linalg import ROW_BLOCK, column_means, matmul_rows
 from skbayes_sgld.posterior.likelihoods import FixedGaussian, Likelihood
 from skbayes_sgld.posterior.noise_priors import NoisePrior
 from skbayes_sgld.posterior.priors import CoefficientPrior
@@ -95,11 +95,7 @@ class GLMPosterior:
         self._width = self.n_features + fit_intercept
         self._n_linear = self.n_predictors * self._width
         self.n_params = self._n_linear + likelihood.infers_noise
-        self.center = (
-            np.average(X, axis=0, weights=sample_weight).astype(float)
-            if center and fit_intercept
-            else None
-        )
+        self.center = column_means(X, sample_weight) if center and fit_intercept else None
         self.param_names = self._name_params(feature_names, class_names)
         self._pin = self._shift_precision() if self.n_predictors > 1 else None
         self._statistics = (
@@ -141,7 +137,7 @@ class GLMPosterior:
         """Precision of the classes' common shift: about the data's own, where the prior is flat."""
         pin = np.zeros(self._width)
         if not self.prior.proper:
-            mean = np.average(self.X, axis=0, weights=self.weight)
+            mean = column_means(self.X, self.weight)
             square = sum(
                 np.square(self.X[rows] - mean).T @ self._weights(rows) for rows in self._blocks()
             )
@@ -321,6 +317,17 @@ class GLMPosterior:
         if gamma is not None:
             grad[:, -1] = 0.5 * (rss / variance - stats.total_weight)
         return value, grad
+
+    def residual_sum(self, theta: Array) -> float:
+        """Return the weighted residual sum of squares of a normal model at ``theta (1, P)``."""
+        total = float(self._statistics_value_and_grad(theta)[0][0])
+        gamma = float(theta[0, -1])
+        return -np.exp(gamma) * (2.0 * total + self.total_weight * (np.log(2 * np.pi) + gamma))
+
+    def penalty(self, theta: Array) -> float:
+        """Return what a prior scaled by the noise adds to the residual sum at ``theta (1, P)``."""
+        coef = self._linear(theta)[..., : self.n_features]
+        return -2.0 * float(self.prior.log_density(coef, np.zeros(1))[0])
 
     # ---- prior and posterior ------------------------------------------------------------------
 

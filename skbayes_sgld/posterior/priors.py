@@ -25,6 +25,7 @@ class CoefficientPrior(Component):
     """A density on the coefficients, independent from column to column."""
 
     proper = True
+    normal = False  # given the noise
     scaled_by_noise = False
 
     def check(self, n_features: int | None = None) -> None:
@@ -90,6 +91,7 @@ class Normal(CoefficientPrior):
 
     scale: float | Array = 1.0
     location: float | Array = 0.0
+    normal = True
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
         """Return ``-sum (beta - mu)^2 / (2 s^2)``."""
@@ -130,6 +132,7 @@ class ConjugateNormal(CoefficientPrior):
     scale: float | Array = 10.0
     location: float | Array = 0.0
 
+    normal = True
     scaled_by_noise = True
 
     def given_noise(self, variance: float) -> CoefficientPrior:
@@ -240,6 +243,7 @@ class Flat(CoefficientPrior):
     """
 
     proper = False
+    normal = True  # the limit of ever wider normal priors
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
         """Return zeros."""

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
+from skbayes_sgld._linalg import column_means
+
 Array = NDArray[Any]
 
 _REMEDY = "give the coefficients a proper prior, such as prior='normal'"
@@ -44,7 +46,7 @@ def check_propriety(posterior: Any) -> None:
 
 def _check_rank(posterior: Any, names: list[str]) -> None:
     X, d = posterior.X, posterior.n_features
-    mean = np.average(X, axis=0, weights=posterior.weight) if posterior.fit_intercept else 0.0
+    mean = column_means(X, posterior.weight) if posterior.fit_intercept else 0.0
     spread = np.max(np.abs(X - mean), axis=0)
     constant = np.flatnonzero(spread <= 1e-12 * np.max(np.abs(X), axis=0))
     if len(constant):

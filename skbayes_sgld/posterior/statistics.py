@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from skbayes_sgld._linalg import ROW_BLOCK, matmul_rows
+from skbayes_sgld._linalg import ROW_BLOCK, column_means, matmul_rows
 
 Array = NDArray[Any]
 
@@ -33,12 +33,12 @@ class GaussianStatistics:
         n_rows, d = X.shape
         w = np.ones(n_rows) if weight is None else weight
         self.total_weight = float(w.sum())
-        self.x_mean = np.average(X, axis=0, weights=w).astype(float) if centred else np.zeros(d)
+        self.x_mean = column_means(X, weight) if centred else np.zeros(d)
         self.y_mean = float(np.average(y, weights=w)) if centred else 0.0
         self.gram = np.zeros((d, d))
         moment = np.zeros(d)
         for rows, Xc in self._blocks(X):
-            Xw = Xc * w[rows, None]
+            Xw = Xc if weight is None else Xc * weight[rows, None]
             self.gram += Xw.T @ Xc
             moment += Xw.T @ (y[rows] - self.y_mean)
         scale = np.sqrt(np.where(np.diagonal(self.gram) > 0, np.diagonal(self.gram), 1.0))

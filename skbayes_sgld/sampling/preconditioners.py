@@ -105,6 +105,9 @@ class Curvature(Preconditioner):
     def bind(self, n_params: int, mode: Mode | None) -> BoundPreconditioner:
         """Return H^{-1} and its root."""
         assert mode is not None
+        diagonal = np.diagonal(mode.root)
+        if np.count_nonzero(mode.root) == np.count_nonzero(diagonal):
+            return _Diagonal(np.square(diagonal))
         return _Dense(mode.root)
 
 
