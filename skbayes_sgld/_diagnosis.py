@@ -24,8 +24,8 @@ class Diagnosis:
         R-hat, bulk and tail effective sample size and Monte Carlo standard error by parameter.
     noise_ratio : float
         alpha, the variance of the minibatches' noise over that of the injected noise, in the
-        direction where it is largest (Welling & Teh 2011, Section 4.2). It inflates a variance
-        by itself, a standard deviation by half of it.
+        direction where it is largest (Welling & Teh 2011, Section 4.2). A variance grows by it, a
+        standard deviation, where it is small, by half of it.
     bias, bias_error : float
         What the step size costs a mean, in sds, or an sd, relative, and two standard errors of
         the measurement.
@@ -77,7 +77,7 @@ class Diagnosis:
             _line("tail effective sample size", "ess_tail", worst, largest=False, fmt=".0f"),
             _line("standard error of a mean, in sds", "mcse_sd", worst, largest=True, fmt=".3f"),
             f"  {'minibatch over injected noise':34s}{self.noise_ratio:10.3f}  "
-            f"an sd is {0.5 * self.noise_ratio:.1%} too wide at most",
+            f"an sd is {inflation(self.noise_ratio):.1%} too wide at most",
             f"  {'bias of the step size':34s}{self.bias:10.1%}  +- {self.bias_error:.1%}",
             f"  {'acceptance of its transitions':34s}{self.acceptance:10.2f}",
             f"  {'steps with a clipped gradient':34s}{self.clipped:10.1%}",
@@ -99,14 +99,20 @@ def _line(label: str, column: str, table: pd.DataFrame, *, largest: bool, fmt: s
     return f"  {label:34s}{format(value, '>10' + fmt)}  {name}"
 
 
+def inflation(noise_ratio: float) -> float:
+    """Return by how much a standard deviation grows whose variance grows by ``noise_ratio``."""
+    return float(np.sqrt(1.0 + noise_ratio) - 1.0)
+
+
 def noise_problem(noise_ratio: float, automatic: bool) -> list[str]:
     """Return the sentence on minibatch noise, if it is visible."""
-    if 0.5 * noise_ratio <= MAX_INFLATION:
+    wider = inflation(noise_ratio)
+    if wider <= MAX_INFLATION:
         return []
     remedy = "raise batch_size" if automatic else "set gradient='auto' and batch_size='auto'"
     return [
         f"the minibatches' noise is {noise_ratio:.3g} times the injected noise: standard "
-        f"deviations are up to {0.5 * noise_ratio:.0%} too wide; {remedy}, or lower step_size"
+        f"deviations are up to {wider:.0%} too wide; {remedy}, or lower step_size"
     ]
 
 

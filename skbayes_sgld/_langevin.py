@@ -223,7 +223,7 @@ class LangevinEstimator(LinearEstimator):
         else:
             steepest = eta * rates[-1]
             wide = sampler.gaussian_inflation(steepest) if steepest < 2.0 else np.inf
-            tuned.bias = (0.5 * (wide - 1.0), 0.0)
+            tuned.bias = (float(np.sqrt(wide)) - 1.0, 0.0)
         return tuned
 
     def _choose_gradient(

@@ -160,7 +160,7 @@ def convergence_problems(draws: Array, names: Sequence[str]) -> list[str]:
     """
     problems = []
     r_hat, ess = potential_scale_reduction(draws), effective_sample_size(draws)
-    needed = MIN_ESS_PER_CHAIN * draws.shape[0]
+    needed = MIN_ESS_PER_CHAIN * min(draws.shape[0], 10)  # a thousand is enough of any
     limit = np.maximum(MAX_RHAT, _chance_rhat(np.maximum(ess, needed), draws.shape[0]))
     if np.any(r_hat > limit):
         worst = int(np.nanargmax(r_hat / limit))

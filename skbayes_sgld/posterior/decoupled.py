@@ -23,12 +23,14 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 
 Array = NDArray[Any]
 
 _GRID = 400
 _WIDEST = 40.0  # of the log noise variance, either way
 _STEEP = 0.28
+_NEGLIGIBLE = 1e-6  # of the density's peak, at the upper end of the grid
 
 
 class _Parts(NamedTuple):
@@ -110,6 +112,12 @@ class DecoupledPosterior:
                 value = self.log_density(phi)
             weight = np.exp((value - np.nanmax(value)) / self._temperature)
             weight = np.where(np.isfinite(weight), weight, 0.0)
+            if weight[-1] > _NEGLIGIBLE:
+                raise ImproperPosteriorError(
+                    f"at temperature={self._temperature:g} the posterior of the noise variance has "
+                    "no end: the tempered law is improper, or nearly; lower the temperature, or "
+                    "give the noise a prior with more weight, such as noise_prior='half_normal'."
+                )
             weight /= weight.sum()
             mean = float(weight @ grid)
             sd = float(np.sqrt(weight @ np.square(grid - mean)))

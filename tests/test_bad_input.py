@@ -1,0 +1,426 @@
+"""What cannot be used is refused by name, says what is accepted, and changes no estimator.
+
+Every case goes through ``refuse``: an estimator that was never fitted must stay bare, and one
+that was must keep what it learned and predict as before.
+"""
+
+import re
+import sys
+from copy import deepcopy
+from functools import cache
+
+import joblib
+import numpy as np
+import pytest
+from scipy import sparse, stats
+from sklearn.base import clone, is_regressor
+
+from skbayes_sgld import (
+    SGDMAPClassifier,
+    SGDMAPRegressor,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+)
+from skbayes_sgld import sampling as how
+from skbayes_sgld.posterior import (
+    NOISE_PRIORS,
+    PRIORS,
+    ConjugateNormal,
+    InverseGamma,
+    Laplace,
+    Normal,
+    propriety,
+)
+
+# 100 draws are too few for the summaries to be relied on, and the estimators say so
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+SAMPLED = (SGLDLinearRegression, SGLDLogisticRegression)
+CLIMBED = (SGDMAPRegressor, SGDMAPClassifier)
+REGRESSORS = (SGLDLinearRegression, SGDMAPRegressor)
+CLASSIFIERS = (SGLDLogisticRegression, SGDMAPClassifier)
+EVERY = SAMPLED + CLIMBED
+every_class = pytest.mark.parametrize("cls", EVERY)
+
+N, D = 60, 3
+X = np.random.default_rng(0).standard_normal((N, D))
+Y = X @ [1.0, -2.0, 0.5] + np.random.default_rng(1).standard_normal(N)
+
+
+def target(cls):
+    return Y if cls in REGRESSORS else (Y > 0).astype(float)
+
+
+def small(cls, **params):
+    short = {"n_draws": 100, "n_chains": 2} if cls in SAMPLED else {"max_iter": 200}
+    return cls(**{**short, "random_state": 0, **params})
+
+
+def learned(model):
+    return {name: value for name, value in vars(model).items() if name not in model.get_params()}
+
+
+def predictions(model):
+    if is_regressor(model):
+        mean_and_std = model.predict(X[:3], return_std=True)
+        return np.column_stack([*mean_and_std, model.predict_interval(X[:3])])
+    return np.column_stack([model.predict_proba(X[:3]), model.predict_proba_interval(X[:3])[:, 1]])
+
+
+@cache
+def fitted(cls):
+    model = small(cls).fit(X, target(cls))
+    return model, predictions(model)
+
+
+def assert_raises_and_changes_nothing(cls, match, params, data, errors=(ValueError, TypeError)):
+    fresh = small(cls, **params)
+    with pytest.raises(errors, match=match):
+        fresh.fit(*data)
+    assert learned(fresh) == {}
+    original, predicted = fitted(cls)
+    model, before = deepcopy(original).set_params(**params), {}
+    before.update(learned(model))
+    with pytest.raises(errors, match=match):
+        model.fit(*data)
+    after = learned(model)
+    assert after.keys() == before.keys()
+    assert all(after[name] is before[name] for name in before)
+    np.testing.assert_array_equal(predictions(model), predicted)
+
+
+def refuse(cls, match, params, X=X, y=None, weight=None):
+    """``y`` may be a function of the good target."""
+    y = target(cls) if y is None else y(target(cls)) if callable(y) else y
+    assert_raises_and_changes_nothing(cls, match, params, (X, y, weight))
+
+
+def case(label, match, on=EVERY, *data, **params):
+    """Return a case for every class in ``on``: what to give to ``refuse``."""
+    given = {name: params.pop(name) for name in ("X", "y", "weight") if name in params}
+    given |= dict(zip(("X", "y"), data, strict=False))
+    return [pytest.param(c, match, params, given, id=f"{label}-{c.__name__}") for c in on]
+
+
+def put(array, value):
+    changed = np.array(array)
+    changed.flat[4] = value
+    return changed
+
+
+def listed(names):
+    return ".*".join(re.escape(repr(name)) for name in sorted(names))
+
+
+# ---- data, and settings that do not fit -------------------------------------------------------
+
+STRINGS = np.where(Y > 0, "high", "low")
+DATA = [
+    *case("nan in X", r"X contains NaN", X=put(X, np.nan)),
+    *case("inf in X", r"X contains infinity.*float64", X=put(X, np.inf)),
+    *case("nan in y", r"y contains NaN", y=lambda y: put(y, np.nan)),
+    *case("inf in y", r"y contains infinity.*float64", y=lambda y: put(y, -np.inf)),
+    *case("no rows", r"0 sample\(s\).*minimum of \d is required", X=X[:0], y=lambda y: y[:0]),
+    *case("sparse X", r"Sparse data was passed for X.*toarray", X=sparse.csr_array(X)),
+    *case("one class", r"y has one class, .*7.*two classes", CLASSIFIERS, y=np.full(N, 7)),
+    *case("strings", r"\by\b.*'(low|high)'.*number", REGRESSORS, y=STRINGS),
+    *case("objects", r"\by\b.*'(low|high)'.*number", REGRESSORS, y=STRINGS.astype(object)),
+    *case("constant y", r"y is constant \(3\).*noise_variance", REGRESSORS, y=np.full(N, 3.0)),
+    *case("negative weight", r"sample_weight.*-0\.5.*>= 0", weight=put(np.ones(N), -0.5)),
+    *case("no weight", r"(?i)sample.weight.*(non-zero|positive)", weight=np.zeros(N)),
+]
+ON_NOISE = listed(name for name, prior in PRIORS.items() if not prior.scaled_by_noise)
+TOO_LARGE, LEFT = r"batch_size=61.*60 rows.*at most 60", {"batch_size": 61}
+SETTINGS = [
+    *case("short", r"prior\.scale.*\(2,\).*vector of 3", prior=Normal(scale=[1.0, 2.0])),
+    *case("negative scale", r"prior\.scale=-1\.0.*positive", prior=Laplace(scale=-1.0)),
+    *case("zero in scale", r"prior\.scale=\[1, 0, 1\].*positive", prior=Normal(scale=[1, 0, 1])),
+    *case("location", r"prior\.location=inf.*finite", prior=Normal(location=np.inf)),
+    *case("shape", r"noise_prior\.shape=0.*\(0", REGRESSORS, noise_prior=InverseGamma(shape=0)),
+    *case("power", r"schedule\.power=-1.*\[0", schedule=how.Polynomial(power=-1)),
+    *case("threshold", r"clip\.threshold=0.*\(0", clip=how.NormClip(threshold=0)),
+    *case("integrator", r"'verlet'.*'euler'", SAMPLED, sampler=how.SGLD(integrator="verlet")),
+    *case("order", r"gradient\.order=3.*1 or 2", SAMPLED, gradient=how.ControlVariate(order=3)),
+    *case("decay", r"decay=1\.0.*\[0, 1\)", CLIMBED, optimizer=how.Momentum(decay=1.0)),
+    *case("batch", TOO_LARGE, SAMPLED, gradient=how.Minibatch(replacement=False), **LEFT),
+    *case("climbing batch", TOO_LARGE, CLIMBED, replacement=False, **LEFT),
+    *case("full", r"batch_size=61.*'full'.*'minibatch'", SAMPLED, gradient="full", **LEFT),
+    *case("gd", r"batch_size=61.*'gd'.*'sgd'", CLIMBED, optimizer="gd", **LEFT),
+    *case("noise", f"prior='conj.*{ON_NOISE}", CLASSIFIERS, prior="conjugate_normal"),
+]
+SKEW, INDEFINITE = np.eye(5) + np.eye(5, k=1), np.diag([1.0, 1.0, -1.0, 1.0, 1.0])
+MATRICES = [
+    *case(
+        "matrix: short", r"preconditioner has shape \(2,\).*\([45],\)", preconditioner=np.ones(2)
+    ),
+    *case("matrix: small", r"preconditioner has shape \(2, 2\).*\([45],", preconditioner=np.eye(2)),
+    *case("matrix: skew", r"preconditioner.*symmetric", REGRESSORS, preconditioner=SKEW),
+    *case(
+        "matrix: indefinite", r"preconditioner.*-1.*definite", REGRESSORS, preconditioner=INDEFINITE
+    ),
+    *case(
+        "matrix: negative", r"preconditioner.*-1.*positive", REGRESSORS, preconditioner=-np.ones(5)
+    ),
+    *case("matrix: nan", r"preconditioner.*finite", REGRESSORS, preconditioner=np.full(5, np.nan)),
+    *case("matrix: words", r"preconditioner=.*'a'", REGRESSORS, preconditioner=["a"] * 5),
+]
+
+
+@pytest.mark.parametrize(("cls", "match", "params", "data"), DATA + SETTINGS + MATRICES)
+def test_data_and_settings_that_cannot_be_used_are_refused(cls, match, params, data):
+    refuse(cls, match, params, **data)
+
+
+@every_class
+@pytest.mark.parametrize("step_size", ["auto", 0.3])
+def test_an_array_is_taken_as_a_preconditioner(cls, step_size):
+    diagonal = np.full(4 + (cls in REGRESSORS), 0.02)
+    model, y = small(cls, step_size=step_size, preconditioner=diagonal), target(cls)
+    explicit = clone(model).set_params(preconditioner=how.Matrix(diagonal)).fit(X, y)
+    np.testing.assert_array_equal(predictions(model.fit(X, y)), predictions(explicit))
+
+
+@every_class
+def test_a_batch_size_alone_is_enough(cls):
+    model = small(cls, batch_size=10).fit(X, target(cls))
+    assert model.batch_size_ == 10
+
+
+@every_class
+def test_predictions_write_nothing_and_refuse_another_number_of_columns(cls):
+    model = small(cls).fit(X, target(cls))
+    before, predicted = learned(model), predictions(model)
+    interval = "predict_interval" if is_regressor(model) else "predict_proba_interval"
+    for method in ("predict", "sample_y", interval):
+        with pytest.raises(ValueError, match=r"X has 2 features.*expecting 3 features"):
+            getattr(model, method)(X[:, :2])
+    np.testing.assert_array_equal(predictions(model), predicted)
+    assert learned(model) == before
+
+
+@every_class
+def test_what_is_set_after_fit_does_not_change_predictions(cls):
+    original, predicted = fitted(cls)
+    model = deepcopy(original).set_params(fit_intercept=False)
+    np.testing.assert_array_equal(predictions(model), predicted)
+
+
+# ---- numbers ----------------------------------------------------------------------------------
+
+POSITIVE = [0, -1.0, np.nan, np.inf, "fast", None, True]
+COUNTS = [-1, 2.5, np.nan, np.inf, "many", None, True]
+NUMBERS = {
+    "step_size": (EVERY, POSITIVE),
+    "temperature": (SAMPLED, POSITIVE),
+    "noise_variance": (REGRESSORS, [*POSITIVE, "auto"]),
+    "tol": (CLIMBED, POSITIVE[1:]),
+    "n_burnin": (SAMPLED, COUNTS),
+    **dict.fromkeys(["n_draws", "n_chains", "thin"], (SAMPLED, [0, *COUNTS])),
+    "max_iter": (CLIMBED, [0, *COUNTS]),
+    "batch_size": (EVERY, [0, *COUNTS]),
+}
+ACCEPTED = r"(must be a (whole )?number in [\[(][01], inf\)|give '(auto|infer)' or a .*number)"
+
+
+@pytest.mark.parametrize(("name", "value"), [(k, v) for k in NUMBERS for v in NUMBERS[k][1]])
+def test_numbers_out_of_range_or_of_wrong_type_are_refused(name, value):
+    for cls in NUMBERS[name][0]:
+        refuse(cls, f"{name}={re.escape(repr(value))}.*{ACCEPTED}", {name: value})
+
+
+@pytest.mark.parametrize("name", ["n_draws", "n_chains", "n_burnin", "thin", "batch_size"])
+def test_a_whole_float_is_a_whole_number(name):
+    # "it must be a whole number": 5.0 is one, so it is used as 5
+    model, y = small(SGLDLogisticRegression, gradient="minibatch", **{name: 5}), Y > 0
+    expected = model.fit(X, y).posterior_.values
+    model.set_params(**{name: 5.0}).fit(X, y)
+    np.testing.assert_array_equal(model.posterior_.values, expected)
+
+
+LEVELS = [0, 1, -0.1, 1.5, np.nan, "most", None]
+ASKED = [
+    *[(SGLDLinearRegression, "predict_interval", "coverage", value) for value in LEVELS],
+    *[(SGLDLogisticRegression, "predict_proba_interval", "coverage", value) for value in LEVELS],
+    *[(SGDMAPClassifier, "summary", "coverage", value) for value in LEVELS],
+    *[(SGDMAPRegressor, "predict_quantiles", "q", value) for value in [*LEVELS, [0.5, 1.2]]],
+    *[(c, "sample_y", "n_samples", value) for c in SAMPLED for value in [0, 2.5, np.nan, "a"]],
+]
+
+
+@pytest.mark.parametrize(("cls", "method", "name", "value"), ASKED)
+def test_what_a_fitted_model_is_asked_is_checked(cls, method, name, value):
+    accepted = r"(number.* in [\[(][01], (1|inf)\)|levels must be in \(0, 1\))"
+    match = f"{name}={re.escape(repr(value))}.*{accepted}"
+    with pytest.raises((ValueError, TypeError), match=match):
+        getattr(fitted(cls)[0], method)(*[X] * (method != "summary"), **{name: value})
+
+
+# ---- components -------------------------------------------------------------------------------
+
+HEADS = {
+    "prior": (EVERY, PRIORS),
+    "noise_prior": (REGRESSORS, NOISE_PRIORS),
+    "schedule": (EVERY, how.SCHEDULES),
+    "clip": (EVERY, how.CLIPS),
+    "preconditioner": (EVERY, how.PRECONDITIONERS),
+    "sampler": (SAMPLED, how.SAMPLERS),
+    "gradient": (SAMPLED, how.GRADIENTS),
+    "optimizer": (CLIMBED, how.OPTIMIZERS),
+}
+# an optimiser makes steps as a sampler does, but without noise: it would sample nothing
+WRONG = {
+    "sampler": [Normal(), how.SGD(), None],
+    "clip": [how.SGLD(), 3.0],
+    "preconditioner": [how.SGLD(), how.Matrix],
+}
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_unknown_names_are_refused_with_the_known_ones(head):
+    classes, registry = HEADS[head]
+    for cls in classes:
+        refuse(cls, f"{head}='bogus'.*{listed(registry)}", {head: "bogus"})
+
+
+@pytest.mark.parametrize("head", ["gradient", "preconditioner"])
+def test_auto_is_among_the_names_that_are_listed(head):
+    refuse(SGLDLinearRegression, f"{head}='bogus'.*'auto'", {head: "bogus"})
+
+
+@pytest.mark.parametrize(
+    ("head", "value"), [(h, v) for h in HEADS for v in WRONG.get(h, [how.SGLD(), 3.0, None])]
+)
+def test_what_is_no_component_of_the_family_is_refused(head, value):
+    classes, registry = HEADS[head]
+    match = f"{head}={re.escape(repr(value))}.*{listed(registry)}"
+    for cls in classes:
+        refuse(cls, match, {head: value, "step_size": 0.1})
+
+
+# ---- posteriors that are none -----------------------------------------------------------------
+
+FLAT = {"prior": "flat"}
+CONSTANT = X * [1.0, 0.0, 1.0] + [0.0, 0.1, 0.0]
+DEPENDENT = np.column_stack([X, X[:, 0] - 2.0 * X[:, 1]])
+SIDE = (X[:, 0] > 0).astype(int)
+TOUCHING = X * np.where(np.arange(N)[:, None] < 6, [0.0, 1.0, 1.0], 1.0)  # six on the plane
+THREE, THREE_TOUCHING = np.digitize(X[:, 0], [-0.5, 0.5]), SIDE + SIDE * (Y > 0)
+PROPER, NOISE = r".*improper.*prior='normal'", r"noise_prior='flat'.* rows.*'inverse_gamma'"
+IMPROPER = [
+    *case("constant column", rf"column 1.*x1.*constant{PROPER}", X=CONSTANT, **FLAT),
+    *case("float32", rf"column 1.*x1.*constant{PROPER}", X=CONSTANT.astype("f4"), **FLAT),
+    *case("dependent", rf"x0.*x1.*x3.*linearly dependent{PROPER}", X=DEPENDENT, **FLAT),
+    *case("n < d", rf"3 rows.*4 coefficients{PROPER}", REGRESSORS, X[:3], Y[:3], **FLAT),
+    *case("n < d", rf"3 rows.*4 coefficients{PROPER}", CLASSIFIERS, X[:3], [0, 1, 1], **FLAT),
+    *case("n = d", NOISE, REGRESSORS, X[:4], Y[:4], noise_prior="flat"),
+    # what is left is sigma^-(n - d), which must fall faster than 1 / sigma
+    *case("n = d + 1", NOISE, REGRESSORS, X[:5], Y[:5], noise_prior="flat", **FLAT),
+    *case("separable", r"separates.*prior='normal'", CLASSIFIERS, X, SIDE, **FLAT),
+    *case("touching", r"separates.*prior='normal'", CLASSIFIERS, TOUCHING, SIDE, **FLAT),
+    *case("three", r"separates.*prior='normal'", CLASSIFIERS, X, THREE, **FLAT),
+    *case("three touching", r"separates.*'normal'", CLASSIFIERS, TOUCHING, THREE_TOUCHING, **FLAT),
+]
+
+
+@pytest.mark.parametrize(("cls", "match", "params", "data"), IMPROPER)
+def test_improper_posteriors_are_refused(cls, match, params, data):
+    refuse(cls, match, params, **data)
+
+
+@pytest.mark.parametrize("cls", CLASSIFIERS)
+def test_separation_is_found_where_the_linear_programme_would_be_too_large(cls, monkeypatch):
+    monkeypatch.setattr(propriety, "_MAX_LP", 0)
+    refuse(cls, r"prior='normal'", FLAT, X, SIDE)
+
+
+@pytest.mark.parametrize(
+    ("cls", "prior", "sd"),
+    [
+        (SGLDLinearRegression, Normal(scale=2.0), 2.0),
+        (SGLDLinearRegression, ConjugateNormal(scale=3.0), None),
+        (SGLDLogisticRegression, Normal(scale=0.5), 0.5),
+        (SGLDLogisticRegression, Laplace(scale=0.5), np.sqrt(2.0) * 0.5),
+    ],
+)
+def test_the_coefficient_of_a_constant_column_keeps_its_proper_prior(cls, prior, sd):
+    model = small(cls, prior=prior, n_draws=1000, n_chains=4).fit(CONSTANT, target(cls))
+    values, table = model.posterior_["coef[x1]"].ravel(), model.summary().loc["coef[x1]"]
+    if sd is None:  # given the noise variance it is normal of sd 3 sigma
+        sd = 3.0 * np.sqrt(model.posterior_["noise_variance"].mean())
+    ess = min(table["ess_bulk"], table["ess_tail"])
+    assert ess > 1000
+    assert abs(values.mean()) < 4.5 * sd / np.sqrt(ess)
+    error_of_sd = np.sqrt((stats.kurtosis(values, fisher=False) - 1.0) / 4.0 / ess)
+    assert abs(values.std() / sd - 1.0) < 4.5 * error_of_sd
+
+
+# ---- chains that overflow, and a library that is missing --------------------------------------
+
+LONG = np.random.default_rng(2).standard_normal((400, D)) * [1.0, 5.0, 0.3]
+LONG_Y = LONG @ [1.0, -2.0, 0.5] + np.random.default_rng(3).standard_normal(400)
+TEN = {"step_size": 10.0, "n_chains": 4}
+PLAIN, KNOWN = {**TEN, "preconditioner": None}, {"noise_variance": 1.0, "n_draws": 500}
+OVERFLOWS = {
+    "minibatch": (SGLDLinearRegression, {**PLAIN, "gradient": "minibatch", "batch_size": 10}),
+    "full": (SGLDLinearRegression, PLAIN),
+    "automatic": (SGLDLinearRegression, {**TEN, "n_draws": 500}),
+    "known noise": (SGLDLinearRegression, {**TEN, **KNOWN}),
+    "logistic": (SGLDLogisticRegression, {**PLAIN, "step_size": 1e300}),
+    # the log of the noise variance stays finite, the noise variance does not
+    "noise": (SGLDLinearRegression, {**TEN, "preconditioner": "curvature"}),
+}
+
+
+@pytest.mark.parametrize("kind", OVERFLOWS)
+def test_an_overflow_names_step_parameter_chain_and_a_step_size_that_holds(kind):
+    cls, params = OVERFLOWS[kind]
+    match = (
+        f"step_size={re.escape(format(params['step_size'], 'g'))}: "
+        r"chain (\d) overflowed at step (\d+) in (\S+)\. "
+        r"Step sizes up to (\S+) hold here.*step_size='auto'"
+    )
+    data = (X, Y) if kind == "noise" else (LONG, LONG_Y if cls in REGRESSORS else LONG_Y > 0)
+    refuse(cls, match, params, *data)
+    model = small(cls, **params)
+    with pytest.raises(ValueError, match=match) as raised:
+        model.fit(*data)
+    chain, step, parameter, holds = re.search(match, str(raised.value)).groups()
+    alone = clone(model).set_params(n_chains=int(chain) + 1)  # the chains after it run alone
+    with pytest.raises(ValueError, match=f"chain {chain} .* step {step} in {re.escape(parameter)}"):
+        alone.fit(*data)
+    model.set_params(step_size=float(holds)).fit(*data)
+    assert np.isfinite(model.posterior_.values).all()
+    assert parameter.replace("log_", "") in model.posterior_.names
+
+
+def test_an_optimiser_that_overflows_names_a_step_size_that_holds():
+    match = r"step_size=50: the optimiser overflowed at step \d+ in (\S+)\. Step sizes up to (\S+) "
+    params = {"step_size": 50.0, "schedule": "constant", "noise_variance": 1.0, "max_iter": 500}
+    refuse(SGDMAPRegressor, match, params)
+    with pytest.raises(ValueError, match=match) as raised:
+        small(SGDMAPRegressor, **params).fit(X, Y)
+    parameter, holds = re.search(match, str(raised.value)).groups()
+    model = small(SGDMAPRegressor, **{**params, "step_size": float(holds)}).fit(X, Y)
+    assert np.isfinite(model.coef_path_).all() and parameter in model.posterior_.names
+
+
+def test_an_overflow_names_the_same_chain_whatever_the_number_of_jobs():
+    model = small(SGLDLinearRegression, **PLAIN, noise_variance=1.0, n_burnin=0, thin=1)
+    for seed in range(50):  # look for a run in which a chain of the second half is the first
+        model.set_params(step_size=0.0316, n_draws=4000, random_state=seed)
+        with pytest.raises(ValueError, match="overflowed") as raised:
+            model.fit(X, Y)
+        chain, step = re.search(r"chain (\d) overflowed at step (\d+)", str(raised.value)).groups()
+        if int(chain) >= 2:
+            break
+    model.set_params(n_draws=int(step) + 1, n_jobs=2)  # and no other chain overflows before it
+    with joblib.parallel_config(backend="threading"), pytest.raises(ValueError, match=f"n {chain}"):
+        model.fit(X, Y)
+
+
+@every_class
+def test_a_progress_bar_without_tqdm_names_the_extra_to_install(cls, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    match = r"verbose=1.*pip install 'skbayes_sgld\[progress\]'"
+    data = (X, target(cls))
+    assert_raises_and_changes_nothing(cls, match, {"verbose": 1}, data, errors=ImportError)

@@ -1,0 +1,175 @@
+"""Imports only point down: what each layer may know of the others, read from the source."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import skbayes_sgld
+
+PACKAGE = "skbayes_sgld"
+ROOT = Path(skbayes_sgld.__file__).parent
+OPTIONAL = {"arviz", "arviz_base", "dask", "distributed", "jax", "matplotlib", "tqdm"}
+ARRAYS = {"numpy", "scipy", "pandas", "arviz_stats"}
+
+# what the layers below the estimators may import of the package, besides themselves
+ALLOWED = {
+    "_components": set(),
+    "_linalg": set(),
+    "diagnostics": set(),
+    "datasets": {"_components"},
+    "posterior": {"_components", "_linalg"},
+    "sampling": {"_components", "_linalg"},
+}
+
+
+def find_modules():
+    """Return the path of every module of the package by its full name."""
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imported(tree, module, is_package=False):
+    """Return the full names of all that is imported below ``tree``, relative ones resolved."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = []
+            if node.level:
+                parents = module.split(".")
+                base = parents[: len(parents) + is_package - node.level]
+            base += [node.module] if node.module else []
+            names |= {".".join([*base, alias.name]) for alias in node.names}
+    return names
+
+
+class RunsOnImport(ast.NodeTransformer):
+    """Takes out what runs later (functions) or never (``if TYPE_CHECKING``)."""
+
+    def visit_FunctionDef(self, node):
+        return None
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_If(self, node):
+        if "TYPE_CHECKING" in ast.unparse(node.test):
+            node.body = [ast.Pass()]
+        return self.generic_visit(node)
+
+
+def library(name):
+    return name.partition(".")[0]
+
+
+def layer(module):
+    """Return the part of a module's name below the package's own."""
+    return (module.split(".") + [""])[1]
+
+
+def module_of(name):
+    """Return the module of the package that a full name is, or is in."""
+    while name and name not in MODULES:
+        name = name.rpartition(".")[0]
+    return name
+
+
+MODULES = find_modules()
+IMPORTS = {
+    name: imported(ast.parse(path.read_text()), name, path.name == "__init__.py")
+    for name, path in MODULES.items()
+}
+BELOW = {
+    name: {module_of(other) for other in others if library(other) == PACKAGE} - {name}
+    for name, others in IMPORTS.items()
+}
+every_module = pytest.mark.parametrize("name", MODULES)
+
+
+@pytest.mark.parametrize(
+    ("code", "module", "is_package", "expected"),
+    [
+        ("import a.b", "p.q", False, "a.b"),
+        ("from a import b", "p.q", False, "a.b"),
+        ("from . import b", "p.q.r", False, "p.q.b"),
+        ("from .s import b", "p.q", True, "p.q.s.b"),
+        ("from ..s import b", "p.q.r", False, "p.s.b"),
+        ("from ... import s", "p.q.r", True, "p.s"),
+        ("def f():\n    if x:\n        from ..s import b", "p.q.r", False, "p.s.b"),
+    ],
+)
+def test_the_walk_sees_imports_of_every_kind(code, module, is_package, expected):
+    assert imported(ast.parse(code), module, is_package) == {expected}
+
+
+def test_the_walk_tells_what_runs_on_import():
+    code = "if TYPE_CHECKING:\n    import a\nelse:\n    import b\ndef f():\n    import c\n"
+    code += "try:\n    import d\nexcept ImportError:\n    pass\nclass C:\n    import e\n"
+    assert imported(RunsOnImport().visit(ast.parse(code)), "p.q") == {"b", "d", "e"}
+
+
+def test_the_walk_covers_every_layer():
+    assert set(ALLOWED) <= {layer(name) for name in MODULES}
+    assert len([m for m in MODULES if layer(m) in ("posterior", "sampling")]) > 10
+    assert any(layer(other) == "linear_model" for other in BELOW[PACKAGE])
+    for known in ("_components", "_linalg"):  # by the layers above, or the walk is blind
+        users = {layer(name) for name in MODULES if f"{PACKAGE}.{known}" in BELOW[name]}
+        assert {"posterior", "sampling"} <= users
+
+
+@every_module
+def test_a_layer_imports_only_what_lies_below_it(name):
+    if layer(name) in ALLOWED:
+        others = {layer(other) for other in BELOW[name]}
+        assert others <= ALLOWED[layer(name)] | {layer(name)}
+
+
+@every_module
+def test_the_estimators_are_imported_by_the_package_alone(name):
+    if name != PACKAGE:
+        assert f"{PACKAGE}.linear_model" not in BELOW[name]
+        assert PACKAGE not in BELOW[name]  # whose names are the estimators
+
+
+def test_no_module_imports_itself_through_others():
+    reached = {name: set(below) for name, below in BELOW.items()}
+    for _ in MODULES:
+        reached = {n: below.union(*(BELOW[m] for m in below)) for n, below in reached.items()}
+    assert [name for name in MODULES if name in reached[name]] == []
+
+
+def test_diagnostics_know_arrays_only():
+    libraries = {library(other) for other in IMPORTS[f"{PACKAGE}.diagnostics"]}
+    assert libraries - set(sys.stdlib_module_names) <= ARRAYS
+
+
+@every_module
+def test_optional_libraries_are_imported_only_where_they_are_used(name):
+    tree = RunsOnImport().visit(ast.parse(MODULES[name].read_text()))
+    assert not {library(other) for other in imported(tree, name)} & OPTIONAL
+
+
+def test_importing_the_package_loads_no_optional_library():
+    # attempts are noted too, since a library need not be installed here; arviz_stats is
+    # imported first, because it takes arviz_base along by itself where that is installed
+    code = f"""
+import sys
+import arviz_stats.base
+tried, before = set(), set(sys.modules)
+class Note:
+    def find_spec(self, name, path=None, target=None):
+        tried.add(name.partition(".")[0])
+sys.meta_path.insert(0, Note())
+import {", ".join(MODULES)}
+assert "{PACKAGE}" in tried
+print(*sorted({OPTIONAL!r} & (tried | set(sys.modules) - before)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
