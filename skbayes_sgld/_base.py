@@ -35,6 +35,10 @@ class LinearEstimator(BaseEstimator):
         "clip": CLIPS,
     }
 
+    _automatic: ClassVar[dict[str, tuple[str, ...]]] = {
+        "gradient": ("auto",),
+        "preconditioner": ("auto",),
+    }
     fit_intercept: Any
 
     # ---- parameters ---------------------------------------------------------------------------
@@ -63,7 +67,9 @@ class LinearEstimator(BaseEstimator):
     def _resolve(self, name: str) -> Any:
         """Return the component that a parameter stands for; None stays None."""
         value = getattr(self, name)
-        return None if value is None else resolve(value, self._registries[name], name)
+        if value is None and name in ("clip", "preconditioner"):
+            return None
+        return resolve(value, self._registries[name], name, self._automatic.get(name, ()))
 
     def _resolve_auto(self, name: str, **bounds: Any) -> Any:
         """Return a number, or None for ``"auto"``."""
@@ -144,13 +150,14 @@ class LinearEstimator(BaseEstimator):
             weights = weights / weights.mean()
         self.posterior_ = PosteriorDraws(values, posterior.natural_names, weights)
         self._n_predictors = posterior.n_predictors
+        self._has_intercept = bool(self.fit_intercept)  # which set_params may change after the fit
 
     # ---- the fitted parameters ----------------------------------------------------------------
 
     def _split(self, values: Array) -> dict[str, Array]:
         """Return ``coef (S, K, d)``, ``intercept (S, K)`` and ``noise_variance (S,)``, if any."""
         d, K = self.n_features_in_, self._n_predictors
-        width = d + bool(self.fit_intercept)
+        width = d + self._has_intercept
         linear = values[:, : K * width].reshape(len(values), K, width)
         intercept = linear[..., -1] if width > d else np.zeros(linear.shape[:2])
         parts = {"coef": linear[..., :d], "intercept": intercept}

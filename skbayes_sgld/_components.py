@@ -7,7 +7,7 @@ turns what a user wrote into a component.
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,7 +36,7 @@ class Registry(dict[str, type[T]]):
         self.family = family
 
 
-def resolve(value: Any, registry: Registry[T], argument: str) -> T:
+def resolve(value: Any, registry: Registry[T], argument: str, also: tuple[str, ...] = ()) -> T:
     """Return the component that ``value``, a name or an instance, stands for.
 
     Parameters
@@ -46,6 +46,8 @@ def resolve(value: Any, registry: Registry[T], argument: str) -> T:
         The names that are accepted for this argument.
     argument : str
         What the user calls it, for the error.
+    also : tuple of str
+        Names that the argument takes besides, for the error.
 
     Returns
     -------
@@ -59,7 +61,7 @@ def resolve(value: Any, registry: Registry[T], argument: str) -> T:
     TypeError
         When it is neither a name nor an instance of the registry's family.
     """
-    names = ", ".join(repr(name) for name in sorted(registry))
+    names = ", ".join(repr(name) for name in sorted([*registry, *also]))
     if isinstance(value, str):
         if value not in registry:
             raise ValueError(f"{argument}={value!r} is not known; choose one of {names}.")
@@ -89,8 +91,8 @@ def check_number(
     left, right = closed in ("left", "both"), closed in ("right", "both")
     bounds = f"{'[' if left else '('}{low:g}, {high:g}{']' if right else ')'}"
     accepted = f"it must be {kind} in {bounds}"
-    is_number = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
-    if not is_number or (integer and int(value) != value):
+    family: Any = Integral if integer else Real
+    if not isinstance(value, family) or isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{argument}={value!r} is not {kind}; {accepted}.")
     inside = (value >= low if left else value > low) and (value <= high if right else value < high)
     if not inside:

@@ -23,9 +23,10 @@ from skbayes_sgld._diagnosis import (
 )
 from skbayes_sgld._judged import Judged
 from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld._overflow import check_natural, explain_overflow
 from skbayes_sgld._progress import progress_bar
 from skbayes_sgld.diagnostics import convergence_problems
-from skbayes_sgld.posterior import GLMPosterior, check_propriety
+from skbayes_sgld.posterior import GLMPosterior, check_mode, check_propriety
 from skbayes_sgld.sampling import (
     GRADIENTS,
     SAMPLERS,
@@ -56,6 +57,8 @@ from skbayes_sgld.sampling.tuning import (
     measure_noise,
     tune,
 )
+
+_SMALL_STEP = 0.1  # below it only what is known of a normal law is told
 
 
 def resolve_preconditioner(estimator: Any) -> Preconditioner:
@@ -121,22 +124,16 @@ class LangevinEstimator(LinearEstimator):
         start = self._choose_start(posterior, mode, entropy, goes_on)
         if run.sampler.adjusted and not goes_on:
             start = settle(run, start, mode, entropy)
+        lengths: dict[str, Any] = {"n_draws": int(self.n_draws), "n_burnin": n_burnin, "thin": thin}
+        n_steps = n_burnin + self.n_draws * thin
         try:
-            with progress_bar(
-                self.verbose, n_burnin + self.n_draws * thin, type(self).__name__
-            ) as progress:
+            with progress_bar(self.verbose, n_steps, type(self).__name__) as progress:
                 chains = run_chains(
-                    run,
-                    start,
-                    n_draws=self.n_draws,
-                    n_burnin=n_burnin,
-                    thin=thin,
-                    entropy=entropy,
-                    n_jobs=self.n_jobs,
-                    progress=progress,
+                    run, start, entropy=entropy, n_jobs=self.n_jobs, progress=progress, **lengths
                 )
+            check_natural(posterior, chains, n_burnin, thin)
         except ChainOverflowError as error:
-            raise self._explain(error, posterior, run, mode) from None
+            raise explain_overflow(error, posterior, run, mode, start, entropy, lengths) from None
         self._set_draws(posterior, chains.draws, chains.weights)
         self._last_positions = posterior.natural(chains.state.sampler_state["theta"])
         self._n_warm = n_before + 1
@@ -161,7 +158,9 @@ class LangevinEstimator(LinearEstimator):
         )
         if automatic and glm.likelihood.infers_noise and glm.cheap_full_gradient:
             return decouple(glm, float(self.temperature))
-        return glm, find_mode(glm, glm.start())
+        mode = find_mode(glm, glm.start())
+        check_mode(glm, mode.theta)
+        return glm, mode
 
     def _make_run(
         self, posterior: Any, mode: Mode, preconditioner: Preconditioner, entropy: int
@@ -218,7 +217,7 @@ class LangevinEstimator(LinearEstimator):
         eta = run.step_size * float(run.schedule(self.n_draws * last))
         if sampler.adjusted:
             return tuned
-        if preconditioner.uses_curvature:
+        if preconditioner.uses_curvature and eta > _SMALL_STEP:
             tuned.bias = discretisation_bias(run, mode, eta, entropy)
         else:
             steepest = eta * rates[-1]
@@ -280,17 +279,6 @@ class LangevinEstimator(LinearEstimator):
 
     # ---- what the user is told ----------------------------------------------------------------
 
-    def _explain(
-        self, error: ChainOverflowError, posterior: Any, run: Run, mode: Mode
-    ) -> ValueError:
-        steepest = run.dynamics.preconditioner.rates(mode.curvature)[-1]
-        stable = 1.0 / steepest / float(np.max(run.schedule(np.arange(100))))
-        return ValueError(
-            f"step_size={run.step_size:g}: chain {error.chain} overflowed at step {error.step} in "
-            f"{posterior.param_names[error.parameter]}. Step sizes up to {stable:.3g} hold here; "
-            "set step_size='auto' and preconditioner='auto', or a smaller step_size."
-        )
-
     def _measure_noise(self, chains: Chains, tuned: Tuned) -> float:
         """Return alpha, the variance of the minibatches' noise over the injected noise's."""
         run = tuned.run
@@ -309,11 +297,12 @@ class LangevinEstimator(LinearEstimator):
         found, judged = [], self._judged
         chains = convergence_problems(self.posterior_.values, self.posterior_.names)
         if chains:
-            automatic = self.step_size == "auto" and self.preconditioner == "auto"
+            settings = (self.step_size, self.preconditioner)
+            automatic = all(isinstance(s, str) and s == "auto" for s in settings)
             remedy = "raise n_draws" if automatic else "set step_size and preconditioner to 'auto'"
             found.append(f"{'; '.join(chains)}; {remedy}")
         found += bias_problem(*judged.bias, self.step_size_)
-        found += noise_problem(judged.noise_ratio, self.gradient == "auto")
+        found += noise_problem(judged.noise_ratio, str(self.gradient) == "auto")
         found += clip_problem(self.clipped_fraction_, self.clip)
         return found
 

@@ -13,8 +13,9 @@ from skbayes_sgld._base import Array, LinearEstimator
 from skbayes_sgld._components import Registry, check_number
 from skbayes_sgld._langevin import resolve_preconditioner
 from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld._overflow import explain_overflow
 from skbayes_sgld._progress import progress_bar
-from skbayes_sgld.posterior import GLMPosterior, check_propriety
+from skbayes_sgld.posterior import GLMPosterior, check_mode, check_propriety
 from skbayes_sgld.sampling import (
     OPTIMIZERS,
     ChainOverflowError,
@@ -65,6 +66,7 @@ class MAPEstimator(LinearEstimator):
         posterior = self._make_posterior(X, y, weight, center=preconditioner.uses_curvature)
         check_propriety(posterior)
         mode = find_mode(posterior, posterior.start())
+        check_mode(posterior, mode.theta)
         run = self._make_run(posterior, mode, entropy)
         self._climb(posterior, mode, run, entropy)
         normals = start_normals(entropy + 1, range(_LAPLACE_DRAWS), posterior.n_params)
@@ -125,7 +127,11 @@ class MAPEstimator(LinearEstimator):
                 try:
                     part = run_chains(run, state, n_draws=1, thin=length, entropy=entropy)
                 except ChainOverflowError as error:
-                    raise self._explain(error, posterior, run, mode) from None
+                    lengths: dict[str, Any] = {"n_draws": 1, "thin": int(self.max_iter)}
+                    start = posterior.start()[None]
+                    raise explain_overflow(
+                        error, posterior, run, mode, start, entropy, lengths
+                    ) from None
                 state = part.state
                 path.append(part.draws[0, 0])
                 steps.append(steps[-1] + length)
@@ -150,7 +156,8 @@ class MAPEstimator(LinearEstimator):
     @staticmethod
     def _distance(posterior: GLMPosterior, mode: Mode, theta: Array) -> float:
         """Return the root mean square distance to the mode, in posterior sds, by the gradient."""
-        grad = posterior.grad(theta[None])[0]
+        with np.errstate(all="ignore"):
+            grad = posterior.grad(theta[None])[0]
         return float(np.linalg.norm(mode.root.T @ grad) / np.sqrt(len(theta)))
 
     def _set_path(self, posterior: GLMPosterior) -> None:
@@ -164,14 +171,3 @@ class MAPEstimator(LinearEstimator):
         if "noise_variance" in parts:
             self.noise_variance_path_ = parts["noise_variance"]
         del self._path, self._path_steps
-
-    def _explain(
-        self, error: ChainOverflowError, posterior: GLMPosterior, run: Run, mode: Mode
-    ) -> ValueError:
-        stable = 1.0 / run.dynamics.preconditioner.rates(mode.curvature)[-1]
-        stable /= float(np.max(run.schedule(np.arange(100))))
-        return ValueError(
-            f"step_size={run.step_size:g}: the optimiser overflowed at step {error.step} in "
-            f"{posterior.param_names[error.parameter]}. Step sizes up to {stable:.3g} hold here; "
-            "set step_size='auto' and preconditioner='auto', or a smaller step_size."
-        )

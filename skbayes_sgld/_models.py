@@ -14,6 +14,7 @@ from skbayes_sgld import _predictive
 from skbayes_sgld._base import Array, LinearEstimator, check_quantiles, interval_levels
 from skbayes_sgld._components import check_number
 from skbayes_sgld.posterior import (
+    PRIORS,
     Bernoulli,
     Categorical,
     FixedGaussian,
@@ -31,6 +32,17 @@ class BayesianRegressor(RegressorMixin, LinearEstimator):
     prior: Any
     noise_prior: Any
     noise_variance: Any
+
+    def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
+        for value in np.ravel(y) if np.asarray(y).dtype.kind in "OSUT" else ():
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"y has the value {value!r}, which is not a number; the target of a "
+                    "regression must be numeric."
+                ) from None
+        return super()._validate(X, y, sample_weight)
 
     def _encode(
         self, X: Array, y: Array, weight: Array | None
@@ -109,12 +121,12 @@ class BayesianRegressor(RegressorMixin, LinearEstimator):
         mean = X @ self.coef_ + self.intercept_
         if not return_std:
             return mean
-        values = self.posterior_.flat[:, : X.shape[1] + bool(self.fit_intercept)]
+        values = self.posterior_.flat[:, : X.shape[1] + self._has_intercept]
         weights = self.posterior_.flat_weights
         covariance = np.atleast_2d(np.cov(values, rowvar=False, aweights=weights, ddof=0))
         d = X.shape[1]
         variance = np.einsum("nd,nd->n", X @ covariance[:d, :d], X) + self.noise_variance_
-        if self.fit_intercept:
+        if self._has_intercept:
             variance += 2.0 * X @ covariance[:d, d] + covariance[d, d]
         return mean, np.sqrt(variance)
 
@@ -222,9 +234,10 @@ class BayesianClassifier(ClassifierMixin, LinearEstimator):
     ) -> GLMPosterior:
         prior, n_classes = self._resolve("prior"), len(self.classes_)
         if prior.scaled_by_noise:
+            unscaled = sorted(repr(k) for k, v in PRIORS.items() if not v.scaled_by_noise)
             raise ValueError(
                 f"prior={self.prior!r} is scaled by the noise, and a logistic model has none; "
-                "choose one of 'flat', 'laplace', 'normal'."
+                f"choose one of {', '.join(unscaled)}."
             )
         return GLMPosterior(
             X,

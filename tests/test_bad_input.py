@@ -228,13 +228,14 @@ def test_numbers_out_of_range_or_of_wrong_type_are_refused(name, value):
         refuse(cls, f"{name}={re.escape(repr(value))}.*{ACCEPTED}", {name: value})
 
 
-@pytest.mark.parametrize("name", ["n_draws", "n_chains", "n_burnin", "thin", "batch_size"])
-def test_a_whole_float_is_a_whole_number(name):
-    # "it must be a whole number": 5.0 is one, so it is used as 5
-    model, y = small(SGLDLogisticRegression, gradient="minibatch", **{name: 5}), Y > 0
-    expected = model.fit(X, y).posterior_.values
-    model.set_params(**{name: 5.0}).fit(X, y)
-    np.testing.assert_array_equal(model.posterior_.values, expected)
+def test_a_small_step_size_does_not_lengthen_the_fit(monkeypatch):
+    steps, step = [], how.SGLD.step
+    monkeypatch.setattr(how.SGLD, "step", lambda self, *args: steps.append(1) or step(self, *args))
+    counts = []
+    for step_size in (0.5, 0.005):
+        small(SGLDLogisticRegression, step_size=step_size, n_burnin=0, thin=1).fit(X, Y > 0)
+        counts.append(len(steps) - sum(counts))
+    assert 100 <= counts[1] <= 5 * counts[0]
 
 
 LEVELS = [0, 1, -0.1, 1.5, np.nan, "most", None]
@@ -366,6 +367,11 @@ OVERFLOWS = {
     "automatic": (SGLDLinearRegression, {**TEN, "n_draws": 500}),
     "known noise": (SGLDLinearRegression, {**TEN, **KNOWN}),
     "logistic": (SGLDLogisticRegression, {**PLAIN, "step_size": 1e300}),
+    # where the minibatches' noise, not the curvature, is what a chain cannot stand
+    "one row": (
+        SGLDLinearRegression,
+        {**TEN, "step_size": 0.9, "gradient": "control_variate", "batch_size": 1},
+    ),
     # the log of the noise variance stays finite, the noise variance does not
     "noise": (SGLDLinearRegression, {**TEN, "preconditioner": "curvature"}),
 }
@@ -379,7 +385,8 @@ def test_an_overflow_names_step_parameter_chain_and_a_step_size_that_holds(kind)
         r"chain (\d) overflowed at step (\d+) in (\S+)\. "
         r"Step sizes up to (\S+) hold here.*step_size='auto'"
     )
-    data = (X, Y) if kind == "noise" else (LONG, LONG_Y if cls in REGRESSORS else LONG_Y > 0)
+    data = (LONG, LONG_Y if cls in REGRESSORS else LONG_Y > 0)
+    data = (X, Y) if kind in ("noise", "one row") else data
     refuse(cls, match, params, *data)
     model = small(cls, **params)
     with pytest.raises(ValueError, match=match) as raised:
@@ -388,6 +395,7 @@ def test_an_overflow_names_step_parameter_chain_and_a_step_size_that_holds(kind)
     alone = clone(model).set_params(n_chains=int(chain) + 1)  # the chains after it run alone
     with pytest.raises(ValueError, match=f"chain {chain} .* step {step} in {re.escape(parameter)}"):
         alone.fit(*data)
+    assert float(holds) < params["step_size"]
     model.set_params(step_size=float(holds)).fit(*data)
     assert np.isfinite(model.posterior_.values).all()
     assert parameter.replace("log_", "") in model.posterior_.names

@@ -50,6 +50,7 @@ def load_nba_rookies(
         frame : DataFrame of shape (n_rows, 20)
             ``data`` and ``target`` together; None where ``as_frame=False``.
         feature_names : list of str
+            The columns of ``data``.
         target_names : ndarray of shape (2,)
             What 0 and 1 stand for.
         DESCR : str
@@ -57,7 +58,7 @@ def load_nba_rookies(
         filename, data_module : str
             The packaged CSV file and the package it lies in.
 
-    (data, target) : tuple, if ``return_X_y=True``
+        Where ``return_X_y=True`` it is the tuple ``(data, target)`` instead.
 
     Raises
     ------

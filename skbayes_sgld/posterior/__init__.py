@@ -29,7 +29,7 @@ from skbayes_sgld.posterior.priors import (
     Laplace,
     Normal,
 )
-from skbayes_sgld.posterior.propriety import ImproperPosteriorError, check_propriety
+from skbayes_sgld.posterior.propriety import ImproperPosteriorError, check_mode, check_propriety
 
 __all__ = [
     "LIKELIHOODS",
@@ -57,5 +57,6 @@ __all__ = [
     "Normal",
     "Posterior",
     "StudentT",
+    "check_mode",
     "check_propriety",
 ]

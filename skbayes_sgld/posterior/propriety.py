@@ -14,6 +14,10 @@ from skbayes_sgld._linalg import column_means
 Array = NDArray[Any]
 
 _REMEDY = "give the coefficients a proper prior, such as prior='normal'"
+_SEPARATED = (
+    "a plane separates the classes of y, completely or nearly: under prior='flat' the "
+    f"coefficients would go to infinity; {_REMEDY}."
+)
 _MAX_LP = 2_000_000  # coefficients of the linear programme that looks for a separating plane
 _RANK = 1e-14  # smallest over largest eigenvalue of the scaled Gram matrix
 
@@ -32,10 +36,12 @@ def check_propriety(posterior: Any) -> None:
     """
     n, names = posterior.n_samples, posterior.param_names
     n_free = posterior.n_params - posterior.likelihood.infers_noise
-    if posterior.noise_prior is not None and not posterior.noise_prior.proper and n <= n_free:
+    # what is left of the noise is sigma^-(n - d) under flat coefficients: it must beat 1 / sigma
+    needed = n_free + 1 + (not posterior.prior.proper)
+    if posterior.noise_prior is not None and not posterior.noise_prior.proper and n < needed:
         raise ImproperPosteriorError(
-            f"noise_prior='flat' needs more rows than coefficients, and there are {n} rows for "
-            f"{n_free}: the posterior is improper; use noise_prior='inverse_gamma'."
+            f"noise_prior='flat' needs {needed} rows for {n_free} coefficients, and there are {n} "
+            "rows: the posterior is improper; use noise_prior='inverse_gamma'."
         )
     if posterior.prior.proper:
         return
@@ -44,10 +50,19 @@ def check_propriety(posterior: Any) -> None:
         _check_separation(posterior)
 
 
+def check_mode(posterior: Any, theta: Array) -> None:
+    """Raise where the likelihood at the mode is 1: flat coefficients would go on for ever."""
+    if posterior.prior.proper or not posterior.likelihood.separable:
+        return
+    if float(posterior.log_likelihood(theta[None]).sum()) > -1e-3:
+        raise ImproperPosteriorError(_SEPARATED)
+
+
 def _check_rank(posterior: Any, names: list[str]) -> None:
     X, d = posterior.X, posterior.n_features
     mean = column_means(X, posterior.weight) if posterior.fit_intercept else 0.0
-    spread = np.max(np.abs(X - mean), axis=0)
+    reference = X[0] if posterior.fit_intercept else 0.0
+    spread = np.max(np.abs(X - reference), axis=0)
     constant = np.flatnonzero(spread <= 1e-12 * np.max(np.abs(X), axis=0))
     if len(constant):
         beside = ", which an intercept stands beside" if posterior.fit_intercept else " at zero"
@@ -102,7 +117,4 @@ def _check_separation(posterior: Any) -> None:
     objective = -np.asarray(gains.sum(axis=0)).ravel()
     result = linprog(objective, A_ub=-gains, b_ub=np.zeros(gains.shape[0]), bounds=(-1, 1))
     if result.status == 0 and -result.fun > 1e-7 * n:
-        raise ImproperPosteriorError(
-            "a plane separates the classes of y, completely or nearly: under prior='flat' the "
-            f"coefficients would go to infinity; {_REMEDY}."
-        )
+        raise ImproperPosteriorError(_SEPARATED)

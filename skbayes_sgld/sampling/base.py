@@ -50,8 +50,8 @@ class Dynamics:
         return self.preconditioner.scale(self.gradient_at(theta, batch))
 
 
-class Sampler(Component):
-    """An algorithm that advances all chains by one step at a time.
+class Algorithm(Component):
+    """What advances all chains by one step at a time: a sampler or an optimiser.
 
     ``init`` makes the state, ``prepare`` turns the normals of many steps into what the steps
     add, ``step`` makes one step. A state's arrays are replaced, never written into.
@@ -61,19 +61,6 @@ class Sampler(Component):
     full_gradient = False
     extra_normals = 0  # a step takes besides one a parameter
     requires: tuple[str, ...] = ()  # what the posterior must offer beyond the protocol
-    adjusted = False  # by acceptance and rejection: exact for any step size
-
-    def candidates(self, full_gradient: bool) -> list[Sampler]:
-        """Return the samplers that this one stands for, the first choice first."""
-        return [self]
-
-    def unadjusted(self) -> Sampler:
-        """Return the sampler that makes the same moves and rejects none."""
-        return self
-
-    def gaussian_inflation(self, eta: float) -> float:
-        """Return the chain's variance over the target's, on a normal target of precision 1."""
-        return 1.0
 
     def init(self, theta: Array, noise: Array | None) -> State:
         """Return the state at ``theta (C, P)``; ``noise (C, P)`` is each chain's first."""
@@ -90,3 +77,21 @@ class Sampler(Component):
     ) -> None:
         """Advance the state by one step of size eta."""
         raise NotImplementedError
+
+
+class Sampler(Algorithm):
+    """An algorithm whose positions are draws."""
+
+    adjusted = False  # by acceptance and rejection: exact for any step size
+
+    def candidates(self, full_gradient: bool) -> list[Sampler]:
+        """Return the samplers that this one stands for, the first choice first."""
+        return [self]
+
+    def unadjusted(self) -> Sampler:
+        """Return the sampler that makes the same moves and rejects none."""
+        return self
+
+    def gaussian_inflation(self, eta: float) -> float:
+        """Return the chain's variance over the target's, on a normal target of precision 1."""
+        return 1.0

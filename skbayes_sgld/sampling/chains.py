@@ -13,7 +13,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from skbayes_sgld.sampling.base import Dynamics, Sampler, State
+from skbayes_sgld.sampling.base import Dynamics, State
 from skbayes_sgld.sampling.randomness import ChainStreams
 from skbayes_sgld.sampling.schedules import Schedule
 
@@ -75,7 +75,7 @@ class Chains:
 class Run:
     """How the chains are run: everything but where they start and how long they go on."""
 
-    sampler: Sampler
+    sampler: Any  # or an optimiser
     dynamics: Dynamics
     schedule: Schedule
     step_size: float
@@ -146,10 +146,21 @@ def run_chains(
         return _run(run, state, progress=progress, **kwargs)
     edges = np.linspace(0, n_chains, n_workers + 1).astype(int)
     parts = Parallel(n_jobs=n_workers)(
-        delayed(_run)(run, _select(state, slice(a, b)), **kwargs)
+        delayed(_attempt)(run, _select(state, slice(a, b)), int(a), **kwargs)
         for a, b in zip(edges[:-1], edges[1:], strict=True)
     )
+    errors = [part for part in parts if isinstance(part, ChainOverflowError)]
+    if errors:
+        raise min(errors, key=lambda error: (error.step, error.chain))
     return _join(parts)
+
+
+def _attempt(run: Run, state: RunState, first: int, **kwargs: Any) -> Chains | ChainOverflowError:
+    """Run some of the chains; return an overflow, since another part's may have come earlier."""
+    try:
+        return _run(run, state, **kwargs)
+    except ChainOverflowError as error:
+        return ChainOverflowError(error.step, error.chain + first, error.parameter)
 
 
 def _begin(run: Run, start: Array, entropy: int, first_chain: int) -> RunState:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld._components import Registry, check_number
-from skbayes_sgld.sampling.base import Array, Dynamics, Sampler, State
+from skbayes_sgld.sampling.base import Algorithm, Array, Dynamics, State
 
 _FOLDS = 30.0  # e-foldings: what is left of the start after a run is below rounding
 _REACH = 3.0  # how many times the distance to the mode a rule of unit steps could travel
 
 
-class Optimizer(Sampler):
+class Optimizer(Algorithm):
     """A rule that turns gradient estimates into moves towards the mode.
 
     The rule works in the preconditioned coordinates, ``theta = G^{1/2} u``: without a

@@ -126,7 +126,13 @@ class Matrix(Preconditioner):
 
     def bind(self, n_params: int, mode: Mode | None) -> BoundPreconditioner:
         """Return the matrix; raise ValueError where its shape or sign does not fit."""
-        matrix = np.asarray(self.matrix, dtype=float)
+        try:
+            matrix = np.asarray(self.matrix, dtype=float)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"preconditioner={self.matrix!r} is not accepted; give 'auto', 'curvature', 'none', "
+                "None or an array of numbers."
+            ) from None
         if matrix.shape not in ((n_params,), (n_params, n_params)):
             raise ValueError(
                 f"preconditioner has shape {matrix.shape}; it must be ({n_params},), a diagonal, "
