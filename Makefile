@@ -17,7 +17,7 @@ require_python = @$(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint format docs bench clean
+.PHONY: help demo test lint format docs bench truth clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,10 @@ docs: $(VENV)/.stamp-docs ## build the documentation into docs/_build/html
 
 bench: $(VENV)/.stamp-bench ## run the benchmarks against the other libraries
 	@$(PY) -m benchmarks
+
+truth: $(VENV)/.stamp-test ## compare the default settings with independent references
+	@$(PY) -m tests.truth
+	@MPLBACKEND=Agg $(PY) -m pytest -m truth tests/proofs -s
 
 clean: ## remove what was built and cached (not .venv)
 	@rm -rf build dist docs/_build .mypy_cache .pytest_cache .ruff_cache

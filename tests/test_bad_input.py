@@ -208,7 +208,7 @@ def test_what_is_set_after_fit_does_not_change_predictions(cls):
 # ---- numbers ----------------------------------------------------------------------------------
 
 POSITIVE = [0, -1.0, np.nan, np.inf, "fast", None, True]
-COUNTS = [-1, 2.5, np.nan, np.inf, "many", None, True]
+COUNTS = [-1, 2.5, 5.0, np.nan, np.inf, "many", None, True]
 NUMBERS = {
     "step_size": (EVERY, POSITIVE),
     "temperature": (SAMPLED, POSITIVE),

@@ -130,8 +130,8 @@ class Matrix(Preconditioner):
             matrix = np.asarray(self.matrix, dtype=float)
         except (TypeError, ValueError):
             raise TypeError(
-                f"preconditioner={self.matrix!r} is not accepted; give 'auto', 'curvature', 'none', "
-                "None or an array of numbers."
+                f"preconditioner={self.matrix!r} is not accepted; give 'auto', 'curvature', "
+                "'none', None or an array of numbers."
             ) from None
         if matrix.shape not in ((n_params,), (n_params, n_params)):
             raise ValueError(

@@ -1,0 +1,1 @@
+"""The default settings against references that share no code with the package."""

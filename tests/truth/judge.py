@@ -1,0 +1,120 @@
+"""Fit a case, compare it with its reference, and say what breaks a bound."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from .references import LEVELS
+
+MAX_MEAN, MAX_SD, MAX_QUANTILE, MIN_ESS = 0.1, 0.05, 0.15, 1000
+MAX_SECONDS, SMALL = 1.0, 1e5  # for n * d up to SMALL; reported, never asserted
+_DRAWS = 4000  # of a default fit
+
+
+@dataclass
+class Verdict:
+    """The figures of one case."""
+
+    name: str
+    n: int
+    d: int
+    kind: str
+    worth: str
+    mean: float
+    sd: float
+    quantile: float
+    ess: float
+    seconds: float
+    used: str
+    broken: list[str] = field(default_factory=list)
+    slow: bool = False
+    notes: list[str] = field(default_factory=list)
+    error: str = ""
+
+
+def _fit(case, X, y, weight):
+    model = case.estimator()
+    started = time.perf_counter()
+    model.fit(X, y, *weight)
+    return model, time.perf_counter() - started
+
+
+def judge(case, recompute=False):
+    """Return the verdict on one case."""
+    X, y, *weight = case.data()
+    n, d = X.shape
+    with threadpool_limits(1):  # small products: a second thread costs more than it brings
+        reference = case.reference(recompute)
+    head = (case.name, n, d, reference.kind, reference.worth)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            model, seconds = _fit(case, X, y, weight)
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}"
+            nothing = [np.nan] * 5
+            return Verdict(*head, *nothing, "FAILED", broken=["fit failed"], error=message)
+    if seconds < 3:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            seconds = min(seconds, _fit(case, X, y, weight)[1])
+    verdict = Verdict(*head, *_figures(model, reference), seconds, _used(model))
+    verdict.slow = n * d <= SMALL and seconds > MAX_SECONDS
+    verdict.notes = sorted({f"{w.category.__name__}: {w.message}" for w in caught})
+    verdict.notes += reference.problems
+    verdict.broken = _broken(verdict, model, reference)
+    return verdict
+
+
+def _errors(model, reference):
+    draws = model.posterior_.flat
+    mean = np.abs(draws.mean(0) - reference.mean) / reference.sd
+    sd = np.abs(draws.std(0) / reference.sd - 1)
+    quantile = np.abs(np.quantile(draws, LEVELS, axis=0) - reference.quantiles) / reference.sd
+    return mean, sd, quantile
+
+
+def _figures(model, reference):
+    mean, sd, quantile = _errors(model, reference)
+    return mean.max(), sd.max(), quantile.max(), model.summary()["ess_bulk"].min()
+
+
+def _used(model):
+    parts = [getattr(model.sampler_, "integrator", "?"), f"{model.step_size_:.2g}"]
+    if model.batch_size_ is not None:
+        parts.append(f"batch {model.batch_size_}")
+    return " ".join([*parts, f"thin {model.thin_}"])
+
+
+def sd_bounds(reference):
+    """Return the bound on the error of each sd.
+
+    A law of kurtosis k lets ``sqrt((k - 1) / (4 S))`` of S independent draws vary by chance; for
+    a normal law four times that are within the bound, for a heavy tail they may not be.
+    """
+    chance = np.sqrt((reference.kurtosis - 1) / (4 * _DRAWS))
+    return np.maximum(MAX_SD, 4 * chance)
+
+
+def _broken(verdict, model, reference):
+    """Name every bound that is broken, and where."""
+    mean, sd, quantile = _errors(model, reference)
+    names, broken = model.posterior_.names, []
+    figures = {
+        "mean": mean / MAX_MEAN,
+        "sd": sd / sd_bounds(reference),
+        "quantile": quantile.max(0) / MAX_QUANTILE,
+    }
+    for name, figure in figures.items():
+        if not np.all(figure <= 1):
+            worst = int(np.argmax(figure))
+            beyond = f"{np.sum(~(figure <= 1))} of {len(figure)}"
+            broken.append(f"{name} ({names[worst]}; {beyond} beyond the bound)")
+    if not verdict.ess >= MIN_ESS:
+        broken.append("ess")
+    return broken
