@@ -211,7 +211,7 @@ class LangevinEstimator(LinearEstimator):
         if step_size is None:
             step_size = STEP_SIZES[0] / rates[-1] / first
         run = replace(run, sampler=sampler, step_size=float(step_size))
-        tuned = Tuned(run, mode, 2.0 / (run.step_size * first * rates[0]))
+        tuned = Tuned(run, mode, 2.0 / (run.step_size * first * rates[0]) - 1.0)
         # what the last kept step costs: a schedule may have made it small by then
         last = self._resolve_auto("thin") or choose_spacing(tuned.autocorrelation)[1]
         eta = run.step_size * float(run.schedule(self.n_draws * last))

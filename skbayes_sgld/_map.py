@@ -158,7 +158,7 @@ class MAPEstimator(LinearEstimator):
         """Return the root mean square distance to the mode, in posterior sds, by the gradient."""
         with np.errstate(all="ignore"):
             grad = posterior.grad(theta[None])[0]
-        return float(np.linalg.norm(mode.root.T @ grad) / np.sqrt(len(theta)))
+            return float(np.linalg.norm(mode.root.T @ grad) / np.sqrt(len(theta)))
 
     def _set_path(self, posterior: GLMPosterior) -> None:
         path = posterior.natural(self._path)

@@ -34,7 +34,8 @@ class BayesianRegressor(RegressorMixin, LinearEstimator):
     noise_variance: Any
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
-        for value in np.ravel(y) if np.asarray(y).dtype.kind in "OSUT" else ():
+        is_text = y is not None and np.asarray(y).dtype.kind in "OSUT"
+        for value in np.ravel(y) if is_text else ():
             try:
                 float(value)
             except (TypeError, ValueError):

@@ -40,7 +40,7 @@ every_shape = pytest.mark.parametrize("shape", SHAPES)
 
 @every_prior
 @every_shape
-@pytest.mark.parametrize("temperature", [1.0, 3.0])
+@pytest.mark.parametrize("temperature", [1.0, 1.3])
 def test_gradients_are_those_of_the_densities(prior, shape, temperature):
     _, decoupled = make(prior, shape, temperature)
     phi = 0.5 * np.random.default_rng(1).standard_normal((3, decoupled.n_params))
@@ -59,7 +59,7 @@ def test_gradients_are_those_of_the_densities(prior, shape, temperature):
 
 @every_prior
 @every_shape
-@pytest.mark.parametrize("temperature", [1.0, 3.0])
+@pytest.mark.parametrize("temperature", [1.0, 1.3])
 def test_the_density_is_that_of_theta_times_the_jacobian(prior, shape, temperature):
     posterior, decoupled = make(prior, shape, temperature)
     phi = 0.5 * np.random.default_rng(2).standard_normal((2, decoupled.n_params))
@@ -117,7 +117,7 @@ def test_few_rows_agree_with_the_closed_form_at_every_temperature(n, d, temperat
 
 
 @every_shape
-@pytest.mark.parametrize("temperature", [1.0, 3.0])
+@pytest.mark.parametrize("temperature", [1.0, 1.3])
 @pytest.mark.parametrize(
     "prior", [Normal(0.7, 0.3), ConjugateNormal(2.0, 0.3)], ids=["normal", "conjugate"]
 )
