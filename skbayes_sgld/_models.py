@@ -216,6 +216,11 @@ class BayesianClassifier(ClassifierMixin, LinearEstimator):
             )
         if self.class_weight is not None:
             by_class = self._class_weights(y, codes, weight)[codes]
+            if not np.all(by_class > 0):
+                raise ValueError(
+                    f"class_weight={self.class_weight!r} is out of range; the weight of every "
+                    "class must be positive."
+                )
             weight = by_class if weight is None else weight * by_class
         return X, codes.astype(float), weight
 

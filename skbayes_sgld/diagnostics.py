@@ -158,6 +158,8 @@ def convergence_problems(draws: Array, names: Sequence[str]) -> list[str]:
     problems : list of str
         Empty when R-hat and the effective sample sizes are as they should be.
     """
+    if draws.shape[1] < 4:
+        return [f"{draws.shape[1]} draws a chain are too few to judge"]
     problems = []
     r_hat, ess = potential_scale_reduction(draws), effective_sample_size(draws)
     needed = MIN_ESS_PER_CHAIN * min(draws.shape[0], 10)  # a thousand is enough of any

@@ -130,7 +130,7 @@ def choose_spacing(autocorrelation: float) -> tuple[int, int]:
     Spaced by the time, draws are nearly independent; where that takes many steps, half of the
     time leaves them half of their worth. Ten times the time forgets the start.
     """
-    spacing = round(autocorrelation + 1.0, 6)  # no step more for the last bit
+    spacing = round(max(autocorrelation, 0.0) + 1.0, 6)  # no step more for the last bit
     thin = spacing if spacing <= _SHORT_THIN else max(_SHORT_THIN, 0.5 * spacing)
     n_burnin = min(np.ceil(10.0 * spacing), _MAX_BURNIN)
     return int(n_burnin), int(min(np.ceil(thin), _MAX_THIN))
