@@ -8,7 +8,7 @@ from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.decoupled import DecoupledPosterior, NormalDecoupledPosterior
 from skbayes_sgld.sampling import Mode, find_mode
 
-_ROUNDS = 2  # the first finds the noise level, the second is taken there
+_ROUNDS = 3  # the first ones find the noise level, the last is taken there
 
 
 def decouple(posterior: GLMPosterior, temperature: float) -> tuple[DecoupledPosterior, Mode]:

@@ -28,7 +28,7 @@ from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 Array = NDArray[Any]
 
 _GRID = 400
-_WIDEST = 40.0  # of the log noise variance, either way
+_WIDEST = 20.0  # of the log noise variance, either way; further down the digits run out
 _STEEP = 0.28
 _NEGLIGIBLE = 1e-6  # of the density's peak, at the upper end of the grid
 
