@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from skbayes_sgld._components import Registry, check_number, resolve
 from skbayes_sgld._draws import PosteriorDraws
+from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.diagnostics import summarize
 from skbayes_sgld.posterior import NOISE_PRIORS, PRIORS, GLMPosterior
 from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
@@ -22,6 +23,7 @@ from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
 Array = NDArray[Any]
 
 _FLOATS = [np.float64, np.float32]
+_SMALL = 2_000_000  # numbers in X; below it more threads would wait for each other
 
 
 class LinearEstimator(BaseEstimator):
@@ -83,7 +85,7 @@ class LinearEstimator(BaseEstimator):
 
     # ---- fit ----------------------------------------------------------------------------------
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the model.
 
         Parameters
@@ -104,7 +106,9 @@ class LinearEstimator(BaseEstimator):
             For data or parameters that cannot be used; the estimator stays as it was.
         """
         with _unchanged_on_error(self):
-            self._infer(*self._validate(X, y, sample_weight))
+            X, y, weight = self._validate(X, y, sample_weight)
+            with one_blas_thread() if X.size < _SMALL else nullcontext():
+                self._infer(X, y, weight)
         return self
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:

@@ -7,16 +7,32 @@ groups of a fixed size.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from threadpoolctl import ThreadpoolController
 
 Array = NDArray[Any]
 
 ROW_BLOCK = 8192  # rows of X at a time: the temporaries of a few chains stay in cache
 _GROUP = 4
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> Any:
+    """Return a context in which BLAS keeps to one thread.
+
+    Products of a few rows gain nothing from more, which would only change the rounding and, on a
+    busy machine, wait for each other.
+    """
+    return _threads().limit(limits=1, user_api="blas")
 
 
 def matmul_rows(a: Array, b: Array, group: int = _GROUP) -> Array:

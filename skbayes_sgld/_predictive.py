@@ -10,26 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
-from threadpoolctl import ThreadpoolController
 
+from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._mixture import mixture_quantile
 from skbayes_sgld.diagnostics import quantiles
 
 Array = NDArray[Any]
 
 _BLOCK = 2**20  # numbers that the temporaries of a block may hold
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 def _map_blocks(function: Callable[[slice], Array], n_rows: int, n_numbers: int) -> Array:
@@ -43,7 +37,7 @@ def _map_blocks(function: Callable[[slice], Array], n_rows: int, n_numbers: int)
     workers = min(effective_n_jobs(-1), len(blocks))
     if workers <= 1:
         return np.concatenate([function(rows) for rows in blocks])
-    with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         return np.concatenate(list(pool.map(function, blocks)))
 
 

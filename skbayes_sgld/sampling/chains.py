@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
+from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.sampling.base import Dynamics, State
 from skbayes_sgld.sampling.randomness import ChainStreams
 from skbayes_sgld.sampling.schedules import Schedule
@@ -191,11 +190,6 @@ def _join(parts: list[Chains]) -> Chains:
     )
 
 
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
 def _run(
     run: Run,
     start: RunState,
@@ -216,7 +210,7 @@ def _run(
     block = block_size or _default_block(run, n_chains, n_params)
     done = kept = 0
     # the products are small and their order fixed: more threads would only change the rounding
-    with _blas().limit(limits=1, user_api="blas"), np.errstate(all="ignore"):
+    with one_blas_thread(), np.errstate(all="ignore"):
         while done < n_steps:
             length = min(block, n_steps - done)
             eta = run.step_size * run.schedule(start.step + done + np.arange(length))
