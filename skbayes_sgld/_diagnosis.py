@@ -83,13 +83,14 @@ class Diagnosis:
             f"  {'steps with a clipped gradient':34s}{self.clipped:10.1%}",
             f"  {'divergent chains':34s}{len(self.divergent):10d}",
             f"  {'mean from the mode, in sds':34s}{self.shift:10.2f}  "
-            + ("a normal approximation would do" if near else "the samples matter: the posterior"),
-            f"  {'sd over that at the mode, less 1':34s}{self.width:10.1%}"
-            + ("" if near else "  is not normal around its mode"),
+            + ("a normal approximation would do" if near else "not normal: the samples matter"),
+            f"  {'sd over that at the mode, less 1':34s}{self.width:10.1%}",
         ]
         return "\n".join(lines)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        """Return one line; ``print`` gives the report."""
+        return f"Diagnosis(usable={self.usable}, {len(self.problems)} problems)"
 
 
 def _line(label: str, column: str, table: pd.DataFrame, *, largest: bool, fmt: str) -> str:

@@ -310,7 +310,7 @@ class LangevinEstimator(LinearEstimator):
         problems = self._find_problems()
         if problems:
             warnings.warn(
-                f"The draws are not to be relied on: {'. '.join(problems)}.",
+                f"The draws are not to be relied on: {'; '.join(problems)}.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

@@ -40,7 +40,7 @@ class BayesianRegressor(RegressorMixin, LinearEstimator):
                 float(value)
             except (TypeError, ValueError):
                 raise ValueError(
-                    f"y has the value {value!r}, which is not a number; the target of a "
+                    f"y has the value {str(value)!r}, which is not a number; the target of a "
                     "regression must be numeric."
                 ) from None
         return super()._validate(X, y, sample_weight)
@@ -212,7 +212,8 @@ class BayesianClassifier(ClassifierMixin, LinearEstimator):
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"y has one class, {self.classes_[0]!r}; a classifier needs at least two classes."
+                f"y has one class, {self.classes_.tolist()[0]!r}; a classifier needs at least two "
+                "classes."
             )
         if self.class_weight is not None:
             by_class = self._class_weights(y, codes, weight)[codes]
