@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld.sampling import Mode, Run
+from skbayes_sgld.sampling.hmc import transition_acceptance
 
 Array = NDArray[Any]
 
@@ -30,6 +31,8 @@ class Judged:
     theta : ndarray of shape (n_chains, n_draws, n_params)
     bias : tuple of float
     noise_ratio : float
+    accepted : float or None
+        The share of proposals that were accepted; None where all moves are.
     """
 
     posterior: Any
@@ -38,6 +41,7 @@ class Judged:
     theta: Array
     bias: tuple[float, float]
     noise_ratio: float
+    accepted: float | None = None
 
     def without_data(self) -> Judged:
         """Return what can be kept without the data."""
@@ -60,7 +64,12 @@ class Judged:
         return np.flatnonzero(~(far <= limit)).tolist()
 
     def acceptance(self) -> float:
-        """Return the mean Metropolis acceptance of Euler transitions from some of the draws."""
+        """Return the mean Metropolis acceptance of the chains' own transitions.
+
+        Where none was rejected, it is what Euler transitions from some of the draws would have.
+        """
+        if self.accepted is not None:
+            return self.accepted
         if self.posterior is None or self.run is None:
             return float("nan")
         run, P = self.run, self.theta.shape[2]
@@ -68,15 +77,5 @@ class Judged:
         flat = self.theta.reshape(-1, P)
         size = int(np.clip(_WORK // cost, _FEWEST, min(_MOST, len(flat))))
         theta = flat[np.linspace(0, len(flat) - 1, size).astype(int)]
-        tau, metric = run.dynamics.temperature, run.dynamics.preconditioner
         eta = run.step_size * float(run.schedule(self.theta.shape[1]))
-        noise = metric.sqrt(np.random.default_rng(0).standard_normal(theta.shape))
-        noise = noise * np.sqrt(2.0 * eta * tau)
-        with np.errstate(all="ignore"):
-            value, grad = self.posterior.value_and_grad(theta)
-            proposal = theta + eta * metric.scale(grad) + noise
-            new_value, new_grad = self.posterior.value_and_grad(proposal)
-            both = grad + new_grad
-            turn = np.einsum("cp,cp->c", both, 2.0 * noise + eta * metric.scale(both))
-            log_ratio = (new_value - value - 0.25 * turn) / tau
-            return float(np.mean(np.exp(np.minimum(np.nan_to_num(log_ratio, nan=-np.inf), 0.0))))
+        return transition_acceptance(theta, eta, replace(run.dynamics))

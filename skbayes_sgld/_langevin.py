@@ -141,8 +141,9 @@ class LangevinEstimator(LinearEstimator):
         self._set_point(np.average(draws.flat, axis=0, weights=draws.flat_weights))
         self.n_burnin_, self.thin_ = n_burnin, thin
         self.clipped_fraction_ = float(chains.clipped.mean())
+        noise = self._measure_noise(chains, tuned)
         self._judged = Judged(
-            posterior, run, laplace, chains.draws, tuned.bias, self._measure_noise(chains, tuned)
+            posterior, run, laplace, chains.draws, tuned.bias, noise, chains.acceptance
         )
         self._warn()
 
@@ -204,21 +205,21 @@ class LangevinEstimator(LinearEstimator):
             if noise is not None and run.batch_size is not None:
                 quiet = noise.step_size(run.batch_size, run.dynamics.temperature)
                 tuned.run.step_size = min(tuned.run.step_size, max(quiet, STEP_SIZES[-1]))
-                tuned.autocorrelation = 2.0 / tuned.run.step_size
+                tuned.time = 2.0 / tuned.run.step_size
             tuned.run.step_size /= first
             return tuned
         sampler = run.sampler.candidates(run.batch_size is None)[0]
         if step_size is None:
             step_size = STEP_SIZES[0] / rates[-1] / first
         run = replace(run, sampler=sampler, step_size=float(step_size))
-        tuned = Tuned(run, mode, 2.0 / (run.step_size * first * rates[0]) - 1.0)
+        tuned = Tuned(run, mode, 2.0 / (run.step_size * first * rates[0]))
         # what the last kept step costs: a schedule may have made it small by then
-        last = self._resolve_auto("thin") or choose_spacing(tuned.autocorrelation)[1]
+        last = self._resolve_auto("thin") or choose_spacing(tuned.time)[1]
         eta = run.step_size * float(run.schedule(self.n_draws * last))
         if sampler.adjusted:
             return tuned
         if preconditioner.uses_curvature and eta > _SMALL_STEP:
-            tuned.bias = discretisation_bias(run, mode, eta, entropy)
+            tuned.bias = discretisation_bias(run, mode, eta, entropy)[:2]
         else:
             steepest = eta * rates[-1]
             wide = sampler.gaussian_inflation(steepest) if steepest < 2.0 else np.inf
@@ -257,7 +258,7 @@ class LangevinEstimator(LinearEstimator):
         return gradient, batch_size, noise
 
     def _choose_lengths(self, tuned: Tuned, goes_on: bool) -> tuple[int, int]:
-        burnin, spacing = choose_spacing(tuned.autocorrelation)
+        burnin, spacing = choose_spacing(tuned.time)
         thin = self._resolve_auto("thin")
         n_burnin = self._resolve_auto("n_burnin")
         thin = spacing if thin is None else int(thin)

@@ -4,6 +4,7 @@ from skbayes_sgld.sampling.base import Dynamics, Sampler
 from skbayes_sgld.sampling.chains import ChainOverflowError, Chains, Run, RunState, run_chains
 from skbayes_sgld.sampling.clipping import CLIPS, Clip, NormClip, ValueClip
 from skbayes_sgld.sampling.gradients import GRADIENTS, ControlVariate, Full, Gradient, Minibatch
+from skbayes_sgld.sampling.hmc import HMC, MALA
 from skbayes_sgld.sampling.mode import Mode, NoModeError, find_mode
 from skbayes_sgld.sampling.optimizers import (
     GD,
@@ -22,6 +23,7 @@ from skbayes_sgld.sampling.preconditioners import (
     Matrix,
     Preconditioner,
 )
+from skbayes_sgld.sampling.samplers import SAMPLERS
 from skbayes_sgld.sampling.schedules import (
     SCHEDULES,
     Constant,
@@ -29,12 +31,14 @@ from skbayes_sgld.sampling.schedules import (
     Polynomial,
     Schedule,
 )
-from skbayes_sgld.sampling.sgld import SAMPLERS, SGLD
+from skbayes_sgld.sampling.sgld import SGLD
 
 __all__ = [
     "CLIPS",
     "GD",
     "GRADIENTS",
+    "HMC",
+    "MALA",
     "OPTIMIZERS",
     "PRECONDITIONERS",
     "SAMPLERS",

@@ -7,23 +7,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcinv
 
-from skbayes_sgld._linalg import inverse_root, matmul_rows
-from skbayes_sgld.sampling.chains import ChainOverflowError, Run, run_chains
+from skbayes_sgld._linalg import inverse_root, matmul_rows, one_blas_thread
+from skbayes_sgld.sampling.chains import ChainOverflowError, Run, draw_block, run_chains
 from skbayes_sgld.sampling.mode import Mode
 from skbayes_sgld.sampling.preconditioners import Curvature
-from skbayes_sgld.sampling.randomness import start_normals
+from skbayes_sgld.sampling.randomness import ChainStreams, start_normals
+from skbayes_sgld.sampling.sgld import SGLD
 
 Array = NDArray[Any]
 
 FIRST_CHAIN = 2**31  # chain numbers from here on are the pilots' own
 
-_ACCEPTANCE = 0.65  # between the 0.574 of Roberts & Rosenthal 1998 and what few dimensions want
-_ROUNDS = 6
-_STEPS = 100  # a round
-_MAX_STEP = 1.0
+_ROUNDS = (20, 20, 30, 40)  # trajectories
+_GAIN, _DELAY, _FORGET = 0.05, 10.0, 0.75  # gamma, t0 and kappa of Hoffman & Gelman 2014
 _SETTLE_STEP = 0.1
+_SETTLE_TIME = 4.0
 _LOST = 100.0  # sds from the mode at which a free chain has left the posterior
 _SETTLE = 0x5E771E  # other random numbers than the run's own
 _MIN_CHAINS, _MAX_CHAINS = 16, 64
@@ -50,12 +49,12 @@ class Adapted:
     autocorrelation: float
 
 
-def adapt(run: Run, mode: Mode, entropy: int, rounds: int = _ROUNDS) -> Adapted:
-    """Adapt a Metropolis-adjusted run from the mode and its curvature.
+def adapt(run: Run, mode: Mode, entropy: int) -> Adapted:
+    """Adapt a run that accepts and rejects, from the mode and its curvature.
 
     Every round of the pilot goes on where the last one stopped. The metric becomes the draws'
-    covariance, shrunk to the curvature's while the draws are few, and the step size the one whose
-    acceptance is 0.65, by ``acceptance = erfc(c step^{3/2})`` (Roberts & Rosenthal 1998, eq. 4).
+    covariance, shrunk to the curvature's while the draws are few; the step size is averaged
+    towards the sampler's target acceptance.
     """
     P, tau = mode.theta.size, run.dynamics.temperature
     n_chains = int(np.clip(_CHAIN_ROWS // run.n_samples, _MIN_CHAINS, _MAX_CHAINS))
@@ -63,24 +62,52 @@ def adapt(run: Run, mode: Mode, entropy: int, rounds: int = _ROUNDS) -> Adapted:
     normals = start_normals(entropy, chains, P)
     position = mode.theta + np.sqrt(tau) * matmul_rows(normals, mode.root.T)
     position = settle(run, position, mode, entropy, FIRST_CHAIN)
-    step_size, metric, kept = 0.4, mode, np.empty((n_chains, 0, P))
-    for number in range(rounds):
+    streams = [ChainStreams(entropy, c) for c in chains]
+    step_size, metric, kept = 0.5 * run.sampler.largest_step, mode, np.empty((n_chains, 0, P))
+    for number, n_steps in enumerate(_ROUNDS):
         bound = Curvature().bind(P, metric)
-        pilot = replace(
-            run, dynamics=replace(run.dynamics, preconditioner=bound), step_size=step_size
-        )
-        part = run_chains(
-            pilot, position, n_draws=_STEPS, entropy=entropy + number, first_chain=FIRST_CHAIN
-        )
-        position = part.draws[:, -1]
-        acceptance = float(part.state.sampler_state["accepted"].mean() / _STEPS)
-        last = number == rounds - 1
-        if not last:
-            step_size = _next_step(step_size, acceptance)
-            if number > 0:  # the first round forgets the start
-                kept = np.concatenate([kept, part.draws], axis=1)
-                metric = _metric(kept[:, kept.shape[1] // 3 :], mode, tau)
-    return Adapted(metric, step_size, acceptance, _autocorrelation(part.draws, metric))
+        pilot = replace(run, dynamics=replace(run.dynamics, preconditioner=bound))
+        draws, step_size, acceptance = _average(pilot, position, streams, step_size, n_steps)
+        position = draws[:, -1]
+        if 0 < number < len(_ROUNDS) - 1:  # the first round forgets the start
+            kept = np.concatenate([kept, draws], axis=1)
+            metric = _metric(kept[:, kept.shape[1] // 3 :], mode, tau)
+    return Adapted(metric, step_size, acceptance, _autocorrelation(draws, metric))
+
+
+def _average(
+    run: Run, position: Array, streams: list[ChainStreams], step_size: float, n_steps: int
+) -> tuple[Array, float, float]:
+    """Run chains by dual averaging of the step size (Hoffman & Gelman 2014, eq. 6).
+
+    Returns
+    -------
+    draws : ndarray of shape (C, n_steps, P)
+    step_size : float
+        Averaged over the later steps.
+    acceptance : float
+    """
+    sampler, dynamics = run.sampler, replace(run.dynamics)
+    n_chains, P = position.shape
+    state = sampler.init(position, None)
+    draws = np.empty((n_chains, n_steps, P))
+    center, log_step = np.log(step_size), np.log(step_size)
+    error = average = accepted = 0.0
+    with one_blas_thread(), np.errstate(all="ignore"):
+        normals, _ = draw_block(run, streams, n_steps, P)
+        noise = sampler.prepare(state, normals, np.ones(n_steps), dynamics)
+        for t in range(n_steps):
+            sampler.step(state, np.exp(log_step), noise[t], None, dynamics)
+            draws[:, t] = state["theta"]
+            total = float(state["accepted"].mean())
+            rate = 1.0 / (t + 1.0 + _DELAY)
+            error += rate * (sampler.target_acceptance - (total - accepted) - error)
+            accepted = total
+            log_step = center - np.sqrt(t + 1.0) / _GAIN * error
+            log_step = min(log_step, np.log(sampler.largest_step))
+            weight = (t + 1.0) ** -_FORGET
+            average = weight * log_step + (1.0 - weight) * average
+    return draws, float(np.exp(average)), accepted / n_steps
 
 
 def settle(run: Run, position: Array, mode: Mode, entropy: int, first_chain: int = 0) -> Array:
@@ -92,8 +119,8 @@ def settle(run: Run, position: Array, mode: Mode, entropy: int, first_chain: int
     """
     if getattr(run.dynamics.gradient.posterior, "steep", False):
         return position
-    free = replace(run, sampler=run.sampler.unadjusted(), step_size=_SETTLE_STEP)
-    n_steps = int(np.ceil(10.0 / _SETTLE_STEP))
+    free = replace(run, sampler=SGLD("leimkuhler_matthews"), step_size=_SETTLE_STEP)
+    n_steps = int(np.ceil(_SETTLE_TIME / _SETTLE_STEP))
     seed = entropy ^ _SETTLE
     try:
         part = run_chains(
@@ -105,12 +132,6 @@ def settle(run: Run, position: Array, mode: Mode, entropy: int, first_chain: int
     # chain by chain, so that none depends on the others
     lost = np.abs((settled - mode.theta) / mode.spread).max(axis=1) > _LOST
     return np.where(lost[:, None], position, settled)
-
-
-def _next_step(step_size: float, acceptance: float) -> float:
-    bounded = float(np.clip(acceptance, 0.02, 0.98))
-    factor = float((erfcinv(_ACCEPTANCE) / erfcinv(bounded)) ** (2.0 / 3.0))
-    return float(np.clip(step_size * np.clip(factor, 0.25, 2.0), 1e-4, _MAX_STEP))
 
 
 def _metric(draws: Array, mode: Mode, tau: float) -> Mode:

@@ -88,10 +88,6 @@ class Sampler(Algorithm):
         """Return the samplers that this one stands for, the first choice first."""
         return [self]
 
-    def unadjusted(self) -> Sampler:
-        """Return the sampler that makes the same moves and rejects none."""
-        return self
-
     def gaussian_inflation(self, eta: float) -> float:
         """Return the chain's variance over the target's, on a normal target of precision 1."""
         return 1.0

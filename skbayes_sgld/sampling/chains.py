@@ -69,6 +69,12 @@ class Chains:
     clipped: Array
     state: RunState
 
+    @property
+    def acceptance(self) -> float | None:
+        """The share of all proposals so far that were accepted; None where all moves are."""
+        accepted = self.state.sampler_state.get("accepted")
+        return None if accepted is None else float(accepted.mean() / max(self.state.step, 1))
+
 
 @dataclass
 class Run:

@@ -27,6 +27,7 @@ OVERDISPERSION = 1.5  # sds of the starts, in posterior sds: R-hat sees chains t
 
 _MAX_NOISE = 0.01  # of a variance that minibatches may add: half of it of an sd
 _MAX_BIAS = 0.015  # sds that the step size may cost a mean, or of an sd an sd
+_MAX_WIDTH = 1.5  # of a variance over that at the mode: further out the metric is not the mode's
 _SMALL = 2000  # rows: all of them cost no more than a minibatch
 _MIN_BATCH = 32
 _PROBE_ROWS = 20_000
@@ -35,6 +36,8 @@ _PROBE_DRAWS = 32
 _PILOT_CHAINS = 32
 _PILOT_STEPS = 100
 _PILOT_BLOCK = 20
+_PILOT_SHARE = 0.4  # of the pilot's autocorrelation time: the largest of many noisy ones
+_FEWEST_SPACED = 2.0  # trajectories: the pilot is too short to vouch for one
 _SHORT_THIN = 6.0
 _MAX_THIN = 100
 _MAX_BURNIN = 10_000
@@ -124,15 +127,15 @@ def choose_batch_size(noise: NoiseLevel, n_samples: int, temperature: float) -> 
     return min(max(_MIN_BATCH, wanted), n_samples)
 
 
-def choose_spacing(autocorrelation: float) -> tuple[int, int]:
-    """Return burn-in and thinning for chains of this integrated autocorrelation time, in steps.
+def choose_spacing(time: float) -> tuple[int, int]:
+    """Return burn-in and thinning for chains that take this many steps to an independent draw.
 
     Spaced by the time, draws are nearly independent; where that takes many steps, half of the
     time leaves them half of their worth. Ten times the time forgets the start.
     """
-    spacing = round(max(autocorrelation, 0.0) + 1.0, 6)  # no step more for the last bit
-    thin = spacing if spacing <= _SHORT_THIN else max(_SHORT_THIN, 0.5 * spacing)
-    n_burnin = min(np.ceil(10.0 * spacing), _MAX_BURNIN)
+    time = round(max(time, 1.0), 6)  # no step more for the last bit
+    thin = time if time <= _SHORT_THIN else max(_SHORT_THIN, 0.5 * time)
+    n_burnin = min(np.ceil(10.0 * time), _MAX_BURNIN)
     return int(n_burnin), int(min(np.ceil(thin), _MAX_THIN))
 
 
@@ -145,15 +148,15 @@ class Tuned:
     run : Run
     mode : Mode
         The centre and the metric of the posterior: of the mode, or of a pilot's draws.
-    autocorrelation : float
-        Integrated autocorrelation time of the slowest direction, in steps.
+    time : float
+        Steps to an independent draw, in the slowest direction.
     bias : tuple of float
         What the step size costs (see :func:`discretisation_bias`) and two standard errors of it.
     """
 
     run: Run
     mode: Mode
-    autocorrelation: float
+    time: float
     bias: tuple[float, float] = (0.0, 0.0)
 
 
@@ -168,41 +171,43 @@ def tune(run: Run, mode: Mode, entropy: int) -> Tuned:
     run = replace(run, sampler=first)
     steep = getattr(run.dynamics.gradient.posterior, "steep", False)
     if not first.adjusted and not (steep and others):
-        bias, doubt = discretisation_bias(run, mode, STEP_SIZES[0], entropy)
-        if bias + doubt <= _MAX_BIAS or not others:
-            step_size, *measured = choose_step_size(run, mode, entropy)
-            run = replace(run, step_size=step_size)
-            return Tuned(run, mode, 2.0 / step_size - 1.0, (measured[0], measured[1]))
+        sizes = STEP_SIZES[:1] if others else STEP_SIZES
+        step_size, bias, doubt, width = choose_step_size(run, mode, entropy, sizes)
+        if not others or (bias + doubt <= _MAX_BIAS and width <= _MAX_WIDTH):
+            time = 2.0 / step_size * (width if width > _MAX_WIDTH else 1.0)
+            return Tuned(replace(run, step_size=step_size), mode, time, (bias, doubt))
     if not first.adjusted:
         run = replace(run, sampler=others[0])
     adapted = adapt(run, mode, entropy)
     dynamics = replace(run.dynamics, preconditioner=Curvature().bind(mode.theta.size, adapted.mode))
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
-    return Tuned(run, adapted.mode, adapted.autocorrelation)
+    return Tuned(run, adapted.mode, max(_FEWEST_SPACED, _PILOT_SHARE * adapted.autocorrelation))
 
 
-def choose_step_size(run: Run, mode: Mode, entropy: int) -> tuple[float, float, float]:
+def choose_step_size(
+    run: Run, mode: Mode, entropy: int, sizes: tuple[float, ...] = STEP_SIZES
+) -> tuple[float, float, float, float]:
     """Return the largest step size in the curvature's metric that biases no moment visibly.
 
-    Behind it stand the bias and the doubt that were measured at it.
+    Behind it stand the bias, the doubt and the width that were measured at it.
     """
     at = 0
     while True:
-        bias, doubt = discretisation_bias(run, mode, STEP_SIZES[at], entropy)
-        if bias - doubt <= _MAX_BIAS or at == len(STEP_SIZES) - 1:
-            return STEP_SIZES[at], bias, doubt
+        bias, doubt, width = discretisation_bias(run, mode, sizes[at], entropy)
+        if bias - doubt <= _MAX_BIAS or at == len(sizes) - 1:
+            return sizes[at], bias, doubt, width
         # the error is of second order in the step
-        predicted = STEP_SIZES[at] * np.sqrt(_MAX_BIAS / bias)
-        smaller = [i for i, step in enumerate(STEP_SIZES) if i > at and step <= predicted]
-        at = min([*smaller, at + 3, len(STEP_SIZES) - 1])
+        predicted = sizes[at] * np.sqrt(_MAX_BIAS / bias)
+        smaller = [i for i, step in enumerate(sizes) if i > at and step <= predicted]
+        at = min([*smaller, at + 3, len(sizes) - 1])
 
 
 def discretisation_bias(
     run: Run, mode: Mode, step_size: float, entropy: int
-) -> tuple[float, float]:
-    """Return the largest error that a step size costs, and two standard errors of it.
+) -> tuple[float, float, float]:
+    """Return the largest error that a step size costs, two standard errors of it, and a width.
 
-    The error is that of a mean, in posterior sds, or of an sd, relative. It is measured on a
+    The width is the largest variance over that at the mode. The error is that of a mean, in posterior sds, or of an sd, relative. It is measured on a
     short pilot by identities that hold under every density (integration by parts): with u the
     parameters in the metric of the curvature, ``E[d log p / d u_j] = 0`` and
     ``E[-u_j d log p / d u_j] = tau``. The same noise drives a chain on the normal law of the
@@ -219,7 +224,7 @@ def discretisation_bias(
     eta = np.full(_PILOT_BLOCK, step_size)
     whiten = mode.curvature @ mode.root  # its transpose takes theta - mode to u
     gaussian = start - mode.theta
-    first, second = np.zeros((_PILOT_CHAINS, P)), np.zeros((_PILOT_CHAINS, P))
+    first, second, square = np.zeros((3, _PILOT_CHAINS, P))
     with np.errstate(all="ignore"):
         for t in range(n_steps):
             at = t % _PILOT_BLOCK
@@ -232,14 +237,16 @@ def discretisation_bias(
                 slope = dynamics.gradient(state["theta"], batch) @ mode.root
                 first += slope + v
                 second -= v * v + u * slope
+                square += u * u
             sampler.step(state, eta[at], noise[at], batch, dynamics)
             gaussian = gaussian * (1.0 - step_size) + noise[at]
         kept = n_steps - n_burnin
         known = sampler.gaussian_inflation(step_size) - 1.0
         errors = np.stack([first / (kept * np.sqrt(tau)), 0.5 * (second / (kept * tau) + known)])
     if not np.isfinite(errors).all():
-        return np.inf, 0.0
+        return np.inf, 0.0, np.inf
     size = np.abs(errors.mean(axis=1))
     doubt = 2.0 * errors.std(axis=1, ddof=1) / np.sqrt(_PILOT_CHAINS)
     worst = np.unravel_index(np.argmax(size - doubt), size.shape)
-    return float(size[worst]), float(doubt[worst])
+    width = float(square.mean(axis=0).max() / (kept * tau))
+    return float(size[worst]), float(doubt[worst]), width
