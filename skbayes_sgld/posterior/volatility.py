@@ -149,10 +149,10 @@ class StochasticVolatility(CustomPosterior):
 
     There are as many latent steps as returns, and their law depends on sigma. In h itself the
     density has no maximum (sigma goes to 0 with the steps); in standard normal steps every
-    return pulls on all steps before it, and the curvatures are ``T^2`` apart. The chains move in
-    :math:`(\log\sigma, \log\nu, w)` instead, w being the cosine transform of h over its
-    conditional sds given sigma: all curvatures of w are about 1. The law of (sigma, nu, h) is
-    the same in any coordinates; a gradient costs O(T log T).
+    return pulls on all steps before it, and the curvatures spread by a factor of the order of
+    ``(sigma T)^2``. The chains move in :math:`(\log\sigma, \log\nu, w)` instead, w being the
+    cosine transform of h over its conditional sds given sigma: all curvatures of w are about 1.
+    The law of (sigma, nu, h) is the same in any coordinates; a gradient costs O(T log T).
 
     Parameters
     ----------
