@@ -8,12 +8,14 @@ from ._generators import (
 )
 from ._mixture import make_tied_means_mixture
 from ._nba import load_nba_rookies
+from ._volatility import make_stochastic_volatility
 
 __all__ = [
     "load_nba_rookies",
     "make_correlated_pair",
     "make_cubic",
     "make_logistic",
+    "make_stochastic_volatility",
     "make_tied_means_mixture",
     "make_two_clusters",
 ]

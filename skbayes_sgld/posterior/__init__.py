@@ -1,6 +1,8 @@
 """What is sampled: likelihoods, priors, and the posteriors they make with data."""
 
 from skbayes_sgld.posterior.base import Posterior
+from skbayes_sgld.posterior.checks import check_gradient
+from skbayes_sgld.posterior.custom import CustomPosterior, FunctionPosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.heavy_tails import Cauchy, StudentT
 from skbayes_sgld.posterior.likelihoods import (
@@ -11,6 +13,7 @@ from skbayes_sgld.posterior.likelihoods import (
     Gaussian,
     Likelihood,
 )
+from skbayes_sgld.posterior.mixture import TiedGaussianMixture
 from skbayes_sgld.posterior.noise_priors import (
     NOISE_PRIORS,
     Exponential,
@@ -30,33 +33,51 @@ from skbayes_sgld.posterior.priors import (
     Normal,
 )
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError, check_mode, check_propriety
+from skbayes_sgld.posterior.transforms import (
+    TRANSFORMS,
+    Coordinates,
+    Interval,
+    Positive,
+    Transform,
+)
+from skbayes_sgld.posterior.volatility import StochasticVolatility
 
 __all__ = [
     "LIKELIHOODS",
     "NOISE_PRIORS",
     "PRIORS",
+    "TRANSFORMS",
     "Bernoulli",
     "Categorical",
     "Cauchy",
     "CoefficientPrior",
     "ConjugateNormal",
+    "Coordinates",
+    "CustomPosterior",
     "Exponential",
     "FixedGaussian",
     "Flat",
     "FlatNoise",
+    "FunctionPosterior",
     "GLMPosterior",
     "Gaussian",
     "HalfCauchy",
     "HalfNormal",
     "HalfStudentT",
     "ImproperPosteriorError",
+    "Interval",
     "InverseGamma",
     "Laplace",
     "Likelihood",
     "NoisePrior",
     "Normal",
+    "Positive",
     "Posterior",
+    "StochasticVolatility",
     "StudentT",
+    "TiedGaussianMixture",
+    "Transform",
+    "check_gradient",
     "check_mode",
     "check_propriety",
 ]

@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 @runtime_checkable
 class Posterior(Protocol):
-    """A model bound to its data; users may write their own.
+    """A model bound to its data; :class:`~skbayes_sgld.posterior.CustomPosterior` makes users' own.
 
     A posterior may have more than this: ``curvature`` (for the curvature preconditioner and
     Newton's method) and ``local``, ``score``, ``pullback`` (for control variates), as

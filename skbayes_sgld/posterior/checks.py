@@ -1,0 +1,184 @@
+"""Whether a model's gradients are those of its densities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skbayes_sgld._components import check_number
+
+Array = NDArray[Any]
+
+_MAX_COORDINATES = 200
+_BLOCK_NUMBERS = 2**22  # of log likelihoods or parameters at a time
+_N_POINTS = 2
+_SPREAD = 0.1  # of the default points around the start
+_STEP = 1e-4  # relative; the truncation of the rule is of fourth order
+_OFFSETS = np.array([-2.0, -1.0, 1.0, 2.0])
+_ROUNDING = 100 * np.finfo(float).eps
+
+
+def check_gradient(
+    posterior: Any, theta: ArrayLike | None = None, *, rtol: float = 1e-5, random_state: int = 0
+) -> None:
+    """Compare a posterior's gradients with finite differences, and its minibatches with the whole.
+
+    Prior and likelihood are checked apart. Each derivative is taken by central differences with
+    two steps, h and 2 h; what the two disagree by, and rounding, is allowed for besides ``rtol``.
+    Beyond 200 parameters, 200 at random are checked. Then the rows are dealt into random batches,
+    other ones for each point: together they must give the likelihood and the gradient of all rows.
+    Where the posterior has ``value_and_grad``, it must be the sum of the parts.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Anything with the functions of :class:`Posterior`.
+    theta : array-like of shape (C, P) or (P,), default=None
+        The points, in the posterior's coordinates. By default two at random near its start, or
+        near 0: where a density has a kink there is no gradient to compare.
+    rtol : float, default=1e-5
+        Relative error of a derivative that is accepted.
+    random_state : int, default=0
+        Chooses points, coordinates and batches.
+
+    Raises
+    ------
+    ValueError
+        When a derivative is wrong: names the parameter whose derivative is worst, with both
+        values. When a density is not finite. When the batches do not make up the whole.
+
+    Examples
+    --------
+    >>> from skbayes_sgld.posterior import FunctionPosterior, check_gradient
+    >>> check_gradient(FunctionPosterior(lambda x: -(x**4).sum(1), lambda x: -4 * x**3, 2))
+    >>> wrong = FunctionPosterior(lambda x: -(x**4).sum(1), lambda x: -3 * x**3, 2)
+    >>> check_gradient(wrong, [1.0, -2.0])
+    Traceback (most recent call last):
+    ...
+    ValueError: grad is wrong: theta[1] has the derivative 24 at theta[1]=-2, by finite
+    differences 32.
+    """
+    check_number(rtol, "rtol", low=0)
+    rng = np.random.default_rng(random_state)
+    points = _points(posterior, theta, rng)
+    compare = partial(_compare, posterior, points, rtol, rng)
+    if not posterior.n_samples:
+        compare("grad", posterior.log_density, posterior.grad)
+        return
+    compare("grad_log_prior", posterior.log_prior, posterior.grad_log_prior)
+    compare(
+        "grad_log_likelihood",
+        lambda theta: posterior.log_likelihood(theta).sum(axis=1),
+        posterior.grad_log_likelihood,
+    )
+    _check_batches(posterior, points, rng)
+    if hasattr(posterior, "value_and_grad"):
+        _check_sum(posterior, points)
+
+
+def _points(posterior: Any, theta: ArrayLike | None, rng: np.random.Generator) -> Array:
+    P = posterior.n_params
+    if theta is None:
+        start = posterior.start() if hasattr(posterior, "start") else np.zeros(P)
+        return start + _SPREAD * rng.standard_normal((_N_POINTS, P))
+    points = np.atleast_2d(np.asarray(theta, dtype=float))
+    if points.ndim != 2 or points.shape[1] != P or not np.all(np.isfinite(points)):
+        raise ValueError(
+            f"theta of shape {np.shape(theta)} must be finite, of shape ({P},) or (C, {P})."
+        )
+    return points
+
+
+def _compare(
+    posterior: Any,
+    points: Array,
+    rtol: float,
+    rng: np.random.Generator,
+    name: str,
+    density: Callable[[Array], Array],
+    grad: Callable[[Array], Array],
+) -> None:
+    coordinates = np.sort(rng.permutation(posterior.n_params)[:_MAX_COORDINATES])
+    given = grad(points)[:, coordinates]
+    numeric, slack = np.empty_like(given), np.empty_like(given)
+    for c, point in enumerate(points):
+        numeric[c], slack[c] = _differences(density, point, coordinates, posterior.n_samples)
+    bad = np.argwhere(~np.isfinite(numeric) | ~np.isfinite(given))
+    if len(bad):
+        parameter = posterior.param_names[coordinates[bad[0, 1]]]
+        raise ValueError(f"{name} or its density is not finite where {parameter} moves a little.")
+    allowed = rtol * np.maximum(np.abs(given), np.abs(numeric)) + slack
+    excess = np.abs(given - numeric) / allowed
+    if excess.max() > 1:
+        c, j = np.argwhere(excess == excess.max())[0]
+        parameter = posterior.param_names[coordinates[j]]
+        raise ValueError(
+            f"{name} is wrong: {parameter} has the derivative {given[c, j]:.6g} at "
+            f"{parameter}={points[c, coordinates[j]]:.6g}, by finite differences "
+            f"{numeric[c, j]:.6g}."
+        )
+
+
+def _differences(
+    density: Callable[[Array], Array], point: Array, coordinates: Array, n_samples: int
+) -> tuple[Array, Array]:
+    """Return the derivatives at one point, and how far off rounding and truncation may put them."""
+    h = _STEP * np.maximum(1.0, np.abs(point[coordinates]))
+    moves = np.repeat(np.arange(len(coordinates)), len(_OFFSETS))
+    shifts = np.outer(h, _OFFSETS).ravel()
+    size = max(1, _BLOCK_NUMBERS // max(n_samples, len(point)))
+    values = []
+    for at in range(0, len(moves), size):
+        rows = slice(at, at + size)
+        moved = np.tile(point, (len(moves[rows]), 1))
+        moved[np.arange(len(moved)), coordinates[moves[rows]]] += shifts[rows]
+        values.append(density(moved))
+    f = np.concatenate(values).reshape(-1, len(_OFFSETS))
+    with np.errstate(invalid="ignore"):  # of infinities, which are reported
+        wide = (f[:, 3] - f[:, 0]) / (4.0 * h)
+        narrow = (f[:, 2] - f[:, 1]) / (2.0 * h)
+        slack = np.abs(wide - narrow) + _ROUNDING * (1.0 + np.abs(f).max(axis=1)) / h
+        return (4.0 * narrow - wide) / 3.0, slack
+
+
+def _check_batches(posterior: Any, points: Array, rng: np.random.Generator) -> None:
+    C, n = len(points), posterior.n_samples
+    idx = np.stack([rng.permutation(n) for _ in range(C)])
+    batches = np.array_split(idx, min(n, 3), axis=1)
+    rows = np.concatenate([posterior.log_likelihood(points, b) for b in batches], axis=1)
+    whole = np.take_along_axis(posterior.log_likelihood(points), idx, axis=1)
+    grads = np.stack([posterior.grad_log_likelihood(points, b) for b in batches])
+    pairs = {
+        "log_likelihood": (rows, whole, np.abs(whole)),
+        "grad_log_likelihood": (
+            grads.sum(axis=0),
+            posterior.grad_log_likelihood(points),
+            np.abs(grads).sum(axis=0),
+        ),
+    }
+    for name, (parts, total, scale) in pairs.items():
+        difference = np.abs(parts - total)
+        if np.any(difference > 1e-8 * (scale + scale.max())):
+            raise ValueError(
+                f"{name} of the batches does not make up that of all rows: they differ by up to "
+                f"{difference.max():.3g}. idx is (C, B), each chain's own rows."
+            )
+
+
+def _check_sum(posterior: Any, points: Array) -> None:
+    """Compare ``value_and_grad``, which may be code of its own, with the parts."""
+    value, grad = posterior.value_and_grad(points)
+    parts = (
+        posterior.log_likelihood(points).sum(axis=1) + posterior.log_prior(points),
+        posterior.grad_log_likelihood(points) + posterior.grad_log_prior(points),
+    )
+    for name, got, total in zip(("value", "gradient"), (value, grad), parts, strict=True):
+        if not np.allclose(got, total, rtol=1e-7, atol=1e-8 * (1.0 + np.abs(total).max())):
+            raise ValueError(
+                f"value_and_grad is wrong: its {name} is not the sum of likelihood and prior; they "
+                f"differ by up to {np.abs(got - total).max():.3g}."
+            )

@@ -1,0 +1,354 @@
+"""Models that users write: their functions, in coordinates that a sampler can move in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skbayes_sgld._components import check_number
+from skbayes_sgld.posterior.transforms import Coordinates, Elementwise
+
+Array = NDArray[Any]
+
+_FUNCTIONS = ("log_likelihood", "grad_log_likelihood", "log_prior", "grad_log_prior")
+_SHOWN = 5  # parameters in an error
+
+
+class CustomPosterior:
+    r"""A model of your own, as a posterior that every sampler of the package takes.
+
+    The model speaks of its parameters x as one writes them down; the sampler moves in
+    coordinates theta without bounds. With :math:`x = x(\theta)` the law in theta has the density
+
+    .. math:: p(x(\theta) \mid \text{data}) \, \left| \det \frac{dx}{d\theta} \right|.
+
+    Parameters
+    ----------
+    model : object
+        With ``n_samples``, ``n_params`` and four functions of ``x (C, P)``, one row a chain:
+
+        - ``log_likelihood(x, idx=None)``: of each row of the data, ``(C, n_samples)``, or of the
+          rows ``idx (C, B)``, each chain its own: ``(C, B)``;
+        - ``grad_log_likelihood(x, idx=None)``: its gradient summed over these rows, not rescaled,
+          ``(C, P)``;
+        - ``log_prior(x)``: ``(C,)``, up to a constant;
+        - ``grad_log_prior(x)``: ``(C, P)``.
+
+        ``param_names``, a list of P, is optional. So is ``value_and_grad(x)``, the log posterior
+        ``(C,)`` and its gradient ``(C, P)`` from all rows, where both at once cost less.
+    transforms : dict or Coordinates, default=None
+        The range of each parameter that has one, by its name: ``"positive"`` (sampled by its
+        logarithm), ``"unit_interval"`` (by its log odds), or an instance such as
+        :class:`Interval(-1.0, 1.0) <Interval>`. ``"tau"`` stands for ``"tau[0]"``, ``"tau[1]"``
+        ... too. Parameters that are not named take all numbers.
+    start : array-like of shape (n_params,), default=None
+        Where to begin, in x. By default theta = 0: 0 for a free parameter, 1 for a positive one,
+        the middle of an interval.
+    batched : bool, default=True
+        False for functions of one ``x (P,)`` and its ``idx (B,)``, without the axis of the
+        chains. They are called chain by chain, which is slower.
+
+    Attributes
+    ----------
+    param_names, natural_names : list of str
+        The names of theta's coordinates (``"log_sigma"``) and of x's (``"sigma"``).
+    temperature : float
+        tau of the law to be sampled, 1 unless :meth:`tempered`. Tempering acts on the density of
+        x, so the Jacobian is taken tau times: the power 1 / tau gives it back whole.
+
+    Raises
+    ------
+    TypeError
+        When the model lacks an attribute, or a transform is neither a name nor an instance.
+    ValueError
+        When a transform names no parameter, ``start`` is out of range, or a function returns the
+        wrong shape, or a number that is not finite, at the start.
+
+    Examples
+    --------
+    The rate of a Poisson law under an exponential prior:
+
+    >>> import numpy as np
+    >>> from scipy.special import gammaln
+    >>> from skbayes_sgld.posterior import CustomPosterior, check_gradient
+    >>> class PoissonRate:
+    ...     n_samples, n_params, param_names = 4, 1, ["rate"]
+    ...     y = np.array([3, 0, 2, 4])
+    ...     def rows(self, x, idx):
+    ...         return np.tile(self.y, (len(x), 1)) if idx is None else self.y[idx]
+    ...     def log_likelihood(self, x, idx=None):
+    ...         y = self.rows(x, idx)
+    ...         return y * np.log(x) - x - gammaln(y + 1)
+    ...     def grad_log_likelihood(self, x, idx=None):
+    ...         return (self.rows(x, idx) / x - 1).sum(axis=1, keepdims=True)
+    ...     def log_prior(self, x):
+    ...         return -x[:, 0]
+    ...     def grad_log_prior(self, x):
+    ...         return -np.ones_like(x)
+    >>> posterior = CustomPosterior(PoissonRate(), transforms={"rate": "positive"})
+    >>> check_gradient(posterior)
+    >>> posterior.param_names, posterior.natural_names
+    (['log_rate'], ['rate'])
+    """
+
+    cheap_full_gradient = False
+    temperature: float = 1.0
+    _called: dict[str, str] = {}  # what users call the functions, for errors
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        transforms: Mapping[str, Any] | Coordinates | None = None,
+        start: ArrayLike | None = None,
+        batched: bool = True,
+    ) -> None:
+        missing = [n for n in ("n_samples", "n_params", *_FUNCTIONS) if not hasattr(model, n)]
+        if missing:
+            raise TypeError(f"model={model!r} has no {', '.join(missing)}.")
+        check_number(model.n_samples, "model.n_samples", low=0, closed="left", integer=True)
+        check_number(model.n_params, "model.n_params", low=1, closed="left", integer=True)
+        self.n_samples, self.n_params = int(model.n_samples), int(model.n_params)
+        self.natural_names = self._check_names(getattr(model, "param_names", None))
+        if transforms is None or isinstance(transforms, Mapping):
+            transforms = Elementwise(self.natural_names, transforms or {})
+        self._coordinates = transforms
+        self.param_names = transforms.param_names
+        self.model = model if batched else _OneByOne(model)
+        self._start = np.zeros(self.n_params) if start is None else self._check_start(start)
+        self._check_functions()
+
+    def _check_names(self, names: Sequence[str] | None) -> list[str]:
+        if names is None:
+            return [f"theta[{j}]" for j in range(self.n_params)]
+        if len(set(names)) != self.n_params or len(names) != self.n_params:
+            raise ValueError(
+                f"param_names={list(names)!r} must be {self.n_params} different names, one a "
+                "parameter."
+            )
+        return list(names)
+
+    def _check_start(self, start: ArrayLike) -> Array:
+        x = np.asarray(start, dtype=float)
+        if x.shape != (self.n_params,) or not np.all(np.isfinite(x)):
+            raise ValueError(
+                f"start={start!r} must be {self.n_params} finite numbers, one a parameter."
+            )
+        return self._coordinates.inverse(x[None])[0]
+
+    def _check_functions(self) -> None:
+        """Call each function on two chains: one chain would hide a missing axis."""
+        x = self._coordinates.forward(np.tile(self._start, (2, 1)))
+        wanted: dict[str, tuple[int, ...]] = {
+            "log_likelihood": (2, self.n_samples),
+            "grad_log_likelihood": (2, self.n_params),
+            "log_prior": (2,),
+            "grad_log_prior": (2, self.n_params),
+        }
+        for name, shape in wanted.items():
+            got = np.asarray(getattr(self.model, name)(x))
+            called = self._called.get(name, name)
+            if got.shape != shape:
+                raise ValueError(
+                    f"{called} returned the shape {got.shape} for parameters of shape {x.shape}, "
+                    f"two chains; it must return {shape}. Functions of one chain take "
+                    "batched=False."
+                )
+            if not np.all(np.isfinite(got)):
+                first = zip(self.natural_names[:_SHOWN], x[0], strict=False)
+                raise ValueError(
+                    f"{called} is not finite at the start, where "
+                    f"{', '.join(f'{n}={v:g}' for n, v in first)}; give a start where it is."
+                )
+
+    def start(self) -> Array:
+        """Return the point to begin at, ``theta (P,)``."""
+        return self._start.copy()
+
+    def tempered(self, temperature: float) -> CustomPosterior:
+        """Return the posterior whose density, to the power 1 / temperature, is to be sampled.
+
+        Parameters
+        ----------
+        temperature : float > 0
+
+        Returns
+        -------
+        posterior : CustomPosterior
+            A copy; the sampler is to be given the same temperature.
+
+        Raises
+        ------
+        TypeError, ValueError
+            When the temperature is not a positive number.
+        """
+        check_number(temperature, "temperature", low=0)
+        other = copy(self)
+        other.temperature = float(temperature)
+        return other
+
+    def natural(self, theta: Array) -> Array:
+        """Return the model's parameters x ``(C, P)``."""
+        return self._coordinates.forward(theta)
+
+    def from_natural(self, values: Array) -> Array:
+        """Return theta ``(C, P)`` from the model's parameters."""
+        return self._coordinates.inverse(values)
+
+    # ---- the protocol -------------------------------------------------------------------------
+
+    def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
+        """Return the log likelihood of each row ``(C, B)``."""
+        return self.model.log_likelihood(self._coordinates.forward(theta), idx)
+
+    def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
+        """Return the gradient of the log likelihood, summed over the rows ``(C, P)``."""
+        grad = self.model.grad_log_likelihood(self._coordinates.forward(theta), idx)
+        return self._coordinates.pull_back(grad, theta)
+
+    def log_prior(self, theta: Array) -> Array:
+        """Return the log prior of theta: that of x and the Jacobian ``(C,)``."""
+        return self.model.log_prior(self._coordinates.forward(theta)) + self._log_jacobian(theta)
+
+    def grad_log_prior(self, theta: Array) -> Array:
+        """Return the gradient of the log prior ``(C, P)``."""
+        grad = self.model.grad_log_prior(self._coordinates.forward(theta))
+        return self._pull_back_posterior(grad, theta)
+
+    def log_density(self, theta: Array) -> Array:
+        """Return the log posterior density of theta up to a constant ``(C,)``."""
+        return self._model_value(self._coordinates.forward(theta)) + self._log_jacobian(theta)
+
+    def grad(self, theta: Array) -> Array:
+        """Return the gradient of the log posterior ``(C, P)``."""
+        grad = self._model_grad(self._coordinates.forward(theta))
+        return self._pull_back_posterior(grad, theta)
+
+    def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
+        """Return the log posterior density ``(C,)`` and its gradient ``(C, P)``."""
+        x = self._coordinates.forward(theta)
+        if hasattr(self.model, "value_and_grad"):
+            value, grad = self.model.value_and_grad(x)
+        else:
+            value, grad = self._model_value(x), self._model_grad(x)
+        return value + self._log_jacobian(theta), self._pull_back_posterior(grad, theta)
+
+    def _model_value(self, x: Array) -> Array:
+        return self.model.log_likelihood(x).sum(axis=1) + self.model.log_prior(x)
+
+    def _model_grad(self, x: Array) -> Array:
+        return self.model.grad_log_likelihood(x) + self.model.grad_log_prior(x)
+
+    def _log_jacobian(self, theta: Array) -> Array:
+        return self.temperature * self._coordinates.log_jacobian(theta)
+
+    def _pull_back_posterior(self, grad: Array, theta: Array) -> Array:
+        in_theta = self._coordinates.pull_back(grad, theta)
+        return in_theta + self.temperature * self._coordinates.grad_log_jacobian(theta)
+
+
+class FunctionPosterior(CustomPosterior):
+    """A law given by two functions: its log density and the gradient.
+
+    There are no rows to take minibatches of: every step calls the functions once.
+
+    Parameters
+    ----------
+    log_density : callable
+        Takes the parameters ``(C, P)``, returns the log density up to a constant ``(C,)``.
+    grad : callable
+        Takes the same, returns the gradient ``(C, P)``.
+    n_params : int
+    param_names : list of str, default=None
+        By default ``theta[0]``, ``theta[1]`` ...
+    transforms, start, batched
+        As for :class:`CustomPosterior`. With ``batched=False`` the functions take ``(P,)`` and
+        return a number and ``(P,)``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :class:`CustomPosterior`.
+
+    Examples
+    --------
+    A standard deviation with the density ``sigma exp(-sigma)``:
+
+    >>> import numpy as np
+    >>> from skbayes_sgld.posterior import FunctionPosterior
+    >>> posterior = FunctionPosterior(
+    ...     lambda x: np.log(x[:, 0]) - x[:, 0],
+    ...     lambda x: 1 / x - 1,
+    ...     n_params=1,
+    ...     param_names=["sigma"],
+    ...     transforms={"sigma": "positive"},
+    ... )
+    >>> value, grad = posterior.value_and_grad(np.log([[2.0]]))
+    >>> value.round(3).tolist(), grad.tolist()  # with the Jacobian: 2 log(sigma) - sigma
+    ([-0.614], [[0.0]])
+    """
+
+    cheap_full_gradient = True
+    _called = {"log_prior": "log_density", "grad_log_prior": "grad"}
+
+    def __init__(
+        self,
+        log_density: Callable[[Array], Array],
+        grad: Callable[[Array], Array],
+        n_params: int,
+        param_names: Sequence[str] | None = None,
+        *,
+        transforms: Mapping[str, Any] | Coordinates | None = None,
+        start: ArrayLike | None = None,
+        batched: bool = True,
+    ) -> None:
+        for name, function in (("log_density", log_density), ("grad", grad)):
+            if not callable(function):
+                raise TypeError(f"{name}={function!r} must be a function.")
+        if not batched:
+            log_density, grad = _each(log_density), _each(grad)
+        model = _NoRows(log_density, grad, n_params, param_names)
+        super().__init__(model, transforms=transforms, start=start)
+
+
+class _NoRows:
+    """A density as a model without data: all of it stands where the prior does."""
+
+    n_samples = 0
+
+    def __init__(
+        self, log_density: Any, grad: Any, n_params: int, param_names: Sequence[str] | None
+    ) -> None:
+        self.n_params, self.param_names = n_params, param_names
+        self.log_prior, self.grad_log_prior = log_density, grad
+
+    def log_likelihood(self, x: Array, idx: Array | None = None) -> Array:
+        return np.zeros((len(x), 0))
+
+    def grad_log_likelihood(self, x: Array, idx: Array | None = None) -> Array:
+        return np.zeros_like(x)
+
+
+class _OneByOne:
+    """A model whose functions take one chain, called chain by chain."""
+
+    def __init__(self, model: Any) -> None:
+        self.log_likelihood = _each(model.log_likelihood)
+        self.grad_log_likelihood = _each(model.grad_log_likelihood)
+        self.log_prior = _each(model.log_prior)
+        self.grad_log_prior = _each(model.grad_log_prior)
+
+
+def _each(function: Callable[..., Any]) -> Callable[..., Array]:
+    """Return the function of all chains that calls a function of one."""
+
+    def of_all(x: Array, idx: Array | None = None) -> Array:
+        if idx is None:
+            return np.stack([function(one) for one in x])
+        return np.stack([function(one, rows) for one, rows in zip(x, idx, strict=True)])
+
+    return of_all
