@@ -16,6 +16,7 @@ coordinates use their average curvature, z is nearly normal, and the density say
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -212,6 +213,16 @@ class DecoupledPosterior:
         parts = self._parts(phi)
         grad = self.inner.grad(self.to_theta(phi, parts))
         return self._add_jacobian(self._chain_rule(grad, phi, parts), parts)
+
+    def softened(self, spread: Array) -> DecoupledPosterior:
+        """Return the posterior with kinks rounded; ``spread`` is in phi, and 1 by construction."""
+        width = np.append(np.sqrt(np.square(self._basis).sum(axis=1)), self._width)
+        inner = self.inner.softened(width)
+        if inner is self.inner:
+            return self
+        other = copy(self)
+        other.inner = inner
+        return other
 
     def natural(self, phi: Array) -> Array:
         """Return the parameters that users know."""

@@ -18,6 +18,7 @@ from skbayes_sgld.posterior.statistics import GaussianStatistics
 
 Array = NDArray[Any]
 
+_SOFT = 0.15  # of a posterior sd: halves the trajectories' work and moves them little
 _MAX_STATISTICS = 2000  # columns; beyond it d x d statistics cost more than they save
 
 
@@ -449,6 +450,10 @@ class GLMPosterior:
         other.n_samples = other.X.shape[0]
         other._statistics = None
         return other
+
+    def softened(self, spread: Array) -> GLMPosterior:
+        """Return the posterior with kinks rounded over a small part of ``spread (P,)``."""
+        return self.smoothed(_SOFT * spread) if self.prior.kinked else self
 
     def smoothed(self, spread: Array | None) -> GLMPosterior:
         """Return the posterior with its prior averaged over errors of sd ``spread (P,)``.

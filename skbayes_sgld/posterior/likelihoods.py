@@ -182,19 +182,23 @@ class Categorical(Likelihood):
 
     def score(self, u: Array, y: Array) -> Array:
         """Return ``[y = k] - p_k``."""
-        p = np.exp(u - u.max(axis=1, keepdims=True))
-        p /= p.sum(axis=1, keepdims=True)
-        return self._observed(y) - p
+        p = u - u.max(axis=1, keepdims=True)  # in place from here: large temporaries cost most
+        np.exp(p, out=p)
+        p *= -1.0 / p.sum(axis=1, keepdims=True)
+        p += self._observed(y).astype(float)
+        return p
 
     def value_and_score(self, u: Array, y: Array) -> tuple[Array, Array]:
         """Return both from one exponential a class."""
-        observed = self._observed(y)
+        observed = self._observed(y).astype(float)
         shifted = u - u.max(axis=1, keepdims=True)
         exponential = np.exp(shifted)
         total = exponential.sum(axis=1)
-        value = np.where(observed, shifted, 0.0).sum(axis=1) - np.log(total)
-        exponential /= total[:, None]
-        return value, observed - exponential
+        shifted *= observed
+        value = shifted.sum(axis=1) - np.log(total)
+        exponential *= -1.0 / total[:, None]
+        exponential += observed
+        return value, exponential
 
     def curvature(self, u: Array, y: Array) -> Array:
         """Return ``diag(p) - p p^T``."""

@@ -27,6 +27,7 @@ class CoefficientPrior(Component):
     proper = True
     normal = False  # given the noise
     scaled_by_noise = False
+    kinked = False  # somewhere its gradient jumps
 
     def check(self, n_features: int | None = None) -> None:
         """Raise where a parameter is out of range or not one number a column of X."""
@@ -185,6 +186,8 @@ class Laplace(CoefficientPrior):
 
     scale: float | Array = 1.0
     location: float | Array = 0.0
+
+    kinked = True
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
         """Return ``-sum |beta - mu| / b``."""

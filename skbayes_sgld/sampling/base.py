@@ -21,13 +21,18 @@ State = dict[str, Array]
 
 @dataclass
 class Dynamics:
-    """What moves the chains: gradient, its bound, the metric and the temperature."""
+    """What moves the chains: gradient, its bound, the metric and the temperature.
+
+    ``target``, if given, is the posterior whose density accepts or rejects; trajectories may
+    follow the gradient of another.
+    """
 
     gradient: BoundGradient
     preconditioner: BoundPreconditioner
     clip: Clip | None = None
     temperature: float = 1.0
     clipped: Array | int = 0
+    target: Any = None
 
     def gradient_at(self, theta: Array, batch: Any) -> Array:
         """Return ``clip(g)`` at ``theta (C, P)``, counting the chains that were clipped."""
@@ -39,7 +44,10 @@ class Dynamics:
 
     def value_and_gradient_at(self, theta: Array) -> tuple[Array, Array]:
         """Return the log density ``(C,)`` and ``clip(g)``, both from all rows."""
-        value, grad = self.gradient.posterior.value_and_grad(theta)
+        if self.target is None:
+            value, grad = self.gradient.posterior.value_and_grad(theta)
+        else:
+            value, grad = self.target.log_density(theta), self.gradient(theta, None)
         if self.clip is not None:
             grad, fired = self.clip(grad)
             self.clipped = self.clipped + fired

@@ -166,7 +166,6 @@ class HMC(Adjusted):
         super().check()
         check_number(self.path_length, "sampler.path_length", low=0)
 
-
     def trajectory(self, eta: float, jitter: Array) -> tuple[Any, int]:
         """Return jittered steps ``(C, 1)`` and how many make a path."""
         return eta * jitter, max(1, round(self.path_length / eta))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import largest_eigenvalue, matmul_rows
 from skbayes_sgld.sampling.adaptation import FIRST_CHAIN, adapt
+from skbayes_sgld.sampling.base import Dynamics
 from skbayes_sgld.sampling.chains import Run, draw_block
 from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.mode import Mode
@@ -33,7 +34,8 @@ _MIN_BATCH = 32
 _PROBE_ROWS = 20_000
 _PROBE_WORK = 5e8  # multiplications that a probe may take
 _PROBE_DRAWS = 32
-_PILOT_CHAINS = 32
+_PILOT_CHAINS = (20, 32)
+_PILOT_ROWS = 20_000  # chains times rows: what a step of the pilot may cost
 _PILOT_STEPS = 100
 _PILOT_BLOCK = 20
 _PILOT_SHARE = 0.4  # of the pilot's autocorrelation time: the largest of many noisy ones
@@ -178,10 +180,24 @@ def tune(run: Run, mode: Mode, entropy: int) -> Tuned:
             return Tuned(replace(run, step_size=step_size), mode, time, (bias, doubt))
     if not first.adjusted:
         run = replace(run, sampler=others[0])
+    run = replace(run, dynamics=_soften(run.dynamics, mode))
     adapted = adapt(run, mode, entropy)
     dynamics = replace(run.dynamics, preconditioner=Curvature().bind(mode.theta.size, adapted.mode))
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
     return Tuned(run, adapted.mode, max(_FEWEST_SPACED, _PILOT_SHARE * adapted.autocorrelation))
+
+
+def _soften(dynamics: Dynamics, mode: Mode) -> Dynamics:
+    """Let trajectories follow a density without kinks, where there are any.
+
+    Every kink that a leapfrog step crosses costs an error of first order in the step; a gradient
+    that is rounded there costs none, and the density itself still accepts or rejects.
+    """
+    posterior = dynamics.gradient.posterior
+    smooth = posterior.softened(mode.spread) if hasattr(posterior, "softened") else posterior
+    if smooth is posterior:
+        return dynamics
+    return replace(dynamics, gradient=Full().bind(smooth, None), target=posterior)
 
 
 def choose_step_size(
@@ -207,15 +223,19 @@ def discretisation_bias(
 ) -> tuple[float, float, float]:
     """Return the largest error that a step size costs, two standard errors of it, and a width.
 
-    The width is the largest variance over that at the mode. The error is that of a mean, in posterior sds, or of an sd, relative. It is measured on a
-    short pilot by identities that hold under every density (integration by parts): with u the
-    parameters in the metric of the curvature, ``E[d log p / d u_j] = 0`` and
-    ``E[-u_j d log p / d u_j] = tau``. The same noise drives a chain on the normal law of the
-    mode, whose errors are known: the difference of the two chains has little variance.
+    The width is the largest variance over that at the mode. The error is that of a mean, in
+    posterior sds, or of an sd, relative. It is measured on a short pilot by identities that hold
+    under every density (integration by parts): with u the parameters in the metric of the
+    curvature, ``E[d log p / d u_j] = 0`` and ``E[-u_j d log p / d u_j] = tau``. The same noise
+    drives a chain on the normal law of the mode, whose errors are known: the difference of the
+    two chains has little variance.
     """
     sampler, dynamics, tau = run.sampler, replace(run.dynamics), run.dynamics.temperature
     P = mode.theta.size
-    chains = range(FIRST_CHAIN, FIRST_CHAIN + _PILOT_CHAINS)
+    posterior = dynamics.gradient.posterior
+    seen = (run.batch_size or run.n_samples) * getattr(posterior, "n_predictors", 1)
+    n_chains = int(np.clip(_PILOT_ROWS // seen, *_PILOT_CHAINS))
+    chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
     streams = [ChainStreams(entropy, c) for c in chains]
     n_burnin = int(np.ceil(4.0 / step_size))
     n_steps = n_burnin + int(np.ceil(_PILOT_STEPS * STEP_SIZES[0] / step_size))
@@ -224,7 +244,7 @@ def discretisation_bias(
     eta = np.full(_PILOT_BLOCK, step_size)
     whiten = mode.curvature @ mode.root  # its transpose takes theta - mode to u
     gaussian = start - mode.theta
-    first, second, square = np.zeros((3, _PILOT_CHAINS, P))
+    first, second, square = np.zeros((3, n_chains, P))
     with np.errstate(all="ignore"):
         for t in range(n_steps):
             at = t % _PILOT_BLOCK
@@ -246,7 +266,7 @@ def discretisation_bias(
     if not np.isfinite(errors).all():
         return np.inf, 0.0, np.inf
     size = np.abs(errors.mean(axis=1))
-    doubt = 2.0 * errors.std(axis=1, ddof=1) / np.sqrt(_PILOT_CHAINS)
+    doubt = 2.0 * errors.std(axis=1, ddof=1) / np.sqrt(n_chains)
     worst = np.unravel_index(np.argmax(size - doubt), size.shape)
     width = float(square.mean(axis=0).max() / (kept * tau))
     return float(size[worst]), float(doubt[worst]), width

@@ -85,7 +85,10 @@ def _figures(model, reference):
 
 
 def _used(model):
-    parts = [getattr(model.sampler_, "integrator", type(model.sampler_).__name__), f"{model.step_size_:.2g}"]
+    parts = [
+        getattr(model.sampler_, "integrator", type(model.sampler_).__name__),
+        f"{model.step_size_:.2g}",
+    ]
     if model.batch_size_ is not None:
         parts.append(f"batch {model.batch_size_}")
     return " ".join([*parts, f"thin {model.thin_}"])
