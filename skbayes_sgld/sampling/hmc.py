@@ -37,22 +37,23 @@ def leapfrog(
     work : ndarray of shape (C,)
         What the kinetic energy has grown by, summed over the kicks: it takes no ``G^{-1}``.
     """
-    scaled = dynamics.preconditioner.scale(grad)
     work: Any = 0.0
-    for k in range(n_steps + 1):
-        kick = step if 0 < k < n_steps else 0.5 * step  # neighbouring half kicks are one
-        push = kick * scaled
-        work = work + np.einsum("cp,cp->c", kick * grad, velocity + 0.5 * push)
-        velocity = velocity + push
-        if k == n_steps:
-            return theta, value, grad, work
+    kick = 0.5 * step
+    for left in range(n_steps, 0, -1):
+        velocity, gain = _push(velocity, grad, kick, dynamics)
+        work = work + gain
+        kick = step  # neighbouring half kicks are one
         theta = theta + step * velocity
-        if k == n_steps - 1:
-            value, grad = dynamics.value_and_gradient_at(theta)
-        else:
+        if left > 1:
             grad = dynamics.gradient_at(theta, None)
-        scaled = dynamics.preconditioner.scale(grad)
-    raise AssertionError("a trajectory has an end")
+    value, grad = dynamics.value_and_gradient_at(theta)
+    return theta, value, grad, work + _push(velocity, grad, 0.5 * step, dynamics)[1]
+
+
+def _push(velocity: Array, grad: Array, kick: Any, dynamics: Dynamics) -> tuple[Array, Array]:
+    """Return the velocity after a kick, and the kinetic energy that it brought."""
+    push = kick * dynamics.preconditioner.scale(grad)
+    return velocity + push, np.einsum("cp,cp->c", kick * grad, velocity + 0.5 * push)
 
 
 def transition_acceptance(theta: Array, eta: float, dynamics: Dynamics) -> float:
