@@ -86,7 +86,7 @@ class SGLD(Sampler):
     ) -> None:
         """Advance theta."""
         theta = state["theta"]
-        move = dynamics.drift(theta, batch)
+        move = dynamics.drift(theta, batch, state)
         move = move * eta
         move += noise
         move += theta
