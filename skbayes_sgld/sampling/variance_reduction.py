@@ -15,12 +15,27 @@ from skbayes_sgld.sampling.gradients import GRADIENTS, BoundGradient, Gradient, 
 Array = NDArray[Any]
 
 
-class _SVRG(MinibatchGradient):
-    """The gradient at a snapshot, exact, plus the batch's estimate of the change since."""
+class _Snapshots(MinibatchGradient):
+    """The gradient at a snapshot, exact, plus the batch's estimate of the change since.
 
-    def __init__(self, posterior: Any, center: Array | None, period: int) -> None:
+    Without a memory the snapshot is the centre: control variates of order 1.
+    """
+
+    def __init__(self, posterior: Any, center: Array | None) -> None:
         super().__init__(posterior)
-        self._center, self._period = center, period
+        self._center = np.zeros(posterior.n_params) if center is None else center
+
+    def row_score(self, theta: Array, batch: Any, snapshot: Array | None = None) -> Array:
+        """Return each row's change since the snapshot."""
+        if snapshot is None:
+            snapshot = np.broadcast_to(self._center, theta.shape)
+        return super().row_score(theta, batch) - super().row_score(snapshot, batch)
+
+
+class _SVRG(_Snapshots):
+    def __init__(self, posterior: Any, center: Array | None, period: int) -> None:
+        super().__init__(posterior, center)
+        self._period = period
 
     def begin(self, theta: Array) -> dict[str, Array]:
         """Return a snapshot that the first step takes anew."""
@@ -28,37 +43,30 @@ class _SVRG(MinibatchGradient):
         age = np.full(len(theta), self._period)
         return {"snapshot": empty, "snapshot_grad": empty, "age": age}
 
-    def _take_snapshot(self, theta: Array) -> dict[str, Array]:
+    def _refresh(self, theta: Array) -> dict[str, Array]:
         grad = self.posterior.grad_log_likelihood(theta)
-        return {"snapshot": theta, "snapshot_grad": grad, "age": np.zeros(len(theta), dtype=int)}
-
-    def row_score(self, theta: Array, batch: Any, snapshot: Array | None = None) -> Array:
-        """Return each row's change since the snapshot, by default the centre."""
-        if snapshot is None:
-            assert self._center is not None
-            snapshot = np.broadcast_to(self._center, theta.shape)
-        return super().row_score(theta, batch) - super().row_score(snapshot, batch)
+        return {"snapshot": theta, "snapshot_grad": grad, "age": np.zeros(len(theta))}
 
     def __call__(self, theta: Array, batch: Any, memory: dict[str, Array] | None = None) -> Array:
         posterior = self.posterior
         if memory is None:
-            assert self._center is not None
-            memory = self._take_snapshot(np.broadcast_to(self._center, theta.shape))
+            memory = self._refresh(np.broadcast_to(self._center, theta.shape))
         elif memory["age"][0] >= self._period:  # chains step together and are of one age
-            memory.update(self._take_snapshot(theta))
+            memory.update(self._refresh(theta))
         memory["age"] = memory["age"] + 1
+        snapshot = memory["snapshot"]
         if self._gathers:
             size = batch.y.shape[-1]
-            grad = posterior.pullback(self.row_score(theta, batch, memory["snapshot"]), batch)
+            change = posterior.pullback(self.row_score(theta, batch, snapshot), batch)
         else:
             size = batch.shape[-1]
-            grad = posterior.grad_log_likelihood(theta, batch)
-            grad = grad - posterior.grad_log_likelihood(memory["snapshot"], batch)
-        grad *= posterior.n_samples / size
-        return grad + memory["snapshot_grad"] + posterior.grad_log_prior(theta)
+            change = posterior.grad_log_likelihood(theta, batch)
+            change = change - posterior.grad_log_likelihood(snapshot, batch)
+        scale = posterior.n_samples / size
+        return scale * change + memory["snapshot_grad"] + posterior.grad_log_prior(theta)
 
 
-class _SAGA(MinibatchGradient):
+class _SAGA(_Snapshots):
     """The gradient of every row where it was last seen, plus the batch's change since."""
 
     def begin(self, theta: Array) -> dict[str, Array]:
@@ -72,31 +80,34 @@ class _SAGA(MinibatchGradient):
         return {"table": table, "table_grad": posterior.grad_log_likelihood(theta)}
 
     def prepare(self, idx: Array | None) -> Any:
-        assert idx is not None
-        return self.posterior.take(idx), idx
+        """Gather the rows, and keep their numbers."""
+        return super().prepare(idx), idx
 
     def at(self, prepared: Any, t: int) -> Any:
+        """Return the rows of step ``t`` and their numbers."""
         rows, idx = prepared
         return rows.step(t), idx[t]
 
-    def row_score(self, theta: Array, batch: Any) -> Array:
-        """Return each row's gradient in its local parameters."""
-        return super().row_score(theta, batch[0])
+    def row_score(self, theta: Array, batch: Any, snapshot: Array | None = None) -> Array:
+        """Return each row's change since the centre."""
+        return super().row_score(theta, batch[0], snapshot)
 
     def __call__(self, theta: Array, batch: Any, memory: dict[str, Array] | None = None) -> Array:
         posterior, (rows, idx) = self.posterior, batch
-        score = self.row_score(theta, batch)
-        scale = posterior.n_samples / idx.shape[-1]
-        prior = posterior.grad_log_prior(theta)
         if memory is None:
-            return scale * posterior.pullback(score, rows) + prior
-        table = memory["table"]
-        at = np.arange(len(theta))[:, None, None], np.arange(table.shape[1])[:, None], idx[:, None]
-        change = posterior.pullback(score - table[at], rows)
-        grad = scale * change + memory["table_grad"] + prior
-        table[at] = score
-        memory["table_grad"] = memory["table_grad"] + change
-        return grad
+            center = np.broadcast_to(self._center, theta.shape)
+            total = posterior.grad_log_likelihood(center)
+            change = posterior.pullback(self.row_score(theta, batch), rows)
+        else:
+            table, total = memory["table"], memory["table_grad"]
+            score = MinibatchGradient.row_score(self, theta, rows)
+            chain, local = np.arange(len(theta))[:, None, None], np.arange(table.shape[1])[:, None]
+            at = chain, local, idx[:, None]
+            change = posterior.pullback(score - table[at], rows)
+            table[at] = score
+            memory["table_grad"] = total + change
+        scale = posterior.n_samples / idx.shape[-1]
+        return scale * change + total + posterior.grad_log_prior(theta)
 
 
 @dataclass(eq=False, repr=False)
@@ -159,7 +170,7 @@ class SAGA(Gradient):
                 f"gradient='saga' needs a posterior with {', '.join(needs)}; "
                 f"{type(posterior).__name__} has no {', '.join(missing)}. Use gradient='svrg'."
             )
-        return _SAGA(posterior)
+        return _SAGA(posterior, center)
 
 
 GRADIENTS.update(svrg=SVRG, saga=SAGA)
