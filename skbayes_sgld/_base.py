@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from skbayes_sgld._components import Registry, check_number, resolve
 from skbayes_sgld._draws import PosteriorDraws
 from skbayes_sgld._linalg import one_blas_thread
+from skbayes_sgld._predictive import Predictor
 from skbayes_sgld.diagnostics import summarize
 from skbayes_sgld.posterior import NOISE_PRIORS, PRIORS, GLMPosterior
 from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
@@ -121,6 +122,10 @@ class BayesianEstimator(BaseEstimator):
 
     def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
         """Find the posterior and set the fitted attributes."""
+        raise NotImplementedError
+
+    def _predictor(self, chosen: Any = slice(None)) -> Predictor:
+        """Return what takes rows to their predictors under the chosen draws."""
         raise NotImplementedError
 
     def _feature_names(self) -> list[str] | None:

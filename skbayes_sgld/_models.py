@@ -71,10 +71,6 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
                 )
         return X, y, weight
 
-    def _predictor(self, chosen: Any = slice(None)) -> Predictor:
-        """Return what takes rows to the regression function under the chosen draws."""
-        raise NotImplementedError
-
     def _noise_draws(self) -> Array:
         """Return the noise variance of every draw ``(S,)``."""
         raise NotImplementedError
@@ -229,10 +225,6 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
                 f"choose one of {', '.join(unscaled)}."
             )
         return prior
-
-    def _predictor(self, chosen: Any = slice(None)) -> Predictor:
-        """Return what takes rows to their predictors under the chosen draws."""
-        raise NotImplementedError
 
     def _point_predictor(self) -> tuple[Predictor, Array | None]:
         """Return the draws that a point prediction averages over, and their weights."""

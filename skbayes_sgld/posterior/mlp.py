@@ -16,19 +16,27 @@ from skbayes_sgld.posterior.priors import CoefficientPrior
 
 Array = NDArray[Any]
 
+_LOG_ODDS = 5.0  # within reach: a classifier that is sure gives probabilities of 0.99
 _BLOCK = 2**16  # numbers that a layer of a block of rows may hold: a chain's stay in cache
 
 
 class Activation(NamedTuple):
-    """A function of a hidden unit, and its derivative as a function of its value."""
+    """A function of a hidden unit, and its derivative as a function of its value.
+
+    The gain makes up for what the function takes from the size of its input (He, Zhang, Ren & Sun
+    2015, eq. 10; 5/3 for tanh is common usage).
+    """
 
     value: Callable[[Array], Array]
     slope: Callable[[Array], Array]
+    gain: float
 
 
 ACTIVATIONS = {
-    "tanh": Activation(np.tanh, lambda a: 1.0 - a * a),
-    "relu": Activation(lambda z: np.maximum(z, 0.0), lambda a: (a > 0.0).astype(float)),
+    "tanh": Activation(np.tanh, lambda a: 1.0 - a * a, 5.0 / 3.0),
+    "relu": Activation(
+        lambda z: np.maximum(z, 0.0), lambda a: (a > 0.0).astype(float), float(np.sqrt(2.0))
+    ),
 }
 
 
@@ -119,7 +127,9 @@ class MLPPosterior:
     ``theta`` holds the parameters of the :class:`Network` and, last, ``gamma = log sigma^2`` where
     the noise is inferred. A weight's prior has the scale of ``prior`` over the root of the number
     of inputs of its unit, so that a unit's input is of the same size however wide the layer below
-    (Neal 1996, Section 2.1); a bias has the scale itself.
+    (Neal 1996, Section 2.1); a bias has the scale itself. Where there are hidden layers they are
+    multiplied by the activation's gain, 5/3 for tanh and sqrt(2) for relu, and those of outputs
+    that are log odds by 5.
 
     Parameters
     ----------
@@ -189,7 +199,18 @@ class MLPPosterior:
             )
         prior.check(1)
         scale: Any = prior.get_params()["scale"]
-        return clone(prior).set_params(scale=scale / np.sqrt(self.network.fan_in()))
+        return clone(prior).set_params(scale=scale * self._gain / np.sqrt(self.network.fan_in()))
+
+    @property
+    def _gain(self) -> Array:
+        """The factors of the prior's scale, by parameter of the network ``(P,)``."""
+        gain = np.ones((1, self.network.n_params))
+        if len(self.network.sizes) > 2:
+            gain *= ACTIVATIONS[self.network.activation].gain
+            if self.likelihood.separable:
+                for output in (part[-1] for part in self.network.split(gain)):
+                    output[:] = _LOG_ODDS
+        return gain[0]
 
     @property
     def spread(self) -> Array:
@@ -198,9 +219,20 @@ class MLPPosterior:
         spread[: self.network.n_params] = self.prior.get_params()["scale"]
         return spread
 
+    @property
+    def unit(self) -> Array:
+        """How large parameters are to begin with ``(P,)``, so that no hidden unit is saturated.
+
+        One over the root of the inputs (LeCun, Bottou, Orr & Mueller 1998, Section 4.6), and no
+        more than the prior's scale.
+        """
+        unit = np.ones(self.n_params)
+        unit[: self.network.n_params] /= np.sqrt(self.network.fan_in())
+        return np.minimum(unit, self.spread)
+
     def start(self, normals: Array) -> Array:
-        """Return points to begin at ``(C, P)``: the network from its prior, the noise that of y."""
-        theta = normals * self.spread
+        """Return points to begin at ``(C, P)`` from standard normals; the noise is that of y."""
+        theta = normals * self.unit
         if self.likelihood.infers_noise:
             level = np.average(self.y, weights=self.weight)
             theta[:, -1] = np.log(np.average(np.square(self.y - level), weights=self.weight))
