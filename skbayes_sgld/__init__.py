@@ -6,12 +6,22 @@ from skbayes_sgld.linear_model import (
     SGLDLinearRegression,
     SGLDLogisticRegression,
 )
+from skbayes_sgld.neural_network import (
+    BayesByBackpropClassifier,
+    BayesByBackpropRegressor,
+    SGLDMLPClassifier,
+    SGLDMLPRegressor,
+)
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "BayesByBackpropClassifier",
+    "BayesByBackpropRegressor",
     "SGDMAPClassifier",
     "SGDMAPRegressor",
     "SGLDLinearRegression",
     "SGLDLogisticRegression",
+    "SGLDMLPClassifier",
+    "SGLDMLPRegressor",
 ]
