@@ -1,5 +1,6 @@
 """Bayesian linear and logistic regression by stochastic gradient Langevin dynamics."""
 
+from skbayes_sgld._sample import PosteriorSample, sample
 from skbayes_sgld.linear_model import (
     SGDMAPClassifier,
     SGDMAPRegressor,
@@ -18,10 +19,12 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "BayesByBackpropClassifier",
     "BayesByBackpropRegressor",
+    "PosteriorSample",
     "SGDMAPClassifier",
     "SGDMAPRegressor",
     "SGLDLinearRegression",
     "SGLDLogisticRegression",
     "SGLDMLPClassifier",
     "SGLDMLPRegressor",
+    "sample",
 ]

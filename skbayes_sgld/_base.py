@@ -150,12 +150,15 @@ class BayesianEstimator(BaseEstimator):
         -------
         table : pandas.DataFrame
             Mean, sd, the interval's ends, bulk and tail effective sample size, R-hat and the
-            Monte Carlo standard error of the mean.
+            Monte Carlo standard error of the mean. Its ``attrs`` say how the draws were made:
+            what every ``"auto"`` was resolved to.
         """
         check_is_fitted(self)
         check_number(coverage, "coverage", low=0, high=1)
         draws = self.posterior_
-        return summarize(draws.values, draws.names, draws.weights, coverage)
+        table = summarize(draws.values, draws.names, draws.weights, coverage)
+        table.attrs.update(draws.settings)
+        return table
 
     def _choose_draws(self, n_samples: int | None, random_state: Any) -> Array:
         """Return the flat numbers of ``n_samples`` draws, all where None."""
@@ -190,11 +193,7 @@ class LinearEstimator(BayesianEstimator):
     ) -> None:
         """Keep draws ``theta (C, S, P)`` in the units of the data."""
         values = posterior.natural(theta.reshape(-1, theta.shape[2])).reshape(theta.shape)
-        if weights is not None and np.ptp(weights) == 0:
-            weights = None
-        elif weights is not None:
-            weights = weights / weights.mean()
-        self.posterior_ = PosteriorDraws(values, posterior.natural_names, weights)
+        self.posterior_ = PosteriorDraws.weighted(values, posterior.natural_names, weights)
         self._n_predictors = posterior.n_predictors
         self._has_intercept = bool(self.fit_intercept)  # which set_params may change after the fit
 

@@ -30,21 +30,24 @@ class_weight : dict, "balanced" or None, default=None
     Weights of the classes, multiplied into ``sample_weight``.""",
     "sampling": """\
 sampler : str or Sampler, default="sgld"
-    ``"sgld"``, or an instance such as ``SGLD(integrator="euler")``.
+    ``"sgld"``, ``"psgld"``, ``"sghmc"``, ``"sgnht"``, or, exact and from all rows at every step,
+    ``"hmc"``, ``"mala"``, ``"random_walk"``, ``"parallel_tempering"``; or an instance such as
+    ``SGLD(integrator="euler")``.
 step_size : float or "auto", default="auto"
     eta of the recursion, in the preconditioned space: with the curvature preconditioner it has
     no unit (0.2 moves a fifth of the way to the mode), without one it is in raw units. The
     default is the largest that a pilot finds to bias no standard deviation by 1 %.
 schedule : str or Schedule, default="constant"
-    How the step size changes: ``"constant"``, ``"harmonic"``, ``"polynomial"`` or an instance.
+    How the step size changes: ``"constant"``, ``"harmonic"``, ``"polynomial"``,
+    ``"flat_decay_flat"``, ``"cyclical"`` or an instance.
 temperature : float, default=1.0
     tau; the law sampled is the posterior density to the power 1 / tau.
 batch_size : int or "auto", default="auto"
     Rows of a minibatch. By default so many that their noise adds less than 0.5 % to any standard
     deviation, or all rows where that costs no more.
 gradient : str or Gradient, default="auto"
-    ``"full"``, ``"minibatch"``, ``"control_variate"`` or an instance. By default the cheapest
-    without visible noise.
+    ``"full"``, ``"minibatch"``, ``"control_variate"``, ``"svrg"``, ``"saga"`` or an instance. By
+    default the cheapest without visible noise.
 preconditioner : str, Preconditioner, array-like or None, default="auto"
     G of the recursion: ``"auto"`` and ``"curvature"`` are the inverse curvature at the mode;
     None is the plain recursion; an array of shape (n_params, n_params) or (n_params,) is a

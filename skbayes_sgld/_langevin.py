@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -21,6 +22,7 @@ from skbayes_sgld._diagnosis import (
     clip_problem,
     noise_problem,
 )
+from skbayes_sgld._draws import PosteriorDraws
 from skbayes_sgld._judged import Judged
 from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld._overflow import check_natural, explain_overflow
@@ -28,13 +30,17 @@ from skbayes_sgld._progress import progress_bar
 from skbayes_sgld.diagnostics import convergence_problems
 from skbayes_sgld.posterior import GLMPosterior, check_mode, check_propriety
 from skbayes_sgld.sampling import (
+    CLIPS,
     GRADIENTS,
+    PRECONDITIONERS,
     SAMPLERS,
+    SCHEDULES,
     ChainOverflowError,
     Chains,
     ControlVariate,
     Curvature,
     Dynamics,
+    Full,
     Gradient,
     Matrix,
     Mode,
@@ -58,6 +64,15 @@ from skbayes_sgld.sampling.tuning import (
     tune,
 )
 
+_RESOLVED = (
+    "sampler",
+    "step_size",
+    "gradient",
+    "batch_size",
+    "preconditioner",
+    "n_burnin",
+    "thin",
+)
 _SMALL_STEP = 0.1  # below it only what is known of a normal law is told
 
 
@@ -73,14 +88,28 @@ def resolve_preconditioner(estimator: Any) -> Preconditioner:
     return Matrix(value)
 
 
-class LangevinEstimator(LinearEstimator):
-    """An estimator whose posterior is sampled by Langevin dynamics."""
+class LangevinSampling(BaseEstimator):
+    """The settings of a run of chains, how each ``"auto"`` is resolved, and the run itself.
+
+    Mixed into what has a posterior to sample.
+    """
 
     _registries: ClassVar[dict[str, Registry]] = {
-        **LinearEstimator._registries,
         "sampler": SAMPLERS,
+        "schedule": SCHEDULES,
         "gradient": GRADIENTS,
+        "preconditioner": PRECONDITIONERS,
+        "clip": CLIPS,
     }
+    _automatic: ClassVar[dict[str, tuple[str, ...]]] = {
+        "gradient": ("auto",),
+        "preconditioner": ("auto",),
+    }
+    _resolve: Any
+    _resolve_auto: Any
+    _set_draws: Any
+    summary: Any
+    posterior_: PosteriorDraws
     sampler: Any
     step_size: Any
     schedule: Any
@@ -108,13 +137,9 @@ class LangevinEstimator(LinearEstimator):
         self._resolve_auto("n_burnin", low=0, closed="left", integer=True)
         self._resolve_auto("thin", low=1, closed="left", integer=True)
 
-    def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
-        self._check_settings()
+    def _sample(self, posterior: Any, mode: Mode, preconditioner: Preconditioner) -> None:
+        """Run the chains, keep the draws and what is to be judged of them, and warn."""
         entropy = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        preconditioner = resolve_preconditioner(self)
-        glm = self._make_posterior(X, y, weight, center=preconditioner.uses_curvature)
-        check_propriety(glm)
-        posterior, mode = self._locate(glm)
         goes_on = self._goes_on(posterior)
         n_before = self._n_warm if goes_on else 0
         entropy += n_before  # a chain that goes on must not meet its old noise again
@@ -134,12 +159,11 @@ class LangevinEstimator(LinearEstimator):
             check_natural(posterior, chains, n_burnin, thin)
         except ChainOverflowError as error:
             raise explain_overflow(error, posterior, run, mode, start, entropy, lengths) from None
+        self.n_burnin_, self.thin_ = n_burnin, thin
         self._set_draws(posterior, chains.draws, chains.weights)
+        self.posterior_.settings = {name: getattr(self, f"{name}_") for name in _RESOLVED}
         self._last_positions = posterior.natural(chains.state.sampler_state["theta"])
         self._n_warm = n_before + 1
-        draws = self.posterior_
-        self._set_point(np.average(draws.flat, axis=0, weights=draws.flat_weights))
-        self.n_burnin_, self.thin_ = n_burnin, thin
         self.clipped_fraction_ = float(chains.clipped.mean())
         noise = self._measure_noise(chains, tuned)
         self._judged = Judged(
@@ -148,20 +172,6 @@ class LangevinEstimator(LinearEstimator):
         self._warn()
 
     # ---- settings -----------------------------------------------------------------------------
-
-    def _locate(self, glm: GLMPosterior) -> tuple[Any, Mode]:
-        """Return the posterior in the coordinates that are sampled, and its mode there."""
-        automatic = (
-            isinstance(self.preconditioner, str)
-            and self.preconditioner == self.batch_size == "auto"
-            and isinstance(self.gradient, str)
-            and self.gradient in ("auto", "full")
-        )
-        if automatic and glm.likelihood.infers_noise and glm.cheap_full_gradient:
-            return decouple(glm, float(self.temperature))
-        mode = find_mode(glm, glm.start())
-        check_mode(glm, mode.theta)
-        return glm, mode
 
     def _make_run(
         self, posterior: Any, mode: Mode, preconditioner: Preconditioner, entropy: int
@@ -199,8 +209,9 @@ class LangevinEstimator(LinearEstimator):
     ) -> Tuned:
         step_size = self._resolve_auto("step_size")
         first = float(run.schedule(0))
-        rates = run.dynamics.preconditioner.rates(mode.curvature)
-        if step_size is None and preconditioner.uses_curvature:
+        candidate = run.sampler.candidates(run.batch_size is None)[0]
+        tunable = candidate.piloted or candidate.adjusted
+        if step_size is None and preconditioner.uses_curvature and tunable:
             tuned = tune(run, mode, entropy)
             if noise is not None and run.batch_size is not None:
                 quiet = noise.step_size(run.batch_size, run.dynamics.temperature)
@@ -208,22 +219,22 @@ class LangevinEstimator(LinearEstimator):
                 tuned.time = 2.0 / tuned.run.step_size
             tuned.run.step_size /= first
             return tuned
-        sampler = run.sampler.candidates(run.batch_size is None)[0]
-        if step_size is None:
-            step_size = STEP_SIZES[0] / rates[-1] / first
-        run = replace(run, sampler=sampler, step_size=float(step_size))
-        tuned = Tuned(run, mode, 2.0 / (run.step_size * first * rates[0]))
+        sampler, rates = candidate, run.dynamics.preconditioner.rates(mode.curvature)
+        wanted = None if step_size is None else float(step_size) * first
+        eta, time = sampler.pace(rates, wanted)
+        run = replace(run, sampler=sampler, step_size=eta / first)
+        tuned = Tuned(run, mode, time)
         # what the last kept step costs: a schedule may have made it small by then
         last = self._resolve_auto("thin") or choose_spacing(tuned.time)[1]
         eta = run.step_size * float(run.schedule(self.n_draws * last))
         if sampler.adjusted:
             return tuned
-        if preconditioner.uses_curvature and eta > _SMALL_STEP:
+        if preconditioner.uses_curvature and eta > _SMALL_STEP and sampler.piloted:
             tuned.bias = discretisation_bias(run, mode, eta, entropy)[:2]
         else:
-            steepest = eta * rates[-1]
+            steepest = eta * sampler.speed(rates[-1])
             wide = sampler.gaussian_inflation(steepest) if steepest < 2.0 else np.inf
-            tuned.bias = (float(np.sqrt(wide)) - 1.0, 0.0)
+            tuned.bias = (abs(float(np.sqrt(wide)) - 1.0), 0.0)
         return tuned
 
     def _choose_gradient(
@@ -233,6 +244,8 @@ class LangevinEstimator(LinearEstimator):
         batch_size, n = self._resolve_auto("batch_size"), posterior.n_samples
         tau = float(self.temperature)
         automatic = isinstance(self.gradient, str) and self.gradient == "auto"
+        if automatic and batch_size is None and self._resolve("sampler").full_gradient:
+            return Full(), None, None
         if automatic and batch_size is None:
             gradient, batch_size = choose_gradient(posterior, mode, tau, entropy)
             return gradient, batch_size, None
@@ -292,7 +305,8 @@ class LangevinEstimator(LinearEstimator):
         )
         # the mean step over the draws, each weighted by its step size as the draws are
         eta = float(np.average(chains.weights, weights=chains.weights))
-        return level.inflation(eta, run.batch_size, run.dynamics.temperature)
+        ratio = level.inflation(eta, run.batch_size, run.dynamics.temperature)
+        return ratio * run.sampler.noise_gain
 
     def _find_problems(self) -> list[str]:
         found, judged = [], self._judged
@@ -358,3 +372,35 @@ class LangevinEstimator(LinearEstimator):
         if "_judged" in state:
             state["_judged"] = state["_judged"].without_data()
         return state
+
+
+class LangevinEstimator(LangevinSampling, LinearEstimator):
+    """A linear model whose posterior is sampled by Langevin dynamics."""
+
+    _registries: ClassVar[dict[str, Registry]] = {
+        **LinearEstimator._registries,
+        **LangevinSampling._registries,
+    }
+
+    def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
+        self._check_settings()
+        preconditioner = resolve_preconditioner(self)
+        glm = self._make_posterior(X, y, weight, center=preconditioner.uses_curvature)
+        check_propriety(glm)
+        self._sample(*self._locate(glm), preconditioner)
+        draws = self.posterior_
+        self._set_point(np.average(draws.flat, axis=0, weights=draws.flat_weights))
+
+    def _locate(self, glm: GLMPosterior) -> tuple[Any, Mode]:
+        """Return the posterior in the coordinates that are sampled, and its mode there."""
+        automatic = (
+            isinstance(self.preconditioner, str)
+            and self.preconditioner == self.batch_size == "auto"
+            and isinstance(self.gradient, str)
+            and self.gradient in ("auto", "full")
+        )
+        if automatic and glm.likelihood.infers_noise and glm.cheap_full_gradient:
+            return decouple(glm, float(self.temperature))
+        mode = find_mode(glm, glm.start())
+        check_mode(glm, mode.theta)
+        return glm, mode

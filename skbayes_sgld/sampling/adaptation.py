@@ -57,7 +57,7 @@ def adapt(run: Run, mode: Mode, entropy: int) -> Adapted:
     towards the sampler's target acceptance.
     """
     P, tau = mode.theta.size, run.dynamics.temperature
-    n_chains = int(np.clip(_CHAIN_ROWS // run.n_samples, _MIN_CHAINS, _MAX_CHAINS))
+    n_chains = int(np.clip(_CHAIN_ROWS // max(run.n_samples, 1), _MIN_CHAINS, _MAX_CHAINS))
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
     normals = start_normals(entropy, chains, P)
     position = mode.theta + np.sqrt(tau) * matmul_rows(normals, mode.root.T)

@@ -102,19 +102,25 @@ class Sampler(Algorithm):
     """An algorithm whose positions are draws."""
 
     adjusted = False  # by acceptance and rejection: exact for any step size
+    piloted = False  # a pilot can tell its bias from that on a normal law
+    noise_gain = 1.0  # what a minibatch's noise counts for beside the injected, over SGLD's
 
     def candidates(self, full_gradient: bool) -> list[Sampler]:
         """Return the samplers that this one stands for, the first choice first."""
         return [self]
 
-    def pace(self, rates: Array) -> tuple[float, float]:
+    def speed(self, rate: float) -> float:
+        """Return what a step of size 1 moves by of the way to the mode, at this curvature."""
+        return rate
+
+    def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
         """Return a step size, and how many steps it takes to an independent draw.
 
         They suit a normal law whose curvatures in the preconditioned space are ``rates``,
-        ascending.
+        ascending; ``step``, if given, is the step size.
         """
-        step = 0.5 / rates[-1]
-        return step, 2.0 / (step * rates[0])
+        step = step or 0.5 / self.speed(rates[-1])
+        return step, 2.0 / (step * self.speed(rates[0]))
 
     def gaussian_inflation(self, eta: float) -> float:
         """Return the chain's variance over the target's, on a normal target of precision 1."""

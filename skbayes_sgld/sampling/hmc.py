@@ -86,9 +86,9 @@ class Trajectories(Adjusted):
         """Return the leapfrog step of each chain, and how many it takes."""
         raise NotImplementedError
 
-    def pace(self, rates: Array) -> tuple[float, float]:
+    def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
         """Return a leapfrog step, and how many trajectories it takes to an independent draw."""
-        step = 1.0 / np.sqrt(rates[-1])
+        step = step or 1.0 / np.sqrt(rates[-1])
         reach = step * self.trajectory(step, np.ones(1))[1] * np.sqrt(rates[0])
         return step, max(1.0, 2.0 / reach**2)
 
@@ -170,9 +170,9 @@ class MALA(Trajectories):
     target_acceptance: float = 0.574
     extra_normals = 1
 
-    def pace(self, rates: Array) -> tuple[float, float]:
+    def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
         """Return SGLD's."""
-        step = 0.5 / rates[-1]
+        step = step or 0.5 / rates[-1]
         return step, 2.0 / (step * rates[0])
 
     def trajectory(self, eta: float, jitter: Array) -> tuple[Any, int]:

@@ -103,10 +103,10 @@ class RandomWalk(Adjusted):
         """Return the log density."""
         return {"value": dynamics.value_at(theta)}
 
-    def pace(self, rates: Array) -> tuple[float, float]:
+    def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
         """Return 2.38 over the root of the dimension, in the narrowest direction's sds."""
-        step = 2.38 / np.sqrt(len(rates) * rates[-1])
-        return step, 6.0 * len(rates) * rates[-1] / rates[0]
+        step = step or 2.38 / np.sqrt(len(rates) * rates[-1])
+        return step, 34.0 / (step**2 * rates[0])
 
     def propose(
         self, state: State, eta: np.floating, noise: Array, dynamics: Dynamics

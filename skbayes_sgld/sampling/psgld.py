@@ -55,10 +55,13 @@ class PSGLD(Sampler):
         """Return the chain's variance over the target's, on a normal target of precision 1."""
         return 1.0 / (1.0 - eta / 2.0)  # G is then 1, and the step SGLD's
 
-    def pace(self, rates: Array) -> tuple[float, float]:
-        """Return a step size and the time: G is about one over the root of a curvature."""
-        step = 0.5 / np.sqrt(rates[-1])
-        return step, 2.0 / (step * np.sqrt(rates[0]))
+    def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
+        """Return a step of a tenth of the way: the metric jitters, and Euler's error is there."""
+        return super().pace(rates, step or 0.1 / self.speed(rates[-1]))
+
+    def speed(self, rate: float) -> float:
+        """Return the root of the curvature: G is about one over it."""
+        return float(np.sqrt(rate))
 
     def init(self, theta: Array, noise: Array | None) -> State:
         """Return the state: positions, and no squares yet."""

@@ -44,6 +44,8 @@ class SGLD(Sampler):
 
     integrator: str = "auto"
 
+    piloted = True
+
     def check(self) -> None:
         """Raise where the integrator is not known."""
         if self.integrator not in _INTEGRATORS:

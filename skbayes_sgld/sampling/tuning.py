@@ -114,7 +114,7 @@ def choose_gradient(
 ) -> tuple[Gradient, int | None]:
     """Return the cheapest gradient estimator without visible noise, and its batch size."""
     n = posterior.n_samples
-    if n <= _SMALL or posterior.cheap_full_gradient:
+    if n <= _SMALL or not hasattr(posterior, "take") or posterior.cheap_full_gradient:
         return Full(), None
     gradient = ControlVariate()
     level = measure_noise(posterior, gradient, mode, temperature, entropy)
@@ -184,7 +184,9 @@ def tune(run: Run, mode: Mode, entropy: int) -> Tuned:
     adapted = adapt(run, mode, entropy)
     dynamics = replace(run.dynamics, preconditioner=Curvature().bind(mode.theta.size, adapted.mode))
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
-    return Tuned(run, adapted.mode, max(_FEWEST_SPACED, _PILOT_SHARE * adapted.autocorrelation))
+    known = run.sampler.pace(np.ones(mode.theta.size), adapted.step_size)[1]
+    measured = _PILOT_SHARE * adapted.autocorrelation
+    return Tuned(run, adapted.mode, max(_FEWEST_SPACED, measured, 0.5 * known))
 
 
 def _soften(dynamics: Dynamics, mode: Mode) -> Dynamics:
@@ -233,7 +235,7 @@ def discretisation_bias(
     sampler, dynamics, tau = run.sampler, replace(run.dynamics), run.dynamics.temperature
     P = mode.theta.size
     posterior = dynamics.gradient.posterior
-    seen = (run.batch_size or run.n_samples) * getattr(posterior, "n_predictors", 1)
+    seen = (run.batch_size or run.n_samples or 1) * getattr(posterior, "n_predictors", 1)
     n_chains = int(np.clip(_PILOT_ROWS // seen, *_PILOT_CHAINS))
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
     streams = [ChainStreams(entropy, c) for c in chains]
@@ -241,6 +243,7 @@ def discretisation_bias(
     n_steps = n_burnin + int(np.ceil(_PILOT_STEPS * STEP_SIZES[0] / step_size))
     start = mode.theta + np.sqrt(tau) * matmul_rows(start_normals(entropy, chains, P), mode.root.T)
     state = sampler.init(start, np.concatenate([s.normals(1, P) for s in streams]))
+    state |= dynamics.gradient.begin(start)
     eta = np.full(_PILOT_BLOCK, step_size)
     whiten = mode.curvature @ mode.root  # its transpose takes theta - mode to u
     gaussian = start - mode.theta

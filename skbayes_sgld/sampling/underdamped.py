@@ -32,9 +32,9 @@ class _Underdamped(Sampler):
         scale = np.sqrt(2.0 * self.friction * dynamics.temperature * eta)
         return normals * scale[:, None, None]
 
-    def pace(self, rates: Array) -> tuple[float, float]:
+    def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
         """Return a step of 0.1 in the steepest direction, and the time of the slowest mode."""
-        step = 0.1 / rates[-1]
+        step = step or 0.1 / rates[-1]
         return step, 2.0 * max(1.0 / self.friction, self.friction / (step * rates[0]))
 
     def _force(self, state: State, batch: Any, dynamics: Dynamics) -> Array:
@@ -72,6 +72,11 @@ class SGHMC(_Underdamped):
     """
 
     friction: float = 0.2
+
+    @property
+    def noise_gain(self) -> float:  # type: ignore[override]
+        """One over the friction: the injected noise is that much smaller."""
+        return 1.0 / self.friction
 
     def gaussian_inflation(self, eta: float) -> float:
         """Return the chain's variance over the target's, on a normal target of precision 1."""
@@ -116,6 +121,8 @@ class SGNHT(_Underdamped):
     """
 
     friction: float = 0.05
+
+    noise_gain = 0.0  # the thermostat takes it away
 
     def gaussian_inflation(self, eta: float) -> float:
         """Return the chain's variance over the target's, on a normal target of precision 1."""
