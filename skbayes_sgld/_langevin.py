@@ -88,6 +88,19 @@ def resolve_preconditioner(estimator: Any) -> Preconditioner:
     return Matrix(value)
 
 
+def _measure_bias(
+    run: Run, mode: Mode, eta: float, preconditioner: Preconditioner, entropy: int
+) -> tuple[float, float]:
+    """Return what a step of size eta costs a mean or an sd, and two standard errors of it."""
+    if run.sampler.adjusted:
+        return 0.0, 0.0
+    if preconditioner.uses_curvature and eta > _SMALL_STEP and run.sampler.piloted:
+        return discretisation_bias(run, mode, eta, entropy)[:2]
+    steepest = eta * run.sampler.speed(run.dynamics.preconditioner.rates(mode.curvature)[-1])
+    wide = run.sampler.gaussian_inflation(steepest) if steepest < 2.0 else np.inf
+    return abs(float(np.sqrt(wide)) - 1.0), 0.0
+
+
 class LangevinSampling(BaseEstimator):
     """The settings of a run of chains, how each ``"auto"`` is resolved, and the run itself.
 
@@ -227,14 +240,7 @@ class LangevinSampling(BaseEstimator):
         # what the last kept step costs: a schedule may have made it small by then
         last = self._resolve_auto("thin") or choose_spacing(tuned.time)[1]
         eta = run.step_size * float(run.schedule(self.n_draws * last))
-        if sampler.adjusted:
-            return tuned
-        if preconditioner.uses_curvature and eta > _SMALL_STEP and sampler.piloted:
-            tuned.bias = discretisation_bias(run, mode, eta, entropy)[:2]
-        else:
-            steepest = eta * sampler.speed(rates[-1])
-            wide = sampler.gaussian_inflation(steepest) if steepest < 2.0 else np.inf
-            tuned.bias = (abs(float(np.sqrt(wide)) - 1.0), 0.0)
+        tuned.bias = _measure_bias(run, mode, eta, preconditioner, entropy)
         return tuned
 
     def _choose_gradient(
@@ -337,8 +343,9 @@ class LangevinSampling(BaseEstimator):
         -------
         diagnosis : Diagnosis
             R-hat, effective sample sizes and standard errors by parameter; the ratio of minibatch
-            to injected noise; the bias of the step size; the Metropolis acceptance that the
-            chain's own transitions would have had; the distance from the Laplace approximation;
+            to injected noise; the bias of the step size, and at half of it; the Metropolis
+            acceptance that the chain's own transitions would have had; the distance from the
+            Laplace approximation;
             clipped steps and divergent chains; and the problems, each with its remedy.
         """
         check_is_fitted(self)
@@ -356,6 +363,7 @@ class LangevinSampling(BaseEstimator):
             table,
             judged.noise_ratio,
             *judged.bias,
+            self._halved_bias(),
             judged.acceptance(),
             shift,
             width,
@@ -365,6 +373,14 @@ class LangevinSampling(BaseEstimator):
         )
         print(diagnosis)
         return diagnosis
+
+    def _halved_bias(self) -> float:
+        """Return what the bias would be at half the step size; nan without the data."""
+        run, last = self._judged.run, self._judged.theta.shape[1] * self.thin_
+        if run is None:
+            return float("nan")
+        eta = 0.5 * run.step_size * float(run.schedule(last))
+        return _measure_bias(run, self._judged.laplace, eta, self.preconditioner_, 0)[0]
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the data behind: a pickled estimator holds the draws, not what they came from."""

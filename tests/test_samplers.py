@@ -76,11 +76,13 @@ ROUGH = {"psgld": 0.04, "sgnht": 0.05, "sgld": 0.02, "sghmc": 0.02}
 
 def draw(sampler, posterior, mode, temperature=1.0):
     step, time = sampler.pace(np.ones(2))
+    if not sampler.adjusted:
+        step, time = sampler.pace(np.ones(2), min(0.5 * step, 0.1))
     run = make_run(
         posterior,
         sampler=sampler,
         preconditioner=Curvature(),
-        step_size=step if sampler.adjusted else 0.2 * step,
+        step_size=step,
         temperature=temperature,
         mode=mode,
     )
