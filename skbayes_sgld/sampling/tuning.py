@@ -34,6 +34,7 @@ _MIN_BATCH = 32
 _PROBE_ROWS = 20_000
 _PROBE_WORK = 5e8  # multiplications that a probe may take
 _PROBE_DRAWS = 32
+_FEW_ROWS = 1000  # of a model whose rows are seen one gradient at a time
 _PILOT_CHAINS = (20, 32)
 _PILOT_ROWS = 20_000  # chains times rows: what a step of the pilot may cost
 _PILOT_STEPS = 100
@@ -96,6 +97,10 @@ def measure_noise(
     )
     draws = mode.theta + np.sqrt(temperature) * matmul_rows(normals, mode.root.T)
     bound = gradient.bind(posterior, mode.theta)
+    root = mode.root if root is None else root
+    if not hasattr(posterior, "take"):
+        covariance = sum(_row_covariance(bound, theta, idx[:_FEW_ROWS]) for theta in draws)
+        return NoiseLevel(largest_eigenvalue(root.T @ covariance @ root / len(draws)))
     rows = posterior.take(idx[None])
     batch = bound.at(bound.prepare(idx[None, None]), 0)
     covariance = np.zeros_like(mode.root)
@@ -104,9 +109,16 @@ def measure_noise(
         mean = posterior.pullback(score, rows)[0] / len(idx)
         second = posterior.gram(rows.design[0], score[0][:, None] * score[0]) / len(idx)
         covariance += n**2 * (second - np.outer(mean, mean))
-    root = mode.root if root is None else root
     whitened = root.T @ covariance @ root / len(draws)
     return NoiseLevel(largest_eigenvalue(whitened))
+
+
+def _row_covariance(bound: Any, theta: Array, idx: Array) -> Array:
+    """Return the covariance of one-row estimates at ``theta (P,)``, each row as a chain."""
+    batch = bound.at(bound.prepare(idx[None, :, None]), 0)
+    return np.cov(bound(np.tile(theta, (len(idx), 1)), batch), rowvar=False, ddof=0).reshape(
+        theta.size, theta.size
+    )
 
 
 def choose_gradient(
