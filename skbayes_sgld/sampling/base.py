@@ -122,6 +122,10 @@ class Sampler(Algorithm):
         step = step or 0.5 / self.speed(rates[-1])
         return step, 2.0 / (step * self.speed(rates[0]))
 
+    def gradients(self, step: float) -> int:
+        """Return how many gradients a step of this size takes."""
+        return 1
+
     def gaussian_inflation(self, eta: float) -> float:
         """Return the chain's variance over the target's, on a normal target of precision 1."""
         return 1.0

@@ -43,6 +43,7 @@ _PILOT_SHARE = 0.4  # of the pilot's autocorrelation time: the largest of many n
 _FEWEST_SPACED = 2.0  # trajectories: the pilot is too short to vouch for one
 _SHORT_THIN = 6.0
 _MAX_THIN = 100
+_MAX_GRADIENTS = 400  # from draw to draw: what mixes more slowly is told, not waited for
 _MAX_BURNIN = 10_000
 
 
@@ -181,7 +182,8 @@ def tune(run: Run, mode: Mode, entropy: int) -> Tuned:
     Where it does, a sampler that accepts or rejects is adapted, if every step takes all rows;
     else the step size falls until the error is gone.
     """
-    first, *others = run.sampler.candidates(run.batch_size is None)
+    unbounded = run.dynamics.clip is None  # a bound that fires moves no trajectory well
+    first, *others = run.sampler.candidates(run.batch_size is None and unbounded)
     run = replace(run, sampler=first)
     steep = getattr(run.dynamics.gradient.posterior, "steep", False)
     if not first.adjusted and not (steep and others):
@@ -198,7 +200,9 @@ def tune(run: Run, mode: Mode, entropy: int) -> Tuned:
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
     known = run.sampler.pace(np.ones(mode.theta.size), adapted.step_size)[1]
     measured = _PILOT_SHARE * adapted.autocorrelation
-    return Tuned(run, adapted.mode, max(_FEWEST_SPACED, measured, 0.5 * known))
+    most = _MAX_GRADIENTS / run.sampler.gradients(adapted.step_size)
+    time = min(max(_FEWEST_SPACED, measured, 0.5 * known), max(_FEWEST_SPACED, most))
+    return Tuned(run, adapted.mode, time)
 
 
 def _soften(dynamics: Dynamics, mode: Mode) -> Dynamics:
