@@ -175,7 +175,7 @@ n_draws : int, default=250
     Draws to keep from each chain.
 n_burnin : int, default=2000
     Steps of Adam to a mode, and as many of Langevin dynamics before the first draw.
-thin : int, default=20
+thin : int, default=40
     Steps from draw to draw.
 n_chains : int, default=4
     Chains, each from random weights of its own.

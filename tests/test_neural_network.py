@@ -21,9 +21,9 @@ from skbayes_sgld import (
     SGLDMLPClassifier,
     SGLDMLPRegressor,
 )
-from skbayes_sgld._network_fits import function_problems
+from skbayes_sgld._network_fits import _probe_gradient, function_problems
 from skbayes_sgld.diagnostics import effective_sample_size
-from skbayes_sgld.posterior import HalfNormal, InverseGamma, Normal
+from skbayes_sgld.posterior import FixedGaussian, HalfNormal, InverseGamma, MLPPosterior, Normal
 
 # short runs from several modes: the estimators say so, and the tests have errors of their own
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -158,13 +158,22 @@ def test_minibatches_leave_the_law_as_it_was():
     rng = np.random.default_rng(3)
     rows = rng.standard_normal((5000, D))
     y = rows @ [1.0, -1.0] + rng.standard_normal(5000)
-    model = SGLDMLPRegressor(noise_variance=1.0, **LINEAR).fit(rows, y)
+    model = SGLDMLPRegressor(noise_variance=1.0, thin=15, **LINEAR).fit(rows, y)
     assert model.batch_size_ == 2000 and 0.0 < model.step_size_ < 0.25
     mean, covariance = linear_law(rows, (y - y.mean()) / y.std(), 1.0 / y.var())
     A = standardised(rows)[:20]
     sd = y.std() * np.sqrt(np.einsum("np,pq,nq->n", A, covariance, A))
     draws = function_draws(model, rows[:20])
     assert_moments(draws, y.mean() + y.std() * A @ mean, sd, extra=0.1)
+
+
+def test_part_of_the_rows_gives_the_metric_the_gradient_of_all(monkeypatch):
+    monkeypatch.setattr("skbayes_sgld._network_fits._ALL_ROWS", 10)
+    posterior = MLPPosterior(X, Y, FixedGaussian(1.0), Normal(), hidden_layer_sizes=(2,))
+    theta = 0.1 * RNG.standard_normal((1, posterior.n_params))
+    parts = np.array([_probe_gradient(posterior, 1, seed)(theta)[0] for seed in range(1000)])
+    error = parts.std(axis=0) / np.sqrt(1000)
+    assert np.all(np.abs(parts.mean(axis=0) - posterior.grad(theta)[0]) < 4.5 * error + 1e-9)
 
 
 def test_temperature_widens_the_function_by_its_square_root():

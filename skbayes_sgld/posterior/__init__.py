@@ -11,6 +11,7 @@ from skbayes_sgld.posterior.likelihoods import (
     Gaussian,
     Likelihood,
 )
+from skbayes_sgld.posterior.mlp import MLPPosterior
 from skbayes_sgld.posterior.noise_priors import (
     NOISE_PRIORS,
     Exponential,
@@ -53,6 +54,7 @@ __all__ = [
     "InverseGamma",
     "Laplace",
     "Likelihood",
+    "MLPPosterior",
     "NoisePrior",
     "Normal",
     "Posterior",
