@@ -167,7 +167,7 @@ step_size : float or "auto", default="auto"
     less where minibatches would add more than 20 % to a variance.
 temperature : float, default=1.0
     tau; the law sampled is the posterior density to the power 1 / tau. On data whose labels are
-    beyond doubt, such as curated images, values near 0.1 predict better (Aitchison 2021).
+    beyond doubt, such as curated images, values below 0.1 predict better (Aitchison 2021).
 batch_size : int or "auto", default="auto"
     Rows of a minibatch, drawn without replacement. By default all of up to 2,000 rows, and of
     more 2,000 or a twentieth.
