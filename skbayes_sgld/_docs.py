@@ -170,7 +170,7 @@ step_size : float or "auto", default="auto"
     less where minibatches would add more than 20 % to a variance.
 temperature : float, default=1.0
     tau; the law sampled is the posterior density to the power 1 / tau. On data whose labels are
-    beyond doubt, such as curated images, values near 0.1 predict better (Aitchison 2021).
+    beyond doubt, such as curated images, values below 0.1 predict better (Aitchison 2021).
 batch_size : int or "auto", default="auto"
     Rows of a minibatch, drawn without replacement. By default all of up to 2,000 rows, and of
     more 2,000 or a twentieth.
@@ -178,7 +178,7 @@ n_draws : int, default=250
     Draws to keep from each chain.
 n_burnin : int, default=2000
     Steps of Adam to a mode, and as many of Langevin dynamics before the first draw.
-thin : int, default=20
+thin : int, default=40
     Steps from draw to draw.
 n_chains : int, default=4
     Chains, each from random weights of its own.
