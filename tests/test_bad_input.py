@@ -432,3 +432,23 @@ def test_a_progress_bar_without_tqdm_names_the_extra_to_install(cls, monkeypatch
     match = r"verbose=1.*pip install 'skbayes_sgld\[progress\]'"
     data = (X, target(cls))
     assert_raises_and_changes_nothing(cls, match, {"verbose": 1}, data, errors=ImportError)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"gradient__order": 1}, r"gradient__order=1 .*gradient='auto'.*'control_variate'"),
+        ({"clip__threshold": 2.0}, r"clip__threshold=2.0 .*clip=None.*'norm'"),
+    ],
+)
+def test_a_part_that_is_not_there_has_nothing_to_set(change, match):
+    model = SGLDLogisticRegression()
+    with pytest.raises(ValueError, match=match):
+        model.set_params(**change)
+    assert model.get_params(deep=False) == SGLDLogisticRegression().get_params(deep=False)
+
+
+def test_an_intercept_is_wanted_or_not():
+    X, y = np.eye(4), np.array([0, 1, 0, 1])
+    with pytest.raises(TypeError, match="fit_intercept='no' is not accepted; give a bool"):
+        SGLDLogisticRegression(fit_intercept="no").fit(X, y)
