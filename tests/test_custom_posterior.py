@@ -17,7 +17,7 @@ from skbayes_sgld.posterior import (
     Posterior,
     check_gradient,
 )
-from skbayes_sgld.sampling import run_chains
+from skbayes_sgld.sampling import MALA, run_chains
 
 BOUNDED = [
     pytest.param("positive", stats.gamma(2.5, scale=0.3), id="positive"),

@@ -8,7 +8,7 @@ from targets import make_run
 
 from skbayes_sgld.datasets import make_stochastic_volatility
 from skbayes_sgld.posterior import StochasticVolatility, check_gradient
-from skbayes_sgld.sampling import SGLD, Matrix, run_chains
+from skbayes_sgld.sampling import MALA, SGLD, Matrix, run_chains
 
 RETURNS = np.array([0.5, -1.2, 0.0, 0.1, 2.5, -0.3])
 T = len(RETURNS)
