@@ -1,5 +1,6 @@
 """How it is sampled: the shared NumPy backend of samplers and optimisers."""
 
+from skbayes_sgld.sampling.averaging import Averaged
 from skbayes_sgld.sampling.base import Dynamics, Sampler
 from skbayes_sgld.sampling.chains import ChainOverflowError, Chains, Run, RunState, run_chains
 from skbayes_sgld.sampling.clipping import CLIPS, Clip, NormClip, ValueClip
@@ -10,6 +11,7 @@ from skbayes_sgld.sampling.optimizers import (
     GD,
     OPTIMIZERS,
     SGD,
+    SVRG,
     AdaGrad,
     Adam,
     Momentum,
@@ -23,6 +25,14 @@ from skbayes_sgld.sampling.preconditioners import (
     Matrix,
     Preconditioner,
 )
+from skbayes_sgld.sampling.projections import (
+    PROJECTIONS,
+    Ball,
+    BoundProjection,
+    Box,
+    Projected,
+    Projection,
+)
 from skbayes_sgld.sampling.samplers import SAMPLERS
 from skbayes_sgld.sampling.schedules import (
     SCHEDULES,
@@ -32,6 +42,7 @@ from skbayes_sgld.sampling.schedules import (
     Schedule,
 )
 from skbayes_sgld.sampling.sgld import SGLD
+from skbayes_sgld.sampling.svrg import Anchored
 
 __all__ = [
     "CLIPS",
@@ -41,12 +52,19 @@ __all__ = [
     "MALA",
     "OPTIMIZERS",
     "PRECONDITIONERS",
+    "PROJECTIONS",
     "SAMPLERS",
     "SCHEDULES",
     "SGD",
     "SGLD",
+    "SVRG",
     "AdaGrad",
     "Adam",
+    "Anchored",
+    "Averaged",
+    "Ball",
+    "BoundProjection",
+    "Box",
     "ChainOverflowError",
     "Chains",
     "Clip",
@@ -67,6 +85,8 @@ __all__ = [
     "Optimizer",
     "Polynomial",
     "Preconditioner",
+    "Projected",
+    "Projection",
     "RMSprop",
     "Run",
     "RunState",
