@@ -187,7 +187,7 @@ def test_rules_without_noise_reach_it_to_the_digits_that_scipy_gives(optimizer, 
 @every_case
 def test_every_point_of_the_path_and_every_draw_is_in_the_set(name):
     model, _, projection = CASES[name]
-    fit = model(projection=projection, average=3, random_state=0).fit(*data_of(name))
+    fit = model(projection=projection, average=300, random_state=0).fit(*data_of(name))
     d = fit.n_features_in_
     for coef in (fit.coef_path_, fit.posterior_.flat[:, :d]):
         inside = projection.nearest(coef)
