@@ -75,7 +75,7 @@ optimizer : str or Optimizer, default="sgd"
     or an instance.
 step_size : float or "auto", default="auto"
     eta of the recursion, in the preconditioned space. The default is enough for the path to
-    reach the mode within ``max_iter`` steps.
+    reach the mode within ``max_iter`` steps, except from afar under ``schedule="harmonic"``.
 schedule : str or Schedule, default="polynomial"
     How the step size changes: ``"constant"``, ``"harmonic"``, ``"polynomial"`` or an instance.
 batch_size : int or "auto", default="auto"
@@ -91,7 +91,8 @@ projection : str, Projection or None, default=None
     classes.
 average : bool or int, default=False
     Report the mean of the iterates, from the first step or from this one on, in place of the
-    last one (Polyak & Juditsky 1992): under a constant step size it is nearer to the mode.
+    last one (Polyak & Juditsky 1992): under a constant step size it is nearer to the mode, once
+    the path has come near. What was far off is averaged too: start later than that.
 preconditioner : str, Preconditioner, array-like or None, default="auto"
     ``"auto"`` and ``"curvature"`` are the inverse curvature at the mode; None is the plain
     recursion; an array is a matrix or a diagonal of your own.
@@ -127,8 +128,8 @@ feature_names_in_ : ndarray of shape (n_features,)
     Where X had names.""",
     "fitted_climbing": """\
 posterior_ : PosteriorDraws
-    4,000 draws from the Laplace approximation at the mode. Under a projection each is taken to
-    the nearest point of the set, in the metric of the curvature (Dunson & Neelon 2003).
+    4,000 draws from the Laplace approximation at the mode. Under a projection 1,000, each taken
+    to the nearest point of the set in the metric of the curvature (Dunson & Neelon 2003).
 path_steps_ : ndarray of shape (n_points,)
     The steps at which the path was recorded.
 log_posterior_path_ : ndarray of shape (n_points,)

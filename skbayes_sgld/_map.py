@@ -40,6 +40,7 @@ from skbayes_sgld.sampling.tuning import measure_noise
 
 _RECORDS = 100  # points of the path
 _LAPLACE_DRAWS = 4000
+_PROJECTED_DRAWS = 1000  # each is a problem of its own
 
 
 class MAPEstimator(LinearEstimator):
@@ -83,7 +84,8 @@ class MAPEstimator(LinearEstimator):
         if average_from:
             run.sampler = Averaged(run.sampler, average_from)
         self._climb(posterior, mode, projection, run, entropy)
-        normals = start_normals(entropy + 1, range(_LAPLACE_DRAWS), posterior.n_params)
+        n_draws = _LAPLACE_DRAWS if self.projection is None else _PROJECTED_DRAWS
+        normals = start_normals(entropy + 1, range(n_draws), posterior.n_params)
         theta = mode.theta + matmul_rows(normals, mode.root.T)
         self._set_draws(posterior, projection(theta, mode.root)[0][None])
         self._set_point(posterior.natural(self._path[-1:])[0])

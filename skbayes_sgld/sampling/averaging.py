@@ -12,10 +12,10 @@ from skbayes_sgld.sampling.base import Algorithm, Array, Dynamics, State
 class Averaged(Algorithm):
     """An optimiser that keeps the mean of its iterates beside them.
 
-    The mean of the iterates from step ``start`` on has the smallest variance that any rule can
-    reach, for every schedule that decays slower than 1 / t; under a constant step size it is far
-    nearer to the mode than the last iterate is, by ``2 / (eta t)`` in variance (Polyak &
-    Juditsky 1992, Theorem 1). The path itself stays as it was.
+    Under a schedule that decays slower than 1 / t the mean of the iterates from step ``start`` on
+    has, in the limit, the smallest variance that any rule can reach (Polyak & Juditsky 1992,
+    Theorem 1). Under a constant step size eta, in the curvature's metric, its variance after t
+    steps is about ``2 / (eta t)`` that of an iterate. The path itself stays as it was.
 
     Parameters
     ----------

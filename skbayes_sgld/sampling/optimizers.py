@@ -159,9 +159,9 @@ class SVRG(Optimizer):
     Parameters
     ----------
     period : int, default=50
-        Steps from anchor to anchor. At step sizes of 0.02 to 0.5 it goes most of the way to
-        where the anchored path would settle, and the batches in between cost about as much as
-        the rows of a hundred times the batch.
+        Steps from anchor to anchor. With the default, at step sizes of 0.02 to 0.5, the path
+        has gone most of its way when the anchor moves up, and the steps in between have read a
+        hundred batches.
 
     Examples
     --------
@@ -275,6 +275,11 @@ class RMSprop(_UnitSteps):
         """Return the scaled gradient."""
         state["square"] = self.decay * state["square"] + (1 - self.decay) * np.square(gradient)
         return gradient * self.scale(state)
+
+    def travel(self, multipliers: Array) -> float:
+        """Return how far unit step sizes go: the mean of squares starts at zero, too small."""
+        mean_of_ones = 1.0 - self.decay ** np.arange(1, len(multipliers) + 1)
+        return float((multipliers / np.sqrt(mean_of_ones)).sum())
 
 
 @dataclass(eq=False, repr=False)

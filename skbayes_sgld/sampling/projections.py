@@ -72,6 +72,11 @@ class BoundProjection:
         projection.check_size(n_coef)
         self._set, self._n_coef = projection, n_coef
 
+    def outside(self, theta: Array) -> Array:
+        """Return which of the parameters ``theta (C, P)`` are not in the set ``(C,)``."""
+        coef = theta[:, : self._n_coef]
+        return (self._set.nearest(coef) != coef).any(axis=1)
+
     def __call__(self, theta: Array, root: Array) -> tuple[Array, Array]:
         """Return the nearest parameters in the set, and the way there.
 
@@ -88,7 +93,7 @@ class BoundProjection:
         y : ndarray of shape (C, P)
         """
         coef, y = theta[:, : self._n_coef], np.zeros_like(theta)
-        outside = (self._set.nearest(coef) != coef).any(axis=1)
+        outside = self.outside(theta)
         if not outside.any():
             return theta, y
         root = np.broadcast_to(root, (len(theta), *root.shape[-2:]))[outside]
@@ -105,7 +110,7 @@ class Box(Projection):
 
     Without correlations in the metric every coefficient is clipped. With them the nearest point
     is a least distance problem, which scipy's ``nnls`` solves (Lawson & Hanson 1974, Algorithm
-    LDP, 23.27).
+    LDP, 23.27): at every step of the path, which is dear beyond a hundred columns or so.
 
     Parameters
     ----------
@@ -271,6 +276,8 @@ class Projected(Algorithm):
         """Make the optimiser's step and project, in the metric of that step."""
         self.optimizer.step(state, eta, noise, batch, dynamics)
         theta = state["theta"]
+        if not self.projection.outside(theta).any():
+            return
         root = dynamics.preconditioner.sqrt(np.eye(theta.shape[1])).T
         scaled = root * np.sqrt(self.optimizer.scale(state))[:, None, :]
         state["theta"] = self.projection(theta, scaled)[0]
