@@ -141,6 +141,7 @@ SETTINGS = [
     *case("threshold", r"clip\.threshold=0.*\(0", clip=how.NormClip(threshold=0)),
     *case("integrator", r"'verlet'.*'euler'", SAMPLED, sampler=how.SGLD(integrator="verlet")),
     *case("order", r"gradient\.order=3.*1 or 2", SAMPLED, gradient=how.ControlVariate(order=3)),
+    *case("period", r"period=0.*\[1", CLIMBED, optimizer=how.SVRGDescent(period=0)),
     *case("decay", r"decay=1\.0.*\[0, 1\)", CLIMBED, optimizer=how.Momentum(decay=1.0)),
     *case("batch", TOO_LARGE, SAMPLED, gradient=how.Minibatch(replacement=False), **LEFT),
     *case("climbing batch", TOO_LARGE, CLIMBED, replacement=False, **LEFT),
@@ -267,11 +268,13 @@ HEADS = {
     "sampler": (SAMPLED, how.SAMPLERS),
     "gradient": (SAMPLED, how.GRADIENTS),
     "optimizer": (CLIMBED, how.OPTIMIZERS),
+    "projection": (CLIMBED, how.PROJECTIONS),
 }
 # an optimiser makes steps as a sampler does, but without noise: it would sample nothing
 WRONG = {
     "sampler": [Normal(), how.SGD(), None],
     "clip": [how.SGLD(), 3.0],
+    "projection": [how.SGLD(), 3.0],
     "preconditioner": [how.SGLD(), how.Matrix],
 }
 
