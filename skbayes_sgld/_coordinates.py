@@ -7,6 +7,7 @@ import numpy as np
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.decoupled import DecoupledPosterior, NormalDecoupledPosterior
 from skbayes_sgld.sampling import Mode, find_mode
+from skbayes_sgld.sampling.metric import Diagonal
 
 _ROUNDS = 3  # the first ones find the noise level, the last is taken there
 
@@ -24,5 +25,5 @@ def decouple(posterior: GLMPosterior, temperature: float) -> tuple[DecoupledPost
         center = find_mode(posterior.given_noise(float(np.exp(gamma))), start[:-1])
         decoupled = family(posterior, center.theta, center.root, gamma, temperature)
         start, gamma = np.append(center.theta, gamma), decoupled.noise_level
-    unit = np.eye(posterior.n_params)
-    return decoupled, Mode(np.zeros(posterior.n_params), unit, unit)
+    P = posterior.n_params
+    return decoupled, Mode(np.zeros(P), Diagonal(np.ones(P)))

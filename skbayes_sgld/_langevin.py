@@ -22,7 +22,6 @@ from skbayes_sgld._diagnosis import (
     noise_problem,
 )
 from skbayes_sgld._judged import Judged
-from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld._overflow import check_natural, explain_overflow
 from skbayes_sgld._progress import progress_bar
 from skbayes_sgld.diagnostics import convergence_problems
@@ -44,6 +43,7 @@ from skbayes_sgld.sampling import (
     run_chains,
 )
 from skbayes_sgld.sampling.adaptation import settle
+from skbayes_sgld.sampling.metric import widths
 from skbayes_sgld.sampling.randomness import start_normals
 from skbayes_sgld.sampling.tuning import (
     OVERDISPERSION,
@@ -199,7 +199,6 @@ class LangevinEstimator(LinearEstimator):
     ) -> Tuned:
         step_size = self._resolve_auto("step_size")
         first = float(run.schedule(0))
-        rates = run.dynamics.preconditioner.rates(mode.curvature)
         if step_size is None and preconditioner.uses_curvature:
             tuned = tune(run, mode, entropy)
             if noise is not None and run.batch_size is not None:
@@ -209,6 +208,8 @@ class LangevinEstimator(LinearEstimator):
             tuned.run.step_size /= first
             return tuned
         sampler = run.sampler.candidates(run.batch_size is None)[0]
+        # how fast a unit step pulls to the mode, in the slowest direction and in the fastest
+        rates = widths(mode.metric, run.dynamics.preconditioner)
         if step_size is None:
             step_size = STEP_SIZES[0] / rates[-1] / first
         run = replace(run, sampler=sampler, step_size=float(step_size))
@@ -276,7 +277,7 @@ class LangevinEstimator(LinearEstimator):
             return posterior.from_natural(self._last_positions)
         normals = start_normals(entropy, range(self.n_chains), posterior.n_params)
         width = OVERDISPERSION * np.sqrt(float(self.temperature))
-        return mode.theta + width * matmul_rows(normals, mode.root.T)
+        return mode.theta + width * mode.color(normals)
 
     # ---- what the user is told ----------------------------------------------------------------
 
@@ -286,9 +287,9 @@ class LangevinEstimator(LinearEstimator):
         if run.batch_size is None:
             return 0.0
         posterior = run.dynamics.gradient.posterior
-        root = run.dynamics.preconditioner.sqrt(np.eye(posterior.n_params)).T
+        metric = run.dynamics.preconditioner
         level = measure_noise(
-            posterior, self.gradient_, tuned.mode, run.dynamics.temperature, 0, root
+            posterior, self.gradient_, tuned.mode, run.dynamics.temperature, 0, metric
         )
         # the mean step over the draws, each weighted by its step size as the draws are
         eta = float(np.average(chains.weights, weights=chains.weights))

@@ -12,7 +12,6 @@ from sklearn.utils import check_random_state
 from skbayes_sgld._base import Array, LinearEstimator
 from skbayes_sgld._components import Registry, check_number
 from skbayes_sgld._langevin import resolve_preconditioner
-from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld._overflow import explain_overflow
 from skbayes_sgld._progress import progress_bar
 from skbayes_sgld.posterior import GLMPosterior, check_mode, check_propriety
@@ -29,6 +28,7 @@ from skbayes_sgld.sampling import (
     find_mode,
     run_chains,
 )
+from skbayes_sgld.sampling.metric import widths
 from skbayes_sgld.sampling.randomness import start_normals
 from skbayes_sgld.sampling.tuning import measure_noise
 
@@ -70,7 +70,7 @@ class MAPEstimator(LinearEstimator):
         run = self._make_run(posterior, mode, entropy)
         self._climb(posterior, mode, run, entropy)
         normals = start_normals(entropy + 1, range(_LAPLACE_DRAWS), posterior.n_params)
-        theta = mode.theta + matmul_rows(normals, mode.root.T)
+        theta = mode.theta + mode.color(normals)
         self._set_draws(posterior, theta[None])
         self._set_point(posterior.natural(self._path[-1:])[0])
         self._set_path(posterior)
@@ -80,8 +80,8 @@ class MAPEstimator(LinearEstimator):
         schedule, n = self._resolve("schedule"), posterior.n_samples
         multipliers = schedule(np.arange(self.max_iter))
         bound = resolve_preconditioner(self).bind(posterior.n_params, mode)
-        fastest = bound.rates(mode.curvature)[-1]
-        distance = np.abs(mode.root.T @ mode.curvature @ (posterior.start() - mode.theta)).max()
+        fastest = widths(mode.metric, bound)[1]
+        distance = np.abs(mode.whiten((posterior.start() - mode.theta)[None])).max()
         step_size = self._resolve_auto("step_size")
         if step_size is None:
             step_size = optimizer.step_size(multipliers, distance, fastest)
@@ -158,7 +158,7 @@ class MAPEstimator(LinearEstimator):
         """Return the root mean square distance to the mode, in posterior sds, by the gradient."""
         with np.errstate(all="ignore"):
             grad = posterior.grad(theta[None])[0]
-            return float(np.linalg.norm(mode.root.T @ grad) / np.sqrt(len(theta)))
+            return float(np.linalg.norm(mode.metric.sqrt_t(grad[None])) / np.sqrt(len(theta)))
 
     def _set_path(self, posterior: GLMPosterior) -> None:
         path = posterior.natural(self._path)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld.sampling import ChainOverflowError, Chains, Mode, Run, run_chains
+from skbayes_sgld.sampling.metric import widths
 
 Array = NDArray[Any]
 
@@ -36,7 +37,7 @@ def explain_overflow(
     lengths: dict[str, Any],
 ) -> ValueError:
     """Return the error that names step, parameter, chain and a step size that was seen to hold."""
-    steepest = run.dynamics.preconditioner.rates(mode.curvature)[-1]
+    steepest = widths(mode.metric, run.dynamics.preconditioner)[1]
     largest = float(np.max(run.schedule(np.arange(100))))
     holds = min(1.0 / steepest / largest, 0.5 * run.step_size)
     for _ in range(_MOST_HALVINGS):

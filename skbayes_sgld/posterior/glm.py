@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import column_means
+from skbayes_sgld._linalg import MAX_DENSE, column_means
 from skbayes_sgld.posterior.likelihoods import FixedGaussian, Likelihood
 from skbayes_sgld.posterior.noise_priors import NoisePrior
 from skbayes_sgld.posterior.predictors import LinearPredictors
@@ -20,7 +21,7 @@ from skbayes_sgld.posterior.statistics import GaussianStatistics
 Array = NDArray[Any]
 
 _SOFT = 0.15  # of a posterior sd: halves the trajectories' work and moves them little
-_MAX_STATISTICS = 2000  # columns; beyond it d x d statistics cost more than they save
+_NOT_NOTHING = 1e-8  # of a curvature, where the prior has none: no digit of a width sees it
 
 
 class GLMPosterior(LinearPredictors):
@@ -80,7 +81,7 @@ class GLMPosterior(LinearPredictors):
         self._pin = self._shift_precision() if self.n_predictors > 1 else None
         self._statistics = (
             GaussianStatistics(X, y, sample_weight, fit_intercept)
-            if likelihood.quadratic and self.n_features <= _MAX_STATISTICS
+            if likelihood.quadratic and self.n_features <= MAX_DENSE
             else None
         )
 
@@ -305,37 +306,81 @@ class GLMPosterior(LinearPredictors):
     def curvature(self, theta: Array) -> Array:
         """Return minus the Hessian of the log posterior at one ``theta (P,)``, as ``(P, P)``."""
         H = self.likelihood_curvature(theta)
-        self._add_prior_curvature(H, theta[None])
+        self._add_prior_curvature(H, theta)
         return H
 
     def likelihood_curvature(self, theta: Array) -> Array:
         """Return minus the Hessian of the log likelihood at one ``theta (P,)``."""
         H = np.zeros((self.n_params, self.n_params))
         for rows in self._blocks():
-            u = self._local_block(theta[None], rows)
-            local = self.likelihood.curvature(u, self.y[rows])[0]
-            if self.weight is not None:
-                local = local * self.weight[rows]
-            H += self.gram(self._design_block(rows), local)
+            H += self.gram(self._design_block(rows), self._weighted_curvature(theta, rows))
         return H
 
-    def _add_prior_curvature(self, H: Array, theta: Array) -> None:
-        linear, gamma = self._linear(theta), self._gamma(theta)
+    def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:
+        """Return d and F with the curvature ``diag(d) + F^T F`` at one ``theta (P,)``.
+
+        What the noise variance shares with the coefficients is left out: at the mode it is small.
+
+        Returns
+        -------
+        diagonal : ndarray of shape (P,)
+        factor : ndarray of shape (n, P) or None
+            None where it would be no help, with more rows than parameters or more than 2,000, or
+            more than one linear predictor; ``diagonal`` is then all of the curvature's.
+        """
+        n, P, K, width = self.n_samples, self.n_params, self.n_predictors, self._width
+        few = K == 1 and n <= min(P, MAX_DENSE)
+        factor = np.zeros((n, P)) if few else None
+        seen = np.zeros(P)
+        for rows in self._blocks():
+            design, local = self._design_block(rows), self._weighted_curvature(theta, rows)
+            square = np.square(design)
+            for k in range(K):
+                seen[k * width : (k + 1) * width] += local[k, k] @ square
+            if self._infers_noise:
+                seen[-1] += local[-1, -1].sum()
+            if factor is not None:
+                factor[rows, :width] = np.sqrt(local[0, 0])[:, None] * design
+        prior = self._prior_diagonal(theta)
+        if factor is None:
+            return seen + prior, None
+        own = np.maximum(prior, _NOT_NOTHING * seen)
+        if self._infers_noise:
+            own[-1] = seen[-1] + prior[-1]
+        return own, factor
+
+    def _weighted_curvature(self, theta: Array, rows: slice) -> Array:
+        local = self.likelihood.curvature(self._local_block(theta[None], rows), self.y[rows])[0]
+        return local if self.weight is None else local * self.weight[rows]
+
+    def _prior_diagonal(self, theta: Array) -> Array:
+        linear, gamma = self._linear(theta[None])[0], self._gamma(theta[None])
         g = None if gamma is None else float(gamma[0])
-        diagonal, cross, corner = self.prior.curvature(linear[0, :, : self.n_features], g)
-        at = np.arange(self._n_linear).reshape(self.n_predictors, self._width)
-        coef = at[:, : self.n_features].ravel()
-        H[coef, coef] += diagonal.ravel()
+        diagonal, _, corner = self.prior.curvature(linear[:, : self.n_features], g)
+        prior = np.zeros(self.n_params)
+        by_predictor = self._linear(prior[None])[0]
+        by_predictor[:, : self.n_features] = diagonal
         if self._pin is not None:
-            for a in at:
-                for b in at:
-                    H[a, b] += self._pin / self.n_predictors
+            by_predictor += self._pin / self.n_predictors
         if g is not None:
             assert self.noise_prior is not None
-            H[-1, -1] += corner + self.noise_prior.curvature(g)
+            prior[-1] = corner + self.noise_prior.curvature(g)
+        return prior
+
+    def _add_prior_curvature(self, H: Array, theta: Array) -> None:
+        at = np.arange(self.n_params)
+        H[at, at] += self._prior_diagonal(theta)
+        linear, gamma = self._linear(theta[None])[0], self._gamma(theta[None])
+        blocks = self._linear(at[None])[0]
+        if self._pin is not None:
+            for a, b in permutations(blocks, 2):
+                H[a, b] += self._pin / self.n_predictors
+        if gamma is not None:
+            coef = blocks[:, : self.n_features]
+            cross = self.prior.curvature(linear[:, : self.n_features], float(gamma[0]))[1]
             if cross is not None:
-                H[coef, -1] += cross.ravel()
-                H[-1, coef] += cross.ravel()
+                H[coef, -1] += cross
+                H[-1, coef] += cross
 
     def subset(self, rows: slice) -> GLMPosterior:
         """Return the posterior given some of the rows, in the same coordinates."""

@@ -13,6 +13,9 @@ from skbayes_sgld.posterior.rows import Rows
 
 Array = NDArray[Any]
 
+_BLOCK_NUMBERS = 2**17  # of X in a block of rows: it stays in cache from one product to the next
+_FEWEST_ROWS = 128
+
 
 class LinearPredictors:
     """The map from ``theta (C, P)`` to each row's local parameters u, and its transpose.
@@ -55,8 +58,9 @@ class LinearPredictors:
         self.center = column_means(X, weight) if center and fit_intercept else None
 
     def _blocks(self) -> Iterator[slice]:
-        for start in range(0, self.n_samples, ROW_BLOCK):
-            yield slice(start, min(start + ROW_BLOCK, self.n_samples))
+        size = int(np.clip(_BLOCK_NUMBERS // self.n_features, _FEWEST_ROWS, ROW_BLOCK))
+        for start in range(0, self.n_samples, size):
+            yield slice(start, min(start + size, self.n_samples))
 
     def _weights(self, rows: slice) -> Array:
         return np.ones(rows.stop - rows.start) if self.weight is None else self.weight[rows]
