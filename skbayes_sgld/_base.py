@@ -1,4 +1,4 @@
-"""What all linear estimators share: parameters, validation of data, the posterior, its summary."""
+"""What all estimators share: parameters, validation of data, the posterior, its summary."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from skbayes_sgld._components import Registry, check_number, resolve
 from skbayes_sgld._draws import PosteriorDraws
 from skbayes_sgld._linalg import one_blas_thread
+from skbayes_sgld._predictive import Predictor
 from skbayes_sgld.diagnostics import summarize
 from skbayes_sgld.posterior import NOISE_PRIORS, PRIORS, GLMPosterior
 from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
@@ -26,22 +27,11 @@ _FLOATS = [np.float64, np.float32]
 _SMALL = 2_000_000  # numbers in X; below it more threads would wait for each other
 
 
-class LinearEstimator(BaseEstimator):
-    """Base of the estimators whose rows see the parameters through linear predictors."""
+class BayesianEstimator(BaseEstimator):
+    """Base of the estimators: what does not depend on how rows see the parameters."""
 
-    _registries: ClassVar[dict[str, Registry]] = {
-        "prior": PRIORS,
-        "noise_prior": NOISE_PRIORS,
-        "schedule": SCHEDULES,
-        "preconditioner": PRECONDITIONERS,
-        "clip": CLIPS,
-    }
-
-    _automatic: ClassVar[dict[str, tuple[str, ...]]] = {
-        "gradient": ("auto",),
-        "preconditioner": ("auto",),
-    }
-    fit_intercept: Any
+    _registries: ClassVar[dict[str, Registry]] = {"prior": PRIORS, "noise_prior": NOISE_PRIORS}
+    _automatic: ClassVar[dict[str, tuple[str, ...]]] = {}
 
     # ---- parameters ---------------------------------------------------------------------------
 
@@ -134,25 +124,77 @@ class LinearEstimator(BaseEstimator):
         """Find the posterior and set the fitted attributes."""
         raise NotImplementedError
 
-    def _make_posterior(
-        self, X: Array, y: Array, weight: Array | None, center: bool
-    ) -> GLMPosterior:
+    def _predictor(self, chosen: Any = slice(None)) -> Predictor:
+        """Return what takes rows to their predictors under the chosen draws."""
         raise NotImplementedError
 
     def _feature_names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else [str(name) for name in names]
 
+    def _check_rows(self, X: ArrayLike) -> Array:
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=_FLOATS, reset=False)
+
+    # ---- the posterior ------------------------------------------------------------------------
+
+    def summary(self, coverage: float = 0.9) -> pd.DataFrame:
+        """Return a table of the posterior, one row a parameter.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed credible interval.
+
+        Returns
+        -------
+        table : pandas.DataFrame
+            Mean, sd, the interval's ends, bulk and tail effective sample size, R-hat and the
+            Monte Carlo standard error of the mean. Its ``attrs`` say how the draws were made:
+            what every ``"auto"`` was resolved to.
+        """
+        check_is_fitted(self)
+        check_number(coverage, "coverage", low=0, high=1)
+        draws = self.posterior_
+        table = summarize(draws.values, draws.names, draws.weights, coverage)
+        table.attrs.update(draws.settings)
+        return table
+
+    def _choose_draws(self, n_samples: int | None, random_state: Any) -> Array:
+        """Return the flat numbers of ``n_samples`` draws, all where None."""
+        check_is_fitted(self)
+        if n_samples is not None:
+            check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
+        return self.posterior_.choose(n_samples, check_random_state(random_state))
+
+
+class LinearEstimator(BayesianEstimator):
+    """Base of the estimators whose rows see the parameters through linear predictors."""
+
+    _registries: ClassVar[dict[str, Registry]] = {
+        **BayesianEstimator._registries,
+        "schedule": SCHEDULES,
+        "preconditioner": PRECONDITIONERS,
+        "clip": CLIPS,
+    }
+    _automatic: ClassVar[dict[str, tuple[str, ...]]] = {
+        "gradient": ("auto",),
+        "preconditioner": ("auto",),
+    }
+    fit_intercept: Any
+
+    def _make_posterior(
+        self, X: Array, y: Array, weight: Array | None, center: bool
+    ) -> GLMPosterior:
+        raise NotImplementedError
+
     def _set_draws(
         self, posterior: GLMPosterior, theta: Array, weights: Array | None = None
     ) -> None:
         """Keep draws ``theta (C, S, P)`` in the units of the data."""
-        values = posterior.natural(theta.reshape(-1, theta.shape[2])).reshape(theta.shape)
-        if weights is not None and np.ptp(weights) == 0:
-            weights = None
-        elif weights is not None:
-            weights = weights / weights.mean()
-        self.posterior_ = PosteriorDraws(values, posterior.natural_names, weights)
+        values = posterior.natural(theta.reshape(-1, theta.shape[2]))
+        values = values.reshape(*theta.shape[:2], -1)
+        self.posterior_ = PosteriorDraws.weighted(values, posterior.natural_names, weights)
         self._n_predictors = posterior.n_predictors
         self._has_intercept = bool(self.fit_intercept)  # which set_params may change after the fit
 
@@ -182,31 +224,6 @@ class LinearEstimator(BaseEstimator):
     def _set_noise(self, noise_variance: Array | None) -> None:
         """Set the point estimate of the noise, where the model has one."""
 
-    def _check_rows(self, X: ArrayLike) -> Array:
-        check_is_fitted(self)
-        return validate_data(self, X, dtype=_FLOATS, reset=False)
-
-    # ---- the posterior ------------------------------------------------------------------------
-
-    def summary(self, coverage: float = 0.9) -> pd.DataFrame:
-        """Return a table of the posterior, one row a parameter.
-
-        Parameters
-        ----------
-        coverage : float, default=0.9
-            Of the equal-tailed credible interval.
-
-        Returns
-        -------
-        table : pandas.DataFrame
-            Mean, sd, the interval's ends, bulk and tail effective sample size, R-hat and the
-            Monte Carlo standard error of the mean.
-        """
-        check_is_fitted(self)
-        check_number(coverage, "coverage", low=0, high=1)
-        draws = self.posterior_
-        return summarize(draws.values, draws.names, draws.weights, coverage)
-
     def sample_posterior(self, n_samples: int | None = None, random_state: Any = None) -> Bunch:
         """Return draws from the posterior, by parameter.
 
@@ -223,10 +240,8 @@ class LinearEstimator(BaseEstimator):
             ``coef (S, d)``, or ``(S, n_classes, d)`` for more than two classes, ``intercept
             (S,)`` or ``(S, n_classes)``, and ``noise_variance (S,)`` where it was inferred.
         """
+        chosen = self._choose_draws(n_samples, random_state)
         parts, _ = self._draws()
-        if n_samples is not None:
-            check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
-        chosen = self.posterior_.choose(n_samples, check_random_state(random_state))
         draws = Bunch(**{name: values[chosen] for name, values in parts.items()})
         if self._n_predictors == 1:
             draws.coef, draws.intercept = draws.coef[:, 0], draws.intercept[:, 0]

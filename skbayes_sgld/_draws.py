@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ class PosteriorDraws:
     names : list of str
     weights : ndarray of shape (n_draws,) or None
         Of the draws, averaging 1; None where all weigh the same.
+    settings : dict
+        How they were drawn: the sampler, its step size and what else was chosen.
 
     Examples
     --------
@@ -30,7 +32,9 @@ class PosteriorDraws:
     >>> X, y = make_correlated_pair(random_state=0)
     >>> model = SGLDLinearRegression(random_state=0).fit(X, y)
     >>> model.posterior_
-    PosteriorDraws(4 chains x 1000 draws of coef[x0], intercept, noise_variance)
+    PosteriorDraws(4 chains x 1000 draws of coef[x0], intercept, noise_variance;
+    sampler=SGLD(integrator='leimkuhler_matthews'), step_size=0.5, gradient=Full(),
+    batch_size=None, preconditioner=Curvature(), n_burnin=40, thin=4)
     >>> model.posterior_["intercept"].shape
     (4, 1000)
     """
@@ -38,6 +42,14 @@ class PosteriorDraws:
     values: Array
     names: list[str]
     weights: Array | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def weighted(cls, values: Array, names: list[str], weights: Array | None) -> PosteriorDraws:
+        """Return draws whose weights, if they differ at all, average 1."""
+        if weights is not None:
+            weights = None if np.ptp(weights) == 0 else weights / weights.mean()
+        return cls(values, names, weights)
 
     def __getitem__(self, name: str) -> Array:
         """Return the draws of one parameter ``(n_chains, n_draws)``."""
@@ -49,7 +61,10 @@ class PosteriorDraws:
         """Say how many draws there are, and of what."""
         n_chains, n_draws, n_params = self.values.shape
         shown = self.names if n_params <= 6 else [*self.names[:3], "...", *self.names[-2:]]
-        return f"PosteriorDraws({n_chains} chains x {n_draws} draws of {', '.join(shown)})"
+        what = f"{n_chains} chains x {n_draws} draws of {', '.join(shown)}"
+        settings = self.settings.items()
+        how = [f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}" for k, v in settings]
+        return f"PosteriorDraws({what}{'; ' * bool(how)}{', '.join(how)})"
 
     @property
     def flat(self) -> Array:

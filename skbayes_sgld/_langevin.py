@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._base import Array, LinearEstimator
 from skbayes_sgld._components import Component, Registry, check_number
-from skbayes_sgld._coordinates import decouple
+from skbayes_sgld._coordinates import decouple, shorten
 from skbayes_sgld._diagnosis import (
     MAX_DISTANCE,
     Diagnosis,
@@ -21,19 +22,25 @@ from skbayes_sgld._diagnosis import (
     clip_problem,
     noise_problem,
 )
+from skbayes_sgld._draws import PosteriorDraws
 from skbayes_sgld._judged import Judged
+from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld._overflow import check_natural, explain_overflow
 from skbayes_sgld._progress import progress_bar
 from skbayes_sgld.diagnostics import convergence_problems
 from skbayes_sgld.posterior import GLMPosterior, check_mode, check_propriety
 from skbayes_sgld.sampling import (
+    CLIPS,
     GRADIENTS,
+    PRECONDITIONERS,
     SAMPLERS,
+    SCHEDULES,
     ChainOverflowError,
     Chains,
     ControlVariate,
     Curvature,
     Dynamics,
+    Full,
     Gradient,
     Matrix,
     Mode,
@@ -43,7 +50,7 @@ from skbayes_sgld.sampling import (
     run_chains,
 )
 from skbayes_sgld.sampling.adaptation import settle
-from skbayes_sgld.sampling.metric import widths
+from skbayes_sgld.sampling.metric import pull_rates
 from skbayes_sgld.sampling.randomness import start_normals
 from skbayes_sgld.sampling.tuning import (
     OVERDISPERSION,
@@ -58,6 +65,15 @@ from skbayes_sgld.sampling.tuning import (
     tune,
 )
 
+_RESOLVED = (
+    "sampler",
+    "step_size",
+    "gradient",
+    "batch_size",
+    "preconditioner",
+    "n_burnin",
+    "thin",
+)
 _SMALL_STEP = 0.1  # below it only what is known of a normal law is told
 
 
@@ -73,14 +89,41 @@ def resolve_preconditioner(estimator: Any) -> Preconditioner:
     return Matrix(value)
 
 
-class LangevinEstimator(LinearEstimator):
-    """An estimator whose posterior is sampled by Langevin dynamics."""
+def _measure_bias(
+    run: Run, mode: Mode, eta: float, preconditioner: Preconditioner, entropy: int
+) -> tuple[float, float]:
+    """Return what a step of size eta costs a mean or an sd, and two standard errors of it."""
+    if run.sampler.adjusted:
+        return 0.0, 0.0
+    if preconditioner.uses_curvature and eta > _SMALL_STEP and run.sampler.piloted:
+        return discretisation_bias(run, mode, eta, entropy)[:2]
+    steepest = eta * run.sampler.speed(pull_rates(run.dynamics.preconditioner, mode.metric)[-1])
+    wide = run.sampler.gaussian_inflation(steepest) if steepest < 2.0 else np.inf
+    return abs(float(np.sqrt(wide)) - 1.0), 0.0
+
+
+class LangevinSampling(BaseEstimator):
+    """The settings of a run of chains, how each ``"auto"`` is resolved, and the run itself.
+
+    Mixed into what has a posterior to sample.
+    """
 
     _registries: ClassVar[dict[str, Registry]] = {
-        **LinearEstimator._registries,
         "sampler": SAMPLERS,
+        "schedule": SCHEDULES,
         "gradient": GRADIENTS,
+        "preconditioner": PRECONDITIONERS,
+        "clip": CLIPS,
     }
+    _automatic: ClassVar[dict[str, tuple[str, ...]]] = {
+        "gradient": ("auto",),
+        "preconditioner": ("auto",),
+    }
+    _resolve: Any
+    _resolve_auto: Any
+    _set_draws: Any
+    summary: Any
+    posterior_: PosteriorDraws
     sampler: Any
     step_size: Any
     schedule: Any
@@ -108,13 +151,9 @@ class LangevinEstimator(LinearEstimator):
         self._resolve_auto("n_burnin", low=0, closed="left", integer=True)
         self._resolve_auto("thin", low=1, closed="left", integer=True)
 
-    def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
-        self._check_settings()
+    def _sample(self, posterior: Any, mode: Mode, preconditioner: Preconditioner) -> None:
+        """Run the chains, keep the draws and what is to be judged of them, and warn."""
         entropy = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        preconditioner = resolve_preconditioner(self)
-        glm = self._make_posterior(X, y, weight, center=preconditioner.uses_curvature)
-        check_propriety(glm)
-        posterior, mode = self._locate(glm)
         goes_on = self._goes_on(posterior)
         n_before = self._n_warm if goes_on else 0
         entropy += n_before  # a chain that goes on must not meet its old noise again
@@ -134,12 +173,11 @@ class LangevinEstimator(LinearEstimator):
             check_natural(posterior, chains, n_burnin, thin)
         except ChainOverflowError as error:
             raise explain_overflow(error, posterior, run, mode, start, entropy, lengths) from None
+        self.n_burnin_, self.thin_ = n_burnin, thin
         self._set_draws(posterior, chains.draws, chains.weights)
+        self.posterior_.settings = {name: getattr(self, f"{name}_") for name in _RESOLVED}
         self._last_positions = posterior.natural(chains.state.sampler_state["theta"])
         self._n_warm = n_before + 1
-        draws = self.posterior_
-        self._set_point(np.average(draws.flat, axis=0, weights=draws.flat_weights))
-        self.n_burnin_, self.thin_ = n_burnin, thin
         self.clipped_fraction_ = float(chains.clipped.mean())
         noise = self._measure_noise(chains, tuned)
         self._judged = Judged(
@@ -148,20 +186,6 @@ class LangevinEstimator(LinearEstimator):
         self._warn()
 
     # ---- settings -----------------------------------------------------------------------------
-
-    def _locate(self, glm: GLMPosterior) -> tuple[Any, Mode]:
-        """Return the posterior in the coordinates that are sampled, and its mode there."""
-        automatic = (
-            isinstance(self.preconditioner, str)
-            and self.preconditioner == self.batch_size == "auto"
-            and isinstance(self.gradient, str)
-            and self.gradient in ("auto", "full")
-        )
-        if automatic and glm.likelihood.infers_noise and glm.cheap_full_gradient:
-            return decouple(glm, float(self.temperature))
-        mode = find_mode(glm, glm.start())
-        check_mode(glm, mode.theta)
-        return glm, mode
 
     def _make_run(
         self, posterior: Any, mode: Mode, preconditioner: Preconditioner, entropy: int
@@ -199,7 +223,9 @@ class LangevinEstimator(LinearEstimator):
     ) -> Tuned:
         step_size = self._resolve_auto("step_size")
         first = float(run.schedule(0))
-        if step_size is None and preconditioner.uses_curvature:
+        candidate = run.sampler.candidates(run.batch_size is None)[0]
+        tunable = candidate.piloted or candidate.adjusted
+        if step_size is None and preconditioner.uses_curvature and tunable:
             tuned = tune(run, mode, entropy)
             if noise is not None and run.batch_size is not None:
                 quiet = noise.step_size(run.batch_size, run.dynamics.temperature)
@@ -207,24 +233,15 @@ class LangevinEstimator(LinearEstimator):
                 tuned.time = 2.0 / tuned.run.step_size
             tuned.run.step_size /= first
             return tuned
-        sampler = run.sampler.candidates(run.batch_size is None)[0]
-        # how fast a unit step pulls to the mode, in the slowest direction and in the fastest
-        rates = widths(mode.metric, run.dynamics.preconditioner)
-        if step_size is None:
-            step_size = STEP_SIZES[0] / rates[-1] / first
-        run = replace(run, sampler=sampler, step_size=float(step_size))
-        tuned = Tuned(run, mode, 2.0 / (run.step_size * first * rates[0]))
+        sampler, rates = candidate, pull_rates(run.dynamics.preconditioner, mode.metric)
+        wanted = None if step_size is None else float(step_size) * first
+        eta, time = sampler.pace(rates, wanted)
+        run = replace(run, sampler=sampler, step_size=eta / first)
+        tuned = Tuned(run, mode, time)
         # what the last kept step costs: a schedule may have made it small by then
         last = self._resolve_auto("thin") or choose_spacing(tuned.time)[1]
         eta = run.step_size * float(run.schedule(self.n_draws * last))
-        if sampler.adjusted:
-            return tuned
-        if preconditioner.uses_curvature and eta > _SMALL_STEP:
-            tuned.bias = discretisation_bias(run, mode, eta, entropy)[:2]
-        else:
-            steepest = eta * rates[-1]
-            wide = sampler.gaussian_inflation(steepest) if steepest < 2.0 else np.inf
-            tuned.bias = (float(np.sqrt(wide)) - 1.0, 0.0)
+        tuned.bias = _measure_bias(run, mode, eta, preconditioner, entropy)
         return tuned
 
     def _choose_gradient(
@@ -234,10 +251,14 @@ class LangevinEstimator(LinearEstimator):
         batch_size, n = self._resolve_auto("batch_size"), posterior.n_samples
         tau = float(self.temperature)
         automatic = isinstance(self.gradient, str) and self.gradient == "auto"
+        if automatic and batch_size is None and self._resolve("sampler").full_gradient:
+            return Full(), None, None
         if automatic and batch_size is None:
             gradient, batch_size = choose_gradient(posterior, mode, tau, entropy)
             return gradient, batch_size, None
-        gradient = ControlVariate() if automatic else self._resolve("gradient")
+        # the second order takes a matrix of parameters by parameters
+        order = 2 if posterior.n_params <= MAX_DENSE else 1
+        gradient = ControlVariate(order) if automatic else self._resolve("gradient")
         if not gradient.minibatch:
             if batch_size is not None:
                 raise ValueError(
@@ -269,7 +290,8 @@ class LangevinEstimator(LinearEstimator):
 
     def _goes_on(self, posterior: Any) -> bool:
         """Whether the chains of the last fit can be gone on with."""
-        shape = (self.n_chains, posterior.n_params)
+        names = getattr(posterior, "natural_names", posterior.param_names)
+        shape = (self.n_chains, len(names))
         return bool(self.warm_start) and np.shape(getattr(self, "_last_positions", ())) == shape
 
     def _choose_start(self, posterior: Any, mode: Mode, entropy: int, goes_on: bool) -> Array:
@@ -293,7 +315,8 @@ class LangevinEstimator(LinearEstimator):
         )
         # the mean step over the draws, each weighted by its step size as the draws are
         eta = float(np.average(chains.weights, weights=chains.weights))
-        return level.inflation(eta, run.batch_size, run.dynamics.temperature)
+        ratio = level.inflation(eta, run.batch_size, run.dynamics.temperature)
+        return ratio * run.sampler.noise_gain
 
     def _find_problems(self) -> list[str]:
         found, judged = [], self._judged
@@ -324,8 +347,9 @@ class LangevinEstimator(LinearEstimator):
         -------
         diagnosis : Diagnosis
             R-hat, effective sample sizes and standard errors by parameter; the ratio of minibatch
-            to injected noise; the bias of the step size; the Metropolis acceptance that the
-            chain's own transitions would have had; the distance from the Laplace approximation;
+            to injected noise; the bias of the step size, and at half of it; the Metropolis
+            acceptance that the chain's own transitions would have had; the distance from the
+            Laplace approximation;
             clipped steps and divergent chains; and the problems, each with its remedy.
         """
         check_is_fitted(self)
@@ -343,6 +367,7 @@ class LangevinEstimator(LinearEstimator):
             table,
             judged.noise_ratio,
             *judged.bias,
+            self._halved_bias(),
             judged.acceptance(),
             shift,
             width,
@@ -353,9 +378,51 @@ class LangevinEstimator(LinearEstimator):
         print(diagnosis)
         return diagnosis
 
+    def _halved_bias(self) -> float:
+        """Return what the bias would be at half the step size; nan without the data."""
+        run, last = self._judged.run, self._judged.theta.shape[1] * self.thin_
+        if run is None:
+            return float("nan")
+        eta = 0.5 * run.step_size * float(run.schedule(last))
+        return _measure_bias(run, self._judged.laplace, eta, self.preconditioner_, 0)[0]
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave the data behind: a pickled estimator holds the draws, not what they came from."""
         state = dict(super().__getstate__())
         if "_judged" in state:
             state["_judged"] = state["_judged"].without_data()
         return state
+
+
+class LangevinEstimator(LangevinSampling, LinearEstimator):
+    """A linear model whose posterior is sampled by Langevin dynamics."""
+
+    _registries: ClassVar[dict[str, Registry]] = {
+        **LinearEstimator._registries,
+        **LangevinSampling._registries,
+    }
+
+    def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
+        self._check_settings()
+        preconditioner = resolve_preconditioner(self)
+        glm = self._make_posterior(X, y, weight, center=preconditioner.uses_curvature)
+        check_propriety(glm)
+        self._sample(*self._locate(glm), preconditioner)
+        draws = self.posterior_
+        self._set_point(np.average(draws.flat, axis=0, weights=draws.flat_weights))
+
+    def _locate(self, glm: GLMPosterior) -> tuple[Any, Mode]:
+        """Return the posterior in the coordinates that are sampled, and its mode there."""
+        automatic = (
+            isinstance(self.preconditioner, str)
+            and self.preconditioner == self.batch_size == "auto"
+            and isinstance(self.gradient, str)
+            and self.gradient in ("auto", "full")
+        )
+        if automatic:
+            glm = shorten(glm, float(self.temperature))
+        if automatic and glm.likelihood.infers_noise and glm.cheap_full_gradient:
+            return decouple(glm, float(self.temperature))
+        mode = find_mode(glm, glm.start())
+        check_mode(glm, mode.theta)
+        return glm, mode

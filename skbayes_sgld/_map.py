@@ -28,7 +28,7 @@ from skbayes_sgld.sampling import (
     find_mode,
     run_chains,
 )
-from skbayes_sgld.sampling.metric import widths
+from skbayes_sgld.sampling.metric import pull_rates
 from skbayes_sgld.sampling.randomness import start_normals
 from skbayes_sgld.sampling.tuning import measure_noise
 
@@ -80,7 +80,7 @@ class MAPEstimator(LinearEstimator):
         schedule, n = self._resolve("schedule"), posterior.n_samples
         multipliers = schedule(np.arange(self.max_iter))
         bound = resolve_preconditioner(self).bind(posterior.n_params, mode)
-        fastest = widths(mode.metric, bound)[1]
+        fastest = pull_rates(bound, mode.metric)[-1]
         distance = np.abs(mode.whiten((posterior.start() - mode.theta)[None])).max()
         step_size = self._resolve_auto("step_size")
         if step_size is None:

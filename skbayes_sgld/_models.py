@@ -11,22 +11,31 @@ from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from skbayes_sgld import _predictive
-from skbayes_sgld._base import Array, LinearEstimator, check_quantiles, interval_levels
+from skbayes_sgld._base import (
+    Array,
+    BayesianEstimator,
+    LinearEstimator,
+    check_quantiles,
+    interval_levels,
+)
 from skbayes_sgld._components import check_number
+from skbayes_sgld._predictive import LinearPredictor, Predictor
 from skbayes_sgld.posterior import (
     PRIORS,
     Bernoulli,
     Categorical,
+    CoefficientPrior,
     FixedGaussian,
     Gaussian,
     GLMPosterior,
+    Likelihood,
 )
 
 _KINDS = ("predictive", "mean")
 
 
-class BayesianRegressor(RegressorMixin, LinearEstimator):
-    """Normal linear model: what a regression estimator adds to the base."""
+class RegressionModel(RegressorMixin, BayesianEstimator):
+    """Normal observations around a regression function: data and predictions."""
 
     _y_checks: ClassVar[dict[str, Any]] = {"y_numeric": True, "ensure_min_samples": 2}
     prior: Any
@@ -62,45 +71,21 @@ class BayesianRegressor(RegressorMixin, LinearEstimator):
                 )
         return X, y, weight
 
-    def _make_posterior(
-        self, X: Array, y: Array, weight: Array | None, center: bool
-    ) -> GLMPosterior:
-        prior, noise_prior, likelihood = self._resolve("prior"), None, Gaussian()
-        if isinstance(self.noise_variance, str):
-            level = np.average(y, weights=weight)
-            noise_prior = self._resolve("noise_prior").for_data(
-                float(np.average(np.square(y - level), weights=weight))
-            )
-        else:
-            likelihood = FixedGaussian(self.noise_variance)
-            likelihood.check()
-            prior = prior.given_noise(self.noise_variance)
-        return GLMPosterior(
-            X,
-            y,
-            likelihood,
-            prior,
-            noise_prior,
-            sample_weight=weight,
-            fit_intercept=self.fit_intercept,
-            center=center,
-            feature_names=self._feature_names(),
-        )
+    def _noise_draws(self) -> Array:
+        """Return the noise variance of every draw ``(S,)``."""
+        raise NotImplementedError
 
-    def _set_point(self, values: Array) -> None:
-        super()._set_point(values)
-        self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+    def _mean(self, X: Array) -> Array:
+        """Return the posterior mean of the regression function ``(n,)``."""
+        return self._moments(X)[:, 0]
 
-    def _set_noise(self, noise_variance: Array | None) -> None:
-        inferred = self.noise_variance if noise_variance is None else noise_variance[0]
-        self.noise_variance_ = float(inferred)
+    def _predictive_variance(self, X: Array) -> Array:
+        """Return the variance of a new observation ``(n,)``."""
+        noise = np.average(self._noise_draws(), weights=self.posterior_.flat_weights)
+        return self._moments(X)[:, 1] + noise
 
-    def _draws_with_noise(self) -> tuple[Array, Array, Array, Array | None]:
-        parts, weights = self._draws()
-        variance = parts.get("noise_variance")
-        if variance is None:
-            variance = np.full(len(parts["coef"]), self.noise_variance_)
-        return parts["coef"], parts["intercept"], variance, weights
+    def _moments(self, X: Array) -> Array:
+        return _predictive.mean_and_variance(X, self._predictor(), self.posterior_.flat_weights)
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Return the mean of the posterior predictive distribution.
@@ -119,17 +104,8 @@ class BayesianRegressor(RegressorMixin, LinearEstimator):
             Where ``return_std``.
         """
         X = self._check_rows(X)
-        mean = X @ self.coef_ + self.intercept_
-        if not return_std:
-            return mean
-        values = self.posterior_.flat[:, : X.shape[1] + self._has_intercept]
-        weights = self.posterior_.flat_weights
-        covariance = np.atleast_2d(np.cov(values, rowvar=False, aweights=weights, ddof=0))
-        d = X.shape[1]
-        variance = np.einsum("nd,nd->n", X @ covariance[:d, :d], X) + self.noise_variance_
-        if self._has_intercept:
-            variance += 2.0 * X @ covariance[:d, d] + covariance[d, d]
-        return mean, np.sqrt(variance)
+        mean = self._mean(X)
+        return (mean, np.sqrt(self._predictive_variance(X))) if return_std else mean
 
     def predict_quantiles(
         self, X: ArrayLike, q: ArrayLike = (0.05, 0.5, 0.95), kind: str = "predictive"
@@ -154,10 +130,11 @@ class BayesianRegressor(RegressorMixin, LinearEstimator):
             raise ValueError(f"kind={kind!r} is not known; choose one of 'mean', 'predictive'.")
         levels = check_quantiles(q)
         X = self._check_rows(X)
-        coef, intercept, variance, weights = self._draws_with_noise()
+        predictor, weights = self._predictor(), self.posterior_.flat_weights
         if kind == "mean":
-            return _predictive.mean_quantiles(X, coef, intercept, weights, levels)
-        return _predictive.predictive_quantiles(X, coef, intercept, variance, weights, levels)
+            return _predictive.mean_quantiles(X, predictor, weights, levels)
+        variance = self._noise_draws()
+        return _predictive.predictive_quantiles(X, predictor, variance, weights, levels)
 
     def predict_interval(
         self, X: ArrayLike, coverage: float = 0.9, kind: str = "predictive"
@@ -193,14 +170,13 @@ class BayesianRegressor(RegressorMixin, LinearEstimator):
         """
         check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
         X, rng = self._check_rows(X), check_random_state(random_state)
-        coef, intercept, variance, _ = self._draws_with_noise()
         chosen = self.posterior_.choose(n_samples, rng)
-        mean = _predictive.linear_predictor(X, coef[chosen], intercept[chosen])[0]
-        return mean + rng.standard_normal(mean.shape) * np.sqrt(variance[chosen])
+        mean = self._predictor(chosen)(X)[0]
+        return mean + rng.standard_normal(mean.shape) * np.sqrt(self._noise_draws()[chosen])
 
 
-class BayesianClassifier(ClassifierMixin, LinearEstimator):
-    """Logistic model, binary or multinomial: what a classification estimator adds to the base."""
+class ClassificationModel(ClassifierMixin, BayesianEstimator):
+    """Labels with probabilities by the logistic or softmax function: data and predictions."""
 
     prior: Any
     class_weight: Any
@@ -236,32 +212,23 @@ class BayesianClassifier(ClassifierMixin, LinearEstimator):
             )
         return compute_class_weight(self.class_weight, classes=self.classes_, y=y)
 
-    def _make_posterior(
-        self, X: Array, y: Array, weight: Array | None, center: bool
-    ) -> GLMPosterior:
-        prior, n_classes = self._resolve("prior"), len(self.classes_)
+    def _likelihood(self) -> Likelihood:
+        n_classes = len(self.classes_)
+        return Bernoulli() if n_classes == 2 else Categorical(n_classes)
+
+    def _resolve_prior(self) -> CoefficientPrior:
+        prior = self._resolve("prior")
         if prior.scaled_by_noise:
             unscaled = sorted(repr(k) for k, v in PRIORS.items() if not v.scaled_by_noise)
             raise ValueError(
                 f"prior={self.prior!r} is scaled by the noise, and a logistic model has none; "
                 f"choose one of {', '.join(unscaled)}."
             )
-        return GLMPosterior(
-            X,
-            y,
-            Bernoulli() if n_classes == 2 else Categorical(n_classes),
-            prior,
-            sample_weight=weight,
-            fit_intercept=self.fit_intercept,
-            center=center,
-            feature_names=self._feature_names(),
-            class_names=[str(c) for c in self.classes_],
-        )
+        return prior
 
-    def _probability_draws(self) -> tuple[Array, Array, Array | None]:
-        """Return the draws that a point prediction averages over."""
-        parts, weights = self._draws()
-        return parts["coef"], parts["intercept"], weights
+    def _point_predictor(self) -> tuple[Predictor, Array | None]:
+        """Return the draws that a point prediction averages over, and their weights."""
+        return self._predictor(), self.posterior_.flat_weights
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Return the log odds of the posterior mean of the probability.
@@ -276,7 +243,7 @@ class BayesianClassifier(ClassifierMixin, LinearEstimator):
             Of the second class where there are two.
         """
         X = self._check_rows(X)
-        both = _predictive.mean_log_probability(X, *self._probability_draws())
+        both = _predictive.mean_log_probability(X, *self._point_predictor())
         log_odds = both[..., 0] - both[..., 1]
         return log_odds[:, 1] if len(self.classes_) == 2 else log_odds
 
@@ -293,7 +260,7 @@ class BayesianClassifier(ClassifierMixin, LinearEstimator):
             In the order of ``classes_``.
         """
         X = self._check_rows(X)
-        return _predictive.mean_probability(X, *self._probability_draws())
+        return _predictive.mean_probability(X, *self._point_predictor())
 
     def predict_log_proba(self, X: ArrayLike) -> Array:
         """Return the log of the posterior mean of the probability of each class.
@@ -307,7 +274,7 @@ class BayesianClassifier(ClassifierMixin, LinearEstimator):
         log_probability : ndarray of shape (n_samples, n_classes)
         """
         X = self._check_rows(X)
-        return _predictive.mean_log_probability(X, *self._probability_draws())[..., 0]
+        return _predictive.mean_log_probability(X, *self._point_predictor())[..., 0]
 
     def predict(self, X: ArrayLike) -> Array:
         """Return the most probable class.
@@ -338,10 +305,8 @@ class BayesianClassifier(ClassifierMixin, LinearEstimator):
         """
         levels = interval_levels(coverage)
         X = self._check_rows(X)
-        parts, weights = self._draws()
-        return _predictive.probability_quantiles(
-            X, parts["coef"], parts["intercept"], weights, levels
-        )
+        weights = self.posterior_.flat_weights
+        return _predictive.probability_quantiles(X, self._predictor(), weights, levels)
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Return draws of labels from the posterior predictive distribution.
@@ -358,8 +323,99 @@ class BayesianClassifier(ClassifierMixin, LinearEstimator):
         """
         check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
         X, rng = self._check_rows(X), check_random_state(random_state)
-        parts, _ = self._draws()
         chosen = self.posterior_.choose(n_samples, rng)
-        p = _predictive.class_probabilities(X, parts["coef"][chosen], parts["intercept"][chosen])
+        p = _predictive.class_probabilities(X, self._predictor(chosen))
         drawn = (rng.random_sample(p.shape[1:]) > np.cumsum(p, axis=0)[:-1]).sum(axis=0)
         return self.classes_[drawn]
+
+
+class BayesianRegressor(RegressionModel, LinearEstimator):
+    """Normal linear model: what a regression estimator adds to the base."""
+
+    def _make_posterior(
+        self, X: Array, y: Array, weight: Array | None, center: bool
+    ) -> GLMPosterior:
+        prior, noise_prior, likelihood = self._resolve("prior"), None, Gaussian()
+        if isinstance(self.noise_variance, str):
+            level = np.average(y, weights=weight)
+            noise_prior = self._resolve("noise_prior").for_data(
+                float(np.average(np.square(y - level), weights=weight))
+            )
+        else:
+            likelihood = FixedGaussian(self.noise_variance)
+            likelihood.check()
+            prior = prior.given_noise(self.noise_variance)
+        return GLMPosterior(
+            X,
+            y,
+            likelihood,
+            prior,
+            noise_prior,
+            sample_weight=weight,
+            fit_intercept=self.fit_intercept,
+            center=center,
+            feature_names=self._feature_names(),
+        )
+
+    def _set_point(self, values: Array) -> None:
+        super()._set_point(values)
+        self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+
+    def _set_noise(self, noise_variance: Array | None) -> None:
+        inferred = self.noise_variance if noise_variance is None else noise_variance[0]
+        self.noise_variance_ = float(inferred)
+
+    def _predictor(self, chosen: Any = slice(None)) -> Predictor:
+        parts, _ = self._draws()
+        return LinearPredictor(parts["coef"][chosen], parts["intercept"][chosen])
+
+    def _noise_draws(self) -> Array:
+        parts, _ = self._draws()
+        fixed = np.full(len(parts["coef"]), self.noise_variance_)
+        return parts.get("noise_variance", fixed)
+
+    def _mean(self, X: Array) -> Array:
+        return X @ self.coef_ + self.intercept_
+
+    def _predictive_variance(self, X: Array) -> Array:
+        """Return the variance of a new observation, from the covariance of the coefficients."""
+        values = self.posterior_.flat[:, : X.shape[1] + self._has_intercept]
+        weights = self.posterior_.flat_weights
+        covariance = np.atleast_2d(np.cov(values, rowvar=False, aweights=weights, ddof=0))
+        d = X.shape[1]
+        variance = np.einsum("nd,nd->n", X @ covariance[:d, :d], X) + self.noise_variance_
+        if self._has_intercept:
+            variance += 2.0 * X @ covariance[:d, d] + covariance[d, d]
+        return variance
+
+
+class BayesianClassifier(ClassificationModel, LinearEstimator):
+    """Logistic model, binary or multinomial: what a classification estimator adds to the base."""
+
+    def _make_posterior(
+        self, X: Array, y: Array, weight: Array | None, center: bool
+    ) -> GLMPosterior:
+        return GLMPosterior(
+            X,
+            y,
+            self._likelihood(),
+            self._resolve_prior(),
+            sample_weight=weight,
+            fit_intercept=self.fit_intercept,
+            center=center,
+            feature_names=self._feature_names(),
+            class_names=[str(c) for c in self.classes_],
+        )
+
+    def _probability_draws(self) -> tuple[Array, Array, Array | None]:
+        """Return the draws that a point prediction averages over."""
+        parts, weights = self._draws()
+        return parts["coef"], parts["intercept"], weights
+
+    def _predictor(self, chosen: Any = slice(None)) -> Predictor:
+        parts, _ = self._draws()
+        return LinearPredictor(parts["coef"][chosen], parts["intercept"][chosen])
+
+    def _point_predictor(self) -> tuple[Predictor, Array | None]:
+        coef, intercept, weights = self._probability_draws()
+        return LinearPredictor(coef, intercept), weights

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from targets import make_run
 
 from skbayes_sgld.posterior import (
     Bernoulli,
@@ -11,7 +12,16 @@ from skbayes_sgld.posterior import (
     InverseGamma,
     Normal,
 )
-from skbayes_sgld.sampling import ControlVariate, Full, Minibatch, find_mode
+from skbayes_sgld.sampling import (
+    SAGA,
+    SGLD,
+    SVRG,
+    ControlVariate,
+    Full,
+    Minibatch,
+    find_mode,
+    run_chains,
+)
 from skbayes_sgld.sampling.tuning import measure_noise
 
 ESTIMATORS = {
@@ -19,6 +29,7 @@ ESTIMATORS = {
     "control variate of order 1": ControlVariate(1),
     "control variate of order 2": ControlVariate(2),
 }
+REMEMBERING = {"svrg": SVRG(period=3), "saga": SAGA()}
 
 
 @pytest.fixture(params=[Bernoulli(), Categorical(3), Gaussian()], scope="module")
@@ -95,3 +106,61 @@ def test_the_noise_level_is_the_variance_of_one_row_estimates(posterior, mode, g
     expected = np.linalg.eigvalsh(mode.root.T @ covariance @ mode.root / len(draws))[-1]
     # 32 draws stand for four hundred: within a factor of two and a half
     assert expected / 2.5 < level.variance < 2.5 * expected
+
+
+def remembered_estimates(posterior, mode, gradient, theta, memory):
+    """Return the estimates of all one-row batches of one chain that remembers ``memory``."""
+    bound, estimates = gradient.bind(posterior, mode.theta), []
+    for row in range(posterior.n_samples):
+        batch = bound.at(bound.prepare(np.array([[[row]]])), 0)
+        kept = {name: array.copy() for name, array in memory.items()}
+        estimates.append(bound(theta[None], batch, kept)[0])
+    return np.array(estimates)
+
+
+def a_memory(posterior, mode, gradient, n_steps):
+    """Return where a chain stands that has moved around, and what it remembers."""
+    bound, rng = gradient.bind(posterior, mode.theta), np.random.default_rng(2)
+    theta = mode.theta + mode.spread
+    memory = bound.begin(theta[None])
+    for _ in range(n_steps):
+        rows = rng.choice(posterior.n_samples, (1, 1, 50), replace=False)
+        bound(theta[None], bound.at(bound.prepare(rows), 0), memory)
+        theta = theta + 0.3 * mode.spread * rng.standard_normal(theta.size)
+    return theta, memory
+
+
+@pytest.mark.parametrize("gradient", REMEMBERING.values(), ids=REMEMBERING)
+def test_an_estimate_that_remembers_is_unbiased_and_quieter(posterior, mode, gradient):
+    theta, memory = a_memory(posterior, mode, gradient, n_steps=8)
+    estimates = remembered_estimates(posterior, mode, gradient, theta, memory)
+    full = Full().bind(posterior, None)(theta[None], None)[0]
+    np.testing.assert_allclose(estimates.mean(axis=0), full, rtol=1e-8, atol=1e-7)
+    plain = one_row_estimates(posterior, mode, Minibatch(), theta)
+    assert np.all(estimates.std(axis=0) < 0.8 * plain.std(axis=0))
+
+
+def test_saga_remembers_every_row_where_it_was_last_seen(posterior, mode):
+    _, memory = a_memory(posterior, mode, SAGA(), n_steps=20)
+    rows = posterior.take(np.arange(posterior.n_samples)[None])
+    total = posterior.pullback(memory["table"], rows)
+    np.testing.assert_allclose(memory["table_grad"], total, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("gradient", REMEMBERING.values(), ids=REMEMBERING)
+def test_chains_that_remember_depend_on_nothing_but_their_number(posterior, mode, gradient):
+    run = make_run(
+        posterior,
+        sampler=SGLD("euler"),
+        gradient=gradient,
+        batch_size=5,
+        step_size=1e-4,
+        mode=mode,
+    )
+    start = np.tile(mode.theta, (4, 1))
+    draws = run_chains(run, start, n_draws=20, entropy=1).draws
+    part = run_chains(run, start[:2], n_draws=20, entropy=1, block_size=3).draws
+    np.testing.assert_array_equal(part, draws[:2])
+    first = run_chains(run, start, n_draws=7, entropy=1)
+    resumed = run_chains(run, first.state, n_draws=13).draws
+    np.testing.assert_array_equal(resumed, draws[:, 7:])

@@ -415,9 +415,9 @@ def test_sample_posterior_returns_rows_of_the_draws(name):
 
 
 @sampled_fit
-@pytest.mark.parametrize("integrator", ["auto", "metropolis"])
-def test_a_warm_start_goes_on_where_the_last_fit_stopped(name, integrator):
-    model, y = make(name, sampler=SGLD(integrator), n_burnin=0, thin=1, warm_start=True)
+@pytest.mark.parametrize("sampler", ["sgld", "mala"])
+def test_a_warm_start_goes_on_where_the_last_fit_stopped(name, sampler):
+    model, y = make(name, sampler=sampler, n_burnin=0, thin=1, warm_start=True)
     last = draws(model.fit(X, y))[:, -1]
     model.set_params(preconditioner=None, step_size=1e-10, n_draws=1)
     near, far = draws(model.fit(X, y))[:, 0], draws(clone(model).fit(X, y))[:, 0]

@@ -98,6 +98,8 @@ class TiedGaussianMixture(CustomPosterior):
     [0.51, 0.49]
     """
 
+    multimodal = True
+
     def __init__(
         self,
         X: ArrayLike,

@@ -5,6 +5,7 @@ from skbayes_sgld.sampling.chains import ChainOverflowError, Chains, Run, RunSta
 from skbayes_sgld.sampling.clipping import CLIPS, Clip, NormClip, ValueClip
 from skbayes_sgld.sampling.gradients import GRADIENTS, ControlVariate, Full, Gradient, Minibatch
 from skbayes_sgld.sampling.hmc import HMC, MALA
+from skbayes_sgld.sampling.metropolis import RandomWalk
 from skbayes_sgld.sampling.mode import Mode, NoModeError, find_mode
 from skbayes_sgld.sampling.optimizers import (
     GD,
@@ -23,20 +24,33 @@ from skbayes_sgld.sampling.preconditioners import (
     Matrix,
     Preconditioner,
 )
+from skbayes_sgld.sampling.psgld import PSGLD
 from skbayes_sgld.sampling.samplers import SAMPLERS
 from skbayes_sgld.sampling.schedules import (
     SCHEDULES,
     Constant,
+    Cyclical,
+    FlatDecayFlat,
     Harmonic,
     Polynomial,
     Schedule,
 )
 from skbayes_sgld.sampling.sgld import SGLD
+from skbayes_sgld.sampling.tempering import ParallelTempering
+from skbayes_sgld.sampling.underdamped import SGHMC, SGNHT
+from skbayes_sgld.sampling.variance_reduction import SAGA, SVRG
 
 __all__ = [
     "CLIPS",
     "GD",
     "GRADIENTS",
+    "PSGLD",
+    "ParallelTempering",
+    "SAGA",
+    "SGHMC",
+    "SGNHT",
+    "SVRG",
+    "RandomWalk",
     "HMC",
     "MALA",
     "OPTIMIZERS",
@@ -53,6 +67,8 @@ __all__ = [
     "Constant",
     "ControlVariate",
     "Curvature",
+    "Cyclical",
+    "FlatDecayFlat",
     "Dynamics",
     "Full",
     "Gradient",

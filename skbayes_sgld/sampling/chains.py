@@ -172,9 +172,11 @@ def _begin(run: Run, start: Array, entropy: int, first_chain: int) -> RunState:
     streams = [ChainStreams(entropy, first_chain + c) for c in range(start.shape[0])]
     noise = None
     if run.sampler.uses_noise:
-        n_normals = start.shape[1] + run.sampler.extra_normals
+        n_normals = run.sampler.n_normals(start.shape[1])
         noise = np.concatenate([s.normals(1, n_normals) for s in streams])
-    return RunState(0, run.sampler.init(np.array(start, dtype=float), noise), streams)
+    theta = np.array(start, dtype=float)
+    state = run.sampler.init(theta, noise) | run.dynamics.gradient.begin(theta)
+    return RunState(0, state, streams)
 
 
 def _select(state: RunState, chains: slice) -> RunState:
@@ -208,7 +210,8 @@ def _run(
 ) -> Chains:
     # a run owns its dynamics (which counts) and its streams (which advance)
     dynamics = replace(run.dynamics, clipped=0)
-    state, streams = dict(start.sampler_state), deepcopy(start.streams)
+    state = {name: array.copy() for name, array in start.sampler_state.items()}
+    streams = deepcopy(start.streams)
     n_chains, n_params = state["theta"].shape
     n_steps = n_burnin + n_draws * thin
     draws = np.empty((n_chains, n_draws, n_params))
@@ -220,7 +223,8 @@ def _run(
         while done < n_steps:
             length = min(block, n_steps - done)
             eta = run.step_size * run.schedule(start.step + done + np.arange(length))
-            before, clipped = dict(state), dynamics.clipped
+            before = {name: array.copy() for name, array in state.items()}
+            clipped = dynamics.clipped
             normals, prepared = draw_block(run, streams, length, n_params)
             noise = run.sampler.prepare(state, normals, eta, dynamics)
             path = []
@@ -258,7 +262,7 @@ def draw_block(
     """Return the normals ``(T, C, P)`` of the next steps and what they need of their rows."""
     normals = None
     if run.sampler.uses_noise:
-        n_normals = n_params + run.sampler.extra_normals
+        n_normals = run.sampler.n_normals(n_params)
         normals = np.stack([s.normals(length, n_normals) for s in streams], axis=1)
     if run.batch_size is None:
         return normals, run.dynamics.gradient.prepare(None)

@@ -46,15 +46,23 @@ class BoundGradient:
         """Return what each row of a batch leaves to it, in its local parameters."""
         raise NotImplementedError
 
-    def __call__(self, theta: Array, batch: Any) -> Array:
-        """Return the estimate of the gradient at ``theta (C, P)``."""
+    def begin(self, theta: Array) -> dict[str, Array]:
+        """Return what is remembered of each chain from step to step, chains first."""
+        return {}
+
+    def __call__(self, theta: Array, batch: Any, memory: dict[str, Array] | None = None) -> Array:
+        """Return the estimate of the gradient at ``theta (C, P)``.
+
+        ``memory`` holds what :meth:`begin` returned, among other things; it is brought up to
+        date. Without it the estimate is that of a chain that begins at the centre.
+        """
         if hasattr(self.posterior, "grad"):  # both parts at once, where that costs less
             return self.posterior.grad(theta)
         likelihood = self.posterior.grad_log_likelihood(theta)
         return likelihood + self.posterior.grad_log_prior(theta)
 
 
-class _Minibatch(BoundGradient):
+class MinibatchGradient(BoundGradient):
     """The batch's gradient, rescaled by n / B."""
 
     def __init__(self, posterior: Any) -> None:
@@ -62,17 +70,20 @@ class _Minibatch(BoundGradient):
         self._gathers = hasattr(posterior, "take")
 
     def prepare(self, idx: Array | None) -> Any:
+        """Gather the rows, where the posterior lets them be gathered."""
         assert idx is not None
         return self.posterior.take(idx) if self._gathers else idx
 
     def at(self, prepared: Any, t: int) -> Any:
+        """Return the rows of step ``t``."""
         return prepared.step(t) if self._gathers else prepared[t]
 
     def row_score(self, theta: Array, batch: Any) -> Array:
         """Return each row's gradient in its local parameters ``(C, n_local, B)``."""
         return self.posterior.score(self.posterior.local(theta, batch), batch)
 
-    def __call__(self, theta: Array, batch: Any) -> Array:
+    def __call__(self, theta: Array, batch: Any, memory: dict[str, Array] | None = None) -> Array:
+        """Return the batch's gradient, rescaled, and the prior's."""
         posterior = self.posterior
         if self._gathers:
             size = batch.y.shape[-1]
@@ -121,7 +132,7 @@ class _ControlVariate(BoundGradient):
             rest += np.einsum("cabn,cbn->can", curvature[0], u - u_center)
         return rest
 
-    def __call__(self, theta: Array, batch: Any) -> Array:
+    def __call__(self, theta: Array, batch: Any, memory: dict[str, Array] | None = None) -> Array:
         posterior, rows = self.posterior, batch[0]
         grad = posterior.pullback(self.row_score(theta, batch), rows)
         grad *= posterior.n_samples / rows.y.shape[-1]
@@ -158,7 +169,7 @@ class Minibatch(Gradient):
 
     def bind(self, posterior: Any, center: Array | None) -> BoundGradient:
         """Return the estimator."""
-        return _Minibatch(posterior)
+        return MinibatchGradient(posterior)
 
 
 @dataclass(eq=False, repr=False)

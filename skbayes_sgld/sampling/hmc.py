@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
+from scipy.special import ndtr
 
 from skbayes_sgld._components import check_number
-from skbayes_sgld.sampling.base import Array, Dynamics, Sampler, State
+from skbayes_sgld.sampling.base import Array, Dynamics, State
+from skbayes_sgld.sampling.metropolis import Adjusted
 
+_MAX_LEAPFROG = 50  # steps: where they must be tiny a trajectory is cut short
 _JITTER = 0.2  # of the step, either way: no trajectory is then a whole period for long
 
 
@@ -67,25 +69,8 @@ def transition_acceptance(theta: Array, eta: float, dynamics: Dynamics) -> float
     return float(np.mean(np.exp(np.minimum(np.nan_to_num(log_ratio, nan=-np.inf), 0.0))))
 
 
-class Adjusted(Sampler):
-    """A sampler whose proposals end trajectories and are accepted or rejected."""
-
-    adjusted = True
-    full_gradient = True
-    requires = ("value_and_grad",)
-    largest_step = 1.0
-    target_acceptance: float
-
-    def check(self) -> None:
-        """Raise where the acceptance aimed at is none."""
-        check_number(self.target_acceptance, "sampler.target_acceptance", low=0, high=1)
-
-    def init(self, theta: Array, noise: Array | None) -> State:
-        """Return the state: positions, what is known of the density there, and acceptances."""
-        n_chains = theta.shape[0]
-        # no value yet: the first step computes it
-        unknown = {"value": np.full(n_chains, np.nan), "grad": np.zeros_like(theta)}
-        return {"theta": theta, "accepted": np.zeros(n_chains), **unknown}
+class Trajectories(Adjusted):
+    """A sampler whose proposals are the ends of trajectories."""
 
     def prepare(
         self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
@@ -93,43 +78,38 @@ class Adjusted(Sampler):
         """Return each trajectory's velocity, the log of a uniform number, and a jitter."""
         assert normals is not None
         own = normals.shape[-1] - self.extra_normals
-        by_chain = np.ascontiguousarray(normals[..., :own].swapaxes(0, 1))
-        velocity = dynamics.preconditioner.sqrt(by_chain).swapaxes(0, 1)
-        return np.concatenate(
-            [
-                velocity * np.sqrt(dynamics.temperature),
-                log_ndtr(normals[..., own : own + 1]),
-                1.0 + _JITTER * (2.0 * ndtr(normals[..., own + 1 :]) - 1.0),
-            ],
-            axis=-1,
-        )
+        jitter = 1.0 + _JITTER * (2.0 * ndtr(normals[..., own + 1 :]) - 1.0)
+        moves = super().prepare(state, normals[..., : own + 1], eta, dynamics)
+        return np.concatenate([moves, jitter], axis=-1)
 
     def trajectory(self, eta: float, jitter: Array) -> tuple[Any, int]:
         """Return the leapfrog step of each chain, and how many it takes."""
         raise NotImplementedError
 
-    def step(
-        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
-    ) -> None:
-        """Follow one trajectory, and accept or reject where it ends."""
-        assert noise is not None
+    def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
+        """Return a leapfrog step, and how many trajectories it takes to an independent draw."""
+        step = step or 1.0 / np.sqrt(rates[-1])
+        reach = step * self.trajectory(step, np.ones(1))[1] * np.sqrt(rates[0])
+        return step, max(1.0, 2.0 / reach**2)
+
+    def gradients(self, step: float) -> int:
+        """Return how many leapfrog steps make a trajectory."""
+        return self.trajectory(step, np.ones(1))[1]
+
+    def propose(
+        self, state: State, eta: np.floating, noise: Array, dynamics: Dynamics
+    ) -> tuple[Array, Array, Array, Array]:
+        """Follow a trajectory to its end."""
         theta, value, grad = state["theta"], state["value"], state["grad"]
-        if np.isnan(value).any():
-            value, grad = dynamics.value_and_gradient_at(theta)
         P = theta.shape[1]
         step, n_steps = self.trajectory(float(eta), noise[:, P + 1 :])
         end = leapfrog(theta, grad, noise[:, :P], step, n_steps, dynamics)
         proposal, new_value, new_grad, work = end
-        log_ratio = (new_value - value - work) / dynamics.temperature
-        accept = noise[:, P] < log_ratio  # False for a proposal that overflows
-        state["theta"] = np.where(accept[:, None], proposal, theta)
-        state["value"] = np.where(accept, new_value, value)
-        state["grad"] = np.where(accept[:, None], new_grad, grad)
-        state["accepted"] = state["accepted"] + accept
+        return proposal, new_value, new_grad, new_value - value - work
 
 
 @dataclass(eq=False, repr=False)
-class HMC(Adjusted):
+class HMC(Trajectories):
     """Hamiltonian Monte Carlo: trajectories that are accepted or rejected as a whole.
 
     A trajectory starts with a velocity from ``N(0, tau G)``, takes leapfrog steps of ``step_size``
@@ -169,11 +149,11 @@ class HMC(Adjusted):
 
     def trajectory(self, eta: float, jitter: Array) -> tuple[Any, int]:
         """Return jittered steps ``(C, 1)`` and how many make a path."""
-        return eta * jitter, max(1, round(self.path_length / eta))
+        return eta * jitter, int(np.clip(round(self.path_length / eta), 1, _MAX_LEAPFROG))
 
 
 @dataclass(eq=False, repr=False)
-class MALA(Adjusted):
+class MALA(Trajectories):
     """The Metropolis-adjusted Langevin algorithm: each Euler step is accepted or rejected.
 
     ``step_size`` is that of :class:`SGLD`; a step is one leapfrog step of ``sqrt(2 step_size)``
@@ -193,6 +173,11 @@ class MALA(Adjusted):
 
     target_acceptance: float = 0.574
     extra_normals = 1
+
+    def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
+        """Return SGLD's."""
+        step = step or 0.5 / rates[-1]
+        return step, 2.0 / (step * rates[0])
 
     def trajectory(self, eta: float, jitter: Array) -> tuple[Any, int]:
         """Return the one step."""

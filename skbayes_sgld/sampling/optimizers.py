@@ -35,7 +35,7 @@ class Optimizer(Algorithm):
     ) -> None:
         """Move theta by eta times the rule's direction."""
         metric = dynamics.preconditioner
-        gradient = metric.sqrt_t(dynamics.gradient_at(state["theta"], batch))
+        gradient = metric.sqrt_t(dynamics.gradient_at(state["theta"], batch, state))
         state["count"] = state["count"] + 1
         state["theta"] = state["theta"] + eta * metric.sqrt(self.direction(state, gradient))
 

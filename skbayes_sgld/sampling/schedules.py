@@ -97,9 +97,82 @@ class Polynomial(Schedule):
         return (self.offset + np.asarray(t, dtype=float) + 1.0) ** -self.power
 
 
+@dataclass(eq=False, repr=False)
+class FlatDecayFlat(Schedule):
+    """1 for a while, then ``(hold / t)^power``, and at last a small constant.
+
+    The three regimes of Karagiannis, Practical 2: long steps to reach the posterior, a decay as
+    :class:`Harmonic`'s or :class:`Polynomial`'s, and a step that no longer vanishes, so that the
+    chain is stationary in the end and its draws weigh the same.
+
+    Parameters
+    ----------
+    hold : float, default=1000.0
+        The last step, counted from 1, of the first regime.
+    power : float, default=1.0
+        Of the decay.
+    floor : float, default=0.1
+        The multiplier that the decay ends at.
+
+    Examples
+    --------
+    >>> from skbayes_sgld.sampling import FlatDecayFlat
+    >>> FlatDecayFlat(hold=10)([0, 9, 19, 999]).tolist()
+    [1.0, 1.0, 0.5, 0.1]
+    """
+
+    hold: float = 1000.0
+    power: float = 1.0
+    floor: float = 0.1
+
+    def check(self) -> None:
+        """Raise where a parameter is out of range."""
+        check_number(self.hold, "schedule.hold", low=0)
+        check_number(self.power, "schedule.power", low=0, closed="left")
+        check_number(self.floor, "schedule.floor", low=0, high=1, closed="right")
+
+    def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
+        """Return the multipliers, between ``floor`` and 1."""
+        ratio = self.hold / (np.asarray(t, dtype=float) + 1.0)
+        return np.clip(ratio**self.power, self.floor, 1.0)
+
+
+@dataclass(eq=False, repr=False)
+class Cyclical(Schedule):
+    """Cosine cycles from 1 to nearly 0 (Zhang, Li, Zhang, Chen & Wilson 2020, eq. 1).
+
+    Each cycle begins with steps that are long enough to leave a mode and ends with steps that are
+    short enough to sample one. Draws are weighted by their step sizes, like those of any
+    schedule that is not constant.
+
+    Parameters
+    ----------
+    period : int, default=1000
+        Steps a cycle.
+
+    Examples
+    --------
+    >>> from skbayes_sgld.sampling import Cyclical
+    >>> Cyclical(period=4)([0, 1, 2, 3, 4]).round(3).tolist()
+    [1.0, 0.854, 0.5, 0.146, 1.0]
+    """
+
+    period: int = 1000
+
+    def check(self) -> None:
+        """Raise where the period is no number of steps."""
+        check_number(self.period, "schedule.period", low=1, closed="left", integer=True)
+
+    def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
+        """Return ``(cos(pi (t mod period) / period) + 1) / 2``."""
+        return 0.5 * (np.cos(np.pi * np.mod(t, self.period) / self.period) + 1.0)
+
+
 SCHEDULES: Registry[Schedule] = Registry(
     Schedule,
     constant=Constant,
     harmonic=Harmonic,
     polynomial=Polynomial,
+    flat_decay_flat=FlatDecayFlat,
+    cyclical=Cyclical,
 )

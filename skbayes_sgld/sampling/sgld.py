@@ -44,6 +44,8 @@ class SGLD(Sampler):
 
     integrator: str = "auto"
 
+    piloted = True
+
     def check(self) -> None:
         """Raise where the integrator is not known."""
         if self.integrator not in _INTEGRATORS:
@@ -86,7 +88,7 @@ class SGLD(Sampler):
     ) -> None:
         """Advance theta."""
         theta = state["theta"]
-        move = dynamics.drift(theta, batch)
+        move = dynamics.drift(theta, batch, state)
         move = move * eta
         move += noise
         move += theta

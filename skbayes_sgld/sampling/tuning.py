@@ -34,6 +34,7 @@ _MIN_BATCH = 32
 _PROBE_ROWS = 20_000
 _PROBE_WORK = 5e8  # multiplications that a probe may take
 _PROBE_DRAWS = 32
+_FEW_ROWS = 1000  # of a model whose rows are seen one gradient at a time
 _PILOT_CHAINS = (20, 32)
 _PILOT_ROWS = 20_000  # chains times rows: what a step of the pilot may cost
 _PILOT_STEPS = 100
@@ -42,6 +43,7 @@ _GATHERING = ("take", "local", "score", "pullback", "gram")
 _FEWEST_SPACED = 2.0  # trajectories: the pilot is too short to vouch for one
 _SHORT_THIN = 6.0
 _MAX_THIN = 100
+_MAX_GRADIENTS = 400  # from draw to draw: what mixes more slowly is told, not waited for
 _MAX_BURNIN = 10_000
 
 
@@ -96,13 +98,16 @@ def measure_noise(
     )
     draws = mode.theta + np.sqrt(temperature) * mode.color(normals)
     bound = gradient.bind(posterior, mode.theta)
+    metric = mode.metric if metric is None else metric
+    if not hasattr(posterior, "take"):
+        rests = np.concatenate([_row_rests(bound, theta, idx[:_FEW_ROWS]) for theta in draws])
+        return NoiseLevel(_largest_variance(metric.sqrt_t(rests)))
     rows = posterior.take(idx[None])
     batch = bound.at(bound.prepare(idx[None, None]), 0)
     scores = np.concatenate([bound.row_score(theta[None], batch) for theta in draws])
     second = np.einsum("sai,sbi->abi", scores, scores) / len(draws)
     means = np.concatenate([posterior.pullback(score[None], rows) for score in scores])
     means /= len(idx) * np.sqrt(len(draws))
-    metric = mode.metric if metric is None else metric
     if posterior.n_params <= MAX_DENSE:
         covariance = posterior.gram(rows.design[0], second) / len(idx) - means.T @ means
         whitened = metric.sqrt_t(metric.sqrt_t(covariance).T)
@@ -115,6 +120,19 @@ def measure_noise(
         return metric.sqrt_t(moved)[0]
 
     return NoiseLevel(n**2 * largest_eigenvalue_of(product, posterior.n_params))
+
+
+def _row_rests(bound: Any, theta: Array, idx: Array) -> Array:
+    """Return one-row estimates at ``theta (P,)`` less their mean, each row as a chain."""
+    batch = bound.at(bound.prepare(idx[None, :, None]), 0)
+    estimates = bound(np.tile(theta, (len(idx), 1)), batch)
+    return estimates - estimates.mean(axis=0)
+
+
+def _largest_variance(rests: Array) -> float:
+    """Return the largest eigenvalue of ``rests' rests / N``, rests being ``(N, P)``."""
+    small = rests if rests.shape[1] <= rests.shape[0] else rests.T
+    return largest_eigenvalue(small.T @ small) / len(rests)
 
 
 def choose_gradient(
@@ -184,7 +202,8 @@ def tune(run: Run, mode: Mode, entropy: int) -> Tuned:
     Where it does, a sampler that accepts or rejects is adapted, if every step takes all rows;
     else the step size falls until the error is gone.
     """
-    first, *others = run.sampler.candidates(run.batch_size is None)
+    unbounded = run.dynamics.clip is None  # a bound that fires moves no trajectory well
+    first, *others = run.sampler.candidates(run.batch_size is None and unbounded)
     run = replace(run, sampler=first)
     steep = getattr(run.dynamics.gradient.posterior, "steep", False)
     if not first.adjusted and not (steep and others):
@@ -199,8 +218,12 @@ def tune(run: Run, mode: Mode, entropy: int) -> Tuned:
     adapted = adapt(run, mode, entropy)
     dynamics = replace(run.dynamics, preconditioner=adapted.mode.metric)
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
-    # a trajectory is much work, and the pilot does not tell its time to a third
-    return Tuned(run, adapted.mode, max(_FEWEST_SPACED, float(np.round(adapted.autocorrelation))))
+    known = run.sampler.pace(np.ones(mode.theta.size), adapted.step_size)[1]
+    most = _MAX_GRADIENTS / run.sampler.gradients(adapted.step_size)
+    # a step may be much work, and the pilot does not tell the time to a half
+    measured = float(np.round(adapted.autocorrelation))
+    time = min(max(_FEWEST_SPACED, measured, 0.5 * known), max(_FEWEST_SPACED, most))
+    return Tuned(run, adapted.mode, time)
 
 
 def _soften(dynamics: Dynamics, mode: Mode) -> Dynamics:
@@ -249,7 +272,7 @@ def discretisation_bias(
     sampler, dynamics, tau = run.sampler, replace(run.dynamics), run.dynamics.temperature
     P = mode.theta.size
     posterior = dynamics.gradient.posterior
-    seen = (run.batch_size or run.n_samples) * getattr(posterior, "n_predictors", 1)
+    seen = (run.batch_size or run.n_samples or 1) * getattr(posterior, "n_predictors", 1)
     n_chains = int(np.clip(_PILOT_ROWS // seen, *_PILOT_CHAINS))
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
     streams = [ChainStreams(entropy, c) for c in chains]
@@ -257,6 +280,7 @@ def discretisation_bias(
     n_steps = n_burnin + int(np.ceil(_PILOT_STEPS * STEP_SIZES[0] / step_size))
     start = mode.theta + np.sqrt(tau) * mode.color(start_normals(entropy, chains, P))
     state = sampler.init(start, np.concatenate([s.normals(1, P) for s in streams]))
+    state |= dynamics.gradient.begin(start)
     eta = np.full(_PILOT_BLOCK, step_size)
     gaussian = start - mode.theta
     first, second, square = np.zeros((3, n_chains, P))

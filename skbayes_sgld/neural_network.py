@@ -1,0 +1,284 @@
+"""Neural networks: Bayesian multilayer perceptrons as scikit-learn estimators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skbayes_sgld._docs import shared_docs
+from skbayes_sgld._network_fits import BackpropNetwork, SGLDNetwork
+from skbayes_sgld._networks import NetworkClassifier, NetworkRegressor
+
+__all__ = [
+    "BayesByBackpropClassifier",
+    "BayesByBackpropRegressor",
+    "SGLDMLPClassifier",
+    "SGLDMLPRegressor",
+]
+
+
+@shared_docs
+class SGLDMLPRegressor(NetworkRegressor, SGLDNetwork):
+    """Bayesian neural network regression sampled by stochastic gradient Langevin dynamics.
+
+    The model is y ~ N(f(x), sigma^2) with f a multilayer perceptron on standardised columns
+    (Neal 1996, Section 1.2).
+
+    {how_sampled}
+
+    Parameters
+    ----------
+    hidden_layer_sizes : int or sequence of int, default=(50,)
+        Units of the hidden layers; ``()`` is the linear model.
+    {network}
+    {noise}
+    {network_sampling}
+
+    Attributes
+    ----------
+    {fitted_network}
+    {fitted_network_sampling}
+
+    See Also
+    --------
+    BayesByBackpropRegressor : A normal approximation of the same posterior.
+    SGLDLinearRegression : The linear model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sgld import SGLDMLPRegressor
+    >>> X = np.r_[np.linspace(-2, -1, 20), np.linspace(1, 2, 20)][:, None]
+    >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.random.default_rng(0).standard_normal(40)
+    >>> model = SGLDMLPRegressor(hidden_layer_sizes=(5,), random_state=0).fit(X, y)
+    >>> at_the_data, in_the_gap = model.predict([[1.5], [0.0]], return_std=True)[1]
+    >>> bool(in_the_gap > 2 * at_the_data)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        hidden_layer_sizes: Any = (50,),
+        activation: str = "tanh",
+        prior: Any = "normal",
+        noise_prior: Any = "inverse_gamma",
+        noise_variance: Any = "infer",
+        step_size: Any = "auto",
+        temperature: float = 1.0,
+        batch_size: Any = "auto",
+        n_draws: int = 250,
+        n_burnin: int = 2000,
+        thin: int = 40,
+        n_chains: int = 4,
+        random_state: Any = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.prior = prior
+        self.noise_prior = noise_prior
+        self.noise_variance = noise_variance
+        self.step_size = step_size
+        self.temperature = temperature
+        self.batch_size = batch_size
+        self.n_draws = n_draws
+        self.n_burnin = n_burnin
+        self.thin = thin
+        self.n_chains = n_chains
+        self.random_state = random_state
+
+
+@shared_docs
+class SGLDMLPClassifier(NetworkClassifier, SGLDNetwork):
+    """Bayesian neural network classification by stochastic gradient Langevin dynamics.
+
+    The log odds are the outputs of a multilayer perceptron on standardised columns: one of them
+    for two classes, one a class and softmax probabilities for more.
+
+    {how_sampled}
+
+    Parameters
+    ----------
+    hidden_layer_sizes : int or sequence of int, default=(50,)
+        Units of the hidden layers; ``()`` is the linear model.
+    {network}
+    {class_weight}
+    {network_sampling}
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    {fitted_network}
+    {fitted_network_sampling}
+
+    See Also
+    --------
+    BayesByBackpropClassifier : A normal approximation of the same posterior.
+    SGLDLogisticRegression : The linear model.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from skbayes_sgld import SGLDMLPClassifier
+    >>> X, y = make_moons(100, noise=0.2, random_state=0)
+    >>> model = SGLDMLPClassifier(hidden_layer_sizes=(20,), random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    >>> model.predict_proba_interval(X[:1]).shape
+    (1, 2, 2)
+    """
+
+    def __init__(
+        self,
+        *,
+        hidden_layer_sizes: Any = (50,),
+        activation: str = "tanh",
+        prior: Any = "normal",
+        class_weight: Any = None,
+        step_size: Any = "auto",
+        temperature: float = 1.0,
+        batch_size: Any = "auto",
+        n_draws: int = 250,
+        n_burnin: int = 2000,
+        thin: int = 40,
+        n_chains: int = 4,
+        random_state: Any = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.prior = prior
+        self.class_weight = class_weight
+        self.step_size = step_size
+        self.temperature = temperature
+        self.batch_size = batch_size
+        self.n_draws = n_draws
+        self.n_burnin = n_burnin
+        self.thin = thin
+        self.n_chains = n_chains
+        self.random_state = random_state
+
+
+@shared_docs
+class BayesByBackpropRegressor(NetworkRegressor, BackpropNetwork):
+    """Bayesian neural network regression by Bayes by Backprop.
+
+    The model is that of :class:`SGLDMLPRegressor`.
+
+    {how_approximated}
+
+    Parameters
+    ----------
+    hidden_layer_sizes : int or sequence of int, default=(20,)
+        Units of the hidden layers; ``()`` is the linear model.
+    {network}
+    {noise}
+    {network_variational}
+
+    Attributes
+    ----------
+    {fitted_network}
+    {fitted_network_variational}
+
+    See Also
+    --------
+    SGLDMLPRegressor : Samples the posterior itself.
+    skbayes_sgld.variational.BayesByBackprop : The same on any posterior.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skbayes_sgld import BayesByBackpropRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = BayesByBackpropRegressor(hidden_layer_sizes=(10,), random_state=0).fit(X, y)
+    >>> model.predict_interval(X[:3]).shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        *,
+        hidden_layer_sizes: Any = (20,),
+        activation: str = "tanh",
+        prior: Any = "normal",
+        noise_prior: Any = "inverse_gamma",
+        noise_variance: Any = "infer",
+        step_size: float = 0.2,
+        max_iter: int = 3000,
+        n_particles: int = 4,
+        batch_size: Any = "auto",
+        n_draws: int = 1000,
+        random_state: Any = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.prior = prior
+        self.noise_prior = noise_prior
+        self.noise_variance = noise_variance
+        self.step_size = step_size
+        self.max_iter = max_iter
+        self.n_particles = n_particles
+        self.batch_size = batch_size
+        self.n_draws = n_draws
+        self.random_state = random_state
+
+
+@shared_docs
+class BayesByBackpropClassifier(NetworkClassifier, BackpropNetwork):
+    """Bayesian neural network classification by Bayes by Backprop.
+
+    The model is that of :class:`SGLDMLPClassifier`.
+
+    {how_approximated}
+
+    Parameters
+    ----------
+    hidden_layer_sizes : int or sequence of int, default=(20,)
+        Units of the hidden layers; ``()`` is the linear model.
+    {network}
+    {class_weight}
+    {network_variational}
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    {fitted_network}
+    {fitted_network_variational}
+
+    See Also
+    --------
+    SGLDMLPClassifier : Samples the posterior itself.
+    skbayes_sgld.variational.BayesByBackprop : The same on any posterior.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skbayes_sgld import BayesByBackpropClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = BayesByBackpropClassifier(hidden_layer_sizes=(10,), random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        hidden_layer_sizes: Any = (20,),
+        activation: str = "tanh",
+        prior: Any = "normal",
+        class_weight: Any = None,
+        step_size: float = 0.2,
+        max_iter: int = 3000,
+        n_particles: int = 4,
+        batch_size: Any = "auto",
+        n_draws: int = 1000,
+        random_state: Any = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.prior = prior
+        self.class_weight = class_weight
+        self.step_size = step_size
+        self.max_iter = max_iter
+        self.n_particles = n_particles
+        self.batch_size = batch_size
+        self.n_draws = n_draws
+        self.random_state = random_state

@@ -1,0 +1,335 @@
+"""The posterior of multilayer perceptrons: backpropagation in NumPy, for all chains at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from skbayes_sgld.posterior.likelihoods import Likelihood
+from skbayes_sgld.posterior.noise_priors import NoisePrior
+from skbayes_sgld.posterior.priors import CoefficientPrior
+
+Array = NDArray[Any]
+
+_LOG_ODDS = 5.0  # within reach: a classifier that is sure gives probabilities of 0.99
+_BLOCK = 2**16  # numbers that a layer of a block of rows may hold: a chain's stay in cache
+
+
+class Activation(NamedTuple):
+    """A function of a hidden unit, and its derivative as a function of its value.
+
+    The gain makes up for what the function takes from the size of its input (He, Zhang, Ren & Sun
+    2015, eq. 10; 5/3 for tanh is common usage).
+    """
+
+    value: Callable[[Array], Array]
+    slope: Callable[[Array], Array]
+    gain: float
+
+
+ACTIVATIONS = {
+    "tanh": Activation(np.tanh, lambda a: 1.0 - a * a, 5.0 / 3.0),
+    "relu": Activation(
+        lambda z: np.maximum(z, 0.0), lambda a: (a > 0.0).astype(float), float(np.sqrt(2.0))
+    ),
+}
+
+
+class Network:
+    """A multilayer perceptron with linear outputs; its parameters are handed to it.
+
+    ``theta (C, P)`` holds, a layer after the other, the weights, input by input, and the biases.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Inputs, the hidden layers' units, outputs. Without hidden layers it is a linear map.
+    activation : {"tanh", "relu"}, default="tanh"
+    """
+
+    def __init__(self, sizes: Sequence[int], activation: str = "tanh") -> None:
+        if activation not in ACTIVATIONS:
+            raise ValueError(
+                f"activation={activation!r} is not known; choose one of "
+                f"{', '.join(map(repr, sorted(ACTIVATIONS)))}."
+            )
+        self.sizes, self.activation = tuple(sizes), activation
+        self.n_params = sum((n_in + 1) * n_out for n_in, n_out in pairwise(self.sizes))
+
+    def split(self, theta: Array) -> tuple[list[Array], list[Array]]:
+        """Return views of the weights ``(C, n_in, n_out)`` and biases ``(C, n_out)`` by layer."""
+        coefs, intercepts, at = [], [], 0
+        for n_in, n_out in pairwise(self.sizes):
+            end = at + n_in * n_out
+            coefs.append(theta[:, at:end].reshape(-1, n_in, n_out))
+            intercepts.append(theta[:, end : end + n_out])
+            at = end + n_out
+        return coefs, intercepts
+
+    def fan_in(self) -> Array:
+        """Return how many inputs share the unit that a weight leads to, 1 for biases ``(P,)``."""
+        fan_in = np.ones((1, self.n_params))
+        for weights, n_in in zip(self.split(fan_in)[0], self.sizes, strict=False):
+            weights[:] = n_in
+        return fan_in[0]
+
+    def names(self, feature_names: Sequence[str] | None = None) -> list[str]:
+        """Return the names of the parameters: ``weight[layer, from, to]``, ``bias[layer, to]``."""
+        names: list[str] = []
+        sources: Sequence[Any] = feature_names or [f"x{j}" for j in range(self.sizes[0])]
+        for layer, n_out in enumerate(self.sizes[1:]):
+            names += [f"weight[{layer}, {i}, {j}]" for i in sources for j in range(n_out)]
+            names += [f"bias[{layer}, {j}]" for j in range(n_out)]
+            sources = range(n_out)
+        return names
+
+    def forward(self, theta: Array, X: Array) -> list[Array]:
+        """Return what every layer holds ``(C, B, units)``: rows first, outputs last.
+
+        ``X`` is ``(B, d)``, or ``(C, B, d)`` when every chain has rows of its own.
+        """
+        activation, values = ACTIVATIONS[self.activation], [X]
+        for weights, biases in zip(*self.split(theta), strict=True):
+            z = values[-1] @ weights
+            z += biases[:, None]
+            values.append(z if len(values) == len(self.sizes) - 1 else activation.value(z))
+        return values
+
+    def backward(self, theta: Array, values: list[Array], delta: Array, grad: Array) -> None:
+        """Add the gradient in theta to ``grad (C, P)``, from that in the outputs.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (C, P)
+        values : list of ndarray
+            From :meth:`forward`.
+        delta : ndarray of shape (C, B, n_outputs)
+        grad : ndarray of shape (C, P)
+        """
+        slope = ACTIVATIONS[self.activation].slope
+        weights, (in_weights, in_biases) = self.split(theta)[0], self.split(grad)
+        for layer in reversed(range(len(weights))):
+            in_weights[layer] += values[layer].swapaxes(-1, -2) @ delta
+            in_biases[layer] += delta.sum(axis=1)
+            if layer:
+                delta = delta @ weights[layer].swapaxes(-1, -2)
+                delta *= slope(values[layer])
+
+
+class MLPPosterior:
+    """Posterior of a multilayer perceptron, for all chains at once.
+
+    ``theta`` holds the parameters of the :class:`Network` and, last, ``gamma = log sigma^2`` where
+    the noise is inferred. A weight's prior has the scale of ``prior`` over the root of the number
+    of inputs of its unit, so that a unit's input is of the same size however wide the layer below
+    (Neal 1996, Section 2.1); a bias has the scale itself. Where there are hidden layers they are
+    multiplied by the activation's gain, 5/3 for tanh and sqrt(2) for relu, and those of outputs
+    that are log odds by 5.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Standardised columns suit the prior.
+    y : ndarray of shape (n,)
+    likelihood : Likelihood
+        Its predictors are the outputs.
+    prior : CoefficientPrior
+        Proper, its parameters single numbers.
+    noise_prior : NoisePrior or None
+        Where the likelihood infers the noise.
+    hidden_layer_sizes : sequence of int, default=(50,)
+        Units of the hidden layers; ``()`` is the generalised linear model.
+    activation : {"tanh", "relu"}, default="tanh"
+    sample_weight : ndarray of shape (n,) or None
+    feature_names : sequence of str or None
+        For ``param_names``.
+
+    Raises
+    ------
+    ValueError
+        When the prior is flat: many networks fit alike, and the posterior would be improper.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sgld.posterior import FixedGaussian, MLPPosterior, Normal
+    >>> X = np.linspace(-1, 1, 20)[:, None]
+    >>> posterior = MLPPosterior(X, X[:, 0] ** 2, FixedGaussian(0.1), Normal())
+    >>> posterior.n_params
+    151
+    >>> posterior.grad(np.zeros((3, 151))).shape
+    (3, 151)
+    """
+
+    def __init__(
+        self,
+        X: Array,
+        y: Array,
+        likelihood: Likelihood,
+        prior: CoefficientPrior,
+        noise_prior: NoisePrior | None = None,
+        *,
+        hidden_layer_sizes: Sequence[int] = (50,),
+        activation: str = "tanh",
+        sample_weight: Array | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        self.X, self.y, self.weight = X, y, sample_weight
+        self.n_samples = X.shape[0]
+        self.likelihood, self.noise_prior = likelihood, noise_prior
+        sizes = (X.shape[1], *hidden_layer_sizes, likelihood.n_predictors)
+        self.network = Network(sizes, activation)
+        self.n_params = self.network.n_params + likelihood.infers_noise
+        self.param_names = self.network.names(feature_names)
+        self.param_names += ["log_noise_variance"] * likelihood.infers_noise
+        self.prior = self._widen(prior)
+
+    def _widen(self, prior: CoefficientPrior) -> CoefficientPrior:
+        """Return the prior with one scale a parameter of the network."""
+        if not prior.proper:
+            raise ValueError(
+                f"prior={prior!r} is flat, and the posterior of a network would be improper; "
+                "choose a proper one, such as prior='normal'."
+            )
+        prior.check(1)
+        scale: Any = prior.get_params()["scale"]
+        return clone(prior).set_params(scale=scale * self._gain / np.sqrt(self.network.fan_in()))
+
+    @property
+    def _gain(self) -> Array:
+        """The factors of the prior's scale, by parameter of the network ``(P,)``."""
+        gain = np.ones((1, self.network.n_params))
+        if len(self.network.sizes) > 2:
+            gain *= ACTIVATIONS[self.network.activation].gain
+            if self.likelihood.separable:
+                for output in (part[-1] for part in self.network.split(gain)):
+                    output[:] = _LOG_ODDS
+        return gain[0]
+
+    @property
+    def spread(self) -> Array:
+        """The prior's scale of every parameter ``(P,)``; that of gamma is 1."""
+        spread = np.ones(self.n_params)
+        spread[: self.network.n_params] = self.prior.get_params()["scale"]
+        return spread
+
+    @property
+    def unit(self) -> Array:
+        """How large parameters are to begin with ``(P,)``, so that no hidden unit is saturated.
+
+        One over the root of the inputs (LeCun, Bottou, Orr & Mueller 1998, Section 4.6), and no
+        more than the prior's scale.
+        """
+        unit = np.ones(self.n_params)
+        unit[: self.network.n_params] /= np.sqrt(self.network.fan_in())
+        return np.minimum(unit, self.spread)
+
+    def start(self, normals: Array) -> Array:
+        """Return points to begin at ``(C, P)`` from standard normals; the noise is that of y."""
+        theta = normals * self.unit
+        if self.likelihood.infers_noise:
+            level = np.average(self.y, weights=self.weight)
+            theta[:, -1] = np.log(np.average(np.square(self.y - level), weights=self.weight))
+        return theta
+
+    # ---- likelihood ---------------------------------------------------------------------------
+
+    def predict(self, theta: Array, X: Array) -> Array:
+        """Return the local parameters ``(S, n_local, n)`` of the rows ``X (n, d)``."""
+        return self._local(theta, self.network.forward(theta, X)[-1])
+
+    def _local(self, theta: Array, outputs: Array) -> Array:
+        u = outputs.swapaxes(-1, -2)
+        if not self.likelihood.infers_noise:
+            return u
+        return np.concatenate([u, np.broadcast_to(theta[:, -1, None, None], u.shape)], axis=1)
+
+    def _batches(self, idx: Array | None) -> Iterator[tuple[Array, Array, Array | None]]:
+        """Yield the rows, targets and weights of the batch, all rows by blocks."""
+        if idx is not None:
+            yield self.X[idx], self.y[idx], None if self.weight is None else self.weight[idx]
+            return
+        size = max(1, _BLOCK // max(self.network.sizes))
+        for first in range(0, self.n_samples, size):
+            rows = slice(first, first + size)
+            yield self.X[rows], self.y[rows], None if self.weight is None else self.weight[rows]
+
+    def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
+        """Return the weighted log likelihood of each row ``(C, B)``."""
+        values = []
+        for X, y, weight in self._batches(idx):
+            value = self.likelihood.log_density(self.predict(theta, X), y)
+            values.append(value if weight is None else value * weight)
+        return np.concatenate(values, axis=1)
+
+    def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
+        """Return the gradient of the log likelihood, summed over the rows ``(C, P)``."""
+        grad = np.zeros_like(theta)
+        for X, y, weight in self._batches(idx):
+            values = self.network.forward(theta, X)
+            score = self.likelihood.score(self._local(theta, values[-1]), y)
+            self._pull_back(theta, values, score, weight, grad)
+        return grad
+
+    def _pull_back(
+        self, theta: Array, values: list[Array], score: Array, weight: Array | None, grad: Array
+    ) -> None:
+        """Add the gradient in theta, from the rows' gradients in their local parameters."""
+        if weight is not None:
+            score = score * (weight if weight.ndim == 1 else weight[:, None])
+        delta = score[:, : self.likelihood.n_predictors].swapaxes(-1, -2)
+        self.network.backward(theta, values, delta, grad)
+        if self.likelihood.infers_noise:
+            grad[:, -1] += score[:, -1].sum(axis=1)
+
+    # ---- prior and posterior ------------------------------------------------------------------
+
+    def _coef(self, theta: Array) -> Array:
+        return theta[:, None, : self.network.n_params]
+
+    def _gamma(self, theta: Array) -> Array | None:
+        return theta[:, -1] if self.likelihood.infers_noise else None
+
+    def log_prior(self, theta: Array) -> Array:
+        """Return the log prior up to a constant ``(C,)``."""
+        gamma = self._gamma(theta)
+        value = self.prior.log_density(self._coef(theta), gamma)
+        if gamma is not None:
+            assert self.noise_prior is not None
+            value = value + self.noise_prior.log_density(gamma)
+        return value
+
+    def grad_log_prior(self, theta: Array) -> Array:
+        """Return the gradient of the log prior ``(C, P)``."""
+        gamma, grad = self._gamma(theta), np.zeros_like(theta)
+        in_coef, in_gamma = self.prior.grad(self._coef(theta), gamma)
+        grad[:, : self.network.n_params] = in_coef[:, 0]
+        if gamma is not None:
+            assert self.noise_prior is not None
+            grad[:, -1] = self.noise_prior.grad(gamma)
+            if in_gamma is not None:
+                grad[:, -1] += in_gamma
+        return grad
+
+    def log_density(self, theta: Array) -> Array:
+        """Return the log posterior density up to a constant ``(C,)``."""
+        return self.log_likelihood(theta).sum(axis=1) + self.log_prior(theta)
+
+    def grad(self, theta: Array) -> Array:
+        """Return the gradient of the log posterior ``(C, P)``."""
+        return self.grad_log_likelihood(theta) + self.grad_log_prior(theta)
+
+    def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
+        """Return the log posterior density ``(C,)`` and its gradient ``(C, P)``."""
+        value, grad = self.log_prior(theta), self.grad_log_prior(theta)
+        for X, y, weight in self._batches(None):
+            values = self.network.forward(theta, X)
+            log_density, score = self.likelihood.value_and_score(self._local(theta, values[-1]), y)
+            value += (log_density if weight is None else log_density * weight).sum(axis=1)
+            self._pull_back(theta, values, score, weight, grad)
+        return value, grad
