@@ -203,7 +203,8 @@ class LinearEstimator(BayesianEstimator):
         self, posterior: GLMPosterior, theta: Array, weights: Array | None = None
     ) -> None:
         """Keep draws ``theta (C, S, P)`` in the units of the data."""
-        values = posterior.natural(theta.reshape(-1, theta.shape[2])).reshape(theta.shape)
+        values = posterior.natural(theta.reshape(-1, theta.shape[2]))
+        values = values.reshape(*theta.shape[:2], -1)
         self.posterior_ = PosteriorDraws.weighted(values, posterior.natural_names, weights)
         self._n_predictors = posterior.n_predictors
         self._has_intercept = bool(self.fit_intercept)  # which set_params may change after the fit

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from skbayes_sgld._base import Array, LinearEstimator
 from skbayes_sgld._components import Registry, check_number
 from skbayes_sgld._langevin import resolve_preconditioner
-from skbayes_sgld._linalg import inverse_root, matmul_rows
+from skbayes_sgld._linalg import inverse_root
 from skbayes_sgld._overflow import explain_overflow
 from skbayes_sgld._progress import progress_bar
 from skbayes_sgld.posterior import GLMPosterior, check_mode, check_propriety
@@ -35,6 +35,7 @@ from skbayes_sgld.sampling import (
     find_mode,
     run_chains,
 )
+from skbayes_sgld.sampling.metric import pull_rates
 from skbayes_sgld.sampling.randomness import start_normals
 from skbayes_sgld.sampling.tuning import measure_noise
 
@@ -86,8 +87,10 @@ class MAPEstimator(LinearEstimator):
         self._climb(posterior, mode, projection, run, entropy)
         n_draws = _LAPLACE_DRAWS if self.projection is None else _PROJECTED_DRAWS
         normals = start_normals(entropy + 1, range(n_draws), posterior.n_params)
-        theta = mode.theta + matmul_rows(normals, mode.root.T)
-        self._set_draws(posterior, projection(theta, mode.root)[0][None])
+        theta = mode.theta + mode.color(normals)
+        if self.projection is not None:
+            theta = projection(theta, mode.root)[0]
+        self._set_draws(posterior, theta[None])
         self._set_point(posterior.natural(self._path[-1:])[0])
         self._set_path(posterior)
 
@@ -120,8 +123,8 @@ class MAPEstimator(LinearEstimator):
         schedule, n = self._resolve("schedule"), posterior.n_samples
         multipliers = schedule(np.arange(self.max_iter))
         bound = resolve_preconditioner(self).bind(posterior.n_params, mode)
-        fastest = bound.rates(mode.curvature)[-1]
-        distance = np.abs(mode.root.T @ mode.curvature @ (posterior.start() - mode.theta)).max()
+        fastest = pull_rates(bound, mode.metric)[-1]
+        distance = np.abs(mode.whiten((posterior.start() - mode.theta)[None])).max()
         step_size = self._resolve_auto("step_size")
         if step_size is None:
             step_size = optimizer.step_size(multipliers, distance, fastest)
@@ -209,14 +212,17 @@ class MAPEstimator(LinearEstimator):
 
         It is the length of Newton's step, which ends where the projection takes it.
         """
-        root = mode.root
-        if self.projection is not None:  # the constrained mode may be far from the other,
-            with suppress(np.linalg.LinAlgError):  # and indefinite across the set's edge
-                root = inverse_root(posterior.smoothed(mode.spread).curvature(theta))
         with np.errstate(all="ignore"):
-            step = root.T @ posterior.grad(theta[None])[0]
-            correction = projection((theta + root @ step)[None], root)[1]
-            return float(np.linalg.norm(step + correction) / np.sqrt(len(theta)))
+            grad = posterior.grad(theta[None])[0]
+            if self.projection is None:
+                step = mode.metric.sqrt_t(grad[None])[0]
+            else:  # the constrained mode may be far from the other,
+                root = mode.root
+                with suppress(np.linalg.LinAlgError):  # and indefinite across the set's edge
+                    root = inverse_root(posterior.smoothed(mode.spread).curvature(theta))
+                step = root.T @ grad
+                step = step + projection((theta + root @ step)[None], root)[1]
+            return float(np.linalg.norm(step) / np.sqrt(len(theta)))
 
     def _set_path(self, posterior: GLMPosterior) -> None:
         path = posterior.natural(self._path)

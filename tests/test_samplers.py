@@ -8,6 +8,7 @@ from targets import make_run
 
 from skbayes_sgld.posterior import Bernoulli, FixedGaussian, GLMPosterior, Laplace, Normal
 from skbayes_sgld.sampling import SAMPLERS, Curvature, Mode, find_mode, run_chains
+from skbayes_sgld.sampling.metric import Dense
 
 N_CHAINS, N_STEPS = 64, 1200
 
@@ -50,7 +51,7 @@ def target(name):
     if name == "gaussian":
         law = CorrelatedGaussian()
         root = np.linalg.cholesky(law.covariance)
-        mode = Mode(law.mean, np.linalg.inv(law.covariance), root)
+        mode = Mode(law.mean, Dense(root))
         return law, mode, law.mean, law.covariance
     posterior = (
         glm(Bernoulli(), Normal(scale=2.0), 0)
