@@ -36,7 +36,7 @@ class PosteriorSample(LangevinSampling, BayesianEstimator):
     _registries = {**BayesianEstimator._registries, **LangevinSampling._registries}
 
     def __init__(self, **settings: Any) -> None:
-        vars(self).update(settings)
+        self.__dict__.update(settings)
 
     warm_start = False
 
