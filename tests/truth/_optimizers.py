@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld.sampling import OPTIMIZERS, Polynomial
 
-from ..modes import TASKS, distance, newton_mode, task
+from tests.modes import TASKS, distance, newton_mode, task
 
 RULES = {
     **{name: {"optimizer": name} for name in OPTIMIZERS},
