@@ -15,7 +15,7 @@ from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.posterior import Posterior
 from skbayes_sgld.posterior import check_gradient as compare_gradient
 from skbayes_sgld.sampling import Mode, NoModeError, find_mode
-from skbayes_sgld.sampling.numerical import Numerical
+from skbayes_sgld.sampling.metric import Diagonal
 
 Array = NDArray[Any]
 
@@ -117,12 +117,9 @@ def _locate(posterior: Any) -> Mode:
     """Return the mode and the curvature there; where there is none, the start and no metric."""
     start = posterior.start() if hasattr(posterior, "start") else np.zeros(posterior.n_params)
     try:
-        return find_mode(
-            posterior if hasattr(posterior, "smoothed") else Numerical(posterior), start
-        )
+        return find_mode(posterior, start)
     except NoModeError:
-        unit = np.eye(posterior.n_params)
-        return Mode(start, unit, unit)
+        return Mode(start, Diagonal(np.ones(posterior.n_params)))
 
 
 def sample(
