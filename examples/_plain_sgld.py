@@ -10,7 +10,6 @@ from skbayes_sgld.sampling import (
     Identity,
     Minibatch,
     Run,
-    Sampler,
     Schedule,
 )
 
@@ -28,11 +27,11 @@ def plain_run(
     epsilon: float,
     schedule: Schedule,
     batch_size: int,
-    sampler: Sampler = PLAIN["sampler"],
+    sampler: Any = PLAIN["sampler"],
 ) -> Run:
     """Return a run with step sizes ``epsilon * schedule(t)`` in Welling & Teh's unit.
 
-    It can start anywhere, and be gone on with by another run.
+    It can start anywhere, and be gone on with by another run; ``sampler`` may be an optimiser.
     """
     gradient = Minibatch(replacement=False).bind(posterior, None)
     metric = Identity().bind(posterior.n_params, None)

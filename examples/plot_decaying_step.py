@@ -93,14 +93,14 @@ def draw_heights(figure: Any, posterior: Any, path: np.ndarray) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Make both runs, draw both figures and say what to see."""
     options = parse(__doc__, arguments)
-    n_steps, n_draws = (3_000, 50) if options.quick else (30_000, 250)
-    posterior = TiedGaussianMixture(make_tied_means_mixture(1000, random_state=1)[0])
-    grid = posterior.grid_density((-1.5, 3.0), (-3.0, 3.0))
+    n_steps, n_points = (3_000, 200) if options.quick else (30_000, 1000)
+    posterior = TiedGaussianMixture(make_tied_means_mixture(n_points, random_state=1)[0])
+    grid = posterior.grid_density((-2.0, 3.5), (-4.0, 4.0))
     paths = {
         "As printed": run(posterior, PrintedNoise("euler"), n_steps),
         "Algorithm 1": run(posterior, PLAIN["sampler"], n_steps),
     }
-    default = skbayes_sgld.sample(posterior, n_draws=n_draws, random_state=0)
+    default = skbayes_sgld.sample(posterior, n_draws=250, random_state=0)
 
     figure = new_figure(13.0, 6.4)
     draw_posteriors(figure, grid, paths, default.values.reshape(-1, 2))

@@ -6,7 +6,7 @@ bell-shaped, and uncorrelated after five lags. To see: they are so, and far from
 which has two narrow modes. The step is past the limit of stability, 4 over the largest curvature;
 a chain that overshoots every time forgets fast. Below are the draws of the default settings.
 
-Usage: ``python examples/plot_fixed_step.py [--output DIR] [--quick]``; about 20 s.
+Usage: ``python examples/plot_fixed_step.py [--output DIR] [--quick]``; about 10 s.
 """
 
 from __future__ import annotations
@@ -92,10 +92,11 @@ def draw_row(row: Any, draws: np.ndarray, exact: list[Marginal], color: str, lab
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run both, draw the figure and say what to see."""
     options = parse(__doc__, arguments)
-    posterior = TiedGaussianMixture(make_tied_means_mixture(1000, random_state=1)[0])
-    grid = posterior.grid_density((-1.5, 3.0), (-3.0, 3.0), n_points=201)
+    n_steps, n_points = (3_000, 200) if options.quick else (29_000, 1000)
+    posterior = TiedGaussianMixture(make_tied_means_mixture(n_points, random_state=1)[0])
+    grid = posterior.grid_density((-2.0, 3.5), (-4.0, 4.0))
     exact = [Marginal(grid.theta1, grid.density.sum(1)), Marginal(grid.theta2, grid.density.sum(0))]
-    printed = continued(posterior, 3_000 if options.quick else 29_000)
+    printed = continued(posterior, n_steps)
     draws = skbayes_sgld.sample(posterior, n_draws=N_DRAWS // 4, random_state=0)
 
     figure = new_figure(13.0, 6.2)
@@ -103,8 +104,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     draw_row(rows[0], printed, exact, PRINTED, f"$\\epsilon$ = {EPSILON} fixed")
     draw_row(rows[1], draws.values, exact, RIGHT, "default settings")
     figure.suptitle(
-        "Mixture with tied means, 1,000 points: the fixed step as printed (top) and the default "
-        "settings (bottom), 2,000 draws each. Red: exact"
+        f"Mixture with tied means, {n_points:,} points: 2,000 draws of the fixed step as printed "
+        "(top) and of the default settings (bottom). Red: exact"
     )
     save(figure, options.output, "fixed_step.png")
     peak = np.unravel_index(grid.density.argmax(), grid.density.shape)

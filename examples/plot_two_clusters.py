@@ -38,7 +38,7 @@ from skbayes_sgld.sampling import Polynomial
 
 MODEL: dict[str, Any] = {"prior": Laplace(1.0), "fit_intercept": False, "random_state": 0}
 LEVELS = (0.01, 0.1, 0.5, 0.9, 0.99)
-PLANE = np.linspace(-6.5, 6.5, 131)
+PLANE = np.linspace(-6.5, 6.5, 81)
 SLOPES = np.linspace(1.2, 4.2, 151)  # of x1; those of x2 are the negative
 
 
@@ -86,7 +86,7 @@ def draw_slopes(axes: Any, plain: Any, default: Any, density: np.ndarray) -> Non
     )
     for c, chain in enumerate(plain.posterior_.values):
         label = "as printed, one line a chain" if c == 0 else None
-        axes.plot(*chain.T, color=PRINTED, linewidth=0.6, label=label)
+        axes.plot(*chain.T, color=PRINTED, linewidth=0.4, alpha=0.7, label=label)
     levels = [0.01, 0.1, 0.4, 0.8]
     axes.contour(SLOPES, -SLOPES, density.T, levels=levels, colors=EXACT, linewidths=1.2)
     axes.set(xlabel="slope of $x_1$", ylabel="slope of $x_2$")
