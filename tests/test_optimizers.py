@@ -19,6 +19,7 @@ from skbayes_sgld.sampling import (
     Polynomial,
     run_chains,
 )
+from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.randomness import ChainStreams
 
 TOL = 0.1  # the default, in posterior sds
@@ -65,7 +66,7 @@ def test_rules_without_noise_at_the_mode_reach_it_to_a_millionth(model, data, op
 
 def test_sgd_with_the_step_1_over_t_is_the_running_mean_of_the_batches_modes():
     target = NormalMean()
-    mode = Mode(np.zeros(1), np.array([[target.precision]]), np.array([[target.precision**-0.5]]))
+    mode = Mode(np.zeros(1), Dense(np.array([[target.precision**-0.5]])))
     run = make_run(
         target,
         sampler=SGD(),
