@@ -12,31 +12,26 @@ converges to the exact MLE. The oscillations are due to the stochastic gradient"
    and 0.13 sds from the optimum after 1,000 steps;
 3. where it converges to is the posterior's mode, not the MLE: here they are 0.05 sds apart.
 
-Usage: ``python examples/plot_lecture_sgd_paths.py [--output DIR]``. It prints a table, takes
-about 15 s and writes its figure to DIR (``docs/figures``). It needs Matplotlib:
-``pip install "skbayes_sgld[plot]"``.
+Usage: ``python examples/plot_lecture_sgd_paths.py [--output DIR] [--quick]``. It prints a table,
+takes about 15 s and writes its figure to DIR (``docs/figures``).
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 import numpy as np
+from _figure import BLUE, GREEN, ORANGE, RED, new_figure, parse, save, say
+from _plain_sgld import plain_run
 
 from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.posterior import ConjugateNormal, Gaussian, GLMPosterior, InverseGamma
 from skbayes_sgld.sampling import (
     SGD,
     Constant,
-    Dynamics,
-    Identity,
-    Minibatch,
     Polynomial,
-    Run,
     Schedule,
     run_chains,
 )
@@ -55,7 +50,6 @@ RULES = {
     "as printed": r"as printed: $\eta_t = 10^{-5}$",
     "as it should be": rf"as it should be: $\eta_t = 10^{{-5}} \cdot {DELAY} / ({DELAY - 1} + t)$",
 }
-BLUE, ORANGE, GREEN, RED = "#0072B2", "#D55E00", "#009E73", "#C00000"
 COLORS = dict(zip(N_PATHS, (ORANGE, BLUE, GREEN), strict=True))
 
 
@@ -82,14 +76,11 @@ class Lecture:
         mle, rss, *_ = np.linalg.lstsq(X, y)
         self.mle = np.r_[mle, np.log(rss[0] / n)]
 
-    def climb(self, rule: str, batch_size: int) -> np.ndarray:
+    def climb(self, rule: str, batch_size: int, n_paths: int) -> np.ndarray:
         """Return paths of Algorithm 14, ``(n_paths, 1 + N_STEPS, 3)``."""
         schedule, step_size = SCHEDULES[rule]
-        gradient = Minibatch(replacement=False).bind(self.posterior, None)
-        dynamics = Dynamics(gradient, Identity().bind(self.posterior.n_params, None))
-        n = self.posterior.n_samples
-        run = Run(SGD(), dynamics, schedule, step_size, n, batch_size, replacement=False)
-        start = np.tile(START, (N_PATHS[batch_size], 1))
+        run = plain_run(self.posterior, 2.0 * step_size, schedule, batch_size, SGD())
+        start = np.tile(START, (n_paths, 1))
         draws = run_chains(run, start, n_draws=N_STEPS, block_size=200).draws
         return np.concatenate([start[:, None], draws], axis=1)
 
@@ -114,17 +105,13 @@ class Lecture:
         return float(np.sqrt(variance * (self.posterior.n_samples / batch_size - 1.0)))
 
 
-def say(text: str) -> None:
-    """Print a paragraph."""
-    print(fill(text, 98) + "\n", flush=True)
-
-
 def tell(lecture: Lecture, paths: dict[tuple[str, int], np.ndarray]) -> None:
     """Print how far from the mode the paths end."""
+    counts = ", ".join(str(len(paths["as printed", m])) for m in N_PATHS)
     say(
         "Distance of the slope from the mode after 1,000 steps, root mean square over "
-        f"{', '.join(map(str, N_PATHS.values()))} paths, in posterior sds, +- its standard error; "
-        "in brackets what it must be near the mode."
+        f"{counts} paths, in posterior sds, +- its standard error; in brackets what it must be "
+        "near the mode."
     )
     last, half = np.zeros(N_STEPS), np.zeros(N_STEPS)
     last[-1], half[N_STEPS // 2 :] = 1.0, 2.0 / N_STEPS
@@ -134,13 +121,13 @@ def tell(lecture: Lecture, paths: dict[tuple[str, int], np.ndarray]) -> None:
         "decaying: mean of 2nd half": ("as it should be", half),
     }
     print("  ".join(f"{cell:>26}" for cell in ("batch size", *columns)))
-    for m, n_paths in N_PATHS.items():
+    for m in N_PATHS:
         cells = [f"{m:,}"]
         for rule, weights in columns.values():
             away = lecture.distance(np.einsum("t,ctp->cp", weights, paths[rule, m][:, 1:]))
             size = np.sqrt(np.mean(np.square(away)))
             law = lecture.predict(rule, m, weights)
-            cells.append(f"{size:.2f} +- {size / np.sqrt(2 * n_paths):.2f} ({law:.2f})")
+            cells.append(f"{size:.2f} +- {size / np.sqrt(2 * len(away)):.2f} ({law:.2f})")
         print("  ".join(f"{cell:>26}" for cell in cells))
     print()
     say(
@@ -155,7 +142,7 @@ def tell(lecture: Lecture, paths: dict[tuple[str, int], np.ndarray]) -> None:
     )
 
 
-def draw(lecture: Lecture, paths: dict[tuple[str, int], np.ndarray], path: Path) -> None:
+def draw(lecture: Lecture, paths: dict[tuple[str, int], np.ndarray], output: Path) -> None:
     """Draw the slope of one path of every batch size, under both step sizes."""
     figure = new_figure(11.0, 6.4)
     panels = figure.subplots(2, len(N_PATHS), sharex=True, sharey="col")
@@ -189,39 +176,20 @@ def draw(lecture: Lecture, paths: dict[tuple[str, int], np.ndarray], path: Path)
         "SGD on the lecture's posterior: the slope on its way from -2 (out of view) to the mode;\n"
         "each batch size has its own scale"
     )
-    figure.savefig(path, dpi=100)
-
-
-def new_figure(width: float, height: float) -> Any:
-    """Return an empty figure; it needs no display, whatever Matplotlib's backend."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise SystemExit(
-            'The figure needs Matplotlib, which is not installed: pip install "skbayes_sgld[plot]"'
-        ) from None
-    return Figure(figsize=(width, height), layout="constrained")
+    save(figure, output, "lecture_sgd_paths.png")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the paths, print the table, draw the figure."""
-    parser = argparse.ArgumentParser(description="Paths of SGD for three batch sizes.")
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="DIR",
-        default=Path(__file__).resolve().parents[1] / "docs" / "figures",
-        help="folder for the figure, made if need be (default: %(default)s)",
-    )
-    output = parser.parse_args(arguments).output
-    new_figure(1.0, 1.0)  # without Matplotlib stop here
-    output.mkdir(parents=True, exist_ok=True)
+    options = parse(__doc__, arguments)
     lecture = Lecture()
-    paths = {(rule, m): lecture.climb(rule, m) for rule in SCHEDULES for m in N_PATHS}
+    paths = {
+        (rule, m): lecture.climb(rule, m, 4 if options.quick else n_paths)
+        for rule in SCHEDULES
+        for m, n_paths in N_PATHS.items()
+    }
     tell(lecture, paths)
-    figure = output / "lecture_sgd_paths.png"
-    draw(lecture, paths, figure)
-    print(f"Figure: {figure}")
+    draw(lecture, paths, options.output)
 
 
 if __name__ == "__main__":

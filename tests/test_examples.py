@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
+PLOTS = sorted(path.name for path in EXAMPLES.glob("plot_*.py"))
 
 
 def run_example(name, output, *options):
@@ -28,6 +30,22 @@ def test_the_main_job_goes_from_the_table_to_decisions(tmp_path):
         assert figure in printed
     for part in ("log loss", "temperature", "R-hat", "90 % band", "95 %"):
         assert part in printed
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_every_example_runs_without_a_warning_and_draws_what_it_names(name, tmp_path):
+    pytest.importorskip("matplotlib", reason="the figures need the extra 'plot'")
+    printed = run_example(name, tmp_path, "--quick")
+    figures = list(tmp_path.iterdir())
+    assert figures
+    for figure in figures:
+        assert figure.stat().st_size > 10_000
+        assert figure.name in printed
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_the_gallery_has_every_example(name):
+    assert f"`examples/{name}`" in (ROOT / "docs" / "gallery.md").read_text()
 
 
 @pytest.mark.slow
