@@ -31,7 +31,7 @@ _SETTLE = 0x5E771E  # other random numbers than the run's own
 _FEW_CHAINS, _MIN_CHAINS, _MAX_CHAINS = 8, 16, 64
 _CHAIN_ROWS = 20_000  # chains times rows: what a step of the pilot may cost
 _LARGE = 1_000_000  # rows times parameters: from here on few chains must do
-_PILOT_SHARE = 0.4  # of the slowest autocorrelation time: it is the largest of many noisy ones
+_PILOT_SHARE = 0.6  # of the slowest autocorrelation time: it is the largest of many noisy ones
 
 
 @dataclass
