@@ -1,8 +1,8 @@
 """Every registered sampler on three posteriors: effective draws per second, per gradient; error.
 
 The comparison that Z. Xu, "Stochastic Gradient Langevin Dynamics for Bayesian Learning", Section 4,
-leaves for the future. All take the gradient from all rows, and their automatic settings, but for a
-step size of 1, too long for Euler's steps. Seconds and gradients are those of the whole call, tuning
+leaves for the future. All take the gradient from all rows and their automatic settings, but for a
+step size of 1, too long for Euler. Seconds and gradients are those of the whole call, tuning
 and burn-in included. The laws to compare with are
 
 * a normal law of 10 parameters, neighbours correlated by 0.95: known;
