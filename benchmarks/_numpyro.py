@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpyro
@@ -21,6 +23,8 @@ VERSION = f"NumPyro {numpyro.__version__} (JAX {jax.__version__})"
 CORES = os.cpu_count()
 
 _compiling: list[float] = []
+
+VOLATILITY_NAMES = ["sigma", "nu", "log volatility, first", "middle", "last"]
 
 
 @jax.monitoring.register_event_duration_secs_listener
@@ -44,6 +48,12 @@ def nuts(
         intercept = numpyro.sample("intercept", flat)
         numpyro.sample("y", dist.Bernoulli(logits=design @ coef + intercept), obs=labels)
 
+    draws = _run(model, n_draws=n_draws, dense_mass=dense_mass, seed=seed)
+    parts = [np.asarray(draws["coef"]), np.asarray(draws["intercept"])[..., None]]
+    return np.concatenate(parts, axis=2), sum(_compiling)
+
+
+def _run(model: Callable[[], None], *, n_draws: int, dense_mass: bool, seed: int) -> Any:
     _compiling.clear()
     mcmc = MCMC(
         NUTS(model, dense_mass=dense_mass),
@@ -54,6 +64,26 @@ def nuts(
         progress_bar=False,
     )
     mcmc.run(jax.random.key(seed))
-    draws = mcmc.get_samples(group_by_chain=True)
-    parts = [np.asarray(draws["coef"]), np.asarray(draws["intercept"])[..., None]]
-    return np.concatenate(parts, axis=2), sum(_compiling)
+    return mcmc.get_samples(group_by_chain=True)
+
+
+def nuts_volatility(returns: np.ndarray, *, n_draws: int, seed: int) -> tuple[np.ndarray, float]:
+    """Return draws ``(C, S, 5)`` of :data:`VOLATILITY_NAMES`, and the seconds of compiling.
+
+    The walk is built from independent normal steps, as in NumPyro's own example.
+    """
+    observed, T = jnp.asarray(returns), len(returns)
+
+    def model():
+        sigma = numpyro.sample("sigma", dist.Exponential(50.0))
+        nu = numpyro.sample("nu", dist.Exponential(0.1))
+        level = numpyro.sample("level", dist.Normal(0.0, 100.0))
+        steps = numpyro.sample("steps", dist.Normal(0, 1).expand([T - 1]).to_event(1))
+        walk = level + sigma * jnp.concatenate([jnp.zeros(1), jnp.cumsum(steps)])
+        numpyro.deterministic("walk", walk)
+        numpyro.sample("y", dist.StudentT(nu, 0.0, jnp.exp(walk)), obs=observed)
+
+    draws = _run(model, n_draws=n_draws, dense_mass=False, seed=seed)
+    walk = np.asarray(draws["walk"])[..., [0, T // 2, T - 1]]
+    head = [np.asarray(draws[name])[..., None] for name in ("sigma", "nu")]
+    return np.concatenate([*head, walk], axis=2), sum(_compiling)

@@ -29,6 +29,8 @@ class Diagnosis:
     bias, bias_error : float
         What the step size costs a mean, in sds, or an sd, relative, and two standard errors of
         the measurement.
+    halved_bias : float
+        The same at half the step size: where it is much less, shorter steps help.
     acceptance : float
         The mean Metropolis acceptance of the chain's own Euler transitions; nan where the data
         are no longer there.
@@ -47,6 +49,7 @@ class Diagnosis:
     noise_ratio: float
     bias: float
     bias_error: float
+    halved_bias: float
     acceptance: float
     shift: float
     width: float
@@ -78,7 +81,8 @@ class Diagnosis:
             _line("standard error of a mean, in sds", "mcse_sd", worst, largest=True, fmt=".3f"),
             f"  {'minibatch over injected noise':34s}{self.noise_ratio:10.3f}  "
             f"an sd is {inflation(self.noise_ratio):.1%} too wide at most",
-            f"  {'bias of the step size':34s}{self.bias:10.1%}  +- {self.bias_error:.1%}",
+            f"  {'bias of the step size':34s}{self.bias:10.1%}  +- {self.bias_error:.1%}; "
+            f"{self.halved_bias:.1%} at half of it",
             f"  {'acceptance of its transitions':34s}{self.acceptance:10.2f}",
             f"  {'steps with a clipped gradient':34s}{self.clipped:10.1%}",
             f"  {'divergent chains':34s}{len(self.divergent):10d}",

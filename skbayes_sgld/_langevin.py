@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._base import Array, LinearEstimator
 from skbayes_sgld._components import Component, Registry, check_number
-from skbayes_sgld._coordinates import decouple
+from skbayes_sgld._coordinates import decouple, shorten
 from skbayes_sgld._diagnosis import (
     MAX_DISTANCE,
     Diagnosis,
@@ -24,7 +24,7 @@ from skbayes_sgld._diagnosis import (
 )
 from skbayes_sgld._draws import PosteriorDraws
 from skbayes_sgld._judged import Judged
-from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld._overflow import check_natural, explain_overflow
 from skbayes_sgld._progress import progress_bar
 from skbayes_sgld.diagnostics import convergence_problems
@@ -50,6 +50,7 @@ from skbayes_sgld.sampling import (
     run_chains,
 )
 from skbayes_sgld.sampling.adaptation import settle
+from skbayes_sgld.sampling.metric import pull_rates
 from skbayes_sgld.sampling.randomness import start_normals
 from skbayes_sgld.sampling.tuning import (
     OVERDISPERSION,
@@ -86,6 +87,19 @@ def resolve_preconditioner(estimator: Any) -> Preconditioner:
     if isinstance(value, (str, Component)):
         return estimator._resolve("preconditioner")
     return Matrix(value)
+
+
+def _measure_bias(
+    run: Run, mode: Mode, eta: float, preconditioner: Preconditioner, entropy: int
+) -> tuple[float, float]:
+    """Return what a step of size eta costs a mean or an sd, and two standard errors of it."""
+    if run.sampler.adjusted:
+        return 0.0, 0.0
+    if preconditioner.uses_curvature and eta > _SMALL_STEP and run.sampler.piloted:
+        return discretisation_bias(run, mode, eta, entropy)[:2]
+    steepest = eta * run.sampler.speed(pull_rates(run.dynamics.preconditioner, mode.metric)[-1])
+    wide = run.sampler.gaussian_inflation(steepest) if steepest < 2.0 else np.inf
+    return abs(float(np.sqrt(wide)) - 1.0), 0.0
 
 
 class LangevinSampling(BaseEstimator):
@@ -219,7 +233,7 @@ class LangevinSampling(BaseEstimator):
                 tuned.time = 2.0 / tuned.run.step_size
             tuned.run.step_size /= first
             return tuned
-        sampler, rates = candidate, run.dynamics.preconditioner.rates(mode.curvature)
+        sampler, rates = candidate, pull_rates(run.dynamics.preconditioner, mode.metric)
         wanted = None if step_size is None else float(step_size) * first
         eta, time = sampler.pace(rates, wanted)
         run = replace(run, sampler=sampler, step_size=eta / first)
@@ -227,14 +241,7 @@ class LangevinSampling(BaseEstimator):
         # what the last kept step costs: a schedule may have made it small by then
         last = self._resolve_auto("thin") or choose_spacing(tuned.time)[1]
         eta = run.step_size * float(run.schedule(self.n_draws * last))
-        if sampler.adjusted:
-            return tuned
-        if preconditioner.uses_curvature and eta > _SMALL_STEP and sampler.piloted:
-            tuned.bias = discretisation_bias(run, mode, eta, entropy)[:2]
-        else:
-            steepest = eta * sampler.speed(rates[-1])
-            wide = sampler.gaussian_inflation(steepest) if steepest < 2.0 else np.inf
-            tuned.bias = (abs(float(np.sqrt(wide)) - 1.0), 0.0)
+        tuned.bias = _measure_bias(run, mode, eta, preconditioner, entropy)
         return tuned
 
     def _choose_gradient(
@@ -249,7 +256,9 @@ class LangevinSampling(BaseEstimator):
         if automatic and batch_size is None:
             gradient, batch_size = choose_gradient(posterior, mode, tau, entropy)
             return gradient, batch_size, None
-        gradient = ControlVariate() if automatic else self._resolve("gradient")
+        # the second order takes a matrix of parameters by parameters
+        order = 2 if posterior.n_params <= MAX_DENSE else 1
+        gradient = ControlVariate(order) if automatic else self._resolve("gradient")
         if not gradient.minibatch:
             if batch_size is not None:
                 raise ValueError(
@@ -281,7 +290,8 @@ class LangevinSampling(BaseEstimator):
 
     def _goes_on(self, posterior: Any) -> bool:
         """Whether the chains of the last fit can be gone on with."""
-        shape = (self.n_chains, posterior.n_params)
+        names = getattr(posterior, "natural_names", posterior.param_names)
+        shape = (self.n_chains, len(names))
         return bool(self.warm_start) and np.shape(getattr(self, "_last_positions", ())) == shape
 
     def _choose_start(self, posterior: Any, mode: Mode, entropy: int, goes_on: bool) -> Array:
@@ -289,7 +299,7 @@ class LangevinSampling(BaseEstimator):
             return posterior.from_natural(self._last_positions)
         normals = start_normals(entropy, range(self.n_chains), posterior.n_params)
         width = OVERDISPERSION * np.sqrt(float(self.temperature))
-        return mode.theta + width * matmul_rows(normals, mode.root.T)
+        return mode.theta + width * mode.color(normals)
 
     # ---- what the user is told ----------------------------------------------------------------
 
@@ -299,9 +309,9 @@ class LangevinSampling(BaseEstimator):
         if run.batch_size is None:
             return 0.0
         posterior = run.dynamics.gradient.posterior
-        root = run.dynamics.preconditioner.sqrt(np.eye(posterior.n_params)).T
+        metric = run.dynamics.preconditioner
         level = measure_noise(
-            posterior, self.gradient_, tuned.mode, run.dynamics.temperature, 0, root
+            posterior, self.gradient_, tuned.mode, run.dynamics.temperature, 0, metric
         )
         # the mean step over the draws, each weighted by its step size as the draws are
         eta = float(np.average(chains.weights, weights=chains.weights))
@@ -337,8 +347,9 @@ class LangevinSampling(BaseEstimator):
         -------
         diagnosis : Diagnosis
             R-hat, effective sample sizes and standard errors by parameter; the ratio of minibatch
-            to injected noise; the bias of the step size; the Metropolis acceptance that the
-            chain's own transitions would have had; the distance from the Laplace approximation;
+            to injected noise; the bias of the step size, and at half of it; the Metropolis
+            acceptance that the chain's own transitions would have had; the distance from the
+            Laplace approximation;
             clipped steps and divergent chains; and the problems, each with its remedy.
         """
         check_is_fitted(self)
@@ -356,6 +367,7 @@ class LangevinSampling(BaseEstimator):
             table,
             judged.noise_ratio,
             *judged.bias,
+            self._halved_bias(),
             judged.acceptance(),
             shift,
             width,
@@ -365,6 +377,14 @@ class LangevinSampling(BaseEstimator):
         )
         print(diagnosis)
         return diagnosis
+
+    def _halved_bias(self) -> float:
+        """Return what the bias would be at half the step size; nan without the data."""
+        run, last = self._judged.run, self._judged.theta.shape[1] * self.thin_
+        if run is None:
+            return float("nan")
+        eta = 0.5 * run.step_size * float(run.schedule(last))
+        return _measure_bias(run, self._judged.laplace, eta, self.preconditioner_, 0)[0]
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the data behind: a pickled estimator holds the draws, not what they came from."""
@@ -399,6 +419,8 @@ class LangevinEstimator(LangevinSampling, LinearEstimator):
             and isinstance(self.gradient, str)
             and self.gradient in ("auto", "full")
         )
+        if automatic:
+            glm = shorten(glm, float(self.temperature))
         if automatic and glm.likelihood.infers_noise and glm.cheap_full_gradient:
             return decouple(glm, float(self.temperature))
         mode = find_mode(glm, glm.start())

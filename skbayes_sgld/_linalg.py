@@ -7,17 +7,20 @@ groups of a fixed size.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from scipy.sparse.linalg import LinearOperator, eigsh
 from threadpoolctl import ThreadpoolController
 
 Array = NDArray[Any]
 
 ROW_BLOCK = 8192  # rows of X at a time: the temporaries of a few chains stay in cache
+MAX_DENSE = 2000  # parameters: with more, no matrix of parameters by parameters is formed
 _GROUP = 4
 
 
@@ -79,3 +82,10 @@ def largest_eigenvalue(S: Array) -> float:
     """Return the largest eigenvalue of a symmetric matrix."""
     last = S.shape[0] - 1
     return float(linalg.eigh(S, eigvals_only=True, subset_by_index=[last, last])[0])
+
+
+def largest_eigenvalue_of(product: Callable[[Array], Array], size: int) -> float:
+    """Return the largest eigenvalue of a symmetric matrix of which only products are known."""
+    operator = LinearOperator((size, size), matvec=product, dtype=float)
+    start = np.random.default_rng(0).standard_normal(size)
+    return float(eigsh(operator, k=1, which="LA", v0=start, tol=1e-4, return_eigenvectors=False)[0])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld.sampling import ChainOverflowError, Chains, Mode, Run, run_chains
+from skbayes_sgld.sampling.metric import pull_rates
 
 Array = NDArray[Any]
 
@@ -20,10 +21,11 @@ def check_natural(posterior: Any, chains: Chains, n_burnin: int, thin: int) -> N
     n_chains, n_draws, P = chains.draws.shape
     with np.errstate(all="ignore"):
         values = posterior.natural(chains.draws.reshape(-1, P))
-    bad = np.argwhere(~np.isfinite(values.reshape(n_chains, n_draws, P)))
+    bad = np.argwhere(~np.isfinite(values.reshape(n_chains, n_draws, -1)))
     if len(bad):
         chain, draw, parameter = (int(k) for k in bad[bad[:, 1].argmin()])
-        raise ChainOverflowError(n_burnin + (draw + 1) * thin - 1, chain, parameter)
+        step = n_burnin + (draw + 1) * thin - 1
+        raise ChainOverflowError(step, chain, min(parameter, P - 1))  # the noise is last in both
 
 
 def explain_overflow(
@@ -36,7 +38,7 @@ def explain_overflow(
     lengths: dict[str, Any],
 ) -> ValueError:
     """Return the error that names step, parameter, chain and a step size that was seen to hold."""
-    steepest = run.dynamics.preconditioner.rates(mode.curvature)[-1]
+    steepest = pull_rates(run.dynamics.preconditioner, mode.metric)[-1]
     largest = float(np.max(run.schedule(np.arange(100))))
     holds = min(1.0 / steepest / largest, 0.5 * run.step_size)
     for _ in range(_MOST_HALVINGS):

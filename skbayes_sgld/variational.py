@@ -32,8 +32,8 @@ class BayesByBackprop(Component):
     The 1 is the entropy's, in closed form. A minibatch's likelihood is rescaled by n / B, which
     is the same as spreading the KL evenly over the batches (their Section 3.4). The draws e come
     in pairs of opposite sign, so that on a normal posterior the mean's gradient has no noise; the
-    step size falls linearly to zero, and the answer is the average over the second half of the
-    steps (Polyak & Juditsky 1992).
+    step size falls linearly to zero, and mean and variance are averaged over the second half of
+    the steps (Polyak & Juditsky 1992).
 
     On a normal posterior of precision Lambda the mean is exact and the variances are
     ``1 / Lambda_jj``: those of the conditional laws, smaller than the posterior's own wherever
@@ -142,7 +142,7 @@ class BayesByBackprop(Component):
         adam, n_pairs = Adam(), self.n_particles // 2
         # phi holds (mean - origin) / unit and log(sd / unit)
         state = adam.init(np.zeros((1, 2 * P)), None)
-        average, first = np.zeros(2 * P), self.max_iter // 2
+        average, first = np.zeros((2, P)), self.max_iter // 2
         curve, steps = [], []
         for t in range(self.max_iter):
             phi = state["theta"][0]
@@ -166,10 +166,10 @@ class BayesByBackprop(Component):
             eta = self.step_size * (1.0 - t / self.max_iter)
             state["count"] = state["count"] + 1
             state["theta"] = state["theta"] + eta * adam.direction(state, ascent[None])
-            if t >= first:
-                average += state["theta"][0] / (self.max_iter - first)
-        phi = average
-        self.mean_, self.sd_ = origin + unit * phi[:P], unit * np.exp(phi[P:])
+            if t >= first:  # variances and not their logs: it is they whose gradient is linear
+                phi = state["theta"][0]
+                average += np.array([phi[:P], np.exp(2.0 * phi[P:])]) / (self.max_iter - first)
+        self.mean_, self.sd_ = origin + unit * average[0], unit * np.sqrt(average[1])
         self.elbo_, self.elbo_steps_ = np.array(curve), np.array(steps)
         return self
 

@@ -22,6 +22,7 @@ ALLOWED = {
     "datasets": {"_components"},
     "posterior": {"_components", "_linalg"},
     "sampling": {"_components", "_linalg"},
+    "variational": {"_components", "sampling"},
 }
 
 
@@ -134,6 +135,7 @@ def test_a_layer_imports_only_what_lies_below_it(name):
 def test_the_estimators_are_imported_by_the_package_alone(name):
     if name != PACKAGE:
         assert f"{PACKAGE}.linear_model" not in BELOW[name]
+        assert f"{PACKAGE}.neural_network" not in BELOW[name]
         assert PACKAGE not in BELOW[name]  # whose names are the estimators
 
 

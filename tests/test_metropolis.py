@@ -8,6 +8,7 @@ from targets import make_run
 from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.sampling import HMC, MALA, SGLD, Curvature, Mode, run_chains
 from skbayes_sgld.sampling.adaptation import adapt
+from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.tuning import discretisation_bias
 
 
@@ -36,7 +37,7 @@ class Skewed:
 
 
 TARGET = Skewed()
-MODE = Mode(np.array([np.log(1.5)]), np.array([[1.5]]), np.array([[1 / np.sqrt(1.5)]]))
+MODE = Mode(np.array([np.log(1.5)]), Dense(np.array([[1 / np.sqrt(1.5)]])))
 
 
 def leaning_run(sampler, step_size, temperature=1.0):
@@ -80,7 +81,7 @@ def test_the_measured_bias_is_that_of_the_long_chain():
 
 @pytest.mark.parametrize("sampler", [MALA(), HMC()])
 def test_adaptation_finds_the_spread_and_the_acceptance(sampler):
-    narrow = Mode(MODE.theta, 9 * MODE.curvature, MODE.root / 3)  # a third of the right width
+    narrow = Mode(MODE.theta, Dense(MODE.root / 3))  # a third of the right width
     run = make_run(TARGET, sampler=sampler, preconditioner=Curvature(), mode=narrow)
     adapted = adapt(run, narrow, entropy=0)
     mean, sd = TARGET.moments()

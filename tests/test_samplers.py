@@ -8,6 +8,7 @@ from targets import make_run
 
 from skbayes_sgld.posterior import Bernoulli, FixedGaussian, GLMPosterior, Laplace, Normal
 from skbayes_sgld.sampling import SAMPLERS, Curvature, Mode, find_mode, run_chains
+from skbayes_sgld.sampling.metric import Dense
 
 N_CHAINS, N_STEPS = 64, 1200
 
@@ -50,7 +51,7 @@ def target(name):
     if name == "gaussian":
         law = CorrelatedGaussian()
         root = np.linalg.cholesky(law.covariance)
-        mode = Mode(law.mean, np.linalg.inv(law.covariance), root)
+        mode = Mode(law.mean, Dense(root))
         return law, mode, law.mean, law.covariance
     posterior = (
         glm(Bernoulli(), Normal(scale=2.0), 0)
@@ -76,11 +77,13 @@ ROUGH = {"psgld": 0.04, "sgnht": 0.05, "sgld": 0.02, "sghmc": 0.02}
 
 def draw(sampler, posterior, mode, temperature=1.0):
     step, time = sampler.pace(np.ones(2))
+    if not sampler.adjusted:
+        step, time = sampler.pace(np.ones(2), min(0.5 * step, 0.1))
     run = make_run(
         posterior,
         sampler=sampler,
         preconditioner=Curvature(),
-        step_size=step if sampler.adjusted else 0.2 * step,
+        step_size=step,
         temperature=temperature,
         mode=mode,
     )

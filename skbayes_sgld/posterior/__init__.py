@@ -14,6 +14,7 @@ from skbayes_sgld.posterior.likelihoods import (
     Likelihood,
 )
 from skbayes_sgld.posterior.mixture import TiedGaussianMixture
+from skbayes_sgld.posterior.mlp import MLPPosterior
 from skbayes_sgld.posterior.noise_priors import (
     NOISE_PRIORS,
     Exponential,
@@ -69,6 +70,7 @@ __all__ = [
     "InverseGamma",
     "Laplace",
     "Likelihood",
+    "MLPPosterior",
     "NoisePrior",
     "Normal",
     "Positive",

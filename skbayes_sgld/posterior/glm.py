@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import ROW_BLOCK, column_means, matmul_rows
+from skbayes_sgld._linalg import MAX_DENSE, column_means
 from skbayes_sgld.posterior.likelihoods import FixedGaussian, Likelihood
 from skbayes_sgld.posterior.noise_priors import NoisePrior
+from skbayes_sgld.posterior.predictors import LinearPredictors
 from skbayes_sgld.posterior.priors import CoefficientPrior
 from skbayes_sgld.posterior.rows import Rows
 from skbayes_sgld.posterior.statistics import GaussianStatistics
@@ -19,10 +21,10 @@ from skbayes_sgld.posterior.statistics import GaussianStatistics
 Array = NDArray[Any]
 
 _SOFT = 0.15  # of a posterior sd: halves the trajectories' work and moves them little
-_MAX_STATISTICS = 2000  # columns; beyond it d x d statistics cost more than they save
+_NOT_NOTHING = 1e-8  # of a curvature, where the prior has none: no digit of a width sees it
 
 
-class GLMPosterior:
+class GLMPosterior(LinearPredictors):
     """Posterior of a generalised linear model, for all chains at once.
 
     ``theta`` holds, a linear predictor after the other, the coefficients and the intercept, and
@@ -64,22 +66,22 @@ class GLMPosterior:
         feature_names: Sequence[str] | None = None,
         class_names: Sequence[str] | None = None,
     ) -> None:
-        self.n_samples, self.n_features = X.shape
+        super().__init__(
+            X,
+            y,
+            sample_weight,
+            likelihood.n_predictors,
+            likelihood.infers_noise,
+            fit_intercept,
+            center,
+        )
         prior.check(self.n_features)
-        self.X, self.y, self.weight = X, y, sample_weight
         self.likelihood, self.prior, self.noise_prior = likelihood, prior, noise_prior
-        self.fit_intercept = fit_intercept
-        self.total_weight = float(self.n_samples if sample_weight is None else sample_weight.sum())
-        self.n_predictors = likelihood.n_predictors
-        self._width = self.n_features + fit_intercept
-        self._n_linear = self.n_predictors * self._width
-        self.n_params = self._n_linear + likelihood.infers_noise
-        self.center = column_means(X, sample_weight) if center and fit_intercept else None
         self.param_names = self._name_params(feature_names, class_names)
         self._pin = self._shift_precision() if self.n_predictors > 1 else None
         self._statistics = (
             GaussianStatistics(X, y, sample_weight, fit_intercept)
-            if likelihood.quadratic and self.n_features <= _MAX_STATISTICS
+            if likelihood.quadratic and self.n_features <= MAX_DENSE
             else None
         )
 
@@ -125,20 +127,7 @@ class GLMPosterior:
             pin[-1] = self.total_weight / self.n_predictors
         return pin
 
-    def _blocks(self) -> Iterator[slice]:
-        for start in range(0, self.n_samples, ROW_BLOCK):
-            yield slice(start, min(start + ROW_BLOCK, self.n_samples))
-
-    def _weights(self, rows: slice) -> Array:
-        return np.ones(rows.stop - rows.start) if self.weight is None else self.weight[rows]
-
     # ---- the parts of theta ------------------------------------------------------------------
-
-    def _linear(self, theta: Array) -> Array:
-        return theta[:, : self._n_linear].reshape(theta.shape[0], self.n_predictors, self._width)
-
-    def _gamma(self, theta: Array) -> Array | None:
-        return theta[:, -1] if self.likelihood.infers_noise else None
 
     @property
     def natural_names(self) -> list[str]:
@@ -171,42 +160,7 @@ class GLMPosterior:
             theta[:, -1] = np.log(theta[:, -1])
         return theta
 
-    # ---- the local view: what a row sees ------------------------------------------------------
-
-    def take(self, idx: Array) -> Rows:
-        """Gather the rows ``idx (..., B)``, once for as many steps as the indices are of."""
-        design = np.empty((*idx.shape, self._width), dtype=np.float64)
-        columns = self.X.take(idx, axis=0)
-        if self.center is None:
-            design[..., : self.n_features] = columns
-        else:
-            np.subtract(columns, self.center, out=design[..., : self.n_features])
-        if self.fit_intercept:
-            design[..., -1] = 1.0
-        weight = None if self.weight is None else self.weight.take(idx)
-        return Rows(design, self.y.take(idx), weight)
-
-    def _append_gamma(self, u: Array, theta: Array) -> Array:
-        gamma = self._gamma(theta)
-        if gamma is None:
-            return u
-        return np.concatenate([u, np.broadcast_to(gamma[:, None, None], u.shape)], axis=1)
-
-    def local(self, theta: Array, rows: Rows) -> Array:
-        """Return the local parameters of gathered rows ``(C, n_local, B)``."""
-        return self._append_gamma(self._linear(theta) @ rows.design.swapaxes(-1, -2), theta)
-
-    def _local_block(self, theta: Array, rows: slice) -> Array:
-        linear, X = self._linear(theta), self.X[rows]
-        coef = linear[..., : self.n_features].astype(X.dtype, copy=False)
-        u = matmul_rows(coef[:, 0], X.T)[:, None] if self.n_predictors == 1 else coef @ X.T
-        if self.fit_intercept:
-            level = linear[..., -1]
-            if self.center is not None:
-                # einsum and not matmul: it rounds a chain alike whatever the number of chains
-                level = level - np.einsum("ckd,d->ck", linear[..., :-1], self.center)
-            u = u + level[..., None]
-        return self._append_gamma(u, theta)
+    # ---- rows gathered for a batch --------------------------------------------------------------
 
     def score(self, u: Array, rows: Rows) -> Array:
         """Return the gradient of each gathered row's log likelihood in u, weighted."""
@@ -217,28 +171,6 @@ class GLMPosterior:
         """Return minus the Hessian of each gathered row's log likelihood in u, weighted."""
         curvature = self.likelihood.curvature(u, rows.y)
         return curvature if rows.weight is None else curvature * rows.weight[:, None, None]
-
-    def pullback(self, score: Array, rows: Rows) -> Array:
-        """Return the gradient in theta ``(C, P)`` from the rows' gradients in u."""
-        linear = score[:, : self.n_predictors] @ rows.design
-        grad = linear.reshape(score.shape[0], self._n_linear)
-        if self.likelihood.infers_noise:
-            grad = np.concatenate([grad, score[:, -1:].sum(axis=2)], axis=1)
-        return grad
-
-    def _pullback_block(self, score: Array, rows: slice, grad: Array) -> None:
-        X = self.X[rows]
-        total = score.sum(axis=2)
-        linear, K = self._linear(grad), self.n_predictors
-        weights = score[:, :K].astype(X.dtype, copy=False)
-        product = matmul_rows(weights[:, 0], X)[:, None] if K == 1 else weights @ X
-        linear[..., : self.n_features] += product
-        if self.fit_intercept:
-            linear[..., -1] += total[:, :K]
-            if self.center is not None:
-                linear[..., : self.n_features] -= total[:, :K, None] * self.center
-        if self.likelihood.infers_noise:
-            grad[:, -1] += total[:, -1]
 
     # ---- likelihood ---------------------------------------------------------------------------
 
@@ -271,30 +203,23 @@ class GLMPosterior:
         return grad
 
     def _statistics_value_and_grad(self, theta: Array) -> tuple[Array, Array]:
-        stats = self._statistics
-        assert stats is not None
+        assert self._statistics is not None
         linear, gamma = self._linear(theta)[:, 0], self._gamma(theta)
-        coef = linear[:, : self.n_features]
-        level = np.zeros(theta.shape[0])
-        # theta's intercept is at `center` or at X = 0; the statistics' is at the mean of X
-        shift = stats.x_mean if self.center is None else None
-        if self.fit_intercept:
-            level = linear[:, -1]
-            if shift is not None:
-                level = level + np.einsum("cd,d->c", coef, shift)
-        rss, in_coef, in_level = stats.residual_sum(coef, level)
+        level = linear[:, -1] if self.fit_intercept else np.zeros(theta.shape[0])
         variance = self.likelihood.noise_variance(gamma)
-        log_variance = np.log(variance) if gamma is None else gamma
-        value = -0.5 * (stats.total_weight * (np.log(2 * np.pi) + log_variance) + rss / variance)
+        value, in_coef, in_level, in_gamma = self._statistics.value_and_grad(
+            linear[:, : self.n_features],
+            level,
+            variance,
+            np.log(variance) if gamma is None else gamma,
+            at_mean=self.center is not None or not self.fit_intercept,
+        )
         grad = np.empty_like(theta)
         grad[:, : self.n_features] = in_coef
         if self.fit_intercept:
             grad[:, self.n_features] = in_level
-            if shift is not None:
-                grad[:, : self.n_features] += in_level[:, None] * shift
-        grad[:, : self._n_linear] /= np.reshape(variance, (-1, 1))
         if gamma is not None:
-            grad[:, -1] = 0.5 * (rss / variance - stats.total_weight)
+            grad[:, -1] = in_gamma
         return value, grad
 
     def residual_sum(self, theta: Array) -> float:
@@ -371,6 +296,7 @@ class GLMPosterior:
         """Return the posterior of the linear parameters where the noise variance is known."""
         other = copy(self)
         other.likelihood, other.noise_prior = FixedGaussian(variance), None
+        other._infers_noise = False
         other.prior = self.prior.given_noise(variance)
         other.n_params, other.param_names = self._n_linear, self.param_names[: self._n_linear]
         return other
@@ -380,67 +306,81 @@ class GLMPosterior:
     def curvature(self, theta: Array) -> Array:
         """Return minus the Hessian of the log posterior at one ``theta (P,)``, as ``(P, P)``."""
         H = self.likelihood_curvature(theta)
-        self._add_prior_curvature(H, theta[None])
+        self._add_prior_curvature(H, theta)
         return H
 
     def likelihood_curvature(self, theta: Array) -> Array:
         """Return minus the Hessian of the log likelihood at one ``theta (P,)``."""
         H = np.zeros((self.n_params, self.n_params))
         for rows in self._blocks():
-            u = self._local_block(theta[None], rows)
-            local = self.likelihood.curvature(u, self.y[rows])[0]
-            if self.weight is not None:
-                local = local * self.weight[rows]
-            H += self.gram(self._design_block(rows), local)
+            H += self.gram(self._design_block(rows), self._weighted_curvature(theta, rows))
         return H
 
-    def gram(self, design: Array, local: Array) -> Array:
-        """Return ``sum_i A_i^T W_i A_i (P, P)``, A_i being what takes theta to row i's u.
+    def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:
+        """Return d and F with the curvature ``diag(d) + F^T F`` at one ``theta (P,)``.
 
-        Parameters
-        ----------
-        design : ndarray of shape (B, d + 1)
-            Rows as :meth:`take` gathers them.
-        local : ndarray of shape (n_local, n_local, B)
-            The symmetric W_i.
+        What the noise variance shares with the coefficients is left out: at the mode it is small.
+
+        Returns
+        -------
+        diagonal : ndarray of shape (P,)
+        factor : ndarray of shape (n, P) or None
+            None where it would be no help, with more rows than parameters or more than 2,000, or
+            more than one linear predictor; ``diagonal`` is then all of the curvature's.
         """
-        K, width = self.n_predictors, self._width
-        H = np.zeros((self.n_params, self.n_params))
-        at = [slice(k * width, (k + 1) * width) for k in range(K)]
-        for a in range(K):
-            for b in range(a, K):
-                block = (design * local[a, b][:, None]).T @ design
-                H[at[a], at[b]] = block
-                H[at[b], at[a]] = block.T
-            if self.likelihood.infers_noise:
-                H[at[a], -1] = H[-1, at[a]] = local[a, -1] @ design
-        if self.likelihood.infers_noise:
-            H[-1, -1] = local[-1, -1].sum()
-        return H
+        n, P, K, width = self.n_samples, self.n_params, self.n_predictors, self._width
+        few = K == 1 and n <= min(P, MAX_DENSE)
+        factor = np.zeros((n, P)) if few else None
+        seen = np.zeros(P)
+        for rows in self._blocks():
+            design, local = self._design_block(rows), self._weighted_curvature(theta, rows)
+            square = np.square(design)
+            for k in range(K):
+                seen[k * width : (k + 1) * width] += local[k, k] @ square
+            if self._infers_noise:
+                seen[-1] += local[-1, -1].sum()
+            if factor is not None:
+                factor[rows, :width] = np.sqrt(local[0, 0])[:, None] * design
+        prior = self._prior_diagonal(theta)
+        if factor is None:
+            return seen + prior, None
+        own = np.maximum(prior, _NOT_NOTHING * seen)
+        if self._infers_noise:
+            own[-1] = seen[-1] + prior[-1]
+        return own, factor
 
-    def _design_block(self, rows: slice) -> Array:
-        X = self.X[rows]
-        design = np.ones((X.shape[0], self._width))
-        design[:, : self.n_features] = X if self.center is None else X - self.center
-        return design
+    def _weighted_curvature(self, theta: Array, rows: slice) -> Array:
+        local = self.likelihood.curvature(self._local_block(theta[None], rows), self.y[rows])[0]
+        return local if self.weight is None else local * self.weight[rows]
 
-    def _add_prior_curvature(self, H: Array, theta: Array) -> None:
-        linear, gamma = self._linear(theta), self._gamma(theta)
+    def _prior_diagonal(self, theta: Array) -> Array:
+        linear, gamma = self._linear(theta[None])[0], self._gamma(theta[None])
         g = None if gamma is None else float(gamma[0])
-        diagonal, cross, corner = self.prior.curvature(linear[0, :, : self.n_features], g)
-        at = np.arange(self._n_linear).reshape(self.n_predictors, self._width)
-        coef = at[:, : self.n_features].ravel()
-        H[coef, coef] += diagonal.ravel()
+        diagonal, _, corner = self.prior.curvature(linear[:, : self.n_features], g)
+        prior = np.zeros(self.n_params)
+        by_predictor = self._linear(prior[None])[0]
+        by_predictor[:, : self.n_features] = diagonal
         if self._pin is not None:
-            for a in at:
-                for b in at:
-                    H[a, b] += self._pin / self.n_predictors
+            by_predictor += self._pin / self.n_predictors
         if g is not None:
             assert self.noise_prior is not None
-            H[-1, -1] += corner + self.noise_prior.curvature(g)
+            prior[-1] = corner + self.noise_prior.curvature(g)
+        return prior
+
+    def _add_prior_curvature(self, H: Array, theta: Array) -> None:
+        at = np.arange(self.n_params)
+        H[at, at] += self._prior_diagonal(theta)
+        linear, gamma = self._linear(theta[None])[0], self._gamma(theta[None])
+        blocks = self._linear(at[None])[0]
+        if self._pin is not None:
+            for a, b in permutations(blocks, 2):
+                H[a, b] += self._pin / self.n_predictors
+        if gamma is not None:
+            coef = blocks[:, : self.n_features]
+            cross = self.prior.curvature(linear[:, : self.n_features], float(gamma[0]))[1]
             if cross is not None:
-                H[coef, -1] += cross.ravel()
-                H[-1, coef] += cross.ravel()
+                H[coef, -1] += cross
+                H[-1, coef] += cross
 
     def subset(self, rows: slice) -> GLMPosterior:
         """Return the posterior given some of the rows, in the same coordinates."""

@@ -157,8 +157,7 @@ class MLPPosterior:
     Examples
     --------
     >>> import numpy as np
-    >>> from skbayes_sgld.posterior import FixedGaussian, Normal
-    >>> from skbayes_sgld.posterior.mlp import MLPPosterior
+    >>> from skbayes_sgld.posterior import FixedGaussian, MLPPosterior, Normal
     >>> X = np.linspace(-1, 1, 20)[:, None]
     >>> posterior = MLPPosterior(X, X[:, 0] ** 2, FixedGaussian(0.1), Normal())
     >>> posterior.n_params

@@ -77,3 +77,35 @@ class GaussianStatistics:
         in_level = self.total_weight * offset
         rss = self.rss - np.einsum("cd,cd->c", delta, in_coef + self.cross) + in_level * offset
         return rss, in_coef, in_level
+
+    def value_and_grad(
+        self, coef: Array, level: Array, variance: Any, log_variance: Any, at_mean: bool
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return the log likelihood and its gradient.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (C, d)
+        level : ndarray of shape (C,)
+            The intercept, zero where there is none.
+        variance, log_variance : ndarray of shape (C,) or float
+            Of the noise.
+        at_mean : bool
+            Whether ``level`` is the intercept at the mean of X, or at X = 0.
+
+        Returns
+        -------
+        value : ndarray of shape (C,)
+        in_coef : ndarray of shape (C, d)
+        in_level : ndarray of shape (C,)
+        in_log_variance : ndarray of shape (C,)
+        """
+        if not at_mean:
+            level = level + np.einsum("cd,d->c", coef, self.x_mean)
+        rss, in_coef, in_level = self.residual_sum(coef, level)
+        if not at_mean:
+            in_coef = in_coef + in_level[:, None] * self.x_mean
+        value = -0.5 * (self.total_weight * (np.log(2 * np.pi) + log_variance) + rss / variance)
+        in_log_variance = 0.5 * (rss / variance - self.total_weight)
+        scale = np.reshape(variance, (-1, 1))
+        return value, in_coef / scale, in_level / scale[:, 0], in_log_variance

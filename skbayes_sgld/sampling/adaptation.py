@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import chi2
 
-from skbayes_sgld._linalg import inverse_root, matmul_rows, one_blas_thread
+from skbayes_sgld._linalg import MAX_DENSE, inverse_root, one_blas_thread
 from skbayes_sgld.sampling.chains import ChainOverflowError, Run, draw_block, run_chains
+from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.mode import Mode
-from skbayes_sgld.sampling.preconditioners import Curvature
 from skbayes_sgld.sampling.randomness import ChainStreams, start_normals
 from skbayes_sgld.sampling.sgld import SGLD
 
@@ -25,8 +26,10 @@ _SETTLE_STEP = 0.1
 _SETTLE_TIME = 4.0
 _LOST = 100.0  # sds from the mode at which a free chain has left the posterior
 _SETTLE = 0x5E771E  # other random numbers than the run's own
-_MIN_CHAINS, _MAX_CHAINS = 16, 64
+_FEW_CHAINS, _MIN_CHAINS, _MAX_CHAINS = 8, 16, 64
 _CHAIN_ROWS = 20_000  # chains times rows: what a step of the pilot may cost
+_LARGE = 1_000_000  # rows times parameters: from here on few chains must do
+_PILOT_SHARE = 0.4  # of the slowest autocorrelation time: it is the largest of many noisy ones
 
 
 @dataclass
@@ -40,7 +43,8 @@ class Adapted:
     step_size : float
     acceptance : float
     autocorrelation : float
-        Integrated autocorrelation time of the slowest parameter, in steps.
+        Integrated autocorrelation time of the slowest direction, in steps, less what chance
+        adds to the largest of many.
     """
 
     mode: Mode
@@ -53,20 +57,22 @@ def adapt(run: Run, mode: Mode, entropy: int) -> Adapted:
     """Adapt a run that accepts and rejects, from the mode and its curvature.
 
     Every round of the pilot goes on where the last one stopped. The metric becomes the draws'
-    covariance, shrunk to the curvature's while the draws are few; the step size is averaged
-    towards the sampler's target acceptance.
+    covariance, shrunk while the draws are few to that of the curvature times the draws' mean
+    variance in it (Ledoit & Wolf 2004, eq. 1): in many dimensions the posterior is wider than its
+    mode tells. The step size is averaged towards the sampler's target acceptance.
     """
     P, tau = mode.theta.size, run.dynamics.temperature
-    n_chains = int(np.clip(_CHAIN_ROWS // max(run.n_samples, 1), _MIN_CHAINS, _MAX_CHAINS))
+    n = max(run.n_samples, 1)
+    fewest = _MIN_CHAINS if n * P < _LARGE else _FEW_CHAINS
+    n_chains = int(np.clip(_CHAIN_ROWS // n, fewest, _MAX_CHAINS))
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
     normals = start_normals(entropy, chains, P)
-    position = mode.theta + np.sqrt(tau) * matmul_rows(normals, mode.root.T)
+    position = mode.theta + np.sqrt(tau) * mode.color(normals)
     position = settle(run, position, mode, entropy, FIRST_CHAIN)
     streams = [ChainStreams(entropy, c) for c in chains]
     step_size, metric, kept = 0.5 * run.sampler.largest_step, mode, np.empty((n_chains, 0, P))
     for number, n_steps in enumerate(_ROUNDS):
-        bound = Curvature().bind(P, metric)
-        pilot = replace(run, dynamics=replace(run.dynamics, preconditioner=bound))
+        pilot = replace(run, dynamics=replace(run.dynamics, preconditioner=metric.metric))
         draws, step_size, acceptance = _average(pilot, position, streams, step_size, n_steps)
         position = draws[:, -1]
         if 0 < number < len(_ROUNDS) - 1:  # the first round forgets the start
@@ -139,30 +145,35 @@ def _metric(draws: Array, mode: Mode, tau: float) -> Mode:
     n_chains, _, P = draws.shape
     flat = draws.reshape(-1, P)
     center = flat.mean(axis=0)
-    whiten = mode.curvature @ mode.root  # its transpose takes theta - center to the mode's metric
-    u = (draws - center) @ whiten / np.sqrt(tau)
-    covariance = u.reshape(-1, P).T @ u.reshape(-1, P) / len(flat)
+    u = mode.whiten(flat - center) / np.sqrt(tau)
+    variances = np.square(u).mean(axis=0)
     # independent draws that the chains are worth, by the variance of their means
-    between = u.mean(axis=1).var(axis=0, ddof=1)
-    worth = n_chains * float(np.median(np.diagonal(covariance) / np.maximum(between, 1e-300)))
+    between = u.reshape(draws.shape).mean(axis=1).var(axis=0, ddof=1)
+    worth = n_chains * float(np.median(variances / np.maximum(between, 1e-300)))
+    if P > MAX_DENSE:
+        share = worth / (worth + 5.0)
+        target = share * variances + (1.0 - share) * variances.mean()
+        return Mode(center, mode.metric.stretched(np.sqrt(target)))
     share = worth / (worth + 5.0 * P)
-    shrunk = share * covariance + (1.0 - share) * np.eye(P)
+    shrunk = share * (u.T @ u) / len(flat) + (1.0 - share) * variances.mean() * np.eye(P)
     try:
         root = mode.root @ np.linalg.cholesky(shrunk)
         inverse = inverse_root(root @ root.T)
     except np.linalg.LinAlgError:
         return mode
-    return Mode(center, inverse @ inverse.T, root)
+    return Mode(center, Dense(root, inverse @ inverse.T))
 
 
 def _autocorrelation(draws: Array, metric: Mode) -> float:
     """Return the integrated autocorrelation time of the slowest direction, from batch means."""
     n_chains, n_steps, P = draws.shape
-    u = (draws - metric.theta) @ (metric.curvature @ metric.root)
+    u = metric.whiten((draws - metric.theta).reshape(-1, P)).reshape(draws.shape)
     worst = 1.0
     for values in (u, np.square(u - u.mean(axis=(0, 1)))):
         total = values.var(axis=(0, 1))
         between = values.mean(axis=1).var(axis=0, ddof=1)
         times = n_steps * between / np.maximum(total, 1e-300)
         worst = max(worst, float(times.max()))
-    return worst
+    # the median of the largest of 2 P chi-squares over their mean, were no direction slow
+    chance = chi2.isf(np.log(2.0) / (2 * P), n_chains - 1) / (n_chains - 1)
+    return worst * min(_PILOT_SHARE, 1.0 / chance)

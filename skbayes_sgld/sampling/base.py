@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from skbayes_sgld._components import Component
 from skbayes_sgld.sampling.clipping import Clip
 from skbayes_sgld.sampling.gradients import BoundGradient
-from skbayes_sgld.sampling.preconditioners import BoundPreconditioner
+from skbayes_sgld.sampling.metric import Metric
 
 Array = NDArray[Any]
 
@@ -28,7 +28,7 @@ class Dynamics:
     """
 
     gradient: BoundGradient
-    preconditioner: BoundPreconditioner
+    preconditioner: Metric
     clip: Clip | None = None
     temperature: Any = 1.0  # a number, or one a chain
     clipped: Array | int = 0
@@ -121,6 +121,10 @@ class Sampler(Algorithm):
         """
         step = step or 0.5 / self.speed(rates[-1])
         return step, 2.0 / (step * self.speed(rates[0]))
+
+    def gradients(self, step: float) -> int:
+        """Return how many gradients a step of this size takes."""
+        return 1
 
     def gaussian_inflation(self, eta: float) -> float:
         """Return the chain's variance over the target's, on a normal target of precision 1."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld.sampling.preconditioners import BoundPreconditioner
+from skbayes_sgld.sampling.metric import Metric
 from skbayes_sgld.sampling.randomness import start_normals
 
 Array = NDArray[Any]
@@ -18,10 +18,11 @@ _PROBES = 10
 _POWER = 12  # iterations; the largest eigenvalue is wanted to a tenth
 
 
-class ChainDiagonal(BoundPreconditioner):
+class ChainDiagonal(Metric):
     """A diagonal of its own for every chain, ``values (C, P)``."""
 
     def __init__(self, values: Array) -> None:
+        super().__init__(values.shape[1])
         self._values, self.roots = values, np.sqrt(values)
 
     def scale(self, v: Array) -> Array:

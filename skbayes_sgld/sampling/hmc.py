@@ -92,6 +92,10 @@ class Trajectories(Adjusted):
         reach = step * self.trajectory(step, np.ones(1))[1] * np.sqrt(rates[0])
         return step, max(1.0, 2.0 / reach**2)
 
+    def gradients(self, step: float) -> int:
+        """Return how many leapfrog steps make a trajectory."""
+        return self.trajectory(step, np.ones(1))[1]
+
     def propose(
         self, state: State, eta: np.floating, noise: Array, dynamics: Dynamics
     ) -> tuple[Array, Array, Array, Array]:

@@ -1,4 +1,4 @@
-"""The mode of a log density by Newton's method."""
+"""The mode of a log density, and the metric that its curvature there makes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
-from skbayes_sgld._linalg import inverse_root
+from skbayes_sgld._linalg import MAX_DENSE, inverse_root
+from skbayes_sgld.sampling.curvature import (
+    curvature,
+    gradient,
+    log_density,
+    structured_metric,
+    value_and_gradient,
+)
+from skbayes_sgld.sampling.metric import Dense, Metric
 
 Array = NDArray[Any]
 
@@ -16,30 +25,51 @@ _MAX_STEPS = 100
 _TOLERANCE = 1e-10  # Newton decrement: squared distance to the mode in posterior sds
 _SUBSET_FROM = 40_000  # rows; from here on a part of them finds the neighbourhood of the mode
 _DAMPING = (0.0, *np.logspace(-4, 4, 9))
+_MAX_CLIMBS = 20
+_CLIMB_STEPS = 200
+_CLIMB_TOLERANCE = 1e-8
 
 
 class Mode(NamedTuple):
-    """A mode, and what the curvature there says of the posterior's width.
+    """A mode, and a metric: what the curvature there says of the posterior's width.
 
-    ``root`` is a root of the inverse curvature, ``root root^T = H^{-1}``.
+    The metric is a :class:`~skbayes_sgld.sampling.metric.Dense` matrix up to 2,000 parameters.
+    Above it is diagonal, or diagonal plus a term for each row of the data where these are fewer
+    than the parameters; no matrix of parameters by parameters is formed.
     """
 
     theta: Array
-    curvature: Array
-    root: Array
+    metric: Metric
 
     @property
     def spread(self) -> Array:
         """The sd of each parameter by the Laplace approximation ``(P,)``."""
-        return np.sqrt(np.einsum("pq,pq->p", self.root, self.root))
+        return self.metric.spread
+
+    def color(self, z: Array) -> Array:
+        """Return ``R z`` for each row of ``z (C, P)``, R being a root of the inverse curvature."""
+        return self.metric.sqrt(z)
+
+    def whiten(self, x: Array) -> Array:
+        """Return ``R^{-1} x`` for each row of ``x (C, P)``."""
+        return self.metric.whiten(x)
+
+    @property
+    def root(self) -> Array:
+        """R as a matrix ``(P, P)``."""
+        return self.color(np.eye(self.theta.size)).T
 
 
 class NoModeError(ValueError):
-    """Newton's method found no mode: the posterior is improper, or nearly."""
+    """No mode was found: the posterior is improper, or nearly."""
 
 
 def find_mode(posterior: Any, start: Array) -> Mode:
     """Find the mode of ``posterior`` from ``start (P,)``.
+
+    Up to 2,000 parameters by Newton's method, with central differences of the gradient where the
+    posterior does not know its curvature; above by L-BFGS (Liu & Nocedal 1989) in coordinates
+    whitened by the curvature where it stands.
 
     A prior with kinks is averaged over the width of the posterior (``posterior.smoothed``): what
     is found then is the centre of the normal law that matches the posterior best in expectation
@@ -50,37 +80,40 @@ def find_mode(posterior: Any, start: Array) -> Mode:
     NoModeError
         When there is no mode within reach.
     """
-    if posterior.n_samples > _SUBSET_FROM:
+    if posterior.n_samples > _SUBSET_FROM and hasattr(posterior, "subset"):
         every = posterior.n_samples // (_SUBSET_FROM // 2)
         with suppress(NoModeError):  # the rows left out may be what determines the mode
             start = find_mode(posterior.subset(slice(None, None, every)), start).theta
+    if not hasattr(posterior, "smoothed"):
+        return _search(posterior, start)
     smooth = posterior.smoothed(None)
-    mode = _newton(smooth, start)
+    mode = _search(smooth, start)
     for _ in range(25):
         smooth = posterior.smoothed(mode.spread)
         if smooth is posterior:
             break
-        previous, mode = mode, _newton(smooth, mode.theta)
+        previous, mode = mode, _search(smooth, mode.theta)
         if np.allclose(mode.spread, previous.spread, rtol=0.02):
             break
     return mode
 
 
-def _newton(posterior: Any, start: Array) -> Mode:
+def _search(posterior: Any, start: Array) -> Mode:
+    find = _damped_newton if start.size <= MAX_DENSE else _climb
     with np.errstate(all="ignore"):  # a step may go too far; the line search takes it back
-        return _damped_newton(posterior, start.astype(float))
+        return find(posterior, start.astype(float))
 
 
 def _damped_newton(posterior: Any, theta: Array) -> Mode:
-    value = float(posterior.log_density(theta[None])[0])
+    value = float(log_density(posterior, theta[None])[0])
     for _ in range(_MAX_STEPS):
-        grad = posterior.grad(theta[None])[0]
-        H = posterior.curvature(theta)
+        grad = gradient(posterior, theta[None])[0]
+        H = curvature(posterior, theta)
         root, damped = _damped_root(H)
         step = root @ (root.T @ grad)
         decrement = float(grad @ step)
         if decrement < _TOLERANCE and not damped:
-            return Mode(theta, H, root)
+            return Mode(theta, Dense(root, H))
         theta, value = _line_search(posterior, theta, value, step, decrement)
     raise NoModeError(
         f"the mode of the posterior was not found in {_MAX_STEPS} Newton steps: the posterior "
@@ -109,10 +142,44 @@ def _line_search(
     fraction = 1.0
     while fraction > 1e-10:
         proposal = theta + fraction * step
-        new = float(posterior.log_density(proposal[None])[0])
+        new = float(log_density(posterior, proposal[None])[0])
         # near the mode the gain drowns in rounding: allow for it
         rounding = 1e-12 * (abs(value) + 1.0)
         if np.isfinite(new) and new >= value + 1e-4 * fraction * decrement - rounding:
             return proposal, new
         fraction /= 2.0
     return theta + step, value
+
+
+def _climb(posterior: Any, theta: Array) -> Mode:
+    """Climb by L-BFGS, whitening anew by the curvature at each stop."""
+    steepest = np.sqrt(0.1 * _CLIMB_TOLERANCE / theta.size)
+    for _ in range(_MAX_CLIMBS):
+        metric = structured_metric(posterior, theta)
+        slope = metric.sqrt_t(gradient(posterior, theta[None]))
+        if np.square(slope).sum() < _CLIMB_TOLERANCE:
+            return Mode(theta, metric)
+        found = minimize(
+            _whitened(posterior, theta, metric),
+            np.zeros_like(theta),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": _CLIMB_STEPS, "ftol": 1e-15, "gtol": steepest},
+        )
+        theta = theta + metric.sqrt(found.x[None])[0]
+    raise NoModeError(
+        f"the mode of the posterior was not found in {_MAX_CLIMBS * _CLIMB_STEPS} steps: the "
+        "posterior may be improper; give the parameters proper priors, such as prior='normal'."
+    )
+
+
+def _whitened(posterior: Any, origin: Array, metric: Metric) -> Any:
+    """Return minus the log density and its gradient as functions of theta whitened."""
+
+    def negative(z: Array) -> tuple[float, Array]:
+        value, grad = value_and_gradient(posterior, origin + metric.sqrt(z[None]))
+        if not np.isfinite(value[0]):
+            return np.inf, np.zeros_like(z)
+        return -float(value[0]), -metric.sqrt_t(grad)[0]
+
+    return negative

@@ -1,7 +1,4 @@
-"""Preconditioners: the matrix G of the preconditioned recursion, drift G g and noise G^{1/2} xi.
-
-Karagiannis, Handout 6, eq. (3.9). One object gives both, so drift and noise cannot disagree.
-"""
+"""Preconditioners: how a user names the metric of the preconditioned recursion."""
 
 from __future__ import annotations
 
@@ -13,12 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
 from skbayes_sgld._components import Component, Registry
-from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld.sampling.metric import Dense, Diagonal, Metric
 from skbayes_sgld.sampling.mode import Mode
 
 Array = NDArray[Any]
-
-_ROWS = 16  # rows of noise a product: fixed, so that the draws do not depend on the block size
 
 
 class Preconditioner(Component):
@@ -26,89 +21,36 @@ class Preconditioner(Component):
 
     uses_curvature = False
 
-    def bind(self, n_params: int, mode: Mode | None) -> BoundPreconditioner:
+    def bind(self, n_params: int, mode: Mode | None) -> Metric:
         """Return the matrix itself, for a posterior of ``n_params`` with this mode."""
         raise NotImplementedError
-
-
-class BoundPreconditioner:
-    """The identity: the recursion of eq. (3.4)."""
-
-    def scale(self, v: Array) -> Array:
-        """Return ``G v`` for each row of ``v (C, P)``."""
-        return v
-
-    def sqrt(self, z: Array) -> Array:
-        """Return ``G^{1/2} z`` for each ``z (..., P)``."""
-        return z
-
-    def sqrt_t(self, v: Array) -> Array:
-        """Return ``(G^{1/2})^T v``, a gradient in the preconditioned coordinates ``(C, P)``."""
-        return v
-
-    def rates(self, curvature: Array) -> Array:
-        """Return how fast a unit step pulls to the mode, direction by direction, ascending.
-
-        They are the eigenvalues of G H: a step of size eta is stable on a normal law while
-        eta times the largest is below 2, and forgets at eta times the smallest.
-        """
-        root = self.sqrt(np.eye(curvature.shape[0])).T
-        return np.linalg.eigvalsh(root.T @ curvature @ root)
-
-
-class _Diagonal(BoundPreconditioner):
-    def __init__(self, values: Array) -> None:
-        self._values, self._roots = values, np.sqrt(values)
-
-    def scale(self, v: Array) -> Array:
-        return v * self._values
-
-    def sqrt(self, z: Array) -> Array:
-        return z * self._roots
-
-    def sqrt_t(self, v: Array) -> Array:
-        return v * self._roots
-
-
-class _Dense(BoundPreconditioner):
-    def __init__(self, root: Array) -> None:
-        self._matrix, self._root_t = root @ root.T, np.ascontiguousarray(root.T)
-
-    def scale(self, v: Array) -> Array:
-        return matmul_rows(v, self._matrix)
-
-    def sqrt(self, z: Array) -> Array:
-        return matmul_rows(z.reshape(-1, z.shape[-1]), self._root_t, _ROWS).reshape(z.shape)
-
-    def sqrt_t(self, v: Array) -> Array:
-        return matmul_rows(v, self._root_t.T)
 
 
 @dataclass(eq=False, repr=False)
 class Identity(Preconditioner):
     """No preconditioning: the step size is in the raw units of the parameters."""
 
-    def bind(self, n_params: int, mode: Mode | None) -> BoundPreconditioner:
+    def bind(self, n_params: int, mode: Mode | None) -> Metric:
         """Return the identity."""
-        return BoundPreconditioner()
+        return Metric(n_params)
 
 
 @dataclass(eq=False, repr=False)
 class Curvature(Preconditioner):
     """The inverse curvature at the mode, ``G = H^{-1}``: Newton's metric.
 
-    In it a step size has no unit: 0.2 moves a fifth of the way to the mode, on any data.
+    In it a step size has no unit: 0.2 moves a fifth of the way to the mode, on any data. Up to
+    2,000 parameters it is a matrix. Above, it is diagonal; but where a single linear predictor
+    has fewer rows than parameters, and no more than 2,000, it is exact: the prior's diagonal and
+    a term for each row.
     """
 
     uses_curvature = True
 
-    def bind(self, n_params: int, mode: Mode | None) -> BoundPreconditioner:
-        """Return H^{-1} and its root."""
+    def bind(self, n_params: int, mode: Mode | None) -> Metric:
+        """Return the mode's own metric."""
         assert mode is not None
-        diagonal = np.diagonal(mode.root)
-        if np.count_nonzero(mode.root) == np.count_nonzero(diagonal):
-            return _Diagonal(np.square(diagonal))
-        return _Dense(mode.root)
+        return mode.metric
 
 
 @dataclass(eq=False, repr=False)
@@ -124,7 +66,7 @@ class Matrix(Preconditioner):
 
     matrix: ArrayLike = 1.0
 
-    def bind(self, n_params: int, mode: Mode | None) -> BoundPreconditioner:
+    def bind(self, n_params: int, mode: Mode | None) -> Metric:
         """Return the matrix; raise ValueError where its shape or sign does not fit."""
         try:
             matrix = np.asarray(self.matrix, dtype=float)
@@ -145,11 +87,11 @@ class Matrix(Preconditioner):
                 raise ValueError(
                     f"preconditioner has a value of {matrix.min()}; it must be positive."
                 )
-            return _Diagonal(matrix)
+            return Diagonal(matrix)
         if not np.allclose(matrix, matrix.T, rtol=1e-8):
             raise ValueError("preconditioner is not symmetric; it must be.")
         try:
-            return _Dense(linalg.cholesky(matrix, lower=True))
+            return Dense(linalg.cholesky(matrix, lower=True))
         except np.linalg.LinAlgError:
             smallest = np.linalg.eigvalsh(matrix)[0]
             raise ValueError(

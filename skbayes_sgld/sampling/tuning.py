@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import largest_eigenvalue, matmul_rows
+from skbayes_sgld._linalg import MAX_DENSE, largest_eigenvalue, largest_eigenvalue_of
 from skbayes_sgld.sampling.adaptation import FIRST_CHAIN, adapt
 from skbayes_sgld.sampling.base import Dynamics
 from skbayes_sgld.sampling.chains import Run, draw_block
 from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
+from skbayes_sgld.sampling.metric import Metric
 from skbayes_sgld.sampling.mode import Mode
-from skbayes_sgld.sampling.preconditioners import Curvature
 from skbayes_sgld.sampling.randomness import ChainStreams, start_normals
 
 Array = NDArray[Any]
@@ -34,14 +34,16 @@ _MIN_BATCH = 32
 _PROBE_ROWS = 20_000
 _PROBE_WORK = 5e8  # multiplications that a probe may take
 _PROBE_DRAWS = 32
+_FEW_ROWS = 1000  # of a model whose rows are seen one gradient at a time
 _PILOT_CHAINS = (20, 32)
 _PILOT_ROWS = 20_000  # chains times rows: what a step of the pilot may cost
 _PILOT_STEPS = 100
 _PILOT_BLOCK = 20
-_PILOT_SHARE = 0.4  # of the pilot's autocorrelation time: the largest of many noisy ones
+_GATHERING = ("take", "local", "score", "pullback", "gram")
 _FEWEST_SPACED = 2.0  # trajectories: the pilot is too short to vouch for one
 _SHORT_THIN = 6.0
 _MAX_THIN = 100
+_MAX_GRADIENTS = 400  # from draw to draw: what mixes more slowly is told, not waited for
 _MAX_BURNIN = 10_000
 
 
@@ -81,11 +83,11 @@ def measure_noise(
     mode: Mode,
     temperature: float,
     entropy: int,
-    root: Array | None = None,
+    metric: Metric | None = None,
 ) -> NoiseLevel:
     """Measure the noise of one-row minibatches at draws from the Laplace approximation.
 
-    ``root`` is that of the preconditioner, by default of the curvature's.
+    ``metric`` is that of the preconditioner, by default of the curvature.
     """
     n = posterior.n_samples
     stream = ChainStreams(entropy, FIRST_CHAIN)
@@ -94,27 +96,58 @@ def measure_noise(
     normals = start_normals(
         entropy, range(FIRST_CHAIN, FIRST_CHAIN + _PROBE_DRAWS), posterior.n_params
     )
-    draws = mode.theta + np.sqrt(temperature) * matmul_rows(normals, mode.root.T)
+    draws = mode.theta + np.sqrt(temperature) * mode.color(normals)
     bound = gradient.bind(posterior, mode.theta)
+    metric = mode.metric if metric is None else metric
+    if not hasattr(posterior, "take"):
+        rests = np.concatenate([_row_rests(bound, theta, idx[:_FEW_ROWS]) for theta in draws])
+        return NoiseLevel(_largest_variance(metric.sqrt_t(rests)))
     rows = posterior.take(idx[None])
     batch = bound.at(bound.prepare(idx[None, None]), 0)
-    covariance = np.zeros_like(mode.root)
-    for theta in draws:
-        score = bound.row_score(theta[None], batch)
-        mean = posterior.pullback(score, rows)[0] / len(idx)
-        second = posterior.gram(rows.design[0], score[0][:, None] * score[0]) / len(idx)
-        covariance += n**2 * (second - np.outer(mean, mean))
-    root = mode.root if root is None else root
-    whitened = root.T @ covariance @ root / len(draws)
-    return NoiseLevel(largest_eigenvalue(whitened))
+    scores = np.concatenate([bound.row_score(theta[None], batch) for theta in draws])
+    second = np.einsum("sai,sbi->abi", scores, scores) / len(draws)
+    means = np.concatenate([posterior.pullback(score[None], rows) for score in scores])
+    means /= len(idx) * np.sqrt(len(draws))
+    if posterior.n_params <= MAX_DENSE:
+        covariance = posterior.gram(rows.design[0], second) / len(idx) - means.T @ means
+        whitened = metric.sqrt_t(metric.sqrt_t(covariance).T)
+        return NoiseLevel(n**2 * largest_eigenvalue(whitened))
+
+    def product(z: Array) -> Array:
+        x = metric.sqrt(z.reshape(1, -1))
+        seen = np.einsum("abi,sbi->sai", second, posterior.local(x, rows))
+        moved = posterior.pullback(seen, rows) / len(idx) - (x @ means.T) @ means
+        return metric.sqrt_t(moved)[0]
+
+    return NoiseLevel(n**2 * largest_eigenvalue_of(product, posterior.n_params))
+
+
+def _row_rests(bound: Any, theta: Array, idx: Array) -> Array:
+    """Return one-row estimates at ``theta (P,)`` less their mean, each row as a chain."""
+    batch = bound.at(bound.prepare(idx[None, :, None]), 0)
+    estimates = bound(np.tile(theta, (len(idx), 1)), batch)
+    return estimates - estimates.mean(axis=0)
+
+
+def _largest_variance(rests: Array) -> float:
+    """Return the largest eigenvalue of ``rests' rests / N``, rests being ``(N, P)``."""
+    small = rests if rests.shape[1] <= rests.shape[0] else rests.T
+    return largest_eigenvalue(small.T @ small) / len(rests)
 
 
 def choose_gradient(
     posterior: Any, mode: Mode, temperature: float, entropy: int
 ) -> tuple[Gradient, int | None]:
-    """Return the cheapest gradient estimator without visible noise, and its batch size."""
+    """Return the cheapest gradient estimator without visible noise, and its batch size.
+
+    It takes all rows where minibatches have nothing to gain: few rows, sums known beforehand, a
+    posterior that does not gather rows, or so many parameters that the curvature at the mode,
+    which keeps the minibatches quiet, is not formed.
+    """
     n = posterior.n_samples
-    if n <= _SMALL or not hasattr(posterior, "take") or posterior.cheap_full_gradient:
+    gathers = all(hasattr(posterior, name) for name in _GATHERING)
+    cheap = getattr(posterior, "cheap_full_gradient", False)
+    if n <= _SMALL or cheap or not gathers or posterior.n_params > MAX_DENSE:
         return Full(), None
     gradient = ControlVariate()
     level = measure_noise(posterior, gradient, mode, temperature, entropy)
@@ -169,7 +202,8 @@ def tune(run: Run, mode: Mode, entropy: int) -> Tuned:
     Where it does, a sampler that accepts or rejects is adapted, if every step takes all rows;
     else the step size falls until the error is gone.
     """
-    first, *others = run.sampler.candidates(run.batch_size is None)
+    unbounded = run.dynamics.clip is None  # a bound that fires moves no trajectory well
+    first, *others = run.sampler.candidates(run.batch_size is None and unbounded)
     run = replace(run, sampler=first)
     steep = getattr(run.dynamics.gradient.posterior, "steep", False)
     if not first.adjusted and not (steep and others):
@@ -182,11 +216,14 @@ def tune(run: Run, mode: Mode, entropy: int) -> Tuned:
         run = replace(run, sampler=others[0])
     run = replace(run, dynamics=_soften(run.dynamics, mode))
     adapted = adapt(run, mode, entropy)
-    dynamics = replace(run.dynamics, preconditioner=Curvature().bind(mode.theta.size, adapted.mode))
+    dynamics = replace(run.dynamics, preconditioner=adapted.mode.metric)
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
     known = run.sampler.pace(np.ones(mode.theta.size), adapted.step_size)[1]
-    measured = _PILOT_SHARE * adapted.autocorrelation
-    return Tuned(run, adapted.mode, max(_FEWEST_SPACED, measured, 0.5 * known))
+    most = _MAX_GRADIENTS / run.sampler.gradients(adapted.step_size)
+    # a step may be much work, and the pilot does not tell the time to a half
+    measured = float(np.round(adapted.autocorrelation))
+    time = min(max(_FEWEST_SPACED, measured, 0.5 * known), max(_FEWEST_SPACED, most))
+    return Tuned(run, adapted.mode, time)
 
 
 def _soften(dynamics: Dynamics, mode: Mode) -> Dynamics:
@@ -241,11 +278,10 @@ def discretisation_bias(
     streams = [ChainStreams(entropy, c) for c in chains]
     n_burnin = int(np.ceil(4.0 / step_size))
     n_steps = n_burnin + int(np.ceil(_PILOT_STEPS * STEP_SIZES[0] / step_size))
-    start = mode.theta + np.sqrt(tau) * matmul_rows(start_normals(entropy, chains, P), mode.root.T)
+    start = mode.theta + np.sqrt(tau) * mode.color(start_normals(entropy, chains, P))
     state = sampler.init(start, np.concatenate([s.normals(1, P) for s in streams]))
     state |= dynamics.gradient.begin(start)
     eta = np.full(_PILOT_BLOCK, step_size)
-    whiten = mode.curvature @ mode.root  # its transpose takes theta - mode to u
     gaussian = start - mode.theta
     first, second, square = np.zeros((3, n_chains, P))
     with np.errstate(all="ignore"):
@@ -256,8 +292,8 @@ def discretisation_bias(
                 noise: Any = sampler.prepare(state, normals, eta, dynamics)
             batch = dynamics.gradient.at(prepared, at)
             if t >= n_burnin:
-                u, v = (state["theta"] - mode.theta) @ whiten, gaussian @ whiten
-                slope = dynamics.gradient(state["theta"], batch) @ mode.root
+                u, v = mode.whiten(state["theta"] - mode.theta), mode.whiten(gaussian)
+                slope = mode.metric.sqrt_t(dynamics.gradient(state["theta"], batch))
                 first += slope + v
                 second -= v * v + u * slope
                 square += u * u

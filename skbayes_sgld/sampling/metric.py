@@ -1,0 +1,236 @@
+"""Metrics: the matrix G of the preconditioned recursion, drift G g and noise G^{1/2} xi.
+
+Karagiannis, Handout 6, eq. (3.9). One object gives both, so drift and noise cannot disagree. A
+metric is known through a root of it, ``G = R R^T``; no metric but the dense one forms a matrix of
+parameters by parameters.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from skbayes_sgld._linalg import MAX_DENSE, largest_eigenvalue_of, matmul_rows
+
+Array = NDArray[Any]
+
+_ROWS = 16  # rows of noise a product: fixed, so that the draws do not depend on the block size
+
+
+class Metric:
+    """The identity: the recursion of eq. (3.4). Base of the others."""
+
+    def __init__(self, n_params: int) -> None:
+        self.n_params = n_params
+
+    def scale(self, v: Array) -> Array:
+        """Return ``G v`` for each row of ``v (C, P)``."""
+        return v
+
+    def sqrt(self, z: Array) -> Array:
+        """Return ``R z`` for each ``z (..., P)``."""
+        return z
+
+    def sqrt_t(self, v: Array) -> Array:
+        """Return ``R^T v``, a gradient in the preconditioned coordinates ``(C, P)``."""
+        return v
+
+    def whiten(self, x: Array) -> Array:
+        """Return ``R^{-1} x`` for each row of ``x (C, P)``."""
+        return x
+
+    def whiten_t(self, v: Array) -> Array:
+        """Return ``R^{-T} v`` for each row of ``v (C, P)``."""
+        return v
+
+    @property
+    def spread(self) -> Array:
+        """The roots of G's diagonal ``(P,)``: the sds of a normal law of covariance G."""
+        return np.ones(self.n_params)
+
+    def stretched(self, sds: Array) -> Metric:
+        """Return the metric in which what had the sds ``(P,)``, whitened, has the sd 1."""
+        return Diagonal(np.square(sds))
+
+
+class Diagonal(Metric):
+    """A diagonal metric, by its diagonal ``(P,)``."""
+
+    def __init__(self, variances: Array) -> None:
+        super().__init__(len(variances))
+        self._variances, self._sds = variances, np.sqrt(variances)
+
+    def scale(self, v: Array) -> Array:
+        """Return ``G v``."""
+        return v * self._variances
+
+    def sqrt(self, z: Array) -> Array:
+        """Return ``R z``."""
+        return z * self._sds
+
+    def sqrt_t(self, v: Array) -> Array:
+        """Return ``R^T v``."""
+        return v * self._sds
+
+    def whiten(self, x: Array) -> Array:
+        """Return ``R^{-1} x``."""
+        return x / self._sds
+
+    def whiten_t(self, v: Array) -> Array:
+        """Return ``R^{-T} v``."""
+        return v / self._sds
+
+    @property
+    def spread(self) -> Array:
+        """The roots of the diagonal."""
+        return self._sds
+
+    def stretched(self, sds: Array) -> Metric:
+        """Return the diagonal times the variances."""
+        return Diagonal(self._variances * np.square(sds))
+
+
+class LowRank(Metric):
+    """The inverse of ``diag(d) + F^T F``: few rows that tell of many parameters.
+
+    With the thin singular value decomposition ``F d^{-1/2} = U S V^T`` a root is
+    ``d^{-1/2} (I + V ((1 + S^2)^{-1/2} - 1) V^T)`` (by the Woodbury identity): O(m P) a product.
+
+    Parameters
+    ----------
+    diagonal : ndarray of shape (P,)
+        d, positive.
+    factor : ndarray of shape (m, P)
+        F.
+    """
+
+    def __init__(self, diagonal: Array, factor: Array) -> None:
+        super().__init__(len(diagonal))
+        self._sds = 1.0 / np.sqrt(diagonal)
+        _, values, self._vectors = linalg.svd(
+            factor * self._sds, full_matrices=False, overwrite_a=True
+        )
+        self._stretch = np.sqrt(1.0 + np.square(values))
+
+    def _apply(self, x: Array, gain: Array) -> Array:
+        """Return ``(I + V (gain - 1) V^T) x``."""
+        seen = matmul_rows(x, self._vectors.T) * (gain - 1.0)
+        return x + matmul_rows(seen, self._vectors)
+
+    def scale(self, v: Array) -> Array:
+        """Return ``G v``."""
+        return self._sds * self._apply(v * self._sds, self._stretch**-2.0)
+
+    def sqrt(self, z: Array) -> Array:
+        """Return ``R z``."""
+        rows = z.reshape(-1, z.shape[-1])
+        return (self._sds * self._apply(rows, 1.0 / self._stretch)).reshape(z.shape)
+
+    def sqrt_t(self, v: Array) -> Array:
+        """Return ``R^T v``."""
+        return self._apply(v * self._sds, 1.0 / self._stretch)
+
+    def whiten(self, x: Array) -> Array:
+        """Return ``R^{-1} x``."""
+        return self._apply(x / self._sds, self._stretch)
+
+    def whiten_t(self, v: Array) -> Array:
+        """Return ``R^{-T} v``."""
+        return self._apply(v, self._stretch) / self._sds
+
+    @property
+    def spread(self) -> Array:
+        """The roots of the diagonal."""
+        seen = (self._stretch**-2.0 - 1.0) @ np.square(self._vectors)
+        return self._sds * np.sqrt(1.0 + seen)
+
+    def stretched(self, sds: Array) -> Metric:
+        """Return the metric times the mean variance: the draws tell no single direction apart."""
+        other = object.__new__(LowRank)
+        vars(other).update(vars(self), _sds=self._sds * np.sqrt(np.mean(np.square(sds))))
+        return other
+
+
+class Dense(Metric):
+    """Any metric, by a root of it.
+
+    Parameters
+    ----------
+    root : ndarray of shape (P, P)
+        R.
+    curvature : ndarray of shape (P, P), default=None
+        ``G^{-1}``, where it is known.
+    """
+
+    def __init__(self, root: Array, curvature: Array | None = None) -> None:
+        super().__init__(len(root))
+        self._root, self._curvature = root, curvature
+
+    @cached_property
+    def _matrix(self) -> Array:
+        return self._root @ self._root.T
+
+    @cached_property
+    def _root_t(self) -> Array:
+        return np.ascontiguousarray(self._root.T)
+
+    @cached_property
+    def _inverse_t(self) -> Array:
+        """``R^{-T}``."""
+        if self._curvature is None:
+            return np.linalg.inv(self._root).T
+        return self._curvature @ self._root
+
+    def scale(self, v: Array) -> Array:
+        """Return ``G v``."""
+        return matmul_rows(v, self._matrix)
+
+    def sqrt(self, z: Array) -> Array:
+        """Return ``R z``."""
+        return matmul_rows(z.reshape(-1, z.shape[-1]), self._root_t, _ROWS).reshape(z.shape)
+
+    def sqrt_t(self, v: Array) -> Array:
+        """Return ``R^T v``."""
+        return matmul_rows(v, self._root)
+
+    def whiten(self, x: Array) -> Array:
+        """Return ``R^{-1} x``."""
+        return matmul_rows(x, self._inverse_t, _ROWS)
+
+    def whiten_t(self, v: Array) -> Array:
+        """Return ``R^{-T} v``."""
+        return matmul_rows(v, self._inverse_t.T, _ROWS)
+
+    @property
+    def spread(self) -> Array:
+        """The roots of the diagonal."""
+        return np.sqrt(np.einsum("pq,pq->p", self._root, self._root))
+
+
+def pull_rates(metric: Metric, curvature: Metric) -> Array:
+    """Return how fast a unit step pulls to the mode, direction by direction, ascending ``(P,)``.
+
+    They are the eigenvalues of G H, H being the inverse of the second metric: a step of size eta
+    is stable on a normal law while eta times the largest is below 2, and forgets at eta times
+    the smallest. Above 2,000 parameters only these two are found; between them stand numbers
+    evenly spaced in the logarithm.
+    """
+    if metric.n_params <= MAX_DENSE:
+        whitened = curvature.whiten(metric.sqrt(np.eye(metric.n_params)))
+        return np.linalg.eigvalsh(whitened @ whitened.T)
+    slowest = 1.0 / _largest_width(curvature, metric)
+    return np.geomspace(slowest, _largest_width(metric, curvature), metric.n_params)
+
+
+def _largest_width(metric: Metric, beside: Metric) -> float:
+    """Return the largest variance of one metric's law in the units of the other's."""
+
+    def product(z: Array) -> Array:
+        x = beside.whiten(metric.sqrt(z.reshape(1, -1)))
+        return metric.sqrt_t(beside.whiten_t(x))[0]
+
+    return largest_eigenvalue_of(product, metric.n_params)

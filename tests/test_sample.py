@@ -1,0 +1,158 @@
+"""``sample``: any posterior, by name of the sampler, against laws known in closed form."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import skbayes_sgld
+from skbayes_sgld.datasets import make_tied_means_mixture
+from skbayes_sgld.posterior import CustomPosterior, FunctionPosterior, TiedGaussianMixture
+from skbayes_sgld.sampling import SGLD, Polynomial
+
+
+class GammaRate:
+    """Exponential rows of unknown rate under a gamma prior: the posterior is a gamma law."""
+
+    n_params, param_names = 1, ["rate"]
+    shape, prior_rate = 2.0, 1.0
+
+    def __init__(self, n_samples=40):
+        self.n_samples = n_samples
+        self.y = np.random.default_rng(0).exponential(0.5, n_samples)
+
+    def rows(self, idx):
+        return self.y[None] if idx is None else self.y[idx]
+
+    def log_likelihood(self, x, idx=None):
+        return np.log(x) - x * self.rows(idx)
+
+    def grad_log_likelihood(self, x, idx=None):
+        return (1 / x - self.rows(idx)).sum(axis=1, keepdims=True)
+
+    def log_prior(self, x):
+        return ((self.shape - 1) * np.log(x) - self.prior_rate * x)[:, 0]
+
+    def grad_log_prior(self, x):
+        return (self.shape - 1) / x - self.prior_rate
+
+    def law(self, temperature=1.0):
+        shape = (self.shape - 1 + self.n_samples) / temperature + 1
+        return stats.gamma(shape, scale=temperature / (self.prior_rate + self.y.sum()))
+
+
+def rate(model=None):
+    return CustomPosterior(model or GammaRate(), transforms={"rate": "positive"})
+
+
+def agree(draws, law):
+    """Compare mean and sd of all draws with a law's, within four standard errors."""
+    table, values = draws.summary().iloc[0], draws.values.ravel()
+    error = law.std() / np.sqrt(min(table.ess_bulk, table.ess_tail))
+    assert abs(values.mean() - law.mean()) < 4 * error
+    assert abs(values.std() - law.std()) < 4 * error
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.3, 3.0])
+@pytest.mark.parametrize("sampler", ["auto", "hmc", "mala", "random_walk"])
+def test_a_bounded_parameter_has_its_exact_law(sampler, temperature):
+    draws = skbayes_sgld.sample(rate(), sampler, temperature=temperature, random_state=0)
+    assert draws.names == ["rate"]
+    agree(draws, GammaRate().law(temperature))
+
+
+def test_minibatches_of_a_users_model_have_its_law_and_their_noise_is_told():
+    model = GammaRate(4000)
+    settings = {"gradient": "minibatch", "random_state": 0}
+    quiet = skbayes_sgld.sample(rate(model), batch_size=2000, step_size=0.05, thin=20, **settings)
+    agree(quiet, model.law())
+    with pytest.warns(UserWarning, match="minibatches' noise"):
+        loud = skbayes_sgld.sample(rate(model), batch_size=20, step_size=0.1, thin=20, **settings)
+    ratio = loud.values.var() / model.law().var() - 1
+    assert loud.diagnose().noise_ratio == pytest.approx(ratio, rel=0.25)
+
+
+def test_snapshots_quieten_the_minibatches_of_a_users_model():
+    model = GammaRate(4000)
+    draws = skbayes_sgld.sample(
+        rate(model), gradient="svrg", batch_size=20, step_size=0.1, thin=20, random_state=0
+    )
+    agree(draws, model.law())
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    X, _ = make_tied_means_mixture(100, random_state=0)
+    posterior = TiedGaussianMixture(X)
+    return posterior, posterior.grid_density()
+
+
+def test_one_call_gives_both_modes_their_mass(mixture):
+    posterior, grid = mixture
+    draws = skbayes_sgld.sample(posterior, random_state=0)
+    upper = (draws["theta2"] > 0).mean()
+    assert upper == pytest.approx(grid.mass[0], rel=0.05)
+    assert 1 - upper == pytest.approx(grid.mass[1], rel=0.05)
+
+
+def test_modes_far_apart_have_their_mass_too():
+    # two normal laws 12 sds apart, masses 0.3 and 0.7: no chain without a ladder goes over
+    weight = np.array([0.3, 0.7])
+
+    def parts(x):
+        return -0.5 * (x - np.array([-6.0, 6.0])) ** 2 + np.log(weight)
+
+    def grad(x):
+        share = np.exp(parts(x) - np.logaddexp.reduce(parts(x), axis=1)[:, None])
+        return (share * (np.array([-6.0, 6.0]) - x)).sum(axis=1, keepdims=True)
+
+    posterior = FunctionPosterior(lambda x: np.logaddexp.reduce(parts(x), axis=1), grad, 1)
+    draws = skbayes_sgld.sample(posterior, "parallel_tempering", random_state=0)
+    upper = (draws.values > 0).mean()
+    error = np.sqrt(0.21 / draws.summary().ess_bulk.iloc[0])
+    assert error < 0.025
+    assert abs(upper - 0.7) < 4 * error
+
+
+def test_plain_sgld_stays_in_the_mode_that_it_meets_first(mixture):
+    posterior, grid = mixture
+    with pytest.warns(UserWarning, match="not to be relied on"):
+        draws = skbayes_sgld.sample(
+            posterior,
+            SGLD("euler"),
+            preconditioner=None,
+            gradient="minibatch",
+            batch_size=1,
+            step_size=0.01,
+            schedule=Polynomial(offset=231.0, power=0.55),
+            n_draws=2000,
+            n_burnin=0,
+            thin=1,
+            random_state=0,
+        )
+    by_chain = (draws["theta2"] > 0).mean(axis=1)
+    assert np.abs(by_chain - grid.mass[0]).max() > 0.1
+
+
+def test_a_gradient_that_is_wrong_is_named_before_anything_is_drawn():
+    wrong = FunctionPosterior(lambda x: -0.5 * (x**2).sum(1), lambda x: -x * [1, 2], 2, ["a", "b"])
+    with pytest.raises(ValueError, match=r"b has the derivative"):
+        skbayes_sgld.sample(wrong, random_state=0)
+
+
+def test_what_is_no_posterior_or_sampler_is_refused():
+    with pytest.raises(TypeError, match="must have n_samples.*CustomPosterior"):
+        skbayes_sgld.sample(lambda x: -(x**2))
+    with pytest.raises(ValueError, match="sampler='nuts' is not known.*'hmc'"):
+        skbayes_sgld.sample(rate(), "nuts")
+
+
+def test_the_first_chains_are_the_same_whatever_their_number():
+    few, many = (skbayes_sgld.sample(rate(), random_state=3, n_chains=n).values for n in (2, 5))
+    np.testing.assert_array_equal(few, many[:2])
+
+
+def test_the_repr_says_what_was_chosen():
+    draws = skbayes_sgld.sample(rate(), "mala", random_state=0)
+    assert repr(draws).startswith("PosteriorSample(4 chains x 1000 draws of rate; sampler=MALA()")
+    assert f"step_size={draws.step_size_:.3g}" in repr(draws)
+    assert draws.summary().attrs["thin"] == draws.thin_

@@ -1,0 +1,186 @@
+"""Bayes by Backprop against what the nearest independent normal law is known to be."""
+
+import numpy as np
+import pytest
+from scipy import optimize
+from sklearn.base import clone
+from targets import NormalMean
+
+from skbayes_sgld.posterior import Bernoulli, FixedGaussian, GLMPosterior, Normal
+from skbayes_sgld.variational import BayesByBackprop
+
+
+class CorrelatedNormal:
+    """A normal law of given precision, as the likelihood of one row."""
+
+    n_samples = 1
+
+    def __init__(self, mean, precision):
+        self.mean, self.precision, self.n_params = mean, precision, len(mean)
+        self.param_names = [f"x{j}" for j in range(len(mean))]
+
+    def log_likelihood(self, theta, idx=None):
+        z = theta - self.mean
+        return -0.5 * np.einsum("cp,pq,cq->c", z, self.precision, z)[:, None]
+
+    def grad_log_likelihood(self, theta, idx=None):
+        return (self.mean - theta) @ self.precision
+
+    def log_prior(self, theta):
+        return np.zeros(len(theta))
+
+    def grad_log_prior(self, theta):
+        return np.zeros_like(theta)
+
+
+def sd_error(precision, sd, max_iter, n_particles):
+    """Return the standard errors of log sd, by the noise of the averaged gradient.
+
+    A pair of draws contributes ``s_i sum_j Lambda_ij s_j e_i e_j``, whose variance at the optimum
+    is 2 + sum_{j != i} (Lambda_ij s_i s_j)^2; the slope of its mean there is 2, and the answer
+    averages half of the steps.
+    """
+    scaled = precision * sd * sd[:, None]
+    variance = 1.0 + np.square(scaled).sum(axis=1)
+    return np.sqrt(variance / (n_particles / 2) / (max_iter / 2)) / 2.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_on_a_normal_law_the_mean_is_exact_and_the_variances_are_conditional(seed):
+    rng = np.random.default_rng(seed)
+    root = rng.standard_normal((5, 8))
+    precision, mean = root @ root.T, rng.normal(0.0, 3.0, 5)
+    q = BayesByBackprop(step_size=0.1, random_state=seed).fit(CorrelatedNormal(mean, precision))
+    conditional = 1.0 / np.sqrt(np.diag(precision))
+    np.testing.assert_allclose(q.mean_, mean, atol=1e-6 * conditional.min())
+    z = np.log(q.sd_ / conditional) / sd_error(precision, conditional, q.max_iter, q.n_particles)
+    assert np.all(np.abs(z) < 4.0)
+    # narrower than the posterior itself, by what the coordinates know of each other
+    marginal = np.sqrt(np.diag(np.linalg.inv(precision)))
+    assert np.all(q.sd_ < marginal)
+    assert np.min(q.sd_ / marginal) < 0.7
+
+
+def test_a_linear_models_mean_is_exact_and_its_sds_are_conditional():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2)) @ [[1.0, 0.9], [0.0, 0.4]] + 1.0
+    y = X @ [1.0, -2.0] + 0.5 + rng.standard_normal(60)
+    posterior = GLMPosterior(X, y, FixedGaussian(1.0), Normal(2.0))
+    A = np.column_stack([X, np.ones(60)])
+    precision = A.T @ A + np.diag([0.25, 0.25, 0.0])
+    mean = np.linalg.solve(precision, A.T @ y)
+    q = BayesByBackprop(step_size=0.3, max_iter=6000, random_state=0).fit(posterior, scale=0.1)
+    conditional = 1.0 / np.sqrt(np.diag(precision))
+    assert np.all(np.abs(q.mean_ - mean) < 0.01 * conditional)
+    z = np.log(q.sd_ / conditional) / sd_error(precision, conditional, 6000, q.n_particles)
+    assert np.all(np.abs(z) < 4.0)
+
+
+def test_on_a_logistic_model_it_maximises_the_bound():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((30, 1)) + 0.5
+    y = (rng.random(30) < 1 / (1 + np.exp(-2.0 * X[:, 0]))).astype(float)
+    # the bound itself by quadrature: eta is normal in every row
+    node, weight = np.polynomial.hermite_e.hermegauss(60)
+    weight = weight / weight.sum()
+
+    def bound(phi):
+        slope, level, s, t = phi[0], phi[1], np.exp(phi[2]), np.exp(phi[3])
+        eta = slope * X + level + np.sqrt((s * X) ** 2 + t**2) * node
+        likelihood = ((y[:, None] * eta - np.logaddexp(0.0, eta)) @ weight).sum()
+        return likelihood - 0.5 * (slope**2 + s**2) + phi[2] + phi[3]
+
+    best = optimize.minimize(lambda phi: -bound(phi), np.zeros(4), tol=1e-10)
+    posterior = GLMPosterior(X, y, Bernoulli(), Normal(1.0))
+    q = BayesByBackprop(max_iter=6000, random_state=0).fit(posterior)
+    sd = np.exp(best.x[2:])
+    np.testing.assert_allclose(q.mean_, best.x[:2], atol=0.02 * sd.min())
+    np.testing.assert_allclose(q.sd_, sd, rtol=0.03)  # four standard errors of a log sd
+    constant = np.log(2 * np.pi * np.e)  # of two normal entropies
+    tail = q.elbo_[-20:]
+    error = tail.std() / np.sqrt(20)
+    assert abs(tail.mean() - (-best.fun + constant)) < 5 * error
+
+
+def test_on_an_exact_law_the_bound_is_the_evidence():
+    # one parameter: q can be the posterior, and the evidence is the integral of the likelihood
+    target = NormalMean(n_samples=20)
+    q = BayesByBackprop(max_iter=4000, random_state=0).fit(target)
+    rss = ((target.y - target.y.mean()) ** 2).sum() / target.variance
+    evidence = -0.5 * rss + 0.5 * np.log(2 * np.pi / target.precision)
+    assert q.mean_[0] == pytest.approx(target.y.mean(), abs=1e-6)
+    error = q.elbo_[-20:].std() / np.sqrt(20)
+    assert abs(q.elbo_[-20:].mean() - evidence) < 5 * error
+    assert q.elbo_[0] < evidence - 1.0
+
+
+@pytest.mark.parametrize("batch_size", [1, 5])
+def test_minibatches_carry_their_share_of_the_prior(batch_size):
+    # a prior as strong as the data: rescaled otherwise, mean and sd would be far off
+    rng = np.random.default_rng(0)
+    y = rng.normal(2.0, 1.0, 25)
+    posterior = GLMPosterior(
+        np.ones((25, 1)), y, FixedGaussian(1.0), Normal(0.2), fit_intercept=False
+    )
+    q = BayesByBackprop(batch_size=batch_size, max_iter=20_000, n_particles=2, random_state=0).fit(
+        posterior, scale=0.1
+    )
+    sd = 1.0 / np.sqrt(50.0)
+    # the rows of a batch move the optimum by sd^2 (n / B) sqrt(B) sd(y) / sqrt(steps averaged)
+    error = sd**2 * 25 / np.sqrt(batch_size) * y.std() / np.sqrt(10_000)
+    assert abs(q.mean_[0] - y.sum() / 50.0) < 4 * error
+    assert abs(np.log(q.sd_[0] / sd)) < 4 * np.sqrt(2.0 / 10_000) / 2.0
+
+
+def test_the_learning_curve_rises_to_a_level():
+    target = CorrelatedNormal(np.array([5.0, -4.0]), np.diag([4.0, 1.0]))
+    q = BayesByBackprop(random_state=0).fit(target)
+    assert len(q.elbo_) == len(q.elbo_steps_) and q.elbo_steps_[-1] == q.max_iter - 1
+    late = q.elbo_[-20:]
+    assert q.elbo_[0] < late.mean() - 5 * late.std()
+    assert abs(late[:10].mean() - late[10:].mean()) < 4 * late.std() / np.sqrt(5)
+
+
+def test_the_start_and_the_scale_are_units():
+    # the same problem in other units, begun at the same point: the same path
+    precision = np.array([[2.0, 0.5], [0.5, 1.0]])
+    q = BayesByBackprop(max_iter=50, random_state=0).fit(
+        CorrelatedNormal(np.ones(2), precision), start=[0.5, 0.0]
+    )
+    unit = np.array([100.0, 1e-3])
+    other = clone(q).fit(
+        CorrelatedNormal(unit, precision / unit / unit[:, None]), start=[50.0, 0.0], scale=unit
+    )
+    np.testing.assert_allclose(other.mean_, unit * q.mean_)
+    np.testing.assert_allclose(other.sd_, unit * q.sd_)
+
+
+def test_draws_follow_the_law_and_random_state_fixes_everything():
+    target = CorrelatedNormal(np.array([1.0, -2.0]), np.diag([4.0, 1.0]))
+    q = BayesByBackprop(max_iter=200, random_state=3).fit(target)
+    again = clone(q).fit(target)
+    np.testing.assert_array_equal(again.sd_, q.sd_)
+    np.testing.assert_array_equal(again.elbo_, q.elbo_)
+    assert not np.any(clone(q).set_params(random_state=4).fit(target).sd_ == q.sd_)
+    draws = q.sample(20_000, random_state=0)
+    z = (draws - q.mean_) / q.sd_
+    assert np.all(np.abs(z.mean(axis=0)) < 4 / np.sqrt(20_000))
+    assert np.all(np.abs(z.std(axis=0) - 1.0) < 4 / np.sqrt(40_000))
+    np.testing.assert_array_equal(draws, q.sample(20_000, random_state=0))
+
+
+@pytest.mark.parametrize(
+    "params, match",
+    [
+        ({"n_particles": 3}, r"n_particles=3.*even"),
+        ({"batch_size": 51}, r"batch_size=51.*50 rows"),
+        ({"batch_size": 0}, r"batch_size=0.*\[1"),
+        ({"step_size": -1.0}, r"step_size=-1\.0"),
+        ({"max_iter": 0}, r"max_iter=0"),
+        ({"step_size": 1e4}, r"step_size=10000.*overflowed.*smaller"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(params, match):
+    q = BayesByBackprop(random_state=0, **params)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match=match):
+        q.fit(NormalMean())
