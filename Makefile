@@ -47,7 +47,7 @@ bench: $(VENV)/.stamp-bench ## run the benchmarks against the other libraries
 
 truth: $(VENV)/.stamp-test ## compare the default settings with independent references
 	@$(PY) -m tests.truth
-	@MPLBACKEND=Agg $(PY) -m pytest -m truth tests/proofs -s
+	@MPLBACKEND=Agg $(PY) -m pytest -m truth tests/truth/test_false_alarms.py tests/proofs -s
 
 clean: ## remove what was built and cached (not .venv)
 	@rm -rf build dist docs/_build .mypy_cache .pytest_cache .ruff_cache

@@ -9,14 +9,12 @@ Section 4; ``docs/lecture_claims.md`` is the page to this script. To see:
    the schedule alone decides, and which is nearly 1 once the first half of the run is thrown away;
 3. batch size: with the lecture's step size no batch gives the posterior, not even all rows.
 
-Usage: ``python examples/plot_lecture_claims.py [--output DIR]``. It prints tables, takes about
-20 s and writes its figures to DIR (``docs/figures``). It needs Matplotlib:
-``pip install "skbayes_sgld[plot]"``.
+Usage: ``python examples/plot_lecture_claims.py [--output DIR] [--quick]``. It prints tables, takes
+about 20 s and writes its figures to DIR (``docs/figures``).
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections import Counter
@@ -28,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from _figure import BLUE, GREEN, GREY, ORANGE, RED, new_figure, parse, save, say, tidy
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
@@ -47,15 +46,9 @@ PLAIN_STEPS = 1250  # kept, after 500 of burn-in, of each chain
 N_PARALLEL = 16  # chains: sixteen times a thousand draws, for small Monte Carlo errors
 SLOPE, INTERCEPT, NOISE = "coef[x0]", "intercept", "noise_variance"
 UNITS = {SLOPE: "slope (y per x)", NOISE: "noise variance (y squared)"}
-BLUE, ORANGE, GREEN, GREY, RED = "#0072B2", "#D55E00", "#009E73", "#8C8C8C", "#C00000"
 
 
 # ---- printing and drawing -----------------------------------------------------------------------
-
-
-def say(text: str) -> None:
-    """Print a paragraph, at once."""
-    print(fill(text, 98, initial_indent="  ", subsequent_indent="  ") + "\n", flush=True)
 
 
 def show(table: pd.DataFrame) -> None:
@@ -66,24 +59,6 @@ def show(table: pd.DataFrame) -> None:
 def with_error(value: float, error: float, digits: int = 3) -> str:
     """Return a figure and its Monte Carlo standard error."""
     return f"{value:.{digits}f} ± {error:.{digits}f}"
-
-
-def new_figure(width: float, height: float) -> Any:
-    """Return an empty figure; it needs no display, whatever Matplotlib's backend."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise SystemExit(
-            'The figures need Matplotlib, which is not installed: pip install "skbayes_sgld[plot]"'
-        ) from None
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def save(figure: Any, output: Path, name: str) -> Path:
-    """Write a figure and return its path."""
-    path = output / name
-    figure.savefig(path, dpi=100)
-    return path
 
 
 def draw_density(
@@ -119,13 +94,6 @@ def share_legend(figure: Any, panels: Sequence[Any]) -> None:
     figure.legend(
         handles.values(), handles, loc="outside lower right", ncols=3, fontsize=9, frameon=False
     )
-
-
-def tidy(axes: Any) -> None:
-    """Take the lines off that say nothing."""
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color="0.9", linewidth=0.8)
-    axes.set_axisbelow(True)
 
 
 # ---- the posterior in closed form ---------------------------------------------------------------
@@ -184,6 +152,7 @@ class Lecture:
 
     X: np.ndarray
     y: np.ndarray
+    quick: bool = False
     fits: Counter = field(default_factory=Counter)
     warned: Counter = field(default_factory=Counter)
     messages: dict[str, str] = field(default_factory=dict)
@@ -191,6 +160,8 @@ class Lecture:
     def fit(self, kind: str, rows: slice = slice(None), **settings: Any) -> SGLDLinearRegression:
         """Return a fitted model with the lecture's prior; count whether it warned."""
         settings = {"random_state": 0, "n_chains": N_PARALLEL, **settings}
+        if self.quick:
+            settings["n_chains"] //= 4
         model = SGLDLinearRegression(
             prior=ConjugateNormal(PRIOR_SCALE), noise_prior=InverseGamma(PHI, PSI), **settings
         )
@@ -249,7 +220,7 @@ def predict_width(lecture: Lecture, name: str, batch_size: int | None, tau: floa
 # ---- 1. temperature -----------------------------------------------------------------------------
 
 
-def temperature(lecture: Lecture, output: Path) -> list[Path]:
+def temperature(lecture: Lecture, output: Path) -> None:
     """Compare the tempered draws with the tempered density."""
     known, inferred, plain, truth = {}, {}, {}, {}
     for seed, tau in enumerate(TAUS):  # independent fits, so that nothing scales by construction
@@ -277,10 +248,8 @@ def temperature(lecture: Lecture, output: Path) -> list[Path]:
     }
     show(pd.DataFrame(columns, index=labels(TAUS)))
     few_rows(lecture)
-    return [
-        draw_tempered(inferred, truth, output),
-        draw_scaling(lecture, known, inferred, plain, output),
-    ]
+    draw_tempered(inferred, truth, output)
+    draw_scaling(lecture, known, inferred, plain, output)
 
 
 def labels(taus: Sequence[float]) -> list[str]:
@@ -328,7 +297,7 @@ def few_rows(lecture: Lecture) -> None:
     show(pd.DataFrame(columns, index=labels(FEW_TAUS)))
 
 
-def draw_tempered(models: dict, truth: dict, output: Path) -> Path:
+def draw_tempered(models: dict, truth: dict, output: Path) -> None:
     """Draw slope and noise variance at every temperature."""
     figure = new_figure(11.0, 4.6)
     panels = figure.subplots(2, len(TAUS))
@@ -341,10 +310,10 @@ def draw_tempered(models: dict, truth: dict, output: Path) -> Path:
         row[0].set_ylabel("density")
     share_legend(figure, panels[0, :1])
     figure.suptitle(r"Default settings at five temperatures $\tau$: each panel has its own scale")
-    return save(figure, output, "lecture_temperature.png")
+    save(figure, output, "lecture_temperature.png")
 
 
-def draw_scaling(lecture: Lecture, known: dict, inferred: dict, plain: dict, output: Path) -> Path:
+def draw_scaling(lecture: Lecture, known: dict, inferred: dict, plain: dict, output: Path) -> None:
     """Draw standard deviations against the temperature."""
     figure = new_figure(7.0, 4.6)
     axes = figure.subplots()
@@ -369,7 +338,7 @@ def draw_scaling(lecture: Lecture, known: dict, inferred: dict, plain: dict, out
     axes.set_title("What the temperature does to a standard deviation")
     axes.legend(fontsize=8, frameon=False, loc="lower right")
     tidy(axes)
-    return save(figure, output, "lecture_temperature_sd.png")
+    save(figure, output, "lecture_temperature_sd.png")
 
 
 # ---- 2. weighted and unweighted averages --------------------------------------------------------
@@ -384,7 +353,7 @@ SCHEDULES: dict[str, tuple[Schedule, Any]] = {
 }
 
 
-def averages(lecture: Lecture, output: Path) -> list[Path]:
+def averages(lecture: Lecture, output: Path) -> None:
     """Compare weighted with unweighted averages over many chains."""
     exact, rows, paths = Exact(lecture.X, lecture.y), {}, {}
     for name, (schedule, step_size) in SCHEDULES.items():
@@ -402,7 +371,7 @@ def averages(lecture: Lecture, output: Path) -> list[Path]:
         rows[name] = summarise_averages(scaled, weights, eta)
         paths[name] = (running_errors(scaled, weights), eta)
     say(
-        f"Root mean square error of the posterior mean over {N_CHAINS} chains, {N_KEPT:,} draws "
+        f"Root mean square error of the posterior mean over {len(scaled)} chains, {N_KEPT:,} draws "
         "each, one a step, and three parameters, in posterior sds, ± its standard error. 'exact' "
         "is the ratio that the recursion must have; 'limit' is sqrt(mean eta × mean 1/eta):"
     )
@@ -414,7 +383,7 @@ def averages(lecture: Lecture, output: Path) -> list[Path]:
         "The weights are largest where the chain starts. Without burn-in the weighted average, "
         f"power 0.55, keeps {kept[0]:.2%} of the start's distance, the unweighted {kept[1]:.2%}."
     )
-    return [draw_averages(paths, output)]
+    draw_averages(paths, output)
 
 
 def step_sizes(model: SGLDLinearRegression) -> np.ndarray:
@@ -497,7 +466,7 @@ def running_errors(scaled: np.ndarray, weights: np.ndarray) -> dict[str, np.ndar
     return {"lengths": lengths, **{name: np.array(values) for name, values in errors.items()}}
 
 
-def draw_averages(paths: dict, output: Path) -> Path:
+def draw_averages(paths: dict, output: Path) -> None:
     """Draw the errors of both averages against the number of draws."""
     shown = list(SCHEDULES)[1:4]
     figure = new_figure(11.0, 4.0)
@@ -520,13 +489,13 @@ def draw_averages(paths: dict, output: Path) -> Path:
     panels[0].set_ylabel("root mean square error\n(posterior sds)")
     panels[0].legend(fontsize=8, frameon=False)
     figure.suptitle("Error of the posterior mean: average weighted by the step size or not")
-    return save(figure, output, "lecture_weights.png")
+    save(figure, output, "lecture_weights.png")
 
 
 # ---- 3. batch size ------------------------------------------------------------------------------
 
 
-def batch_sizes(lecture: Lecture, output: Path) -> list[Path]:
+def batch_sizes(lecture: Lecture, output: Path) -> None:
     """Compare the lecture's batch sizes with the default settings."""
     exact = Exact(lecture.X, lecture.y)
     models = {f"plain, m = {m:,}": (lecture.fit_plain(m), m) for m in BATCH_SIZES}
@@ -544,7 +513,7 @@ def batch_sizes(lecture: Lecture, output: Path) -> list[Path]:
         rows[label] = row
     say(
         f"sd of the draws over the exact sd, in brackets what it must be (plain: eta = "
-        f"{PLAIN_STEP:g}, {N_PARALLEL} chains, 500 steps of burn-in, {PLAIN_STEPS:,} kept):"
+        f"{PLAIN_STEP:g}, {model.n_chains} chains, 500 steps of burn-in, {PLAIN_STEPS:,} kept):"
     )
     show(pd.DataFrame(rows).T)
     slow = minibatch_budget(lecture)
@@ -552,7 +521,7 @@ def batch_sizes(lecture: Lecture, output: Path) -> list[Path]:
         f"For a batch of 10 to add no more than 1 % to the variance of the slope, eta must be "
         f"{slow[0]:.1e}; neighbouring draws are then correlated over {slow[1]:,.0f} steps."
     )
-    return [draw_batches(models, exact, output)]
+    draw_batches(models, exact, output)
 
 
 def minibatch_budget(lecture: Lecture) -> tuple[float, float]:
@@ -562,7 +531,7 @@ def minibatch_budget(lecture: Lecture) -> tuple[float, float]:
     return eta, 2.0 / (eta * precision)
 
 
-def draw_batches(models: dict, exact: Exact, output: Path) -> Path:
+def draw_batches(models: dict, exact: Exact, output: Path) -> None:
     """Draw slope and noise variance for every batch size."""
     figure = new_figure(11.0, 4.8)
     panels = figure.subplots(2, len(models))
@@ -579,7 +548,7 @@ def draw_batches(models: dict, exact: Exact, output: Path) -> Path:
         r"Plain SGLD ($\eta = 10^{-5}$) by batch size $m$, and the default settings: "
         "each panel has its own scale"
     )
-    return save(figure, output, "lecture_batch_size.png")
+    save(figure, output, "lecture_batch_size.png")
 
 
 # ---- all of it ----------------------------------------------------------------------------------
@@ -591,28 +560,13 @@ SECTIONS = {
 }
 
 
-def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description="The lecture's claims beside exact densities.")
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="DIR",
-        default=Path(__file__).resolve().parents[1] / "docs" / "figures",
-        help="folder for the figures, made if need be (default: %(default)s)",
-    )
-    return parser.parse_args(arguments)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run every section, and say where the figures are."""
-    start, options = time.perf_counter(), parse(arguments)
-    new_figure(1.0, 1.0)  # without Matplotlib stop here
-    options.output.mkdir(parents=True, exist_ok=True)
-    lecture, figures = Lecture(*make_correlated_pair(random_state=0)), []
+    """Run every section."""
+    start, options = time.perf_counter(), parse(__doc__, arguments)
+    lecture = Lecture(*make_correlated_pair(random_state=0), quick=options.quick)
     for number, (title, section) in enumerate(SECTIONS.items(), 1):
         print(f"\n[{time.perf_counter() - start:5.1f} s] {number}. {title}\n", flush=True)
-        figures += section(lecture, options.output)
+        section(lecture, options.output)
     print(f"\n[{time.perf_counter() - start:5.1f} s] Fits that warned (ConvergenceWarning):\n")
     for kind, total in lecture.fits.items():
         print(f"  {kind}: {lecture.warned[kind]} of {total}")
@@ -620,9 +574,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(
         fill(lecture.messages["plain, m = 10"], 98, initial_indent="    ", subsequent_indent="    ")
     )
-    print("\nFigures:\n")
-    for path in figures:
-        print(f"  {path}")
 
 
 if __name__ == "__main__":

@@ -52,6 +52,12 @@ class BayesianEstimator(BaseEstimator):
             head, nested, _ = key.partition("__")
             if nested and head in self._registries:
                 current = params.get(head, getattr(self, head, None))
+                if current is None or (isinstance(current, str) and current == "auto"):
+                    names = ", ".join(map(repr, self._registries[head]))
+                    raise ValueError(
+                        f"{key}={params[key]!r} has nothing to be set on: {head}={current!r}; give "
+                        f"{head} one of {names} as well, or an instance."
+                    )
                 if isinstance(current, str):
                     params[head] = resolve(current, self._registries[head], head)
         return super().set_params(**params)
@@ -182,6 +188,11 @@ class LinearEstimator(BayesianEstimator):
         "preconditioner": ("auto",),
     }
     fit_intercept: Any
+
+    def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
+        if not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise TypeError(f"fit_intercept={self.fit_intercept!r} is not accepted; give a bool.")
+        return super()._validate(X, y, sample_weight)
 
     def _make_posterior(
         self, X: Array, y: Array, weight: Array | None, center: bool

@@ -73,11 +73,12 @@ verbose : int, default=0
     1 shows a progress bar (needs tqdm).""",
     "climbing": """\
 optimizer : str or Optimizer, default="sgd"
-    ``"sgd"``, ``"gd"`` (all rows at every step), ``"momentum"``, ``"adagrad"``, ``"rmsprop"``,
-    ``"adam"`` or an instance.
+    ``"sgd"``, ``"gd"`` (all rows at every step), ``"momentum"``, ``"svrg"`` (batches with
+    variance reduction: the choice for a small ``tol``), ``"adagrad"``, ``"rmsprop"``, ``"adam"``
+    or an instance.
 step_size : float or "auto", default="auto"
     eta of the recursion, in the preconditioned space. The default is enough for the path to
-    reach the mode within ``max_iter`` steps.
+    reach the mode within ``max_iter`` steps, except from afar under ``schedule="harmonic"``.
 schedule : str or Schedule, default="polynomial"
     How the step size changes: ``"constant"``, ``"harmonic"``, ``"polynomial"`` or an instance.
 batch_size : int or "auto", default="auto"
@@ -85,6 +86,16 @@ batch_size : int or "auto", default="auto"
     up to 4,096.
 replacement : bool, default=True
     Whether a batch may hold a row twice.
+projection : str, Projection or None, default=None
+    A set that every step ends in: ``"box"`` (no negative coefficients), ``"ball"`` (a vector of
+    length 1 at the most) or an instance such as ``Box(low=-1.0, high=[1.0, 2.0])`` or
+    ``Ball(radius=3.0)``. It is of the coefficients of the X that ``fit`` sees, not of the
+    intercept; what is found is the mode among the coefficients in the set. Not for more than two
+    classes.
+average : bool or int, default=False
+    Report the mean of the iterates, from the first step or from this one on, in place of the
+    last one (Polyak & Juditsky 1992): under a constant step size it is nearer to the mode, once
+    the path has come near. What was far off is averaged too: start later than that.
 preconditioner : str, Preconditioner, array-like or None, default="auto"
     ``"auto"`` and ``"curvature"`` are the inverse curvature at the mode; None is the plain
     recursion; an array is a matrix or a diagonal of your own.
@@ -120,13 +131,14 @@ feature_names_in_ : ndarray of shape (n_features,)
     Where X had names.""",
     "fitted_climbing": """\
 posterior_ : PosteriorDraws
-    4,000 draws from the Laplace approximation at the mode.
+    4,000 draws from the Laplace approximation at the mode. Under a projection 1,000, each taken
+    to the nearest point of the set in the metric of the curvature (Dunson & Neelon 2003).
 path_steps_ : ndarray of shape (n_points,)
     The steps at which the path was recorded.
 log_posterior_path_ : ndarray of shape (n_points,)
     The log posterior density along the path, up to a constant.
 coef_path_, intercept_path_ : ndarray of shape (n_points, ...)
-    The parameters along the path.
+    The parameters along the path; their averages where ``average``.
 n_iter_ : int
     Steps made.
 step_size_, batch_size_ : object

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,17 +14,22 @@ from sklearn.utils import check_random_state
 from skbayes_sgld._base import Array, LinearEstimator
 from skbayes_sgld._components import Registry, check_number
 from skbayes_sgld._langevin import resolve_preconditioner
+from skbayes_sgld._linalg import inverse_root
 from skbayes_sgld._overflow import explain_overflow
 from skbayes_sgld._progress import progress_bar
 from skbayes_sgld.posterior import GLMPosterior, check_mode, check_propriety
 from skbayes_sgld.sampling import (
     OPTIMIZERS,
+    PROJECTIONS,
+    Averaged,
+    BoundProjection,
     ChainOverflowError,
     Dynamics,
-    Full,
-    Minibatch,
+    Gradient,
     Mode,
     Optimizer,
+    Projected,
+    Projection,
     Run,
     RunState,
     find_mode,
@@ -34,7 +41,7 @@ from skbayes_sgld.sampling.tuning import measure_noise
 
 _RECORDS = 100  # points of the path
 _LAPLACE_DRAWS = 4000
-_MAX_BATCH = 4096
+_PROJECTED_DRAWS = 1000  # each is a problem of its own
 
 
 class MAPEstimator(LinearEstimator):
@@ -43,12 +50,15 @@ class MAPEstimator(LinearEstimator):
     _registries: ClassVar[dict[str, Registry]] = {
         **LinearEstimator._registries,
         "optimizer": OPTIMIZERS,
+        "projection": PROJECTIONS,
     }
     optimizer: Any
     step_size: Any
     schedule: Any
     batch_size: Any
     replacement: Any
+    projection: Any
+    average: Any
     preconditioner: Any
     clip: Any
     max_iter: Any
@@ -61,19 +71,52 @@ class MAPEstimator(LinearEstimator):
         check_number(self.tol, "tol", low=0, closed="left")
         self._resolve_auto("step_size", low=0)
         self._resolve_auto("batch_size", low=1, closed="left", integer=True)
+        average_from = self._resolve_average()
         entropy = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         preconditioner = resolve_preconditioner(self)
         posterior = self._make_posterior(X, y, weight, center=preconditioner.uses_curvature)
         check_propriety(posterior)
         mode = find_mode(posterior, posterior.start())
         check_mode(posterior, mode.theta)
+        projection = self._bind_projection(posterior)
         run = self._make_run(posterior, mode, entropy)
-        self._climb(posterior, mode, run, entropy)
-        normals = start_normals(entropy + 1, range(_LAPLACE_DRAWS), posterior.n_params)
+        if self.projection is not None:
+            run.sampler = Projected(run.sampler, projection)
+        if average_from:
+            run.sampler = Averaged(run.sampler, average_from)
+        self._climb(posterior, mode, projection, run, entropy)
+        n_draws = _LAPLACE_DRAWS if self.projection is None else _PROJECTED_DRAWS
+        normals = start_normals(entropy + 1, range(n_draws), posterior.n_params)
         theta = mode.theta + mode.color(normals)
+        if self.projection is not None:
+            theta = projection(theta, mode.root)[0]
         self._set_draws(posterior, theta[None])
         self._set_point(posterior.natural(self._path[-1:])[0])
         self._set_path(posterior)
+
+    def _resolve_average(self) -> int:
+        """Return the first step whose iterate is averaged, or 0."""
+        value, last = self.average, int(self.max_iter)
+        if isinstance(value, (bool, np.bool_)):
+            return int(value)
+        accepted = f"give False, True or the first step to average, a whole number in [1, {last}]"
+        if not isinstance(value, Integral):
+            raise TypeError(f"average={value!r} is not accepted; {accepted}.")
+        first = int(value)
+        if not 1 <= first <= last:
+            raise ValueError(f"average={value!r} is out of range; {accepted}.")
+        return first
+
+    def _bind_projection(self, posterior: GLMPosterior) -> BoundProjection:
+        if self.projection is None:
+            return BoundProjection(Projection(), posterior.n_features)
+        projection = self._resolve("projection")
+        if posterior.n_predictors > 1:
+            raise ValueError(
+                f"projection={self.projection!r} is of one vector of coefficients, and y has "
+                f"{posterior.n_predictors} classes with one each; set projection=None."
+            )
+        return BoundProjection(projection, posterior.n_features)
 
     def _make_run(self, posterior: GLMPosterior, mode: Mode, entropy: int) -> Run:
         optimizer: Optimizer = self._resolve("optimizer")
@@ -85,7 +128,7 @@ class MAPEstimator(LinearEstimator):
         step_size = self._resolve_auto("step_size")
         if step_size is None:
             step_size = optimizer.step_size(multipliers, distance, fastest)
-        gradient: Any = Full() if optimizer.full_gradient else Minibatch(bool(self.replacement))
+        gradient = optimizer.gradient(bool(self.replacement))
         batch_size = self._resolve_auto("batch_size")
         if optimizer.full_gradient:
             if batch_size is not None:
@@ -94,11 +137,12 @@ class MAPEstimator(LinearEstimator):
                     "which takes all rows; set optimizer='sgd' or batch_size='auto'."
                 )
         elif batch_size is None:
-            # the noise left at the end is what the last step leaves of a batch's
-            noise = measure_noise(posterior, gradient, mode, 1.0, entropy)
-            last = step_size * multipliers[-1] * fastest
-            wanted = last * noise.variance / (2.0 * max(self.tol, 1e-3) ** 2)
-            batch_size = int(min(max(32, np.ceil(wanted)), _MAX_BATCH, n))
+
+            def variance_of(estimator: Gradient) -> float:
+                return measure_noise(posterior, estimator, mode, 1.0, entropy).variance
+
+            etas = step_size * fastest * multipliers
+            batch_size = optimizer.batch_size(etas, self.tol, variance_of, n)
         elif not self.replacement and batch_size > n:
             raise ValueError(
                 f"batch_size={batch_size} is larger than the {n} rows, and the batches are drawn "
@@ -116,11 +160,19 @@ class MAPEstimator(LinearEstimator):
             bool(self.replacement),
         )
 
-    def _climb(self, posterior: GLMPosterior, mode: Mode, run: Run, entropy: int) -> None:
+    def _climb(
+        self,
+        posterior: GLMPosterior,
+        mode: Mode,
+        projection: BoundProjection,
+        run: Run,
+        entropy: int,
+    ) -> None:
         """Run the optimiser until the mode is ``tol`` posterior sds away, or ``max_iter`` steps."""
         every = max(1, self.max_iter // _RECORDS)
-        state: Array | RunState = posterior.start()[None]
-        path, steps, clipped = [posterior.start()], [0], []
+        start = projection(posterior.start()[None], mode.root)[0]
+        state: Array | RunState = start
+        path, steps, clipped = [start[0]], [0], []
         with progress_bar(self.verbose, self.max_iter, type(self).__name__) as progress:
             while steps[-1] < self.max_iter:
                 length = min(every, self.max_iter - steps[-1])
@@ -128,17 +180,17 @@ class MAPEstimator(LinearEstimator):
                     part = run_chains(run, state, n_draws=1, thin=length, entropy=entropy)
                 except ChainOverflowError as error:
                     lengths: dict[str, Any] = {"n_draws": 1, "thin": int(self.max_iter)}
-                    start = posterior.start()[None]
                     raise explain_overflow(
                         error, posterior, run, mode, start, entropy, lengths
                     ) from None
                 state = part.state
-                path.append(part.draws[0, 0])
+                reported = state.sampler_state["average" if self.average else "theta"]
+                path.append(reported[0])
                 steps.append(steps[-1] + length)
                 clipped.append(part.clipped[0] * length)
                 if progress is not None:
                     progress(length)
-                distance = self._distance(posterior, mode, path[-1])
+                distance = self._distance(posterior, mode, projection, path[-1])
                 if distance <= self.tol:
                     break
             else:
@@ -153,12 +205,24 @@ class MAPEstimator(LinearEstimator):
         self.n_iter_ = steps[-1]
         self.clipped_fraction_ = float(np.sum(clipped) / steps[-1])
 
-    @staticmethod
-    def _distance(posterior: GLMPosterior, mode: Mode, theta: Array) -> float:
-        """Return the root mean square distance to the mode, in posterior sds, by the gradient."""
+    def _distance(
+        self, posterior: GLMPosterior, mode: Mode, projection: BoundProjection, theta: Array
+    ) -> float:
+        """Return the root mean square distance to the mode, in posterior sds.
+
+        It is the length of Newton's step, which ends where the projection takes it.
+        """
         with np.errstate(all="ignore"):
             grad = posterior.grad(theta[None])[0]
-            return float(np.linalg.norm(mode.metric.sqrt_t(grad[None])) / np.sqrt(len(theta)))
+            if self.projection is None:
+                step = mode.metric.sqrt_t(grad[None])[0]
+            else:  # the constrained mode may be far from the other,
+                root = mode.root
+                with suppress(np.linalg.LinAlgError):  # and indefinite across the set's edge
+                    root = inverse_root(posterior.smoothed(mode.spread).curvature(theta))
+                step = root.T @ grad
+                step = step + projection((theta + root @ step)[None], root)[1]
+            return float(np.linalg.norm(step) / np.sqrt(len(theta)))
 
     def _set_path(self, posterior: GLMPosterior) -> None:
         path = posterior.natural(self._path)

@@ -35,40 +35,8 @@ class PosteriorSample(LangevinSampling, BayesianEstimator):
 
     _registries = {**BayesianEstimator._registries, **LangevinSampling._registries}
 
-    def __init__(
-        self,
-        *,
-        sampler: Any = "sgld",
-        step_size: Any = "auto",
-        schedule: Any = "constant",
-        temperature: float = 1.0,
-        batch_size: Any = "auto",
-        gradient: Any = "auto",
-        preconditioner: Any = "auto",
-        clip: Any = None,
-        n_draws: int = 1000,
-        n_burnin: Any = "auto",
-        thin: Any = "auto",
-        n_chains: int = 4,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.sampler = sampler
-        self.step_size = step_size
-        self.schedule = schedule
-        self.temperature = temperature
-        self.batch_size = batch_size
-        self.gradient = gradient
-        self.preconditioner = preconditioner
-        self.clip = clip
-        self.n_draws = n_draws
-        self.n_burnin = n_burnin
-        self.thin = thin
-        self.n_chains = n_chains
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    def __init__(self, **settings: Any) -> None:
+        self.__dict__.update(settings)
 
     warm_start = False
 

@@ -229,6 +229,8 @@ class SGDMAPRegressor(BayesianRegressor, MAPEstimator):
         schedule: Any = "polynomial",
         batch_size: Any = "auto",
         replacement: bool = True,
+        projection: Any = None,
+        average: bool | int = False,
         preconditioner: Any = "auto",
         clip: Any = None,
         max_iter: int = 2000,
@@ -245,6 +247,8 @@ class SGDMAPRegressor(BayesianRegressor, MAPEstimator):
         self.schedule = schedule
         self.batch_size = batch_size
         self.replacement = replacement
+        self.projection = projection
+        self.average = average
         self.preconditioner = preconditioner
         self.clip = clip
         self.max_iter = max_iter
@@ -298,6 +302,8 @@ class SGDMAPClassifier(BayesianClassifier, MAPEstimator):
         schedule: Any = "polynomial",
         batch_size: Any = "auto",
         replacement: bool = True,
+        projection: Any = None,
+        average: bool | int = False,
         preconditioner: Any = "auto",
         clip: Any = None,
         max_iter: int = 2000,
@@ -313,6 +319,8 @@ class SGDMAPClassifier(BayesianClassifier, MAPEstimator):
         self.schedule = schedule
         self.batch_size = batch_size
         self.replacement = replacement
+        self.projection = projection
+        self.average = average
         self.preconditioner = preconditioner
         self.clip = clip
         self.max_iter = max_iter

@@ -141,6 +141,7 @@ SETTINGS = [
     *case("threshold", r"clip\.threshold=0.*\(0", clip=how.NormClip(threshold=0)),
     *case("integrator", r"'verlet'.*'euler'", SAMPLED, sampler=how.SGLD(integrator="verlet")),
     *case("order", r"gradient\.order=3.*1 or 2", SAMPLED, gradient=how.ControlVariate(order=3)),
+    *case("period", r"period=0.*\[1", CLIMBED, optimizer=how.SVRGDescent(period=0)),
     *case("decay", r"decay=1\.0.*\[0, 1\)", CLIMBED, optimizer=how.Momentum(decay=1.0)),
     *case("batch", TOO_LARGE, SAMPLED, gradient=how.Minibatch(replacement=False), **LEFT),
     *case("climbing batch", TOO_LARGE, CLIMBED, replacement=False, **LEFT),
@@ -267,11 +268,13 @@ HEADS = {
     "sampler": (SAMPLED, how.SAMPLERS),
     "gradient": (SAMPLED, how.GRADIENTS),
     "optimizer": (CLIMBED, how.OPTIMIZERS),
+    "projection": (CLIMBED, how.PROJECTIONS),
 }
 # an optimiser makes steps as a sampler does, but without noise: it would sample nothing
 WRONG = {
     "sampler": [Normal(), how.SGD(), None],
     "clip": [how.SGLD(), 3.0],
+    "projection": [how.SGLD(), 3.0],
     "preconditioner": [how.SGLD(), how.Matrix],
 }
 
@@ -432,3 +435,23 @@ def test_a_progress_bar_without_tqdm_names_the_extra_to_install(cls, monkeypatch
     match = r"verbose=1.*pip install 'skbayes_sgld\[progress\]'"
     data = (X, target(cls))
     assert_raises_and_changes_nothing(cls, match, {"verbose": 1}, data, errors=ImportError)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"gradient__order": 1}, r"gradient__order=1 .*gradient='auto'.*'control_variate'"),
+        ({"clip__threshold": 2.0}, r"clip__threshold=2.0 .*clip=None.*'norm'"),
+    ],
+)
+def test_a_part_that_is_not_there_has_nothing_to_set(change, match):
+    model = SGLDLogisticRegression()
+    with pytest.raises(ValueError, match=match):
+        model.set_params(**change)
+    assert model.get_params(deep=False) == SGLDLogisticRegression().get_params(deep=False)
+
+
+def test_an_intercept_is_wanted_or_not():
+    X, y = np.eye(4), np.array([0, 1, 0, 1])
+    with pytest.raises(TypeError, match="fit_intercept='no' is not accepted; give a bool"):
+        SGLDLogisticRegression(fit_intercept="no").fit(X, y)

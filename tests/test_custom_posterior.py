@@ -17,7 +17,7 @@ from skbayes_sgld.posterior import (
     Posterior,
     check_gradient,
 )
-from skbayes_sgld.sampling import SGLD, run_chains
+from skbayes_sgld.sampling import MALA, run_chains
 
 BOUNDED = [
     pytest.param("positive", stats.gamma(2.5, scale=0.3), id="positive"),
@@ -152,7 +152,7 @@ def test_chains_sample_the_tempered_law_of_the_natural_parameter(temperature):
     ).tempered(temperature)
     shape, scale = y.sum() / temperature + 1, temperature / (len(y) + 1)
     law = stats.gamma(shape, scale=scale)
-    run = make_run(posterior, sampler=SGLD("metropolis"), step_size=0.08, temperature=temperature)
+    run = make_run(posterior, sampler=MALA(), step_size=0.08, temperature=temperature)
     start = np.log(law.rvs((20, 1), random_state=0))
     draws = run_chains(run, start, n_draws=1500, thin=2).draws
     rate = posterior.natural(draws.reshape(-1, 1)).reshape(20, -1)

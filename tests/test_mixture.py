@@ -10,7 +10,7 @@ from targets import make_run
 
 from skbayes_sgld.datasets import make_tied_means_mixture
 from skbayes_sgld.posterior import TiedGaussianMixture, check_gradient
-from skbayes_sgld.sampling import SGLD, run_chains
+from skbayes_sgld.sampling import MALA, run_chains
 
 FEW = np.array([-1.4, 0.3, 0.9, 2.2, 3.1, -0.2])
 
@@ -144,7 +144,7 @@ def test_the_masses_of_separate_modes_are_those_of_the_prior_s_ratio():
 def test_chains_find_what_the_grid_says():
     posterior = TiedGaussianMixture(make_tied_means_mixture(30, random_state=2)[0])
     grid = posterior.grid_density((-6.0, 7.0), (-6.0, 6.0))
-    run = make_run(posterior, sampler=SGLD("metropolis"), step_size=0.15)
+    run = make_run(posterior, sampler=MALA(), step_size=0.15)
     start = np.random.default_rng(0).normal([0.5, 0.0], 1.0, (50, 2))
     draws = run_chains(run, start, n_draws=1500, n_burnin=300, thin=6).draws
     weight = grid.density / grid.density.sum()

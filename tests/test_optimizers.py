@@ -2,52 +2,85 @@
 
 import numpy as np
 import pytest
+from modes import TASKS, distance, newton_mode, task
 from scipy import optimize
-from sklearn.datasets import load_diabetes
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.preprocessing import StandardScaler
+from sklearn.linear_model import LogisticRegression
+from targets import NormalMean, make_run
 
 from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
-from skbayes_sgld.datasets import load_nba_rookies, make_correlated_pair
+from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.posterior import Normal
-from skbayes_sgld.sampling import OPTIMIZERS, Polynomial
+from skbayes_sgld.sampling import (
+    OPTIMIZERS,
+    SGD,
+    Curvature,
+    Harmonic,
+    Mode,
+    Polynomial,
+    run_chains,
+)
+from skbayes_sgld.sampling.metric import Dense
+from skbayes_sgld.sampling.randomness import ChainStreams
+
+TOL = 0.1  # the default, in posterior sds
+MEASURED = 1.1  # the stopping rule takes Newton's step for the distance, this near the mode
+
+RULES = {
+    **{name: {"optimizer": name} for name in OPTIMIZERS},
+    "sgd without replacement": {"replacement": False},
+    "sgd, averaged": {"average": 200},
+}
+every_task = pytest.mark.parametrize(
+    ("model", "data"), TASKS, ids=[f"{model.__name__}-{data}" for model, data in TASKS]
+)
 
 
 @pytest.fixture(scope="module")
 def rookies():
-    X, y = load_nba_rookies(return_X_y=True, as_frame=False)
-    return StandardScaler().fit_transform(np.nan_to_num(X)), y
+    return task(SGDMAPClassifier, "nba")
 
 
+@every_task
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_comes_within_a_tenth_of_a_sd_of_newtons_mode(model, data, rule):
+    fit = model(random_state=0, **RULES[rule]).fit(*task(model, data))
+    assert fit.n_iter_ < fit.max_iter
+    assert distance(fit, *newton_mode(model, data)) < MEASURED * TOL
+
+
+@every_task
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_every_optimizer_comes_within_a_tenth_of_a_sd_of_the_logistic_mode(rookies, optimizer):
-    X, y = rookies
-    model = SGDMAPClassifier(optimizer=optimizer, max_iter=4000, random_state=0).fit(X, y)
-    exact = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(X, y)
-    sd = model.summary()["sd"].to_numpy()[:-1]
-    distance = np.linalg.norm((model.coef_[0] - exact.coef_[0]) / sd) / np.sqrt(len(sd))
-    assert distance < 0.2  # the stopping rule measures it in the curvature's metric, at 0.1
+@pytest.mark.parametrize("schedule", ["constant", Polynomial(offset=30, power=1)])
+def test_every_schedule_leads_there(model, data, optimizer, schedule):
+    fit = model(optimizer=optimizer, schedule=schedule, random_state=0).fit(*task(model, data))
+    assert distance(fit, *newton_mode(model, data)) < MEASURED * TOL
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("data", ["diabetes", "lecture"])
-def test_every_optimizer_comes_near_the_linear_mode(optimizer, data):
-    X, y = (
-        load_diabetes(return_X_y=True)
-        if data == "diabetes"
-        else make_correlated_pair(random_state=0)
+@every_task
+@pytest.mark.parametrize("optimizer", ["gd", "svrg"])
+def test_rules_without_noise_at_the_mode_reach_it_to_a_millionth(model, data, optimizer):
+    fit = model(optimizer=optimizer, schedule="constant", tol=1e-6, random_state=0)
+    mode, precision = newton_mode(model, data)
+    assert distance(fit.fit(*task(model, data)), mode, precision) < 1.001e-6
+
+
+def test_sgd_with_the_step_1_over_t_is_the_running_mean_of_the_batches_modes():
+    target = NormalMean()
+    mode = Mode(np.zeros(1), Dense(np.array([[target.precision**-0.5]])))
+    run = make_run(
+        target,
+        sampler=SGD(),
+        batch_size=5,
+        step_size=1.0,
+        schedule=Harmonic(),
+        preconditioner=Curvature(),
+        mode=mode,
     )
-    model = SGDMAPRegressor(optimizer=optimizer, max_iter=4000, random_state=0).fit(X, y)
-    # beta | sigma^2 ~ N(0, 100 sigma^2): the mode of beta is the ridge solution
-    exact = Ridge(alpha=0.01, tol=1e-10).fit(X, y)
-    sd = model.summary()["sd"].to_numpy()
-    assert np.linalg.norm((model.coef_ - exact.coef_) / sd[: X.shape[1]]) < 0.3 * np.sqrt(
-        X.shape[1]
-    )
-    rss = np.sum((y - exact.predict(X)) ** 2) + 0.01 * exact.coef_ @ exact.coef_
-    # d/dgamma of the log posterior is zero at sigma^2 = (rss + 2 psi) / (n + d + 2 phi)
-    variance = (rss + 2e-3 * y.var()) / (len(y) + X.shape[1] + 2e-3)
-    assert abs(np.log(model.noise_variance_ / variance)) < 0.3 * np.sqrt(2 / len(y))
+    chains = run_chains(run, np.full((3, 1), 7.0), n_draws=30, entropy=4)
+    rows = [ChainStreams(4, c).rows(30, target.n_samples, 5, True) for c in range(3)]
+    means = np.array([target.y[idx].mean(axis=1) for idx in rows])
+    expected = np.cumsum(means, axis=1) / np.arange(1, 31)
+    np.testing.assert_allclose(chains.draws[:, :, 0], expected, rtol=1e-12)
 
 
 def test_plain_gradient_descent_without_a_preconditioner_is_algorithm_11():

@@ -22,12 +22,14 @@ from skbayes_sgld import (
 from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, Laplace, Normal
 from skbayes_sgld.sampling import (
     SGLD,
+    Box,
     ControlVariate,
     Curvature,
     Minibatch,
     Momentum,
     NormClip,
     Polynomial,
+    SVRGDescent,
 )
 
 # 100 draws and fewer are too few for the summaries to be relied on, and the estimators say so
@@ -192,6 +194,8 @@ NESTED = {
     ),
     "sampler__integrator": ("linear", {}, SGLD(integrator="euler")),
     "noise_prior__shape": ("linear", {}, InverseGamma(shape=40.0)),
+    "optimizer__period": ("map_linear", {"optimizer": "svrg"}, SVRGDescent(period=3)),
+    "projection__low": ("map_linear", {"projection": "box"}, Box(low=0.5)),
     "optimizer__decay": ("map_linear", {"optimizer": "momentum"}, Momentum(decay=0.5)),
 }
 

@@ -8,7 +8,7 @@ from targets import make_run
 
 from skbayes_sgld.datasets import make_stochastic_volatility
 from skbayes_sgld.posterior import StochasticVolatility, check_gradient
-from skbayes_sgld.sampling import SGLD, Matrix, run_chains
+from skbayes_sgld.sampling import MALA, SGLD, Matrix, run_chains
 
 RETURNS = np.array([0.5, -1.2, 0.0, 0.1, 2.5, -0.3])
 T = len(RETURNS)
@@ -133,7 +133,7 @@ def test_the_posterior_of_two_returns_is_that_of_quadrature():
         "h2^2": (weight * h2**2).sum(),
     }
     posterior = StochasticVolatility(y, **arguments)
-    run = make_run(posterior, sampler=SGLD("metropolis"), step_size=0.25)
+    run = make_run(posterior, sampler=MALA(), step_size=0.25)
     start = posterior.start() + some_theta(40, 4) * 0.3
     chains = run_chains(run, start, n_draws=1500, n_burnin=500, thin=4)
     draws = np.log(posterior.natural(chains.draws.reshape(-1, 4)).reshape(40, -1, 4))

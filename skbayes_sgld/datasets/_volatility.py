@@ -37,11 +37,8 @@ def make_stochastic_volatility(
     Returns
     -------
     bunch : :class:`~sklearn.utils.Bunch`
-        returns : ndarray of shape (n_samples,)
-        volatility : ndarray of shape (n_samples,)
-            The true scale of each return, exp(h_t).
-        sigma, nu : float
-            The true parameters, as they were given.
+        ``returns`` and ``volatility``, the true scale of each, exp(h_t), both ``(n_samples,)``;
+        ``sigma`` and ``nu``, the true parameters, as they were given.
 
     Raises
     ------

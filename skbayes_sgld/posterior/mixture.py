@@ -147,15 +147,11 @@ class TiedGaussianMixture(CustomPosterior):
         Returns
         -------
         grid : :class:`~sklearn.utils.Bunch`
-            theta1, theta2 : ndarray of shape (n_points,)
-            density : ndarray of shape (n_points, n_points)
-                At each theta1 (rows) and theta2 (columns), of total mass 1. At a
-                :attr:`temperature` other than 1 it is that of the tempered law.
-            log_evidence : float
-                The log of the integral that the density was divided by: at temperature 1 the
-                log marginal likelihood.
-            mass : ndarray of shape (2,)
-                Of the mode where theta2 > 0, and of the one where theta2 < 0.
+            ``theta1`` and ``theta2 (n_points,)``; ``density (n_points, n_points)``, at each theta1
+            (rows) and theta2 (columns), of total mass 1, at a :attr:`temperature` other than 1
+            that of the tempered law; ``log_evidence``, the log of the integral that it was
+            divided by, at temperature 1 the log marginal likelihood; ``mass (2,)``, of the mode
+            where theta2 > 0, and of the one where theta2 < 0.
 
         Raises
         ------

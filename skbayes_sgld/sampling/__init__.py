@@ -1,5 +1,6 @@
 """How it is sampled: the shared NumPy backend of samplers and optimisers."""
 
+from skbayes_sgld.sampling.averaging import Averaged
 from skbayes_sgld.sampling.base import Dynamics, Sampler
 from skbayes_sgld.sampling.chains import ChainOverflowError, Chains, Run, RunState, run_chains
 from skbayes_sgld.sampling.clipping import CLIPS, Clip, NormClip, ValueClip
@@ -16,6 +17,7 @@ from skbayes_sgld.sampling.optimizers import (
     Momentum,
     Optimizer,
     RMSprop,
+    SVRGDescent,
 )
 from skbayes_sgld.sampling.preconditioners import (
     PRECONDITIONERS,
@@ -23,6 +25,14 @@ from skbayes_sgld.sampling.preconditioners import (
     Identity,
     Matrix,
     Preconditioner,
+)
+from skbayes_sgld.sampling.projections import (
+    PROJECTIONS,
+    Ball,
+    BoundProjection,
+    Box,
+    Projected,
+    Projection,
 )
 from skbayes_sgld.sampling.psgld import PSGLD
 from skbayes_sgld.sampling.samplers import SAMPLERS
@@ -44,23 +54,26 @@ __all__ = [
     "CLIPS",
     "GD",
     "GRADIENTS",
-    "PSGLD",
-    "ParallelTempering",
-    "SAGA",
-    "SGHMC",
-    "SGNHT",
-    "SVRG",
-    "RandomWalk",
     "HMC",
     "MALA",
     "OPTIMIZERS",
     "PRECONDITIONERS",
+    "PROJECTIONS",
+    "PSGLD",
+    "SAGA",
     "SAMPLERS",
     "SCHEDULES",
     "SGD",
+    "SGHMC",
     "SGLD",
+    "SGNHT",
+    "SVRG",
     "AdaGrad",
     "Adam",
+    "Averaged",
+    "Ball",
+    "BoundProjection",
+    "Box",
     "ChainOverflowError",
     "Chains",
     "Clip",
@@ -68,8 +81,8 @@ __all__ = [
     "ControlVariate",
     "Curvature",
     "Cyclical",
-    "FlatDecayFlat",
     "Dynamics",
+    "FlatDecayFlat",
     "Full",
     "Gradient",
     "Harmonic",
@@ -81,11 +94,16 @@ __all__ = [
     "NoModeError",
     "NormClip",
     "Optimizer",
+    "ParallelTempering",
     "Polynomial",
     "Preconditioner",
+    "Projected",
+    "Projection",
     "RMSprop",
+    "RandomWalk",
     "Run",
     "RunState",
+    "SVRGDescent",
     "Sampler",
     "Schedule",
     "ValueClip",

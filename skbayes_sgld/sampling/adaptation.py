@@ -24,12 +24,14 @@ _ROUNDS = (20, 20, 30, 40)  # trajectories
 _GAIN, _DELAY, _FORGET = 0.05, 10.0, 0.75  # gamma, t0 and kappa of Hoffman & Gelman 2014
 _SETTLE_STEP = 0.1
 _SETTLE_TIME = 4.0
-_LOST = 100.0  # sds from the mode at which a free chain has left the posterior
+_LOST = 30.0  # sds from the mode at which a free chain has left the posterior
+_NEARER = 0.1
+_CHANCE = 5.0  # nats, and one a parameter, that a chain in the posterior may go down by
 _SETTLE = 0x5E771E  # other random numbers than the run's own
 _FEW_CHAINS, _MIN_CHAINS, _MAX_CHAINS = 8, 16, 64
 _CHAIN_ROWS = 20_000  # chains times rows: what a step of the pilot may cost
 _LARGE = 1_000_000  # rows times parameters: from here on few chains must do
-_PILOT_SHARE = 0.4  # of the slowest autocorrelation time: it is the largest of many noisy ones
+_PILOT_SHARE = 0.6  # of the slowest autocorrelation time: it is the largest of many noisy ones
 
 
 @dataclass
@@ -121,7 +123,8 @@ def settle(run: Run, position: Array, mode: Mode, entropy: int, first_chain: int
 
     A chain that accepts or rejects may stand still for long where it starts too far out
     (Christensen, Roberts & Rosenthal 2005); one that does not reject never does. Where free
-    steps are not safe, the chains stay: the adjusted chain finds its own way.
+    steps are not safe the chains stay: the adjusted chain finds its own way. A chain that they
+    lead away, far off or to where the density is lower, starts nearer to the mode instead.
     """
     if getattr(run.dynamics.gradient.posterior, "steep", False):
         return position
@@ -136,8 +139,12 @@ def settle(run: Run, position: Array, mode: Mode, entropy: int, first_chain: int
         return position
     settled = part.draws[:, -1]
     # chain by chain, so that none depends on the others
-    lost = np.abs((settled - mode.theta) / mode.spread).max(axis=1) > _LOST
-    return np.where(lost[:, None], position, settled)
+    with one_blas_thread(), np.errstate(all="ignore"):
+        gain = run.dynamics.value_at(settled) - run.dynamics.value_at(position)
+    away = np.abs((settled - mode.theta) / mode.spread).max(axis=1)
+    kept = (away < _LOST) & (gain > -run.dynamics.temperature * (_CHANCE + position.shape[1]))
+    nearer = mode.theta + _NEARER * (position - mode.theta)
+    return np.where(kept[:, None], settled, nearer)
 
 
 def _metric(draws: Array, mode: Mode, tau: float) -> Mode:

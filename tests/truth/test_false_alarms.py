@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from ..truth.cases import all_cases
+from .cases import all_cases
 
 pytestmark = pytest.mark.truth
 

@@ -1,0 +1,72 @@
+"""What the examples share: the command line, the colours, and figures that need no display."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+BLUE, ORANGE, GREEN, GREY, RED = "#0072B2", "#D55E00", "#009E73", "#8C8C8C", "#C00000"
+PRINTED, RIGHT, EXACT = ORANGE, BLUE, RED  # a figure as printed, as it should be, and the truth
+
+
+def parse(description: str | None, arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line: ``output``, a folder that is there from now on, and ``quick``."""
+    parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        default=Path(__file__).resolve().parents[1] / "docs" / "figures",
+        help="folder for the figures, made if need be (default: %(default)s)",
+    )
+    parser.add_argument("--quick", action="store_true", help="shorter runs: a few seconds in all")
+    options = parser.parse_args(arguments)
+    new_figure(1.0, 1.0)  # without Matplotlib stop here
+    options.output.mkdir(parents=True, exist_ok=True)
+    return options
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty figure, in inches; it needs no display, whatever Matplotlib's backend."""
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        raise SystemExit(
+            'The figures need Matplotlib, which is not installed: pip install "skbayes_sgld[plot]"'
+        ) from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def save(figure: Any, output: Path, name: str) -> Path:
+    """Write a figure as ``name`` (with its .png), say where it is, and return its path."""
+    path = output / name
+    figure.savefig(path, dpi=100)
+    print(f"  {path}", flush=True)
+    return path
+
+
+def say(text: str) -> None:
+    """Print a paragraph, at once."""
+    print(fill(text, 98, initial_indent="  ", subsequent_indent="  ") + "\n", flush=True)
+
+
+def tidy(axes: Any, grid: str = "both") -> None:
+    """Take the lines off that say nothing."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis=grid, color="0.9", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+@contextmanager
+def unconverged() -> Iterator[None]:
+    """Let a run go wrong without the warning that says so: that is what its panel shows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield

@@ -1,0 +1,125 @@
+"""A decayed run continued at a fixed step: what histogram, autocorrelation and boxes hide.
+
+Redraws Figure 4 of Chen's report: 2,000 draws at epsilon = 0.01 that go on where a run with
+decaying steps ended, on 1,000 points of the mixture with tied means. The report finds them good:
+bell-shaped, and uncorrelated after five lags. To see: they are so, and far from the posterior,
+which has two narrow modes. The step is past the limit of stability, 4 over the largest curvature;
+a chain that overshoots every time forgets fast. Below are the draws of the default settings.
+
+Usage: ``python examples/plot_fixed_step.py [--output DIR] [--quick]``; about 10 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from _figure import EXACT, PRINTED, RIGHT, new_figure, parse, save, say, tidy
+from _plain_sgld import plain_run
+from arviz_stats.base import array_stats
+
+import skbayes_sgld
+from skbayes_sgld.datasets import make_tied_means_mixture
+from skbayes_sgld.posterior import TiedGaussianMixture
+from skbayes_sgld.sampling import Constant, Polynomial, run_chains
+
+EPSILON = 0.01  # fixed, in Welling & Teh's unit
+N_DRAWS, N_LAGS = 2000, 50
+NAMES = (r"$\theta_1$", r"$\theta_2$")
+
+
+def continued(posterior: TiedGaussianMixture, n_steps: int) -> np.ndarray:
+    """Return the draws of a fixed step, from where decaying steps led."""
+    decaying = plain_run(posterior, 0.03, Polynomial(offset=6, power=0.55), batch_size=30)
+    first = run_chains(decaying, np.array([[0.5, 0.0]]), n_draws=1, n_burnin=n_steps)
+    fixed = replace(decaying, step_size=EPSILON / 2.0, schedule=Constant())
+    return run_chains(fixed, first.state, n_draws=N_DRAWS).draws
+
+
+class Marginal:
+    """A parameter's exact marginal density, on the grid's axis."""
+
+    def __init__(self, axis: np.ndarray, density: np.ndarray) -> None:
+        self.axis, self.density = axis, density / np.trapezoid(density, axis)
+        self.levels = np.cumsum(self.density) / self.density.sum()
+        mean = np.trapezoid(axis * self.density, axis)
+        self.sd = float(np.sqrt(np.trapezoid((axis - mean) ** 2 * self.density, axis)))
+
+    def box(self, label: str) -> dict[str, Any]:
+        """Return the box of the exact quantiles."""
+        low, q1, median, q3, high = np.interp([0.05, 0.25, 0.5, 0.75, 0.95], self.levels, self.axis)
+        return {"label": label, "whislo": low, "q1": q1, "med": median, "q3": q3, "whishi": high}
+
+
+def largest_curvature(posterior: TiedGaussianMixture, mode: np.ndarray) -> float:
+    """Return the largest eigenvalue of the negative Hessian, by finite differences."""
+    moves = 1e-4 * np.eye(2)
+    hessian = (posterior.grad(mode + moves) - posterior.grad(mode - moves)) / 2e-4
+    return float(np.linalg.eigvalsh(-hessian)[-1])
+
+
+def draw_row(row: Any, draws: np.ndarray, exact: list[Marginal], color: str, label: str) -> None:
+    """Draw two histograms, the autocorrelations and the boxes, of draws ``(C, T, 2)``."""
+    flat = draws.reshape(-1, 2)
+    for axes, x, marginal, name in zip(row, flat.T, exact, NAMES, strict=False):
+        axes.hist(x, np.linspace(-5, 6, 133), density=True, color=color, alpha=0.55)
+        axes.plot(marginal.axis, marginal.density, color=EXACT, linewidth=1.2)
+        axes.set(xlim=(-5, 6), xlabel=name, ylabel="density")
+        axes.set_title(f"{label}: sd {x.std():.2f}, exact {marginal.sd:.2f}", fontsize=9)
+    lags = np.arange(N_LAGS + 1)
+    for j, style in enumerate(("-", "--")):
+        each = array_stats.autocorr(draws[..., j])  # of each chain
+        row[2].plot(lags, each.mean(0)[: N_LAGS + 1], style, color=color, label=NAMES[j])
+    row[2].set(ylim=(-0.6, 1.05), xlabel="lag (draws)", ylabel="autocorrelation")
+    row[2].legend(fontsize=8, frameon=False)
+    look = {"showfliers": False, "widths": 0.6, "patch_artist": True}
+    line = {"medianprops": {"color": "black"}}
+    row[3].boxplot(
+        flat, positions=[0, 2], whis=(5, 95), boxprops={"facecolor": color}, **look, **line
+    )
+    boxes = [marginal.box(name) for marginal, name in zip(exact, NAMES, strict=True)]
+    row[3].bxp(
+        boxes, positions=[1, 3], boxprops={"facecolor": "white", "edgecolor": EXACT}, **look, **line
+    )
+    row[3].set_xticks(range(4), [NAMES[0], "exact", NAMES[1], "exact"])
+    row[3].set(ylabel="5, 25, 50, 75, 95 % quantiles", ylim=(-4.5, 4.0))
+    for axes in row:
+        tidy(axes)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run both, draw the figure and say what to see."""
+    options = parse(__doc__, arguments)
+    n_steps, n_points = (3_000, 200) if options.quick else (29_000, 1000)
+    posterior = TiedGaussianMixture(make_tied_means_mixture(n_points, random_state=1)[0])
+    grid = posterior.grid_density((-2.0, 3.5), (-4.0, 4.0))
+    exact = [Marginal(grid.theta1, grid.density.sum(1)), Marginal(grid.theta2, grid.density.sum(0))]
+    printed = continued(posterior, n_steps)
+    draws = skbayes_sgld.sample(posterior, n_draws=N_DRAWS // 4, random_state=0)
+
+    figure = new_figure(13.0, 6.2)
+    rows = figure.subplots(2, 4)
+    draw_row(rows[0], printed, exact, PRINTED, f"$\\epsilon$ = {EPSILON} fixed")
+    draw_row(rows[1], draws.values, exact, RIGHT, "default settings")
+    figure.suptitle(
+        f"Mixture with tied means, {n_points:,} points: 2,000 draws of the fixed step as printed "
+        "(top) and of the default settings (bottom). Red: exact"
+    )
+    save(figure, options.output, "fixed_step.png")
+    peak = np.unravel_index(grid.density.argmax(), grid.density.shape)
+    curvature = largest_curvature(posterior, np.array([grid.theta1[peak[0]], grid.theta2[peak[1]]]))
+    correlation = array_stats.autocorr(printed[0, :, 0])[1]
+    upper = [grid.mass[0], (printed[..., 1] > 0).mean(), (draws["theta2"] > 0).mean()]
+    say(
+        f"The largest curvature at the mode is {curvature:.0f}, so no epsilon above "
+        f"{4.0 / curvature:.4f} is stable there: at {EPSILON} neighbouring draws of theta1 have "
+        f"the correlation {correlation:+.2f}. Where theta2 > 0 there is {upper[0]:.2f} of the "
+        f"exact mass, {upper[1]:.2f} of the printed run's draws and {upper[2]:.2f} of the default "
+        "settings'."
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""NBA rookies: plain SGLD and the default settings, beside a long run of Hamiltonian Monte Carlo.
+
+Logistic regression on 19 standardised statistics, some of them sums of others (condition number
+5.6e4), with a Laplace prior of scale 1. Plain SGLD is that of S. Chen, "Dive into Bayesian Learning
+via Stochastic Gradient Langevin Dynamics", Section 3.2: batches of 30 and
+epsilon_t = 0.03 (6 + t)^-0.55, twice the step size here.
+
+To see: after 100,000 steps the plain chains have not met, and their marginals are not the
+posterior's; the default's are, after a few thousand steps.
+
+Usage: ``python examples/plot_plain_and_default_nba.py [--output DIR] [--quick]``.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from _figure import EXACT, PRINTED, RIGHT, new_figure, parse, save, say, tidy, unconverged
+from scipy.stats import gaussian_kde
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sgld import SGLDLogisticRegression
+from skbayes_sgld.datasets import load_nba_rookies
+from skbayes_sgld.diagnostics import effective_sample_size
+from skbayes_sgld.posterior import Laplace
+from skbayes_sgld.sampling import SGLD, Minibatch, Polynomial
+
+SHOWN = ("games_played", "points", "field_goals_made", "rebounds")
+N_KEPT = 1000  # draws of each chain
+
+
+def fit(X: Any, y: Any, **settings: Any) -> tuple[SGLDLogisticRegression, np.ndarray, float]:
+    """Return the fitted model, its effective sample sizes, and the seconds that it took."""
+    started = time.perf_counter()
+    model = SGLDLogisticRegression(prior=Laplace(1.0), **settings).fit(X, y)
+    seconds = time.perf_counter() - started
+    return model, effective_sample_size(model.posterior_.values), seconds
+
+
+def draw_marginals(panels: Any, model: Any, exact: Any, color: str, title: str) -> None:
+    """Draw histograms of some coefficients, and the densities of the reference run."""
+    for axes, feature in zip(panels, SHOWN, strict=True):
+        name = f"coef[{feature}]"
+        draws, reference = model.posterior_[name].ravel(), exact.posterior_[name].ravel()
+        reach = np.quantile(np.concatenate([draws, reference]), [0.001, 0.999])
+        grid = np.linspace(*reach, 200)
+        bins, weights = np.linspace(*reach, 45), model.posterior_.flat_weights
+        axes.hist(draws, bins, density=True, weights=weights, color=color, alpha=0.55)
+        axes.plot(grid, gaussian_kde(reference)(grid), color=EXACT, label="long HMC run")
+        axes.set(title=f"{title}: {feature.replace('_', ' ')}", yticks=[])
+        axes.set_xlabel("log odds per sd of the statistic")
+        axes.spines[["top", "right", "left"]].set_visible(False)
+
+
+def draw_judgement(panels: Any, fits: dict[str, Any], exact: Any) -> None:
+    """Draw the sds over the reference's, and the effective sample sizes per second."""
+    names, sd = exact.posterior_.names, exact.summary()["sd"]
+    for label, (model, ess, seconds, color) in fits.items():
+        panels[0].plot(model.summary()["sd"] / sd, names, "o", color=color, label=label)
+        panels[1].semilogx(ess / seconds, names, "o", color=color)
+    panels[0].axvline(1.0, color=EXACT)
+    panels[0].set_xlabel("sd over that of the long HMC run")
+    panels[1].set_xlabel("effective draws per second")
+    for axes in panels:
+        tidy(axes)
+    panels[0].legend(frameon=False)
+
+
+def main() -> None:
+    options = parse(__doc__)
+    n_steps, n_reference = (5_000, 1000) if options.quick else (100_000, 4000)
+    table, y = load_nba_rookies(return_X_y=True)
+    X = StandardScaler().set_output(transform="pandas").fit_transform(table.fillna(table.mean()))
+    exact, *_ = fit(X, y, sampler="hmc", n_draws=n_reference, random_state=1)
+    with unconverged():
+        plain = fit(
+            X,
+            y,
+            sampler=SGLD("euler"),
+            preconditioner=None,
+            gradient=Minibatch(replacement=False),
+            batch_size=30,
+            step_size=0.03 / 2,
+            schedule=Polynomial(offset=6, power=0.55),
+            n_burnin=0,
+            n_draws=N_KEPT,
+            thin=n_steps // N_KEPT,
+            random_state=0,
+        )
+    default = fit(X, y, random_state=0)
+    reference = exact.summary()
+    for label, (model, ess, seconds) in {"Plain SGLD": plain, "The default": default}.items():
+        found = model.summary()
+        worst = ((found["mean"] - reference["mean"]).abs() / reference["sd"]).max()
+        ratio = found["sd"] / reference["sd"]
+        steps = model.n_burnin_ + model.thin_ * N_KEPT
+        say(
+            f"{label}, 4 chains of {steps:,} steps of {model.sampler_}, {seconds:.1f} s: worst "
+            f"effective sample size {ess.min():.0f}, {ess.min() / seconds:.2g} a second; worst "
+            f"mean {worst:.2f} sds off; sds {ratio.min():.2f} to {ratio.max():.2f} times those of "
+            "a long HMC run."
+        )
+    figure = new_figure(13, 5.5)
+    panels = figure.subplots(2, len(SHOWN))
+    draw_marginals(panels[0], plain[0], exact, PRINTED, "plain")
+    draw_marginals(panels[1], default[0], exact, RIGHT, "default")
+    panels[0, 0].legend(frameon=False, loc="upper left")
+    save(figure, options.output, "nba_marginals.png")
+    figure = new_figure(10, 5.5)
+    fits = {"plain SGLD": (*plain, PRINTED), "default settings": (*default, RIGHT)}
+    draw_judgement(figure.subplots(1, 2, sharey=True), fits, exact)
+    save(figure, options.output, "nba_widths_and_efficiency.png")
+
+
+if __name__ == "__main__":
+    main()

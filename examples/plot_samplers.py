@@ -1,0 +1,182 @@
+"""Every registered sampler on three posteriors: effective draws per second, per gradient; error.
+
+The comparison that Z. Xu, "Stochastic Gradient Langevin Dynamics for Bayesian Learning", Section 4,
+leaves for the future. All take the gradient from all rows and their automatic settings, but for a
+step size of 1, too long for Euler. Seconds and gradients are those of the whole call, tuning
+and burn-in included. The laws to compare with are
+
+* a normal law of 10 parameters, neighbours correlated by 0.95: known;
+* the NBA rookies' logistic regression with a Laplace prior: a long HMC run, of another seed;
+* the report's linear model, Laplace prior, known noise: a Gibbs sampler (Park & Casella 2008).
+
+To see: the worst of all means and sds, in posterior sds, is within chance's reach (the ticks) where
+a sampler is right; beyond it, draws are from another law, however many there are a second.
+
+Usage: ``python examples/plot_samplers.py [--output DIR] [--quick]``.
+"""
+
+from __future__ import annotations
+
+import time
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from _figure import BLUE, GREEN, GREY, ORANGE, new_figure, parse, save, say, tidy, unconverged
+from scipy.stats import norm
+from sklearn.preprocessing import scale
+
+from skbayes_sgld import sample
+from skbayes_sgld.datasets import load_nba_rookies, make_cubic
+from skbayes_sgld.diagnostics import effective_sample_size
+from skbayes_sgld.posterior import (
+    Bernoulli,
+    FixedGaussian,
+    FunctionPosterior,
+    GLMPosterior,
+    Laplace,
+)
+from skbayes_sgld.sampling import SAMPLERS, SGLD
+
+CHANCE = 0.05
+PER_SECOND, PER_GRADIENT = "effective draws a second", "effective draws per 1,000 gradients"
+ERROR = "worst error of a mean or sd (posterior sds)"
+COLORS = {"normal law": BLUE, "NBA rookies": ORANGE, "linear, Laplace": GREEN}
+
+
+class Exact(NamedTuple):
+    """Means and sds to compare with, and how many draws they are worth."""
+
+    mean: np.ndarray
+    sd: np.ndarray
+    ess: float = np.inf
+
+
+def worst_ess(draws: np.ndarray) -> float:
+    """Return the smallest effective sample size, bulk or tail, of any parameter."""
+    return min(effective_sample_size(draws, kind).min() for kind in ("bulk", "tail"))
+
+
+def make_normal() -> tuple[Any, Exact]:
+    """Return a correlated normal law, and its means and sds."""
+    index = np.arange(10)
+    covariance = 0.95 ** np.abs(index[:, None] - index)
+    precision = np.linalg.inv(covariance)
+    posterior = FunctionPosterior(
+        lambda x: -0.5 * np.einsum("cp,pq,cq->c", x, precision, x), lambda x: -x @ precision, 10
+    )
+    return posterior, Exact(np.zeros(10), np.ones(10))
+
+
+def make_rookies(n_reference: int) -> tuple[Any, Exact]:
+    """Return the logistic posterior, and means and sds of a long run."""
+    table, y = load_nba_rookies(return_X_y=True)
+    X = scale(table.fillna(table.mean()).to_numpy())
+    posterior = GLMPosterior(X, y.to_numpy(float), Bernoulli(), Laplace(1.0), center=True)
+    draws = sample(posterior, "hmc", n_draws=n_reference, n_chains=8, random_state=1).values
+    return posterior, Exact(draws.mean((0, 1)), draws.std((0, 1)), worst_ess(draws))
+
+
+def make_linear(n_reference: int) -> tuple[Any, Exact]:
+    """Return the linear posterior, and means and sds by Gibbs sampling."""
+    X, y = make_cubic(random_state=0)
+    posterior = GLMPosterior(X, y, FixedGaussian(1.0), Laplace(1.0), fit_intercept=False)
+    rng, draws = np.random.default_rng(0), np.empty((n_reference, 3))
+    beta = np.ones(3)
+    for i in range(n_reference):  # a Laplace law is normal given an exponential variance
+        precision = np.diag(rng.wald(1.0 / np.abs(beta), 1.0)) + X.T @ X
+        covariance = np.linalg.inv(precision)
+        beta = covariance @ (X.T @ y) + np.linalg.cholesky(covariance) @ rng.standard_normal(3)
+        draws[i] = beta
+    kept = draws[n_reference // 10 :]
+    return posterior, Exact(kept.mean(axis=0), kept.std(axis=0), worst_ess(kept[None]))
+
+
+def count_gradients(posterior: Any) -> tuple[Any, list[int]]:
+    """Return a copy of the posterior, and a list that gets the chains of every evaluation."""
+    counted: list[int] = []
+
+    def counting(name: str) -> Any:
+        plain = getattr(type(posterior), name)
+
+        def method(self: Any, theta: np.ndarray) -> Any:
+            counted.append(len(theta))
+            return plain(self, theta)
+
+        return method
+
+    watched = copy(posterior)
+    methods = {name: counting(name) for name in ("grad", "value_and_grad", "log_density")}
+    watched.__class__ = type("Counted", (type(posterior),), methods)
+    return watched, counted
+
+
+def measure(posterior: Any, exact: Exact, sampler: Any, **settings: Any) -> dict[str, float]:
+    """Return what a sampler gives on a posterior, at what cost."""
+    watched, counted = count_gradients(posterior)
+    started = time.perf_counter()
+    with unconverged():
+        draws = sample(
+            watched, sampler, gradient="full", check_gradient=False, random_state=0, **settings
+        )
+    seconds = time.perf_counter() - started
+    table, ess = draws.summary(), worst_ess(draws.values)
+    off, wide = (table["mean"] - exact.mean) / exact.sd, table["sd"] / exact.sd - 1.0
+    likely = norm.isf(CHANCE / (4 * len(table)))  # of as many means and sds, on either side
+    return {
+        PER_SECOND: ess / seconds,
+        PER_GRADIENT: 1000.0 * ess / sum(counted),
+        ERROR: max(off.abs().max(), wide.abs().max()),
+        "chance": likely * np.sqrt(1.0 / ess + 1.0 / exact.ess),
+    }
+
+
+def draw(figure: Any, found: pd.DataFrame) -> None:
+    """Draw a panel a figure of merit: a row a sampler, a colour a posterior."""
+    panels = figure.subplots(1, 3, sharey=True)
+    for axes, column in zip(panels, (PER_SECOND, PER_GRADIENT, ERROR), strict=True):
+        for name, color in COLORS.items():
+            merit = found.xs(name, level="posterior")
+            axes.semilogx(merit[column], merit.index, "o", color=color, label=name)
+            if column == ERROR:
+                axes.plot(merit["chance"], merit.index, "|", color=color, markersize=14)
+        axes.set_xlabel(column)
+        tidy(axes)
+    panels[0].invert_yaxis()
+    panels[2].plot([], [], "|", color=GREY, markersize=14, label="chance alone: 1 in 20 above")
+    figure.legend(*panels[2].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+
+
+def main() -> None:
+    options = parse(__doc__)
+    n_reference, n_draws = (500, 100) if options.quick else (2000, 1000)
+    makers = (make_normal(), make_rookies(n_reference), make_linear(10 * n_reference))
+    samplers = {
+        "sgld, no metric": (SGLD("euler"), {"preconditioner": None, "n_draws": n_draws // 10}),
+        "sgld, Euler": (SGLD("euler"), {"n_draws": n_draws}),
+        "sgld, Euler, step size 1": (SGLD("euler"), {"step_size": 1.0, "n_draws": n_draws}),
+        "sgld, Leimkuhler-Matthews": (SGLD("leimkuhler_matthews"), {"n_draws": n_draws}),
+    }
+    samplers |= {name: (name, {"n_draws": n_draws}) for name in SAMPLERS if name != "sgld"}
+    rows = {
+        (name, label): measure(posterior, exact, sampler, **settings)
+        for name, (posterior, exact) in zip(COLORS, makers, strict=True)
+        for label, (sampler, settings) in samplers.items()
+    }
+    found = pd.DataFrame(rows).T.rename_axis(index=["posterior", "sampler"])
+    print(found.round({PER_SECOND: 0, PER_GRADIENT: 1, ERROR: 3, "chance": 3}).to_string() + "\n")
+    figure = new_figure(12, 5)
+    draw(figure, found)
+    save(figure, options.output, "samplers.png")
+    beyond = found.index[found[ERROR] > found["chance"]]
+    best = found[found[ERROR] <= found["chance"]].groupby(level="posterior")[PER_SECOND].idxmax()
+    say(
+        f"The most effective draws a second, among samplers without an error beyond chance: "
+        f"{'; '.join(f'{sampler} on {name}' for name, sampler in best)}. "
+        f"Beyond chance: {'; '.join(f'{sampler} on {name}' for name, sampler in beyond) or 'none'}."
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Draws of the stochastic volatility model: calibrated over simulated series, and reproducible."""
+
+import numpy as np
+import pytest
+from arviz_stats.base import array_stats
+from scipy import stats
+from sklearn.exceptions import ConvergenceWarning
+
+from skbayes_sgld import sample
+from skbayes_sgld.datasets import make_stochastic_volatility
+from skbayes_sgld.posterior import StochasticVolatility
+from skbayes_sgld.sampling import HMC, SGLD
+
+LEVELS = [0.5, 0.9]
+RISK = 1e-3  # of a failure by chance, shared by what a test compares
+PRIOR = {"sigma_rate": 5.0, "nu_rate": 0.1, "initial_scale": 1.0}
+
+
+@pytest.fixture(scope="module")
+def coverages():
+    """Whether intervals hold sigma, nu and each volatility ``(level, series, parameter)``.
+
+    The truth is drawn from the prior, which is what makes posterior intervals hold their share
+    exactly (Cook, Gelman & Rubin 2006, Section 2).
+    """
+    rng = np.random.default_rng(0)
+    held = []
+    for seed in range(50):
+        data = make_stochastic_volatility(
+            40,
+            sigma=rng.exponential(1 / PRIOR["sigma_rate"]),
+            nu=rng.exponential(1 / PRIOR["nu_rate"]),
+            initial_volatility=np.exp(PRIOR["initial_scale"] * rng.standard_normal()),
+            random_state=seed,
+        )
+        posterior = StochasticVolatility(data.returns, **PRIOR)
+        draws = sample(posterior, n_draws=250, check_gradient=False, random_state=seed)
+        truth = np.r_[data.sigma, data.nu, data.volatility]
+        below = np.mean(draws.values < truth, axis=(0, 1))
+        held.append([np.abs(below - 0.5) < level / 2 for level in LEVELS])
+    return dict(zip(LEVELS, np.swapaxes(held, 0, 1), strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning")
+@pytest.mark.parametrize("level", LEVELS)
+def test_bands_hold_the_truth_as_often_as_they_say(coverages, level):
+    held = coverages[level]
+    n_series = len(held)
+    of_days = held[:, 2:].mean(axis=1)  # the days of one series are alike: it counts once
+    error = of_days.std(ddof=1) / np.sqrt(n_series)
+    assert abs(of_days.mean() - level) < stats.t(n_series - 1).isf(RISK / 2) * error
+    for column in (0, 1, 2, 21, 41):  # sigma, nu, and the first day, one between and the last
+        count = int(held[:, column].sum())
+        assert stats.binomtest(count, n_series, level).pvalue > RISK / 5, (column, count)
+
+
+@pytest.fixture(scope="module")
+def series():
+    data = make_stochastic_volatility(60, sigma=0.2, nu=6.0, random_state=2)
+    posterior = StochasticVolatility(data.returns, sigma_rate=5.0)
+    theta = posterior.start()
+    metric = 1.0 / posterior.curvature_diagonal(theta)
+    reference = sample(
+        posterior,
+        HMC(path_length=2.0),
+        preconditioner=metric,
+        step_size=0.35,
+        n_draws=1500,
+        n_burnin=300,
+        thin=2,
+        n_chains=8,
+        random_state=1,
+    )
+    return posterior, metric, np.log(reference.values)
+
+
+def z_scores(draws, reference):
+    """Return how many standard errors the means and the sds of two runs are apart."""
+    scores = []
+    for method, statistic in {"mean": np.mean, "sd": np.std}.items():
+        pair = draws, reference
+        errors = [array_stats.mcse(x, chain_axis=0, draw_axis=1, method=method) for x in pair]
+        values = [statistic(x, axis=(0, 1)) for x in pair]
+        scores.append((values[0] - values[1]) / np.hypot(*errors))
+    return np.concatenate(scores)
+
+
+def allowed(scores):
+    """Return the largest score that chance leaves, but for one time in a thousand."""
+    return stats.norm.isf(RISK / 2 / len(scores))
+
+
+def test_the_default_agrees_with_a_long_run_of_another_seed(series):
+    posterior, _, reference = series
+    draws = sample(posterior, n_draws=1000, random_state=0)
+    z = z_scores(np.log(draws.values), reference)
+    assert np.abs(z).max() < allowed(z)
+
+
+def test_sgld_of_a_diagonal_metric_agrees_with_a_long_run_of_another_seed(series):
+    posterior, metric, reference = series
+    draws = sample(
+        posterior,
+        SGLD("leimkuhler_matthews"),
+        preconditioner=metric,
+        step_size=0.12,
+        n_draws=700,
+        n_burnin=500,
+        thin=15,
+        random_state=0,
+    )
+    z = z_scores(np.log(draws.values), reference)
+    assert np.abs(z).max() < allowed(z)
