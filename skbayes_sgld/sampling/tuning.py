@@ -40,7 +40,8 @@ _PILOT_ROWS = 20_000  # chains times rows: what a step of the pilot may cost
 _PILOT_STEPS = 100
 _PILOT_BLOCK = 20
 _GATHERING = ("take", "local", "score", "pullback", "gram")
-_FEWEST_SPACED = 3.0  # trajectories: the pilot is too short to vouch for one
+_FEWEST_SPACED = (2.0, 3.0)  # trajectories: the pilot is too short to vouch for one
+_SPACED_GRADIENTS = 18.0  # where three trajectories take more, two must do
 _SHORT_THIN = 6.0
 _MAX_THIN = 100
 _MAX_GRADIENTS = 400  # from draw to draw: what mixes more slowly is told, not waited for
@@ -219,11 +220,12 @@ def tune(run: Run, mode: Mode, entropy: int) -> Tuned:
     dynamics = replace(run.dynamics, preconditioner=adapted.mode.metric)
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
     known = run.sampler.pace(np.ones(mode.theta.size), adapted.step_size)[1]
-    most = _MAX_GRADIENTS / run.sampler.gradients(adapted.step_size)
+    work = run.sampler.gradients(adapted.step_size)
+    fewest = np.clip(_SPACED_GRADIENTS / work, *_FEWEST_SPACED)
     # a step may be much work, and the pilot does not tell the time to a half
     measured = float(np.round(adapted.autocorrelation))
-    time = min(max(_FEWEST_SPACED, measured, 0.5 * known), max(_FEWEST_SPACED, most))
-    return Tuned(run, adapted.mode, time)
+    time = min(max(fewest, measured, 0.5 * known), max(fewest, _MAX_GRADIENTS / work))
+    return Tuned(run, adapted.mode, float(time))
 
 
 def _soften(dynamics: Dynamics, mode: Mode) -> Dynamics:
