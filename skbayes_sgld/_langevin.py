@@ -266,10 +266,10 @@ class LangevinSampling(BaseEstimator):
                     "takes all rows; set gradient='minibatch' or batch_size='auto'."
                 )
             return gradient, None, None
-        if batch_size is not None and not gradient.replacement and batch_size > n:
+        if batch_size is not None and batch_size > n:
             raise ValueError(
-                f"batch_size={batch_size} is larger than the {n} rows, and the batches are drawn "
-                f"without replacement; give at most {n}, or replacement=True."
+                f"batch_size={batch_size} is larger than the {n} rows; give at most {n}, or "
+                "gradient='full', which takes each of them once."
             )
         noise = None
         if batch_size is None or self.step_size == "auto":
@@ -324,7 +324,9 @@ class LangevinSampling(BaseEstimator):
         if chains:
             settings = (self.step_size, self.preconditioner)
             automatic = all(isinstance(s, str) and s == "auto" for s in settings)
-            remedy = "raise n_draws" if automatic else "set step_size and preconditioner to 'auto'"
+            more = "raise n_draws; or, where there are several modes, set sampler="
+            more += "'parallel_tempering'"
+            remedy = more if automatic else "set step_size and preconditioner to 'auto'"
             found.append(f"{'; '.join(chains)}; {remedy}")
         found += bias_problem(*judged.bias, self.step_size_)
         found += noise_problem(judged.noise_ratio, str(self.gradient) == "auto")

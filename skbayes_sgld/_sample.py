@@ -174,6 +174,7 @@ def sample(
         verbose=verbose,
     )
     draws._check_settings()
+    draws._resolve("sampler")
     if check_gradient:
         compare_gradient(posterior)
     if hasattr(posterior, "tempered"):  # its coordinates' Jacobian is not tempered

@@ -18,9 +18,11 @@ class Skewed:
     n_samples, n_params, param_names = 1, 1, ["log_x"]
     shape = 1.5
 
+    def log_density(self, theta):
+        return (self.shape * theta - np.exp(theta))[:, 0]
+
     def value_and_grad(self, theta):
-        value = (self.shape * theta - np.exp(theta))[:, 0]
-        return value, self.shape - np.exp(theta)
+        return self.log_density(theta), self.grad(theta)
 
     def grad(self, theta):
         return self.shape - np.exp(theta)

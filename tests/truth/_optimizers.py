@@ -11,7 +11,6 @@ import warnings
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld.sampling import OPTIMIZERS, Polynomial
-
 from tests.modes import TASKS, distance, newton_mode, task
 
 RULES = {
