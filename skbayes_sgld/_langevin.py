@@ -283,7 +283,7 @@ class LangevinSampling(BaseEstimator):
         burnin, spacing = choose_spacing(tuned.time)
         thin = self._resolve_auto("thin")
         n_burnin = self._resolve_auto("n_burnin")
-        thin = spacing if thin is None else int(thin)
+        thin = min(spacing, tuned.most_spaced) if thin is None else int(thin)
         if n_burnin is None:
             n_burnin = 0 if goes_on else min(burnin, self.n_draws * thin)
         return int(n_burnin), thin

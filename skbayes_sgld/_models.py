@@ -19,6 +19,7 @@ from skbayes_sgld._base import (
     interval_levels,
 )
 from skbayes_sgld._components import check_number
+from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld._predictive import LinearPredictor, Predictor
 from skbayes_sgld.posterior import (
     PRIORS,
@@ -379,6 +380,8 @@ class BayesianRegressor(RegressionModel, LinearEstimator):
 
     def _predictive_variance(self, X: Array) -> Array:
         """Return the variance of a new observation, from the covariance of the coefficients."""
+        if X.shape[1] > MAX_DENSE:
+            return super()._predictive_variance(X)
         values = self.posterior_.flat[:, : X.shape[1] + self._has_intercept]
         weights = self.posterior_.flat_weights
         covariance = np.atleast_2d(np.cov(values, rowvar=False, aweights=weights, ddof=0))

@@ -17,7 +17,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
-from skbayes_sgld._linalg import one_blas_thread
+from skbayes_sgld._linalg import MAX_DENSE, one_blas_thread
 from skbayes_sgld._mixture import mixture_quantile
 from skbayes_sgld.diagnostics import quantiles
 
@@ -93,6 +93,8 @@ class LinearPredictor(Predictor):
         small against the noise and a product in single precision holds it.
         """
         slope, level = self._coef[:, 0], self._intercept[:, 0]
+        if slope.shape[1] > MAX_DENSE:
+            return super().deviations(share, scale)
         mean_slope, mean_level = share @ slope, share @ level
         pivot = _pivot(slope - mean_slope, level - mean_level, share)
         level_left = (level - mean_level + (slope - mean_slope) @ pivot) / scale

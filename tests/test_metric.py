@@ -195,6 +195,7 @@ def test_where_there_is_no_mode_it_is_said(make, monkeypatch):
     with pytest.raises(NoModeError, match="proper prior"):
         find_mode(make(3), np.full(3, 0.1))
     monkeypatch.setattr(mode_module, "MAX_DENSE", 2)
+    monkeypatch.setattr(mode_module, "_MAX_CLIMBS", 3)
     with pytest.raises(NoModeError, match="proper prior"):
         find_mode(make(3), np.full(3, 0.1))
 

@@ -227,6 +227,16 @@ def test_the_logistic_model_agrees_with_importance_sampling_of_its_rows():
     assert np.all(np.abs(eta.std(axis=0) / sd - 1) < 0.06)
 
 
+def test_predictions_of_many_columns_are_those_of_few(wide, monkeypatch):
+    X, y = wide
+    model = SGLDLinearRegression(random_state=0).fit(X, y)
+    std, interval = model.predict(X, return_std=True)[1], model.predict_interval(X)
+    monkeypatch.setattr("skbayes_sgld._models.MAX_DENSE", 100)
+    monkeypatch.setattr("skbayes_sgld._predictive.MAX_DENSE", 100)
+    np.testing.assert_allclose(model.predict(X, return_std=True)[1], std, rtol=1e-6)
+    np.testing.assert_allclose(model.predict_interval(X), interval, atol=1e-4 * std.max())
+
+
 def test_chains_of_many_columns_do_not_depend_on_each_other(wide):
     X, y = wide
     settings = {"n_draws": 30, "random_state": 1}

@@ -40,11 +40,11 @@ _PILOT_ROWS = 20_000  # chains times rows: what a step of the pilot may cost
 _PILOT_STEPS = 100
 _PILOT_BLOCK = 20
 _GATHERING = ("take", "local", "score", "pullback", "gram")
-_FEWEST_SPACED = (2.0, 3.0)  # trajectories: the pilot is too short to vouch for one
-_SPACED_GRADIENTS = 18.0  # where three trajectories take more, two must do
+_FEWEST_SPACED = 3.0  # trajectories: the pilot is too short to vouch for fewer
 _SHORT_THIN = 6.0
 _MAX_THIN = 100
 _MAX_GRADIENTS = 400  # from draw to draw: what mixes more slowly is told, not waited for
+_MAX_WORK = 5e7  # multiplications a chain from draw to draw: a minute for a thousand draws
 _MAX_BURNIN = 10_000
 
 
@@ -188,12 +188,15 @@ class Tuned:
         Steps to an independent draw, in the slowest direction.
     bias : tuple of float
         What the step size costs (see :func:`discretisation_bias`) and two standard errors of it.
+    most_spaced : int
+        Steps from draw to draw that can be afforded.
     """
 
     run: Run
     mode: Mode
     time: float
     bias: tuple[float, float] = (0.0, 0.0)
+    most_spaced: int = _MAX_THIN
 
 
 def tune(run: Run, mode: Mode, entropy: int) -> Tuned:
@@ -220,12 +223,21 @@ def tune(run: Run, mode: Mode, entropy: int) -> Tuned:
     dynamics = replace(run.dynamics, preconditioner=adapted.mode.metric)
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
     known = run.sampler.pace(np.ones(mode.theta.size), adapted.step_size)[1]
-    work = run.sampler.gradients(adapted.step_size)
-    fewest = np.clip(_SPACED_GRADIENTS / work, *_FEWEST_SPACED)
     # a step may be much work, and the pilot does not tell the time to a half
     measured = float(np.round(adapted.autocorrelation))
-    time = min(max(fewest, measured, 0.5 * known), max(fewest, _MAX_GRADIENTS / work))
-    return Tuned(run, adapted.mode, float(time))
+    most = _MAX_GRADIENTS / run.sampler.gradients(run.step_size)
+    time = min(max(_FEWEST_SPACED, measured, 0.5 * known), max(_FEWEST_SPACED, most))
+    return Tuned(run, adapted.mode, time, most_spaced=_affordable(run))
+
+
+def _affordable(run: Run) -> int:
+    """Return how many steps of a sampler there may be from draw to draw, whatever they are worth.
+
+    A gradient takes two products with the rows, and one with the metric where that is dense.
+    """
+    P = run.dynamics.preconditioner.n_params
+    work = 2 * run.n_samples * P + (P * P if P <= MAX_DENSE else P)
+    return max(1, round(_MAX_WORK / work / run.sampler.gradients(run.step_size)))
 
 
 def _soften(dynamics: Dynamics, mode: Mode) -> Dynamics:
