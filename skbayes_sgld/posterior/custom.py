@@ -162,8 +162,8 @@ class CustomPosterior:
                 first = zip(self.natural_names[:_SHOWN], x[0], strict=False)
                 raise ValueError(
                     f"{called} is not finite at the start, where "
-                    f"{', '.join(f'{n}={v:g}' for n, v in first)}; give a start where it is, or the "
-                    "range of a parameter, as in transforms={'s': 'positive'}."
+                    f"{', '.join(f'{n}={v:g}' for n, v in first)}; give a start where it is, or "
+                    "the range of a parameter, as in transforms={'s': 'positive'}."
                 )
 
     def start(self) -> Array:
