@@ -236,7 +236,9 @@ def _affordable(run: Run) -> int:
     A gradient takes two products with the rows, and one with the metric where that is dense.
     """
     P = run.dynamics.preconditioner.n_params
-    work = 2 * run.n_samples * P + (P * P if P <= MAX_DENSE else P)
+    # what the gradient of a user's model costs is not known
+    rows = run.n_samples if hasattr(run.dynamics.gradient.posterior, "take") else 1
+    work = 2 * rows * P + (P * P if P <= MAX_DENSE else P)
     return max(1, round(_MAX_WORK / work / run.sampler.gradients(run.step_size)))
 
 
