@@ -1,4 +1,4 @@
-"""How near each optimiser comes to Newton's mode: ``python -m tests.truth.optimizers``.
+"""How near each optimiser comes to Newton's mode: ``python -m tests.truth._optimizers``.
 
 Distances are root mean squares over the parameters, in posterior sds; the mode is by scikit-learn
 (``LogisticRegression``) or in closed form.
