@@ -32,6 +32,7 @@ from _figure import (
     say,
     tidy,
 )
+from _plain_sgld import plain_run
 from scipy.special import expit
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import scale
@@ -39,15 +40,7 @@ from sklearn.preprocessing import scale
 from skbayes_sgld import sample
 from skbayes_sgld.datasets import load_nba_rookies, make_logistic
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Laplace
-from skbayes_sgld.sampling import (
-    SGLD,
-    Dynamics,
-    Identity,
-    Minibatch,
-    Polynomial,
-    Run,
-    run_chains,
-)
+from skbayes_sgld.sampling import Polynomial, run_chains
 
 TRUTH = {"intercept": 4.2, "first slope": 2.0, "second slope": -3.4}  # those of the report's code
 COLORS = (BLUE, ORANGE, GREEN)
@@ -67,18 +60,7 @@ def split(X: np.ndarray, y: np.ndarray) -> tuple[GLMPosterior, np.ndarray, np.nd
 
 def run_printed(posterior: GLMPosterior, n_steps: int, n_chains: int) -> tuple[Any, np.ndarray]:
     """Return every position of Welling and Teh's recursion from theta = 1, and its step sizes."""
-    dynamics = Dynamics(
-        Minibatch().bind(posterior, None), Identity().bind(posterior.n_params, None)
-    )
-    run = Run(
-        SGLD("euler"),
-        dynamics,
-        Polynomial(OFFSET, POWER),
-        A / 2,
-        posterior.n_samples,
-        BATCH_SIZE,
-        replacement=False,
-    )
+    run = plain_run(posterior, A, Polynomial(OFFSET, POWER), BATCH_SIZE)
     start = np.ones((n_chains, posterior.n_params))
     chains = run_chains(run, start, n_draws=n_steps)
     return chains.draws, chains.weights
@@ -208,7 +190,7 @@ def main() -> None:
     panels = figure.subplots(2, 2, sharey=True)
     say(draw_scores(panels[0], "Generated data", generated, n_steps))
     say(draw_scores(panels[1], "NBA rookies", rookies, n_steps))
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     save(figure, options.output, "scores_by_iteration.png")
 
 

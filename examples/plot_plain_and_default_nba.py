@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from _figure import EXACT, PRINTED, RIGHT, new_figure, parse, save, say, tidy, unconverged
+from _plain_sgld import PLAIN
 from scipy.stats import gaussian_kde
 from sklearn.preprocessing import StandardScaler
 
@@ -25,7 +26,7 @@ from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.datasets import load_nba_rookies
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import Laplace
-from skbayes_sgld.sampling import SGLD, Minibatch, Polynomial
+from skbayes_sgld.sampling import Polynomial
 
 SHOWN = ("games_played", "points", "field_goals_made", "rebounds")
 N_KEPT = 1000  # draws of each chain
@@ -78,16 +79,12 @@ def main() -> None:
         plain = fit(
             X,
             y,
-            sampler=SGLD("euler"),
-            preconditioner=None,
-            gradient=Minibatch(replacement=False),
             batch_size=30,
             step_size=0.03 / 2,
             schedule=Polynomial(offset=6, power=0.55),
-            n_burnin=0,
             n_draws=N_KEPT,
-            thin=n_steps // N_KEPT,
             random_state=0,
+            **PLAIN | {"thin": n_steps // N_KEPT},
         )
     default = fit(X, y, random_state=0)
     reference = exact.summary()
