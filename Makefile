@@ -46,8 +46,8 @@ bench: $(VENV)/.stamp-bench ## run the benchmarks against the other libraries
 	@$(PY) -m benchmarks
 
 truth: $(VENV)/.stamp-test ## compare the default settings with independent references
-	@$(PY) -m tests.truth
-	@MPLBACKEND=Agg $(PY) -m pytest -m truth tests/truth/test_false_alarms.py tests/proofs -s
+	@$(PY) -m tests.references
+	@MPLBACKEND=Agg $(PY) -m pytest -m truth tests/references/test_false_alarms.py tests/calibration -s
 
 clean: ## remove what was built and cached (not .venv)
 	@rm -rf build dist docs/_build .mypy_cache .pytest_cache .ruff_cache

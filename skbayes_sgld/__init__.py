@@ -1,6 +1,6 @@
 """Bayesian linear and logistic regression by stochastic gradient Langevin dynamics."""
 
-from skbayes_sgld._sample import PosteriorSample, sample
+from skbayes_sgld.inference.sample import PosteriorSample, sample
 from skbayes_sgld.linear_model import (
     SGDMAPClassifier,
     SGDMAPRegressor,

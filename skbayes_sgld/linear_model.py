@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from skbayes_sgld._base import Array
-from skbayes_sgld._docs import shared_docs
-from skbayes_sgld._langevin import LangevinEstimator
-from skbayes_sgld._map import MAPEstimator
-from skbayes_sgld._models import BayesianClassifier, BayesianRegressor
+from skbayes_sgld.estimators.base import Array
+from skbayes_sgld.estimators.docs import shared_docs
+from skbayes_sgld.estimators.map import MAPEstimator
+from skbayes_sgld.estimators.models import BayesianClassifier, BayesianRegressor
+from skbayes_sgld.inference.langevin import LangevinEstimator
 
 __all__ = [
     "SGDMAPClassifier",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from skbayes_sgld._docs import shared_docs
-from skbayes_sgld._network_fits import BackpropNetwork, SGLDNetwork
-from skbayes_sgld._networks import NetworkClassifier, NetworkRegressor
+from skbayes_sgld.estimators.docs import shared_docs
+from skbayes_sgld.estimators.network import NetworkClassifier, NetworkRegressor
+from skbayes_sgld.estimators.network_inference import BackpropNetwork, SGLDNetwork
 
 __all__ = [
     "BayesByBackpropClassifier",

@@ -23,6 +23,19 @@ ALLOWED = {
     "posterior": {"_components", "_linalg"},
     "sampling": {"_components", "_linalg"},
     "variational": {"_components", "sampling"},
+    "prediction": {"_linalg", "diagnostics"},
+    "inference": {"_components", "_linalg", "_progress", "diagnostics", "posterior", "sampling"},
+    "estimators": {
+        "_components",
+        "_linalg",
+        "_progress",
+        "diagnostics",
+        "inference",
+        "posterior",
+        "prediction",
+        "sampling",
+        "variational",
+    },
 }
 
 

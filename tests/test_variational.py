@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import optimize
 from sklearn.base import clone
-from targets import NormalMean
 
 from skbayes_sgld.posterior import Bernoulli, FixedGaussian, GLMPosterior, Normal
 from skbayes_sgld.variational import BayesByBackprop
+from tests.references.targets import NormalMean
 
 
 class CorrelatedNormal:

@@ -1,10 +1,10 @@
 """What is sampled: likelihoods, priors, and the posteriors they make with data."""
 
-from skbayes_sgld.posterior.base import Posterior
 from skbayes_sgld.posterior.checks import check_gradient
 from skbayes_sgld.posterior.custom import CustomPosterior, FunctionPosterior
+from skbayes_sgld.posterior.examples.stochastic_volatility import StochasticVolatility
+from skbayes_sgld.posterior.examples.tied_mixture import TiedGaussianMixture
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.heavy_tails import Cauchy, StudentT
 from skbayes_sgld.posterior.likelihoods import (
     LIKELIHOODS,
     Bernoulli,
@@ -13,27 +13,27 @@ from skbayes_sgld.posterior.likelihoods import (
     Gaussian,
     Likelihood,
 )
-from skbayes_sgld.posterior.mixture import TiedGaussianMixture
 from skbayes_sgld.posterior.mlp import MLPPosterior
-from skbayes_sgld.posterior.noise_priors import (
+from skbayes_sgld.posterior.priors import (
     NOISE_PRIORS,
+    PRIORS,
+    Cauchy,
+    CoefficientPrior,
+    ConjugateNormal,
     Exponential,
+    Flat,
     FlatNoise,
     HalfCauchy,
     HalfNormal,
     HalfStudentT,
     InverseGamma,
-    NoisePrior,
-)
-from skbayes_sgld.posterior.priors import (
-    PRIORS,
-    CoefficientPrior,
-    ConjugateNormal,
-    Flat,
     Laplace,
+    NoisePrior,
     Normal,
+    StudentT,
 )
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError, check_mode, check_propriety
+from skbayes_sgld.posterior.protocol import Posterior
 from skbayes_sgld.posterior.transforms import (
     TRANSFORMS,
     Coordinates,
@@ -41,7 +41,6 @@ from skbayes_sgld.posterior.transforms import (
     Positive,
     Transform,
 )
-from skbayes_sgld.posterior.volatility import StochasticVolatility
 
 __all__ = [
     "LIKELIHOODS",

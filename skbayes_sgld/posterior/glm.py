@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import MAX_DENSE, column_means
 from skbayes_sgld.posterior.likelihoods import FixedGaussian, Likelihood
-from skbayes_sgld.posterior.noise_priors import NoisePrior
-from skbayes_sgld.posterior.predictors import LinearPredictors
+from skbayes_sgld.posterior.linear_predictors import LinearPredictors
 from skbayes_sgld.posterior.priors import CoefficientPrior
+from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.rows import Rows
 from skbayes_sgld.posterior.statistics import GaussianStatistics
 

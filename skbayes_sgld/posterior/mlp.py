@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skbayes_sgld.posterior.likelihoods import Likelihood
-from skbayes_sgld.posterior.noise_priors import NoisePrior
 from skbayes_sgld.posterior.priors import CoefficientPrior
+from skbayes_sgld.posterior.priors.noise import NoisePrior
 
 Array = NDArray[Any]
 

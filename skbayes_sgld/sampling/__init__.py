@@ -1,21 +1,31 @@
 """How it is sampled: the shared NumPy backend of samplers and optimisers."""
 
-from skbayes_sgld.sampling.averaging import Averaged
-from skbayes_sgld.sampling.base import Dynamics, Sampler
 from skbayes_sgld.sampling.chains import ChainOverflowError, Chains, Run, RunState, run_chains
 from skbayes_sgld.sampling.clipping import CLIPS, Clip, NormClip, ValueClip
-from skbayes_sgld.sampling.gradients import GRADIENTS, ControlVariate, Full, Gradient, Minibatch
-from skbayes_sgld.sampling.hmc import HMC, MALA
-from skbayes_sgld.sampling.metropolis import RandomWalk
-from skbayes_sgld.sampling.mode import Mode, NoModeError, find_mode
+from skbayes_sgld.sampling.gradients import (
+    GRADIENTS,
+    SAGA,
+    SVRG,
+    ControlVariate,
+    Full,
+    Gradient,
+    Minibatch,
+)
 from skbayes_sgld.sampling.optimizers import (
     GD,
     OPTIMIZERS,
+    PROJECTIONS,
     SGD,
     AdaGrad,
     Adam,
+    Averaged,
+    Ball,
+    BoundProjection,
+    Box,
     Momentum,
     Optimizer,
+    Projected,
+    Projection,
     RMSprop,
     SVRGDescent,
 )
@@ -26,16 +36,18 @@ from skbayes_sgld.sampling.preconditioners import (
     Matrix,
     Preconditioner,
 )
-from skbayes_sgld.sampling.projections import (
-    PROJECTIONS,
-    Ball,
-    BoundProjection,
-    Box,
-    Projected,
-    Projection,
+from skbayes_sgld.sampling.protocol import Dynamics, Sampler
+from skbayes_sgld.sampling.samplers import (
+    HMC,
+    MALA,
+    PSGLD,
+    SAMPLERS,
+    SGHMC,
+    SGLD,
+    SGNHT,
+    ParallelTempering,
+    RandomWalk,
 )
-from skbayes_sgld.sampling.psgld import PSGLD
-from skbayes_sgld.sampling.samplers import SAMPLERS
 from skbayes_sgld.sampling.schedules import (
     SCHEDULES,
     Constant,
@@ -45,10 +57,7 @@ from skbayes_sgld.sampling.schedules import (
     Polynomial,
     Schedule,
 )
-from skbayes_sgld.sampling.sgld import SGLD
-from skbayes_sgld.sampling.tempering import ParallelTempering
-from skbayes_sgld.sampling.underdamped import SGHMC, SGNHT
-from skbayes_sgld.sampling.variance_reduction import SAGA, SVRG
+from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError, find_mode
 
 __all__ = [
     "CLIPS",

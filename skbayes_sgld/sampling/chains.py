@@ -12,7 +12,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import one_blas_thread
-from skbayes_sgld.sampling.base import Dynamics, State
+from skbayes_sgld.sampling.protocol import Dynamics, State
 from skbayes_sgld.sampling.randomness import ChainStreams
 from skbayes_sgld.sampling.schedules import Schedule
 

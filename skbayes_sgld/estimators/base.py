@@ -1,0 +1,299 @@
+"""What all estimators share: parameters, validation of data, the posterior, its summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import Bunch, check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from skbayes_sgld._components import Registry, check_number, resolve
+from skbayes_sgld._linalg import one_blas_thread
+from skbayes_sgld.diagnostics import summarize
+from skbayes_sgld.inference.draws import PosteriorDraws
+from skbayes_sgld.posterior import NOISE_PRIORS, PRIORS, GLMPosterior
+from skbayes_sgld.prediction.predictors import Predictor
+from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
+
+Array = NDArray[Any]
+
+_FLOATS = [np.float64, np.float32]
+_SMALL = 2_000_000  # numbers in X; below it more threads would wait for each other
+
+
+class BayesianEstimator(BaseEstimator):
+    """Base of the estimators: what does not depend on how rows see the parameters."""
+
+    _registries: ClassVar[dict[str, Registry]] = {"prior": PRIORS, "noise_prior": NOISE_PRIORS}
+    _automatic: ClassVar[dict[str, tuple[str, ...]]] = {}
+
+    # ---- parameters ---------------------------------------------------------------------------
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters, those of components too: ``set_params(prior__scale=0.5)``.
+
+        A component given by name is replaced by an instance when a parameter of its own is set.
+
+        Parameters
+        ----------
+        **params : dict
+
+        Returns
+        -------
+        self : object
+        """
+        for key in list(params):
+            head, nested, _ = key.partition("__")
+            if nested and head in self._registries:
+                current = params.get(head, getattr(self, head, None))
+                if current is None or (isinstance(current, str) and current == "auto"):
+                    names = ", ".join(map(repr, self._registries[head]))
+                    raise ValueError(
+                        f"{key}={params[key]!r} has nothing to be set on: {head}={current!r}; give "
+                        f"{head} one of {names} as well, or an instance."
+                    )
+                if isinstance(current, str):
+                    params[head] = resolve(current, self._registries[head], head)
+        return super().set_params(**params)
+
+    def _resolve(self, name: str) -> Any:
+        """Return the component that a parameter stands for; None stays None."""
+        value = getattr(self, name)
+        if value is None and name in ("clip", "preconditioner"):
+            return None
+        return resolve(value, self._registries[name], name, self._automatic.get(name, ()))
+
+    def _resolve_auto(self, name: str, **bounds: Any) -> Any:
+        """Return a number, or None for ``"auto"``."""
+        value = getattr(self, name)
+        if isinstance(value, str):
+            if value == "auto":
+                return None
+            raise ValueError(f"{name}={value!r} is not accepted; give 'auto' or a number.")
+        check_number(value, name, **bounds)
+        return value
+
+    # ---- fit ----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Not copied, unless its type is not float64 or float32.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative. A row of weight w counts as w rows.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError, TypeError
+            For data or parameters that cannot be used; the estimator stays as it was.
+        """
+        with _unchanged_on_error(self):
+            X, y, weight = self._validate(X, y, sample_weight)
+            with one_blas_thread() if X.size < _SMALL else nullcontext():
+                self._infer(X, y, weight)
+        return self
+
+    def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
+        X, y = validate_data(self, X, y, dtype=_FLOATS, **self._y_checks)
+        weight = None
+        if sample_weight is not None:
+            weight = _check_weight(sample_weight, X)
+            if not weight.all():
+                X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
+            if np.all(weight == 1.0):
+                weight = None
+        return self._encode(X, y, weight)
+
+    _y_checks: ClassVar[dict[str, Any]] = {}
+
+    def _encode(
+        self, X: Array, y: Array, weight: Array | None
+    ) -> tuple[Array, Array, Array | None]:
+        """Return the data with y in numbers."""
+        raise NotImplementedError
+
+    def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
+        """Find the posterior and set the fitted attributes."""
+        raise NotImplementedError
+
+    def _predictor(self, chosen: Any = slice(None)) -> Predictor:
+        """Return what takes rows to their predictors under the chosen draws."""
+        raise NotImplementedError
+
+    def _feature_names(self) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+
+    def _check_rows(self, X: ArrayLike) -> Array:
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=_FLOATS, reset=False)
+
+    # ---- the posterior ------------------------------------------------------------------------
+
+    def summary(self, coverage: float = 0.9) -> pd.DataFrame:
+        """Return a table of the posterior, one row a parameter.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed credible interval.
+
+        Returns
+        -------
+        table : pandas.DataFrame
+            Mean, sd, the interval's ends, bulk and tail effective sample size, R-hat and the
+            Monte Carlo standard error of the mean. Its ``attrs`` say how the draws were made:
+            what every ``"auto"`` was resolved to.
+        """
+        check_is_fitted(self)
+        check_number(coverage, "coverage", low=0, high=1)
+        draws = self.posterior_
+        table = summarize(draws.values, draws.names, draws.weights, coverage)
+        table.attrs.update(draws.settings)
+        return table
+
+    def _choose_draws(self, n_samples: int | None, random_state: Any) -> Array:
+        """Return the flat numbers of ``n_samples`` draws, all where None."""
+        check_is_fitted(self)
+        if n_samples is not None:
+            check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
+        return self.posterior_.choose(n_samples, check_random_state(random_state))
+
+
+class LinearEstimator(BayesianEstimator):
+    """Base of the estimators whose rows see the parameters through linear predictors."""
+
+    _registries: ClassVar[dict[str, Registry]] = {
+        **BayesianEstimator._registries,
+        "schedule": SCHEDULES,
+        "preconditioner": PRECONDITIONERS,
+        "clip": CLIPS,
+    }
+    _automatic: ClassVar[dict[str, tuple[str, ...]]] = {
+        "gradient": ("auto",),
+        "preconditioner": ("auto",),
+    }
+    fit_intercept: Any
+
+    def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
+        if not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise TypeError(f"fit_intercept={self.fit_intercept!r} is not accepted; give a bool.")
+        return super()._validate(X, y, sample_weight)
+
+    def _make_posterior(
+        self, X: Array, y: Array, weight: Array | None, center: bool
+    ) -> GLMPosterior:
+        raise NotImplementedError
+
+    def _set_draws(
+        self, posterior: GLMPosterior, theta: Array, weights: Array | None = None
+    ) -> None:
+        """Keep draws ``theta (C, S, P)`` in the units of the data."""
+        values = posterior.natural(theta.reshape(-1, theta.shape[2]))
+        values = values.reshape(*theta.shape[:2], -1)
+        self.posterior_ = PosteriorDraws.weighted(values, posterior.natural_names, weights)
+        self._n_predictors = posterior.n_predictors
+        self._has_intercept = bool(self.fit_intercept)  # which set_params may change after the fit
+
+    # ---- the fitted parameters ----------------------------------------------------------------
+
+    def _split(self, values: Array) -> dict[str, Array]:
+        """Return ``coef (S, K, d)``, ``intercept (S, K)`` and ``noise_variance (S,)``, if any."""
+        d, K = self.n_features_in_, self._n_predictors
+        width = d + self._has_intercept
+        linear = values[:, : K * width].reshape(len(values), K, width)
+        intercept = linear[..., -1] if width > d else np.zeros(linear.shape[:2])
+        parts = {"coef": linear[..., :d], "intercept": intercept}
+        if values.shape[1] > K * width:
+            parts["noise_variance"] = values[:, -1]
+        return parts
+
+    def _draws(self) -> tuple[dict[str, Array], Array | None]:
+        check_is_fitted(self)
+        return self._split(self.posterior_.flat), self.posterior_.flat_weights
+
+    def _set_point(self, values: Array) -> None:
+        """Set ``coef_``, ``intercept_`` (and the noise's) from one vector of values."""
+        parts = self._split(values[None])
+        self.coef_, self.intercept_ = parts["coef"][0].copy(), parts["intercept"][0].copy()
+        self._set_noise(parts.get("noise_variance"))
+
+    def _set_noise(self, noise_variance: Array | None) -> None:
+        """Set the point estimate of the noise, where the model has one."""
+
+    def sample_posterior(self, n_samples: int | None = None, random_state: Any = None) -> Bunch:
+        """Return draws from the posterior, by parameter.
+
+        Parameters
+        ----------
+        n_samples : int or None, default=None
+            How many, chosen at random among those that ``fit`` kept. None: all of them.
+        random_state : int, RandomState or None, default=None
+            For the choice.
+
+        Returns
+        -------
+        draws : Bunch
+            ``coef (S, d)``, or ``(S, n_classes, d)`` for more than two classes, ``intercept
+            (S,)`` or ``(S, n_classes)``, and ``noise_variance (S,)`` where it was inferred.
+        """
+        chosen = self._choose_draws(n_samples, random_state)
+        parts, _ = self._draws()
+        draws = Bunch(**{name: values[chosen] for name, values in parts.items()})
+        if self._n_predictors == 1:
+            draws.coef, draws.intercept = draws.coef[:, 0], draws.intercept[:, 0]
+        return draws
+
+
+def _check_weight(sample_weight: Any, X: Array) -> Array:
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if np.any(weight < 0):
+        raise ValueError(
+            f"sample_weight has negative values, the least {weight.min():g}; weights must be >= 0. "
+            "Negative values in data passed to `sample_weight`."
+        )
+    if not np.any(weight > 0):
+        raise ValueError("sample_weight is zero for every row; at least one must be positive.")
+    return weight
+
+
+@contextmanager
+def _unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Leave the estimator as it was when the block raises."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def check_quantiles(q: Any, argument: str = "q") -> Array:
+    """Return levels as an array, or raise where one is not inside (0, 1)."""
+    levels = np.atleast_1d(np.asarray(q))
+    if levels.dtype.kind not in "fiu" or levels.ndim != 1:
+        raise TypeError(f"{argument}={q!r} is not accepted; give numbers in (0, 1).")
+    if not np.all((levels > 0) & (levels < 1)):
+        raise ValueError(f"{argument}={q!r} is out of range; the levels must be in (0, 1).")
+    return levels.astype(float)
+
+
+def interval_levels(coverage: Any) -> Array:
+    """Return the levels of an equal-tailed interval."""
+    check_number(coverage, "coverage", low=0, high=1)
+    return np.array([(1 - coverage) / 2, (1 + coverage) / 2])

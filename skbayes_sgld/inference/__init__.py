@@ -1,0 +1,1 @@
+"""Inference: every automatic setting is resolved, the chains are run, the draws are judged."""

@@ -1,0 +1,1 @@
+"""Models of the literature that are no regressions."""

@@ -1,0 +1,1 @@
+"""Parameterizations in which a model is easier to sample."""

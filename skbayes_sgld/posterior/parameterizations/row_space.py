@@ -1,0 +1,139 @@
+r"""Few rows and many columns: the model in the space that the rows span, and what is left.
+
+Under a normal prior the coefficients in units of the prior's widths are a priori
+:math:`\beta / s \sim N(\mu / s, v I)`, v being 1 or the noise's variance. With an orthonormal
+basis Q of the scaled rows, ``X diag(s) = L Q'``, the rows see them through
+:math:`a = Q' \beta / s` alone:
+
+.. math:: X \beta = L a, \quad a \sim N(Q' \mu / s, v I),
+
+a model of the same kind with as many columns as there are rows. Given a and v, the rest is what
+the prior says it is, and is drawn so (Matheron's rule; Wilson et al. 2021, eq. 8):
+
+.. math:: \beta / s = e + Q (a - Q' e), \quad e \sim N(\mu / s, v I).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.priors import ConjugateNormal, Normal
+from skbayes_sgld.posterior.priors.noise import NoisePrior
+
+Array = NDArray[Any]
+
+_BLOCK = 256  # draws completed at a time
+_GROUP = 16
+
+
+class RowSpacePosterior(GLMPosterior):
+    """A generalised linear model under a normal prior, in the space of its rows.
+
+    It is the model of the coefficients a, with the intercept and the noise as they were.
+    :meth:`natural` gives the coefficients of X, the part that no row sees drawn from its law.
+
+    Parameters
+    ----------
+    posterior : GLMPosterior
+        With :class:`Normal` or :class:`ConjugateNormal` coefficients, and fewer rows than columns.
+    temperature : float
+        tau of the law to be sampled, of all parameters together.
+    """
+
+    def __init__(self, posterior: GLMPosterior, temperature: float = 1.0) -> None:
+        d, prior = posterior.n_features, posterior.prior
+        assert isinstance(prior, (Normal, ConjugateNormal))
+        self._full, self._temperature = posterior, temperature
+        self._scale = np.broadcast_to(np.asarray(prior.scale, dtype=float), d)
+        self._location = np.broadcast_to(prior.location, d) / self._scale
+        self._basis, upper = linalg.qr(
+            (posterior.X * self._scale).T, mode="economic", overwrite_a=True, check_finite=False
+        )
+        noise_prior = posterior.noise_prior
+        if noise_prior is not None and prior.scaled_by_noise:
+            # to the power 1 / tau, what no row sees integrates to a power of the variance
+            n_unseen = d - upper.shape[0]
+            noise_prior = _Tilted(noise_prior, 0.5 * (temperature - 1.0) * n_unseen)
+        super().__init__(
+            np.ascontiguousarray(upper.T),
+            posterior.y,
+            posterior.likelihood,
+            type(prior)(1.0, self._location @ self._basis),
+            noise_prior,
+            sample_weight=posterior.weight,
+            fit_intercept=posterior.fit_intercept,
+            center=posterior.center is not None,
+            feature_names=[f"row direction {j}" for j in range(len(upper))],
+        )
+
+    @property
+    def natural_names(self) -> list[str]:
+        """The names of what :meth:`natural` returns."""
+        return self._full.natural_names
+
+    def natural(self, theta: Array) -> Array:
+        """Return the parameters that users know ``(S, P)``, from ``theta (S, P of the rows)``.
+
+        The first draw's own digits seed the part that no row sees: the same draws are completed
+        alike, whatever stands behind them, and others otherwise.
+        """
+        seen, full, d = super().natural(theta), self._full, self._full.n_features
+        rng = np.random.default_rng(np.ascontiguousarray(theta[0], dtype=float).view(np.uint64))
+        sds = np.full((len(theta), 1, 1), np.sqrt(self._temperature))
+        if full.prior.scaled_by_noise:
+            sds *= np.sqrt(seen[:, -1])[:, None, None]
+        values = np.empty((len(theta), full.n_params))
+        coef, level = np.split(full._linear(values), [d], axis=2)
+        seen_coef, seen_level = np.split(self._linear(seen), [self.n_features], axis=2)
+        for start in range(0, len(theta), _BLOCK):  # all draws at once would take twice the memory
+            rows = slice(start, start + _BLOCK)
+            e = self._location + sds[rows] * rng.standard_normal(coef[rows].shape)
+            rest = seen_coef[rows] - _project(e, self._basis)
+            coef[rows] = (e + _project(rest, self._basis.T)) * self._scale
+        if self.n_predictors > 1:
+            coef -= coef.mean(axis=1, keepdims=True)
+        level[...] = seen_level
+        if self.likelihood.infers_noise:
+            values[:, -1] = seen[:, -1]
+        return values
+
+    def from_natural(self, values: Array) -> Array:
+        """Return theta from the parameters that users know."""
+        full, d = self._full, self._full.n_features
+        seen = np.empty((len(values), self.n_params))
+        coef, level = np.split(full._linear(values), [d], axis=2)
+        self._linear(seen)[..., : self.n_features] = _project(coef / self._scale, self._basis)
+        self._linear(seen)[..., self.n_features :] = level
+        if self.likelihood.infers_noise:
+            seen[:, -1] = values[:, -1]
+        return super().from_natural(seen)
+
+
+def _project(coef: Array, basis: Array) -> Array:
+    """Return ``coef (S, K, d)`` times a basis, every draw as if it stood alone."""
+    flat = matmul_rows(coef.reshape(-1, coef.shape[2]), basis, _GROUP)
+    return flat.reshape(*coef.shape[:2], -1)
+
+
+@dataclass(eq=False, repr=False)
+class _Tilted(NoisePrior):
+    """A noise prior times a power of the variance, ``exp(slope gamma)``."""
+
+    prior: NoisePrior
+    slope: float
+
+    def log_density(self, gamma: Array) -> Array:
+        return self.prior.log_density(gamma) + self.slope * gamma
+
+    def grad(self, gamma: Array) -> Array:
+        return self.prior.grad(gamma) + self.slope
+
+    def curvature(self, gamma: float) -> float:
+        return self.prior.curvature(gamma)

@@ -1,0 +1,67 @@
+"""Priors on the coefficients.
+
+Conventions
+-----------
+``coef`` is ``(C, K, d)``: chains, linear predictors (one, or one a class), columns of X.
+``gamma`` is ``(C,)``, the log noise variance, or None where the model has no noise to infer.
+The priors act on the coefficients of the X that the model sees, as the penalty of ``Ridge``
+does; the intercept is not theirs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sgld._components import Component, check_array_or_number
+
+Array = NDArray[np.float64]
+
+
+class CoefficientPrior(Component):
+    """A density on the coefficients, independent from column to column."""
+
+    proper = True
+    normal = False  # given the noise
+    scaled_by_noise = False
+    kinked = False  # somewhere its gradient jumps
+
+    def check(self, n_features: int | None = None) -> None:
+        """Raise where a parameter is out of range or not one number a column of X."""
+        for name in self.get_params():
+            value = getattr(self, name)
+            check_array_or_number(value, f"prior.{name}", n_features, positive=name == "scale")
+
+    def log_density(self, coef: Array, gamma: Array | None) -> Array:
+        """Return the log density up to a constant ``(C,)``."""
+        raise NotImplementedError
+
+    def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
+        """Return the gradient in the coefficients ``(C, K, d)`` and in gamma ``(C,)``."""
+        raise NotImplementedError
+
+    def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
+        """Return minus the Hessian at one ``coef (K, d)``.
+
+        Returns
+        -------
+        diagonal : ndarray of shape (K, d)
+        cross : ndarray of shape (K, d) or None
+            With gamma.
+        corner : float
+            Of gamma with itself.
+        """
+        raise NotImplementedError
+
+    def given_noise(self, variance: float) -> CoefficientPrior:
+        """Return the prior where the noise variance is known."""
+        return self
+
+    def smoothed(self, spread: Array | None) -> CoefficientPrior:
+        """Return the prior averaged over normal errors of sd ``spread (K, d)``.
+
+        The curvature of a prior with a kink says nothing at a point; averaged over the width of
+        the posterior it does. None stands for the width of the prior itself. A smooth prior is
+        its own average to the order that matters.
+        """
+        return self

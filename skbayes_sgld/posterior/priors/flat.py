@@ -1,0 +1,39 @@
+"""The flat prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from skbayes_sgld.posterior.priors.base import Array, CoefficientPrior
+
+
+@dataclass(eq=False, repr=False)
+class Flat(CoefficientPrior):
+    """Flat (improper) prior: the likelihood alone speaks.
+
+    The posterior is proper only where the data determine every coefficient: more rows than
+    columns, no constant column beside an intercept, classes that no plane separates.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLinearRegression
+    >>> SGLDLinearRegression(prior="flat", noise_prior="flat")
+    SGLDLinearRegression(noise_prior='flat', prior='flat')
+    """
+
+    proper = False
+    normal = True  # the limit of ever wider normal priors
+
+    def log_density(self, coef: Array, gamma: Array | None) -> Array:
+        """Return zeros."""
+        return np.zeros(coef.shape[0])
+
+    def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
+        """Return zeros."""
+        return np.zeros_like(coef), None
+
+    def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
+        """Return zeros."""
+        return np.zeros_like(coef), None, 0.0

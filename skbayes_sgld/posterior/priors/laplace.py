@@ -1,0 +1,76 @@
+"""The Laplace prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import erf
+
+from skbayes_sgld.posterior.priors.base import Array, CoefficientPrior
+
+
+@dataclass(eq=False, repr=False)
+class Laplace(CoefficientPrior):
+    """Laplace (double exponential) prior, density ``exp(-|beta_j - location_j| / b_j) / (2 b_j)``.
+
+    Parameters
+    ----------
+    scale : float or array-like of shape (n_features,), default=1.0
+        b; the standard deviation is ``sqrt(2) b``. 1 is the setting of Welling & Teh (2011).
+    location : float or array-like of shape (n_features,), default=0.0
+        Median.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLinearRegression
+    >>> from skbayes_sgld.posterior import Laplace
+    >>> SGLDLinearRegression(prior=Laplace(scale=0.5))
+    SGLDLinearRegression(prior=Laplace(scale=0.5))
+    """
+
+    scale: float | Array = 1.0
+    location: float | Array = 0.0
+
+    kinked = True
+
+    def log_density(self, coef: Array, gamma: Array | None) -> Array:
+        """Return ``-sum |beta - mu| / b``."""
+        return -np.abs((coef - self.location) / self.scale).sum(axis=(1, 2))
+
+    def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
+        """Return the subgradient ``-sign(beta - mu) / b``, 0 at the kink."""
+        return -np.sign(coef - self.location) / self.scale, None
+
+    def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
+        """Return zeros: there is no curvature away from the kink; see :meth:`smoothed`."""
+        return np.zeros_like(coef), None, 0.0
+
+    def smoothed(self, spread: Array | None) -> CoefficientPrior:
+        """Return the average over normal errors, in closed form."""
+        prior = _SmoothedLaplace(self.scale, self.location)
+        prior.spread = np.sqrt(2.0) * np.asarray(self.scale) if spread is None else spread
+        return prior
+
+
+class _SmoothedLaplace(Laplace):
+    """The Laplace log density averaged over normal errors: the folded normal's mean."""
+
+    spread: Array
+
+    def _standardised(self, coef: Array) -> tuple[Array, Array]:
+        z = (coef - self.location) / self.spread
+        return z, np.exp(-0.5 * np.square(z)) * np.sqrt(2.0 / np.pi)
+
+    def log_density(self, coef: Array, gamma: Array | None) -> Array:
+        z, bump = self._standardised(coef)
+        folded = self.spread * (bump + z * erf(z / np.sqrt(2.0)))
+        return -(folded / self.scale).sum(axis=(1, 2))
+
+    def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
+        z, _ = self._standardised(coef)
+        return -erf(z / np.sqrt(2.0)) / self.scale, None
+
+    def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
+        _, bump = self._standardised(coef)
+        return bump / (self.spread * self.scale), None, 0.0

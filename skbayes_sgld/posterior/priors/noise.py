@@ -1,0 +1,266 @@
+"""Priors on the noise of a linear model, as densities of ``gamma = log sigma^2``.
+
+Every density includes the Jacobian of the transformation.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sgld._components import Component, check_number
+
+Array = NDArray[np.float64]
+
+
+class NoisePrior(Component):
+    """A density on the noise variance."""
+
+    proper = True
+
+    def for_data(self, variance: float) -> NoisePrior:
+        """Return the prior with every ``"auto"`` set from the variance of y."""
+        return self
+
+    def log_density(self, gamma: Array) -> Array:
+        """Return the log density of gamma up to a constant ``(C,)``."""
+        raise NotImplementedError
+
+    def grad(self, gamma: Array) -> Array:
+        """Return its derivative ``(C,)``."""
+        raise NotImplementedError
+
+    def curvature(self, gamma: float) -> float:
+        """Return minus its second derivative at one gamma."""
+        raise NotImplementedError
+
+
+@dataclass(eq=False, repr=False)
+class InverseGamma(NoisePrior):
+    """Inverse gamma prior, ``sigma^2 ~ IG(shape, scale)`` (Karagiannis, Handout 6, Section 4).
+
+    Density of sigma^2: proportional to ``x^(-shape - 1) exp(-scale / x)``.
+
+    Parameters
+    ----------
+    shape : float, default=1e-3
+        phi; the prior weighs as much as ``2 shape`` observations. At 0.001 the data decide.
+    scale : float or "auto", default="auto"
+        psi, in squared units of y. ``"auto"`` is ``shape`` times the variance of y, so that the
+        answer does not change with the units of y.
+
+    Examples
+    --------
+    The handout's prior:
+
+    >>> from skbayes_sgld import SGLDLinearRegression
+    >>> from skbayes_sgld.posterior import InverseGamma
+    >>> SGLDLinearRegression(noise_prior=InverseGamma(shape=1.0, scale=1.0))
+    SGLDLinearRegression(noise_prior=InverseGamma(scale=1.0, shape=1.0))
+    """
+
+    shape: float = 1e-3
+    scale: Any = "auto"
+
+    def check(self) -> None:
+        """Raise where shape or scale is not positive."""
+        check_number(self.shape, "noise_prior.shape", low=0)
+        if not (isinstance(self.scale, str) and self.scale == "auto"):
+            check_number(self.scale, "noise_prior.scale", low=0)
+
+    def for_data(self, variance: float) -> InverseGamma:
+        """Return the prior with ``scale="auto"`` set to ``shape * variance``."""
+        scale = self.shape * variance if self.scale == "auto" else self.scale
+        return InverseGamma(self.shape, scale)
+
+    def log_density(self, gamma: Array) -> Array:
+        """Return ``-phi gamma - psi exp(-gamma)``."""
+        return -self.shape * gamma - self.scale * np.exp(-gamma)
+
+    def grad(self, gamma: Array) -> Array:
+        """Return ``-phi + psi exp(-gamma)``."""
+        return -self.shape + self.scale * np.exp(-gamma)
+
+    def curvature(self, gamma: float) -> float:
+        """Return ``psi exp(-gamma)``."""
+        return float(self.scale * np.exp(-gamma))
+
+
+@dataclass(eq=False, repr=False)
+class FlatNoise(NoisePrior):
+    """Flat (improper) prior on the standard deviation sigma.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLinearRegression
+    >>> SGLDLinearRegression(noise_prior="flat")
+    SGLDLinearRegression(noise_prior='flat')
+    """
+
+    proper = False
+
+    def log_density(self, gamma: Array) -> Array:
+        """Return ``gamma / 2``, the Jacobian d sigma / d gamma."""
+        return 0.5 * gamma
+
+    def grad(self, gamma: Array) -> Array:
+        """Return one half."""
+        return np.full_like(gamma, 0.5)
+
+    def curvature(self, gamma: float) -> float:
+        """Return zero."""
+        return 0.0
+
+
+class _OnDeviation(NoisePrior):
+    """A density on the standard deviation sigma, with a scale that may follow y."""
+
+    scale: Any
+
+    def check(self) -> None:
+        """Raise where the scale is not positive."""
+        if not (isinstance(self.scale, str) and self.scale == "auto"):
+            check_number(self.scale, "noise_prior.scale", low=0)
+
+    def for_data(self, variance: float) -> NoisePrior:
+        """Return the prior with ``scale="auto"`` set to the standard deviation of y."""
+        prior = copy(self)
+        prior.scale = np.sqrt(variance) if self.scale == "auto" else self.scale
+        return prior
+
+
+@dataclass(eq=False, repr=False)
+class HalfNormal(_OnDeviation):
+    """Half-normal prior on sigma, density proportional to ``exp(-sigma^2 / (2 scale^2))``.
+
+    Parameters
+    ----------
+    scale : float or "auto", default="auto"
+        In units of y; ``"auto"`` is the standard deviation of y.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLinearRegression
+    >>> SGLDLinearRegression(noise_prior="half_normal")
+    SGLDLinearRegression(noise_prior='half_normal')
+    """
+
+    scale: Any = "auto"
+
+    def log_density(self, gamma: Array) -> Array:
+        """Return ``-sigma^2 / (2 s^2) + gamma / 2``."""
+        return 0.5 * (gamma - np.exp(gamma) / self.scale**2)
+
+    def grad(self, gamma: Array) -> Array:
+        """Return its derivative."""
+        return 0.5 * (1.0 - np.exp(gamma) / self.scale**2)
+
+    def curvature(self, gamma: float) -> float:
+        """Return minus its second derivative."""
+        return float(0.5 * np.exp(gamma) / self.scale**2)
+
+
+@dataclass(eq=False, repr=False)
+class HalfStudentT(_OnDeviation):
+    """Half-t prior on sigma (Gelman 2006), ``sigma / scale ~ |t(df)|``.
+
+    Parameters
+    ----------
+    df : float, default=3.0
+        Degrees of freedom.
+    scale : float or "auto", default="auto"
+        In units of y; ``"auto"`` is the standard deviation of y.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLinearRegression
+    >>> SGLDLinearRegression(noise_prior="half_student_t").set_params(noise_prior__df=4.0)
+    SGLDLinearRegression(noise_prior=HalfStudentT(df=4.0))
+    """
+
+    df: float = 3.0
+    scale: Any = "auto"
+
+    def check(self) -> None:
+        """Raise where a parameter is not positive."""
+        check_number(self._df, "noise_prior.df", low=0)
+        super().check()
+
+    @property
+    def _df(self) -> float:
+        return self.df
+
+    def _ratio(self, gamma: Array) -> Array:
+        return np.exp(gamma) / (self._df * self.scale**2)
+
+    def log_density(self, gamma: Array) -> Array:
+        """Return ``-(df + 1) / 2 log(1 + sigma^2 / (df s^2)) + gamma / 2``."""
+        return 0.5 * (gamma - (self._df + 1) * np.log1p(self._ratio(gamma)))
+
+    def grad(self, gamma: Array) -> Array:
+        """Return its derivative."""
+        ratio = self._ratio(gamma)
+        return 0.5 * (1.0 - (self._df + 1) * ratio / (1 + ratio))
+
+    def curvature(self, gamma: float) -> float:
+        """Return minus its second derivative."""
+        ratio = float(self._ratio(np.asarray(gamma)))
+        return 0.5 * (self._df + 1) * ratio / (1 + ratio) ** 2
+
+
+class HalfCauchy(HalfStudentT):
+    """Half-Cauchy prior on sigma: the half-t prior with one degree of freedom.
+
+    Parameters
+    ----------
+    scale : float or "auto", default="auto"
+        In units of y; ``"auto"`` is the standard deviation of y.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLinearRegression
+    >>> SGLDLinearRegression(noise_prior="half_cauchy")
+    SGLDLinearRegression(noise_prior='half_cauchy')
+    """
+
+    def __init__(self, scale: Any = "auto") -> None:
+        self.scale = scale
+
+    @property
+    def _df(self) -> float:
+        return 1.0
+
+
+@dataclass(eq=False, repr=False)
+class Exponential(_OnDeviation):
+    """Exponential prior on sigma, density proportional to ``exp(-sigma / scale)``.
+
+    Parameters
+    ----------
+    scale : float or "auto", default="auto"
+        The mean, in units of y; ``"auto"`` is the standard deviation of y.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLinearRegression
+    >>> SGLDLinearRegression(noise_prior="exponential")
+    SGLDLinearRegression(noise_prior='exponential')
+    """
+
+    scale: Any = "auto"
+
+    def log_density(self, gamma: Array) -> Array:
+        """Return ``-sigma / s + gamma / 2``."""
+        return 0.5 * gamma - np.exp(0.5 * gamma) / self.scale
+
+    def grad(self, gamma: Array) -> Array:
+        """Return its derivative."""
+        return 0.5 * (1.0 - np.exp(0.5 * gamma) / self.scale)
+
+    def curvature(self, gamma: float) -> float:
+        """Return minus its second derivative."""
+        return float(0.25 * np.exp(0.5 * gamma) / self.scale)

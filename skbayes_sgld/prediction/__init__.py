@@ -1,0 +1,1 @@
+"""Predictions as functions of the draws."""

@@ -1,0 +1,27 @@
+"""Gradient estimators by name."""
+
+from skbayes_sgld._components import Registry
+from skbayes_sgld.sampling.gradients.base import BoundGradient, Full, Gradient
+from skbayes_sgld.sampling.gradients.control_variate import ControlVariate
+from skbayes_sgld.sampling.gradients.minibatch import Minibatch
+from skbayes_sgld.sampling.gradients.variance_reduction import SAGA, SVRG
+
+GRADIENTS: Registry[Gradient] = Registry(
+    Gradient,
+    full=Full,
+    minibatch=Minibatch,
+    control_variate=ControlVariate,
+    svrg=SVRG,
+    saga=SAGA,
+)
+
+__all__ = [
+    "GRADIENTS",
+    "SAGA",
+    "SVRG",
+    "BoundGradient",
+    "ControlVariate",
+    "Full",
+    "Gradient",
+    "Minibatch",
+]

@@ -1,0 +1,286 @@
+"""Projections: an optimiser's path is kept in a convex set of coefficients.
+
+A step of metric M that leaves the set is taken back to the point of the set that is the nearest
+in M, not in the units of the parameters: only so does the path come to rest at the constrained
+mode (Duchi, Hazan & Singer 2011, Section 1). Without a preconditioner M is the identity, and this
+is the plain recursion of projected gradients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import nnls
+
+from skbayes_sgld._components import Component, Registry, check_array_or_number, check_number
+from skbayes_sgld.sampling.optimizers.rules import Optimizer
+from skbayes_sgld.sampling.protocol import Algorithm, Dynamics, State
+
+Array = NDArray[Any]
+
+_ROUNDS = 100  # of Newton's method, which takes a handful
+_ROUNDING = 1e-12
+
+
+class Projection(Component):
+    """A closed convex set of coefficients; this one holds them all."""
+
+    def check_size(self, n_coef: int) -> None:
+        """Raise where a parameter of the set does not fit ``n_coef`` coefficients."""
+
+    def nearest(self, coef: Array) -> Array:
+        """Return the points of the set nearest to ``coef (C, d)``, in the usual distance."""
+        return coef
+
+    def shortest(self, coef: Array, root: Array) -> tuple[Array, Array]:
+        """Return the shortest ``y`` with which ``coef + root y`` is in the set.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (C, d)
+            Outside the set.
+        root : ndarray of shape (C, d, P)
+
+        Returns
+        -------
+        y : ndarray of shape (C, P)
+        reached : ndarray of shape (C, d)
+            The coefficients there, to the last bit on the edge of the set.
+        """
+        raise NotImplementedError
+
+
+class BoundProjection:
+    """The projection of parameters whose coefficients are to be in a set.
+
+    Parameters
+    ----------
+    projection : Projection
+    n_coef : int
+        How many of the parameters, the first ones, the set is of; the others are free.
+
+    Raises
+    ------
+    ValueError
+        Where the set is of another number of coefficients.
+    """
+
+    def __init__(self, projection: Projection, n_coef: int) -> None:
+        projection.check_size(n_coef)
+        self._set, self._n_coef = projection, n_coef
+
+    def outside(self, theta: Array) -> Array:
+        """Return which of the parameters ``theta (C, P)`` are not in the set ``(C,)``."""
+        coef = theta[:, : self._n_coef]
+        return (self._set.nearest(coef) != coef).any(axis=1)
+
+    def __call__(self, theta: Array, root: Array) -> tuple[Array, Array]:
+        """Return the nearest parameters in the set, and the way there.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (C, P)
+        root : ndarray of shape (P, P) or (C, P, P)
+            Of the metric: the distance of u and v is ``|root^{-1} (u - v)|``.
+
+        Returns
+        -------
+        projected : ndarray of shape (C, P)
+            ``theta + root y``; the same array where all of it was inside.
+        y : ndarray of shape (C, P)
+        """
+        coef, y = theta[:, : self._n_coef], np.zeros_like(theta)
+        outside = self.outside(theta)
+        if not outside.any():
+            return theta, y
+        root = np.broadcast_to(root, (len(theta), *root.shape[-2:]))[outside]
+        y[outside], reached = self._set.shortest(coef[outside], root[:, : self._n_coef])
+        projected = theta.copy()
+        projected[outside] += np.einsum("cpq,cq->cp", root, y[outside])
+        projected[outside, : self._n_coef] = reached
+        return projected, y
+
+
+@dataclass(eq=False, repr=False)
+class Box(Projection):
+    """Bounds on the coefficients.
+
+    Without correlations in the metric every coefficient is clipped. With them the nearest point
+    is a least distance problem, which scipy's ``nnls`` solves (Lawson & Hanson 1974, Algorithm
+    LDP, 23.27): at every step of the path, which is dear beyond a hundred columns or so.
+
+    Parameters
+    ----------
+    low : float or array-like of shape (n_features,), default=0.0
+        With the defaults no coefficient is negative.
+    high : float or array-like of shape (n_features,), default=inf
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sgld.sampling import BoundProjection, Box
+    >>> positive = BoundProjection(Box(), n_coef=2)
+    >>> theta = np.array([[-1.0, 0.0]])
+    >>> positive(theta, np.eye(2))[0].tolist()
+    [[0.0, 0.0]]
+    >>> correlated = np.linalg.cholesky([[1.0, 0.5], [0.5, 1.0]])
+    >>> positive(theta, correlated)[0].round(6).tolist()
+    [[0.0, 0.5]]
+    """
+
+    low: ArrayLike = 0.0
+    high: ArrayLike = np.inf
+
+    def check(self) -> None:
+        """Raise where the bounds are no numbers, or the set is empty."""
+        self.check_size(None)
+
+    def check_size(self, n_coef: int | None) -> None:
+        """Raise where the bounds do not fit ``n_coef`` coefficients."""
+        for name, value in (("low", self.low), ("high", self.high)):
+            array = np.asarray(value)
+            finite = np.where(np.isinf(array), 0.0, array) if array.dtype.kind == "f" else value
+            check_array_or_number(finite, f"projection.{name}", n_coef)
+        if not np.all(np.less_equal(self.low, self.high)) or not self._is_met():
+            raise ValueError(
+                f"projection.low={self.low!r} and projection.high={self.high!r} leave nothing "
+                "between them; no low may be above its high, nor be inf, nor a high be -inf."
+            )
+
+    def _is_met(self) -> bool:
+        return bool(np.all(np.less(self.low, np.inf)) and np.all(np.greater(self.high, -np.inf)))
+
+    def nearest(self, coef: Array) -> Array:
+        """Return the coefficients, clipped."""
+        return np.clip(coef, self.low, self.high)
+
+    def shortest(self, coef: Array, root: Array) -> tuple[Array, Array]:
+        """Return the shortest move into the box, and where it leads."""
+        low, high = (np.broadcast_to(b, coef.shape) for b in (self.low, self.high))
+        metric = root @ root.swapaxes(1, 2)
+        variance = np.diagonal(metric, axis1=1, axis2=2)
+        if np.count_nonzero(metric) == np.count_nonzero(variance):
+            reached = np.clip(coef, low, high)
+            return np.einsum("cdp,cd->cp", root, (reached - coef) / variance), reached
+        A = np.concatenate([root, -root], axis=1)
+        b = np.hstack([low - coef, coef - high])
+        # nnls takes one problem at a time; an optimiser of the estimators runs one chain
+        solved = [_least_distance(*problem) for problem in zip(A, b, strict=True)]
+        y, on_edge = (np.stack(part) for part in zip(*solved, strict=True))
+        reached = np.clip(coef + np.einsum("cdp,cp->cd", root, y), low, high)
+        at_low, at_high = np.hsplit(on_edge, 2)
+        return y, np.where(at_low, low, np.where(at_high, high, reached))
+
+
+def _least_distance(A: Array, b: Array) -> tuple[Array, Array]:
+    """Return the shortest ``y`` with ``A y >= b``, where b has a positive element.
+
+    The second array says which of the inequalities hold it back.
+    """
+    finite, binding = np.isfinite(b), np.zeros(len(b), dtype=bool)
+    A, b = A[finite], b[finite]
+    unit = (b / np.linalg.norm(A, axis=1)).max()  # no y is shorter: the problem is then of order 1
+    E = np.vstack([A.T, b / unit])
+    f = np.zeros(len(E))
+    f[-1] = 1.0
+    dual = nnls(E, f)[0]
+    residual = E @ dual - f
+    binding[finite] = dual > 0
+    return -unit * residual[:-1] / residual[-1], binding
+
+
+@dataclass(eq=False, repr=False)
+class Ball(Projection):
+    """A bound on the coefficients' distance from a centre: ``|coef - center| <= radius``.
+
+    The nearest point in a metric M is ``center + (I + m M)^{-1} (coef - center)``, m being what
+    makes it a point of the sphere (Moré & Sorensen 1983, Section 2).
+
+    Parameters
+    ----------
+    radius : float, default=1.0
+        In units of the coefficients.
+    center : float or array-like of shape (n_features,), default=0.0
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sgld.sampling import Ball
+    >>> Ball(radius=5.0).nearest(np.array([[6.0, 8.0], [1.0, 2.0]])).tolist()
+    [[3.0, 4.0], [1.0, 2.0]]
+    """
+
+    radius: float = 1.0
+    center: ArrayLike = 0.0
+
+    def check(self) -> None:
+        """Raise where the radius is not positive or the centre no numbers."""
+        check_number(self.radius, "projection.radius", low=0)
+        check_array_or_number(self.center, "projection.center", None)
+
+    def check_size(self, n_coef: int) -> None:
+        """Raise where the centre is not one of ``n_coef`` coefficients."""
+        check_array_or_number(self.center, "projection.center", n_coef)
+
+    def nearest(self, coef: Array) -> Array:
+        """Return the coefficients, drawn in towards the centre where they are outside."""
+        arm = coef - self.center
+        length = np.linalg.norm(arm, axis=1, keepdims=True)
+        outside = length > self.radius * (1.0 + _ROUNDING)
+        return np.where(outside, self.center + arm * self.radius / np.maximum(length, 1e-300), coef)
+
+    def shortest(self, coef: Array, root: Array) -> tuple[Array, Array]:
+        """Return the shortest move into the ball, and where it leads."""
+        arm = coef - self.center
+        values, vectors = np.linalg.eigh(root @ root.swapaxes(1, 2))
+        turned = np.einsum("cji,cj->ci", vectors, arm)
+        multiplier = np.zeros((len(arm), 1))
+        for _ in range(_ROUNDS):
+            # from below, without overshooting: 1 / length is a concave function of the multiplier
+            shrunk = turned / (1.0 + multiplier * values)
+            length = np.linalg.norm(shrunk, axis=1, keepdims=True)
+            excess = length / self.radius - 1.0
+            if np.all(excess <= _ROUNDING):
+                break
+            slope = (np.square(shrunk) * values / (1.0 + multiplier * values)).sum(1, keepdims=True)
+            multiplier = multiplier + excess * np.square(length) / slope
+        arm = np.einsum("cij,cj->ci", vectors, shrunk)
+        y = np.einsum("cdp,cd->cp", root, -multiplier * arm)
+        return y, self.center + arm / length * self.radius
+
+
+class Projected(Algorithm):
+    """An optimiser whose every step ends in a set.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    projection : BoundProjection
+    """
+
+    uses_noise = False
+
+    def __init__(self, optimizer: Optimizer, projection: BoundProjection) -> None:
+        self.optimizer, self.projection = optimizer, projection
+
+    def init(self, theta: Array, noise: Array | None) -> State:
+        """Return the optimiser's state."""
+        return self.optimizer.init(theta, noise)
+
+    def step(
+        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
+    ) -> None:
+        """Make the optimiser's step and project, in the metric of that step."""
+        self.optimizer.step(state, eta, noise, batch, dynamics)
+        theta = state["theta"]
+        if not self.projection.outside(theta).any():
+            return
+        root = dynamics.preconditioner.sqrt(np.eye(theta.shape[1])).T
+        scaled = root * np.sqrt(self.optimizer.scale(state))[:, None, :]
+        state["theta"] = self.projection(theta, scaled)[0]
+
+
+PROJECTIONS: Registry[Projection] = Registry(Projection, box=Box, ball=Ball)

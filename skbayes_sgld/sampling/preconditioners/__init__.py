@@ -1,0 +1,17 @@
+"""Preconditioners by name."""
+
+from skbayes_sgld._components import Registry
+from skbayes_sgld.sampling.preconditioners.components import (
+    Curvature,
+    Identity,
+    Matrix,
+    Preconditioner,
+)
+
+PRECONDITIONERS: Registry[Preconditioner] = Registry(
+    Preconditioner,
+    none=Identity,
+    curvature=Curvature,
+)
+
+__all__ = ["PRECONDITIONERS", "Curvature", "Identity", "Matrix", "Preconditioner"]

@@ -1,0 +1,99 @@
+"""Preconditioners: how a user names the metric of the preconditioned recursion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
+
+from skbayes_sgld._components import Component
+from skbayes_sgld.sampling.preconditioners.metric import Dense, Diagonal, Metric
+from skbayes_sgld.sampling.tuning.mode import Mode
+
+Array = NDArray[Any]
+
+
+class Preconditioner(Component):
+    """How the parameter space is stretched before a step is taken."""
+
+    uses_curvature = False
+
+    def bind(self, n_params: int, mode: Mode | None) -> Metric:
+        """Return the matrix itself, for a posterior of ``n_params`` with this mode."""
+        raise NotImplementedError
+
+
+@dataclass(eq=False, repr=False)
+class Identity(Preconditioner):
+    """No preconditioning: the step size is in the raw units of the parameters."""
+
+    def bind(self, n_params: int, mode: Mode | None) -> Metric:
+        """Return the identity."""
+        return Metric(n_params)
+
+
+@dataclass(eq=False, repr=False)
+class Curvature(Preconditioner):
+    """The inverse curvature at the mode, ``G = H^{-1}``: Newton's metric.
+
+    In it a step size has no unit: 0.2 moves a fifth of the way to the mode, on any data. Up to
+    2,000 parameters it is a matrix. Above, it is diagonal; but where a single linear predictor
+    has fewer rows than parameters, and no more than 2,000, it is exact: the prior's diagonal and
+    a term for each row.
+    """
+
+    uses_curvature = True
+
+    def bind(self, n_params: int, mode: Mode | None) -> Metric:
+        """Return the mode's own metric."""
+        assert mode is not None
+        return mode.metric
+
+
+@dataclass(eq=False, repr=False)
+class Matrix(Preconditioner):
+    """A preconditioner given by the user: a symmetric positive definite matrix or its diagonal.
+
+    Parameters
+    ----------
+    matrix : array-like of shape (n_params, n_params) or (n_params,)
+        In the order of the parameters: for each linear predictor the coefficients and the
+        intercept, then the log noise variance where it is inferred.
+    """
+
+    matrix: ArrayLike = 1.0
+
+    def bind(self, n_params: int, mode: Mode | None) -> Metric:
+        """Return the matrix; raise ValueError where its shape or sign does not fit."""
+        try:
+            matrix = np.asarray(self.matrix, dtype=float)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"preconditioner={self.matrix!r} is not accepted; give 'auto', 'curvature', "
+                "'none', None or an array of numbers."
+            ) from None
+        if matrix.shape not in ((n_params,), (n_params, n_params)):
+            raise ValueError(
+                f"preconditioner has shape {matrix.shape}; it must be ({n_params},), a diagonal, "
+                f"or ({n_params}, {n_params}), a matrix, one row a parameter of the model."
+            )
+        if not np.all(np.isfinite(matrix)):
+            raise ValueError("preconditioner has values that are not finite.")
+        if matrix.ndim == 1:
+            if np.any(matrix <= 0):
+                raise ValueError(
+                    f"preconditioner has a value of {matrix.min()}; it must be positive."
+                )
+            return Diagonal(matrix)
+        if not np.allclose(matrix, matrix.T, rtol=1e-8):
+            raise ValueError("preconditioner is not symmetric; it must be.")
+        try:
+            return Dense(linalg.cholesky(matrix, lower=True))
+        except np.linalg.LinAlgError:
+            smallest = np.linalg.eigvalsh(matrix)[0]
+            raise ValueError(
+                f"preconditioner has an eigenvalue of {smallest:.3g}; it must be positive definite."
+            ) from None

@@ -1,0 +1,117 @@
+"""What accepts or rejects: the base of its samplers, and the random walk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from skbayes_sgld._components import check_number
+from skbayes_sgld.sampling.protocol import Array, Dynamics, Sampler, State
+
+
+class Adjusted(Sampler):
+    """A sampler whose proposals are accepted or rejected: exact for any step size.
+
+    It needs the log density, so every step takes all rows.
+    """
+
+    adjusted = True
+    full_gradient = True
+    requires = ("value_and_grad",)
+    extra_normals = 1  # to accept or reject
+    largest_step = 1.0
+    target_acceptance: float
+
+    def check(self) -> None:
+        """Raise where the acceptance aimed at is none."""
+        check_number(self.target_acceptance, "sampler.target_acceptance", low=0, high=1)
+
+    def init(self, theta: Array, noise: Array | None) -> State:
+        """Return the state: positions, what is known of the density there, and acceptances."""
+        n_chains = theta.shape[0]
+        # no value yet: the first step computes it
+        unknown = {"value": np.full(n_chains, np.nan), "grad": np.zeros_like(theta)}
+        return {"theta": theta, "accepted": np.zeros(n_chains), **unknown}
+
+    def prepare(
+        self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
+    ) -> Array | None:
+        """Return ``sqrt(tau) G^{1/2} z`` of every step, and the log of a uniform number."""
+        assert normals is not None
+        # chains first: a chain's noise is then a product of its own
+        by_chain = np.ascontiguousarray(normals[..., :-1].swapaxes(0, 1))
+        noise = dynamics.preconditioner.sqrt(by_chain).swapaxes(0, 1)
+        noise = noise * np.sqrt(dynamics.temperature)
+        return np.concatenate([noise, log_ndtr(normals[..., -1:])], axis=-1)
+
+    def evaluate(self, theta: Array, dynamics: Dynamics) -> State:
+        """Return what a proposal from ``theta`` must know of it."""
+        value, grad = dynamics.value_and_gradient_at(theta)
+        return {"value": value, "grad": grad}
+
+    def propose(
+        self, state: State, eta: np.floating, noise: Array, dynamics: Dynamics
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return proposals, log densities and gradients there, and tau times the log ratio."""
+        raise NotImplementedError
+
+    def step(
+        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
+    ) -> None:
+        """Propose, and accept or reject."""
+        assert noise is not None
+        if np.isnan(state["value"]).any():
+            state.update(self.evaluate(state["theta"], dynamics))
+        proposal, value, grad, log_ratio = self.propose(state, eta, noise, dynamics)
+        log_uniform = noise[:, state["theta"].shape[1]]
+        accept = log_uniform < log_ratio / dynamics.temperature  # False where one overflows
+        state["theta"] = np.where(accept[:, None], proposal, state["theta"])
+        state["value"] = np.where(accept, value, state["value"])
+        state["grad"] = np.where(accept[:, None], grad, state["grad"])
+        state["accepted"] = state["accepted"] + accept
+
+
+@dataclass(eq=False, repr=False)
+class RandomWalk(Adjusted):
+    """Random walk Metropolis: the proposal is ``theta + step_size sqrt(tau) G^{1/2} noise``.
+
+    It takes no gradient, and as many steps as there are parameters, and more, to an independent
+    draw (Metropolis et al. 1953; Roberts, Gelman & Gilks 1997).
+
+    Parameters
+    ----------
+    target_acceptance : float, default=0.234
+        What ``step_size="auto"`` aims at: optimal in many dimensions (Roberts, Gelman & Gilks
+        1997, Corollary 1.2); a single parameter wants 0.44.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLogisticRegression
+    >>> SGLDLogisticRegression(sampler="random_walk")
+    SGLDLogisticRegression(sampler='random_walk')
+    """
+
+    target_acceptance: float = 0.234
+
+    requires = ("log_density",)
+    largest_step = 2.4
+
+    def evaluate(self, theta: Array, dynamics: Dynamics) -> State:
+        """Return the log density."""
+        return {"value": dynamics.value_at(theta)}
+
+    def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
+        """Return 2.38 over the root of the dimension, in the narrowest direction's sds."""
+        step = step or 2.38 / np.sqrt(len(rates) * rates[-1])
+        return step, 34.0 / (step**2 * rates[0])
+
+    def propose(
+        self, state: State, eta: np.floating, noise: Array, dynamics: Dynamics
+    ) -> tuple[Array, Array, Array, Array]:
+        """Take a random step."""
+        proposal = state["theta"] + eta * noise[:, : state["theta"].shape[1]]
+        value = dynamics.value_at(proposal)
+        return proposal, value, state["grad"], value - state["value"]

@@ -1,0 +1,89 @@
+"""Preconditioned SGLD: the metric is learned from the gradients while the chain runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skbayes_sgld._components import check_number
+from skbayes_sgld.sampling.protocol import Array, Dynamics, Sampler, State
+
+
+@dataclass(eq=False, repr=False)
+class PSGLD(Sampler):
+    """SGLD preconditioned as RMSprop (Li, Chen, Carlson & Carin 2016, Algorithm 1).
+
+    With the estimate g of the log posterior's gradient::
+
+        V <- decay V + (1 - decay) g^2
+        G = diag(1 / (damping + sqrt(V)))
+        theta <- theta + eta G g + sqrt(2 eta tau G) noise
+
+    The paper takes V and the damping of the mean row's gradient, g / n: its epsilon is
+    2 eta / n. V is the plain mean of the first squares, until they are as many as the decay
+    remembers. The correction Gamma, the divergence of G, is left out, as the paper does in
+    practice: on a normal law that makes variances too wide by about ``10 (1 - decay)``. The
+    metric is diagonal, and follows the scales of the columns, not their correlation; it is kept
+    in the coordinates of ``preconditioner``, and ``preconditioner="none"`` is the paper's.
+
+    Parameters
+    ----------
+    decay : float, default=0.999
+        alpha of the paper; its 0.99 makes variances 10 % too wide on a normal law.
+    damping : float, default=1e-5
+        lambda of the paper, n times: it only keeps a gradient of zero from dividing.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLogisticRegression
+    >>> from skbayes_sgld.sampling import PSGLD
+    >>> SGLDLogisticRegression(sampler=PSGLD(decay=0.99), preconditioner="none")
+    SGLDLogisticRegression(preconditioner='none', sampler=PSGLD(decay=0.99))
+    """
+
+    decay: float = 0.999
+    damping: float = 1e-5
+
+    def check(self) -> None:
+        """Raise where a parameter is out of range."""
+        check_number(self.decay, "sampler.decay", low=0, high=1)
+        check_number(self.damping, "sampler.damping", low=0)
+
+    def gaussian_inflation(self, eta: float) -> float:
+        """Return the chain's variance over the target's, on a normal target of precision 1."""
+        return 1.0 / (1.0 - eta / 2.0)  # G is then 1, and the step SGLD's
+
+    def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
+        """Return a step of a tenth of the way: the metric jitters, and Euler's error is there."""
+        return super().pace(rates, step or 0.1 / self.speed(rates[-1]))
+
+    def speed(self, rate: float) -> float:
+        """Return the root of the curvature: G is about one over it."""
+        return float(np.sqrt(rate))
+
+    def init(self, theta: Array, noise: Array | None) -> State:
+        """Return the state: positions, and no squares yet."""
+        return {"theta": theta, "square": np.zeros_like(theta), "count": np.zeros(len(theta))}
+
+    def prepare(
+        self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
+    ) -> Array | None:
+        """Return ``sqrt(2 eta tau) noise`` of every step."""
+        assert normals is not None
+        return normals * np.sqrt(2.0 * dynamics.temperature * eta)[:, None, None]
+
+    def step(
+        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
+    ) -> None:
+        """Advance the squares, and theta in their metric."""
+        metric, theta = dynamics.preconditioner, state["theta"]
+        gradient = metric.sqrt_t(dynamics.gradient_at(theta, batch, state))
+        # the plain mean of the first squares, until they are as many as are remembered
+        keep = np.minimum(self.decay, state["count"] / (state["count"] + 1.0))[:, None]
+        state["square"] = keep * state["square"] + (1.0 - keep) * np.square(gradient)
+        state["count"] = state["count"] + 1.0
+        scale = 1.0 / (self.damping + np.sqrt(state["square"]))
+        move = eta * scale * gradient + np.sqrt(scale) * noise
+        state["theta"] = theta + metric.sqrt(move)

@@ -1,0 +1,152 @@
+"""Underdamped dynamics: samplers whose velocity is a part of their state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skbayes_sgld._components import check_number
+from skbayes_sgld.sampling.protocol import Array, Dynamics, Sampler, State
+
+
+class _Underdamped(Sampler):
+    """A sampler that moves by a velocity; it is kept in the preconditioned coordinates."""
+
+    friction: float
+
+    def check(self) -> None:
+        """Raise where the friction is none."""
+        check_number(self.friction, "sampler.friction", low=0, high=1, closed="right")
+
+    def init(self, theta: Array, noise: Array | None) -> State:
+        """Return the state: positions, at rest."""
+        return {"theta": theta, "velocity": np.zeros_like(theta)}
+
+    def prepare(
+        self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
+    ) -> Array | None:
+        """Return ``sqrt(2 friction eta tau) noise`` of every step."""
+        assert normals is not None
+        scale = np.sqrt(2.0 * self.friction * dynamics.temperature * eta)
+        return normals * scale[:, None, None]
+
+    def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
+        """Return a step of 0.1 in the steepest direction, and the time of the slowest mode."""
+        step = step or 0.1 / rates[-1]
+        return step, 2.0 * max(1.0 / self.friction, self.friction / (step * rates[0]))
+
+    def _force(self, state: State, batch: Any, dynamics: Dynamics) -> Array:
+        return dynamics.preconditioner.sqrt_t(dynamics.gradient_at(state["theta"], batch, state))
+
+    def _move(self, state: State, velocity: Array, dynamics: Dynamics) -> None:
+        state["velocity"] = velocity
+        state["theta"] = state["theta"] + dynamics.preconditioner.sqrt(velocity)
+
+
+@dataclass(eq=False, repr=False)
+class SGHMC(_Underdamped):
+    """Stochastic gradient Hamiltonian Monte Carlo (Chen, Fox & Guestrin 2014, eq. 15).
+
+    One step, with friction a, in the preconditioned coordinates ``theta = G^{1/2} u``::
+
+        v <- (1 - a) v + eta g + sqrt(2 a eta tau) noise
+        u <- u + v
+
+    With ``friction=1`` it is SGLD's Euler step. On a normal target of precision lambda its
+    variance is too large by ``1 / (1 - eta lambda / (2 (2 - a)))``: the variance of the AR(2)
+    process that its positions are. A small friction averages over the noise of minibatches.
+
+    Parameters
+    ----------
+    friction : float, default=0.2
+        The share of its velocity that a chain loses at each step: alpha of the paper.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLogisticRegression
+    >>> from skbayes_sgld.sampling import SGHMC
+    >>> SGLDLogisticRegression(sampler=SGHMC(friction=0.1))
+    SGLDLogisticRegression(sampler=SGHMC(friction=0.1))
+    """
+
+    friction: float = 0.2
+
+    @property
+    def noise_gain(self) -> float:  # type: ignore[override]
+        """One over the friction: the injected noise is that much smaller."""
+        return 1.0 / self.friction
+
+    def gaussian_inflation(self, eta: float) -> float:
+        """Return the chain's variance over the target's, on a normal target of precision 1."""
+        return 1.0 / (1.0 - eta / (2.0 * (2.0 - self.friction)))
+
+    def step(
+        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
+    ) -> None:
+        """Advance velocity and position."""
+        assert noise is not None
+        velocity = (1.0 - self.friction) * state["velocity"]
+        velocity += eta * self._force(state, batch, dynamics)
+        velocity += noise
+        self._move(state, velocity, dynamics)
+
+
+@dataclass(eq=False, repr=False)
+class SGNHT(_Underdamped):
+    """Stochastic gradient Nose-Hoover thermostat (Ding et al. 2014, Algorithm 2).
+
+    The friction xi of each chain is a part of its state: it grows where the kinetic energy is
+    above the temperature's, so that noise of unknown size in the gradient is cooled away::
+
+        v <- (1 - xi) v + eta g + sqrt(2 A eta tau) noise
+        u <- u + v
+        xi <- xi + |v|^2 / P - eta tau
+
+    On a normal target the thermostat holds ``E v^2 = eta tau``, and the variance is then
+    ``(1 - xi / 2)`` times the target's, with xi near A: small where A is.
+
+    Parameters
+    ----------
+    friction : float, default=0.05
+        A, the friction that the injected noise would need alone.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLogisticRegression
+    >>> from skbayes_sgld.sampling import SGNHT
+    >>> SGLDLogisticRegression(sampler=SGNHT(friction=0.1))
+    SGLDLogisticRegression(sampler=SGNHT(friction=0.1))
+    """
+
+    friction: float = 0.05
+
+    noise_gain = 0.0  # the thermostat takes it away
+
+    def gaussian_inflation(self, eta: float) -> float:
+        """Return the chain's variance over the target's, on a normal target of precision 1."""
+        # 4 A = xi (2 (2 - xi) - eta), from E v^2 = eta tau and the AR(2) variance
+        xi = 0.25 * (4.0 - eta - np.sqrt(np.square(4.0 - eta) - 32.0 * self.friction))
+        return float(1.0 - 0.5 * xi)
+
+    def check(self) -> None:
+        """Raise where no friction holds the temperature."""
+        check_number(self.friction, "sampler.friction", low=0, high=0.4)
+
+    def init(self, theta: Array, noise: Array | None) -> State:
+        """Return the state: positions at rest, and the friction that the noise needs."""
+        friction = np.full(theta.shape[0], self.friction)
+        return super().init(theta, noise) | {"friction": friction}
+
+    def step(
+        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
+    ) -> None:
+        """Advance velocity, position and friction."""
+        assert noise is not None
+        velocity = (1.0 - state["friction"])[:, None] * state["velocity"]
+        velocity += eta * self._force(state, batch, dynamics)
+        velocity += noise
+        self._move(state, velocity, dynamics)
+        energy = np.einsum("cp,cp->c", velocity, velocity) / velocity.shape[1]
+        state["friction"] = state["friction"] + energy - eta * dynamics.temperature

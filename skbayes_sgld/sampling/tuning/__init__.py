@@ -1,0 +1,1 @@
+"""Automatic settings: mode, curvature, step size, batch size, adaptation."""

@@ -1,0 +1,186 @@
+"""Adaptation of the Metropolis-adjusted chain: metric, step size and spacing, on a short pilot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from skbayes_sgld._linalg import MAX_DENSE, inverse_root, one_blas_thread
+from skbayes_sgld.sampling.chains import ChainOverflowError, Run, draw_block, run_chains
+from skbayes_sgld.sampling.preconditioners.metric import Dense
+from skbayes_sgld.sampling.randomness import ChainStreams, start_normals
+from skbayes_sgld.sampling.samplers.sgld import SGLD
+from skbayes_sgld.sampling.tuning.mode import Mode
+
+Array = NDArray[Any]
+
+FIRST_CHAIN = 2**31  # chain numbers from here on are the pilots' own
+
+_ROUNDS = (20, 20, 30, 40)  # trajectories
+_GAIN, _DELAY, _FORGET = 0.05, 10.0, 0.75  # gamma, t0 and kappa of Hoffman & Gelman 2014
+_SETTLE_STEP = 0.1
+_SETTLE_TIME = 4.0
+_LOST = 30.0  # sds from the mode at which a free chain has left the posterior
+_NEARER = 0.1
+_CHANCE = 5.0  # nats, and one a parameter, that a chain in the posterior may go down by
+_SETTLE = 0x5E771E  # other random numbers than the run's own
+_FEW_CHAINS, _MIN_CHAINS, _MAX_CHAINS = 8, 16, 64
+_CHAIN_ROWS = 20_000  # chains times rows: what a step of the pilot may cost
+_LARGE = 1_000_000  # rows times parameters: from here on few chains must do
+_PILOT_SHARE = 0.6  # of the slowest autocorrelation time: it is the largest of many noisy ones
+
+
+@dataclass
+class Adapted:
+    """What the pilot found.
+
+    Attributes
+    ----------
+    mode : Mode
+        Centre and metric of the posterior as the pilot's draws have it.
+    step_size : float
+    acceptance : float
+    autocorrelation : float
+        Integrated autocorrelation time of the slowest direction, in steps, less what chance
+        adds to the largest of many.
+    """
+
+    mode: Mode
+    step_size: float
+    acceptance: float
+    autocorrelation: float
+
+
+def adapt(run: Run, mode: Mode, entropy: int) -> Adapted:
+    """Adapt a run that accepts and rejects, from the mode and its curvature.
+
+    Every round of the pilot goes on where the last one stopped. The metric becomes the draws'
+    covariance, shrunk while the draws are few to that of the curvature times the draws' mean
+    variance in it (Ledoit & Wolf 2004, eq. 1): in many dimensions the posterior is wider than its
+    mode tells. The step size is averaged towards the sampler's target acceptance.
+    """
+    P, tau = mode.theta.size, run.dynamics.temperature
+    n = max(run.n_samples, 1)
+    fewest = _MIN_CHAINS if n * P < _LARGE else _FEW_CHAINS
+    n_chains = int(np.clip(_CHAIN_ROWS // n, fewest, _MAX_CHAINS))
+    chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
+    normals = start_normals(entropy, chains, P)
+    position = mode.theta + np.sqrt(tau) * mode.color(normals)
+    position = settle(run, position, mode, entropy, FIRST_CHAIN)
+    streams = [ChainStreams(entropy, c) for c in chains]
+    step_size, metric, kept = 0.5 * run.sampler.largest_step, mode, np.empty((n_chains, 0, P))
+    for number, n_steps in enumerate(_ROUNDS):
+        pilot = replace(run, dynamics=replace(run.dynamics, preconditioner=metric.metric))
+        draws, step_size, acceptance = _average(pilot, position, streams, step_size, n_steps)
+        position = draws[:, -1]
+        if 0 < number < len(_ROUNDS) - 1:  # the first round forgets the start
+            kept = np.concatenate([kept, draws], axis=1)
+            metric = _metric(kept[:, kept.shape[1] // 3 :], mode, tau)
+    return Adapted(metric, step_size, acceptance, _autocorrelation(draws, metric))
+
+
+def _average(
+    run: Run, position: Array, streams: list[ChainStreams], step_size: float, n_steps: int
+) -> tuple[Array, float, float]:
+    """Run chains by dual averaging of the step size (Hoffman & Gelman 2014, eq. 6).
+
+    Returns
+    -------
+    draws : ndarray of shape (C, n_steps, P)
+    step_size : float
+        Averaged over the later steps.
+    acceptance : float
+    """
+    sampler, dynamics = run.sampler, replace(run.dynamics)
+    n_chains, P = position.shape
+    state = sampler.init(position, None)
+    draws = np.empty((n_chains, n_steps, P))
+    center, log_step = np.log(step_size), np.log(step_size)
+    error = average = accepted = 0.0
+    with one_blas_thread(), np.errstate(all="ignore"):
+        normals, _ = draw_block(run, streams, n_steps, P)
+        noise = sampler.prepare(state, normals, np.ones(n_steps), dynamics)
+        for t in range(n_steps):
+            sampler.step(state, np.exp(log_step), noise[t], None, dynamics)
+            draws[:, t] = state["theta"]
+            total = float(state["accepted"].mean())
+            rate = 1.0 / (t + 1.0 + _DELAY)
+            error += rate * (sampler.target_acceptance - (total - accepted) - error)
+            accepted = total
+            log_step = center - np.sqrt(t + 1.0) / _GAIN * error
+            log_step = min(log_step, np.log(sampler.largest_step))
+            weight = (t + 1.0) ** -_FORGET
+            average = weight * log_step + (1.0 - weight) * average
+    return draws, float(np.exp(average)), accepted / n_steps
+
+
+def settle(run: Run, position: Array, mode: Mode, entropy: int, first_chain: int = 0) -> Array:
+    """Return where chains that start at ``position (C, P)`` are once they have lost their start.
+
+    A chain that accepts or rejects may stand still for long where it starts too far out
+    (Christensen, Roberts & Rosenthal 2005); one that does not reject never does. Where free
+    steps are not safe the chains stay: the adjusted chain finds its own way. A chain that they
+    lead away, far off or to where the density is lower, starts nearer to the mode instead.
+    """
+    if getattr(run.dynamics.gradient.posterior, "steep", False):
+        return position
+    free = replace(run, sampler=SGLD("leimkuhler_matthews"), step_size=_SETTLE_STEP)
+    n_steps = int(np.ceil(_SETTLE_TIME / _SETTLE_STEP))
+    seed = entropy ^ _SETTLE
+    try:
+        part = run_chains(
+            free, position, n_draws=1, thin=n_steps, entropy=seed, first_chain=first_chain
+        )
+    except ChainOverflowError:
+        return position
+    settled = part.draws[:, -1]
+    # chain by chain, so that none depends on the others
+    with one_blas_thread(), np.errstate(all="ignore"):
+        gain = run.dynamics.value_at(settled) - run.dynamics.value_at(position)
+    away = np.abs((settled - mode.theta) / mode.spread).max(axis=1)
+    kept = (away < _LOST) & (gain > -run.dynamics.temperature * (_CHANCE + position.shape[1]))
+    nearer = mode.theta + _NEARER * (position - mode.theta)
+    return np.where(kept[:, None], settled, nearer)
+
+
+def _metric(draws: Array, mode: Mode, tau: float) -> Mode:
+    """Return centre and metric from draws, shrunk to the mode's by the draws' own worth."""
+    n_chains, _, P = draws.shape
+    flat = draws.reshape(-1, P)
+    center = flat.mean(axis=0)
+    u = mode.whiten(flat - center) / np.sqrt(tau)
+    variances = np.square(u).mean(axis=0)
+    # independent draws that the chains are worth, by the variance of their means
+    between = u.reshape(draws.shape).mean(axis=1).var(axis=0, ddof=1)
+    worth = n_chains * float(np.median(variances / np.maximum(between, 1e-300)))
+    if P > MAX_DENSE:
+        share = worth / (worth + 5.0)
+        target = share * variances + (1.0 - share) * variances.mean()
+        return Mode(center, mode.metric.stretched(np.sqrt(target)))
+    share = worth / (worth + 5.0 * P)
+    shrunk = share * (u.T @ u) / len(flat) + (1.0 - share) * variances.mean() * np.eye(P)
+    try:
+        root = mode.root @ np.linalg.cholesky(shrunk)
+        inverse = inverse_root(root @ root.T)
+    except np.linalg.LinAlgError:
+        return mode
+    return Mode(center, Dense(root, inverse @ inverse.T))
+
+
+def _autocorrelation(draws: Array, metric: Mode) -> float:
+    """Return the integrated autocorrelation time of the slowest direction, from batch means."""
+    n_chains, n_steps, P = draws.shape
+    u = metric.whiten((draws - metric.theta).reshape(-1, P)).reshape(draws.shape)
+    worst = 1.0
+    for values in (u, np.square(u - u.mean(axis=(0, 1)))):
+        total = values.var(axis=(0, 1))
+        between = values.mean(axis=1).var(axis=0, ddof=1)
+        times = n_steps * between / np.maximum(total, 1e-300)
+        worst = max(worst, float(times.max()))
+    # the median of the largest of 2 P chi-squares over their mean, were no direction slow
+    chance = chi2.isf(np.log(2.0) / (2 * P), n_chains - 1) / (n_chains - 1)
+    return worst * min(_PILOT_SHARE, 1.0 / chance)

@@ -1,0 +1,185 @@
+"""The mode of a log density, and the metric that its curvature there makes."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from skbayes_sgld._linalg import MAX_DENSE, inverse_root
+from skbayes_sgld.sampling.preconditioners.metric import Dense, Metric
+from skbayes_sgld.sampling.tuning.curvature import (
+    curvature,
+    gradient,
+    log_density,
+    structured_metric,
+    value_and_gradient,
+)
+
+Array = NDArray[Any]
+
+_MAX_STEPS = 100
+_TOLERANCE = 1e-10  # Newton decrement: squared distance to the mode in posterior sds
+_SUBSET_FROM = 40_000  # rows; from here on a part of them finds the neighbourhood of the mode
+_DAMPING = (0.0, *np.logspace(-4, 4, 9))
+_MAX_CLIMBS = 20
+_CLIMB_STEPS = 200
+_CLIMB_TOLERANCE = 1e-8
+
+
+class Mode(NamedTuple):
+    """A mode, and a metric: what the curvature there says of the posterior's width.
+
+    The metric is a dense matrix up to 2,000 parameters. Above it is diagonal, or diagonal plus a
+    term for each row of the data where these are fewer than the parameters; no matrix of
+    parameters by parameters is formed.
+    """
+
+    theta: Array
+    metric: Metric
+
+    @property
+    def spread(self) -> Array:
+        """The sd of each parameter by the Laplace approximation ``(P,)``."""
+        return self.metric.spread
+
+    def color(self, z: Array) -> Array:
+        """Return ``R z`` for each row of ``z (C, P)``, R being a root of the inverse curvature."""
+        return self.metric.sqrt(z)
+
+    def whiten(self, x: Array) -> Array:
+        """Return ``R^{-1} x`` for each row of ``x (C, P)``."""
+        return self.metric.whiten(x)
+
+    @property
+    def root(self) -> Array:
+        """R as a matrix ``(P, P)``."""
+        return self.color(np.eye(self.theta.size)).T
+
+
+class NoModeError(ValueError):
+    """No mode was found: the posterior is improper, or nearly."""
+
+
+def find_mode(posterior: Any, start: Array) -> Mode:
+    """Find the mode of ``posterior`` from ``start (P,)``.
+
+    Up to 2,000 parameters by Newton's method, with central differences of the gradient where the
+    posterior does not know its curvature; above by L-BFGS (Liu & Nocedal 1989) in coordinates
+    whitened by the curvature where it stands.
+
+    A prior with kinks is averaged over the width of the posterior (``posterior.smoothed``): what
+    is found then is the centre of the normal law that matches the posterior best in expectation
+    (Opper & Archambeau 2009, eq. 8), which is what a preconditioner wants to know.
+
+    Raises
+    ------
+    NoModeError
+        When there is no mode within reach.
+    """
+    if posterior.n_samples > _SUBSET_FROM and hasattr(posterior, "subset"):
+        every = posterior.n_samples // (_SUBSET_FROM // 2)
+        with suppress(NoModeError):  # the rows left out may be what determines the mode
+            start = find_mode(posterior.subset(slice(None, None, every)), start).theta
+    if not hasattr(posterior, "smoothed"):
+        return _search(posterior, start)
+    smooth = posterior.smoothed(None)
+    mode = _search(smooth, start)
+    for _ in range(25):
+        smooth = posterior.smoothed(mode.spread)
+        if smooth is posterior:
+            break
+        previous, mode = mode, _search(smooth, mode.theta)
+        if np.allclose(mode.spread, previous.spread, rtol=0.02):
+            break
+    return mode
+
+
+def _search(posterior: Any, start: Array) -> Mode:
+    find = _damped_newton if start.size <= MAX_DENSE else _climb
+    with np.errstate(all="ignore"):  # a step may go too far; the line search takes it back
+        return find(posterior, start.astype(float))
+
+
+def _damped_newton(posterior: Any, theta: Array) -> Mode:
+    value = float(log_density(posterior, theta[None])[0])
+    for _ in range(_MAX_STEPS):
+        grad = gradient(posterior, theta[None])[0]
+        H = curvature(posterior, theta)
+        root, damped = _damped_root(H)
+        step = root @ (root.T @ grad)
+        decrement = float(grad @ step)
+        if decrement < _TOLERANCE and not damped:
+            return Mode(theta, Dense(root, H))
+        theta, value = _line_search(posterior, theta, value, step, decrement)
+    raise NoModeError(
+        f"the mode of the posterior was not found in {_MAX_STEPS} Newton steps: the posterior "
+        "may be improper; give the coefficients a proper prior, such as prior='normal'."
+    )
+
+
+def _damped_root(H: Array) -> tuple[Array, bool]:
+    """Return a root of the inverse of H, with as much of its diagonal added as that takes."""
+    diagonal = np.abs(np.diagonal(H))
+    for damping in _DAMPING:
+        try:
+            return inverse_root(H + np.diag(damping * diagonal)), damping > 0
+        except np.linalg.LinAlgError:
+            continue
+    raise NoModeError(
+        "the posterior's curvature is not positive definite: some combination of the "
+        "coefficients is not determined by the data; give the coefficients a proper prior, such "
+        "as prior='normal'."
+    )
+
+
+def _line_search(
+    posterior: Any, theta: Array, value: float, step: Array, decrement: float
+) -> tuple[Array, float]:
+    fraction = 1.0
+    while fraction > 1e-10:
+        proposal = theta + fraction * step
+        new = float(log_density(posterior, proposal[None])[0])
+        # near the mode the gain drowns in rounding: allow for it
+        rounding = 1e-12 * (abs(value) + 1.0)
+        if np.isfinite(new) and new >= value + 1e-4 * fraction * decrement - rounding:
+            return proposal, new
+        fraction /= 2.0
+    return theta + step, value
+
+
+def _climb(posterior: Any, theta: Array) -> Mode:
+    """Climb by L-BFGS, whitening anew by the curvature at each stop."""
+    steepest = np.sqrt(0.1 * _CLIMB_TOLERANCE / theta.size)
+    for _ in range(_MAX_CLIMBS):
+        metric = structured_metric(posterior, theta)
+        slope = metric.sqrt_t(gradient(posterior, theta[None]))
+        if np.square(slope).sum() < _CLIMB_TOLERANCE:
+            return Mode(theta, metric)
+        found = minimize(
+            _whitened(posterior, theta, metric),
+            np.zeros_like(theta),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": _CLIMB_STEPS, "ftol": 1e-15, "gtol": steepest},
+        )
+        theta = theta + metric.sqrt(found.x[None])[0]
+    raise NoModeError(
+        f"the mode of the posterior was not found in {_MAX_CLIMBS * _CLIMB_STEPS} steps: the "
+        "posterior may be improper; give the parameters proper priors, such as prior='normal'."
+    )
+
+
+def _whitened(posterior: Any, origin: Array, metric: Metric) -> Any:
+    """Return minus the log density and its gradient as functions of theta whitened."""
+
+    def negative(z: Array) -> tuple[float, Array]:
+        value, grad = value_and_gradient(posterior, origin + metric.sqrt(z[None]))
+        if not np.isfinite(value[0]):
+            return np.inf, np.zeros_like(z)
+        return -float(value[0]), -metric.sqrt_t(grad)[0]
+
+    return negative

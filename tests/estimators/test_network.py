@@ -1,0 +1,404 @@
+"""The network estimators against posteriors computed otherwise, and what they promise."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sgld import (
+    BayesByBackpropClassifier,
+    BayesByBackpropRegressor,
+    SGLDMLPClassifier,
+    SGLDMLPRegressor,
+)
+from skbayes_sgld.diagnostics import effective_sample_size
+from skbayes_sgld.estimators.network_inference import _probe_gradient, function_problems
+from skbayes_sgld.posterior import FixedGaussian, HalfNormal, InverseGamma, MLPPosterior, Normal
+from tests.references.closed_forms import importance_sampling, laplace_fit
+
+# short runs from several modes: the estimators say so, and the tests have errors of their own
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+N, D = 40, 2
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((N, D)) * [3.0, 0.1] + [10.0, -1.0]
+Y = 100.0 + X @ [2.0, 30.0] + 4.0 * RNG.standard_normal(N)
+LABELS = (np.random.default_rng(1).random(N) < stats.norm.cdf((Y - 90.0) / 5.0)).astype(int)
+LINEAR = {"hidden_layer_sizes": (), "random_state": 0}
+SHORT = {"n_draws": 100, "n_burnin": 300, "thin": 3, "n_chains": 3, "random_state": 0}
+
+
+def standardised(X):
+    return np.column_stack([(X - X.mean(axis=0)) / X.std(axis=0), np.ones(len(X))])
+
+
+def function_draws(model, rows):
+    """Return draws of the first output ``(C, S, n)``, from the weights that the user is given."""
+    draws = model.sample_posterior()
+    a = np.broadcast_to(rows, (len(draws.coefs[0]), *rows.shape))
+    for w, b in zip(draws.coefs[:-1], draws.intercepts[:-1], strict=True):
+        a = np.tanh(a @ w + b[:, None])
+    f = (a @ draws.coefs[-1] + draws.intercepts[-1][:, None])[..., 0]
+    return f.reshape(*model.posterior_.values.shape[:2], len(rows))
+
+
+def assert_moments(draws, mean, sd, extra=0.0):
+    """Check means and sds of draws ``(C, S, n)`` by their Monte Carlo standard errors."""
+    flat = draws.reshape(-1, draws.shape[2])
+    ess = effective_sample_size(draws)
+    assert np.all(ess > 100)
+    assert np.all(np.abs(flat.mean(axis=0) - mean) < (4.5 / np.sqrt(ess) + extra) * sd)
+    assert np.all(np.abs(np.log(flat.std(axis=0) / sd)) < 4.5 / np.sqrt(2 * ess) + extra)
+
+
+def linear_law(X, y, noise):
+    """Return mean and covariance of (coef, intercept) of the standardised linear model."""
+    A = standardised(X)
+    covariance = np.linalg.inv(A.T @ A / noise + np.diag(np.r_[np.full(A.shape[1] - 1, D), 1.0]))
+    return covariance @ A.T @ y / noise, covariance
+
+
+# ---- truth ------------------------------------------------------------------------------------
+
+
+def test_without_hidden_layers_the_function_has_the_closed_form():
+    noise = 16.0
+    model = SGLDMLPRegressor(noise_variance=noise, thin=40, **LINEAR).fit(X, Y)
+    mean, covariance = linear_law(X, (Y - Y.mean()) / Y.std(), noise / Y.var())
+    A = standardised(X)
+    sd = Y.std() * np.sqrt(np.einsum("np,pq,nq->n", A, covariance, A))
+    assert_moments(function_draws(model, X), Y.mean() + Y.std() * A @ mean, sd)
+    std = model.predict(X, return_std=True)[1]
+    np.testing.assert_allclose(std, np.sqrt(sd**2 + noise), rtol=0.02)
+
+
+@pytest.mark.parametrize("prior", [InverseGamma(3.0, 40.0), HalfNormal(2.0)], ids=str)
+def test_inferred_noise_has_the_law_that_quadrature_gives(prior):
+    # given the noise the model is closed; the noise itself is one dimension, in units of y
+    model = SGLDMLPRegressor(noise_prior=prior, thin=40, **LINEAR).fit(X, Y)
+    A, y = standardised(X), (Y - Y.mean()) / Y.std()
+    kernel = A @ np.diag([1 / D] * D + [1.0]) @ A.T
+    gamma = np.linspace(np.log(1.0), np.log(200.0), 400)
+    log_weight = np.array(
+        [
+            stats.multivariate_normal(None, kernel + v / Y.var() * np.eye(N)).logpdf(y)
+            for v in np.exp(gamma)
+        ]
+    )
+    if isinstance(prior, InverseGamma):
+        log_weight += stats.invgamma(3.0, scale=40.0).logpdf(np.exp(gamma)) + gamma
+    else:
+        log_weight += stats.halfnorm(scale=2.0).logpdf(np.exp(gamma / 2)) + gamma / 2
+    w = np.exp(log_weight - log_weight.max())
+    w /= w.sum()
+    mean = w @ np.exp(gamma)
+    sd = np.sqrt(w @ (np.exp(gamma) - mean) ** 2)
+    assert_moments(model.posterior_["noise_variance"][..., None], mean, sd, extra=0.02)
+
+
+def test_without_hidden_layers_log_odds_agree_with_importance_sampling():
+    A, sign = standardised(X), 2.0 * LABELS - 1.0
+
+    def log_density(theta):
+        prior = -0.5 * (D * (theta[:, :-1] ** 2).sum(axis=1) + theta[:, -1] ** 2)
+        return prior - np.logaddexp(0.0, -sign * (theta @ A.T)).sum(axis=1)
+
+    mode, covariance = laplace_fit(log_density, D + 1)
+    reference = importance_sampling(
+        log_density, mode, covariance, n_draws=50_000, transform=lambda t: t @ A.T
+    )
+    model = SGLDMLPClassifier(thin=40, **LINEAR).fit(X, LABELS)
+    assert_moments(function_draws(model, X), reference.mean, reference.sd, extra=0.02)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_a_small_network_agrees_with_importance_sampling_from_its_prior(activation):
+    # two hidden units, seven parameters, few rows: the prior itself is a good proposal
+    rng = np.random.default_rng(2)
+    x = np.linspace(-1.5, 1.5, 8)[:, None]
+    y = np.array([-0.8, -1.3, -0.4, -0.1, 0.2, 1.4, 0.6, 0.4])
+    x, y = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
+    noise, grid = 0.5, np.array([[-2.5], [-1.0], [0.0], [1.0], [2.5]])
+    gain, act = (5 / 3, np.tanh) if activation == "tanh" else (np.sqrt(2), lambda z: z * (z > 0))
+    z = gain * rng.standard_normal((400_000, 7))
+    z[:, 4:6] /= np.sqrt(2)
+
+    def network(rows):
+        hidden = act(rows[:, 0, None] * z[:, None, 0:2] + z[:, None, 2:4])
+        return (hidden * z[:, None, 4:6]).sum(axis=2) + z[:, 6:]
+
+    log_weight = -0.5 * ((network(x) - y) ** 2).sum(axis=1) / noise
+    w = np.exp(log_weight - log_weight.max())
+    w /= w.sum()
+    assert 1 / (w**2).sum() > 5000
+    f = network(grid)
+    mean, sd = w @ f, np.sqrt(w @ (f - w @ f) ** 2)
+    model = SGLDMLPRegressor(
+        hidden_layer_sizes=2,
+        activation=activation,
+        noise_variance=noise,
+        n_chains=16,
+        n_draws=400,
+        random_state=0,
+    ).fit(x, y)
+    draws = model._predictor()(grid)[0].T.reshape(16, 400, 5)
+    assert_moments(draws, mean, sd, extra=0.03)
+
+
+def test_minibatches_leave_the_law_as_it_was():
+    rng = np.random.default_rng(3)
+    rows = rng.standard_normal((5000, D))
+    y = rows @ [1.0, -1.0] + rng.standard_normal(5000)
+    model = SGLDMLPRegressor(noise_variance=1.0, thin=15, **LINEAR).fit(rows, y)
+    assert model.batch_size_ == 2000 and 0.0 < model.step_size_ < 0.25
+    mean, covariance = linear_law(rows, (y - y.mean()) / y.std(), 1.0 / y.var())
+    A = standardised(rows)[:20]
+    sd = y.std() * np.sqrt(np.einsum("np,pq,nq->n", A, covariance, A))
+    draws = function_draws(model, rows[:20])
+    assert_moments(draws, y.mean() + y.std() * A @ mean, sd, extra=0.1)
+
+
+def test_part_of_the_rows_gives_the_metric_the_gradient_of_all(monkeypatch):
+    monkeypatch.setattr("skbayes_sgld.estimators.network_inference._ALL_ROWS", 10)
+    posterior = MLPPosterior(X, Y, FixedGaussian(1.0), Normal(), hidden_layer_sizes=(2,))
+    theta = 0.1 * RNG.standard_normal((1, posterior.n_params))
+    parts = np.array([_probe_gradient(posterior, 1, seed)(theta)[0] for seed in range(1000)])
+    error = parts.std(axis=0) / np.sqrt(1000)
+    assert np.all(np.abs(parts.mean(axis=0) - posterior.grad(theta)[0]) < 4.5 * error + 1e-9)
+
+
+def test_temperature_widens_the_function_by_its_square_root():
+    cold, warm = (
+        function_draws(
+            SGLDMLPRegressor(noise_variance=16.0, temperature=tau, **LINEAR).fit(X, Y), X
+        )
+        for tau in (0.25, 4.0)
+    )
+    ess = effective_sample_size(cold)
+    assert np.all(ess > 100)
+    ratio = warm.std(axis=(0, 1)) / cold.std(axis=(0, 1))
+    assert np.all(np.abs(np.log(ratio / 4.0)) < 4.5 / np.sqrt(ess))
+
+
+def test_bayes_by_backprop_of_a_linear_model_has_its_mean():
+    # exact for a normal law, however the coordinates are correlated
+    model = BayesByBackpropRegressor(noise_variance=16.0, n_draws=20_000, **LINEAR).fit(X, Y)
+    mean, covariance = linear_law(X, (Y - Y.mean()) / Y.std(), 16.0 / Y.var())
+    A = standardised(X)
+    conditional = 1.0 / np.sqrt(np.diag(np.linalg.inv(covariance)))
+    sd = Y.std() * np.sqrt(A**2 @ conditional**2)
+    draws = function_draws(model, X)
+    error = np.abs(draws.mean(axis=(0, 1)) - Y.mean() - Y.std() * A @ mean)
+    assert np.all(error < 4.5 / np.sqrt(20_000) * sd + 0.02 * sd)
+    np.testing.assert_allclose(draws.std(axis=(0, 1)), sd, rtol=0.05)
+
+
+# ---- what it is for ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def gap():
+    rng = np.random.default_rng(0)
+    x = np.r_[rng.uniform(-2.0, -0.7, 30), rng.uniform(0.7, 2.0, 30)][:, None]
+    return x, np.sin(2.0 * x[:, 0]) + 0.1 * rng.standard_normal(60)
+
+
+def test_intervals_widen_in_a_gap_of_the_data(gap):
+    x, y = gap
+    model = SGLDMLPRegressor(hidden_layer_sizes=(20,), random_state=0).fit(x, y)
+    inside, outside = np.linspace(-0.3, 0.3, 7)[:, None], np.r_[-1.8:-0.9:7j, 0.9:1.8:7j][:, None]
+    for kind, factor in (("mean", 4.0), ("predictive", 1.5)):
+        wide = np.diff(model.predict_interval(inside, kind=kind)).min()
+        narrow = np.diff(model.predict_interval(outside, kind=kind)).max()
+        assert wide > factor * narrow
+    # and where there are data it knows them: a tenth of noise, found
+    assert np.abs(model.predict(outside) - np.sin(2.0 * outside[:, 0])).max() < 0.15
+    noise = np.sqrt(model.posterior_["noise_variance"].mean())
+    assert 0.07 < noise < 0.14
+
+
+def test_the_noise_is_not_fitted_away():
+    # more weights than rows: a mode with the noise free interpolates, and chains stay there
+    rng = np.random.default_rng(1)
+    rows = rng.random((80, 10))
+    y = 10.0 * np.sin(np.pi * rows[:, 0] * rows[:, 1]) + 5.0 * rows[:, 2]
+    y += rng.standard_normal(80)
+    model = SGLDMLPRegressor(n_draws=100, random_state=0).fit(rows, y)
+    test = rng.random((400, 10))
+    truth = 10.0 * np.sin(np.pi * test[:, 0] * test[:, 1]) + 5.0 * test[:, 2]
+    truth += rng.standard_normal(400)
+    low, high = model.predict_interval(test, coverage=0.9).T
+    assert 0.8 < np.mean((low < truth) & (truth < high)) < 0.98
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("split", range(3))
+def test_on_digits_a_cold_ensemble_beats_the_average_network_of_its_size(split):
+    pixels, digit = load_digits(return_X_y=True)
+    a, b, ya, yb = train_test_split(
+        pixels, digit, test_size=0.4, random_state=split, stratify=digit
+    )
+    size = {"hidden_layer_sizes": (50,), "activation": "relu"}
+    model = SGLDMLPClassifier(
+        prior=Normal(scale=3.0),
+        temperature=0.03,
+        n_draws=20,
+        n_burnin=300,
+        thin=10,
+        random_state=0,
+        **size,
+    ).fit(a, ya)
+    singles = [
+        make_pipeline(StandardScaler(), MLPClassifier(max_iter=500, random_state=seed, **size))
+        for seed in range(3)
+    ]
+    losses = [log_loss(yb, single.fit(a, ya).predict_proba(b)) for single in singles]
+    assert log_loss(yb, model.predict_proba(b)) < np.mean(losses)
+
+
+# ---- predictions and draws --------------------------------------------------------------------
+
+FITS = {
+    "sgld": SGLDMLPRegressor(hidden_layer_sizes=(8,), **SHORT),
+    "backprop": BayesByBackpropRegressor(hidden_layer_sizes=(8,), max_iter=300, random_state=0),
+}
+every_fit = pytest.mark.parametrize("name", FITS)
+
+
+@every_fit
+def test_predictions_are_those_of_the_weights_in_the_users_units(name):
+    model = clone(FITS[name]).fit(X, Y)
+    f = function_draws(model, X).reshape(-1, N)
+    noise = model.sample_posterior().noise_variance
+    mean, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(mean, f.mean(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(std, np.sqrt(f.var(axis=0) + noise.mean()), rtol=1e-9)
+    expected = np.quantile(f, [0.1, 0.9], axis=0).T
+    np.testing.assert_allclose(model.predict_interval(X, 0.8, kind="mean"), expected)
+    t = model.predict_quantiles(X, [0.05, 0.9])
+    for q, column in zip((0.05, 0.9), t.T, strict=True):
+        cdf = stats.norm.cdf(column, f, np.sqrt(noise)[:, None]).mean(axis=0)
+        np.testing.assert_allclose(cdf, q, atol=1e-4)
+    some = model.sample_posterior(20, random_state=0)
+    assert some.coefs[0].shape == (20, D, 8) and some.intercepts[1].shape == (20, 1)
+    y = model.sample_y(X[:3], n_samples=4000, random_state=1)
+    share = (y[:, :, None] < t[:3, None]).mean(axis=1)
+    assert np.all(np.abs(share - [0.05, 0.9]) < 4 * np.sqrt(0.25 / 4000))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("cls", [SGLDMLPClassifier, BayesByBackpropClassifier])
+def test_probabilities_are_means_over_the_draws(cls, n_classes):
+    y = np.digitize(Y, np.quantile(Y, np.arange(1, n_classes) / n_classes))
+    short = SHORT if cls is SGLDMLPClassifier else {"max_iter": 300, "random_state": 0}
+    model = cls(hidden_layer_sizes=(6, 5), **short).fit(X, y)
+    draws = model.sample_posterior()
+    a = np.broadcast_to(X, (len(draws.coefs[0]), *X.shape))
+    for w, b in zip(draws.coefs[:-1], draws.intercepts[:-1], strict=True):
+        a = np.tanh(a @ w + b[:, None])
+    u = a @ draws.coefs[-1] + draws.intercepts[-1][:, None]
+    u = np.concatenate([np.zeros_like(u), u], axis=2) if n_classes == 2 else u
+    p = np.exp(u - u.max(axis=2, keepdims=True))
+    p /= p.sum(axis=2, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(X), p.mean(axis=0), rtol=1e-8)
+    interval = np.moveaxis(np.quantile(p, [0.05, 0.95], axis=0), 0, 2)
+    np.testing.assert_allclose(model.predict_proba_interval(X), interval, rtol=1e-7, atol=1e-12)
+
+
+@every_fit
+def test_the_answer_does_not_depend_on_units(name):
+    # offsets and factors that are powers of two: standardised, the data are the same to the bit
+    model = clone(FITS[name]).fit(X, Y)
+    other = clone(FITS[name]).fit(1024.0 * X, Y / 4096.0)
+    np.testing.assert_allclose(other.predict(1024.0 * X), model.predict(X) / 4096.0, rtol=1e-8)
+    np.testing.assert_allclose(
+        other.predict_interval(1024.0 * X), model.predict_interval(X) / 4096.0, rtol=1e-4
+    )
+
+
+def test_a_chain_is_the_same_to_the_bit_beside_any_number_of_others():
+    model = FITS["sgld"]
+    one, three = (clone(model).set_params(n_chains=c).fit(X, Y).posterior_.values for c in (1, 3))
+    np.testing.assert_array_equal(one, three[:1])
+    assert not np.any(three[0] == three[1])
+    assert not np.any(clone(model).set_params(random_state=1).fit(X, Y).posterior_.values == three)
+
+
+def test_a_single_hidden_layer_may_be_given_as_a_number():
+    number, pair = (
+        clone(FITS["backprop"]).set_params(hidden_layer_sizes=h).fit(X, Y) for h in (4, [4])
+    )
+    np.testing.assert_array_equal(number.predict(X), pair.predict(X))
+
+
+# ---- what the user is told --------------------------------------------------------------------
+
+
+def test_chains_that_predict_otherwise_are_named():
+    rng = np.random.default_rng(0)
+    apart = rng.standard_normal((4, 200, 5)) + 3.0 * np.arange(4)[:, None, None]
+    assert "R-hat of the predictions" in function_problems(apart)[0]
+    slow = np.cumsum(rng.standard_normal((4, 200, 5)), axis=1)
+    assert function_problems(slow)
+    assert function_problems(rng.standard_normal((4, 200, 5))) == []
+    assert "too few" in function_problems(rng.standard_normal((4, 3, 5)))[0]
+
+
+def test_weights_that_disagree_are_not_a_problem_where_predictions_agree():
+    model = SGLDMLPRegressor(
+        hidden_layer_sizes=2, noise_variance=Y.var(), n_chains=8, thin=40, random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X, Y)
+    assert model.summary()["r_hat"].max() > 1.2
+
+
+def test_a_step_that_is_too_large_is_told():
+    with pytest.warns(ConvergenceWarning, match=r"gradient was bounded.*step_size='auto'"):
+        clone(FITS["sgld"]).set_params(step_size=4.0).fit(X, Y)
+
+
+CASES = [
+    ({"hidden_layer_sizes": (5, 0)}, r"hidden_layer_sizes=0.*\[1"),
+    ({"hidden_layer_sizes": "ten"}, r"hidden_layer_sizes='t'|hidden_layer_sizes='ten'"),
+    ({"activation": "sine"}, r"activation='sine'.*'relu', 'tanh'"),
+    ({"prior": "flat"}, r"Flat\(\).*improper"),
+    ({"prior": Normal(scale=[1.0, 2.0])}, r"prior\.scale.*\(2,\)"),
+    ({"noise_variance": -1.0}, r"noise_variance=-1\.0"),
+    ({"noise_variance": "auto"}, r"noise_variance='auto'.*'infer'"),
+    ({"batch_size": 41}, r"batch_size=41.*40 rows"),
+    ({"batch_size": "all"}, r"batch_size='all'.*'auto'"),
+    ({"n_draws": 0}, r"n_draws=0.*\[1"),
+]
+SGLD_CASES = [
+    ({"step_size": 0.0}, r"step_size=0\.0"),
+    ({"temperature": -1.0}, r"temperature=-1\.0"),
+    ({"n_burnin": 1.5}, r"n_burnin=1\.5 is not a whole number"),
+]
+
+
+@pytest.mark.parametrize(
+    "name, params, match",
+    [(n, *case) for n in FITS for case in CASES] + [("sgld", *case) for case in SGLD_CASES],
+)
+def test_what_cannot_be_used_is_refused_and_changes_nothing(name, params, match):
+    model = clone(FITS[name]).set_params(**params)
+    before = set(vars(model))
+    with pytest.raises((ValueError, TypeError), match=match):
+        model.fit(X, Y)
+    assert set(vars(model)) == before
+
+
+def test_a_prior_scaled_by_noise_is_refused_where_there_is_none():
+    with pytest.raises(ValueError, match=r"prior='conjugate_normal' is scaled by the noise"):
+        SGLDMLPClassifier(prior="conjugate_normal").fit(X, LABELS)

@@ -1,0 +1,228 @@
+"""Stochastic volatility: densities by scipy.stats and loops, the posterior by quadrature."""
+
+import numpy as np
+import pytest
+from arviz_stats.base import array_stats
+from scipy import stats
+
+from skbayes_sgld.datasets import make_stochastic_volatility
+from skbayes_sgld.posterior import StochasticVolatility, check_gradient
+from skbayes_sgld.sampling import MALA, SGLD, Matrix, run_chains
+from tests.references.targets import make_run
+
+RETURNS = np.array([0.5, -1.2, 0.0, 0.1, 2.5, -0.3])
+T = len(RETURNS)
+INITIAL = [100.0, 0.5, None]
+
+
+def some_theta(n_chains=3, n_params=T + 2):
+    rng = np.random.default_rng(3)
+    return rng.standard_normal((n_chains, n_params)) * 0.7 + [-1.0, 1.5, *np.zeros(n_params - 2)]
+
+
+def log_likelihood(y, sigma, nu, h):
+    return [stats.t.logpdf(y_t, nu, 0, np.exp(h_t)) for y_t, h_t in zip(y, h, strict=True)]
+
+
+def log_prior(sigma, nu, h, initial_scale, sigma_rate=50.0, nu_rate=0.1):
+    value = stats.expon.logpdf(sigma, scale=1 / sigma_rate)
+    value += stats.expon.logpdf(nu, scale=1 / nu_rate)
+    value += stats.norm.logpdf(h[0], 0, sigma if initial_scale is None else initial_scale)
+    for before, after in zip(h[:-1], h[1:], strict=True):
+        value += stats.norm.logpdf(after, before, sigma)
+    return value
+
+
+def unpack(posterior, theta):
+    values = posterior.natural(theta[None])[0]
+    return values[0], values[1], np.log(values[2:])
+
+
+def log_determinant(posterior, theta, h=1e-6):
+    """Of the Jacobian of (sigma, nu, h) in theta, by finite differences."""
+
+    def moved(theta):
+        sigma, nu, log_volatility = unpack(posterior, theta)
+        return np.array([sigma, nu, *log_volatility])
+
+    columns = [(moved(theta + h * e) - moved(theta - h * e)) / (2 * h) for e in np.eye(len(theta))]
+    return np.linalg.slogdet(np.array(columns))[1]
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.0])
+@pytest.mark.parametrize("initial_scale", INITIAL)
+def test_densities_are_those_of_the_model_in_the_coordinates(initial_scale, temperature):
+    posterior = StochasticVolatility(
+        RETURNS, initial_scale=initial_scale, sigma_rate=3.0, nu_rate=0.2
+    ).tempered(temperature)
+    for theta in some_theta():
+        sigma, nu, h = unpack(posterior, theta)
+        expected = log_likelihood(RETURNS, sigma, nu, h)
+        np.testing.assert_allclose(posterior.log_likelihood(theta[None])[0], expected)
+        prior = log_prior(sigma, nu, h, initial_scale, 3.0, 0.2)
+        prior += temperature * log_determinant(posterior, theta)
+        assert posterior.log_prior(theta[None])[0] == pytest.approx(prior, rel=1e-6)
+        total = posterior.log_density(theta[None])[0]
+        assert total == pytest.approx(sum(expected) + prior, rel=1e-6)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.4])
+@pytest.mark.parametrize("initial_scale", INITIAL)
+def test_gradients_and_batches_are_those_of_the_densities(initial_scale, temperature):
+    posterior = StochasticVolatility(RETURNS, initial_scale=initial_scale).tempered(temperature)
+    check_gradient(posterior)
+    check_gradient(posterior, some_theta())
+    long = StochasticVolatility(make_stochastic_volatility(300, random_state=0).returns)
+    check_gradient(long, long.start() + 0.3 * some_theta(1, 302)[0])
+
+
+def test_a_row_that_a_batch_holds_twice_counts_twice():
+    posterior = StochasticVolatility(RETURNS)
+    theta = some_theta(2)
+    idx = np.array([[1, 1, 4], [0, 5, 0]])
+    rows = posterior.log_likelihood(theta)
+    np.testing.assert_allclose(
+        posterior.log_likelihood(theta, idx), np.take_along_axis(rows, idx, axis=1)
+    )
+    single = np.array([posterior.grad_log_likelihood(theta, np.full((2, 1), t)) for t in range(T)])
+    expected = [single[rows, c].sum(axis=0) for c, rows in enumerate(idx)]
+    np.testing.assert_allclose(posterior.grad_log_likelihood(theta, idx), expected, atol=1e-12)
+
+
+def test_natural_parameters_are_one_to_one_and_named():
+    posterior = StochasticVolatility(RETURNS)
+    values = np.array([[0.2, 7.0, 0.5, 0.6, 0.4, 0.3, 0.9, 1.4]])
+    np.testing.assert_allclose(posterior.natural(posterior.from_natural(values)), values)
+    assert posterior.natural_names == ["sigma", "nu"] + [f"volatility[{t}]" for t in range(T)]
+    assert posterior.param_names[:3] == ["log_sigma", "log_nu", "w[0]"]
+    with pytest.raises(ValueError, match="must be positive"):
+        posterior.from_natural(-values)
+
+
+def test_the_start_is_the_means_of_the_priors_and_the_level_of_the_returns():
+    posterior = StochasticVolatility(1e-3 * RETURNS)
+    sigma, nu, h = unpack(posterior, posterior.start())
+    assert (sigma, nu) == pytest.approx((1 / 50, 10))
+    np.testing.assert_allclose(h, np.log(1e-3 * np.sqrt(np.mean(RETURNS**2))))
+
+
+def test_the_unit_of_the_returns_does_not_matter():
+    theta = some_theta()
+    gradients = [StochasticVolatility(c * RETURNS).grad(theta) for c in (1.0, 1e-4)]
+    # but for the prior of the first level, whose pull is a log scale over 100^2
+    np.testing.assert_allclose(*gradients, atol=2 * np.log(1e4) / 100**2 * 10)
+
+
+def test_the_posterior_of_two_returns_is_that_of_quadrature():
+    y = np.array([0.4, -2.5])
+    arguments = {"sigma_rate": 1.5, "nu_rate": 0.2, "initial_scale": 1.0}
+    # in standard normal steps, h = (z_1, z_1 + sigma z_2): no coordinates of the package
+    log_sigma, log_nu = np.linspace(-9, 2.5, 47), np.linspace(-6, 5, 45)
+    z = np.linspace(-6, 6, 49)
+    s, n, z1, z2 = np.meshgrid(np.exp(log_sigma), np.exp(log_nu), z, z, indexing="ij", sparse=True)
+    h2 = z1 + s * z2
+    value = stats.t.logpdf(y[0] / np.exp(z1), n) - z1 + stats.t.logpdf(y[1] / np.exp(h2), n) - h2
+    value = value - 0.5 * (z1**2 + z2**2) - 1.5 * s - 0.2 * n + np.log(s) + np.log(n)
+    weight = np.exp(value - value.max())
+    weight /= weight.sum()
+    expected = {
+        "log sigma": (weight * np.log(s)).sum(),
+        "log nu": (weight * np.log(n)).sum(),
+        "h1": (weight * z1).sum(),
+        "h2": (weight * h2).sum(),
+        "h2^2": (weight * h2**2).sum(),
+    }
+    posterior = StochasticVolatility(y, **arguments)
+    run = make_run(posterior, sampler=MALA(), step_size=0.25)
+    start = posterior.start() + some_theta(40, 4) * 0.3
+    chains = run_chains(run, start, n_draws=1500, n_burnin=500, thin=4)
+    draws = np.log(posterior.natural(chains.draws.reshape(-1, 4)).reshape(40, -1, 4))
+    got = dict(zip(("log sigma", "log nu", "h1", "h2"), np.moveaxis(draws, -1, 0), strict=True))
+    got["h2^2"] = got["h2"] ** 2
+    for name, values in got.items():
+        error = array_stats.mcse(values, chain_axis=0, draw_axis=1, method="mean")
+        assert error < 0.05, name
+        assert abs(values.mean() - expected[name]) < 4 * error, name
+
+
+def test_plain_chains_recover_the_walk_and_its_parameters():
+    data = make_stochastic_volatility(400, sigma=0.15, nu=6.0, random_state=1)
+    posterior = StochasticVolatility(data.returns)
+    # log sigma's curvature grows with sigma: take it where sigma is not too small
+    theta = posterior.start()
+    theta[0] = np.log(0.1)
+    preconditioner = Matrix(1 / posterior.curvature_diagonal(theta))
+    run = make_run(
+        posterior,
+        sampler=SGLD("leimkuhler_matthews"),
+        preconditioner=preconditioner,
+        step_size=0.3,
+    )
+    start = theta + 0.1 * some_theta(4, 402)
+    draws = run_chains(run, start, n_draws=800, n_burnin=1500, thin=8).draws
+    ess = [array_stats.ess(draws[..., j], chain_axis=0, draw_axis=1) for j in range(402)]
+    # the returns tell little of nu; everything else is nearly as independent as that
+    assert min(ess) > 150
+    assert np.median(ess) > 1000
+    sigma, nu = np.exp(draws[..., :2]).reshape(-1, 2).T
+    for values, truth in ((sigma, data.sigma), (nu, data.nu)):
+        assert 0.005 < (values < truth).mean() < 0.995
+    log_volatility = np.log(posterior.natural(draws.reshape(-1, 402))[:, 2:])
+    z = (np.log(data.volatility) - log_volatility.mean(0)) / log_volatility.std(0)
+    # neighbours are alike: 400 errors are worth about 400 sigma sqrt(1.5) of independent ones
+    assert abs(np.mean(z**2) - 1) < 4 * np.sqrt(2 / (400 * 0.15 * np.sqrt(1.5)))
+
+
+def test_curvature_diagonal_is_that_of_the_density_on_average_over_data():
+    sigma, nu, n = 0.3, 6.0, 400
+    found, h = [], 1e-3
+    some = [0, 1, 2, 40, 200, 401]
+    for seed in range(30):
+        data = make_stochastic_volatility(
+            n, sigma=sigma, nu=nu, initial_volatility=1.0, random_state=seed
+        )
+        posterior = StochasticVolatility(data.returns)
+        theta = posterior.from_natural(np.r_[sigma, nu, data.volatility][None])[0]
+        steps = h * np.eye(n + 2)[some]
+        ends = posterior.grad(theta + steps), posterior.grad(theta - steps)
+        found.append([(b - a)[j] / (2 * h) for a, b, j in zip(*ends, some, strict=True)])
+    expected = posterior.curvature_diagonal(theta)[some]
+    error = np.std(found, axis=0) / np.sqrt(len(found))
+    # the walk has an end, where Whittle's approximation is off by the order of one term
+    assert np.all(np.abs(np.mean(found, axis=0) - expected) < 4 * error + 0.05 * expected)
+
+
+def test_simulated_returns_have_their_law():
+    data = make_stochastic_volatility(
+        20_000, sigma=0.05, nu=4.0, initial_volatility=3.0, random_state=0
+    )
+    steps = np.diff(np.log(data.volatility))
+    assert data.volatility[0] == 3.0
+    assert stats.kstest(steps / 0.05, "norm").pvalue > 1e-3
+    assert stats.kstest(data.returns / data.volatility, stats.t(4.0).cdf).pvalue > 1e-3
+    assert (data.sigma, data.nu) == (0.05, 4.0)
+    again = make_stochastic_volatility(50, random_state=7).returns
+    np.testing.assert_array_equal(again, make_stochastic_volatility(50, random_state=7).returns)
+
+
+@pytest.mark.parametrize(
+    "returns, kwargs, match",
+    [
+        ([[1.0, 2.0]], {}, r"^returns of shape \(1, 2\) must be a vector"),
+        ([1.0], {}, "at least two"),
+        ([1.0, np.nan], {}, "finite"),
+        ([0.0, 0.0], {}, "not all 0"),
+        ([1.0, 2.0], {"sigma_rate": 0.0}, "^sigma_rate=0.0 is out"),
+        ([1.0, 2.0], {"nu_rate": -1.0}, "^nu_rate=-1.0 is out"),
+        ([1.0, 2.0], {"initial_scale": 0.0}, "^initial_scale=0.0 is out"),
+    ],
+)
+def test_bad_input_is_named(returns, kwargs, match):
+    with pytest.raises(ValueError, match=match):
+        StochasticVolatility(returns, **kwargs)
+
+
+@pytest.mark.parametrize("name", ["n_samples", "sigma", "nu", "initial_volatility"])
+def test_bad_arguments_of_the_simulator_are_named(name):
+    with pytest.raises(ValueError, match=f"^{name}=0 is out of range"):
+        make_stochastic_volatility(**{name: 0})

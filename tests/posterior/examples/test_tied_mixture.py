@@ -1,0 +1,200 @@
+"""The mixture with tied means: its laws, its symmetry, and the grid that tells the truth."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from arviz_stats.base import array_stats
+from scipy import integrate, optimize, stats
+
+from skbayes_sgld.datasets import make_tied_means_mixture
+from skbayes_sgld.posterior import TiedGaussianMixture, check_gradient
+from skbayes_sgld.sampling import MALA, run_chains
+from tests.references.targets import make_run
+
+FEW = np.array([-1.4, 0.3, 0.9, 2.2, 3.1, -0.2])
+
+
+def few(**kwargs):
+    return TiedGaussianMixture(FEW, **kwargs)
+
+
+def density(x, theta1, theta2, variance=2.0, prior_variances=(10.0, 1.0)):
+    """The unnormalised posterior, by scipy.stats and a loop."""
+    value = 1.0
+    for theta, v in zip((theta1, theta2), prior_variances, strict=True):
+        value = value * stats.norm.pdf(theta, 0, np.sqrt(v))
+    for point in x:
+        for_first = stats.norm.pdf(point, theta1, np.sqrt(variance))
+        value = (
+            value * 0.5 * (for_first + stats.norm.pdf(point, theta1 + theta2, np.sqrt(variance)))
+        )
+    return value
+
+
+@pytest.mark.parametrize(
+    "kwargs", [{}, {"variance": 0.7, "prior_variances": (3.0, 2.0)}], ids=["paper", "other"]
+)
+def test_density_and_gradient_are_those_of_the_mixture(kwargs):
+    posterior = few(**kwargs)
+    theta = np.array([[0.2, 1.3], [1.4, -0.8], [-2.0, 0.0]])
+    expected = [np.log(density(FEW, *t, **kwargs)) for t in theta]
+    np.testing.assert_allclose(posterior.log_density(theta), expected, rtol=1e-12)
+    check_gradient(posterior, theta)
+    assert posterior.param_names == ["theta1", "theta2"]
+
+
+def test_points_far_from_both_components_neither_overflow_nor_vanish():
+    posterior = TiedGaussianMixture([1e3, -1e3])
+    theta = np.array([[0.0, 1.0]])
+    assert np.isfinite(posterior.log_density(theta)).all()
+    check_gradient(posterior, theta)
+
+
+def test_exchanging_the_components_changes_the_prior_alone():
+    posterior = few()
+    theta = np.random.default_rng(0).normal(0, 2, (50, 2))
+    image = np.stack([theta.sum(1), -theta[:, 1]], axis=1)
+    np.testing.assert_allclose(posterior.log_likelihood(theta), posterior.log_likelihood(image))
+    ratio = (2 * theta[:, 0] + theta[:, 1]) * theta[:, 1] / (2 * 10.0)
+    got = posterior.log_density(theta) - posterior.log_density(image)
+    np.testing.assert_allclose(got, ratio, atol=1e-10)
+
+
+def test_many_points_of_the_paper_s_model_have_modes_at_both_truths():
+    posterior = TiedGaussianMixture(make_tied_means_mixture(20_000, random_state=1)[0])
+    spread = 4 * np.sqrt(16 / 20_000)  # a rough sd of theta2, from its Fisher information
+    for truth in ([0, 1], [1, -1]):
+        found = optimize.minimize(
+            lambda t: -posterior.log_density(t[None])[0],
+            np.add(truth, [0.3, -0.4]),
+            jac=lambda t: -posterior.grad(t[None])[0],
+        )
+        assert np.abs(found.x - truth).max() < spread
+
+
+def test_the_start_is_no_point_between_the_modes():
+    posterior = few()
+    # by symmetry the gradient of the likelihood vanishes at (mean, 0): a sampler may begin
+    # there, but what looks for a mode must not
+    middle = np.array([[FEW.mean(), 0.0]])
+    np.testing.assert_allclose(posterior.grad_log_likelihood(middle), 0, atol=1e-12)
+    assert posterior.start()[1] == 1.0
+
+
+def evidence_and_mass():
+    """Return the marginal likelihood of FEW and the mass of theta2 > 0, in closed form.
+
+    Given each point's component the model is linear and normal; the 64 ways to give the
+    components are equally likely beforehand.
+    """
+    prior = np.diag([10.0, 1.0])
+    evidence = above = 0.0
+    for second in product([0.0, 1.0], repeat=len(FEW)):
+        design = np.column_stack([np.ones(len(FEW)), second])
+        share = stats.multivariate_normal(cov=2 * np.eye(len(FEW)) + design @ prior @ design.T)
+        weight = share.pdf(FEW) / 2 ** len(FEW)
+        covariance = np.linalg.inv(np.linalg.inv(prior) + design.T @ design / 2)
+        mean = covariance @ design.T @ FEW / 2
+        evidence += weight
+        above += weight * stats.norm.cdf(mean[1] / np.sqrt(covariance[1, 1]))
+    return evidence, above / evidence
+
+
+def test_the_grid_has_the_integrals_of_the_closed_form():
+    grid = few().grid_density(theta1=(-12, 14), theta2=(-6, 6))
+    evidence, mass = evidence_and_mass()
+    assert grid.log_evidence == pytest.approx(np.log(evidence), abs=1e-6)
+    np.testing.assert_allclose(grid.mass, [mass, 1 - mass], atol=1e-4)
+
+
+def test_the_grid_of_a_tempered_law_is_that_of_the_power():
+    # few points, so that the grid is wide; the axes are asymmetric, so as not to be exchanged
+    grid = few().tempered(2.5).grid_density(theta1=(-14, 16), theta2=(-8, 9))
+    a, b = np.linspace(-14, 16, 241), np.linspace(-8, 9, 261)
+    power = density(FEW, a[:, None], b) ** (1 / 2.5)
+    total = integrate.simpson(integrate.simpson(power, x=b), x=a)
+    assert grid.log_evidence == pytest.approx(np.log(total), abs=1e-3)
+    area = (grid.theta1[1] - grid.theta1[0]) * (grid.theta2[1] - grid.theta2[0])
+    assert grid.density.sum() * area == pytest.approx(1.0)
+    for axis, got in (
+        (a, grid.theta1 @ grid.density.sum(1)),
+        (b, grid.density.sum(0) @ grid.theta2),
+    ):
+        moment = power * (axis[:, None] if axis is a else axis)
+        expected = integrate.simpson(integrate.simpson(moment, x=b), x=a) / total
+        assert got * area == pytest.approx(expected, abs=2e-3)
+
+
+def test_the_masses_of_separate_modes_are_those_of_the_prior_s_ratio():
+    # modes that are narrow and apart are images of one another, and only the prior tells them
+    # apart: each weighs as its density does
+    posterior = TiedGaussianMixture(make_tied_means_mixture(1000, theta2=4.0, random_state=0)[0])
+    grid = posterior.grid_density((-1.0, 5.0), (-5.0, 5.0), n_points=251)
+    peak = optimize.minimize(
+        lambda t: -posterior.log_density(t[None])[0],
+        [0.0, 4.0],
+        jac=lambda t: -posterior.grad(t[None])[0],
+    ).x
+    ratio = np.exp((2 * peak[0] + peak[1]) * peak[1] / (2 * 10.0))
+    assert grid.mass[0] / grid.mass[1] == pytest.approx(ratio, rel=0.02)
+    assert grid.mass[0] > 0.6  # not the half of the likelihood
+
+
+def test_chains_find_what_the_grid_says():
+    posterior = TiedGaussianMixture(make_tied_means_mixture(30, random_state=2)[0])
+    grid = posterior.grid_density((-6.0, 7.0), (-6.0, 6.0))
+    run = make_run(posterior, sampler=MALA(), step_size=0.15)
+    start = np.random.default_rng(0).normal([0.5, 0.0], 1.0, (50, 2))
+    draws = run_chains(run, start, n_draws=1500, n_burnin=300, thin=6).draws
+    weight = grid.density / grid.density.sum()
+    expected = {
+        "theta1": weight.sum(axis=1) @ grid.theta1,
+        "theta2^2": weight.sum(axis=0) @ grid.theta2**2,
+        "mass": grid.mass[0],
+    }
+    got = {
+        "theta1": draws[..., 0],
+        "theta2^2": draws[..., 1] ** 2,
+        "mass": (draws[..., 1] > 0).astype(float),
+    }
+    for name, values in got.items():
+        error = array_stats.mcse(values, chain_axis=0, draw_axis=1, method="mean")
+        assert error < 0.02, name
+        assert abs(values.mean() - expected[name]) < 4 * error + 1e-3, name
+
+
+@pytest.mark.parametrize(
+    "kwargs, match",
+    [
+        ({"theta1": (0.0, 5.0)}, "goes on beyond theta1"),
+        ({"theta1": (3.0, -3.0)}, "^theta1=.* two numbers in order"),
+        ({"theta2": 4.0}, "^theta2=4.0 must be two numbers"),
+        ({"n_points": 3}, "^n_points=3 is out of range"),
+    ],
+)
+def test_a_grid_that_would_not_tell_the_truth_is_refused(kwargs, match):
+    with pytest.raises(ValueError, match=match):
+        TiedGaussianMixture(make_tied_means_mixture(200, random_state=0)[0]).grid_density(**kwargs)
+
+
+def test_a_grid_that_is_too_coarse_is_refused():
+    posterior = TiedGaussianMixture(make_tied_means_mixture(20_000, random_state=0)[0])
+    with pytest.raises(ValueError, match="^n_points=31 is too coarse"):
+        posterior.grid_density(n_points=31)
+
+
+@pytest.mark.parametrize(
+    "X, kwargs, match",
+    [
+        (np.zeros((3, 2)), {}, r"^X of shape \(3, 2\) must be"),
+        ([1.0, np.nan], {}, "^X of shape .* must be finite"),
+        ([], {}, "^X of shape"),
+        ([1.0], {"variance": 0.0}, "^variance=0.0 is out of range"),
+        ([1.0], {"prior_variances": (1.0, -1.0)}, r"^prior_variances\[1\]=-1.0 is out"),
+        ([1.0], {"prior_variances": 3.0}, "^prior_variances=3.0 must be two"),
+    ],
+)
+def test_bad_input_is_named(X, kwargs, match):
+    with pytest.raises(ValueError, match=match):
+        TiedGaussianMixture(X, **kwargs)

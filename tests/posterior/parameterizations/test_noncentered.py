@@ -1,0 +1,137 @@
+"""The decoupled coordinates: the same law, in which the noise is independent of z."""
+
+import numpy as np
+import pytest
+from test_posterior import finite_difference
+
+from skbayes_sgld import SGLDLinearRegression
+from skbayes_sgld.inference.parameterization import decouple
+from skbayes_sgld.posterior import (
+    ConjugateNormal,
+    Gaussian,
+    GLMPosterior,
+    InverseGamma,
+    Laplace,
+    Normal,
+    StudentT,
+)
+from skbayes_sgld.posterior.parameterizations.noncentered import (
+    DecoupledPosterior,
+    NormalDecoupledPosterior,
+)
+from tests.references.closed_forms import normal_inverse_gamma
+
+SHAPES = {"tall": (30, 4), "wide": (12, 20)}
+
+
+def make(prior, shape="tall", temperature=1.0):
+    n, d = SHAPES[shape]
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d)) + 3.0
+    y = X[:, 0] + rng.standard_normal(n)
+    posterior = GLMPosterior(X, y, Gaussian(), prior, InverseGamma(0.5, 0.5), center=True)
+    return posterior, decouple(posterior, temperature)[0]
+
+
+every_prior = pytest.mark.parametrize(
+    "prior",
+    [Normal(0.7), ConjugateNormal(2.0), Laplace(0.5), StudentT(4.0)],
+    ids=["normal", "conjugate", "laplace", "student_t"],
+)
+every_shape = pytest.mark.parametrize("shape", SHAPES)
+
+
+@every_prior
+@every_shape
+@pytest.mark.parametrize("temperature", [1.0, 1.3])
+def test_gradients_are_those_of_the_densities(prior, shape, temperature):
+    _, decoupled = make(prior, shape, temperature)
+    phi = 0.5 * np.random.default_rng(1).standard_normal((3, decoupled.n_params))
+    for density, grad in [
+        (lambda p: decoupled.log_likelihood(p).sum(axis=1), decoupled.grad_log_likelihood),
+        (decoupled.log_prior, decoupled.grad_log_prior),
+        (decoupled.log_density, decoupled.grad),
+    ]:
+        expected = finite_difference(density, phi)
+        near_zero = 1e-5 * np.abs(expected).max()
+        np.testing.assert_allclose(grad(phi), expected, rtol=1e-5, atol=near_zero)
+    value, grad = decoupled.value_and_grad(phi)
+    np.testing.assert_allclose(value, decoupled.log_density(phi))
+    np.testing.assert_allclose(grad, decoupled.grad(phi))
+
+
+@every_prior
+@every_shape
+@pytest.mark.parametrize("temperature", [1.0, 1.3])
+def test_the_density_is_that_of_theta_times_the_jacobian(prior, shape, temperature):
+    posterior, decoupled = make(prior, shape, temperature)
+    phi = 0.5 * np.random.default_rng(2).standard_normal((2, decoupled.n_params))
+    theta = decoupled.to_theta(phi)
+    np.testing.assert_allclose(decoupled.from_theta(theta), phi, atol=1e-8)
+    maps = [finite_difference(decoupled.to_theta, p[None])[0] for p in phi]
+    jacobian = [np.linalg.slogdet(map_)[1] for map_ in maps]
+    # differences, since constants are dropped; tempering must leave the Jacobian whole
+    expected = np.diff(posterior.log_density(theta)) + temperature * np.diff(jacobian)
+    np.testing.assert_allclose(np.diff(decoupled.log_density(phi)), expected, rtol=1e-6, atol=1e-6)
+
+
+@every_shape
+@pytest.mark.parametrize("prior", [Normal(0.7), ConjugateNormal(2.0)], ids=["normal", "conjugate"])
+def test_under_a_normal_prior_z_is_standard_normal_whatever_the_noise(prior, shape):
+    _, decoupled = make(prior, shape)
+    phi = np.random.default_rng(3).standard_normal((5, decoupled.n_params))
+    without = phi.copy()
+    without[:, :-1] = 0.0
+    left = decoupled.log_density(phi) - decoupled.log_density(without)
+    np.testing.assert_allclose(left, -0.5 * np.square(phi[:, :-1]).sum(axis=1), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "n, d, temperature", [(8, 2, 0.2), (8, 2, 1.0), (40, 3, 0.2), (40, 3, 1.0), (40, 3, 3.0)]
+)
+def test_few_rows_agree_with_the_closed_form_at_every_temperature(n, d, temperature):
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((n, d)) + 10.0
+    y = X[:, 0] + rng.standard_normal(n)
+    model = SGLDLinearRegression(
+        prior=ConjugateNormal(3.0),
+        noise_prior=InverseGamma(3.0, 2.0),
+        temperature=temperature,
+        random_state=0,
+    ).fit(X, y)
+    # p^(1/tau) of a normal-inverse-gamma law in (beta, gamma) is another: given gamma the
+    # precision falls by tau, and gamma's exponents with it, but for the d + 1 coefficients
+    A = np.column_stack([X, np.ones(n)])
+    one = normal_inverse_gamma(X, y, scale=3.0, shape=3.0, rate=2.0)
+    precision = A.T @ A + np.diag(np.r_[np.full(d, 1 / 9.0), 0.0])
+    mean = np.linalg.solve(precision, A.T @ y)
+    rss = np.sum((y - A @ mean) ** 2) + mean[:d] @ mean[:d] / 9.0
+    a = (3.0 + (n + d) / 2) / temperature - (d + 1) / 2
+    b = (2.0 + rss / 2) / temperature
+    np.testing.assert_allclose(mean, one.mean[:-1], rtol=1e-6)
+    sd = np.sqrt(temperature * np.diag(np.linalg.inv(precision)) * b / (a - 1))
+    noise_mean, noise_sd = b / (a - 1), b / (a - 1) / np.sqrt(a - 2)
+    table = model.summary()
+    assert np.all(np.abs(table["mean"][:-1] - mean) < 0.1 * sd)
+    assert np.all(np.abs(table["sd"][:-1] / sd - 1) < 0.06)
+    if a > 6:  # heavier tails have no stable sample sd
+        assert abs(table["mean"].iloc[-1] - noise_mean) < 0.1 * noise_sd
+        assert abs(table["sd"].iloc[-1] / noise_sd - 1) < 0.08
+
+
+@every_shape
+@pytest.mark.parametrize("temperature", [1.0, 1.3])
+@pytest.mark.parametrize(
+    "prior", [Normal(0.7, 0.3), ConjugateNormal(2.0, 0.3)], ids=["normal", "conjugate"]
+)
+def test_the_closed_form_of_a_normal_prior_is_the_density(prior, shape, temperature):
+    _, closed = make(prior, shape, temperature)
+    assert type(closed) is NormalDecoupledPosterior
+    phi = np.random.default_rng(5).standard_normal((4, closed.n_params))
+    general = [function(closed, phi) for function in (DecoupledPosterior.log_density,)]
+    np.testing.assert_allclose(
+        np.diff(closed.log_density(phi)), np.diff(general[0]), rtol=1e-7, atol=1e-7
+    )
+    np.testing.assert_allclose(
+        closed.grad(phi), DecoupledPosterior.grad(closed, phi), rtol=1e-6, atol=1e-7
+    )

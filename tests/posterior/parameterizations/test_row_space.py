@@ -1,0 +1,270 @@
+"""Few rows, many columns: the law of what the rows see, and the prior of the rest."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld.inference.parameterization import decouple
+from skbayes_sgld.posterior import (
+    Bernoulli,
+    Categorical,
+    ConjugateNormal,
+    FixedGaussian,
+    Gaussian,
+    GLMPosterior,
+    InverseGamma,
+    Normal,
+)
+from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
+from tests.references.closed_forms import importance_sampling, laplace_fit, normal_inverse_gamma
+
+SCALE, LOCATION = np.linspace(0.5, 2.0, 9), np.linspace(-1.0, 1.0, 9)
+MODELS = {
+    "logistic": (Bernoulli(), Normal(SCALE, LOCATION)),
+    "three classes": (Categorical(3), Normal(SCALE, LOCATION)),
+    "fixed noise": (FixedGaussian(0.5), Normal(0.7)),
+    "normal": (Gaussian(), Normal(SCALE, LOCATION)),
+    "conjugate": (Gaussian(), ConjugateNormal(SCALE, LOCATION)),
+}
+
+
+def pair(name, temperature=1.0, **options):
+    """Return a small model and the same in the space of its five rows."""
+    likelihood, prior = MODELS[name]
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((5, 9)) + 2.0, np.array([0.0, 1.0, 2.0, 1.0, 0.0])
+    noise = InverseGamma(2.0, 1.0) if likelihood.infers_noise else None
+    y = np.minimum(y, 1.0) if isinstance(likelihood, Bernoulli) else y
+    weight = rng.uniform(0.5, 2.0, 5)
+    full = GLMPosterior(X, y, likelihood, prior, noise, sample_weight=weight, **options)
+    return full, RowSpacePosterior(full, temperature)
+
+
+@pytest.mark.parametrize("options", [{"center": True}, {}, {"fit_intercept": False}], ids=str)
+@pytest.mark.parametrize("name", MODELS)
+def test_the_density_is_that_of_the_rows_times_that_of_the_rest(name, options):
+    full, reduced = pair(name, **options)
+    rng, K = np.random.default_rng(1), full.n_predictors
+    theta = 0.5 * rng.standard_normal((20, full.n_params))
+    values = theta.copy()  # what natural does but for the classes' mean, which it takes out
+    linear = full._linear(values)
+    if full.center is not None:
+        linear[..., -1] -= linear[..., :9] @ full.center
+    gamma = np.zeros((20, 1))
+    if full.likelihood.infers_noise:
+        gamma = theta[:, -1:]
+        values[:, -1] = np.exp(theta[:, -1])
+    scale = np.broadcast_to(full.prior.scale, 9)
+    standard = (linear[..., :9] - full.prior.location) / scale
+    rows = np.linalg.svd(full.X * scale)[2][:5]
+    rest = standard - standard @ rows.T @ rows
+    log_rest = -0.5 * np.square(rest).sum(axis=(1, 2))
+    if full.prior.scaled_by_noise:
+        gamma = gamma[:, 0]
+        log_rest = log_rest * np.exp(-gamma) - 0.5 * K * 4 * gamma
+    left = full.log_density(theta) - reduced.log_density(reduced.from_natural(values)) - log_rest
+    np.testing.assert_allclose(left, left[0], atol=1e-8)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_no_row_sees_has_the_priors_law_and_the_rows_see_their_own(name):
+    full, reduced = pair(name, temperature=1.7, center=True)
+    theta = np.tile(0.3 * np.random.default_rng(2).standard_normal(reduced.n_params), (40_000, 1))
+    values = reduced.natural(theta)
+    K, width = full.n_predictors, 10
+    linear = values[:, : K * width].reshape(-1, K, width)
+    seen = reduced._linear(theta)[..., :5]
+    seen = seen - (seen.mean(axis=1, keepdims=True) if K > 1 else 0.0)
+    eta = np.einsum("skd,nd->skn", linear[..., :9], full.X)
+    np.testing.assert_allclose(eta, np.einsum("skd,nd->skn", seen, reduced.X), atol=1e-10)
+    scale = np.broadcast_to(full.prior.scale, 9)
+    rows = np.linalg.svd(full.X * scale)[2][:5]
+    unseen = np.eye(9) - rows.T @ rows
+    variance = 1.7
+    if full.prior.scaled_by_noise:
+        variance *= values[0, -1]
+    classes = 1.0 if K == 1 else 1.0 - 1.0 / K  # a class less the classes' mean
+    z = linear[:, 0, :9] / scale @ unseen
+    location = unseen @ (full.prior.location / scale * np.ones(9)) * (K == 1)
+    covariance = variance * classes * unseen
+    error = np.sqrt(np.diagonal(covariance) / len(z))
+    assert np.all(np.abs(z.mean(axis=0) - location) < 4.5 * error)
+    spread = np.sqrt(np.outer(np.diagonal(covariance), np.diagonal(covariance)) * 2 / len(z))
+    assert np.all(np.abs(np.cov(z.T) - covariance) < 4.5 * spread)
+
+
+def test_the_rest_is_another_for_other_draws_and_the_same_for_the_same():
+    _, reduced = pair("logistic", center=True)
+    theta = np.random.default_rng(3).standard_normal((6, reduced.n_params))
+    values = reduced.natural(theta)
+    np.testing.assert_array_equal(reduced.natural(theta[:4]), values[:4])
+    other = reduced.natural(theta + 1e-9)
+    assert np.all(np.abs(other - values).max(axis=1) > 1e-3)
+    np.testing.assert_allclose(reduced.from_natural(values), theta, atol=1e-10)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 1.6])
+def test_tempering_acts_on_all_parameters_together(temperature):
+    full, reduced = pair("conjugate", temperature, center=True)
+    whole = decouple(full, temperature)[0]  # the closed form of the same law, unreduced
+    short = decouple(reduced, temperature)[0]
+    assert short.noise_level == pytest.approx(whole.noise_level, abs=1e-6)
+    assert short._width == pytest.approx(whole._width, rel=1e-5)
+
+
+# ---- the estimators ------------------------------------------------------------------------------
+
+N, D = 60, 150
+
+
+@pytest.fixture
+def wide(monkeypatch):
+    """Return data on which the estimators go by the rows: 150 columns stand for 2,001."""
+    monkeypatch.setattr("skbayes_sgld.inference.parameterization.MAX_DENSE", 100)
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((N, D)) / np.sqrt(D) + 0.01
+    return X, 3.0 * X @ rng.standard_normal(D) + 0.5 * rng.standard_normal(N)
+
+
+def agree(model, names, mean, sd):
+    """Compare means within Monte Carlo error and sds with the reference, and R-hat with 1."""
+    draws = model.posterior_
+    at = [draws.names.index(name) for name in names]
+    values = draws.values[..., at]
+    flat = values.reshape(-1, len(at))
+    assert np.all(np.abs(flat.mean(axis=0) - mean) < 0.1 * sd)
+    assert np.all(np.abs(flat.std(axis=0) / sd - 1) < 0.06)
+    between = values.mean(axis=1).var(axis=0, ddof=1) / flat.var(axis=0)
+    assert np.all(between < stats.chi2.isf(1e-6, 3) / 3 / 500)
+
+
+def test_the_default_linear_model_agrees_with_the_closed_form(wide):
+    X, y = wide
+    model = SGLDLinearRegression(noise_prior=InverseGamma(2.0, 0.5), random_state=0).fit(X, y)
+    assert model._judged.theta.shape[2] == N + 2  # it went by the rows
+    exact = normal_inverse_gamma(X, y, scale=10.0, shape=2.0, rate=0.5)
+    some = [0, 70, D - 1, D, D + 1]
+    names = [model.posterior_.names[j] for j in some]
+    agree(model, names, exact.mean[some], exact.sd[some])
+    # functions of many coefficients: where the rows are, and where none is
+    new = np.stack([X[0], X[:7].mean(axis=0), 0.03 * np.random.default_rng(5).choice([-1, 1], D)])
+    low, high = model.predict_quantiles(new, (0.05, 0.95), kind="mean").T
+    A = np.column_stack([X, np.ones(N)])
+    precision = A.T @ A + np.diag(np.r_[np.full(D, 0.01), 0.0])
+    B = np.column_stack([new, np.ones(3)])
+    mean = B @ np.linalg.solve(precision, A.T @ y)
+    a = 2.0 + (N - 1) / 2
+    b = (exact.mean[-1]) * (a - 1)
+    width = np.sqrt(np.einsum("ij,ij->i", B, np.linalg.solve(precision, B.T).T) * b / a)
+    t = stats.t(2 * a).ppf(0.95)
+    assert np.all(np.abs((low + high) / 2 - mean) < 0.1 * width)
+    np.testing.assert_allclose((high - low) / 2, t * width, rtol=0.08)
+
+
+@pytest.mark.parametrize("noise_variance", ["infer", 0.3])
+def test_a_normal_prior_agrees_with_an_integral_over_the_noise(wide, noise_variance):
+    X, y = wide
+    prior = Normal(2.0)
+    model = SGLDLinearRegression(
+        prior=prior,
+        noise_variance=noise_variance,
+        noise_prior=InverseGamma(2.0, 0.5),
+        random_state=0,
+    ).fit(X, y)
+    # given the noise: y less its mean is normal with covariance s^2 K + v, in K's eigenvectors
+    Xc, yc = X - X.mean(axis=0), y - y.mean()
+    eigenvalues, U = np.linalg.eigh(4.0 * Xc @ Xc.T)
+    eigenvalues, U = eigenvalues[1:], U[:, 1:]  # the first is the mean
+    v = np.geomspace(1e-3, 20.0, 2000)[:, None] if noise_variance == "infer" else np.array([[0.3]])
+    total = eigenvalues + v
+    log_weight = -0.5 * (np.log(total) + (U.T @ yc) ** 2 / total).sum(axis=1)
+    log_weight += -2.0 * np.log(v[:, 0]) - 0.5 / v[:, 0]  # IG(2, 1/2), in log v
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    some = [0, 70, D - 1]
+    cross = 4.0 * Xc[:, some].T @ U
+    means = ((U.T @ yc) / total) @ cross.T
+    variances = 4.0 - np.einsum("ji,vi->vj", cross**2, 1.0 / total)
+    mean = weight @ means
+    sd = np.sqrt(weight @ (variances + (means - mean) ** 2))
+    agree(model, [f"coef[x{j}]" for j in some], mean, sd)
+    if noise_variance == "infer":
+        noise_mean = weight @ v[:, 0]
+        noise_sd = np.sqrt(weight @ (v[:, 0] - noise_mean) ** 2)
+        agree(model, ["noise_variance"], noise_mean, noise_sd)
+
+
+def test_the_logistic_model_agrees_with_importance_sampling_of_its_rows():
+    rng = np.random.default_rng(6)
+    n, d = 14, 2001
+    X = 1.5 * rng.standard_normal((n, d)) / np.sqrt(d)
+    y = (np.arange(n) % 2).astype(float)
+    model = SGLDLogisticRegression(random_state=0).fit(X, y)
+    assert model._judged.theta.shape[2] == n + 1  # it went by the rows
+    # the linear predictors without the intercept are a priori normal with covariance X X'
+    root = np.linalg.cholesky(X @ X.T)
+    sign = 2.0 * y - 1.0
+
+    def log_density(theta):
+        eta = theta[:, :-1] @ root.T + theta[:, -1:]
+        return -np.logaddexp(0, -sign * eta).sum(axis=1) - 0.5 * (theta[:, :-1] ** 2).sum(axis=1)
+
+    fit = laplace_fit(log_density, n + 1)
+    new = np.concatenate([X[:3], 0.5 * (X[3:4] + X[4:5]), rng.standard_normal((1, d)) / np.sqrt(d)])
+    slope = np.linalg.solve(X @ X.T, X @ new.T)  # what new rows share with the old ones
+    rest = np.einsum("ij,ij->i", new, new) - np.einsum("ni,ni->i", X @ new.T, slope)
+    seen = importance_sampling(
+        log_density, *fit, transform=lambda t: t[:, :-1] @ root.T @ slope + t[:, -1:]
+    )
+    assert seen.ess > 20_000
+    sd = np.sqrt(seen.sd**2 + np.maximum(rest, 0.0))
+    draws = model.sample_posterior()
+    eta = draws.coef @ new.T + draws.intercept[:, None]
+    assert np.all(np.abs(eta.mean(axis=0) - seen.mean) < 0.1 * sd)
+    assert np.all(np.abs(eta.std(axis=0) / sd - 1) < 0.06)
+
+
+def test_predictions_of_many_columns_are_those_of_few(wide, monkeypatch):
+    X, y = wide
+    model = SGLDLinearRegression(random_state=0).fit(X, y)
+    std, interval = model.predict(X, return_std=True)[1], model.predict_interval(X)
+    monkeypatch.setattr("skbayes_sgld.estimators.models.MAX_DENSE", 100)
+    monkeypatch.setattr("skbayes_sgld.prediction.predictors.MAX_DENSE", 100)
+    np.testing.assert_allclose(model.predict(X, return_std=True)[1], std, rtol=1e-6)
+    np.testing.assert_allclose(model.predict_interval(X), interval, atol=1e-4 * std.max())
+
+
+def test_chains_of_many_columns_do_not_depend_on_each_other(wide):
+    X, y = wide
+    settings = {"n_draws": 30, "random_state": 1}
+    with pytest.warns(UserWarning, match="not to be relied on"):
+        one = SGLDLinearRegression(n_chains=1, **settings).fit(X, y)
+        three = SGLDLinearRegression(n_chains=3, **settings).fit(X, y)
+    np.testing.assert_array_equal(one.posterior_.values[0], three.posterior_.values[0])
+    assert one.posterior_.names == [
+        *(f"coef[x{j}]" for j in range(D)),
+        "intercept",
+        "noise_variance",
+    ]
+
+
+def test_a_warm_start_goes_on_from_the_last_draws_though_the_rows_are_others(wide):
+    X, y = wide
+    settings = {"n_draws": 20, "n_burnin": 0, "thin": 1, "warm_start": True, "random_state": 2}
+    model = SGLDLinearRegression(step_size=1e-12, **settings)
+    with pytest.warns(UserWarning):
+        before = model.fit(X, y).posterior_.values[:, -1].copy()
+        after = model.fit(X[:50], y[:50]).posterior_.values[:, 0]
+    # such steps lead nowhere: what the rows see of the first draws is what they saw of the last
+    at = [X[:50] @ values[:, :D].T for values in (before, after)]
+    np.testing.assert_allclose(*at, atol=1e-3)
+
+
+def test_a_pickled_model_leaves_the_data_behind(wide):
+    X, y = wide
+    with pytest.warns(UserWarning):
+        model = SGLDLinearRegression(n_draws=10, random_state=0).fit(X, y)
+    assert len(pickle.dumps(model)) < 2 * model.posterior_.values.nbytes

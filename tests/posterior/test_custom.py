@@ -1,0 +1,377 @@
+"""Models of the users' own: the law they are sampled from, and the errors that are found."""
+
+import re
+
+import numpy as np
+import pytest
+from arviz_stats.base import array_stats
+from scipy import integrate, stats
+from scipy.special import digamma
+
+from skbayes_sgld.posterior import (
+    CustomPosterior,
+    FunctionPosterior,
+    Interval,
+    Positive,
+    Posterior,
+    check_gradient,
+)
+from skbayes_sgld.sampling import MALA, run_chains
+from tests.references.targets import NormalMean, make_run
+
+BOUNDED = [
+    pytest.param("positive", stats.gamma(2.5, scale=0.3), id="positive"),
+    pytest.param("unit_interval", stats.beta(3.0, 2.0), id="unit_interval"),
+    pytest.param(Interval(-1.0, 3.0), stats.beta(2.5, 4.0, loc=-1.0, scale=4.0), id="interval"),
+]
+
+
+def of_law(law, transform):
+    """A FunctionPosterior whose natural parameter has the law; its slope is numerical."""
+
+    def slope(x, h=1e-6):
+        return (law.logpdf(x * (1 + h)) - law.logpdf(x * (1 - h))) / (2 * h * x)
+
+    return FunctionPosterior(
+        lambda x: law.logpdf(x[:, 0]), slope, 1, ["a"], transforms={"a": transform}, batched=True
+    )
+
+
+class Trend:
+    """y ~ N(a + b t, s^2) with weak normal priors on a and b and an exponential one on s."""
+
+    n_params = 3
+    param_names = ["a", "b", "s"]
+
+    def __init__(self, n_samples=20):
+        self.n_samples = n_samples
+        self.t = np.linspace(-1, 1, n_samples)
+        self.y = 1 + 2 * self.t + 0.3 * np.random.default_rng(0).standard_normal(n_samples)
+
+    def _residual(self, x, idx):
+        t, y = (self.t, self.y) if idx is None else (self.t[idx], self.y[idx])
+        return y - x[:, :1] - x[:, 1:2] * t, t
+
+    def log_likelihood(self, x, idx=None):
+        residual, _ = self._residual(x, idx)
+        return -0.5 * (residual / x[:, 2:]) ** 2 - np.log(x[:, 2:]) - 0.5 * np.log(2 * np.pi)
+
+    def grad_log_likelihood(self, x, idx=None):
+        residual, t = self._residual(x, idx)
+        s = x[:, 2]
+        columns = [
+            residual.sum(1) / s**2,
+            (residual * t).sum(1) / s**2,
+            (residual**2).sum(1) / s**3 - residual.shape[1] / s,
+        ]
+        return np.stack(columns, axis=1)
+
+    def log_prior(self, x):
+        return stats.norm(0, 10).logpdf(x[:, :2]).sum(1) - x[:, 2]
+
+    def grad_log_prior(self, x):
+        return np.column_stack([-x[:, :2] / 100, -np.ones(len(x))])
+
+
+class TrendOfOne:
+    """The same model, written for one theta."""
+
+    n_params, param_names = Trend.n_params, Trend.param_names
+
+    def __init__(self):
+        self.all = Trend()
+        self.n_samples = self.all.n_samples
+
+    def log_likelihood(self, x, idx=None):
+        assert x.shape == (3,)
+        return self.all.log_likelihood(x[None], None if idx is None else idx[None])[0]
+
+    def grad_log_likelihood(self, x, idx=None):
+        return self.all.grad_log_likelihood(x[None], None if idx is None else idx[None])[0]
+
+    def log_prior(self, x):
+        return float(self.all.log_prior(x[None])[0])
+
+    def grad_log_prior(self, x):
+        return list(self.all.grad_log_prior(x[None])[0])
+
+
+def trend(**kwargs):
+    return CustomPosterior(Trend(), transforms={"s": "positive"}, **kwargs)
+
+
+# ---- the law ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.5, 1.6])
+@pytest.mark.parametrize("transform, law", BOUNDED)
+def test_a_tempered_law_has_the_same_integral_in_any_coordinate(transform, law, temperature):
+    posterior = of_law(law, transform).tempered(temperature)
+    low, high = law.support()
+    natural, _ = integrate.quad(lambda x: law.pdf(x) ** (1 / temperature), low, high)
+    free, _ = integrate.quad(
+        lambda t: np.exp(posterior.log_density(np.array([[t]]))[0] / temperature), -40, 30
+    )
+    assert free == pytest.approx(natural, rel=1e-6)
+    if temperature == 1.0:
+        assert natural == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 3.0])
+@pytest.mark.parametrize("transform, law", BOUNDED)
+def test_gradients_hold_the_jacobian(transform, law, temperature):
+    posterior = of_law(law, transform).tempered(temperature)
+    theta, h = np.array([[-1.0], [0.3], [2.0]]), 1e-4
+    expected = (posterior.log_density(theta + h) - posterior.log_density(theta - h)) / (2 * h)
+    np.testing.assert_allclose(posterior.grad(theta)[:, 0], expected, rtol=1e-5, atol=1e-6)
+    value, grad = posterior.value_and_grad(theta)
+    np.testing.assert_array_equal(value, posterior.log_density(theta))
+    np.testing.assert_array_equal(grad, posterior.grad(theta))
+
+
+@pytest.mark.parametrize("transform, law", BOUNDED)
+def test_natural_and_free_coordinates_are_one_to_one(transform, law):
+    posterior = of_law(law, transform)
+    values = law.ppf([[0.01], [0.4], [0.99]])
+    np.testing.assert_allclose(posterior.natural(posterior.from_natural(values)), values)
+    low, high = law.support()
+    wide = posterior.natural(np.array([[-30.0], [30.0]]))
+    assert low <= wide[0, 0] < wide[1, 0] <= high
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.0])
+def test_chains_sample_the_tempered_law_of_the_natural_parameter(temperature):
+    # Poisson counts under an exponential prior: the rate is gamma, and tempered gamma too
+    y = np.array([3.0, 0.0, 2.0, 4.0])
+    posterior = FunctionPosterior(
+        lambda x: y.sum() * np.log(x[:, 0]) - (len(y) + 1) * x[:, 0],
+        lambda x: y.sum() / x - (len(y) + 1),
+        1,
+        ["rate"],
+        transforms={"rate": "positive"},
+    ).tempered(temperature)
+    shape, scale = y.sum() / temperature + 1, temperature / (len(y) + 1)
+    law = stats.gamma(shape, scale=scale)
+    run = make_run(posterior, sampler=MALA(), step_size=0.08, temperature=temperature)
+    start = np.log(law.rvs((20, 1), random_state=0))
+    draws = run_chains(run, start, n_draws=1500, thin=2).draws
+    rate = posterior.natural(draws.reshape(-1, 1)).reshape(20, -1)
+    mean_log = digamma(shape) + np.log(scale)
+    for statistic, expected in [(rate, law.mean()), (np.log(rate), mean_log)]:
+        error = array_stats.mcse(statistic, chain_axis=0, draw_axis=1, method="mean")
+        assert error < 0.02
+        assert abs(statistic.mean() - expected) < 4 * error
+
+
+def test_the_likelihood_and_the_prior_of_a_model_are_its_laws():
+    posterior, model = trend(), Trend()
+    a, b, s = 0.9, 1.7, 0.4
+    theta = np.array([[a, b, np.log(s)]])
+    expected = [stats.norm(a + b * t, s).logpdf(y) for t, y in zip(model.t, model.y, strict=True)]
+    np.testing.assert_allclose(posterior.log_likelihood(theta)[0], expected)
+    prior = stats.norm(0, 10).logpdf([a, b]).sum() + stats.expon().logpdf(s) + np.log(s)
+    assert posterior.log_prior(theta)[0] == pytest.approx(prior)
+    assert posterior.log_density(theta)[0] == pytest.approx(sum(expected) + prior)
+    assert isinstance(posterior, Posterior)
+    check_gradient(posterior)
+    check_gradient(posterior.tempered(0.3))
+
+
+def test_a_model_of_one_theta_gives_the_numbers_of_the_batched_one():
+    one = CustomPosterior(TrendOfOne(), transforms={"s": "positive"}, batched=False)
+    all_at_once = trend()
+    rng = np.random.default_rng(1)
+    theta, idx = rng.standard_normal((4, 3)), rng.integers(0, 20, (4, 7))
+    for name in ("log_density", "grad", "log_prior", "grad_log_prior"):
+        expected = getattr(all_at_once, name)(theta)
+        np.testing.assert_allclose(getattr(one, name)(theta), expected, rtol=1e-12)
+    for name in ("log_likelihood", "grad_log_likelihood"):
+        expected = getattr(all_at_once, name)(theta, idx)
+        np.testing.assert_allclose(getattr(one, name)(theta, idx), expected, rtol=1e-12)
+    flat = FunctionPosterior(lambda x: -x @ x, lambda x: -2 * x, 2, batched=False)
+    np.testing.assert_allclose(flat.log_density(theta[:, :2]), -(theta[:, :2] ** 2).sum(1))
+    check_gradient(flat)
+
+
+def test_a_transform_stands_for_all_entries_of_its_parameter():
+    names = ["tau[0]", "mu", "tau[1]", "taus"]
+    posterior = FunctionPosterior(
+        lambda x: -np.abs(x).sum(1), lambda x: -np.sign(x), 4, names, transforms={"tau": Positive()}
+    )
+    assert posterior.param_names == ["log_tau[0]", "mu", "log_tau[1]", "taus"]
+    assert posterior.natural_names == names
+    np.testing.assert_allclose(posterior.natural(np.zeros((1, 4))), [[1, 0, 1, 0]])
+
+
+def test_the_start_is_given_in_natural_parameters_and_not_shared():
+    posterior = trend(start=[1.0, 2.0, 0.5])
+    np.testing.assert_allclose(posterior.start(), [1, 2, np.log(0.5)])
+    posterior.start()[:] = 7
+    np.testing.assert_allclose(posterior.start(), [1, 2, np.log(0.5)])
+    np.testing.assert_array_equal(trend().start(), np.zeros(3))
+
+
+def test_tempering_leaves_the_posterior_as_it_was():
+    posterior = trend()
+    assert (posterior.tempered(0.2).temperature, posterior.temperature) == (0.2, 1.0)
+    with pytest.raises(ValueError, match=r"^temperature=0 is out of range"):
+        posterior.tempered(0)
+
+
+# ---- check_gradient -----------------------------------------------------------------------------
+
+
+def broken(name, change):
+    """A trend whose function ``name`` gives something else."""
+    model = Trend()
+    right = getattr(model, name)
+    setattr(model, name, lambda x, *idx: change(right(x, *idx)))
+    return CustomPosterior(model, transforms={"s": "positive"})
+
+
+def scaled(column, factor):
+    return lambda grad: grad * np.where(np.arange(3) == column, factor, 1.0)
+
+
+@pytest.mark.parametrize("function", ["grad_log_likelihood", "grad_log_prior"])
+@pytest.mark.parametrize("column, name", [(0, "a"), (1, "b"), (2, "log_s")])
+def test_a_wrong_derivative_is_named_with_both_values(function, column, name):
+    wrong = broken(function, scaled(column, 1.01))
+    theta = np.array([[0.3, -0.4, 0.2]])
+    given = getattr(wrong, function)(theta)[0, column]
+    right = getattr(trend(), function)(theta)[0, column]
+    number = r"(-?[\d.]+(?:e-?\d+)?)"
+    with pytest.raises(ValueError, match=f"^{function} is wrong: {name} has") as error:
+        check_gradient(wrong, theta)
+    found = re.search(f"derivative {number} at .* differences {number}\\.$", str(error.value))
+    assert [float(v) for v in found.groups()] == pytest.approx([given, right], rel=1e-4)
+
+
+def test_the_worst_of_many_wrong_derivatives_is_named():
+    wrong = broken("grad_log_likelihood", lambda grad: grad * [1.1, 3.0, 1.2])
+    with pytest.raises(ValueError, match="is wrong: b has"):
+        check_gradient(wrong, [0.3, -0.4, 0.2])
+
+
+def test_a_forgotten_jacobian_is_a_wrong_derivative():
+    posterior = trend()
+    grad_log_prior = posterior.grad_log_prior
+    posterior.grad_log_prior = lambda theta: grad_log_prior(theta) - [0, 0, 1]
+    with pytest.raises(ValueError, match="^grad_log_prior is wrong: log_s has"):
+        check_gradient(posterior)
+
+
+def test_batches_must_make_up_the_whole():
+    class FirstChainOnly(Trend):
+        def _residual(self, x, idx):
+            return super()._residual(x, None if idx is None else idx[:1])
+
+    class NotSummed(Trend):
+        def grad_log_likelihood(self, x, idx=None):
+            grad = super().grad_log_likelihood(x, idx)
+            return grad if idx is None else grad * self.n_samples / idx.shape[1]
+
+    transforms = {"s": "positive"}
+    with pytest.raises(ValueError, match="^log_likelihood of the batches .* own rows"):
+        check_gradient(CustomPosterior(FirstChainOnly(), transforms=transforms))
+    with pytest.raises(ValueError, match="^grad_log_likelihood of the batches"):
+        check_gradient(CustomPosterior(NotSummed(), transforms=transforms))
+
+
+def test_value_and_grad_of_a_model_is_used_and_compared_with_its_parts():
+    class AtOnce(Trend):
+        def value_and_grad(self, x):
+            value = self.log_likelihood(x).sum(1) + self.log_prior(x)
+            return value, self.grad_log_likelihood(x) + self.wrong * self.grad_log_prior(x)
+
+    posterior = CustomPosterior(AtOnce(), transforms={"s": "positive"})
+    posterior.model.wrong = 1.0
+    check_gradient(posterior)
+    posterior.model.wrong = 0.0
+    with pytest.raises(ValueError, match="^value_and_grad is wrong: its gradient"):
+        check_gradient(posterior)
+
+
+def test_among_many_parameters_a_share_of_wrong_ones_is_found():
+    def grad(x, right=True):
+        return -x * np.where(np.arange(1000) % 20 == 3, 2.0 - right, 1.0)
+
+    def log_density(x):
+        return -0.5 * (x**2).sum(1)
+
+    check_gradient(FunctionPosterior(log_density, grad, 1000))
+    with pytest.raises(ValueError, match=r"grad is wrong: theta\[\d*[02468]?3\] has"):
+        check_gradient(FunctionPosterior(log_density, lambda x: grad(x, False), 1000))
+
+
+def test_right_gradients_pass_whatever_their_size():
+    for scale in (1e-8, 1.0, 1e8):
+        check_gradient(
+            FunctionPosterior(
+                lambda x, s=scale: -s * np.cosh(x).sum(1), lambda x, s=scale: -s * np.sinh(x), 3
+            )
+        )
+    check_gradient(NormalMean())  # a posterior that is no CustomPosterior, and has no start
+
+
+def test_a_density_without_a_number_near_the_point_is_refused():
+    posterior = FunctionPosterior(
+        lambda x: np.where(x[:, 0] < 0.5, 0.0, -np.inf), lambda x: 0 * x, 1, start=[0.4]
+    )
+    with pytest.raises(ValueError, match=r"^grad .* not finite where theta\[0\] moves"):
+        check_gradient(posterior, [0.5 - 1e-6])
+    with pytest.raises(ValueError, match=r"^theta of shape \(2,\) must be"):
+        check_gradient(posterior, [0.1, 0.2])
+
+
+# ---- bad input ----------------------------------------------------------------------------------
+
+
+def test_what_a_model_lacks_is_named():
+    with pytest.raises(TypeError, match="has no n_samples, n_params, log_likelihood, grad_log_l"):
+        CustomPosterior(object())
+    with pytest.raises(TypeError, match="^grad=3 must be a function"):
+        FunctionPosterior(np.sum, 3, 1)
+
+
+@pytest.mark.parametrize(
+    "function, change, shape",
+    [
+        ("log_prior", lambda value: value[:, None], r"\(2, 1\)"),
+        ("log_likelihood", lambda value: value.sum(1), r"\(2,\)"),
+        ("grad_log_prior", lambda value: value[0], r"\(3,\)"),
+        ("grad_log_likelihood", lambda value: value.sum(0, keepdims=True), r"\(1, 3\)"),
+    ],
+)
+def test_a_wrong_shape_is_refused_with_the_right_one(function, change, shape):
+    with pytest.raises(ValueError, match=f"^{function} returned the shape {shape}.*must return"):
+        broken(function, change)
+
+
+def test_functions_of_one_theta_are_told_of_batched():
+    with pytest.raises(ValueError, match=r"^log_density returned .* \(2,\).*batched=False"):
+        FunctionPosterior(lambda x: -np.sum(x**2), lambda x: -2 * x, 3)
+
+
+@pytest.mark.parametrize(
+    "kwargs, match",
+    [
+        ({"transforms": {"sd": "positive"}}, "key 'sd', which is no parameter.*a, b, s"),
+        ({"transforms": {"s": "negative"}}, r"^transforms\['s'\]='negative' is not known"),
+        ({"transforms": {"s": Interval(2.0, 1.0)}}, "^transform.high=1.0 is out of range"),
+        ({"transforms": {"s": "positive"}, "start": [0, 0, -2]}, r"^s=-2 is out of range.*\(0, in"),
+        ({"start": [1, 2]}, "^start=.* must be 3 finite numbers"),
+        ({"start": [0, 0, np.nan]}, "^start=.* must be 3 finite numbers"),
+        ({}, "is not finite at the start, where a=0, b=0, s=0; give a start"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:divide by zero|invalid value:RuntimeWarning")
+def test_arguments_that_cannot_be_used_are_named(kwargs, match):
+    with pytest.raises(ValueError, match=match):
+        CustomPosterior(Trend(), **kwargs)
+
+
+def test_names_are_as_many_as_the_parameters_and_differ():
+    for names in (["a"], ["a", "a"]):
+        with pytest.raises(ValueError, match="^param_names=.* 2 different names"):
+            FunctionPosterior(lambda x: -(x**2).sum(1), lambda x: -2 * x, 2, names)

@@ -1,0 +1,166 @@
+"""Gradient estimators: unbiased, quiet where they must be, and as noisy as is measured."""
+
+import numpy as np
+import pytest
+
+from skbayes_sgld.posterior import (
+    Bernoulli,
+    Categorical,
+    Gaussian,
+    GLMPosterior,
+    InverseGamma,
+    Normal,
+)
+from skbayes_sgld.sampling import (
+    SAGA,
+    SGLD,
+    SVRG,
+    ControlVariate,
+    Full,
+    Minibatch,
+    find_mode,
+    run_chains,
+)
+from skbayes_sgld.sampling.tuning.settings import measure_noise
+from tests.references.targets import make_run
+
+ESTIMATORS = {
+    "minibatch": Minibatch(),
+    "control variate of order 1": ControlVariate(1),
+    "control variate of order 2": ControlVariate(2),
+}
+REMEMBERING = {"svrg": SVRG(period=3), "saga": SAGA()}
+
+
+@pytest.fixture(params=[Bernoulli(), Categorical(3), Gaussian()], scope="module")
+def posterior(request):
+    likelihood, rng = request.param, np.random.default_rng(0)
+    X = rng.standard_normal((400, 4)) + 1.0
+    y = X @ [1.0, -1.0, 0.5, 0.0] + rng.standard_normal(400)
+    if not likelihood.quadratic:
+        y = np.digitize(y, np.quantile(y, [1 / 3, 2 / 3])[: likelihood.n_local]).astype(float)
+        y = np.minimum(y, max(likelihood.n_predictors, 2) - 1)
+    noise = InverseGamma(1.0, 1.0) if likelihood.infers_noise else None
+    weight = rng.uniform(0.5, 2.0, 400)
+    return GLMPosterior(X, y, likelihood, Normal(), noise, sample_weight=weight, center=True)
+
+
+@pytest.fixture(scope="module")
+def mode(posterior):
+    return find_mode(posterior, posterior.start())
+
+
+def one_row_estimates(posterior, mode, gradient, theta):
+    """Return the estimates of all one-row minibatches ``(n, P)``."""
+    n = posterior.n_samples
+    bound = gradient.bind(posterior, mode.theta)
+    batch = bound.at(bound.prepare(np.arange(n)[None, :, None]), 0)
+    return bound(np.tile(theta, (n, 1)), batch)
+
+
+@pytest.mark.parametrize("gradient", ESTIMATORS.values(), ids=ESTIMATORS)
+def test_the_mean_of_all_one_row_estimates_is_the_full_gradient(posterior, mode, gradient):
+    theta = mode.theta + 3.0 * mode.spread
+    estimates = one_row_estimates(posterior, mode, gradient, theta)
+    full = Full().bind(posterior, None)(theta[None], None)[0]
+    assert np.abs(full).max() > 1.0
+    np.testing.assert_allclose(estimates.mean(axis=0), full, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_control_variates_have_no_variance_at_their_centre(posterior, mode, order):
+    estimates = one_row_estimates(posterior, mode, ControlVariate(order), mode.theta)
+    plain = one_row_estimates(posterior, mode, Minibatch(), mode.theta)
+    assert plain.std(axis=0).max() > 1.0
+    assert estimates.std(axis=0).max() < 1e-9 * plain.std(axis=0).max()
+
+
+def test_each_order_is_quieter_near_the_centre(posterior, mode):
+    theta = mode.theta + 0.5 * mode.spread
+    plain, first, second = (
+        one_row_estimates(posterior, mode, gradient, theta).std(axis=0).max()
+        for gradient in ESTIMATORS.values()
+    )
+    assert second < 0.5 * first < 0.25 * plain
+
+
+@pytest.mark.parametrize("gradient", ESTIMATORS.values(), ids=ESTIMATORS)
+def test_a_batch_is_the_mean_of_its_rows(posterior, mode, gradient):
+    theta = mode.theta + mode.spread
+    estimates = one_row_estimates(posterior, mode, gradient, theta)
+    rows = np.array([3, 70, 3, 41])
+    bound = gradient.bind(posterior, mode.theta)
+    batch = bound.at(bound.prepare(rows[None, None]), 0)
+    np.testing.assert_allclose(bound(theta[None], batch)[0], estimates[rows].mean(axis=0))
+
+
+@pytest.mark.parametrize("gradient", ESTIMATORS.values(), ids=ESTIMATORS)
+def test_the_noise_level_is_the_variance_of_one_row_estimates(posterior, mode, gradient):
+    level = measure_noise(posterior, gradient, mode, 1.0, entropy=4)
+    draws = mode.theta + np.random.default_rng(1).standard_normal((400, mode.theta.size)) @ (
+        mode.root.T
+    )
+    covariance = sum(
+        np.cov(one_row_estimates(posterior, mode, gradient, theta).T, ddof=0) for theta in draws
+    )
+    expected = np.linalg.eigvalsh(mode.root.T @ covariance @ mode.root / len(draws))[-1]
+    # 32 draws stand for four hundred: within a factor of two and a half
+    assert expected / 2.5 < level.variance < 2.5 * expected
+
+
+def remembered_estimates(posterior, mode, gradient, theta, memory):
+    """Return the estimates of all one-row batches of one chain that remembers ``memory``."""
+    bound, estimates = gradient.bind(posterior, mode.theta), []
+    for row in range(posterior.n_samples):
+        batch = bound.at(bound.prepare(np.array([[[row]]])), 0)
+        kept = {name: array.copy() for name, array in memory.items()}
+        estimates.append(bound(theta[None], batch, kept)[0])
+    return np.array(estimates)
+
+
+def a_memory(posterior, mode, gradient, n_steps):
+    """Return where a chain stands that has moved around, and what it remembers."""
+    bound, rng = gradient.bind(posterior, mode.theta), np.random.default_rng(2)
+    theta = mode.theta + mode.spread
+    memory = bound.begin(theta[None])
+    for _ in range(n_steps):
+        rows = rng.choice(posterior.n_samples, (1, 1, 50), replace=False)
+        bound(theta[None], bound.at(bound.prepare(rows), 0), memory)
+        theta = theta + 0.3 * mode.spread * rng.standard_normal(theta.size)
+    return theta, memory
+
+
+@pytest.mark.parametrize("gradient", REMEMBERING.values(), ids=REMEMBERING)
+def test_an_estimate_that_remembers_is_unbiased_and_quieter(posterior, mode, gradient):
+    theta, memory = a_memory(posterior, mode, gradient, n_steps=8)
+    estimates = remembered_estimates(posterior, mode, gradient, theta, memory)
+    full = Full().bind(posterior, None)(theta[None], None)[0]
+    np.testing.assert_allclose(estimates.mean(axis=0), full, rtol=1e-8, atol=1e-7)
+    plain = one_row_estimates(posterior, mode, Minibatch(), theta)
+    assert np.all(estimates.std(axis=0) < 0.8 * plain.std(axis=0))
+
+
+def test_saga_remembers_every_row_where_it_was_last_seen(posterior, mode):
+    _, memory = a_memory(posterior, mode, SAGA(), n_steps=20)
+    rows = posterior.take(np.arange(posterior.n_samples)[None])
+    total = posterior.pullback(memory["table"], rows)
+    np.testing.assert_allclose(memory["table_grad"], total, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("gradient", REMEMBERING.values(), ids=REMEMBERING)
+def test_chains_that_remember_depend_on_nothing_but_their_number(posterior, mode, gradient):
+    run = make_run(
+        posterior,
+        sampler=SGLD("euler"),
+        gradient=gradient,
+        batch_size=5,
+        step_size=1e-4,
+        mode=mode,
+    )
+    start = np.tile(mode.theta, (4, 1))
+    draws = run_chains(run, start, n_draws=20, entropy=1).draws
+    part = run_chains(run, start[:2], n_draws=20, entropy=1, block_size=3).draws
+    np.testing.assert_array_equal(part, draws[:2])
+    first = run_chains(run, start, n_draws=7, entropy=1)
+    resumed = run_chains(run, first.state, n_draws=13).draws
+    np.testing.assert_array_equal(resumed, draws[:, 7:])

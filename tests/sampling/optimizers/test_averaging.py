@@ -1,0 +1,84 @@
+"""Averages of the iterates: what they are, and how near to the mode they must be."""
+
+import numpy as np
+import pytest
+
+from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
+from skbayes_sgld.sampling import SGD, Adam, Averaged, run_chains
+from tests.references.modes import TASKS, distance, newton_mode, task
+from tests.references.targets import NormalMean, make_run
+
+# the last iterate is not to be within tol: the runs go on to their end
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.mark.parametrize("rule", [SGD(), Adam()])
+@pytest.mark.parametrize("start", [1, 4, 20])
+def test_the_average_is_the_mean_of_the_iterates_from_the_start_on(rule, start):
+    target = NormalMean()
+    at = np.array([[0.0], [3.0]])
+    settings = {"batch_size": 5, "step_size": 0.01}
+    path = run_chains(make_run(target, sampler=rule, **settings), at, n_draws=20, entropy=1).draws
+    averaged = make_run(target, sampler=Averaged(rule, start), **settings)
+    for n in (1, 3, 4, 7, 20):
+        part = run_chains(averaged, at, n_draws=1, thin=n, entropy=1)
+        np.testing.assert_array_equal(part.draws[:, 0], path[:, n - 1])
+        expected = path[:, start - 1 : n].mean(axis=1) if n >= start else path[:, n - 1]
+        np.testing.assert_allclose(part.state.sampler_state["average"], expected, rtol=1e-12)
+
+
+def test_the_variance_of_last_iterate_and_average_are_those_of_the_law():
+    target, batch, n_steps, n_chains = NormalMean(), 5, 300, 600
+    rate = 0.2
+    run = make_run(
+        target, sampler=Averaged(SGD(), 1), batch_size=batch, step_size=rate / target.precision
+    )
+    start = np.full((n_chains, 1), target.y.mean())
+    state = run_chains(run, start, n_draws=1, thin=n_steps, entropy=2).state.sampler_state
+    noise = (run.step_size * target.n_samples) ** 2 * target.row_variance / batch
+    kept = (1.0 - rate) ** np.arange(n_steps)  # of each step's noise, the last one first
+    laws = {
+        "theta": noise * np.sum(kept**2),
+        "average": noise * np.sum(np.cumsum(kept) ** 2) / n_steps**2,
+    }
+    assert laws["average"] < 0.04 * laws["theta"]  # about 2 / (rate n_steps)
+    for name, variance in laws.items():
+        found = np.mean((state[name] - target.y.mean()) ** 2)
+        assert abs(found / variance - 1.0) < 4.0 * np.sqrt(2.0 / n_chains)
+
+
+@pytest.mark.parametrize(
+    ("model", "data"), TASKS, ids=[f"{model.__name__}-{data}" for model, data in TASKS]
+)
+def test_under_a_constant_step_size_the_average_is_much_nearer_to_the_mode(model, data):
+    n_steps, rate = 4000, 0.05
+    settings = {"schedule": "constant", "step_size": rate, "batch_size": 32, "tol": 0.0}
+    ends = {}
+    for average in (False, n_steps // 4):
+        fit = model(average=average, max_iter=n_steps, random_state=0, **settings)
+        ends[bool(average)] = distance(fit.fit(*task(model, data)), *newton_mode(model, data))
+    # sqrt(2 / (0.05 * 3000)) = 0.12 by the law, from one run of each and a bias of second order
+    assert ends[True] < 0.35 * ends[False]
+
+
+@pytest.mark.parametrize(("average", "first"), [(True, 1), (1, 1), (5, 5), (np.int64(30), 30)])
+def test_the_estimators_report_the_averages(average, first):
+    X, y = task(SGDMAPRegressor, "diabetes")
+    settings = {"max_iter": 60, "tol": 0.0, "batch_size": 20, "random_state": 3}
+    path = SGDMAPRegressor(**settings).fit(X, y).coef_path_[1:]  # one point a step
+    averaged = SGDMAPRegressor(average=average, **settings).fit(X, y)
+    for t in range(60):
+        expected = path[first - 1 : t + 1].mean(axis=0) if t + 1 >= first else path[t]
+        np.testing.assert_allclose(averaged.coef_path_[t + 1], expected, rtol=1e-9)
+    np.testing.assert_array_equal(averaged.coef_, averaged.coef_path_[-1])
+    assert not np.allclose(averaged.coef_, path[-1], rtol=1e-3)
+
+
+REFUSED = [(0, ValueError), (-3, ValueError), (61, ValueError), (2.5, TypeError), ("on", TypeError)]
+
+
+@pytest.mark.parametrize(("average", "error"), [*REFUSED, (None, TypeError)])
+def test_what_is_no_step_of_the_run_is_refused(average, error):
+    model = SGDMAPClassifier(average=average, max_iter=60)
+    with pytest.raises(error, match=rf"average={average!r} .*False, True .* in \[1, 60\]"):
+        model.fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])

@@ -1,0 +1,283 @@
+"""Projections: the nearest point in any metric, and the constrained mode at the path's end."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import linalg, optimize
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
+from skbayes_sgld.sampling import OPTIMIZERS, PROJECTIONS, Ball, BoundProjection, Box
+from tests.references.modes import point, task
+
+SETS = {
+    "box": Box(low=-0.2, high=0.3),
+    "half-open box": Box(low=[-np.inf, 0.0, -0.1, -np.inf], high=[0.2, np.inf, 0.5, np.inf]),
+    "ball": Ball(radius=0.5),
+    "ball elsewhere": Ball(radius=0.5, center=[1.0, 0.0, -1.0, 0.2]),
+}
+every_set = pytest.mark.parametrize("name", SETS)
+D, P = 4, 6
+
+
+def scipys_constraints(projection, n_params, d):
+    """Return the set as scipy's minimisers take it."""
+    if isinstance(projection, Box):
+        low, high = (np.broadcast_to(b, d) for b in (projection.low, projection.high))
+        free = np.full(n_params - d, np.inf)
+        return {"bounds": optimize.Bounds(np.r_[low, -free], np.r_[high, free])}
+    center = np.broadcast_to(projection.center, d)
+
+    def room(theta):
+        return projection.radius**2 - np.sum((theta[:d] - center) ** 2)
+
+    def slope(theta):
+        return np.r_[-2.0 * (theta[:d] - center), np.zeros(n_params - d)]
+
+    return {"constraints": {"type": "ineq", "fun": room, "jac": slope}}
+
+
+def metric_roots(n_chains):
+    """Return roots of metrics, no two alike, with correlations."""
+    A = np.random.default_rng(1).standard_normal((n_chains, P, P))
+    return np.linalg.cholesky(A @ A.swapaxes(1, 2) / P + 0.05 * np.eye(P))
+
+
+# ---- the nearest point ------------------------------------------------------------------------
+
+
+@every_set
+def test_the_nearest_point_is_the_one_that_scipy_finds(name):
+    root = metric_roots(8)
+    theta = 2.0 * np.random.default_rng(2).standard_normal((8, P))
+    found, y = BoundProjection(SETS[name], D)(theta, root)
+    np.testing.assert_allclose(found, theta + np.einsum("cpq,cq->cp", root, y), atol=1e-12)
+    for c in range(8):
+        inverse = np.linalg.inv(root[c] @ root[c].T)
+        exact = optimize.minimize(
+            lambda u: 0.5 * (u - theta[c]) @ inverse @ (u - theta[c]),  # noqa: B023
+            np.zeros(P),
+            jac=lambda u: inverse @ (u - theta[c]),  # noqa: B023
+            method="SLSQP",
+            options={"ftol": 1e-15, "maxiter": 1000},
+            **scipys_constraints(SETS[name], P, D),
+        )
+        np.testing.assert_allclose(found[c], exact.x, atol=1e-6)
+
+
+@every_set
+def test_points_inside_stay_and_chains_do_not_depend_on_each_other(name):
+    theta = 2.0 * np.random.default_rng(3).standard_normal((6, P))
+    root, project = metric_roots(6), BoundProjection(SETS[name], D)
+    found, _ = project(theta, root)
+    again, y = project(found, root)
+    np.testing.assert_array_equal(again, found)
+    np.testing.assert_array_equal(y, 0.0)
+    for c in range(6):
+        alone, _ = project(theta[c : c + 1], root[c])
+        np.testing.assert_allclose(alone[0], found[c], rtol=1e-12, atol=1e-14)
+
+
+def test_without_correlations_a_box_clips_and_leaves_the_others():
+    theta = 2.0 * np.random.default_rng(3).standard_normal((6, P))
+    found, _ = BoundProjection(SETS["box"], D)(theta, np.diag([1.0, 1e-6, 1e6, 2.0, 1.0, 3.0]))
+    np.testing.assert_array_equal(found[:, :D], np.clip(theta[:, :D], -0.2, 0.3))
+    np.testing.assert_array_equal(found[:, D:], theta[:, D:])
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+@every_set
+def test_the_size_of_the_metric_does_not_matter(name, scale):
+    theta, root = 2.0 * np.random.default_rng(4).standard_normal((6, P)), metric_roots(6)
+    project = BoundProjection(SETS[name], D)
+    np.testing.assert_allclose(project(theta, scale * root)[0], project(theta, root)[0], atol=1e-9)
+
+
+# ---- the constrained mode ---------------------------------------------------------------------
+
+CASES = {
+    "rookies, box": (SGDMAPClassifier, "nba", Box(low=-0.1, high=0.3)),
+    "rookies, ball": (SGDMAPClassifier, "nba", Ball(radius=0.3)),
+    "diabetes, box": (SGDMAPRegressor, "diabetes", Box(high=0.25)),
+    "diabetes, ball": (SGDMAPRegressor, "diabetes", Ball(radius=0.4)),
+    "lecture, box": (SGDMAPRegressor, "lecture", Box(high=0.85)),
+}
+every_case = pytest.mark.parametrize("name", CASES)
+
+
+@cache
+def data_of(name):
+    X, y = task(*CASES[name][:2])
+    if name.startswith("diabetes"):
+        return X / X.std(axis=0), (y - y.mean()) / y.std()
+    return X, y
+
+
+def negative_log_posterior(name):
+    """Return it, under the default priors and with its gradient, by hand."""
+    X, y = data_of(name)
+    n, d = X.shape
+    A, sign, phi, psi = np.column_stack([X, np.ones(n)]), 2.0 * y - 1.0, 1e-3, 1e-3 * y.var()
+    shrink = np.r_[np.full(d, 1.0 if CASES[name][0] is SGDMAPClassifier else 0.01), 0.0]
+
+    def logistic(theta):
+        margin = sign * (A @ theta)
+        value = np.logaddexp(0.0, -margin).sum() + 0.5 * shrink @ theta**2
+        return value, shrink * theta - A.T @ (sign / (1.0 + np.exp(margin)))
+
+    def normal(theta):
+        beta, gamma = theta[:-1], theta[-1]
+        residual, weight = y - A @ beta, phi + 0.5 * (n + d)
+        total = 0.5 * (residual @ residual + shrink @ beta**2) + psi
+        slope = (shrink * beta - A.T @ residual) * np.exp(-gamma)
+        value = weight * gamma + total * np.exp(-gamma)
+        return value, np.r_[slope, weight - total * np.exp(-gamma)]
+
+    return logistic if CASES[name][0] is SGDMAPClassifier else normal
+
+
+@cache
+def constrained_mode(name):
+    """Return the mode in the set by scipy, and the sds of the posterior without it."""
+    loss, d = negative_log_posterior(name), data_of(name)[0].shape[1]
+    n_params = d + 1 + (CASES[name][0] is SGDMAPRegressor)
+    settings = {"jac": True, "method": "SLSQP", "options": {"ftol": 1e-13, "maxiter": 2000}}
+    set_ = scipys_constraints(CASES[name][2], n_params, d)
+    with np.errstate(over="ignore"):  # where scipy's line search tries a step that is too long
+        inside = optimize.minimize(loss, np.zeros(n_params), **settings, **set_)
+        mode = optimize.minimize(loss, np.zeros(n_params), **settings).x
+    slopes = [loss(mode + h)[1] - loss(mode - h)[1] for h in 1e-5 * np.eye(n_params)]
+    return inside.x, np.sqrt(np.diag(np.linalg.inv(slopes)) * 2e-5)
+
+
+def errors(fit, name):
+    """Return how far the parameters are from the constrained mode, in sds."""
+    mode, sd = constrained_mode(name)
+    return (point(fit) - mode) / sd
+
+
+@every_case
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_every_rule_comes_to_rest_at_the_constrained_mode(optimizer, name):
+    model, _, projection = CASES[name]
+    fit = model(optimizer=optimizer, projection=projection, max_iter=4000, random_state=0)
+    fit.fit(*data_of(name))
+    # tol=0.1 is in sds of the posterior about the constrained mode, up to twice as wide
+    assert np.sqrt(np.mean(errors(fit, name) ** 2)) < 0.2
+
+
+@every_case
+@pytest.mark.parametrize("optimizer", ["gd", "svrg"])
+def test_rules_without_noise_reach_it_to_the_digits_that_scipy_gives(optimizer, name):
+    model, _, projection = CASES[name]
+    settings = {"tol": 1e-6, "max_iter": 4000, "random_state": 0}
+    fit = model(optimizer=optimizer, projection=projection, **settings).fit(*data_of(name))
+    assert np.abs(errors(fit, name)).max() < 1e-3
+    mode, d = constrained_mode(name)[0], fit.n_features_in_
+    if isinstance(projection, Box):
+        for bound in (projection.low, projection.high):  # to the last bit
+            held = np.ravel(fit.coef_) == bound
+            np.testing.assert_array_equal(held, np.abs(mode[:d] - bound) < 1e-6)
+    else:
+        assert np.linalg.norm(fit.coef_) == pytest.approx(projection.radius, rel=1e-14)
+
+
+@every_case
+def test_every_point_of_the_path_and_every_draw_is_in_the_set(name):
+    model, _, projection = CASES[name]
+    fit = model(projection=projection, average=300, random_state=0).fit(*data_of(name))
+    d = fit.n_features_in_
+    for coef in (fit.coef_path_, fit.posterior_.flat[:, :d]):
+        inside = projection.nearest(coef)
+        np.testing.assert_allclose(coef, inside, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("model", [SGDMAPRegressor, SGDMAPClassifier])
+@pytest.mark.parametrize("projection", [Box(-1e4, 1e4), Ball(1e5)])
+def test_a_set_that_holds_the_whole_posterior_changes_nothing(model, projection):
+    X, y = task(model, "diabetes")
+    free = model(tol=0.0, max_iter=200, random_state=0)
+    held = clone(free).set_params(projection=projection)
+    with pytest.warns(ConvergenceWarning):
+        free.fit(X, y)
+    with pytest.warns(ConvergenceWarning):
+        held.fit(X, y)
+    np.testing.assert_array_equal(held.coef_path_, free.coef_path_)
+    n_draws = held.posterior_.values.shape[1]
+    np.testing.assert_array_equal(held.posterior_.values, free.posterior_.values[:, :n_draws])
+
+
+# ---- closed forms -----------------------------------------------------------------------------
+
+LINEAR = {"prior": "flat", "noise_variance": 0.5, "fit_intercept": False, "optimizer": "gd"}
+EXACT = {**LINEAR, "tol": 1e-9, "schedule": "constant"}
+
+
+def test_least_squares_without_negative_coefficients_is_nnls():
+    X, y = data_of("diabetes, box")
+    fit = SGDMAPRegressor(projection="box", **EXACT).fit(X, y)
+    exact = optimize.nnls(X, y)[0]
+    assert 0 < np.count_nonzero(exact) < X.shape[1]
+    np.testing.assert_allclose(fit.coef_, exact, atol=1e-9)
+
+
+def test_least_squares_in_a_ball_is_ridge_regression():
+    X, y = data_of("diabetes, box")
+    exact = linalg.solve(X.T @ X + 70.0 * np.eye(X.shape[1]), X.T @ y, assume_a="pos")
+    fit = SGDMAPRegressor(projection=Ball(np.linalg.norm(exact)), **EXACT).fit(X, y)
+    np.testing.assert_allclose(fit.coef_, exact, atol=1e-8)
+
+
+def test_a_bound_far_outside_of_the_posterior_is_reached():
+    X, y = task(SGDMAPRegressor, "lecture")  # the slope is 0.9, and its sd 0.004
+    model = SGDMAPRegressor(projection=Box(high=0.3), optimizer="gd", tol=1e-6, max_iter=8000)
+    fit = model.fit(X, y)
+    rest = y - 0.3 * X[:, 0]
+    total = np.sum((rest - rest.mean()) ** 2) + 0.01 * 0.3**2 + 2e-3 * y.var()
+    assert fit.coef_[0] == 0.3
+    assert fit.intercept_ == pytest.approx(rest.mean(), abs=1e-6)
+    assert fit.noise_variance_ == pytest.approx(total / (len(y) + 1 + 2e-3), rel=1e-6)
+
+
+def test_without_a_preconditioner_it_is_plain_projected_gradient_descent():
+    X, y = data_of("diabetes, box")
+    settings = {"preconditioner": None, "schedule": "constant", "step_size": 1e-4, "tol": 0.0}
+    model = SGDMAPRegressor(projection=Box(-0.01, 0.05), max_iter=50, **{**LINEAR, **settings})
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    beta = np.zeros(X.shape[1])
+    for t in range(51):
+        np.testing.assert_allclose(model.coef_path_[t], beta, rtol=1e-9, atol=1e-12)
+        beta = np.clip(beta + 1e-4 * X.T @ (y - X @ beta) / 0.5, -0.01, 0.05)
+    assert {-0.01, 0.05} < set(model.coef_)
+
+
+# ---- what is refused --------------------------------------------------------------------------
+
+REFUSED = {
+    "empty": (Box(low=1.0, high=0.0), r"projection\.low=1\.0 and projection\.high=0\.0 leave"),
+    "beyond": (Box(low=np.inf), r"projection\.low=inf and .* leave nothing"),
+    "nan": (Box(high=[0.1, np.nan, 1.0]), r"projection\.high=.* must be finite"),
+    "words": (Box(low="none"), r"projection\.low='none' is not a number"),
+    "short": (Box(low=[0.0, 0.0]), r"projection\.low has shape \(2,\).*vector of 3"),
+    "radius": (Ball(radius=0.0), r"projection\.radius=0\.0 is out of range.*\(0, inf\)"),
+    "center": (Ball(center=[0.0, 0.0]), r"projection\.center has shape \(2,\).*vector of 3"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("model", [SGDMAPRegressor, SGDMAPClassifier])
+def test_sets_that_cannot_be_used_are_refused(model, name):
+    X, y = np.random.default_rng(0).standard_normal((20, 3)), np.arange(20) % 2
+    projection, message = REFUSED[name]
+    with pytest.raises((ValueError, TypeError), match=message):
+        model(projection=projection).fit(X, y)
+
+
+@pytest.mark.parametrize("name", PROJECTIONS)
+def test_more_than_two_classes_are_refused(name):
+    X, y = np.random.default_rng(0).standard_normal((30, 3)), np.arange(30) % 3
+    with pytest.raises(ValueError, match=rf"projection='{name}' is of one vector.*3 classes"):
+        SGDMAPClassifier(projection=name).fit(X, y)

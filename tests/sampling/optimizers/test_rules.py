@@ -1,0 +1,153 @@
+"""MAP optimisers reach the mode that Newton's method and scipy find."""
+
+import numpy as np
+import pytest
+from scipy import optimize
+from sklearn.linear_model import LogisticRegression
+
+from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
+from skbayes_sgld.datasets import make_correlated_pair
+from skbayes_sgld.posterior import Normal
+from skbayes_sgld.sampling import (
+    OPTIMIZERS,
+    SGD,
+    Curvature,
+    Harmonic,
+    Mode,
+    Polynomial,
+    run_chains,
+)
+from skbayes_sgld.sampling.preconditioners.metric import Dense
+from skbayes_sgld.sampling.randomness import ChainStreams
+from tests.references.modes import TASKS, distance, newton_mode, task
+from tests.references.targets import NormalMean, make_run
+
+TOL = 0.1  # the default, in posterior sds
+MEASURED = 1.1  # the stopping rule takes Newton's step for the distance, this near the mode
+
+RULES = {
+    **{name: {"optimizer": name} for name in OPTIMIZERS},
+    "sgd without replacement": {"replacement": False},
+    "sgd, averaged": {"average": 200},
+}
+every_task = pytest.mark.parametrize(
+    ("model", "data"), TASKS, ids=[f"{model.__name__}-{data}" for model, data in TASKS]
+)
+
+
+@pytest.fixture(scope="module")
+def rookies():
+    return task(SGDMAPClassifier, "nba")
+
+
+@every_task
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_comes_within_a_tenth_of_a_sd_of_newtons_mode(model, data, rule):
+    fit = model(random_state=0, **RULES[rule]).fit(*task(model, data))
+    assert fit.n_iter_ < fit.max_iter
+    assert distance(fit, *newton_mode(model, data)) < MEASURED * TOL
+
+
+@every_task
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("schedule", ["constant", Polynomial(offset=30, power=1)])
+def test_every_schedule_leads_there(model, data, optimizer, schedule):
+    fit = model(optimizer=optimizer, schedule=schedule, random_state=0).fit(*task(model, data))
+    assert distance(fit, *newton_mode(model, data)) < MEASURED * TOL
+
+
+@every_task
+@pytest.mark.parametrize("optimizer", ["gd", "svrg"])
+def test_rules_without_noise_at_the_mode_reach_it_to_a_millionth(model, data, optimizer):
+    fit = model(optimizer=optimizer, schedule="constant", tol=1e-6, random_state=0)
+    mode, precision = newton_mode(model, data)
+    assert distance(fit.fit(*task(model, data)), mode, precision) < 1.001e-6
+
+
+def test_sgd_with_the_step_1_over_t_is_the_running_mean_of_the_batches_modes():
+    target = NormalMean()
+    mode = Mode(np.zeros(1), Dense(np.array([[target.precision**-0.5]])))
+    run = make_run(
+        target,
+        sampler=SGD(),
+        batch_size=5,
+        step_size=1.0,
+        schedule=Harmonic(),
+        preconditioner=Curvature(),
+        mode=mode,
+    )
+    chains = run_chains(run, np.full((3, 1), 7.0), n_draws=30, entropy=4)
+    rows = [ChainStreams(4, c).rows(30, target.n_samples, 5, True) for c in range(3)]
+    means = np.array([target.y[idx].mean(axis=1) for idx in rows])
+    expected = np.cumsum(means, axis=1) / np.arange(1, 31)
+    np.testing.assert_allclose(chains.draws[:, :, 0], expected, rtol=1e-12)
+
+
+def test_plain_gradient_descent_without_a_preconditioner_is_algorithm_11():
+    X, y = make_correlated_pair(300, random_state=1)
+    model = SGDMAPRegressor(
+        optimizer="gd",
+        noise_variance=0.2,
+        prior=Normal(scale=2.0),
+        preconditioner=None,
+        schedule="constant",
+        step_size=1e-4,
+        max_iter=5,
+        tol=0.0,
+    )
+    with pytest.warns(UserWarning, match="max_iter"):
+        model.fit(X, y)
+    beta = np.zeros(2)
+    beta[1] = y.mean()
+    A = np.column_stack([X, np.ones(len(X))])
+    for t in range(6):
+        np.testing.assert_allclose(
+            [*model.coef_path_[t], model.intercept_path_[t]], beta, rtol=1e-9
+        )
+        beta = beta + 1e-4 * (A.T @ (y - A @ beta) / 0.2 - np.array([0.25, 0.0]) * beta)
+
+
+def test_the_path_climbs_from_the_start_to_the_mode(rookies):
+    model = SGDMAPClassifier(optimizer="gd", random_state=0).fit(*rookies)
+    assert model.path_steps_[0] == 0
+    assert model.path_steps_[-1] == model.n_iter_ < model.max_iter
+    assert np.all(np.diff(model.log_posterior_path_) > 0)
+    np.testing.assert_allclose(model.coef_path_[-1], model.coef_[0])
+    np.testing.assert_array_equal(model.coef_path_[0], 0.0)
+
+
+def test_laplace_draws_have_the_covariance_of_the_curvature_at_the_mode(rookies):
+    X, y = rookies
+    X = X[:, :3]
+    model = SGDMAPClassifier(random_state=3).fit(X, y)
+    sign = 2.0 * y - 1.0
+
+    def loss(theta):
+        eta = X @ theta[:3] + theta[3]
+        return np.logaddexp(0, -sign * eta).sum() + 0.5 * theta[:3] @ theta[:3]
+
+    mode = optimize.minimize(loss, np.zeros(4), tol=1e-12).x
+    p = 1 / (1 + np.exp(-(X @ mode[:3] + mode[3])))
+    A = np.column_stack([X, np.ones(len(X))])
+    covariance = np.linalg.inv((A.T * (p * (1 - p))) @ A + np.diag([1, 1, 1, 0]))
+    draws = model.posterior_.flat
+    n = len(draws)
+    sd = np.sqrt(np.diag(covariance))
+    assert np.all(np.abs(draws.mean(0) - mode) < 4 * sd / np.sqrt(n))
+    error = np.cov(draws.T) - covariance
+    standard_error = np.sqrt((covariance**2 + np.outer(sd, sd) ** 2) / n)
+    assert np.all(np.abs(error) < 4 * standard_error)
+
+
+def test_a_decaying_schedule_ends_nearer_than_a_constant_one(rookies):
+    X, y = rookies
+    exact = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(X, y).coef_[0]
+    ends = {}
+    for name, schedule, step in [("decay", Polynomial(6, 0.9), 3.0), ("constant", "constant", 0.4)]:
+        model = SGDMAPClassifier(
+            schedule=schedule, step_size=step, batch_size=64, tol=0.0, random_state=0
+        )
+        with pytest.warns(UserWarning, match="max_iter"):
+            model.fit(X, y)
+        ends[name] = np.linalg.norm((model.coef_[0] - exact) / model.summary()["sd"][:-1])
+    assert ends["decay"] < 0.3 * ends["constant"]

@@ -1,0 +1,308 @@
+"""Metrics and modes: dense up to 2,000 parameters, structured above, exact where they say so."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld.posterior import (
+    Bernoulli,
+    Categorical,
+    CustomPosterior,
+    FunctionPosterior,
+    Gaussian,
+    GLMPosterior,
+    InverseGamma,
+    Laplace,
+    Normal,
+    StochasticVolatility,
+    TiedGaussianMixture,
+)
+from skbayes_sgld.sampling import ControlVariate, Minibatch, NoModeError, find_mode, tuning
+from skbayes_sgld.sampling.tuning import mode as mode_module
+from skbayes_sgld.sampling.preconditioners.metric import (
+    Dense,
+    Diagonal,
+    LowRank,
+    Metric,
+    pull_rates,
+)
+from skbayes_sgld.sampling.tuning.curvature import curvature, structured_metric
+
+P = 7
+RNG = np.random.default_rng(0)
+FACTOR, DIAGONAL = RNG.standard_normal((3, P)), RNG.uniform(0.5, 100.0, P)
+PRECISION = np.diag(DIAGONAL) + FACTOR.T @ FACTOR
+SPREAD_OUT = np.linalg.cholesky(np.linalg.inv(PRECISION))
+
+METRICS = {
+    "identity": (Metric(P), np.eye(P)),
+    "diagonal": (Diagonal(1.0 / DIAGONAL), np.diag(1.0 / DIAGONAL)),
+    "low rank": (LowRank(DIAGONAL, FACTOR.copy()), np.linalg.inv(PRECISION)),
+    "dense": (Dense(SPREAD_OUT), np.linalg.inv(PRECISION)),
+    "dense, of a known inverse": (Dense(SPREAD_OUT, PRECISION), np.linalg.inv(PRECISION)),
+}
+
+
+@pytest.mark.parametrize("metric, G", METRICS.values(), ids=METRICS)
+def test_every_operation_is_that_of_the_matrix(metric, G):
+    unit = np.eye(P)
+    root = metric.sqrt(unit).T
+    np.testing.assert_allclose(root @ root.T, G, rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(metric.sqrt(np.stack([unit, 2 * unit]))[1].T, 2 * root, rtol=1e-12)
+    np.testing.assert_allclose(metric.scale(unit), G, rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(metric.sqrt_t(unit), root, rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(metric.whiten(unit).T @ root, unit, atol=1e-10)
+    np.testing.assert_allclose(metric.whiten_t(unit), metric.whiten(unit).T, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(metric.spread**2, np.diagonal(G), rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["identity", "diagonal", "low rank"])
+def test_a_stretched_metric_has_the_variances_it_was_told(name):
+    metric, G = METRICS[name]
+    sds = np.full(P, 3.0) if name == "low rank" else np.linspace(1.0, 2.0, P)
+    stretched = metric.stretched(sds)
+    np.testing.assert_allclose(stretched.scale(np.eye(P)), G * np.outer(sds, sds), rtol=1e-10)
+
+
+def test_the_rates_are_the_eigenvalues_of_the_metric_times_the_curvature(monkeypatch):
+    metric, curved = Diagonal(1.0 / DIAGONAL), LowRank(DIAGONAL, FACTOR.copy())
+    expected = np.sort(np.linalg.eigvals(np.diag(1.0 / DIAGONAL) @ PRECISION).real)
+    np.testing.assert_allclose(pull_rates(metric, curved), expected, rtol=1e-8)
+    monkeypatch.setattr("skbayes_sgld.sampling.preconditioners.metric.MAX_DENSE", 1)
+    ends = pull_rates(metric, curved)[[0, -1]]
+    np.testing.assert_allclose(ends, expected[[0, -1]], rtol=1e-3)
+
+
+# ---- the curvature that a posterior tells, and the one that its gradients tell ------------------
+
+
+def glm(likelihood, n=30, d=50, prior=None, **options):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((n, d)) + 0.5
+    y = X[:, :3].sum(axis=1) + rng.standard_normal(n)
+    if not likelihood.quadratic:
+        y = np.digitize(y, np.quantile(y, [0.4, 0.7])[: max(likelihood.n_predictors - 1, 1)])
+    noise = InverseGamma(1.0, 1.0) if likelihood.infers_noise else None
+    weight = rng.uniform(0.5, 2.0, n)
+    return GLMPosterior(
+        X, y.astype(float), likelihood, prior or Normal(), noise, sample_weight=weight, **options
+    )
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_a_factor_of_few_rows_is_the_whole_curvature(center, fit_intercept):
+    posterior = glm(Bernoulli(), center=center, fit_intercept=fit_intercept)
+    theta = 0.3 * np.random.default_rng(2).standard_normal(posterior.n_params)
+    diagonal, factor = posterior.curvature_factor(theta)
+    H = posterior.curvature(theta)
+    np.testing.assert_allclose(np.diag(diagonal) + factor.T @ factor, H, rtol=1e-7, atol=1e-7)
+    covariance = structured_metric(posterior, theta).scale(np.eye(posterior.n_params))
+    np.testing.assert_allclose(covariance, np.linalg.inv(H), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("likelihood", [Bernoulli(), Categorical(3), Gaussian()])
+def test_without_a_factor_the_diagonal_is_the_curvatures(likelihood):
+    posterior = glm(likelihood, n=80, d=5)
+    theta = 0.3 * np.random.default_rng(2).standard_normal(posterior.n_params)
+    diagonal, factor = posterior.curvature_factor(theta)
+    assert factor is None
+    np.testing.assert_allclose(diagonal, np.diagonal(posterior.curvature(theta)), rtol=1e-10)
+
+
+class Protocol:
+    """The four functions and nothing else: a law of precision A, its scales far apart."""
+
+    n_samples = 0
+
+    def __init__(self, scales, coupled=0.5):
+        self.n_params = len(scales)
+        self.param_names = [f"x{j}" for j in range(self.n_params)]
+        correlation = coupled + (1.0 - coupled) * np.eye(self.n_params)
+        self.precision = np.linalg.inv(correlation * np.outer(scales, scales))
+        self.center = np.asarray(scales) * np.linspace(1.0, 2.0, self.n_params)
+
+    def log_likelihood(self, theta, idx=None):
+        return np.zeros((len(theta), 0))
+
+    def grad_log_likelihood(self, theta, idx=None):
+        return np.zeros_like(theta)
+
+    def log_prior(self, theta):
+        left = theta - self.center
+        return -0.5 * np.einsum("cp,cp->c", left @ self.precision, left)
+
+    def grad_log_prior(self, theta):
+        return -(theta - self.center) @ self.precision
+
+
+def test_the_four_functions_alone_are_enough_at_any_scale():
+    posterior = Protocol(np.geomspace(1e-7, 1e5, 6))
+    mode = find_mode(posterior, np.zeros(6))
+    covariance = np.linalg.inv(posterior.precision)
+    sds = np.sqrt(np.diagonal(covariance))
+    assert np.all(np.abs(mode.theta - posterior.center) < 1e-4 * sds)
+    np.testing.assert_allclose(
+        mode.root @ mode.root.T / np.outer(sds, sds), covariance / np.outer(sds, sds), atol=1e-5
+    )
+
+
+class Steep(Protocol):
+    """Scales of 1e-7 where the log density is no parabola: x^2 + x^4 in units of the scale."""
+
+    def __init__(self):
+        super().__init__([1e-7, 1.0], coupled=0.0)
+        self.center = np.zeros(2)
+        self.scales = np.array([1e-7, 1.0])
+
+    def log_prior(self, theta):
+        z = theta / self.scales
+        return -(0.5 * z**2 + z**4).sum(axis=1)
+
+    def grad_log_prior(self, theta):
+        z = theta / self.scales
+        return -(z + 4 * z**3) / self.scales
+
+
+def test_differences_are_taken_over_a_small_part_of_the_width():
+    H = curvature(Steep(), np.zeros(2))
+    np.testing.assert_allclose(np.diagonal(H), [1e14, 1.0], rtol=1e-3)
+
+
+def test_a_start_where_the_density_bends_upwards_leads_to_a_mode():
+    posterior = TiedGaussianMixture([-2.0, -1.5, -1.0, 2.0, 2.5, 3.0], variance=0.5)
+    start = np.array([0.5, 1e-3])  # on the saddle between the modes
+    assert np.linalg.eigvalsh(curvature(posterior, start))[0] < 0
+    mode = find_mode(posterior, start)
+    np.testing.assert_allclose(posterior.grad(mode.theta[None]), 0.0, atol=1e-4)
+    assert np.all(np.linalg.eigvalsh(curvature(posterior, mode.theta)) > 0)
+
+
+def test_the_mode_of_the_volatility_model_is_found_from_its_gradients():
+    returns = 0.02 * np.random.default_rng(0).standard_t(6, 120)
+    posterior = StochasticVolatility(returns)
+    mode = find_mode(posterior, posterior.start())
+    assert np.square(mode.metric.sqrt_t(posterior.grad(mode.theta[None]))).sum() < 1e-8
+
+
+def improper(n_params):
+    ones = np.ones((1, n_params))
+    return FunctionPosterior(lambda x: x @ ones[0], lambda x: ones + 0 * x, n_params)
+
+
+def unbounded(n_params):
+    return FunctionPosterior(lambda x: 0.5 * (x**2).sum(1), lambda x: 1.0 * x, n_params)
+
+
+@pytest.mark.parametrize("make", [improper, unbounded])
+def test_where_there_is_no_mode_it_is_said(make, monkeypatch):
+    with pytest.raises(NoModeError, match="proper prior"):
+        find_mode(make(3), np.full(3, 0.1))
+    monkeypatch.setattr(mode_module, "MAX_DENSE", 2)
+    monkeypatch.setattr(mode_module, "_MAX_CLIMBS", 3)
+    with pytest.raises(NoModeError, match="proper prior"):
+        find_mode(make(3), np.full(3, 0.1))
+
+
+# ---- above 2,000 parameters --------------------------------------------------------------------
+
+
+def test_the_structured_mode_of_a_small_model_is_newtons(monkeypatch):
+    for posterior, exact in ((glm(Bernoulli()), True), (glm(Bernoulli(), n=80, d=5), False)):
+        newton = find_mode(posterior, posterior.start())
+        monkeypatch.setattr(mode_module, "MAX_DENSE", 1)
+        climbed = find_mode(posterior, posterior.start())
+        monkeypatch.undo()
+        distance = np.linalg.norm(newton.whiten((climbed.theta - newton.theta)[None]))
+        assert distance < 1e-3
+        if exact:
+            np.testing.assert_allclose(climbed.spread, newton.spread, rtol=1e-3)
+        else:
+            assert isinstance(climbed.metric, Diagonal)
+
+
+def many(n_params):
+    """A law of independent coordinates whose scales are far apart, without a curvature."""
+    scales = np.geomspace(1e-3, 1e3, n_params)
+    return scales, FunctionPosterior(
+        lambda x: -np.logaddexp(x / scales, -x / scales).sum(axis=1),
+        lambda x: -np.tanh(x / scales) / scales,
+        n_params,
+    )
+
+
+def test_a_users_model_of_many_parameters_gets_a_diagonal_from_its_gradients():
+    scales, posterior = many(2500)
+    mode = find_mode(posterior, scales * np.random.default_rng(0).uniform(-1, 1, 2500))
+    assert np.all(np.abs(mode.theta) < 1e-3 * scales)
+    np.testing.assert_allclose(mode.spread, scales, rtol=0.02)
+
+
+def test_the_diagonal_that_a_model_knows_is_taken():
+    scales, posterior = many(2500)
+    posterior.curvature_diagonal = lambda theta: 4.0 / scales**2
+    np.testing.assert_allclose(find_mode(posterior, 0 * scales).spread, scales / 2)
+
+
+@pytest.mark.parametrize("prior", [Normal(), Laplace()])
+@pytest.mark.parametrize("metric", [LowRank, Diagonal])
+def test_no_matrix_of_parameters_by_parameters_is_formed(prior, metric, monkeypatch):
+    if metric is Diagonal:
+        monkeypatch.setattr("skbayes_sgld.posterior.glm.MAX_DENSE", 10)  # too many rows for it
+    X = np.random.default_rng(0).standard_normal((20, 2500))
+    posterior = GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), prior, center=True)
+    tracemalloc.start()
+    mode = find_mode(posterior, posterior.start())
+    tuning.measure_noise(posterior, Minibatch(), mode, 1.0, 0)
+    pull_rates(Metric(2501), mode.metric)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert isinstance(mode.metric, metric)
+    assert peak < 8 * 2501**2 / 2
+
+
+def test_the_noise_found_without_the_matrix_is_that_of_the_matrix(monkeypatch):
+    posterior = glm(Bernoulli(), n=400, d=6, center=True)
+    mode = find_mode(posterior, posterior.start())
+    for gradient in (Minibatch(), ControlVariate(1)):
+        whole = tuning.measure_noise(posterior, gradient, mode, 1.0, 3)
+        monkeypatch.setattr(tuning, "MAX_DENSE", 1)
+        products = tuning.measure_noise(posterior, gradient, mode, 1.0, 3)
+        monkeypatch.undo()
+        assert products.variance == pytest.approx(whole.variance, rel=1e-3)
+
+
+def test_many_parameters_take_all_rows():
+    posterior = glm(Bernoulli(), n=2100, d=MAX_DENSE, center=True)
+    mode = mode_module.Mode(np.zeros(posterior.n_params), Diagonal(np.ones(posterior.n_params)))
+    gradient, batch_size = tuning.choose_gradient(posterior, mode, 1.0, 0)
+    assert not gradient.minibatch and batch_size is None
+
+
+def test_a_model_that_gathers_no_rows_takes_all_of_them():
+    y = np.random.default_rng(0).poisson(3.0, 5000)
+
+    class Rates:
+        n_samples, n_params, param_names = 5000, 1, ["log_rate"]
+
+        def _rows(self, x, idx):
+            return np.tile(y, (len(x), 1)) if idx is None else y[idx]
+
+        def log_likelihood(self, x, idx=None):
+            return self._rows(x, idx) * x - np.exp(x)
+
+        def grad_log_likelihood(self, x, idx=None):
+            return (self._rows(x, idx) - np.exp(x)).sum(axis=1, keepdims=True)
+
+        def log_prior(self, x):
+            return -0.5 * x[:, 0] ** 2
+
+        def grad_log_prior(self, x):
+            return -x
+
+    posterior = CustomPosterior(Rates())
+    mode = find_mode(posterior, posterior.start())
+    gradient, _ = tuning.choose_gradient(posterior, mode, 1.0, 0)
+    assert not gradient.minibatch

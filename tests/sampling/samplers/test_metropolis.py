@@ -1,0 +1,99 @@
+"""The Metropolis-adjusted step and its adaptation."""
+
+import numpy as np
+import pytest
+from scipy import integrate
+
+from skbayes_sgld import SGLDLogisticRegression
+from skbayes_sgld.sampling import HMC, MALA, SGLD, Curvature, Mode, run_chains
+from skbayes_sgld.sampling.preconditioners.metric import Dense
+from skbayes_sgld.sampling.tuning.adaptation import adapt
+from skbayes_sgld.sampling.tuning.settings import discretisation_bias
+from tests.references.targets import make_run
+
+
+class Skewed:
+    """exp(theta) ~ Gamma(shape), a law that leans: its cheap integrators err."""
+
+    n_samples, n_params, param_names = 1, 1, ["log_x"]
+    shape = 1.5
+
+    def log_density(self, theta):
+        return (self.shape * theta - np.exp(theta))[:, 0]
+
+    def value_and_grad(self, theta):
+        return self.log_density(theta), self.grad(theta)
+
+    def grad(self, theta):
+        return self.shape - np.exp(theta)
+
+    def moments(self, temperature=1.0):
+        def density(t):
+            return np.exp((self.shape * t - np.exp(t)) / temperature)
+
+        norm, first, second = (
+            integrate.quad(lambda t, k=k: t**k * density(t), -60, 8, limit=200)[0] for k in range(3)
+        )
+        mean = first / norm
+        return mean, np.sqrt(second / norm - mean**2)
+
+
+TARGET = Skewed()
+MODE = Mode(np.array([np.log(1.5)]), Dense(np.array([[1 / np.sqrt(1.5)]])))
+
+
+def leaning_run(sampler, step_size, temperature=1.0):
+    run = make_run(
+        TARGET,
+        sampler=sampler,
+        preconditioner=Curvature(),
+        step_size=step_size,
+        temperature=temperature,
+        mode=MODE,
+    )
+    return run
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.3, 2.0])
+@pytest.mark.parametrize("step_size", [0.3, 0.9])
+@pytest.mark.parametrize("sampler", [MALA(), HMC(), HMC(path_length=3.0)])
+def test_an_adjusted_chain_is_exact_for_any_step_size(sampler, step_size, temperature):
+    run = leaning_run(sampler, step_size, temperature)
+    start = np.full((400, 1), MODE.theta[0])
+    draws = run_chains(run, start, n_draws=1500, n_burnin=200, entropy=0).draws[..., 0]
+    mean, sd = TARGET.moments(temperature)
+    for values, expected in [(draws, mean), ((draws - mean) ** 2, sd**2)]:
+        by_chain = values.mean(axis=1)
+        standard_error = by_chain.std(ddof=1) / np.sqrt(len(by_chain))
+        assert abs(by_chain.mean() - expected) < 4 * standard_error
+
+
+def test_the_measured_bias_is_that_of_the_long_chain():
+    for step_size in (1.0, 0.7):
+        run = leaning_run(SGLD("leimkuhler_matthews"), step_size)
+        start = np.full((2000, 1), MODE.theta[0])
+        draws = run_chains(run, start, n_draws=400, n_burnin=100, thin=3, entropy=0).draws
+        mean, sd = TARGET.moments()
+        true = max(abs(draws.mean() - mean) / sd, abs(draws.std() / sd - 1))
+        bias, doubt, _ = discretisation_bias(run, MODE, step_size, entropy=1)
+        # the identities bound moments of the gradient, which weigh the tails a little differently
+        assert true / 3 - doubt < bias < 3 * true + doubt
+        assert true > 0.01
+
+
+@pytest.mark.parametrize("sampler", [MALA(), HMC()])
+def test_adaptation_finds_the_spread_and_the_acceptance(sampler):
+    narrow = Mode(MODE.theta, Dense(MODE.root / 3))  # a third of the right width
+    run = make_run(TARGET, sampler=sampler, preconditioner=Curvature(), mode=narrow)
+    adapted = adapt(run, narrow, entropy=0)
+    mean, sd = TARGET.moments()
+    assert adapted.mode.spread[0] == pytest.approx(sd, rel=0.15)
+    assert adapted.mode.theta[0] == pytest.approx(mean, abs=0.15 * sd)
+    assert adapted.acceptance == pytest.approx(sampler.target_acceptance, abs=0.15)
+
+
+def test_a_gradient_from_minibatches_cannot_be_adjusted():
+    X = np.random.default_rng(0).standard_normal((50, 2))
+    model = SGLDLogisticRegression(sampler="hmc", gradient="minibatch", batch_size=5)
+    with pytest.raises(ValueError, match="needs the gradient from all rows"):
+        model.fit(X, X[:, 0] > 0)

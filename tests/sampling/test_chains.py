@@ -1,0 +1,146 @@
+"""The runner: what a chain draws depends on the seed and on its own number, and on nothing else."""
+
+import numpy as np
+import pytest
+
+from skbayes_sgld.posterior import (
+    Bernoulli,
+    Categorical,
+    Gaussian,
+    GLMPosterior,
+    InverseGamma,
+    Normal,
+)
+from skbayes_sgld.sampling import (
+    SGLD,
+    Adam,
+    ChainOverflowError,
+    ControlVariate,
+    Curvature,
+    Full,
+    Minibatch,
+    Polynomial,
+    find_mode,
+    run_chains,
+)
+from tests.references.targets import NormalMean, make_run
+
+
+def posterior_of(likelihood):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((101, 7)) + 3.0
+    y = rng.standard_normal(101)
+    if not likelihood.quadratic:
+        y = (np.arange(101) % max(likelihood.n_predictors, 2)).astype(float)
+    noise = InverseGamma(1.0, 1.0) if likelihood.infers_noise else None
+    return GLMPosterior(X, y, likelihood, Normal(), noise, center=True)
+
+
+CASES = {
+    "logistic, all rows": (Bernoulli(), Full(), None),
+    "logistic, minibatch": (Bernoulli(), Minibatch(), 8),
+    "logistic, no replacement": (Bernoulli(), Minibatch(replacement=False), 8),
+    "logistic, control variate": (Bernoulli(), ControlVariate(2), 8),
+    "softmax, all rows": (Categorical(3), Full(), None),
+    "softmax, control variate": (Categorical(3), ControlVariate(1), 8),
+    "linear, all rows": (Gaussian(), Full(), None),
+    "linear, control variate": (Gaussian(), ControlVariate(2), 8),
+}
+
+
+@pytest.fixture(params=CASES, scope="module")
+def case(request):
+    likelihood, gradient, batch_size = CASES[request.param]
+    posterior = posterior_of(likelihood)
+    mode = find_mode(posterior, posterior.start())
+    run = make_run(
+        posterior,
+        sampler=SGLD(),
+        gradient=gradient,
+        batch_size=batch_size,
+        preconditioner=Curvature(),
+        step_size=0.2,
+        mode=mode,
+    )
+    start = mode.theta + 0.01 * np.arange(8)[:, None]
+    expected = run_chains(run, start, n_draws=40, n_burnin=5, thin=2, entropy=9).draws
+    return run, start, expected
+
+
+@pytest.mark.parametrize("n_chains", [1, 2, 3, 5])
+def test_a_chain_does_not_depend_on_the_number_of_chains(case, n_chains):
+    run, start, expected = case
+    got = run_chains(run, start[:n_chains], n_draws=40, n_burnin=5, thin=2, entropy=9).draws
+    np.testing.assert_array_equal(got, expected[:n_chains])
+
+
+@pytest.mark.parametrize("block_size", [1, 7, 16, 1000])
+def test_a_chain_does_not_depend_on_the_block_size(case, block_size):
+    run, start, expected = case
+    got = run_chains(
+        run, start, n_draws=40, n_burnin=5, thin=2, entropy=9, block_size=block_size
+    ).draws
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_a_chain_does_not_depend_on_the_number_of_processes(case):
+    run, start, expected = case
+    got = run_chains(run, start, n_draws=40, n_burnin=5, thin=2, entropy=9, n_jobs=2).draws
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_the_first_chain_may_have_any_number(case):
+    run, start, expected = case
+    got = run_chains(
+        run, start[3:5], n_draws=40, n_burnin=5, thin=2, entropy=9, first_chain=3
+    ).draws
+    np.testing.assert_array_equal(got, expected[3:5])
+
+
+def test_a_run_resumes_as_if_it_had_never_stopped(case):
+    run, start, expected = case
+    first = run_chains(run, start, n_draws=13, n_burnin=5, thin=2, entropy=9)
+    second = run_chains(run, first.state, n_draws=27, thin=2)
+    np.testing.assert_array_equal(np.concatenate([first.draws, second.draws], 1), expected)
+    # and the state that it resumed from can be resumed from again
+    again = run_chains(run, first.state, n_draws=27, thin=2, n_jobs=2)
+    np.testing.assert_array_equal(again.draws, second.draws)
+
+
+def test_a_resumed_run_goes_on_with_the_schedule_and_the_optimisers_memory():
+    posterior = posterior_of(Bernoulli())
+    run = make_run(posterior, sampler=Adam(), batch_size=8, schedule=Polynomial(), step_size=0.05)
+    start = posterior.start()[None]
+    whole = run_chains(run, start, n_draws=30, entropy=1)
+    first = run_chains(run, start, n_draws=10, entropy=1)
+    second = run_chains(run, first.state, n_draws=20)
+    np.testing.assert_array_equal(np.concatenate([first.draws, second.draws], 1), whole.draws)
+    np.testing.assert_array_equal(np.r_[first.weights, second.weights], whole.weights)
+
+
+def test_other_seeds_draw_other_numbers(case):
+    run, start, expected = case
+    got = run_chains(run, start, n_draws=40, n_burnin=5, thin=2, entropy=10).draws
+    assert not np.any(got == expected)
+
+
+def test_burnin_and_thinning_keep_the_draws_they_say():
+    target = NormalMean()
+    run = make_run(target, step_size=0.01)
+    start = np.zeros((2, 1))
+    every = run_chains(run, start, n_draws=60, entropy=0).draws
+    kept = run_chains(run, start, n_draws=10, n_burnin=20, thin=4, entropy=0).draws
+    np.testing.assert_array_equal(kept, every[:, 23::4])
+
+
+@pytest.mark.parametrize("block_size", [1, 50, 1000])
+def test_an_overflow_names_the_step_at_which_it_happened(block_size):
+    target = NormalMean()
+    run = make_run(target, step_size=30.0 / target.precision)
+    start = np.array([[target.y.mean()], [1e300]])
+    with pytest.raises(ChainOverflowError) as error:
+        run_chains(run, start, n_draws=400, entropy=0, block_size=block_size)
+    # |theta| grows by a factor of 29 a step
+    steps = int(np.ceil(np.log(np.finfo(float).max / 1e300) / np.log(29)))
+    assert (error.value.chain, error.value.parameter) == (1, 0)
+    assert abs(error.value.step - (steps - 1)) <= 1

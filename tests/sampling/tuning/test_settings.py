@@ -1,0 +1,93 @@
+"""Automatic settings: they follow the posterior, and not the run."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld.datasets import load_nba_rookies, make_logistic
+from skbayes_sgld.sampling import HMC, ControlVariate, Curvature, Full, NormClip
+from tests.references.closed_forms import importance_sampling, laplace_fit, logistic_log_density
+
+
+@pytest.fixture(scope="module")
+def rookies():
+    X, y = load_nba_rookies(return_X_y=True, as_frame=False)
+    return StandardScaler().fit_transform(np.nan_to_num(X)), y
+
+
+def test_a_near_normal_posterior_gets_the_largest_step(rookies):
+    model = SGLDLogisticRegression(random_state=0).fit(*rookies)
+    assert model.step_size_ == 0.5
+    assert isinstance(model.preconditioner_, Curvature)
+
+
+def test_a_skewed_posterior_is_accepted_or_rejected_and_its_moments_right():
+    # few rows and a wide prior: the posterior leans, and the cheap integrator errs
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)[:, [0, 1, 4, 5]]
+    model = SGLDLogisticRegression(prior="normal", random_state=0)
+    model.set_params(prior__scale=10.0).fit(X[:60], y[:60])
+    assert isinstance(model.sampler_, HMC)
+    log_density = logistic_log_density(X[:60], y[:60], 10.0)
+    reference = importance_sampling(
+        log_density, *laplace_fit(log_density, 5), n_draws=400_000, df=4
+    )
+    assert reference.ess > 20_000
+    table = model.summary()
+    assert np.all(np.abs(table["mean"] - reference.mean) < 0.1 * reference.sd)
+    assert np.all(np.abs(table["sd"] / reference.sd - 1) < 0.05)
+
+
+def test_few_rows_take_all_of_them_and_many_a_quiet_minibatch(rookies):
+    assert isinstance(SGLDLogisticRegression(random_state=0).fit(*rookies).gradient_, Full)
+    X, y = make_logistic(30_000, random_state=0)
+    many = SGLDLogisticRegression(random_state=0).fit(X, y)
+    assert isinstance(many.gradient_, ControlVariate)
+    assert many.batch_size_ < 1000
+    # the same chains on all rows: what the minibatches change is below what they may
+    full = SGLDLogisticRegression(gradient="full", random_state=0).fit(X, y)
+    assert np.all(np.abs(many.coef_[0] - full.coef_[0]) < 0.1 * full.summary()["sd"][:2])
+
+
+def test_a_linear_model_takes_all_rows_from_its_statistics():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 3))
+    model = SGLDLinearRegression(random_state=0).fit(X, X[:, 0] + rng.standard_normal(20_000))
+    assert isinstance(model.gradient_, Full)
+
+
+def test_settings_do_not_depend_on_the_chains_that_are_run(rookies):
+    one = SGLDLogisticRegression(n_chains=1, n_draws=400, random_state=3).fit(*rookies)
+    many = SGLDLogisticRegression(n_chains=5, n_draws=400, random_state=3).fit(*rookies)
+    assert (one.step_size_, one.thin_, one.n_burnin_) == (
+        many.step_size_,
+        many.thin_,
+        many.n_burnin_,
+    )
+    np.testing.assert_array_equal(one.posterior_.values[0], many.posterior_.values[0])
+
+
+def test_an_automatic_step_without_a_preconditioner_is_stable(rookies):
+    model = SGLDLogisticRegression(preconditioner=None, n_draws=200, random_state=0)
+    with pytest.warns(UserWarning, match="set step_size and preconditioner to 'auto'"):
+        model.fit(*rookies)
+    assert model.step_size_ < 1e-2  # raw units: the steepest direction has 1,600 or so
+    assert np.abs(model.coef_).max() < 5
+
+
+def test_short_chains_are_told_to_draw_more(rookies):
+    with pytest.warns(UserWarning, match="effective sample size of .* raise n_draws"):
+        SGLDLogisticRegression(n_draws=50, random_state=0).fit(*rookies)
+
+
+def test_frequent_clipping_is_told(rookies):
+    model = SGLDLogisticRegression(clip=NormClip(threshold=5.0), random_state=0)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model.fit(*rookies)
+    share = f"clipped on {model.clipped_fraction_:.1%} of the steps"
+    assert any(share in str(warning.message) for warning in told)
