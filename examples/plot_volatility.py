@@ -69,7 +69,7 @@ def run(posterior: StochasticVolatility, n_draws: int, hmc: bool = False) -> np.
 
 def approximate_in_h(posterior: StochasticVolatility, max_iter: int) -> np.ndarray:
     """Return draws from Bayes by Backprop with every log volatility an independent normal law."""
-    start = posterior.natural(posterior.start()[None])[0]
+    start = posterior.constrain(posterior.start()[None])[0]
     walk = CustomPosterior(
         posterior.model,
         transforms={"sigma": "positive", "nu": "positive"},
@@ -77,7 +77,7 @@ def approximate_in_h(posterior: StochasticVolatility, max_iter: int) -> np.ndarr
     )
     fitted = BayesByBackprop(step_size=0.2, max_iter=max_iter, random_state=0)
     fitted.fit(walk, start=walk.start(), scale=0.05)
-    draws = walk.natural(fitted.sample(4000, random_state=0))
+    draws = walk.constrain(fitted.sample(4000, random_state=0))
     draws[:, 2:] = np.exp(draws[:, 2:])
     return draws
 
@@ -86,7 +86,7 @@ def approximate(posterior: StochasticVolatility, max_iter: int) -> np.ndarray:
     """Return draws from Bayes by Backprop in the coordinates that the package samples in."""
     fitted = BayesByBackprop(step_size=0.1, max_iter=max_iter, random_state=0)
     fitted.fit(posterior, start=posterior.start())
-    return posterior.natural(fitted.sample(4000, random_state=0))
+    return posterior.constrain(fitted.sample(4000, random_state=0))
 
 
 def band(draws: np.ndarray) -> np.ndarray:

@@ -203,9 +203,9 @@ class LinearEstimator(BayesianEstimator):
         self, posterior: GLMPosterior, theta: Array, weights: Array | None = None
     ) -> None:
         """Keep draws ``theta (C, S, P)`` in the units of the data."""
-        values = posterior.natural(theta.reshape(-1, theta.shape[2]))
+        values = posterior.constrain(theta.reshape(-1, theta.shape[2]))
         values = values.reshape(*theta.shape[:2], -1)
-        self.posterior_ = PosteriorDraws.weighted(values, posterior.natural_names, weights)
+        self.posterior_ = PosteriorDraws.weighted(values, posterior.constrained_names, weights)
         self._n_predictors = posterior.n_predictors
         self._has_intercept = bool(self.fit_intercept)  # which set_params may change after the fit
 

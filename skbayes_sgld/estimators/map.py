@@ -35,7 +35,7 @@ from skbayes_sgld.sampling import (
     find_mode,
     run_chains,
 )
-from skbayes_sgld.sampling.preconditioners.metric import pull_rates
+from skbayes_sgld.sampling.preconditioners.metric import preconditioned_eigenvalues
 from skbayes_sgld.sampling.randomness import start_normals
 from skbayes_sgld.sampling.tuning.settings import measure_noise
 
@@ -72,26 +72,26 @@ class MAPEstimator(LinearEstimator):
         self._resolve_auto("step_size", low=0)
         self._resolve_auto("batch_size", low=1, closed="left", integer=True)
         average_from = self._resolve_average()
-        entropy = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         preconditioner = resolve_preconditioner(self)
         posterior = self._make_posterior(X, y, weight, center=preconditioner.uses_curvature)
         check_propriety(posterior)
         mode = find_mode(posterior, posterior.start())
         check_mode(posterior, mode.theta)
         projection = self._bind_projection(posterior)
-        run = self._make_run(posterior, mode, entropy)
+        run = self._make_run(posterior, mode, seed)
         if self.projection is not None:
             run.sampler = Projected(run.sampler, projection)
         if average_from:
             run.sampler = Averaged(run.sampler, average_from)
-        self._climb(posterior, mode, projection, run, entropy)
+        self._climb(posterior, mode, projection, run, seed)
         n_draws = _LAPLACE_DRAWS if self.projection is None else _PROJECTED_DRAWS
-        normals = start_normals(entropy + 1, range(n_draws), posterior.n_params)
-        theta = mode.theta + mode.color(normals)
+        normals = start_normals(seed + 1, range(n_draws), posterior.n_params)
+        theta = mode.theta + mode.unwhiten(normals)
         if self.projection is not None:
             theta = projection(theta, mode.root)[0]
         self._set_draws(posterior, theta[None])
-        self._set_point(posterior.natural(self._path[-1:])[0])
+        self._set_point(posterior.constrain(self._path[-1:])[0])
         self._set_path(posterior)
 
     def _resolve_average(self) -> int:
@@ -118,12 +118,12 @@ class MAPEstimator(LinearEstimator):
             )
         return BoundProjection(projection, posterior.n_features)
 
-    def _make_run(self, posterior: GLMPosterior, mode: Mode, entropy: int) -> Run:
+    def _make_run(self, posterior: GLMPosterior, mode: Mode, seed: int) -> Run:
         optimizer: Optimizer = self._resolve("optimizer")
         schedule, n = self._resolve("schedule"), posterior.n_samples
         multipliers = schedule(np.arange(self.max_iter))
         bound = resolve_preconditioner(self).bind(posterior.n_params, mode)
-        fastest = pull_rates(bound, mode.metric)[-1]
+        fastest = preconditioned_eigenvalues(bound, mode.metric)[-1]
         distance = np.abs(mode.whiten((posterior.start() - mode.theta)[None])).max()
         step_size = self._resolve_auto("step_size")
         if step_size is None:
@@ -139,7 +139,7 @@ class MAPEstimator(LinearEstimator):
         elif batch_size is None:
 
             def variance_of(estimator: Gradient) -> float:
-                return measure_noise(posterior, estimator, mode, 1.0, entropy).variance
+                return measure_noise(posterior, estimator, mode, 1.0, seed).variance
 
             etas = step_size * fastest * multipliers
             batch_size = optimizer.batch_size(etas, self.tol, variance_of, n)
@@ -166,7 +166,7 @@ class MAPEstimator(LinearEstimator):
         mode: Mode,
         projection: BoundProjection,
         run: Run,
-        entropy: int,
+        seed: int,
     ) -> None:
         """Run the optimiser until the mode is ``tol`` posterior sds away, or ``max_iter`` steps."""
         every = max(1, self.max_iter // _RECORDS)
@@ -177,11 +177,11 @@ class MAPEstimator(LinearEstimator):
             while steps[-1] < self.max_iter:
                 length = min(every, self.max_iter - steps[-1])
                 try:
-                    part = run_chains(run, state, n_draws=1, thin=length, entropy=entropy)
+                    part = run_chains(run, state, n_draws=1, thin=length, seed=seed)
                 except ChainOverflowError as error:
                     lengths: dict[str, Any] = {"n_draws": 1, "thin": int(self.max_iter)}
                     raise explain_overflow(
-                        error, posterior, run, mode, start, entropy, lengths
+                        error, posterior, run, mode, start, seed, lengths
                     ) from None
                 state = part.state
                 reported = state.sampler_state["average" if self.average else "theta"]
@@ -219,13 +219,13 @@ class MAPEstimator(LinearEstimator):
             else:  # the constrained mode may be far from the other,
                 root = mode.root
                 with suppress(np.linalg.LinAlgError):  # and indefinite across the set's edge
-                    root = inverse_root(posterior.smoothed(mode.spread).curvature(theta))
+                    root = inverse_root(posterior.smoothed(mode.marginal_sd).curvature(theta))
                 step = root.T @ grad
                 step = step + projection((theta + root @ step)[None], root)[1]
             return float(np.linalg.norm(step) / np.sqrt(len(theta)))
 
     def _set_path(self, posterior: GLMPosterior) -> None:
-        path = posterior.natural(self._path)
+        path = posterior.constrain(self._path)
         self.path_steps_ = self._path_steps
         self.log_posterior_path_ = posterior.log_density(self._path)
         parts = self._split(path)

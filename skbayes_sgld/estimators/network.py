@@ -47,7 +47,7 @@ class Units:
     level: float = 0.0
     scale: float = 1.0
 
-    def natural(self, network: Network, theta: Array) -> Array:
+    def constrain(self, network: Network, theta: Array) -> Array:
         """Return the parameters ``(S, P)`` of the same networks for X and y as they came.
 
         A log noise variance behind them becomes a variance.
@@ -91,10 +91,10 @@ class NetworkEstimator(BayesianEstimator):
         units = Units(rows, *self._target_units(y, weight))
         standardised = rows.transform(X).astype(float), (y - units.level) / units.scale
         posterior = self._make_posterior(*standardised, weight, units)
-        entropy = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        theta = self._draw(posterior, entropy)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        theta = self._draw(posterior, seed)
         self._network = posterior.network
-        values = units.natural(posterior.network, theta.reshape(-1, posterior.n_params))
+        values = units.constrain(posterior.network, theta.reshape(-1, posterior.n_params))
         names = [n.replace("log_noise_variance", "noise_variance") for n in posterior.param_names]
         self.posterior_ = PosteriorDraws(values.reshape(theta.shape), names)
         self._warn(posterior, theta)
@@ -109,7 +109,7 @@ class NetworkEstimator(BayesianEstimator):
         """Return the posterior given standardised data."""
         raise NotImplementedError
 
-    def _draw(self, posterior: MLPPosterior, entropy: int) -> Array:
+    def _draw(self, posterior: MLPPosterior, seed: int) -> Array:
         """Return draws ``(C, S, P)``."""
         raise NotImplementedError
 

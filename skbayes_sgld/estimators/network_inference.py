@@ -50,7 +50,7 @@ _TAIL = 0.05  # of the rows may be worse
 _MAX_RHAT, _MIN_ESS = 1.2, 20  # of predictions: chains stay near the modes they began at
 
 
-def climb(posterior: MLPPosterior, n_chains: int, n_steps: int, entropy: int) -> Array:
+def climb(posterior: MLPPosterior, n_chains: int, n_steps: int, seed: int) -> Array:
     """Return where Adam comes to from random networks ``(C, P)``: nearly a mode a chain.
 
     The noise stays that of y: it would follow the residuals to nothing, from where a chain does
@@ -69,8 +69,8 @@ def climb(posterior: MLPPosterior, n_chains: int, n_steps: int, entropy: int) ->
         min(_CLIMB_ROWS, n),
         replacement=False,
     )
-    start = posterior.start(start_normals(entropy, range(n_chains), P))
-    return run_chains(run, start, n_draws=1, thin=n_steps, entropy=entropy).draws[:, 0]
+    start = posterior.start(start_normals(seed, range(n_chains), P))
+    return run_chains(run, start, n_draws=1, thin=n_steps, seed=seed).draws[:, 0]
 
 
 class SGLDNetwork(NetworkEstimator):
@@ -84,22 +84,22 @@ class SGLDNetwork(NetworkEstimator):
     thin: Any
     n_chains: Any
 
-    def _draw(self, posterior: MLPPosterior, entropy: int) -> Array:
+    def _draw(self, posterior: MLPPosterior, seed: int) -> Array:
         for name in ("n_draws", "n_burnin", "thin", "n_chains"):
             check_number(getattr(self, name), name, low=1, closed="left", integer=True)
         check_number(self.temperature, "temperature", low=0)
         run, norms = self._make_run(posterior), None
         try:
-            theta = climb(posterior, self.n_chains, self.n_burnin, entropy)
+            theta = climb(posterior, self.n_chains, self.n_burnin, seed)
             for number in range(1, _ROUNDS + 1):
-                run.dynamics, norms = _adapt(run.dynamics, theta, norms, entropy + number)
+                run.dynamics, norms = _adapt(run.dynamics, theta, norms, seed + number)
                 length = -(-self.n_burnin // _ROUNDS)
-                theta = run_chains(
-                    run, theta, n_draws=1, thin=length, entropy=entropy + number
-                ).draws[:, 0]
-            entropy += _ROUNDS + 1
-            run.dynamics, _ = _adapt(run.dynamics, theta, norms, entropy)
-            chains = run_chains(run, theta, n_draws=self.n_draws, thin=self.thin, entropy=entropy)
+                theta = run_chains(run, theta, n_draws=1, thin=length, seed=seed + number).draws[
+                    :, 0
+                ]
+            seed += _ROUNDS + 1
+            run.dynamics, _ = _adapt(run.dynamics, theta, norms, seed)
+            chains = run_chains(run, theta, n_draws=self.n_draws, thin=self.thin, seed=seed)
         except ChainOverflowError as error:
             raise ValueError(
                 f"step_size={run.step_size:g}: chain {error.chain} overflowed in "
@@ -158,29 +158,27 @@ class SGLDNetwork(NetworkEstimator):
 
 
 def _adapt(
-    dynamics: Dynamics, theta: Array, norms: Array | None, entropy: int
+    dynamics: Dynamics, theta: Array, norms: Array | None, seed: int
 ) -> tuple[Dynamics, Array]:
     """Return the dynamics with the metric of where the chains are, and its norms.
 
     Half of the norms are those of before: one place says little of the posterior.
     """
     posterior = dynamics.gradient.posterior
-    gradient = _probe_gradient(posterior, len(theta), entropy)
-    here = row_norms(gradient, theta, posterior.spread, entropy)
+    gradient = _probe_gradient(posterior, len(theta), seed)
+    here = row_norms(gradient, theta, posterior.marginal_sd, seed)
     norms = here if norms is None else 0.5 * (norms + here)
-    metric = equilibrate(gradient, theta, posterior.spread, norms)
+    metric = equilibrate(gradient, theta, posterior.marginal_sd, norms)
     bound = _BOUND * np.sqrt(max(dynamics.temperature, 1.0)) / metric.roots
     return replace(dynamics, preconditioner=metric, clip=ValueClip(bound)), norms
 
 
-def _probe_gradient(
-    posterior: MLPPosterior, n_chains: int, entropy: int
-) -> Callable[[Array], Array]:
+def _probe_gradient(posterior: MLPPosterior, n_chains: int, seed: int) -> Callable[[Array], Array]:
     """Return the gradient, from the same part of the rows at every call where there are many."""
     n = posterior.n_samples
     if n <= _ALL_ROWS:
         return posterior.grad
-    rows = [ChainStreams(entropy, c).rows(1, n, _ALL_ROWS, False)[0] for c in range(n_chains)]
+    rows = [ChainStreams(seed, c).rows(1, n, _ALL_ROWS, False)[0] for c in range(n_chains)]
     idx = np.stack(rows)
 
     def gradient(theta: Array) -> Array:
@@ -219,7 +217,7 @@ class BackpropNetwork(NetworkEstimator):
     batch_size: Any
     n_draws: Any
 
-    def _draw(self, posterior: MLPPosterior, entropy: int) -> Array:
+    def _draw(self, posterior: MLPPosterior, seed: int) -> Array:
         check_number(self.n_draws, "n_draws", low=1, closed="left", integer=True)
         batch_size = self._resolve_auto("batch_size", low=1, closed="left", integer=True)
         if batch_size is None and posterior.n_samples > _ALL_ROWS:
@@ -229,8 +227,8 @@ class BackpropNetwork(NetworkEstimator):
             max_iter=self.max_iter,
             n_particles=self.n_particles,
             batch_size=batch_size,
-            random_state=entropy,
+            random_state=seed,
         )
-        q.fit(posterior, climb(posterior, 1, _CLIMB, entropy)[0], _WIDTH * posterior.unit)
+        q.fit(posterior, climb(posterior, 1, _CLIMB, seed)[0], _WIDTH * posterior.unit)
         self.elbo_, self.elbo_steps_, self.n_iter_ = q.elbo_, q.elbo_steps_, q.max_iter
-        return q.sample(self.n_draws, entropy)[None]
+        return q.sample(self.n_draws, seed)[None]

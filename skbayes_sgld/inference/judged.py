@@ -50,7 +50,7 @@ class Judged:
     def _standardised(self) -> Array:
         """Return the draws in the Laplace approximation's own sds, less the mode."""
         tau = 1.0 if self.run is None else self.run.dynamics.temperature
-        return (self.theta - self.laplace.theta) / self.laplace.spread / np.sqrt(tau)
+        return (self.theta - self.laplace.theta) / self.laplace.marginal_sd / np.sqrt(tau)
 
     def from_laplace(self) -> tuple[float, float]:
         """Return the largest shift of a mean from the mode, and of an sd, less 1."""

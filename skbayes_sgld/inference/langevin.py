@@ -26,8 +26,8 @@ from skbayes_sgld.inference.diagnosis import (
 )
 from skbayes_sgld.inference.draws import PosteriorDraws
 from skbayes_sgld.inference.judged import Judged
-from skbayes_sgld.inference.overflow import check_natural, explain_overflow
-from skbayes_sgld.inference.parameterization import decouple, shorten
+from skbayes_sgld.inference.overflow import check_constrained, explain_overflow
+from skbayes_sgld.inference.parameterization import noncenter, shorten
 from skbayes_sgld.posterior import GLMPosterior, check_mode, check_propriety
 from skbayes_sgld.sampling import (
     CLIPS,
@@ -49,7 +49,7 @@ from skbayes_sgld.sampling import (
     find_mode,
     run_chains,
 )
-from skbayes_sgld.sampling.preconditioners.metric import pull_rates
+from skbayes_sgld.sampling.preconditioners.metric import preconditioned_eigenvalues
 from skbayes_sgld.sampling.randomness import start_normals
 from skbayes_sgld.sampling.tuning.adaptation import settle
 from skbayes_sgld.sampling.tuning.settings import (
@@ -90,14 +90,16 @@ def resolve_preconditioner(estimator: Any) -> Preconditioner:
 
 
 def _measure_bias(
-    run: Run, mode: Mode, eta: float, preconditioner: Preconditioner, entropy: int
+    run: Run, mode: Mode, eta: float, preconditioner: Preconditioner, seed: int
 ) -> tuple[float, float]:
     """Return what a step of size eta costs a mean or an sd, and two standard errors of it."""
     if run.sampler.adjusted:
         return 0.0, 0.0
     if preconditioner.uses_curvature and eta > _SMALL_STEP and run.sampler.piloted:
-        return discretisation_bias(run, mode, eta, entropy)[:2]
-    steepest = eta * run.sampler.speed(pull_rates(run.dynamics.preconditioner, mode.metric)[-1])
+        return discretisation_bias(run, mode, eta, seed)[:2]
+    steepest = eta * run.sampler.speed(
+        preconditioned_eigenvalues(run.dynamics.preconditioner, mode.metric)[-1]
+    )
     wide = run.sampler.gaussian_inflation(steepest) if steepest < 2.0 else np.inf
     return abs(float(np.sqrt(wide)) - 1.0), 0.0
 
@@ -153,30 +155,30 @@ class LangevinSampling(BaseEstimator):
 
     def _sample(self, posterior: Any, mode: Mode, preconditioner: Preconditioner) -> None:
         """Run the chains, keep the draws and what is to be judged of them, and warn."""
-        entropy = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         goes_on = self._goes_on(posterior)
         n_before = self._n_warm if goes_on else 0
-        entropy += n_before  # a chain that goes on must not meet its old noise again
-        tuned = self._make_run(posterior, mode, preconditioner, entropy)
+        seed += n_before  # a chain that goes on must not meet its old noise again
+        tuned = self._make_run(posterior, mode, preconditioner, seed)
         laplace, run, mode = mode, tuned.run, tuned.mode
         n_burnin, thin = self._choose_lengths(tuned, goes_on)
-        start = self._choose_start(posterior, mode, entropy, goes_on)
+        start = self._choose_start(posterior, mode, seed, goes_on)
         if run.sampler.adjusted and not goes_on:
-            start = settle(run, start, mode, entropy)
+            start = settle(run, start, mode, seed)
         lengths: dict[str, Any] = {"n_draws": int(self.n_draws), "n_burnin": n_burnin, "thin": thin}
         n_steps = n_burnin + self.n_draws * thin
         try:
             with progress_bar(self.verbose, n_steps, type(self).__name__) as progress:
                 chains = run_chains(
-                    run, start, entropy=entropy, n_jobs=self.n_jobs, progress=progress, **lengths
+                    run, start, seed=seed, n_jobs=self.n_jobs, progress=progress, **lengths
                 )
-            check_natural(posterior, chains, n_burnin, thin)
+            check_constrained(posterior, chains, n_burnin, thin)
         except ChainOverflowError as error:
-            raise explain_overflow(error, posterior, run, mode, start, entropy, lengths) from None
+            raise explain_overflow(error, posterior, run, mode, start, seed, lengths) from None
         self.n_burnin_, self.thin_ = n_burnin, thin
         self._set_draws(posterior, chains.draws, chains.weights)
         self.posterior_.settings = {name: getattr(self, f"{name}_") for name in _RESOLVED}
-        self._last_positions = posterior.natural(chains.state.sampler_state["theta"])
+        self._last_positions = posterior.constrain(chains.state.sampler_state["theta"])
         self._n_warm = n_before + 1
         self.clipped_fraction_ = float(chains.clipped.mean())
         noise = self._measure_noise(chains, tuned)
@@ -188,9 +190,9 @@ class LangevinSampling(BaseEstimator):
     # ---- settings -----------------------------------------------------------------------------
 
     def _make_run(
-        self, posterior: Any, mode: Mode, preconditioner: Preconditioner, entropy: int
+        self, posterior: Any, mode: Mode, preconditioner: Preconditioner, seed: int
     ) -> Tuned:
-        gradient, batch_size, noise = self._choose_gradient(posterior, mode, entropy)
+        gradient, batch_size, noise = self._choose_gradient(posterior, mode, seed)
         bound = preconditioner.bind(posterior.n_params, mode)
         tau = float(self.temperature)
         run = Run(
@@ -207,7 +209,7 @@ class LangevinSampling(BaseEstimator):
                 f"sampler={self.sampler!r} needs the gradient from all rows at every step; set "
                 "gradient='full' and batch_size='auto'."
             )
-        tuned = self._choose_step_size(run, mode, preconditioner, noise, entropy)
+        tuned = self._choose_step_size(run, mode, preconditioner, noise, seed)
         self.step_size_, self.batch_size_ = tuned.run.step_size, batch_size
         self.gradient_, self.preconditioner_ = gradient, preconditioner
         self.sampler_ = tuned.run.sampler
@@ -219,21 +221,24 @@ class LangevinSampling(BaseEstimator):
         mode: Mode,
         preconditioner: Preconditioner,
         noise: NoiseLevel | None,
-        entropy: int,
+        seed: int,
     ) -> Tuned:
         step_size = self._resolve_auto("step_size")
         first = float(run.schedule(0))
         candidate = run.sampler.candidates(run.batch_size is None)[0]
         tunable = candidate.piloted or candidate.adjusted
         if step_size is None and preconditioner.uses_curvature and tunable:
-            tuned = tune(run, mode, entropy)
+            tuned = tune(run, mode, seed)
             if noise is not None and run.batch_size is not None:
                 quiet = noise.step_size(run.batch_size, run.dynamics.temperature)
                 tuned.run.step_size = min(tuned.run.step_size, max(quiet, STEP_SIZES[-1]))
                 tuned.time = 2.0 / tuned.run.step_size
             tuned.run.step_size /= first
             return tuned
-        sampler, rates = candidate, pull_rates(run.dynamics.preconditioner, mode.metric)
+        sampler, rates = (
+            candidate,
+            preconditioned_eigenvalues(run.dynamics.preconditioner, mode.metric),
+        )
         wanted = None if step_size is None else float(step_size) * first
         eta, time = sampler.pace(rates, wanted)
         run = replace(run, sampler=sampler, step_size=eta / first)
@@ -241,11 +246,11 @@ class LangevinSampling(BaseEstimator):
         # what the last kept step costs: a schedule may have made it small by then
         last = self._resolve_auto("thin") or choose_spacing(tuned.time)[1]
         eta = run.step_size * float(run.schedule(self.n_draws * last))
-        tuned.bias = _measure_bias(run, mode, eta, preconditioner, entropy)
+        tuned.bias = _measure_bias(run, mode, eta, preconditioner, seed)
         return tuned
 
     def _choose_gradient(
-        self, posterior: Any, mode: Mode, entropy: int
+        self, posterior: Any, mode: Mode, seed: int
     ) -> tuple[Gradient, int | None, NoiseLevel | None]:
         """Return the gradient, the batch size (None: all rows) and the noise, if measured."""
         batch_size, n = self._resolve_auto("batch_size"), posterior.n_samples
@@ -254,7 +259,7 @@ class LangevinSampling(BaseEstimator):
         if automatic and batch_size is None and self._resolve("sampler").full_gradient:
             return Full(), None, None
         if automatic and batch_size is None:
-            gradient, batch_size = choose_gradient(posterior, mode, tau, entropy)
+            gradient, batch_size = choose_gradient(posterior, mode, tau, seed)
             return gradient, batch_size, None
         # the second order takes a matrix of parameters by parameters
         order = 2 if posterior.n_params <= MAX_DENSE else 1
@@ -273,7 +278,7 @@ class LangevinSampling(BaseEstimator):
             )
         noise = None
         if batch_size is None or self.step_size == "auto":
-            noise = measure_noise(posterior, gradient, mode, tau, entropy)
+            noise = measure_noise(posterior, gradient, mode, tau, seed)
         if batch_size is None:
             assert noise is not None
             batch_size = choose_batch_size(noise, n, tau)
@@ -290,16 +295,16 @@ class LangevinSampling(BaseEstimator):
 
     def _goes_on(self, posterior: Any) -> bool:
         """Whether the chains of the last fit can be gone on with."""
-        names = getattr(posterior, "natural_names", posterior.param_names)
+        names = getattr(posterior, "constrained_names", posterior.param_names)
         shape = (self.n_chains, len(names))
         return bool(self.warm_start) and np.shape(getattr(self, "_last_positions", ())) == shape
 
-    def _choose_start(self, posterior: Any, mode: Mode, entropy: int, goes_on: bool) -> Array:
+    def _choose_start(self, posterior: Any, mode: Mode, seed: int, goes_on: bool) -> Array:
         if goes_on:
-            return posterior.from_natural(self._last_positions)
-        normals = start_normals(entropy, range(self.n_chains), posterior.n_params)
+            return posterior.unconstrain(self._last_positions)
+        normals = start_normals(seed, range(self.n_chains), posterior.n_params)
         width = OVERDISPERSION * np.sqrt(float(self.temperature))
-        return mode.theta + width * mode.color(normals)
+        return mode.theta + width * mode.unwhiten(normals)
 
     # ---- what the user is told ----------------------------------------------------------------
 
@@ -424,7 +429,7 @@ class LangevinEstimator(LangevinSampling, LinearEstimator):
         if automatic:
             glm = shorten(glm, float(self.temperature))
         if automatic and glm.likelihood.infers_noise and glm.cheap_full_gradient:
-            return decouple(glm, float(self.temperature))
+            return noncenter(glm, float(self.temperature))
         mode = find_mode(glm, glm.start())
         check_mode(glm, mode.theta)
         return glm, mode

@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld.sampling import ChainOverflowError, Chains, Mode, Run, run_chains
-from skbayes_sgld.sampling.preconditioners.metric import pull_rates
+from skbayes_sgld.sampling.preconditioners.metric import preconditioned_eigenvalues
 
 Array = NDArray[Any]
 
 _MOST_HALVINGS = 40
 
 
-def check_natural(posterior: Any, chains: Chains, n_burnin: int, thin: int) -> None:
+def check_constrained(posterior: Any, chains: Chains, n_burnin: int, thin: int) -> None:
     """Raise where the draws are finite and the parameters that users know are not."""
     n_chains, n_draws, P = chains.draws.shape
     with np.errstate(all="ignore"):
-        values = posterior.natural(chains.draws.reshape(-1, P))
+        values = posterior.constrain(chains.draws.reshape(-1, P))
     bad = np.argwhere(~np.isfinite(values.reshape(n_chains, n_draws, -1)))
     if len(bad):
         chain, draw, parameter = (int(k) for k in bad[bad[:, 1].argmin()])
@@ -34,18 +34,18 @@ def explain_overflow(
     run: Run,
     mode: Mode,
     start: Array,
-    entropy: int,
+    seed: int,
     lengths: dict[str, Any],
 ) -> ValueError:
     """Return the error that names step, parameter, chain and a step size that was seen to hold."""
-    steepest = pull_rates(run.dynamics.preconditioner, mode.metric)[-1]
+    steepest = preconditioned_eigenvalues(run.dynamics.preconditioner, mode.metric)[-1]
     largest = float(np.max(run.schedule(np.arange(100))))
     holds = min(1.0 / steepest / largest, 0.5 * run.step_size)
     for _ in range(_MOST_HALVINGS):
         shown = float(f"{holds:.2g}")
         try:
-            chains = run_chains(replace(run, step_size=shown), start, entropy=entropy, **lengths)
-            check_natural(posterior, chains, lengths.get("n_burnin", 0), lengths["thin"])
+            chains = run_chains(replace(run, step_size=shown), start, seed=seed, **lengths)
+            check_constrained(posterior, chains, lengths.get("n_burnin", 0), lengths["thin"])
             break
         except ChainOverflowError:
             holds *= 0.5

@@ -7,8 +7,8 @@ import numpy as np
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.parameterizations.noncentered import (
-    DecoupledPosterior,
-    NormalDecoupledPosterior,
+    NoncenteredPosterior,
+    NormalNoncenteredPosterior,
 )
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
 from skbayes_sgld.sampling import Mode, find_mode
@@ -30,7 +30,7 @@ def shorten(posterior: GLMPosterior, temperature: float) -> GLMPosterior:
     return posterior
 
 
-def decouple(posterior: GLMPosterior, temperature: float) -> tuple[DecoupledPosterior, Mode]:
+def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[NoncenteredPosterior, Mode]:
     """Return a normal linear model with noise and coefficients decoupled, and its mode there.
 
     Under a normal prior the coordinates are standard normal but for the noise; the mode and the
@@ -38,7 +38,7 @@ def decouple(posterior: GLMPosterior, temperature: float) -> tuple[DecoupledPost
     """
     start = posterior.start()
     gamma = float(start[-1])
-    family = NormalDecoupledPosterior if posterior.prior.normal else DecoupledPosterior
+    family = NormalNoncenteredPosterior if posterior.prior.normal else NoncenteredPosterior
     for _ in range(_ROUNDS):
         center = find_mode(posterior.given_noise(float(np.exp(gamma))), start[:-1])
         decoupled = family(posterior, center.theta, center.root, gamma, temperature)

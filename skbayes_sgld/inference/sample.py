@@ -26,7 +26,7 @@ class PosteriorSample(LangevinSampling, BayesianEstimator):
     Attributes
     ----------
     values : ndarray of shape (n_chains, n_draws, n_params)
-        In the parameters' own units, as ``posterior.natural`` gives them.
+        In the parameters' own units, as ``posterior.constrain`` gives them.
     names : list of str
     posterior_ : PosteriorDraws
     sampler_, step_size_, gradient_, batch_size_, preconditioner_, n_burnin_, thin_
@@ -48,9 +48,9 @@ class PosteriorSample(LangevinSampling, BayesianEstimator):
         return self
 
     def _set_draws(self, posterior: Any, theta: Array, weights: Array | None = None) -> None:
-        natural = getattr(posterior, "natural", None)
-        values = theta if natural is None else _each(natural, theta)
-        names = list(getattr(posterior, "natural_names", posterior.param_names))
+        constrain = getattr(posterior, "constrain", None)
+        values = theta if constrain is None else _each(constrain, theta)
+        names = list(getattr(posterior, "constrained_names", posterior.param_names))
         self.posterior_ = PosteriorDraws.weighted(values, names, weights)
 
     @property
@@ -76,8 +76,8 @@ class PosteriorSample(LangevinSampling, BayesianEstimator):
         return self.posterior_.to_frame()
 
 
-def _each(natural: Any, theta: Array) -> Array:
-    values = natural(theta.reshape(-1, theta.shape[2]))
+def _each(constrain: Any, theta: Array) -> Array:
+    values = constrain(theta.reshape(-1, theta.shape[2]))
     return values.reshape(*theta.shape[:2], -1)
 
 

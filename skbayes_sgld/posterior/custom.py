@@ -54,7 +54,7 @@ class CustomPosterior:
 
     Attributes
     ----------
-    param_names, natural_names : list of str
+    param_names, constrained_names : list of str
         The names of theta's coordinates (``"log_sigma"``) and of x's (``"sigma"``).
     temperature : float
         tau of the law to be sampled, 1 unless :meth:`tempered`. Tempering acts on the density of
@@ -91,7 +91,7 @@ class CustomPosterior:
     ...         return -np.ones_like(x)
     >>> posterior = CustomPosterior(PoissonRate(), transforms={"rate": "positive"})
     >>> check_gradient(posterior)
-    >>> posterior.param_names, posterior.natural_names
+    >>> posterior.param_names, posterior.constrained_names
     (['log_rate'], ['rate'])
     """
 
@@ -113,9 +113,9 @@ class CustomPosterior:
         check_number(model.n_samples, "model.n_samples", low=0, closed="left", integer=True)
         check_number(model.n_params, "model.n_params", low=1, closed="left", integer=True)
         self.n_samples, self.n_params = int(model.n_samples), int(model.n_params)
-        self.natural_names = self._check_names(getattr(model, "param_names", None))
+        self.constrained_names = self._check_names(getattr(model, "param_names", None))
         if transforms is None or isinstance(transforms, Mapping):
-            transforms = Elementwise(self.natural_names, transforms or {})
+            transforms = Elementwise(self.constrained_names, transforms or {})
         self._coordinates = transforms
         self.param_names = transforms.param_names
         self.model = model if batched else _OneByOne(model)
@@ -159,7 +159,7 @@ class CustomPosterior:
                     "batched=False."
                 )
             if not np.all(np.isfinite(got)):
-                first = zip(self.natural_names[:_SHOWN], x[0], strict=False)
+                first = zip(self.constrained_names[:_SHOWN], x[0], strict=False)
                 raise ValueError(
                     f"{called} is not finite at the start, where "
                     f"{', '.join(f'{n}={v:g}' for n, v in first)}; give a start where it is, or "
@@ -192,11 +192,11 @@ class CustomPosterior:
         other.temperature = float(temperature)
         return other
 
-    def natural(self, theta: Array) -> Array:
+    def constrain(self, theta: Array) -> Array:
         """Return the model's parameters x ``(C, P)``."""
         return self._coordinates.forward(theta)
 
-    def from_natural(self, values: Array) -> Array:
+    def unconstrain(self, values: Array) -> Array:
         """Return theta ``(C, P)`` from the model's parameters."""
         return self._coordinates.inverse(values)
 

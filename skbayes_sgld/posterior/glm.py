@@ -32,7 +32,7 @@ class GLMPosterior(LinearPredictors):
 
     Softmax predictors have a common shift that no data see. Where its prior is flat it is given
     a normal density of its own, which leaves every difference between classes as it was; and
-    :meth:`natural` reports coefficients and intercepts that sum to zero over the classes.
+    :meth:`constrain` reports coefficients and intercepts that sum to zero over the classes.
 
     Parameters
     ----------
@@ -130,11 +130,11 @@ class GLMPosterior(LinearPredictors):
     # ---- the parts of theta ------------------------------------------------------------------
 
     @property
-    def natural_names(self) -> list[str]:
-        """The names of what :meth:`natural` returns."""
+    def constrained_names(self) -> list[str]:
+        """The names of what :meth:`constrain` returns."""
         return [n.replace("log_noise_variance", "noise_variance") for n in self.param_names]
 
-    def natural(self, theta: Array) -> Array:
+    def constrain(self, theta: Array) -> Array:
         """Return the parameters that users know, in theta's order, from ``theta (S, P)``.
 
         Intercepts are at X = 0, the noise is a variance, and over more than one predictor
@@ -150,7 +150,7 @@ class GLMPosterior(LinearPredictors):
             values[:, -1] = np.exp(values[:, -1])
         return values
 
-    def from_natural(self, values: Array) -> Array:
+    def unconstrain(self, values: Array) -> Array:
         """Return theta ``(S, P)`` from the parameters that users know."""
         theta = values.copy()
         if self.center is not None:
@@ -393,7 +393,7 @@ class GLMPosterior(LinearPredictors):
 
     def softened(self, spread: Array) -> GLMPosterior:
         """Return the posterior with kinks rounded over a small part of ``spread (P,)``."""
-        return self.smoothed(_SOFT * spread) if self.prior.kinked else self
+        return self.smoothed(_SOFT * spread) if self.prior.nonsmooth else self
 
     def smoothed(self, spread: Array | None) -> GLMPosterior:
         """Return the posterior with its prior averaged over errors of sd ``spread (P,)``.

@@ -212,7 +212,7 @@ class MLPPosterior:
         return gain[0]
 
     @property
-    def spread(self) -> Array:
+    def marginal_sd(self) -> Array:
         """The prior's scale of every parameter ``(P,)``; that of gamma is 1."""
         spread = np.ones(self.n_params)
         spread[: self.network.n_params] = self.prior.get_params()["scale"]
@@ -227,7 +227,7 @@ class MLPPosterior:
         """
         unit = np.ones(self.n_params)
         unit[: self.network.n_params] /= np.sqrt(self.network.fan_in())
-        return np.minimum(unit, self.spread)
+        return np.minimum(unit, self.marginal_sd)
 
     def start(self, normals: Array) -> Array:
         """Return points to begin at ``(C, P)`` from standard normals; the noise is that of y."""

@@ -96,7 +96,7 @@ def run_chains(
     n_draws: int,
     n_burnin: int = 0,
     thin: int = 1,
-    entropy: int = 0,
+    seed: int = 0,
     first_chain: int = 0,
     block_size: int | None = None,
     n_jobs: int | None = None,
@@ -118,7 +118,7 @@ def run_chains(
         Steps to make before the first is kept.
     thin : int, default=1
         Steps from one kept draw to the next.
-    entropy : int, default=0
+    seed : int, default=0
         Seeds the chains that start; not used where an earlier run goes on.
     first_chain : int, default=0
         The number of the first chain, on which its random numbers depend.
@@ -138,7 +138,7 @@ def run_chains(
     ChainOverflowError
         When a chain leaves the range of floating point numbers.
     """
-    state = start if isinstance(start, RunState) else _begin(run, start, entropy, first_chain)
+    state = start if isinstance(start, RunState) else _begin(run, start, seed, first_chain)
     n_chains = state.sampler_state["theta"].shape[0]
     n_workers = min(effective_n_jobs(n_jobs), n_chains)
     kwargs: dict[str, Any] = {
@@ -168,8 +168,8 @@ def _attempt(run: Run, state: RunState, first: int, **kwargs: Any) -> Chains | C
         return ChainOverflowError(error.step, error.chain + first, error.parameter)
 
 
-def _begin(run: Run, start: Array, entropy: int, first_chain: int) -> RunState:
-    streams = [ChainStreams(entropy, first_chain + c) for c in range(start.shape[0])]
+def _begin(run: Run, start: Array, seed: int, first_chain: int) -> RunState:
+    streams = [ChainStreams(seed, first_chain + c) for c in range(start.shape[0])]
     noise = None
     if run.sampler.uses_noise:
         n_normals = run.sampler.n_normals(start.shape[1])

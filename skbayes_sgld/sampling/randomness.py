@@ -20,9 +20,9 @@ _START, _INDEX, _NOISE = range(3)
 class ChainStreams:
     """The streams of one chain: one for minibatches, one for the injected noise."""
 
-    def __init__(self, entropy: int, chain: int) -> None:
-        self._index = _generator(entropy, chain, _INDEX)
-        self._noise = _generator(entropy, chain, _NOISE)
+    def __init__(self, seed: int, chain: int) -> None:
+        self._index = _generator(seed, chain, _INDEX)
+        self._noise = _generator(seed, chain, _NOISE)
 
     def normals(self, n_steps: int, n_params: int) -> Array:
         """Return standard normals ``(n_steps, n_params)``."""
@@ -38,13 +38,13 @@ class ChainStreams:
         return _floyd(self._index.random((n_steps, batch_size)), n_samples)
 
 
-def _generator(entropy: int, chain: int, purpose: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(chain, purpose)))
+def _generator(seed: int, chain: int, purpose: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(chain, purpose)))
 
 
-def start_normals(entropy: int, chains: range, n_params: int) -> Array:
+def start_normals(seed: int, chains: range, n_params: int) -> Array:
     """Return the standard normals ``(C, n_params)`` from which the chains' starts are made."""
-    rows = [_generator(entropy, c, _START).standard_normal(n_params) for c in chains]
+    rows = [_generator(seed, c, _START).standard_normal(n_params) for c in chains]
     return np.array(rows).reshape(len(chains), n_params)
 
 

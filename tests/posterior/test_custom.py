@@ -133,9 +133,9 @@ def test_gradients_hold_the_jacobian(transform, law, temperature):
 def test_natural_and_free_coordinates_are_one_to_one(transform, law):
     posterior = of_law(law, transform)
     values = law.ppf([[0.01], [0.4], [0.99]])
-    np.testing.assert_allclose(posterior.natural(posterior.from_natural(values)), values)
+    np.testing.assert_allclose(posterior.constrain(posterior.unconstrain(values)), values)
     low, high = law.support()
-    wide = posterior.natural(np.array([[-30.0], [30.0]]))
+    wide = posterior.constrain(np.array([[-30.0], [30.0]]))
     assert low <= wide[0, 0] < wide[1, 0] <= high
 
 
@@ -155,7 +155,7 @@ def test_chains_sample_the_tempered_law_of_the_natural_parameter(temperature):
     run = make_run(posterior, sampler=MALA(), step_size=0.08, temperature=temperature)
     start = np.log(law.rvs((20, 1), random_state=0))
     draws = run_chains(run, start, n_draws=1500, thin=2).draws
-    rate = posterior.natural(draws.reshape(-1, 1)).reshape(20, -1)
+    rate = posterior.constrain(draws.reshape(-1, 1)).reshape(20, -1)
     mean_log = digamma(shape) + np.log(scale)
     for statistic, expected in [(rate, law.mean()), (np.log(rate), mean_log)]:
         error = array_stats.mcse(statistic, chain_axis=0, draw_axis=1, method="mean")
@@ -199,8 +199,8 @@ def test_a_transform_stands_for_all_entries_of_its_parameter():
         lambda x: -np.abs(x).sum(1), lambda x: -np.sign(x), 4, names, transforms={"tau": Positive()}
     )
     assert posterior.param_names == ["log_tau[0]", "mu", "log_tau[1]", "taus"]
-    assert posterior.natural_names == names
-    np.testing.assert_allclose(posterior.natural(np.zeros((1, 4))), [[1, 0, 1, 0]])
+    assert posterior.constrained_names == names
+    np.testing.assert_allclose(posterior.constrain(np.zeros((1, 4))), [[1, 0, 1, 0]])
 
 
 def test_the_start_is_given_in_natural_parameters_and_not_shared():

@@ -217,12 +217,12 @@ def test_natural_parameters_come_back():
         if likelihood.n_predictors > 1:  # the common shift is taken out
             linear = theta.reshape(3, likelihood.n_predictors, -1)
             theta = (linear - linear.mean(1, keepdims=True)).reshape(3, -1)
-        values = posterior.natural(theta)
-        np.testing.assert_allclose(posterior.from_natural(values), theta, atol=1e-10)
+        values = posterior.constrain(theta)
+        np.testing.assert_allclose(posterior.unconstrain(values), theta, atol=1e-10)
     X, _, _ = data(Bernoulli())
     posterior = make(Bernoulli(), Normal(), center=True)
     theta = some_theta(posterior)
-    values = posterior.natural(theta)
+    values = posterior.constrain(theta)
     rows = posterior.take(np.tile(np.arange(N), (3, 1)))
     np.testing.assert_allclose(
         values[:, :D] @ X.T + values[:, D:], posterior.local(theta, rows)[:, 0], atol=1e-10

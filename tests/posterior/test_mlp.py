@@ -216,21 +216,21 @@ def test_row_norms_are_those_of_the_hessian_in_units_of_the_spread(monkeypatch):
     monkeypatch.setattr("skbayes_sgld.sampling.preconditioners.equilibration._PROBES", 2000)
     H, gradient = quadratic(2, 6)
     spread = np.array([0.2, 1.0, 3.0, 1.0, 0.5, 2.0])
-    norms = row_norms(gradient, np.ones((2, 6)), spread, entropy=0)
+    norms = row_norms(gradient, np.ones((2, 6)), spread, seed=0)
     expected = np.linalg.norm(spread[:, None] * H * spread, axis=2)
     # the square of a norm is a mean of 2,000 squares of normals
     np.testing.assert_allclose(norms, expected, rtol=4 * np.sqrt(0.5 / 2000))
 
 
 def test_no_row_norm_is_below_that_of_the_spread():
-    flat = row_norms(np.zeros_like, np.ones((2, 3)), np.ones(3), entropy=0)
+    flat = row_norms(np.zeros_like, np.ones((2, 3)), np.ones(3), seed=0)
     np.testing.assert_array_equal(flat, np.ones((2, 3)))
 
 
 def test_the_steepest_direction_of_the_metric_has_curvature_one():
     H, gradient = quadratic(3, 6)
     spread = np.array([0.2, 1.0, 3.0, 1.0, 0.5, 2.0])
-    norms = row_norms(gradient, np.ones((3, 6)), spread, entropy=0)
+    norms = row_norms(gradient, np.ones((3, 6)), spread, seed=0)
     metric = equilibrate(gradient, np.ones((3, 6)), spread, norms)
     roots = metric.sqrt(np.ones((3, 6)))
     np.testing.assert_allclose(metric.scale(np.ones((3, 6))), roots**2)

@@ -121,7 +121,7 @@ class Classification:
                 break
         return theta, np.linalg.inv(self.hessian(theta))
 
-    def natural(self, theta):
+    def constrain(self, theta):
         """Return the parameters that users see ``(S, P)``."""
         linear = theta.reshape(len(theta), self.K, self.width).copy()
         if self.K > 1:
@@ -152,7 +152,7 @@ def importance(problem, n_draws=100_000, df=8, seed=0):
     ess = 1 / (weight**2).sum()
     problems = [] if ess > 5000 else [f"the reference has an ESS of {ess:.0f} only"]
     return Reference(
-        "importance", f"ESS {ess:,.0f}", *from_draws(target.natural(theta), weight), problems
+        "importance", f"ESS {ess:,.0f}", *from_draws(target.constrain(theta), weight), problems
     )
 
 
@@ -174,7 +174,7 @@ def hamiltonian(problem, n_draws=800, n_chains=64, n_warmup=100):
             z = linalg.solve_triangular(root, (theta - middle).T, lower=True).T
         z, step, _ = _run(target, middle, root, z, step, n_warmup, rng, adapt=True)
         draws = _run(target, middle, root, z, step, n_draws, rng)[2]
-        halves.append(target.natural(middle + draws.reshape(-1, target.P) @ root.T))
+        halves.append(target.constrain(middle + draws.reshape(-1, target.P) @ root.T))
     return from_halves("HMC", *halves)
 
 

@@ -84,7 +84,7 @@ def make_run(
 def stationary_draws(run, posterior, n_draws=4000, n_chains=50, n_burnin=200, seed=1):
     """Return the draws of chains that have forgotten where they began."""
     start = np.tile(posterior.y.mean(), (n_chains, 1))
-    return run_chains(run, start, n_draws=n_draws, n_burnin=n_burnin, entropy=seed).draws
+    return run_chains(run, start, n_draws=n_draws, n_burnin=n_burnin, seed=seed).draws
 
 
 def z_of_variance(draws, expected, rho):

@@ -63,14 +63,14 @@ def case(request):
         mode=mode,
     )
     start = mode.theta + 0.01 * np.arange(8)[:, None]
-    expected = run_chains(run, start, n_draws=40, n_burnin=5, thin=2, entropy=9).draws
+    expected = run_chains(run, start, n_draws=40, n_burnin=5, thin=2, seed=9).draws
     return run, start, expected
 
 
 @pytest.mark.parametrize("n_chains", [1, 2, 3, 5])
 def test_a_chain_does_not_depend_on_the_number_of_chains(case, n_chains):
     run, start, expected = case
-    got = run_chains(run, start[:n_chains], n_draws=40, n_burnin=5, thin=2, entropy=9).draws
+    got = run_chains(run, start[:n_chains], n_draws=40, n_burnin=5, thin=2, seed=9).draws
     np.testing.assert_array_equal(got, expected[:n_chains])
 
 
@@ -78,28 +78,26 @@ def test_a_chain_does_not_depend_on_the_number_of_chains(case, n_chains):
 def test_a_chain_does_not_depend_on_the_block_size(case, block_size):
     run, start, expected = case
     got = run_chains(
-        run, start, n_draws=40, n_burnin=5, thin=2, entropy=9, block_size=block_size
+        run, start, n_draws=40, n_burnin=5, thin=2, seed=9, block_size=block_size
     ).draws
     np.testing.assert_array_equal(got, expected)
 
 
 def test_a_chain_does_not_depend_on_the_number_of_processes(case):
     run, start, expected = case
-    got = run_chains(run, start, n_draws=40, n_burnin=5, thin=2, entropy=9, n_jobs=2).draws
+    got = run_chains(run, start, n_draws=40, n_burnin=5, thin=2, seed=9, n_jobs=2).draws
     np.testing.assert_array_equal(got, expected)
 
 
 def test_the_first_chain_may_have_any_number(case):
     run, start, expected = case
-    got = run_chains(
-        run, start[3:5], n_draws=40, n_burnin=5, thin=2, entropy=9, first_chain=3
-    ).draws
+    got = run_chains(run, start[3:5], n_draws=40, n_burnin=5, thin=2, seed=9, first_chain=3).draws
     np.testing.assert_array_equal(got, expected[3:5])
 
 
 def test_a_run_resumes_as_if_it_had_never_stopped(case):
     run, start, expected = case
-    first = run_chains(run, start, n_draws=13, n_burnin=5, thin=2, entropy=9)
+    first = run_chains(run, start, n_draws=13, n_burnin=5, thin=2, seed=9)
     second = run_chains(run, first.state, n_draws=27, thin=2)
     np.testing.assert_array_equal(np.concatenate([first.draws, second.draws], 1), expected)
     # and the state that it resumed from can be resumed from again
@@ -111,8 +109,8 @@ def test_a_resumed_run_goes_on_with_the_schedule_and_the_optimisers_memory():
     posterior = posterior_of(Bernoulli())
     run = make_run(posterior, sampler=Adam(), batch_size=8, schedule=Polynomial(), step_size=0.05)
     start = posterior.start()[None]
-    whole = run_chains(run, start, n_draws=30, entropy=1)
-    first = run_chains(run, start, n_draws=10, entropy=1)
+    whole = run_chains(run, start, n_draws=30, seed=1)
+    first = run_chains(run, start, n_draws=10, seed=1)
     second = run_chains(run, first.state, n_draws=20)
     np.testing.assert_array_equal(np.concatenate([first.draws, second.draws], 1), whole.draws)
     np.testing.assert_array_equal(np.r_[first.weights, second.weights], whole.weights)
@@ -120,7 +118,7 @@ def test_a_resumed_run_goes_on_with_the_schedule_and_the_optimisers_memory():
 
 def test_other_seeds_draw_other_numbers(case):
     run, start, expected = case
-    got = run_chains(run, start, n_draws=40, n_burnin=5, thin=2, entropy=10).draws
+    got = run_chains(run, start, n_draws=40, n_burnin=5, thin=2, seed=10).draws
     assert not np.any(got == expected)
 
 
@@ -128,8 +126,8 @@ def test_burnin_and_thinning_keep_the_draws_they_say():
     target = NormalMean()
     run = make_run(target, step_size=0.01)
     start = np.zeros((2, 1))
-    every = run_chains(run, start, n_draws=60, entropy=0).draws
-    kept = run_chains(run, start, n_draws=10, n_burnin=20, thin=4, entropy=0).draws
+    every = run_chains(run, start, n_draws=60, seed=0).draws
+    kept = run_chains(run, start, n_draws=10, n_burnin=20, thin=4, seed=0).draws
     np.testing.assert_array_equal(kept, every[:, 23::4])
 
 
@@ -139,7 +137,7 @@ def test_an_overflow_names_the_step_at_which_it_happened(block_size):
     run = make_run(target, step_size=30.0 / target.precision)
     start = np.array([[target.y.mean()], [1e300]])
     with pytest.raises(ChainOverflowError) as error:
-        run_chains(run, start, n_draws=400, entropy=0, block_size=block_size)
+        run_chains(run, start, n_draws=400, seed=0, block_size=block_size)
     # |theta| grows by a factor of 29 a step
     steps = int(np.ceil(np.log(np.finfo(float).max / 1e300) / np.log(29)))
     assert (error.value.chain, error.value.parameter) == (1, 0)

@@ -172,7 +172,7 @@ class StochasticVolatility(CustomPosterior):
     Minibatches: the likelihood is a sum over t given h, so a batch's gradient is unbiased though
     the returns are no exchangeable rows. But a batch costs O(T log T) like the whole.
 
-    ``natural`` gives sigma, nu and ``volatility[t]``, the scale at each t. Tempering acts on the
+    ``constrain`` gives sigma, nu and ``volatility[t]``, the scale at each t. Tempering acts on the
     density of (sigma, nu, h).
 
     Raises
@@ -194,7 +194,7 @@ class StochasticVolatility(CustomPosterior):
     >>> data = make_stochastic_volatility(50, random_state=0)
     >>> posterior = StochasticVolatility(data.returns)
     >>> check_gradient(posterior)
-    >>> posterior.n_params, posterior.natural_names[:3]
+    >>> posterior.n_params, posterior.constrained_names[:3]
     (52, ['sigma', 'nu', 'volatility[0]'])
     """
 
@@ -226,21 +226,21 @@ class StochasticVolatility(CustomPosterior):
             transforms=self._frequencies,
             start=[1.0 / sigma_rate, 1.0 / nu_rate, *np.full(len(y), level)],
         )
-        self.natural_names = ["sigma", "nu"] + [f"volatility[{t}]" for t in range(len(y))]
+        self.constrained_names = ["sigma", "nu"] + [f"volatility[{t}]" for t in range(len(y))]
 
-    def natural(self, theta: Array) -> Array:
+    def constrain(self, theta: Array) -> Array:
         """Return sigma, nu and the volatilities ``(C, P)``."""
-        values = super().natural(theta)
+        values = super().constrain(theta)
         values[:, 2:] = np.exp(values[:, 2:])
         return values
 
-    def from_natural(self, values: Array) -> Array:
+    def unconstrain(self, values: Array) -> Array:
         """Return theta ``(C, P)`` from sigma, nu and the volatilities, all positive."""
         if not np.all(values > 0):
             raise ValueError("sigma, nu and volatility must be positive.")
         x = np.array(values, dtype=float)
         x[:, 2:] = np.log(x[:, 2:])
-        return super().from_natural(x)
+        return super().unconstrain(x)
 
     def curvature_diagonal(self, theta: Array) -> Array:
         """Return the diagonal of the expected curvature at one ``theta (P,)``, as ``(P,)``.

@@ -44,7 +44,7 @@ class _Parts(NamedTuple):
     w: Array
 
 
-class DecoupledPosterior:
+class NoncenteredPosterior:
     """The same posterior in the coordinates (z, g), g being the standardised log noise variance.
 
     Parameters
@@ -214,7 +214,7 @@ class DecoupledPosterior:
         grad = self.inner.grad(self.to_theta(phi, parts))
         return self._add_jacobian(self._chain_rule(grad, phi, parts), parts)
 
-    def softened(self, spread: Array) -> DecoupledPosterior:
+    def softened(self, spread: Array) -> NoncenteredPosterior:
         """Return the posterior with kinks rounded; ``spread`` is in phi, and 1 by construction."""
         width = np.append(np.sqrt(np.square(self._basis).sum(axis=1)), self._width)
         inner = self.inner.softened(width)
@@ -224,18 +224,18 @@ class DecoupledPosterior:
         other.inner = inner
         return other
 
-    def natural(self, phi: Array) -> Array:
+    def constrain(self, phi: Array) -> Array:
         """Return the parameters that users know."""
-        return self.inner.natural(self.to_theta(phi))
+        return self.inner.constrain(self.to_theta(phi))
 
-    def from_natural(self, values: Array) -> Array:
+    def unconstrain(self, values: Array) -> Array:
         """Return phi from the parameters that users know."""
-        return self.from_theta(self.inner.from_natural(values))
+        return self.from_theta(self.inner.unconstrain(values))
 
     @property
-    def natural_names(self) -> list[str]:
-        """The names of what :meth:`natural` returns."""
-        return self.inner.natural_names
+    def constrained_names(self) -> list[str]:
+        """The names of what :meth:`constrain` returns."""
+        return self.inner.constrained_names
 
     @property
     def n_predictors(self) -> int:
@@ -243,7 +243,7 @@ class DecoupledPosterior:
         return self.inner.n_predictors
 
 
-class NormalDecoupledPosterior(DecoupledPosterior):
+class NormalNoncenteredPosterior(NoncenteredPosterior):
     """The decoupled posterior under a normal prior: z is standard normal, exactly.
 
     The density is then ``-z^2 / 2 + m(gamma)``, with m the log marginal density of gamma in closed

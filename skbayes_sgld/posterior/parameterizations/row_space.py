@@ -37,7 +37,7 @@ class RowSpacePosterior(GLMPosterior):
     """A generalised linear model under a normal prior, in the space of its rows.
 
     It is the model of the coefficients a, with the intercept and the noise as they were.
-    :meth:`natural` gives the coefficients of X, the part that no row sees drawn from its law.
+    :meth:`constrain` gives the coefficients of X, the part that no row sees drawn from its law.
 
     Parameters
     ----------
@@ -74,17 +74,17 @@ class RowSpacePosterior(GLMPosterior):
         )
 
     @property
-    def natural_names(self) -> list[str]:
-        """The names of what :meth:`natural` returns."""
-        return self._full.natural_names
+    def constrained_names(self) -> list[str]:
+        """The names of what :meth:`constrain` returns."""
+        return self._full.constrained_names
 
-    def natural(self, theta: Array) -> Array:
+    def constrain(self, theta: Array) -> Array:
         """Return the parameters that users know ``(S, P)``, from ``theta (S, P of the rows)``.
 
         The first draw's own digits seed the part that no row sees: the same draws are completed
         alike, whatever stands behind them, and others otherwise.
         """
-        seen, full, d = super().natural(theta), self._full, self._full.n_features
+        seen, full, d = super().constrain(theta), self._full, self._full.n_features
         rng = np.random.default_rng(np.ascontiguousarray(theta[0], dtype=float).view(np.uint64))
         sds = np.full((len(theta), 1, 1), np.sqrt(self._temperature))
         if full.prior.scaled_by_noise:
@@ -104,7 +104,7 @@ class RowSpacePosterior(GLMPosterior):
             values[:, -1] = seen[:, -1]
         return values
 
-    def from_natural(self, values: Array) -> Array:
+    def unconstrain(self, values: Array) -> Array:
         """Return theta from the parameters that users know."""
         full, d = self._full, self._full.n_features
         seen = np.empty((len(values), self.n_params))
@@ -113,7 +113,7 @@ class RowSpacePosterior(GLMPosterior):
         self._linear(seen)[..., self.n_features :] = level
         if self.likelihood.infers_noise:
             seen[:, -1] = values[:, -1]
-        return super().from_natural(seen)
+        return super().unconstrain(seen)
 
 
 def _project(coef: Array, basis: Array) -> Array:

@@ -24,7 +24,7 @@ class CoefficientPrior(Component):
     proper = True
     normal = False  # given the noise
     scaled_by_noise = False
-    kinked = False  # somewhere its gradient jumps
+    nonsmooth = False  # somewhere its gradient jumps
 
     def check(self, n_features: int | None = None) -> None:
         """Raise where a parameter is out of range or not one number a column of X."""

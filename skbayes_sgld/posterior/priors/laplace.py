@@ -32,7 +32,7 @@ class Laplace(CoefficientPrior):
     scale: float | Array = 1.0
     location: float | Array = 0.0
 
-    kinked = True
+    nonsmooth = True
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
         """Return ``-sum |beta - mu| / b``."""

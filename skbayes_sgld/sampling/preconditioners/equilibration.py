@@ -38,9 +38,7 @@ class ChainDiagonal(Metric):
         return v * self.roots
 
 
-def row_norms(
-    gradient: Callable[[Array], Array], theta: Array, spread: Array, entropy: int
-) -> Array:
+def row_norms(gradient: Callable[[Array], Array], theta: Array, spread: Array, seed: int) -> Array:
     """Return the norms of the rows of the Hessian at ``theta (C, P)``, in units of the spread.
 
     They are the equilibration ``sqrt(E (H v)^2)`` over standard normal v (Dauphin, de Vries &
@@ -54,7 +52,7 @@ def row_norms(
     theta : ndarray of shape (C, P)
     spread : ndarray of shape (P,)
         The furthest that a parameter may move, such as the prior's scale: no norm is below 1.
-    entropy : int
+    seed : int
         Seeds the probes.
 
     Returns
@@ -62,7 +60,7 @@ def row_norms(
     norms : ndarray of shape (C, P)
     """
     n_chains, n_params = theta.shape
-    normals = start_normals(entropy, range(n_chains), _PROBES * n_params)
+    normals = start_normals(seed, range(n_chains), _PROBES * n_params)
     probes = normals.reshape(n_chains, _PROBES, n_params).swapaxes(0, 1)
     square = sum(np.square(_product(gradient, theta, spread, v)) for v in probes)
     return np.maximum(np.sqrt(square / _PROBES), 1.0)

@@ -48,7 +48,7 @@ class Metric:
         return v
 
     @property
-    def spread(self) -> Array:
+    def marginal_sd(self) -> Array:
         """The roots of G's diagonal ``(P,)``: the sds of a normal law of covariance G."""
         return np.ones(self.n_params)
 
@@ -85,7 +85,7 @@ class Diagonal(Metric):
         return v / self._sds
 
     @property
-    def spread(self) -> Array:
+    def marginal_sd(self) -> Array:
         """The roots of the diagonal."""
         return self._sds
 
@@ -143,7 +143,7 @@ class LowRank(Metric):
         return self._apply(v, self._stretch) / self._sds
 
     @property
-    def spread(self) -> Array:
+    def marginal_sd(self) -> Array:
         """The roots of the diagonal."""
         seen = (self._stretch**-2.0 - 1.0) @ np.square(self._vectors)
         return self._sds * np.sqrt(1.0 + seen)
@@ -206,12 +206,12 @@ class Dense(Metric):
         return matmul_rows(v, self._inverse_t.T, _ROWS)
 
     @property
-    def spread(self) -> Array:
+    def marginal_sd(self) -> Array:
         """The roots of the diagonal."""
         return np.sqrt(np.einsum("pq,pq->p", self._root, self._root))
 
 
-def pull_rates(metric: Metric, curvature: Metric) -> Array:
+def preconditioned_eigenvalues(metric: Metric, curvature: Metric) -> Array:
     """Return how fast a unit step pulls to the mode, direction by direction, ascending ``(P,)``.
 
     They are the eigenvalues of G H, H being the inverse of the second metric: a step of size eta

@@ -55,7 +55,7 @@ class Adapted:
     autocorrelation: float
 
 
-def adapt(run: Run, mode: Mode, entropy: int) -> Adapted:
+def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     """Adapt a run that accepts and rejects, from the mode and its curvature.
 
     Every round of the pilot goes on where the last one stopped. The metric becomes the draws'
@@ -68,10 +68,10 @@ def adapt(run: Run, mode: Mode, entropy: int) -> Adapted:
     fewest = _MIN_CHAINS if n * P < _LARGE else _FEW_CHAINS
     n_chains = int(np.clip(_CHAIN_ROWS // n, fewest, _MAX_CHAINS))
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
-    normals = start_normals(entropy, chains, P)
-    position = mode.theta + np.sqrt(tau) * mode.color(normals)
-    position = settle(run, position, mode, entropy, FIRST_CHAIN)
-    streams = [ChainStreams(entropy, c) for c in chains]
+    normals = start_normals(seed, chains, P)
+    position = mode.theta + np.sqrt(tau) * mode.unwhiten(normals)
+    position = settle(run, position, mode, seed, FIRST_CHAIN)
+    streams = [ChainStreams(seed, c) for c in chains]
     step_size, metric, kept = 0.5 * run.sampler.largest_step, mode, np.empty((n_chains, 0, P))
     for number, n_steps in enumerate(_ROUNDS):
         pilot = replace(run, dynamics=replace(run.dynamics, preconditioner=metric.metric))
@@ -118,7 +118,7 @@ def _average(
     return draws, float(np.exp(average)), accepted / n_steps
 
 
-def settle(run: Run, position: Array, mode: Mode, entropy: int, first_chain: int = 0) -> Array:
+def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 0) -> Array:
     """Return where chains that start at ``position (C, P)`` are once they have lost their start.
 
     A chain that accepts or rejects may stand still for long where it starts too far out
@@ -130,10 +130,10 @@ def settle(run: Run, position: Array, mode: Mode, entropy: int, first_chain: int
         return position
     free = replace(run, sampler=SGLD("leimkuhler_matthews"), step_size=_SETTLE_STEP)
     n_steps = int(np.ceil(_SETTLE_TIME / _SETTLE_STEP))
-    seed = entropy ^ _SETTLE
+    seed ^= _SETTLE
     try:
         part = run_chains(
-            free, position, n_draws=1, thin=n_steps, entropy=seed, first_chain=first_chain
+            free, position, n_draws=1, thin=n_steps, seed=seed, first_chain=first_chain
         )
     except ChainOverflowError:
         return position
@@ -141,7 +141,7 @@ def settle(run: Run, position: Array, mode: Mode, entropy: int, first_chain: int
     # chain by chain, so that none depends on the others
     with one_blas_thread(), np.errstate(all="ignore"):
         gain = run.dynamics.value_at(settled) - run.dynamics.value_at(position)
-    away = np.abs((settled - mode.theta) / mode.spread).max(axis=1)
+    away = np.abs((settled - mode.theta) / mode.marginal_sd).max(axis=1)
     kept = (away < _LOST) & (gain > -run.dynamics.temperature * (_CHANCE + position.shape[1]))
     nearer = mode.theta + _NEARER * (position - mode.theta)
     return np.where(kept[:, None], settled, nearer)

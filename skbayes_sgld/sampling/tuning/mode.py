@@ -42,11 +42,11 @@ class Mode(NamedTuple):
     metric: Metric
 
     @property
-    def spread(self) -> Array:
+    def marginal_sd(self) -> Array:
         """The sd of each parameter by the Laplace approximation ``(P,)``."""
-        return self.metric.spread
+        return self.metric.marginal_sd
 
-    def color(self, z: Array) -> Array:
+    def unwhiten(self, z: Array) -> Array:
         """Return ``R z`` for each row of ``z (C, P)``, R being a root of the inverse curvature."""
         return self.metric.sqrt(z)
 
@@ -57,7 +57,7 @@ class Mode(NamedTuple):
     @property
     def root(self) -> Array:
         """R as a matrix ``(P, P)``."""
-        return self.color(np.eye(self.theta.size)).T
+        return self.unwhiten(np.eye(self.theta.size)).T
 
 
 class NoModeError(ValueError):
@@ -89,11 +89,11 @@ def find_mode(posterior: Any, start: Array) -> Mode:
     smooth = posterior.smoothed(None)
     mode = _search(smooth, start)
     for _ in range(25):
-        smooth = posterior.smoothed(mode.spread)
+        smooth = posterior.smoothed(mode.marginal_sd)
         if smooth is posterior:
             break
         previous, mode = mode, _search(smooth, mode.theta)
-        if np.allclose(mode.spread, previous.spread, rtol=0.02):
+        if np.allclose(mode.marginal_sd, previous.marginal_sd, rtol=0.02):
             break
     return mode
 

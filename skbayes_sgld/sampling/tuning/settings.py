@@ -83,7 +83,7 @@ def measure_noise(
     gradient: Gradient,
     mode: Mode,
     temperature: float,
-    entropy: int,
+    seed: int,
     metric: Metric | None = None,
 ) -> NoiseLevel:
     """Measure the noise of one-row minibatches at draws from the Laplace approximation.
@@ -91,13 +91,13 @@ def measure_noise(
     ``metric`` is that of the preconditioner, by default of the curvature.
     """
     n = posterior.n_samples
-    stream = ChainStreams(entropy, FIRST_CHAIN)
+    stream = ChainStreams(seed, FIRST_CHAIN)
     size = min(_PROBE_ROWS, max(1000, int(_PROBE_WORK / _PROBE_DRAWS / posterior.n_params**2)))
     idx = np.arange(n) if n <= size else stream.rows(1, n, size, True)[0]
     normals = start_normals(
-        entropy, range(FIRST_CHAIN, FIRST_CHAIN + _PROBE_DRAWS), posterior.n_params
+        seed, range(FIRST_CHAIN, FIRST_CHAIN + _PROBE_DRAWS), posterior.n_params
     )
-    draws = mode.theta + np.sqrt(temperature) * mode.color(normals)
+    draws = mode.theta + np.sqrt(temperature) * mode.unwhiten(normals)
     bound = gradient.bind(posterior, mode.theta)
     metric = mode.metric if metric is None else metric
     if not hasattr(posterior, "take"):
@@ -137,7 +137,7 @@ def _largest_variance(rests: Array) -> float:
 
 
 def choose_gradient(
-    posterior: Any, mode: Mode, temperature: float, entropy: int
+    posterior: Any, mode: Mode, temperature: float, seed: int
 ) -> tuple[Gradient, int | None]:
     """Return the cheapest gradient estimator without visible noise, and its batch size.
 
@@ -151,7 +151,7 @@ def choose_gradient(
     if n <= _SMALL or cheap or not gathers or posterior.n_params > MAX_DENSE:
         return Full(), None
     gradient = ControlVariate()
-    level = measure_noise(posterior, gradient, mode, temperature, entropy)
+    level = measure_noise(posterior, gradient, mode, temperature, seed)
     batch_size = max(_MIN_BATCH, level.batch_size(STEP_SIZES[0], temperature))
     # a gathered row costs about four times one that is read in order
     return (Full(), None) if 4 * batch_size > n else (gradient, batch_size)
@@ -199,7 +199,7 @@ class Tuned:
     most_spaced: int = _MAX_THIN
 
 
-def tune(run: Run, mode: Mode, entropy: int) -> Tuned:
+def tune(run: Run, mode: Mode, seed: int) -> Tuned:
     """Choose integrator and step size of a run in the metric of the curvature.
 
     The cheap integrator is taken where a pilot finds no error in it at the largest step size.
@@ -212,14 +212,14 @@ def tune(run: Run, mode: Mode, entropy: int) -> Tuned:
     steep = getattr(run.dynamics.gradient.posterior, "steep", False)
     if not first.adjusted and not (steep and others):
         sizes = STEP_SIZES[:1] if others else STEP_SIZES
-        step_size, bias, doubt, width = choose_step_size(run, mode, entropy, sizes)
+        step_size, bias, doubt, width = choose_step_size(run, mode, seed, sizes)
         if not others or (bias + doubt <= _MAX_BIAS and width <= _MAX_WIDTH):
             time = 2.0 / step_size * (width if width > _MAX_WIDTH else 1.0)
             return Tuned(replace(run, step_size=step_size), mode, time, (bias, doubt))
     if not first.adjusted:
         run = replace(run, sampler=others[0])
     run = replace(run, dynamics=_soften(run.dynamics, mode))
-    adapted = adapt(run, mode, entropy)
+    adapted = adapt(run, mode, seed)
     dynamics = replace(run.dynamics, preconditioner=adapted.mode.metric)
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
     known = run.sampler.pace(np.ones(mode.theta.size), adapted.step_size)[1]
@@ -249,14 +249,14 @@ def _soften(dynamics: Dynamics, mode: Mode) -> Dynamics:
     that is rounded there costs none, and the density itself still accepts or rejects.
     """
     posterior = dynamics.gradient.posterior
-    smooth = posterior.softened(mode.spread) if hasattr(posterior, "softened") else posterior
+    smooth = posterior.softened(mode.marginal_sd) if hasattr(posterior, "softened") else posterior
     if smooth is posterior:
         return dynamics
     return replace(dynamics, gradient=Full().bind(smooth, None), target=posterior)
 
 
 def choose_step_size(
-    run: Run, mode: Mode, entropy: int, sizes: tuple[float, ...] = STEP_SIZES
+    run: Run, mode: Mode, seed: int, sizes: tuple[float, ...] = STEP_SIZES
 ) -> tuple[float, float, float, float]:
     """Return the largest step size in the curvature's metric that biases no moment visibly.
 
@@ -264,7 +264,7 @@ def choose_step_size(
     """
     at = 0
     while True:
-        bias, doubt, width = discretisation_bias(run, mode, sizes[at], entropy)
+        bias, doubt, width = discretisation_bias(run, mode, sizes[at], seed)
         if bias - doubt <= _MAX_BIAS or at == len(sizes) - 1:
             return sizes[at], bias, doubt, width
         # the error is of second order in the step
@@ -274,7 +274,7 @@ def choose_step_size(
 
 
 def discretisation_bias(
-    run: Run, mode: Mode, step_size: float, entropy: int
+    run: Run, mode: Mode, step_size: float, seed: int
 ) -> tuple[float, float, float]:
     """Return the largest error that a step size costs, two standard errors of it, and a width.
 
@@ -291,10 +291,10 @@ def discretisation_bias(
     seen = (run.batch_size or run.n_samples or 1) * getattr(posterior, "n_predictors", 1)
     n_chains = int(np.clip(_PILOT_ROWS // seen, *_PILOT_CHAINS))
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
-    streams = [ChainStreams(entropy, c) for c in chains]
+    streams = [ChainStreams(seed, c) for c in chains]
     n_burnin = int(np.ceil(4.0 / step_size))
     n_steps = n_burnin + int(np.ceil(_PILOT_STEPS * STEP_SIZES[0] / step_size))
-    start = mode.theta + np.sqrt(tau) * mode.color(start_normals(entropy, chains, P))
+    start = mode.theta + np.sqrt(tau) * mode.unwhiten(start_normals(seed, chains, P))
     state = sampler.init(start, np.concatenate([s.normals(1, P) for s in streams]))
     state |= dynamics.gradient.begin(start)
     eta = np.full(_PILOT_BLOCK, step_size)

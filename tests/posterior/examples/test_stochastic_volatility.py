@@ -34,7 +34,7 @@ def log_prior(sigma, nu, h, initial_scale, sigma_rate=50.0, nu_rate=0.1):
 
 
 def unpack(posterior, theta):
-    values = posterior.natural(theta[None])[0]
+    values = posterior.constrain(theta[None])[0]
     return values[0], values[1], np.log(values[2:])
 
 
@@ -92,11 +92,11 @@ def test_a_row_that_a_batch_holds_twice_counts_twice():
 def test_natural_parameters_are_one_to_one_and_named():
     posterior = StochasticVolatility(RETURNS)
     values = np.array([[0.2, 7.0, 0.5, 0.6, 0.4, 0.3, 0.9, 1.4]])
-    np.testing.assert_allclose(posterior.natural(posterior.from_natural(values)), values)
-    assert posterior.natural_names == ["sigma", "nu"] + [f"volatility[{t}]" for t in range(T)]
+    np.testing.assert_allclose(posterior.constrain(posterior.unconstrain(values)), values)
+    assert posterior.constrained_names == ["sigma", "nu"] + [f"volatility[{t}]" for t in range(T)]
     assert posterior.param_names[:3] == ["log_sigma", "log_nu", "w[0]"]
     with pytest.raises(ValueError, match="must be positive"):
-        posterior.from_natural(-values)
+        posterior.unconstrain(-values)
 
 
 def test_the_start_is_the_means_of_the_priors_and_the_level_of_the_returns():
@@ -136,7 +136,7 @@ def test_the_posterior_of_two_returns_is_that_of_quadrature():
     run = make_run(posterior, sampler=MALA(), step_size=0.25)
     start = posterior.start() + some_theta(40, 4) * 0.3
     chains = run_chains(run, start, n_draws=1500, n_burnin=500, thin=4)
-    draws = np.log(posterior.natural(chains.draws.reshape(-1, 4)).reshape(40, -1, 4))
+    draws = np.log(posterior.constrain(chains.draws.reshape(-1, 4)).reshape(40, -1, 4))
     got = dict(zip(("log sigma", "log nu", "h1", "h2"), np.moveaxis(draws, -1, 0), strict=True))
     got["h2^2"] = got["h2"] ** 2
     for name, values in got.items():
@@ -167,7 +167,7 @@ def test_plain_chains_recover_the_walk_and_its_parameters():
     sigma, nu = np.exp(draws[..., :2]).reshape(-1, 2).T
     for values, truth in ((sigma, data.sigma), (nu, data.nu)):
         assert 0.005 < (values < truth).mean() < 0.995
-    log_volatility = np.log(posterior.natural(draws.reshape(-1, 402))[:, 2:])
+    log_volatility = np.log(posterior.constrain(draws.reshape(-1, 402))[:, 2:])
     z = (np.log(data.volatility) - log_volatility.mean(0)) / log_volatility.std(0)
     # neighbours are alike: 400 errors are worth about 400 sigma sqrt(1.5) of independent ones
     assert abs(np.mean(z**2) - 1) < 4 * np.sqrt(2 / (400 * 0.15 * np.sqrt(1.5)))
@@ -182,7 +182,7 @@ def test_curvature_diagonal_is_that_of_the_density_on_average_over_data():
             n, sigma=sigma, nu=nu, initial_volatility=1.0, random_state=seed
         )
         posterior = StochasticVolatility(data.returns)
-        theta = posterior.from_natural(np.r_[sigma, nu, data.volatility][None])[0]
+        theta = posterior.unconstrain(np.r_[sigma, nu, data.volatility][None])[0]
         steps = h * np.eye(n + 2)[some]
         ends = posterior.grad(theta + steps), posterior.grad(theta - steps)
         found.append([(b - a)[j] / (2 * h) for a, b, j in zip(*ends, some, strict=True)])

@@ -5,7 +5,7 @@ import pytest
 from test_posterior import finite_difference
 
 from skbayes_sgld import SGLDLinearRegression
-from skbayes_sgld.inference.parameterization import decouple
+from skbayes_sgld.inference.parameterization import noncenter
 from skbayes_sgld.posterior import (
     ConjugateNormal,
     Gaussian,
@@ -16,8 +16,8 @@ from skbayes_sgld.posterior import (
     StudentT,
 )
 from skbayes_sgld.posterior.parameterizations.noncentered import (
-    DecoupledPosterior,
-    NormalDecoupledPosterior,
+    NoncenteredPosterior,
+    NormalNoncenteredPosterior,
 )
 from tests.references.closed_forms import normal_inverse_gamma
 
@@ -30,7 +30,7 @@ def make(prior, shape="tall", temperature=1.0):
     X = rng.standard_normal((n, d)) + 3.0
     y = X[:, 0] + rng.standard_normal(n)
     posterior = GLMPosterior(X, y, Gaussian(), prior, InverseGamma(0.5, 0.5), center=True)
-    return posterior, decouple(posterior, temperature)[0]
+    return posterior, noncenter(posterior, temperature)[0]
 
 
 every_prior = pytest.mark.parametrize(
@@ -126,12 +126,12 @@ def test_few_rows_agree_with_the_closed_form_at_every_temperature(n, d, temperat
 )
 def test_the_closed_form_of_a_normal_prior_is_the_density(prior, shape, temperature):
     _, closed = make(prior, shape, temperature)
-    assert type(closed) is NormalDecoupledPosterior
+    assert type(closed) is NormalNoncenteredPosterior
     phi = np.random.default_rng(5).standard_normal((4, closed.n_params))
-    general = [function(closed, phi) for function in (DecoupledPosterior.log_density,)]
+    general = [function(closed, phi) for function in (NoncenteredPosterior.log_density,)]
     np.testing.assert_allclose(
         np.diff(closed.log_density(phi)), np.diff(general[0]), rtol=1e-7, atol=1e-7
     )
     np.testing.assert_allclose(
-        closed.grad(phi), DecoupledPosterior.grad(closed, phi), rtol=1e-6, atol=1e-7
+        closed.grad(phi), NoncenteredPosterior.grad(closed, phi), rtol=1e-6, atol=1e-7
     )

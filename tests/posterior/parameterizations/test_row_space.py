@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.inference.parameterization import decouple
+from skbayes_sgld.inference.parameterization import noncenter
 from skbayes_sgld.posterior import (
     Bernoulli,
     Categorical,
@@ -65,7 +65,7 @@ def test_the_density_is_that_of_the_rows_times_that_of_the_rest(name, options):
     if full.prior.scaled_by_noise:
         gamma = gamma[:, 0]
         log_rest = log_rest * np.exp(-gamma) - 0.5 * K * 4 * gamma
-    left = full.log_density(theta) - reduced.log_density(reduced.from_natural(values)) - log_rest
+    left = full.log_density(theta) - reduced.log_density(reduced.unconstrain(values)) - log_rest
     np.testing.assert_allclose(left, left[0], atol=1e-8)
 
 
@@ -73,7 +73,7 @@ def test_the_density_is_that_of_the_rows_times_that_of_the_rest(name, options):
 def test_what_no_row_sees_has_the_priors_law_and_the_rows_see_their_own(name):
     full, reduced = pair(name, temperature=1.7, center=True)
     theta = np.tile(0.3 * np.random.default_rng(2).standard_normal(reduced.n_params), (40_000, 1))
-    values = reduced.natural(theta)
+    values = reduced.constrain(theta)
     K, width = full.n_predictors, 10
     linear = values[:, : K * width].reshape(-1, K, width)
     seen = reduced._linear(theta)[..., :5]
@@ -99,18 +99,18 @@ def test_what_no_row_sees_has_the_priors_law_and_the_rows_see_their_own(name):
 def test_the_rest_is_another_for_other_draws_and_the_same_for_the_same():
     _, reduced = pair("logistic", center=True)
     theta = np.random.default_rng(3).standard_normal((6, reduced.n_params))
-    values = reduced.natural(theta)
-    np.testing.assert_array_equal(reduced.natural(theta[:4]), values[:4])
-    other = reduced.natural(theta + 1e-9)
+    values = reduced.constrain(theta)
+    np.testing.assert_array_equal(reduced.constrain(theta[:4]), values[:4])
+    other = reduced.constrain(theta + 1e-9)
     assert np.all(np.abs(other - values).max(axis=1) > 1e-3)
-    np.testing.assert_allclose(reduced.from_natural(values), theta, atol=1e-10)
+    np.testing.assert_allclose(reduced.unconstrain(values), theta, atol=1e-10)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 1.6])
 def test_tempering_acts_on_all_parameters_together(temperature):
     full, reduced = pair("conjugate", temperature, center=True)
-    whole = decouple(full, temperature)[0]  # the closed form of the same law, unreduced
-    short = decouple(reduced, temperature)[0]
+    whole = noncenter(full, temperature)[0]  # the closed form of the same law, unreduced
+    short = noncenter(reduced, temperature)[0]
     assert short.noise_level == pytest.approx(whole.noise_level, abs=1e-6)
     assert short._width == pytest.approx(whole._width, rel=1e-5)
 

@@ -60,7 +60,7 @@ def one_row_estimates(posterior, mode, gradient, theta):
 
 @pytest.mark.parametrize("gradient", ESTIMATORS.values(), ids=ESTIMATORS)
 def test_the_mean_of_all_one_row_estimates_is_the_full_gradient(posterior, mode, gradient):
-    theta = mode.theta + 3.0 * mode.spread
+    theta = mode.theta + 3.0 * mode.marginal_sd
     estimates = one_row_estimates(posterior, mode, gradient, theta)
     full = Full().bind(posterior, None)(theta[None], None)[0]
     assert np.abs(full).max() > 1.0
@@ -76,7 +76,7 @@ def test_control_variates_have_no_variance_at_their_centre(posterior, mode, orde
 
 
 def test_each_order_is_quieter_near_the_centre(posterior, mode):
-    theta = mode.theta + 0.5 * mode.spread
+    theta = mode.theta + 0.5 * mode.marginal_sd
     plain, first, second = (
         one_row_estimates(posterior, mode, gradient, theta).std(axis=0).max()
         for gradient in ESTIMATORS.values()
@@ -86,7 +86,7 @@ def test_each_order_is_quieter_near_the_centre(posterior, mode):
 
 @pytest.mark.parametrize("gradient", ESTIMATORS.values(), ids=ESTIMATORS)
 def test_a_batch_is_the_mean_of_its_rows(posterior, mode, gradient):
-    theta = mode.theta + mode.spread
+    theta = mode.theta + mode.marginal_sd
     estimates = one_row_estimates(posterior, mode, gradient, theta)
     rows = np.array([3, 70, 3, 41])
     bound = gradient.bind(posterior, mode.theta)
@@ -96,7 +96,7 @@ def test_a_batch_is_the_mean_of_its_rows(posterior, mode, gradient):
 
 @pytest.mark.parametrize("gradient", ESTIMATORS.values(), ids=ESTIMATORS)
 def test_the_noise_level_is_the_variance_of_one_row_estimates(posterior, mode, gradient):
-    level = measure_noise(posterior, gradient, mode, 1.0, entropy=4)
+    level = measure_noise(posterior, gradient, mode, 1.0, seed=4)
     draws = mode.theta + np.random.default_rng(1).standard_normal((400, mode.theta.size)) @ (
         mode.root.T
     )
@@ -121,12 +121,12 @@ def remembered_estimates(posterior, mode, gradient, theta, memory):
 def a_memory(posterior, mode, gradient, n_steps):
     """Return where a chain stands that has moved around, and what it remembers."""
     bound, rng = gradient.bind(posterior, mode.theta), np.random.default_rng(2)
-    theta = mode.theta + mode.spread
+    theta = mode.theta + mode.marginal_sd
     memory = bound.begin(theta[None])
     for _ in range(n_steps):
         rows = rng.choice(posterior.n_samples, (1, 1, 50), replace=False)
         bound(theta[None], bound.at(bound.prepare(rows), 0), memory)
-        theta = theta + 0.3 * mode.spread * rng.standard_normal(theta.size)
+        theta = theta + 0.3 * mode.marginal_sd * rng.standard_normal(theta.size)
     return theta, memory
 
 
@@ -158,9 +158,9 @@ def test_chains_that_remember_depend_on_nothing_but_their_number(posterior, mode
         mode=mode,
     )
     start = np.tile(mode.theta, (4, 1))
-    draws = run_chains(run, start, n_draws=20, entropy=1).draws
-    part = run_chains(run, start[:2], n_draws=20, entropy=1, block_size=3).draws
+    draws = run_chains(run, start, n_draws=20, seed=1).draws
+    part = run_chains(run, start[:2], n_draws=20, seed=1, block_size=3).draws
     np.testing.assert_array_equal(part, draws[:2])
-    first = run_chains(run, start, n_draws=7, entropy=1)
+    first = run_chains(run, start, n_draws=7, seed=1)
     resumed = run_chains(run, first.state, n_draws=13).draws
     np.testing.assert_array_equal(resumed, draws[:, 7:])

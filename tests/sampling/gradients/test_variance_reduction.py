@@ -45,7 +45,7 @@ def make_svrg(posterior, period, **settings):
 def test_it_is_the_published_recursion(posterior, period):
     run = make_svrg(posterior, period, step_size=0.01, schedule=Polynomial())
     start = np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]])
-    chains = run_chains(run, start, n_draws=25, entropy=3)
+    chains = run_chains(run, start, n_draws=25, seed=3)
     for c, theta in enumerate(start):
         rows = ChainStreams(3, c).rows(25, N, 4, True)
         for t in range(25):
@@ -69,32 +69,32 @@ def case(posterior):
     mode = find_mode(posterior, posterior.start())
     run = make_svrg(posterior, 6, step_size=0.3, preconditioner=Curvature(), mode=mode)
     start = mode.theta + 0.3 * np.arange(5)[:, None]
-    return run, start, run_chains(run, start, n_draws=20, thin=2, entropy=9).draws
+    return run, start, run_chains(run, start, n_draws=20, thin=2, seed=9).draws
 
 
 @pytest.mark.parametrize("block_size", [1, 7, 16, 1000])
 def test_the_path_does_not_depend_on_the_block_size(case, block_size):
     run, start, expected = case
-    got = run_chains(run, start, n_draws=20, thin=2, entropy=9, block_size=block_size).draws
+    got = run_chains(run, start, n_draws=20, thin=2, seed=9, block_size=block_size).draws
     np.testing.assert_array_equal(got, expected)
 
 
 @pytest.mark.parametrize("n_chains", [1, 2, 3])
 def test_the_path_does_not_depend_on_the_number_of_chains(case, n_chains):
     run, start, expected = case
-    got = run_chains(run, start[:n_chains], n_draws=20, thin=2, entropy=9).draws
+    got = run_chains(run, start[:n_chains], n_draws=20, thin=2, seed=9).draws
     np.testing.assert_array_equal(got, expected[:n_chains])
 
 
 def test_the_path_does_not_depend_on_the_processes(case):
     run, start, expected = case
-    got = run_chains(run, start, n_draws=20, thin=2, entropy=9, n_jobs=2).draws
+    got = run_chains(run, start, n_draws=20, thin=2, seed=9, n_jobs=2).draws
     np.testing.assert_array_equal(got, expected)
 
 
 def test_a_run_that_was_stopped_between_anchors_goes_on_as_if_it_had_not(case):
     run, start, expected = case
-    first = run_chains(run, start, n_draws=4, thin=2, entropy=9)
+    first = run_chains(run, start, n_draws=4, thin=2, seed=9)
     second = run_chains(run, first.state, n_draws=16, thin=2)
     np.testing.assert_array_equal(np.hstack([first.draws, second.draws]), expected)
 
@@ -108,7 +108,9 @@ def test_at_a_constant_step_size_it_comes_to_rest_where_sgd_keeps_moving(posteri
         "sgd": make_run(posterior, sampler=SGD(), batch_size=4, **settings),
     }
     ends = {name: run_chains(run, start, n_draws=1, thin=600).draws for name, run in runs.items()}
-    errors = {name: np.abs((end - mode.theta) / mode.spread).max() for name, end in ends.items()}
+    errors = {
+        name: np.abs((end - mode.theta) / mode.marginal_sd).max() for name, end in ends.items()
+    }
     assert errors["svrg"] < 1e-6 < 0.1 < errors["sgd"]
 
 
@@ -116,7 +118,7 @@ def test_a_normal_likelihood_has_no_noise_at_all():
     # its rows' gradients all change alike, so that every batch tells the whole of the change
     target = NormalMean()
     run = make_svrg(target, 9, step_size=0.4 / target.precision)
-    draws = run_chains(run, np.full((2, 1), 5.0), n_draws=30, entropy=1).draws[..., 0]
+    draws = run_chains(run, np.full((2, 1), 5.0), n_draws=30, seed=1).draws[..., 0]
     mean = target.y.mean()
     expected = mean + (5.0 - mean) * 0.6 ** np.arange(1, 31)
     np.testing.assert_allclose(draws, np.tile(expected, (2, 1)), rtol=1e-12)

@@ -18,10 +18,10 @@ def test_the_average_is_the_mean_of_the_iterates_from_the_start_on(rule, start):
     target = NormalMean()
     at = np.array([[0.0], [3.0]])
     settings = {"batch_size": 5, "step_size": 0.01}
-    path = run_chains(make_run(target, sampler=rule, **settings), at, n_draws=20, entropy=1).draws
+    path = run_chains(make_run(target, sampler=rule, **settings), at, n_draws=20, seed=1).draws
     averaged = make_run(target, sampler=Averaged(rule, start), **settings)
     for n in (1, 3, 4, 7, 20):
-        part = run_chains(averaged, at, n_draws=1, thin=n, entropy=1)
+        part = run_chains(averaged, at, n_draws=1, thin=n, seed=1)
         np.testing.assert_array_equal(part.draws[:, 0], path[:, n - 1])
         expected = path[:, start - 1 : n].mean(axis=1) if n >= start else path[:, n - 1]
         np.testing.assert_allclose(part.state.sampler_state["average"], expected, rtol=1e-12)
@@ -34,7 +34,7 @@ def test_the_variance_of_last_iterate_and_average_are_those_of_the_law():
         target, sampler=Averaged(SGD(), 1), batch_size=batch, step_size=rate / target.precision
     )
     start = np.full((n_chains, 1), target.y.mean())
-    state = run_chains(run, start, n_draws=1, thin=n_steps, entropy=2).state.sampler_state
+    state = run_chains(run, start, n_draws=1, thin=n_steps, seed=2).state.sampler_state
     noise = (run.step_size * target.n_samples) ** 2 * target.row_variance / batch
     kept = (1.0 - rate) ** np.arange(n_steps)  # of each step's noise, the last one first
     laws = {

@@ -76,7 +76,7 @@ def test_sgd_with_the_step_1_over_t_is_the_running_mean_of_the_batches_modes():
         preconditioner=Curvature(),
         mode=mode,
     )
-    chains = run_chains(run, np.full((3, 1), 7.0), n_draws=30, entropy=4)
+    chains = run_chains(run, np.full((3, 1), 7.0), n_draws=30, seed=4)
     rows = [ChainStreams(4, c).rows(30, target.n_samples, 5, True) for c in range(3)]
     means = np.array([target.y[idx].mean(axis=1) for idx in rows])
     expected = np.cumsum(means, axis=1) / np.arange(1, 31)

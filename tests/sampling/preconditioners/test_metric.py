@@ -20,14 +20,14 @@ from skbayes_sgld.posterior import (
     TiedGaussianMixture,
 )
 from skbayes_sgld.sampling import ControlVariate, Minibatch, NoModeError, find_mode, tuning
-from skbayes_sgld.sampling.tuning import mode as mode_module
 from skbayes_sgld.sampling.preconditioners.metric import (
     Dense,
     Diagonal,
     LowRank,
     Metric,
-    pull_rates,
+    preconditioned_eigenvalues,
 )
+from skbayes_sgld.sampling.tuning import mode as mode_module
 from skbayes_sgld.sampling.tuning.curvature import curvature, structured_metric
 
 P = 7
@@ -55,7 +55,7 @@ def test_every_operation_is_that_of_the_matrix(metric, G):
     np.testing.assert_allclose(metric.sqrt_t(unit), root, rtol=1e-10, atol=1e-14)
     np.testing.assert_allclose(metric.whiten(unit).T @ root, unit, atol=1e-10)
     np.testing.assert_allclose(metric.whiten_t(unit), metric.whiten(unit).T, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(metric.spread**2, np.diagonal(G), rtol=1e-10)
+    np.testing.assert_allclose(metric.marginal_sd**2, np.diagonal(G), rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["identity", "diagonal", "low rank"])
@@ -69,9 +69,9 @@ def test_a_stretched_metric_has_the_variances_it_was_told(name):
 def test_the_rates_are_the_eigenvalues_of_the_metric_times_the_curvature(monkeypatch):
     metric, curved = Diagonal(1.0 / DIAGONAL), LowRank(DIAGONAL, FACTOR.copy())
     expected = np.sort(np.linalg.eigvals(np.diag(1.0 / DIAGONAL) @ PRECISION).real)
-    np.testing.assert_allclose(pull_rates(metric, curved), expected, rtol=1e-8)
+    np.testing.assert_allclose(preconditioned_eigenvalues(metric, curved), expected, rtol=1e-8)
     monkeypatch.setattr("skbayes_sgld.sampling.preconditioners.metric.MAX_DENSE", 1)
-    ends = pull_rates(metric, curved)[[0, -1]]
+    ends = preconditioned_eigenvalues(metric, curved)[[0, -1]]
     np.testing.assert_allclose(ends, expected[[0, -1]], rtol=1e-3)
 
 
@@ -218,7 +218,7 @@ def test_the_structured_mode_of_a_small_model_is_newtons(monkeypatch):
         distance = np.linalg.norm(newton.whiten((climbed.theta - newton.theta)[None]))
         assert distance < 1e-3
         if exact:
-            np.testing.assert_allclose(climbed.spread, newton.spread, rtol=1e-3)
+            np.testing.assert_allclose(climbed.marginal_sd, newton.marginal_sd, rtol=1e-3)
         else:
             assert isinstance(climbed.metric, Diagonal)
 
@@ -237,13 +237,13 @@ def test_a_users_model_of_many_parameters_gets_a_diagonal_from_its_gradients():
     scales, posterior = many(2500)
     mode = find_mode(posterior, scales * np.random.default_rng(0).uniform(-1, 1, 2500))
     assert np.all(np.abs(mode.theta) < 1e-3 * scales)
-    np.testing.assert_allclose(mode.spread, scales, rtol=0.02)
+    np.testing.assert_allclose(mode.marginal_sd, scales, rtol=0.02)
 
 
 def test_the_diagonal_that_a_model_knows_is_taken():
     scales, posterior = many(2500)
     posterior.curvature_diagonal = lambda theta: 4.0 / scales**2
-    np.testing.assert_allclose(find_mode(posterior, 0 * scales).spread, scales / 2)
+    np.testing.assert_allclose(find_mode(posterior, 0 * scales).marginal_sd, scales / 2)
 
 
 @pytest.mark.parametrize("prior", [Normal(), Laplace()])
@@ -256,7 +256,7 @@ def test_no_matrix_of_parameters_by_parameters_is_formed(prior, metric, monkeypa
     tracemalloc.start()
     mode = find_mode(posterior, posterior.start())
     tuning.measure_noise(posterior, Minibatch(), mode, 1.0, 0)
-    pull_rates(Metric(2501), mode.metric)
+    preconditioned_eigenvalues(Metric(2501), mode.metric)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert isinstance(mode.metric, metric)

@@ -60,7 +60,7 @@ def leaning_run(sampler, step_size, temperature=1.0):
 def test_an_adjusted_chain_is_exact_for_any_step_size(sampler, step_size, temperature):
     run = leaning_run(sampler, step_size, temperature)
     start = np.full((400, 1), MODE.theta[0])
-    draws = run_chains(run, start, n_draws=1500, n_burnin=200, entropy=0).draws[..., 0]
+    draws = run_chains(run, start, n_draws=1500, n_burnin=200, seed=0).draws[..., 0]
     mean, sd = TARGET.moments(temperature)
     for values, expected in [(draws, mean), ((draws - mean) ** 2, sd**2)]:
         by_chain = values.mean(axis=1)
@@ -72,10 +72,10 @@ def test_the_measured_bias_is_that_of_the_long_chain():
     for step_size in (1.0, 0.7):
         run = leaning_run(SGLD("leimkuhler_matthews"), step_size)
         start = np.full((2000, 1), MODE.theta[0])
-        draws = run_chains(run, start, n_draws=400, n_burnin=100, thin=3, entropy=0).draws
+        draws = run_chains(run, start, n_draws=400, n_burnin=100, thin=3, seed=0).draws
         mean, sd = TARGET.moments()
         true = max(abs(draws.mean() - mean) / sd, abs(draws.std() / sd - 1))
-        bias, doubt, _ = discretisation_bias(run, MODE, step_size, entropy=1)
+        bias, doubt, _ = discretisation_bias(run, MODE, step_size, seed=1)
         # the identities bound moments of the gradient, which weigh the tails a little differently
         assert true / 3 - doubt < bias < 3 * true + doubt
         assert true > 0.01
@@ -85,9 +85,9 @@ def test_the_measured_bias_is_that_of_the_long_chain():
 def test_adaptation_finds_the_spread_and_the_acceptance(sampler):
     narrow = Mode(MODE.theta, Dense(MODE.root / 3))  # a third of the right width
     run = make_run(TARGET, sampler=sampler, preconditioner=Curvature(), mode=narrow)
-    adapted = adapt(run, narrow, entropy=0)
+    adapted = adapt(run, narrow, seed=0)
     mean, sd = TARGET.moments()
-    assert adapted.mode.spread[0] == pytest.approx(sd, rel=0.15)
+    assert adapted.mode.marginal_sd[0] == pytest.approx(sd, rel=0.15)
     assert adapted.mode.theta[0] == pytest.approx(mean, abs=0.15 * sd)
     assert adapted.acceptance == pytest.approx(sampler.target_acceptance, abs=0.15)
 

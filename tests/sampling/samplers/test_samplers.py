@@ -60,7 +60,8 @@ def target(name):
     )
     mode = find_mode(posterior, posterior.start())
     axes = [
-        m + 10.0 * s * np.linspace(-1, 1, 601) for m, s in zip(mode.theta, mode.spread, strict=True)
+        m + 10.0 * s * np.linspace(-1, 1, 601)
+        for m, s in zip(mode.theta, mode.marginal_sd, strict=True)
     ]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     value = np.concatenate([posterior.log_density(part) for part in np.array_split(grid, 50)])
@@ -89,7 +90,7 @@ def draw(sampler, posterior, mode, temperature=1.0):
     )
     start = mode.theta + np.random.default_rng(0).standard_normal((N_CHAINS, 2)) @ mode.root.T
     thin = max(1, round(time / 4))
-    return run, run_chains(run, start, n_draws=N_STEPS, n_burnin=300, thin=thin, entropy=3).draws
+    return run, run_chains(run, start, n_draws=N_STEPS, n_burnin=300, thin=thin, seed=3).draws
 
 
 @pytest.mark.parametrize("name", ["gaussian", "logistic", "laplace"])
@@ -134,7 +135,7 @@ def test_thermostat_and_friction_have_the_variance_that_their_recursion_implies(
             posterior, sampler=sampler, preconditioner=Curvature(), step_size=step, mode=mode
         )
         start = np.tile(mode.theta, (200, 1))
-        draws = run_chains(run, start, n_draws=3000, n_burnin=200, entropy=1).draws
+        draws = run_chains(run, start, n_draws=3000, n_burnin=200, seed=1).draws
         ratio = draws.var(axis=(0, 1)) / np.diagonal(covariance)
         expected = sampler.gaussian_inflation(step)
         assert abs(expected - 1.0) > 0.08
@@ -149,5 +150,5 @@ def test_full_friction_is_the_euler_step():
             posterior, sampler=sampler, preconditioner=Curvature(), step_size=0.3, mode=mode
         )
         start = np.tile(mode.theta, (3, 1))
-        draws.append(run_chains(run, start, n_draws=50, entropy=1).draws)
+        draws.append(run_chains(run, start, n_draws=50, seed=1).draws)
     np.testing.assert_allclose(*draws, rtol=1e-9)

@@ -87,7 +87,7 @@ def test_preconditioned_chains_sample_the_same_law(kind):
     )
     start = np.tile(mode.theta, (60, 1))
     thin = {"diagonal": 20}.get(kind, 4)
-    draws = run_chains(run, start, n_draws=1500, n_burnin=1500, thin=thin, entropy=3).draws
+    draws = run_chains(run, start, n_draws=1500, n_burnin=1500, thin=thin, seed=3).draws
     by_chain = np.array([np.cov(chain.T) for chain in draws])
     error = by_chain.mean(0) - covariance
     standard_error = by_chain.std(0, ddof=1) / np.sqrt(len(draws))
@@ -109,7 +109,7 @@ def test_one_preconditioner_gives_drift_and_noise_of_one_matrix():
 def test_draws_are_weighted_by_their_step_sizes(target):
     schedule = Polynomial(offset=6, power=0.55)
     run = make_run(target, step_size=0.01, schedule=schedule)
-    chains = run_chains(run, np.zeros((2, 1)), n_draws=20, n_burnin=7, thin=3, entropy=0)
+    chains = run_chains(run, np.zeros((2, 1)), n_draws=20, n_burnin=7, thin=3, seed=0)
     kept = 7 + 3 * np.arange(1, 21)  # the steps, counted from 1, after which a draw is kept
     np.testing.assert_allclose(chains.weights, 0.01 * (6.0 + kept) ** -0.55)
 
@@ -117,7 +117,7 @@ def test_draws_are_weighted_by_their_step_sizes(target):
 def test_the_weighted_average_of_a_decaying_run_is_the_posterior_mean(target):
     run = make_run(target, step_size=0.5 / target.precision, schedule=Harmonic(t0=20))
     start = np.tile(target.y.mean(), (400, 1))
-    chains = run_chains(run, start, n_draws=400, entropy=2)
+    chains = run_chains(run, start, n_draws=400, seed=2)
     means = np.average(chains.draws[..., 0], axis=1, weights=chains.weights)
     assert abs(means.mean() - target.y.mean()) < 4 * means.std() / np.sqrt(len(means))
 
@@ -126,7 +126,7 @@ def test_clipping_bounds_the_move_and_is_counted(target):
     start = np.array([[1e4], [target.y.mean()]])
     for clip in (NormClip(threshold=3.0), ValueClip(threshold=3.0)):
         run = make_run(target, step_size=1e-3, clip=clip, temperature=1e-12)
-        chains = run_chains(run, start, n_draws=10, entropy=0)
+        chains = run_chains(run, start, n_draws=10, seed=0)
         moved = np.diff(chains.draws[0, :, 0])
         np.testing.assert_allclose(moved, -3e-3, atol=1e-5)
         np.testing.assert_array_equal(chains.clipped, [1.0, 0.0])
