@@ -24,7 +24,15 @@ ALLOWED = {
     "sampling": {"_components", "_linalg"},
     "variational": {"_components", "sampling"},
     "prediction": {"_linalg", "diagnostics"},
-    "inference": {"_components", "_linalg", "_progress", "diagnostics", "posterior", "sampling"},
+    "inference": {
+        "_components",
+        "_linalg",
+        "_progress",
+        "diagnostics",
+        "estimators",
+        "posterior",
+        "sampling",
+    },
     "estimators": {
         "_components",
         "_linalg",

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_posterior import finite_difference
+from tests.posterior.test_glm import finite_difference
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.inference.parameterization import noncenter

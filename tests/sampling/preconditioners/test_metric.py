@@ -19,7 +19,7 @@ from skbayes_sgld.posterior import (
     StochasticVolatility,
     TiedGaussianMixture,
 )
-from skbayes_sgld.sampling import ControlVariate, Minibatch, NoModeError, find_mode, tuning
+from skbayes_sgld.sampling import ControlVariate, Minibatch, NoModeError, find_mode
 from skbayes_sgld.sampling.preconditioners.metric import (
     Dense,
     Diagonal,
@@ -28,6 +28,7 @@ from skbayes_sgld.sampling.preconditioners.metric import (
     preconditioned_eigenvalues,
 )
 from skbayes_sgld.sampling.tuning import mode as mode_module
+from skbayes_sgld.sampling.tuning import settings as tuning
 from skbayes_sgld.sampling.tuning.curvature import curvature, structured_metric
 
 P = 7
