@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from tests.posterior.test_glm import finite_difference
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.inference.parameterization import noncenter
@@ -19,6 +18,7 @@ from skbayes_sgld.posterior.parameterizations.noncentered import (
     NoncenteredPosterior,
     NormalNoncenteredPosterior,
 )
+from tests.posterior.test_glm import finite_difference
 from tests.references.closed_forms import normal_inverse_gamma
 
 SHAPES = {"tall": (30, 4), "wide": (12, 20)}
