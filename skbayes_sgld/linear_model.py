@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld.estimators.base import Array
+from skbayes_sgld.estimators.classification import BayesianClassifier
 from skbayes_sgld.estimators.docs import shared_docs
 from skbayes_sgld.estimators.map import MAPEstimator
-from skbayes_sgld.estimators.models import BayesianClassifier, BayesianRegressor
+from skbayes_sgld.estimators.regression import BayesianRegressor
 from skbayes_sgld.inference.langevin import LangevinEstimator
 
 __all__ = [

@@ -11,7 +11,8 @@ from sklearn.utils import Bunch, check_random_state
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
-from skbayes_sgld.estimators.models import ClassificationModel, RegressionModel
+from skbayes_sgld.estimators.classification import ClassificationModel
+from skbayes_sgld.estimators.regression import RegressionModel
 from skbayes_sgld.inference.draws import PosteriorDraws
 from skbayes_sgld.posterior import FixedGaussian, Gaussian, NoisePrior
 from skbayes_sgld.posterior.mlp import MLPPosterior, Network

@@ -1,0 +1,215 @@
+"""Classification: labels, the posterior and the predictions of models of classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from skbayes_sgld._components import check_number
+from skbayes_sgld.estimators.base import (
+    Array,
+    BayesianEstimator,
+    LinearEstimator,
+    interval_levels,
+)
+from skbayes_sgld.posterior import (
+    PRIORS,
+    Bernoulli,
+    Categorical,
+    CoefficientPrior,
+    GLMPosterior,
+    Likelihood,
+)
+from skbayes_sgld.prediction import predictors as _predictive
+from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
+
+
+class ClassificationModel(ClassifierMixin, BayesianEstimator):
+    """Labels with probabilities by the logistic or softmax function: data and predictions."""
+
+    prior: Any
+    class_weight: Any
+
+    def _encode(
+        self, X: Array, y: Array, weight: Array | None
+    ) -> tuple[Array, Array, Array | None]:
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has one class, {self.classes_.tolist()[0]!r}; a classifier needs at least two "
+                "classes."
+            )
+        if self.class_weight is not None:
+            by_class = self._class_weights(y, codes, weight)[codes]
+            if not np.all(by_class > 0):
+                raise ValueError(
+                    f"class_weight={self.class_weight!r} is out of range; the weight of every "
+                    "class must be positive."
+                )
+            weight = by_class if weight is None else weight * by_class
+        return X, codes.astype(float), weight
+
+    def _class_weights(self, y: Array, codes: Array, weight: Array | None) -> Array:
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            counts = np.bincount(codes, weights=weight)
+            return counts.sum() / (len(counts) * counts)
+        if not isinstance(self.class_weight, dict):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} is not accepted; give 'balanced', None or a "
+                "dict of class to weight."
+            )
+        return compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+
+    def _likelihood(self) -> Likelihood:
+        n_classes = len(self.classes_)
+        return Bernoulli() if n_classes == 2 else Categorical(n_classes)
+
+    def _resolve_prior(self) -> CoefficientPrior:
+        prior = self._resolve("prior")
+        if prior.scaled_by_noise:
+            unscaled = sorted(repr(k) for k, v in PRIORS.items() if not v.scaled_by_noise)
+            raise ValueError(
+                f"prior={self.prior!r} is scaled by the noise, and a logistic model has none; "
+                f"choose one of {', '.join(unscaled)}."
+            )
+        return prior
+
+    def _point_predictor(self) -> tuple[Predictor, Array | None]:
+        """Return the draws that a point prediction averages over, and their weights."""
+        return self._predictor(), self.posterior_.flat_weights
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """Return the log odds of the posterior mean of the probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_odds : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Of the second class where there are two.
+        """
+        X = self._check_rows(X)
+        both = _predictive.mean_log_probability(X, *self._point_predictor())
+        log_odds = both[..., 0] - both[..., 1]
+        return log_odds[:, 1] if len(self.classes_) == 2 else log_odds
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Return the posterior mean of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probability : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        X = self._check_rows(X)
+        return _predictive.mean_probability(X, *self._point_predictor())
+
+    def predict_log_proba(self, X: ArrayLike) -> Array:
+        """Return the log of the posterior mean of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_probability : ndarray of shape (n_samples, n_classes)
+        """
+        X = self._check_rows(X)
+        return _predictive.mean_log_probability(X, *self._point_predictor())[..., 0]
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Return the most probable class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        label : ndarray of shape (n_samples,)
+        """
+        probability = self.predict_proba(X)
+        return self.classes_[probability.argmax(axis=1)]
+
+    def predict_proba_interval(self, X: ArrayLike, coverage: float = 0.9) -> Array:
+        """Return equal-tailed credible intervals of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        coverage : float, default=0.9
+            The posterior probability of the interval, in (0, 1).
+
+        Returns
+        -------
+        interval : ndarray of shape (n_samples, n_classes, 2)
+        """
+        levels = interval_levels(coverage)
+        X = self._check_rows(X)
+        weights = self.posterior_.flat_weights
+        return _predictive.probability_quantiles(X, self._predictor(), weights, levels)
+
+    def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
+        """Return draws of labels from the posterior predictive distribution.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=0
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows, n_samples)
+        """
+        check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
+        X, rng = self._check_rows(X), check_random_state(random_state)
+        chosen = self.posterior_.choose(n_samples, rng)
+        p = _predictive.class_probabilities(X, self._predictor(chosen))
+        drawn = (rng.random_sample(p.shape[1:]) > np.cumsum(p, axis=0)[:-1]).sum(axis=0)
+        return self.classes_[drawn]
+
+
+class BayesianClassifier(ClassificationModel, LinearEstimator):
+    """Logistic model, binary or multinomial: what a classification estimator adds to the base."""
+
+    def _make_posterior(
+        self, X: Array, y: Array, weight: Array | None, center: bool
+    ) -> GLMPosterior:
+        return GLMPosterior(
+            X,
+            y,
+            self._likelihood(),
+            self._resolve_prior(),
+            sample_weight=weight,
+            fit_intercept=self.fit_intercept,
+            center=center,
+            feature_names=self._feature_names(),
+            class_names=[str(c) for c in self.classes_],
+        )
+
+    def _probability_draws(self) -> tuple[Array, Array, Array | None]:
+        """Return the draws that a point prediction averages over."""
+        parts, weights = self._draws()
+        return parts["coef"], parts["intercept"], weights
+
+    def _predictor(self, chosen: Any = slice(None)) -> Predictor:
+        parts, _ = self._draws()
+        return LinearPredictor(parts["coef"][chosen], parts["intercept"][chosen])
+
+    def _point_predictor(self) -> tuple[Predictor, Array | None]:
+        coef, intercept, weights = self._probability_draws()
+        return LinearPredictor(coef, intercept), weights
