@@ -1,4 +1,4 @@
-"""Data sets: the table of NBA rookies, and generators whose true parameters are known."""
+"""Data sets: NBA rookies, S&P 500 returns, and generators whose true parameters are known."""
 
 from ._generators import (
     make_correlated_pair,
@@ -8,10 +8,12 @@ from ._generators import (
 )
 from ._mixture import make_tied_means_mixture
 from ._nba import load_nba_rookies
+from ._sp500 import load_sp500_returns
 from ._volatility import make_stochastic_volatility
 
 __all__ = [
     "load_nba_rookies",
+    "load_sp500_returns",
     "make_correlated_pair",
     "make_cubic",
     "make_logistic",

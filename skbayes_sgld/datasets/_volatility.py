@@ -16,7 +16,7 @@ def make_stochastic_volatility(
     initial_volatility: float = 0.01,
     random_state: int | np.random.RandomState | None = None,
 ) -> Bunch:
-    r"""Draw returns with a Student t law whose log scale is a Gaussian random walk.
+    r"""Draw returns with a Student t distribution whose log scale is a Gaussian random walk.
 
     .. math:: y_t \sim t_\nu(0, e^{h_t}), \quad h_t \sim N(h_{t-1}, \sigma^2)
 
