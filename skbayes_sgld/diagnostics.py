@@ -1,35 +1,43 @@
-"""What the draws say of themselves: summaries and convergence checks, on plain arrays."""
+"""Summaries and convergence diagnostics of draws, on plain arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from arviz_stats.base import array_stats
 from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.special import ndtri
+from scipy.stats import chi2, rankdata
 
 Array = NDArray[Any]
 
 MAX_RHAT = 1.01  # Vehtari, Gelman, Simpson, Carpenter & Buerkner 2021, Section 4
 MIN_ESS_PER_CHAIN = 100
 _CHANCE = 1e-4
+_TAILS = (0.05, 0.95)
+_MIN_DRAWS = 4  # of a chain: two in each half
+_MANY = 50  # parameters; arviz-stats takes those of an ordinary model, one at a time
+_BLOCK = 2**18  # numbers a block of parameters may hold: they stay in cache
 
 
 def effective_sample_size(draws: Array, kind: str = "bulk") -> Array:
-    """Return the effective sample size of each parameter.
+    """Effective sample size of each parameter.
 
     Parameters
     ----------
     draws : ndarray of shape (n_chains, n_draws, n_params)
     kind : {"bulk", "tail", "mean"}
-        Which summaries it is to hold for (Vehtari et al. 2021, Section 4).
+        The summaries it is meant for (Vehtari et al. 2021, Section 4): ``"tail"`` is the smaller
+        one of the 5 % and the 95 % quantile.
 
     Returns
     -------
     ess : ndarray of shape (n_params,)
+        NaN with fewer than four draws a chain.
 
     Examples
     --------
@@ -39,20 +47,24 @@ def effective_sample_size(draws: Array, kind: str = "bulk") -> Array:
     >>> bool((effective_sample_size(draws) > 1500).all())
     True
     """
-    tail = {"prob": (0.05, 0.95)} if kind == "tail" else {}
+    if draws.shape[2] > _MANY:
+        return _by_block(_ESS[kind], draws)
+    tail = {"prob": _TAILS} if kind == "tail" else {}
     return _per_parameter(array_stats.ess, draws, method=kind, **tail)
 
 
 def potential_scale_reduction(draws: Array) -> Array:
-    """Return the rank-normalised split R-hat of each parameter (Vehtari et al. 2021, eq. 4).
+    """Rank-normalised split R-hat of each parameter (Vehtari et al. 2021, eq. 4).
 
     Parameters
     ----------
     draws : ndarray of shape (n_chains, n_draws, n_params)
+        Of one chain, the first half is compared with the second.
 
     Returns
     -------
     r_hat : ndarray of shape (n_params,)
+        NaN with fewer than four draws a chain, and for a parameter that is constant.
 
     Examples
     --------
@@ -62,32 +74,113 @@ def potential_scale_reduction(draws: Array) -> Array:
     >>> bool(potential_scale_reduction(draws)[0] < 1.01)
     True
     """
-    if draws.shape[0] == 1:  # one chain is compared with itself, its first half with its second
-        half = draws.shape[1] // 2
-        draws = np.concatenate([draws[:, :half], draws[:, half : 2 * half]])
+    if draws.shape[0] == 1 or draws.shape[2] > _MANY:  # arviz-stats refuses a single chain
+        return _by_block(_rhat_rank, draws)
     return _per_parameter(array_stats.rhat, draws, method="rank")
 
 
 def _per_parameter(function: Any, draws: Array, **kwargs: Any) -> Array:
-    if draws.shape[1] < 4:  # too few to say anything
+    if draws.shape[1] < _MIN_DRAWS:
         return np.full(draws.shape[2], np.nan)
     with np.errstate(all="ignore"):
         return np.atleast_1d(function(draws, chain_axis=0, draw_axis=1, **kwargs))
 
 
+# ---- arviz-stats' estimators for many parameters at once: it takes 2.5 ms for each, these 0.1 ----
+
+
+def _by_block(function: Callable[[Array], Array], draws: Array) -> Array:
+    """Apply ``function`` to ``(block, n_chains, n_draws)``; parameters with a NaN give NaN."""
+    n_chains, n_draws, n_params = draws.shape
+    values = np.full(n_params, np.nan)
+    if n_draws < _MIN_DRAWS:
+        return values
+    size = max(1, _BLOCK // (n_chains * n_draws))
+    with np.errstate(all="ignore"):
+        for first in range(0, n_params, size):
+            block = np.ascontiguousarray(draws[..., first : first + size].transpose(2, 0, 1))
+            values[first : first + size] = function(block.astype(float, copy=False))
+    values[np.isnan(draws).any(axis=(0, 1))] = np.nan
+    return values
+
+
+def _split(block: Array) -> Array:
+    half = block.shape[2] // 2
+    return np.concatenate([block[..., :half], block[..., -half:]], axis=1)
+
+
+def _normal_scores(block: Array) -> Array:
+    """Replace the draws by the normal quantiles of their ranks over all chains."""
+    flat = block.reshape(len(block), -1)
+    ranks = rankdata(flat, axis=1)
+    return ndtri((ranks - 0.375) / (flat.shape[1] + 0.25)).reshape(block.shape)
+
+
+def _autocorrelation_ess(block: Array) -> Array:
+    """Effective sample size by Geyer's initial monotone sequence, averaged over the chains."""
+    _, n_chains, n = block.shape
+    means = block.mean(axis=2, keepdims=True)
+    length = next_fast_len(2 * n)
+    power = np.square(np.abs(rfft(block - means, length, axis=2))).mean(axis=1)
+    covariance = irfft(power, length, axis=1)[:, :n] / n
+    total = covariance[:, :1] + np.var(means[..., 0], axis=1, ddof=1, keepdims=True)
+    rho = 1.0 - (covariance[:, :1] * n / (n - 1.0) - covariance) / total
+    rho[:, 0] = 1.0
+    pairs = rho[:, : n // 2 * 2].reshape(len(rho), -1, 2).sum(axis=2)
+    last = max((n - 3) // 2, 0)
+    ends = pairs[:, : last + 1] <= 0.0
+    k = np.where(ends.any(axis=1), ends.argmax(axis=1), last)[:, None]  # the first pair left out
+    monotone = np.minimum.accumulate(pairs, axis=1)
+    inside = np.where(np.arange(pairs.shape[1]) < k, monotone, 0.0).sum(axis=1)
+    even, pair = (np.take_along_axis(a, i, axis=1)[:, 0] for a, i in ((rho, 2 * k), (pairs, k)))
+    tau = -1.0 + 2.0 * inside + np.where((even > 0.0) | (pair >= 0.0), even, 0.0)
+    n_draws = n_chains * n
+    ess = n_draws / np.maximum(tau, 1.0 / np.log10(n_draws))
+    constant = np.ptp(block, axis=(1, 2)) < np.finfo(float).resolution
+    return np.where(constant, n_draws, ess)
+
+
+def _ess_tail(block: Array) -> Array:
+    ends = np.quantile(block, _TAILS, axis=(1, 2), keepdims=True)
+    below = (_split(block <= end).astype(float) for end in ends)
+    return np.minimum(*map(_autocorrelation_ess, below))
+
+
+_ESS: dict[str, Callable[[Array], Array]] = {
+    "bulk": lambda block: _autocorrelation_ess(_normal_scores(_split(block))),
+    "tail": _ess_tail,
+    "mean": lambda block: _autocorrelation_ess(_split(block)),
+}
+
+
+def _rhat_rank(block: Array) -> Array:
+    halves = _split(block)
+    folded = np.abs(halves - np.median(halves, axis=(1, 2), keepdims=True))
+    location, scale = (_rhat(_normal_scores(values)) for values in (halves, folded))
+    return np.where(scale > location, scale, location)  # a NaN of the scale alone is passed over
+
+
+def _rhat(block: Array) -> Array:
+    n = block.shape[2]
+    within = np.var(block, axis=2, ddof=1).mean(axis=1)
+    between = n * np.var(block.mean(axis=2), axis=1, ddof=1)
+    return np.sqrt((between / within + n - 1.0) / n)
+
+
 def summarize(
     draws: Array, names: Sequence[str], weights: Array | None = None, coverage: float = 0.9
 ) -> pd.DataFrame:
-    """Return a table of the posterior, one row a parameter.
+    """Table of the posterior, one row a parameter.
 
     Parameters
     ----------
     draws : ndarray of shape (n_chains, n_draws, n_params)
     names : sequence of str
     weights : ndarray of shape (n_draws,) or None
-        Of the draws, where they are not equal.
+        Weights of the draws, the same in every chain; None where they are equal. Mean, sd and
+        interval are weighted.
     coverage : float, default=0.9
-        Of the equal-tailed interval.
+        Coverage of the equal-tailed interval.
 
     Returns
     -------
@@ -109,7 +202,7 @@ def summarize(
     sd = np.sqrt(np.average(np.square(flat - mean), axis=0, weights=w))
     tails = np.array([(1 - coverage) / 2, (1 + coverage) / 2])
     low, high = quantiles(flat.T, tails, w).T
-    ess = _per_parameter(array_stats.ess, draws, method="mean")
+    ess = effective_sample_size(draws, "mean")
     return pd.DataFrame(
         {
             "mean": mean,
@@ -126,7 +219,7 @@ def summarize(
 
 
 def quantiles(values: Array, q: Array, weights: Array | None = None) -> Array:
-    """Return the quantiles of each row of ``values (n, S)``, as ``(n, len(q))``."""
+    """Quantiles of each row of ``values (n, S)``, as ``(n, len(q))``."""
     if weights is None:
         return np.quantile(values, q, axis=-1).T
     return np.quantile(
@@ -135,10 +228,10 @@ def quantiles(values: Array, q: Array, weights: Array | None = None) -> Array:
 
 
 def _chance_rhat(ess: Array, n_chains: int) -> Array:
-    """Return the R-hat that chance alone exceeds once in 10,000, for this effective sample size.
+    """R-hat that chance alone exceeds once in 10,000 fits, at this effective sample size.
 
-    Split into halves, chains that agree have means whose variance over the halves is chi-square:
-    with few draws that alone lifts R-hat above 1.01.
+    The variance of the half-chains' means is chi-square where the chains agree; with few draws
+    that alone lifts R-hat above 1.01.
     """
     n_halves = 2 * max(n_chains, 1)
     ratio = chi2.isf(_CHANCE / len(ess), n_halves - 1) / (n_halves - 1)
@@ -146,7 +239,7 @@ def _chance_rhat(ess: Array, n_chains: int) -> Array:
 
 
 def convergence_problems(draws: Array, names: Sequence[str]) -> list[str]:
-    """Return what is wrong with the draws, in sentences that name parameter and figure.
+    """Problems of the draws, in sentences that name parameter and figure.
 
     Parameters
     ----------
@@ -158,10 +251,11 @@ def convergence_problems(draws: Array, names: Sequence[str]) -> list[str]:
     problems : list of str
         Empty when R-hat and the effective sample sizes are as they should be.
     """
-    if draws.shape[1] < 4:
+    if draws.shape[1] < _MIN_DRAWS:
         return [f"{draws.shape[1]} draws a chain are too few to judge"]
     problems = []
-    r_hat, ess = potential_scale_reduction(draws), effective_sample_size(draws)
+    # every fit pays for these: as in the table to rounding, in a tenth of the time
+    r_hat, ess = _by_block(_rhat_rank, draws), _by_block(_ESS["bulk"], draws)
     needed = MIN_ESS_PER_CHAIN * min(draws.shape[0], 10)  # a thousand is enough of any
     limit = np.maximum(MAX_RHAT, _chance_rhat(np.maximum(ess, needed), draws.shape[0]))
     if np.any(r_hat > limit):
