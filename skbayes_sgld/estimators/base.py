@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from skbayes_sgld._components import Registry, check_number, resolve
+from skbayes_sgld._components import Component, Registry, check_number, resolve
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.diagnostics import summarize
 from skbayes_sgld.inference.draws import PosteriorDraws
@@ -52,7 +52,7 @@ class BayesianEstimator(BaseEstimator):
             head, nested, _ = key.partition("__")
             if nested and head in self._registries:
                 current = params.get(head, getattr(self, head, None))
-                if current is None or (isinstance(current, str) and current == "auto"):
+                if not isinstance(current, (str, Component)) or current == "auto":
                     names = ", ".join(map(repr, self._registries[head]))
                     raise ValueError(
                         f"{key}={params[key]!r} has nothing to be set on: {head}={current!r}; give "

@@ -40,8 +40,11 @@ step_size : float or "auto", default="auto"
 schedule : str or Schedule, default="constant"
     How the step size changes: ``"constant"``, ``"harmonic"``, ``"polynomial"``,
     ``"flat_decay_flat"``, ``"cyclical"`` or an instance.
-temperature : float, default=1.0
-    tau; the law sampled is the posterior density to the power 1 / tau.
+temperature : float, str or Schedule, default=1.0
+    tau; the distribution sampled is the posterior density to the power 1 / tau. A schedule that
+    settles, such as ``"cooling"`` or ``Cooling(high=20.0)``, is tau at every step: chains that
+    start hot cross from mode to mode. The draws are of its last value: the automatic burn-in
+    covers what comes before.
 batch_size : int or "auto", default="auto"
     Rows of a minibatch. By default so many that their noise adds less than 0.5 % to any standard
     deviation, or all rows where that costs no more.

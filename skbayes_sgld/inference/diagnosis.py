@@ -140,3 +140,13 @@ def clip_problem(clipped: float, clip: object) -> list[str]:
         f"the gradient was clipped on {clipped:.1%} of the steps, which biases the posterior; "
         f"raise the threshold of clip={clip!r} or set it to None"
     ]
+
+
+def heat_problem(n_hot: int, n_burnin: int) -> list[str]:
+    """Return the sentence on draws that were kept while the chains still cooled, if any were."""
+    if n_burnin >= n_hot:
+        return []
+    return [
+        f"the temperature settles at step {n_hot} and n_burnin={n_burnin}: the draws before that "
+        f"step are of a hotter distribution; set n_burnin='auto', or to {n_hot} at the least"
+    ]

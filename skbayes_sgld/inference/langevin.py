@@ -22,6 +22,7 @@ from skbayes_sgld.inference.diagnosis import (
     Diagnosis,
     bias_problem,
     clip_problem,
+    heat_problem,
     noise_problem,
 )
 from skbayes_sgld.inference.draws import PosteriorDraws
@@ -51,6 +52,7 @@ from skbayes_sgld.sampling import (
 )
 from skbayes_sgld.sampling.preconditioners.metric import preconditioned_eigenvalues
 from skbayes_sgld.sampling.randomness import start_normals
+from skbayes_sgld.sampling.temperature import resolve_temperature
 from skbayes_sgld.sampling.tuning.adaptation import settle
 from skbayes_sgld.sampling.tuning.settings import (
     OVERDISPERSION,
@@ -113,6 +115,7 @@ class LangevinSampling(BaseEstimator):
     _registries: ClassVar[dict[str, Registry]] = {
         "sampler": SAMPLERS,
         "schedule": SCHEDULES,
+        "temperature": SCHEDULES,
         "gradient": GRADIENTS,
         "preconditioner": PRECONDITIONERS,
         "clip": CLIPS,
@@ -145,7 +148,7 @@ class LangevinSampling(BaseEstimator):
     _n_warm: int  # fits whose chains this one's go on from
 
     def _check_settings(self) -> None:
-        check_number(self.temperature, "temperature", low=0)
+        resolve_temperature(self.temperature)
         for name in ("n_draws", "n_chains"):
             check_number(getattr(self, name), name, low=1, closed="left", integer=True)
         self._resolve_auto("step_size", low=0)
@@ -165,6 +168,10 @@ class LangevinSampling(BaseEstimator):
         start = self._choose_start(posterior, mode, seed, goes_on)
         if run.sampler.adjusted and not goes_on:
             start = settle(run, start, mode, seed)
+        # everything so far is for the last temperature; chains that go on have cooled already
+        heat = resolve_temperature(self.temperature)
+        self._n_hot = 0 if goes_on else heat.n_hot
+        run = replace(run, temperature=None if goes_on else heat.schedule)
         lengths: dict[str, Any] = {"n_draws": int(self.n_draws), "n_burnin": n_burnin, "thin": thin}
         n_steps = n_burnin + self.n_draws * thin
         try:
@@ -194,7 +201,7 @@ class LangevinSampling(BaseEstimator):
     ) -> Tuned:
         gradient, batch_size, noise = self._choose_gradient(posterior, mode, seed)
         bound = preconditioner.bind(posterior.n_params, mode)
-        tau = float(self.temperature)
+        tau = resolve_temperature(self.temperature).final
         run = Run(
             self._resolve("sampler"),
             Dynamics(gradient.bind(posterior, mode.theta), bound, self._resolve("clip"), tau),
@@ -254,7 +261,7 @@ class LangevinSampling(BaseEstimator):
     ) -> tuple[Gradient, int | None, NoiseLevel | None]:
         """Return the gradient, the batch size (None: all rows) and the noise, if measured."""
         batch_size, n = self._resolve_auto("batch_size"), posterior.n_samples
-        tau = float(self.temperature)
+        tau = resolve_temperature(self.temperature).final
         automatic = isinstance(self.gradient, str) and self.gradient == "auto"
         if automatic and batch_size is None and self._resolve("sampler").full_gradient:
             return Full(), None, None
@@ -290,7 +297,8 @@ class LangevinSampling(BaseEstimator):
         n_burnin = self._resolve_auto("n_burnin")
         thin = min(spacing, tuned.most_spaced) if thin is None else int(thin)
         if n_burnin is None:
-            n_burnin = 0 if goes_on else min(burnin, self.n_draws * thin)
+            n_hot = resolve_temperature(self.temperature).n_hot
+            n_burnin = 0 if goes_on else n_hot + min(burnin, self.n_draws * thin)
         return int(n_burnin), thin
 
     def _goes_on(self, posterior: Any) -> bool:
@@ -303,7 +311,7 @@ class LangevinSampling(BaseEstimator):
         if goes_on:
             return posterior.unconstrain(self._last_positions)
         normals = start_normals(seed, range(self.n_chains), posterior.n_params)
-        width = OVERDISPERSION * np.sqrt(float(self.temperature))
+        width = OVERDISPERSION * np.sqrt(resolve_temperature(self.temperature).final)
         return mode.theta + width * mode.unwhiten(normals)
 
     # ---- what the user is told ----------------------------------------------------------------
@@ -333,6 +341,7 @@ class LangevinSampling(BaseEstimator):
             more += "'parallel_tempering'"
             remedy = more if automatic else "set step_size and preconditioner to 'auto'"
             found.append(f"{'; '.join(chains)}; {remedy}")
+        found += heat_problem(self._n_hot, self.n_burnin_)
         found += bias_problem(*judged.bias, self.step_size_)
         found += noise_problem(judged.noise_ratio, str(self.gradient) == "auto")
         found += clip_problem(self.clipped_fraction_, self.clip)
@@ -427,9 +436,9 @@ class LangevinEstimator(LangevinSampling, LinearEstimator):
             and self.gradient in ("auto", "full")
         )
         if automatic:
-            glm = shorten(glm, float(self.temperature))
+            glm = shorten(glm, resolve_temperature(self.temperature).final)
         if automatic and glm.likelihood.infers_noise and glm.cheap_full_gradient:
-            return noncenter(glm, float(self.temperature))
+            return noncenter(glm, resolve_temperature(self.temperature).final)
         mode = find_mode(glm, glm.start())
         check_mode(glm, mode.theta)
         return glm, mode

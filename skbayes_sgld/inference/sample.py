@@ -16,6 +16,7 @@ from skbayes_sgld.posterior import Posterior
 from skbayes_sgld.posterior import check_gradient as compare_gradient
 from skbayes_sgld.sampling import Mode, NoModeError, find_mode
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal
+from skbayes_sgld.sampling.temperature import resolve_temperature
 
 Array = NDArray[Any]
 
@@ -96,7 +97,7 @@ def sample(
     *,
     step_size: Any = "auto",
     schedule: Any = "constant",
-    temperature: float = 1.0,
+    temperature: Any = 1.0,
     batch_size: Any = "auto",
     gradient: Any = "auto",
     preconditioner: Any = "auto",
@@ -178,5 +179,5 @@ def sample(
     if check_gradient:
         compare_gradient(posterior)
     if hasattr(posterior, "tempered"):  # its coordinates' Jacobian is not tempered
-        posterior = posterior.tempered(float(temperature))
+        posterior = posterior.tempered(resolve_temperature(temperature).final)
     return draws._draw(posterior)

@@ -51,6 +51,7 @@ from skbayes_sgld.sampling.samplers import (
 from skbayes_sgld.sampling.schedules import (
     SCHEDULES,
     Constant,
+    Cooling,
     Cyclical,
     FlatDecayFlat,
     Harmonic,
@@ -88,6 +89,7 @@ __all__ = [
     "Clip",
     "Constant",
     "ControlVariate",
+    "Cooling",
     "Curvature",
     "Cyclical",
     "Dynamics",

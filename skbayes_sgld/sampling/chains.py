@@ -87,6 +87,7 @@ class Run:
     n_samples: int
     batch_size: int | None = None
     replacement: bool = True
+    temperature: Schedule | None = None  # at every step; None: that of the dynamics
 
 
 def run_chains(
@@ -222,16 +223,21 @@ def _run(
     with one_blas_thread(), np.errstate(all="ignore"):
         while done < n_steps:
             length = min(block, n_steps - done)
-            eta = run.step_size * run.schedule(start.step + done + np.arange(length))
+            steps = start.step + done + np.arange(length)
+            eta = run.step_size * run.schedule(steps)
+            tau = None if run.temperature is None else run.temperature(steps)
             before = {name: array.copy() for name, array in state.items()}
             clipped = dynamics.clipped
             normals, prepared = draw_block(run, streams, length, n_params)
-            noise = run.sampler.prepare(state, normals, eta, dynamics)
+            at_each = dynamics if tau is None else replace(dynamics, temperature=tau)
+            noise = run.sampler.prepare(state, normals, eta, at_each)
             path = []
             next_kept = n_burnin + (kept + 1) * thin - 1 - done
             for t in range(length):
                 batch = dynamics.gradient.at(prepared, t)
                 row = None if noise is None else noise[t]
+                if tau is not None:
+                    dynamics.temperature = tau[t]
                 run.sampler.step(state, eta[t], row, batch, dynamics)
                 if t == next_kept:
                     path.append(state["theta"])
@@ -239,7 +245,9 @@ def _run(
                     next_kept += thin
             if not np.isfinite(state["theta"]).all():
                 dynamics.clipped = clipped
-                _report_overflow(run, before, eta, noise, prepared, dynamics, start.step + done)
+                _report_overflow(
+                    run, before, eta, tau, noise, prepared, dynamics, start.step + done
+                )
             if path:
                 draws[:, kept : kept + len(path)] = np.stack(path, axis=1)
                 kept += len(path)
@@ -274,6 +282,7 @@ def _report_overflow(
     run: Run,
     state: State,
     eta: Array,
+    tau: Array | None,
     noise: Array | None,
     prepared: Any,
     dynamics: Dynamics,
@@ -282,6 +291,8 @@ def _report_overflow(
     """Make the block's steps again, one at a time, to say where it went wrong."""
     for t in range(len(eta)):
         batch = dynamics.gradient.at(prepared, t)
+        if tau is not None:
+            dynamics.temperature = tau[t]
         run.sampler.step(state, eta[t], None if noise is None else noise[t], batch, dynamics)
         bad = np.argwhere(~np.isfinite(state["theta"]))
         if len(bad):

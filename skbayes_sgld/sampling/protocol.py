@@ -30,7 +30,7 @@ class Dynamics:
     gradient: BoundGradient
     preconditioner: Metric
     clip: Clip | None = None
-    temperature: Any = 1.0  # a number, or one a chain
+    temperature: Any = 1.0  # a number; to `prepare` also one a step, to `step` one a chain
     clipped: Array | int = 0
     target: Any = None
 

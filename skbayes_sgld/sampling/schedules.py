@@ -1,4 +1,4 @@
-"""Schedules: the multiplier of the step size at each step, ``eta_t = step_size * schedule(t)``.
+"""Schedules: one number a step, ``eta_t = step_size * schedule(t)`` or ``tau_t = schedule(t)``.
 
 ``t`` counts steps from 0. The documents that define the decaying schedules count from 1, so
 their ``t`` is ``t + 1`` here.
@@ -15,10 +15,34 @@ from skbayes_sgld._components import Component, Registry, check_number
 
 
 class Schedule(Component):
-    """A positive multiplier of the step size; ``schedule(t)`` is vectorised over ``t``."""
+    """A positive number for each step; ``schedule(t)`` is vectorised over ``t``.
+
+    As ``schedule`` of an estimator it multiplies the step size, as ``temperature`` it is the
+    temperature itself, and must then settle.
+    """
+
+    @property
+    def decay_power(self) -> float:
+        """The p of ``t^-p``, as which it vanishes; 0 where it does not, nan where unknown."""
+        return np.nan
+
+    @property
+    def settles_at(self) -> float:
+        """The step from which the value stays the same; infinity where it never does."""
+        return np.inf
+
+    @property
+    def satisfies_condition_27(self) -> bool | None:
+        """Whether the step sizes have an infinite sum and their squares a finite one.
+
+        Condition 27 of Karagiannis, Handout 6, under which SGLD's error vanishes; it holds where
+        :attr:`decay_power` is in (0.5, 1]. None where that is unknown.
+        """
+        p = self.decay_power
+        return None if np.isnan(p) else bool(0.5 < p <= 1.0)
 
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
-        """Return the multipliers at steps ``t`` (0 is the first), in the shape of ``t``."""
+        """Return the values at steps ``t`` (0 is the first), in the shape of ``t``."""
         raise NotImplementedError
 
 
@@ -33,6 +57,16 @@ class Constant(Schedule):
     [1.0, 1.0]
     """
 
+    @property
+    def decay_power(self) -> float:
+        """Zero: it does not decay."""
+        return 0.0
+
+    @property
+    def settles_at(self) -> float:
+        """The first step."""
+        return 0.0
+
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
         """Return ones in the shape of ``t``."""
         return np.ones_like(t, dtype=float)
@@ -41,6 +75,9 @@ class Constant(Schedule):
 @dataclass(eq=False, repr=False)
 class Harmonic(Schedule):
     """Multiplier ``t0 / t`` with t = 1, 2, ... (Karagiannis, Practical 2: eta_t = t0 / t).
+
+    It meets Condition 27 of Karagiannis, Handout 6, but only just: after t steps the chain has
+    advanced by a time of ``t0 log t``.
 
     Parameters
     ----------
@@ -60,6 +97,11 @@ class Harmonic(Schedule):
         """Raise where t0 is not positive."""
         check_number(self.t0, "schedule.t0", low=0)
 
+    @property
+    def decay_power(self) -> float:
+        """One."""
+        return 1.0
+
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
         """Return ``t0 / (t + 1)``."""
         return self.t0 / (np.asarray(t, dtype=float) + 1.0)
@@ -75,7 +117,10 @@ class Polynomial(Schedule):
         Delays the decay. 6 is the published setting of the runs on the NBA rookies.
     power : float, default=0.55
         In (0.5, 1] the step sizes meet Condition 27 of Karagiannis, Handout 6: their sum
-        diverges and the sum of their squares does not.
+        diverges and the sum of their squares does not. Above 1 the chain advances by a finite
+        time only, and stops wherever it is; at 0.5 or below the steps still vanish, and weighted
+        averages still converge (Teh, Thiery & Vollmer 2016 find 1/3 the best power).
+        ``diagnose()`` says where the condition is broken.
 
     Examples
     --------
@@ -92,6 +137,16 @@ class Polynomial(Schedule):
         check_number(self.offset, "schedule.offset", low=-1)
         check_number(self.power, "schedule.power", low=0, closed="left")
 
+    @property
+    def decay_power(self) -> float:
+        """The power."""
+        return self.power
+
+    @property
+    def settles_at(self) -> float:
+        """The first step where the power is zero."""
+        return np.inf if self.power > 0 else 0.0
+
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
         """Return ``(offset + t + 1) ** -power``."""
         return (self.offset + np.asarray(t, dtype=float) + 1.0) ** -self.power
@@ -101,9 +156,12 @@ class Polynomial(Schedule):
 class FlatDecayFlat(Schedule):
     """1 for a while, then ``(hold / t)^power``, and at last a small constant.
 
-    The three regimes of Karagiannis, Practical 2: long steps to reach the posterior, a decay as
-    :class:`Harmonic`'s or :class:`Polynomial`'s, and a step that no longer vanishes, so that the
-    chain is stationary in the end and its draws weigh the same.
+    Long steps to reach the posterior; a decay as :class:`Harmonic`'s or :class:`Polynomial`'s;
+    then a step that no longer vanishes: "we can keep the step size constant once it has
+    decreased below a critical level" (Karagiannis, Handout 6, Note 26; also Chen, "Dive into
+    Bayesian Learning via Stochastic Gradient Langevin Dynamics", Section 2.2). The chain is
+    stationary in the end and its draws weigh the same. The sum of the squared steps is infinite,
+    against Condition 27 of the handout: the last step's bias stays, and ``diagnose()`` gives it.
 
     Parameters
     ----------
@@ -131,6 +189,18 @@ class FlatDecayFlat(Schedule):
         check_number(self.power, "schedule.power", low=0, closed="left")
         check_number(self.floor, "schedule.floor", low=0, high=1, closed="right")
 
+    @property
+    def decay_power(self) -> float:
+        """Zero: the decay ends."""
+        return 0.0
+
+    @property
+    def settles_at(self) -> float:
+        """The step at which the decay ends."""
+        if self.power == 0 or self.floor == 1:
+            return 0.0
+        return float(np.ceil(self.hold * self.floor ** (-1.0 / self.power))) - 1.0
+
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
         """Return the multipliers, between ``floor`` and 1."""
         ratio = self.hold / (np.asarray(t, dtype=float) + 1.0)
@@ -143,7 +213,8 @@ class Cyclical(Schedule):
 
     Each cycle begins with steps that are long enough to leave a mode and ends with steps that are
     short enough to sample one. Draws are weighted by their step sizes, like those of any
-    schedule that is not constant.
+    schedule that is not constant. The steps do not vanish in the long run, against Condition 27
+    of Karagiannis, Handout 6.
 
     Parameters
     ----------
@@ -163,9 +234,71 @@ class Cyclical(Schedule):
         """Raise where the period is no number of steps."""
         check_number(self.period, "schedule.period", low=1, closed="left", integer=True)
 
+    @property
+    def decay_power(self) -> float:
+        """Zero: the cycles go on."""
+        return 0.0
+
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
         """Return ``(cos(pi (t mod period) / period) + 1) / 2``."""
         return 0.5 * (np.cos(np.pi * np.mod(t, self.period) / self.period) + 1.0)
+
+
+@dataclass(eq=False, repr=False)
+class Cooling(Schedule):
+    """From ``high`` for a while, by equal factors a step, down to ``low``: hot first, then 1.
+
+    As a temperature it is the advice of Karagiannis, Handout 6, Section 4: "a large tau at the
+    beginning of the run [...] allows visiting different modes, and later on [...] tau = 1". The
+    draws that are kept come after it has settled, and each mode is then held by the chains that
+    were caught in it on the way down. Slow cooling shares the chains out by the masses that the
+    modes have where the barrier freezes, which are near those at ``low`` but not the same;
+    ``sampler="parallel_tempering"`` has them exactly.
+
+    Parameters
+    ----------
+    high : float, default=10.0
+        The first value. A barrier of k nats between two modes is low at a temperature of k.
+    hold : int, default=500
+        Steps at ``high``.
+    decay : int, default=2000
+        Steps from ``high`` to ``low``.
+    low : float, default=1.0
+        The last value.
+
+    Examples
+    --------
+    >>> from skbayes_sgld.sampling import Cooling
+    >>> Cooling(high=100.0, hold=1, decay=2)([0, 1, 2, 3, 4]).round(3).tolist()
+    [100.0, 100.0, 10.0, 1.0, 1.0]
+    """
+
+    high: float = 10.0
+    hold: int = 500
+    decay: int = 2000
+    low: float = 1.0
+
+    def check(self) -> None:
+        """Raise where a parameter is out of range or the schedule would heat."""
+        check_number(self.low, "schedule.low", low=0)
+        check_number(self.high, "schedule.high", low=float(self.low), closed="left")
+        check_number(self.hold, "schedule.hold", low=0, closed="left", integer=True)
+        check_number(self.decay, "schedule.decay", low=1, closed="left", integer=True)
+
+    @property
+    def decay_power(self) -> float:
+        """Zero: the decay ends."""
+        return 0.0
+
+    @property
+    def settles_at(self) -> float:
+        """The step at which ``low`` is reached."""
+        return float(self.hold + self.decay)
+
+    def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
+        """Return ``low (high / low)^share``, the share falling from 1 to 0."""
+        share = 1.0 - (np.asarray(t, dtype=float) - self.hold) / self.decay
+        return self.low * (self.high / self.low) ** np.clip(share, 0.0, 1.0)
 
 
 SCHEDULES: Registry[Schedule] = Registry(
@@ -175,4 +308,5 @@ SCHEDULES: Registry[Schedule] = Registry(
     polynomial=Polynomial,
     flat_decay_flat=FlatDecayFlat,
     cyclical=Cyclical,
+    cooling=Cooling,
 )

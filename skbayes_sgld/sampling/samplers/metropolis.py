@@ -44,7 +44,7 @@ class Adjusted(Sampler):
         # chains first: a chain's noise is then a product of its own
         by_chain = np.ascontiguousarray(normals[..., :-1].swapaxes(0, 1))
         noise = dynamics.preconditioner.sqrt(by_chain).swapaxes(0, 1)
-        noise = noise * np.sqrt(dynamics.temperature)
+        noise = noise * np.reshape(np.sqrt(dynamics.temperature), (-1, 1, 1))  # one a step, or one
         return np.concatenate([noise, log_ndtr(normals[..., -1:])], axis=-1)
 
     def evaluate(self, theta: Array, dynamics: Dynamics) -> State:

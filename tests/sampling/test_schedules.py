@@ -1,0 +1,110 @@
+"""Schedules: what their properties say is what their values do."""
+
+import numpy as np
+import pytest
+
+from skbayes_sgld.sampling import (
+    SCHEDULES,
+    Constant,
+    Cooling,
+    Cyclical,
+    FlatDecayFlat,
+    Harmonic,
+    Polynomial,
+    Schedule,
+)
+
+EXAMPLES = {
+    "constant": [Constant()],
+    "harmonic": [Harmonic(), Harmonic(t0=30.0)],
+    "polynomial": [
+        Polynomial(),
+        Polynomial(offset=0.0, power=1.0),
+        Polynomial(power=0.5),
+        Polynomial(power=1.5),
+        Polynomial(power=1 / 3),
+        Polynomial(power=0.0),
+    ],
+    "flat_decay_flat": [
+        FlatDecayFlat(),
+        FlatDecayFlat(hold=7.0, power=0.55, floor=0.2),
+        FlatDecayFlat(power=0.0),
+        FlatDecayFlat(hold=10.0, floor=1.0),
+    ],
+    "cyclical": [Cyclical(period=50)],
+    "cooling": [Cooling(), Cooling(high=30.0, hold=0, decay=7, low=2.0)],
+}
+every = pytest.mark.parametrize(
+    "schedule", [s for group in EXAMPLES.values() for s in group], ids=repr
+)
+
+
+def test_every_registered_schedule_is_tried():
+    assert set(EXAMPLES) == set(SCHEDULES)
+
+
+def sums(schedule):
+    """The sums of steps and of squared steps, by tenfold stretches of t from 1e5 to 1e9."""
+    edges = 10 ** np.arange(5, 10)
+    for power in (1, 2):
+        totals = []
+        for low, high in zip(edges[:-1], edges[1:], strict=True):
+            # the trapezium rule in log t: a stretch holds up to 1e9 steps
+            t = np.geomspace(low, high, 200_001)
+            totals.append(np.trapezoid(schedule(t) ** power * t, np.log(t)))
+        yield np.array(totals)
+
+
+@every
+def test_condition_27_is_what_the_sums_say(schedule):
+    first, second = sums(schedule)
+    # a sum converges where each tenfold stretch adds a fixed share of what the last one added
+    diverges, squares_converge = first[-1] > 0.97 * first[-2], second[-1] < 0.97 * second[-2]
+    assert schedule.satisfies_condition_27 == bool(diverges and squares_converge)
+
+
+@every
+def test_a_schedule_is_constant_from_the_step_at_which_it_settles(schedule):
+    at = schedule.settles_at
+    if np.isfinite(at):
+        assert np.ptp(schedule(at + np.arange(5000))) < 1e-12
+        assert at == 0 or schedule(at - 1) > schedule(at)
+    else:
+        values = schedule(np.arange(5000))
+        assert np.unique(values[-100:]).size > 1
+
+
+@every
+def test_decay_power_is_the_slope_in_the_long_run(schedule):
+    t = np.array([1e8, 1e9])
+    if schedule.decay_power:
+        slope = np.diff(np.log(schedule(t))) / np.diff(np.log(t))
+        assert -slope[0] == pytest.approx(schedule.decay_power, abs=1e-6)
+
+
+def test_of_a_user_s_own_schedule_nothing_is_claimed():
+    class Halving(Schedule):
+        def __call__(self, t):
+            return 0.5 ** np.asarray(t, dtype=float)
+
+    assert Halving().satisfies_condition_27 is None
+    assert Halving().settles_at == np.inf
+
+
+def test_cooling_falls_by_equal_factors():
+    values = Cooling(high=8.0, hold=2, decay=3, low=1.0)(np.arange(7))
+    np.testing.assert_allclose(values, [8, 8, 8, 4, 2, 1, 1])
+
+
+@pytest.mark.parametrize(
+    "schedule, message",
+    [
+        (Cooling(low=0.0), r"schedule\.low=0\.0"),
+        (Cooling(high=0.5), r"schedule\.high=0\.5 .* \[1, inf"),
+        (Cooling(decay=0), r"schedule\.decay=0 .* \[1, inf"),
+        (Cooling(hold=-1), r"schedule\.hold=-1 .* \[0, inf"),
+    ],
+)
+def test_a_schedule_that_does_not_cool_is_refused(schedule, message):
+    with pytest.raises(ValueError, match=message):
+        schedule.check()

@@ -1,0 +1,177 @@
+"""Temperature schedules: hot first, then the temperature whose distribution is wanted."""
+
+import numpy as np
+import pytest
+
+import skbayes_sgld
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld.datasets import make_correlated_pair
+from skbayes_sgld.posterior import TiedGaussianMixture
+from skbayes_sgld.sampling import (
+    HMC,
+    MALA,
+    SGHMC,
+    SGLD,
+    Cooling,
+    Cyclical,
+    FlatDecayFlat,
+    Harmonic,
+    ParallelTempering,
+    RandomWalk,
+    run_chains,
+)
+from skbayes_sgld.sampling.temperature import resolve_temperature
+from tests.references.targets import NormalMean, make_run, stationary_draws
+
+COOLING = Cooling(high=20.0, hold=500, decay=1000)
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    """Two modes of like mass, 21 nats above the line between them."""
+    x = np.random.default_rng(0).normal(np.repeat([0.0, 2.0], 20), np.sqrt(0.5))
+    return TiedGaussianMixture(x, variance=0.5, prior_variances=(10.0, 4.0))
+
+
+def chains_from_one_mode(mixture, temperature, sampler=None, step_size=0.01, n_chains=64):
+    grid = mixture.grid_density(n_points=401)
+    at = np.unravel_index(
+        np.argmax(np.where(grid.theta2 > 0, grid.density, 0.0)), grid.density.shape
+    )
+    start = np.tile([grid.theta1[at[0]], grid.theta2[at[1]]], (n_chains, 1))
+    run = make_run(mixture, sampler=sampler, step_size=step_size)
+    run.temperature = temperature
+    draws = run_chains(run, start, n_draws=200, n_burnin=1600, seed=0).draws
+    return draws[..., 1] < 0, grid.mass[1]
+
+
+def test_plain_sgld_stays_in_the_mode_where_it_starts(mixture):
+    other, mass = chains_from_one_mode(mixture, None)
+    assert 0.3 < mass < 0.7
+    assert not other.any()
+
+
+def test_plain_sgld_that_starts_hot_holds_both_modes(mixture):
+    other, mass = chains_from_one_mode(mixture, COOLING)
+    assert np.all(other == other[:, :1])  # cold again, no chain crosses
+    error = np.sqrt(mass * (1 - mass) / len(other))
+    assert other[:, 0].mean() == pytest.approx(mass, abs=3 * error)
+
+
+@pytest.mark.parametrize(
+    "sampler, step_size",
+    [
+        (SGLD("leimkuhler_matthews"), 0.01),
+        (SGHMC(), 0.003),
+        (MALA(), 0.01),
+        (HMC(path_length=0.3), 0.15),
+        (RandomWalk(), 0.2),
+    ],
+    ids=repr,
+)
+def test_every_sampler_can_start_hot(mixture, sampler, step_size):
+    # a step of an exact sampler is exact for its own step's temperature
+    other, _ = chains_from_one_mode(mixture, COOLING, sampler, step_size, n_chains=32)
+    assert 4 <= other[:, 0].sum() <= 28
+
+
+class KnownMean(NormalMean):
+    """With the density that samplers which accept or reject ask for."""
+
+    def log_density(self, theta):
+        return self.log_likelihood(theta).sum(axis=1)
+
+    def value_and_grad(self, theta):
+        return self.log_density(theta), self.grad_log_likelihood(theta)
+
+
+@pytest.mark.parametrize(
+    "sampler, step_size", [(SGLD("euler"), 0.01), (MALA(), 0.02), (HMC(), 0.25)], ids=repr
+)
+def test_after_cooling_the_draws_are_of_the_last_temperature(sampler, step_size):
+    posterior = KnownMean()
+    run = make_run(posterior, sampler=sampler, step_size=step_size)
+    run.temperature = Cooling(high=50.0, hold=20, decay=80, low=2.0)
+    draws = stationary_draws(run, posterior, n_draws=500, n_chains=200)[..., 0]
+    inflation = 1 / (1 - step_size * posterior.precision / 2) if step_size == 0.01 else 1.0
+    variances = np.mean((draws - posterior.y.mean()) ** 2, axis=1)
+    error = variances.std(ddof=1) / np.sqrt(len(variances))
+    assert variances.mean() == pytest.approx(2.0 * inflation / posterior.precision, abs=4 * error)
+
+
+def test_a_hot_step_is_as_wide_as_its_temperature():
+    posterior = NormalMean()
+    run = make_run(posterior, step_size=0.01)
+    run.temperature = FlatDecayFlat(hold=3, floor=0.25)
+    start = np.full((4_000, 1), posterior.y.mean())
+    draws = run_chains(run, start, n_draws=4, seed=3, block_size=2).draws[..., 0]
+    variance = 0.0
+    for t, tau in enumerate([1.0, 1.0, 1.0, 0.75]):
+        variance = (1 - 0.01 * posterior.precision) ** 2 * variance + 0.02 * tau
+        error = variance * np.sqrt(2 / len(draws))
+        assert draws[:, t].var() == pytest.approx(variance, abs=4 * error)
+
+
+def test_parallel_tempering_keeps_its_ladder_above_a_temperature_that_falls(mixture):
+    sampler = ParallelTempering(n_temperatures=3, max_temperature=10.0, path_length=0.3)
+    other, _ = chains_from_one_mode(mixture, COOLING, sampler, 0.15, n_chains=8)
+    assert other.any()
+    assert not other.all()
+
+
+def test_a_chain_cools_alike_whatever_the_blocks_and_after_a_pause(mixture):
+    run = make_run(mixture, step_size=0.01)
+    run.temperature = Cooling(high=20.0, hold=3, decay=20)
+    start = np.zeros((3, 2))
+    whole = run_chains(run, start, n_draws=40, seed=5)
+    blocks = run_chains(run, start, n_draws=40, seed=5, block_size=7)
+    first = run_chains(run, start, n_draws=11, seed=5)
+    rest = run_chains(run, first.state, n_draws=29)
+    np.testing.assert_array_equal(blocks.draws, whole.draws)
+    np.testing.assert_array_equal(np.concatenate([first.draws, rest.draws], axis=1), whole.draws)
+
+
+def test_an_estimator_s_draws_are_of_the_last_temperature_and_burn_in_covers_the_rest():
+    X, y = make_correlated_pair(300, random_state=0)
+    hot = SGLDLinearRegression(
+        noise_variance=0.2, temperature=Cooling(high=30.0, hold=50, decay=200), random_state=0
+    ).fit(X, y)
+    plain = SGLDLinearRegression(noise_variance=0.2, random_state=0).fit(X, y)
+    assert hot.n_burnin_ == 250 + plain.n_burnin_
+    ratio = hot.summary()["sd"] / plain.summary()["sd"]
+    np.testing.assert_allclose(ratio, 1.0, atol=4 / np.sqrt(4000))
+    assert hot.diagnose().usable
+
+
+def test_draws_that_are_kept_while_it_cools_are_told():
+    X, y = make_correlated_pair(300, random_state=0)
+    model = SGLDLinearRegression(temperature="cooling", n_burnin=100, random_state=0)
+    with pytest.warns(UserWarning, match="settles at step 2500 and n_burnin=100.*'auto'"):
+        model.fit(X, y)
+
+
+def test_chains_that_go_on_are_not_heated_again():
+    X, y = make_correlated_pair(200, random_state=0)
+    model = SGLDLogisticRegression(
+        temperature=Cooling(high=30.0, hold=10, decay=90), warm_start=True, random_state=0
+    )
+    model.fit(X, y > np.median(y)).fit(X, y > np.median(y))
+    assert model.n_burnin_ == 0
+
+
+def test_nested_parameters_of_the_temperature_can_be_searched():
+    model = SGLDLinearRegression(temperature="cooling").set_params(temperature__high=40.0)
+    assert model.temperature.high == 40.0
+    with pytest.raises(ValueError, match="temperature__high=2 has nothing to be set on"):
+        SGLDLinearRegression().set_params(temperature__high=2)
+
+
+@pytest.mark.parametrize("value", [Harmonic(), Cyclical(), "polynomial"])
+def test_a_temperature_that_never_settles_is_refused(value, mixture):
+    with pytest.raises(ValueError, match=r"temperature=.* never settles.*'cooling'"):
+        skbayes_sgld.sample(mixture, temperature=value)
+
+
+def test_a_constant_schedule_is_a_number():
+    assert resolve_temperature("constant") == resolve_temperature(1)
+    assert resolve_temperature(FlatDecayFlat(floor=0.5)).final == 0.5
