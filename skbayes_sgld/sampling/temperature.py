@@ -42,8 +42,14 @@ def resolve_temperature(value: Any) -> Temperature:
         goes on changing are of no one distribution.
     """
     if not isinstance(value, (str, Component)):
-        check_number(value, "temperature", low=0, high=np.inf)
+        check_number(value, "temperature", low=0)
         return Temperature(float(value))
+    if isinstance(value, str) and value not in SCHEDULES:
+        names = ", ".join(map(repr, sorted(SCHEDULES)))
+        raise ValueError(
+            f"temperature={value!r} is not accepted; it must be a number in (0, inf), or a "
+            f"schedule that settles, by name ({names}) or as an instance."
+        )
     schedule = resolve(value, SCHEDULES, "temperature")
     if not np.isfinite(schedule.settles_at):
         raise ValueError(
