@@ -7,9 +7,10 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from textwrap import fill
+from textwrap import fill, indent
 from typing import Any
 
+import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 BLUE, ORANGE, GREEN, GREY, RED = "#0072B2", "#D55E00", "#009E73", "#8C8C8C", "#C00000"
@@ -26,7 +27,7 @@ def parse(description: str | None, arguments: Sequence[str] | None = None) -> ar
         default=Path(__file__).resolve().parents[1] / "docs" / "figures",
         help="folder for the figures, made if need be (default: %(default)s)",
     )
-    parser.add_argument("--quick", action="store_true", help="shorter runs: a few seconds in all")
+    parser.add_argument("--quick", action="store_true", help="shorter runs: a second or two")
     options = parser.parse_args(arguments)
     new_figure(1.0, 1.0)  # without Matplotlib stop here
     options.output.mkdir(parents=True, exist_ok=True)
@@ -34,7 +35,7 @@ def parse(description: str | None, arguments: Sequence[str] | None = None) -> ar
 
 
 def new_figure(width: float, height: float) -> Any:
-    """Return an empty figure, in inches; it needs no display, whatever Matplotlib's backend."""
+    """Empty figure, its sizes in inches; it needs no display, whatever Matplotlib's backend."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
@@ -47,7 +48,7 @@ def new_figure(width: float, height: float) -> Any:
 def save(figure: Any, output: Path, name: str) -> Path:
     """Write a figure as ``name`` (with its .png), say where it is, and return its path."""
     path = output / name
-    figure.savefig(path, dpi=100)
+    figure.savefig(path, dpi=150)
     print(f"  {path}", flush=True)
     return path
 
@@ -55,6 +56,16 @@ def save(figure: Any, output: Path, name: str) -> Path:
 def say(text: str) -> None:
     """Print a paragraph, at once."""
     print(fill(text, 98, initial_indent="  ", subsequent_indent="  ") + "\n", flush=True)
+
+
+def show(table: pd.DataFrame) -> None:
+    """Print a table of strings, aligned."""
+    print(indent(table.rename_axis(index=None).to_string(), "  ") + "\n", flush=True)
+
+
+def with_error(value: float, error: float, digits: int = 3) -> str:
+    """Figure and its Monte Carlo standard error."""
+    return f"{value:.{digits}f} ± {error:.{digits}f}"
 
 
 def tidy(axes: Any, grid: str = "both") -> None:

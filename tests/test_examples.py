@@ -1,7 +1,8 @@
-"""Every example runs, and draws the figures that it names."""
+"""Every example runs without a warning, and draws the figures that it names."""
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -14,33 +15,43 @@ EXAMPLES = ROOT / "examples"
 PLOTS = sorted(path.name for path in EXAMPLES.glob("plot_*.py"))
 
 
-def run_example(name, output, *options):
-    environment = os.environ | {"MPLBACKEND": "Agg", "PYTHONWARNINGS": "error"}
-    command = [sys.executable, EXAMPLES / name, "--output", output, *options]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_the_main_job_goes_from_the_table_to_decisions(tmp_path):
+@pytest.fixture
+def run_example(tmp_path, monkeypatch, capsys):
+    """Run an example as its command line does, but in this process: imports cost seconds."""
     pytest.importorskip("matplotlib", reason="the figures need the extra 'plot'")
-    printed = run_example("nba_rookies.py", tmp_path, "--fast")
-    for figure in ("coefficients.png", "six_rookies.png", "coverage.png"):
-        assert (tmp_path / figure).stat().st_size > 10_000
-        assert figure in printed
-    for part in ("log loss", "temperature", "R-hat", "90 % band", "95 %"):
-        assert part in printed
+    monkeypatch.syspath_prepend(EXAMPLES)
+
+    def run(name, *options):
+        monkeypatch.setattr(sys, "argv", [name, "--output", str(tmp_path), *options])
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
 
 
-@pytest.mark.parametrize("name", PLOTS)
-def test_every_example_runs_without_a_warning_and_draws_what_it_names(name, tmp_path):
-    pytest.importorskip("matplotlib", reason="the figures need the extra 'plot'")
-    printed = run_example(name, tmp_path, "--quick")
-    figures = list(tmp_path.iterdir())
+def check_figures(folder, printed):
+    figures = list(folder.iterdir())
     assert figures
     for figure in figures:
         assert figure.stat().st_size > 10_000
         assert figure.name in printed
+
+
+def test_the_main_job_goes_from_the_table_to_decisions(tmp_path):
+    """By its command line, in a process of its own, from another folder."""
+    pytest.importorskip("matplotlib", reason="the figures need the extra 'plot'")
+    environment = os.environ | {"MPLBACKEND": "Agg", "PYTHONWARNINGS": "error"}
+    command = [sys.executable, EXAMPLES / "nba_rookies.py", "--output", tmp_path, "--fast"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    check_figures(tmp_path, done.stdout)
+    for part in ("log loss", "temperature", "R-hat", "90 % band", "95 %"):
+        assert part in done.stdout
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_every_example_runs_without_a_warning_and_draws_what_it_names(name, tmp_path, run_example):
+    check_figures(tmp_path, run_example(name, "--quick"))
 
 
 @pytest.mark.parametrize("name", PLOTS)
@@ -48,13 +59,19 @@ def test_the_gallery_has_every_example(name):
     assert f"`examples/{name}`" in (ROOT / "docs" / "gallery.md").read_text()
 
 
+def test_the_pages_show_every_figure_and_no_figure_is_missing():
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    text = "\n".join(page.read_text() for page in pages)
+    shown = set(re.findall(r"figures/(\w+\.png)\)", text))
+    assert shown == {path.name for path in (ROOT / "docs" / "figures").glob("*.png")}
+
+
 @pytest.mark.slow
-def test_the_lectures_paths_end_where_they_must(tmp_path):
-    pytest.importorskip("matplotlib", reason="the figure needs the extra 'plot'")
-    printed = run_example("plot_lecture_sgd_paths.py", tmp_path)
-    assert (tmp_path / "lecture_sgd_paths.png").stat().st_size > 10_000
+def test_the_lectures_paths_end_where_they_must(tmp_path, run_example):
+    printed = run_example("plot_lecture_sgd_paths.py")
+    check_figures(tmp_path, printed)
     found = re.findall(r"([\d.]+) \+- ([\d.]+) \(([\d.]+)\)", printed)
     assert len(found) == 9
-    for size, error, law in np.array(found, dtype=float):
-        assert abs(size - law) < 4.0 * error
+    for size, error, expected in np.array(found, dtype=float):
+        assert abs(size - expected) < 4.0 * error
     assert "To see: with a constant step size no path converges" in printed

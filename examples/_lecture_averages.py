@@ -1,0 +1,167 @@
+"""The lecture's second claim: averages weighted by the step size have the smaller error.
+
+One section of ``plot_lecture_claims.py``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from _figure import BLUE, ORANGE, new_figure, save, say, show, tidy, with_error
+from _lecture import Exact, Lecture
+from scipy import stats
+
+from skbayes_sgld import SGLDLinearRegression
+from skbayes_sgld.sampling import Constant, Harmonic, Polynomial, Schedule
+
+N_CHAINS, N_KEPT = 200, 2000
+SCHEDULES: dict[str, tuple[Schedule, Any]] = {
+    "constant": (Constant(), "auto"),
+    "polynomial, power 1/3": (Polynomial(power=1 / 3), "auto"),
+    "polynomial, power 0.55": (Polynomial(), "auto"),
+    "harmonic, 5 / t": (Harmonic(), 5.0),
+    "harmonic, 0.5 / t": (Harmonic(), "auto"),
+}
+
+
+def averages(lecture: Lecture, output: Path) -> None:
+    """Compare weighted with unweighted averages over many chains."""
+    exact, rows, paths = Exact(lecture.X, lecture.y), {}, {}
+    for name, (schedule, step_size) in SCHEDULES.items():
+        model = lecture.fit(
+            "decaying" if name != "constant" else "constant, one draw a step",
+            schedule=schedule,
+            step_size=step_size,
+            thin=1,
+            n_chains=N_CHAINS,
+            n_draws=N_KEPT,
+        )
+        draws, eta = model.posterior_, step_sizes(model)
+        weights = np.ones(N_KEPT) if draws.weights is None else draws.weights
+        scaled = np.stack([(draws[p] - exact.mean[p]) / exact.sd[p] for p in draws.names], axis=-1)
+        rows[name] = summarise_averages(scaled, weights, eta)
+        paths[name] = (running_errors(scaled, weights), eta)
+    say(
+        f"Root mean square error of the posterior mean over {len(scaled)} chains, {N_KEPT:,} draws "
+        "each, one a step, and three parameters, in posterior sds, ± its standard error. 'exact' "
+        "is the ratio that the recursion must have; 'limit' is sqrt(mean eta × mean 1/eta):"
+    )
+    show(pd.DataFrame(rows).T)
+    _, eta = paths["polynomial, power 0.55"]
+    first = eta[:N_KEPT]
+    kept = influence(first, first)[1], influence(np.ones(N_KEPT), first)[1]
+    say(
+        "The weights are largest where the chain starts. Without burn-in the weighted average, "
+        f"power 0.55, keeps {kept[0]:.2%} of the start's distance, the unweighted {kept[1]:.2%}."
+    )
+    draw_averages(paths, output)
+
+
+def step_sizes(model: SGLDLinearRegression) -> np.ndarray:
+    """Eta of every step, burn-in and all."""
+    schedule = model.schedule(np.arange(model.n_burnin_ + N_KEPT))
+    return model.step_size_ * schedule
+
+
+def mean_square(scaled: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Squared error of each chain's average, mean over the parameters."""
+    average = np.einsum("t,ctp->cp", weights / weights.sum(), scaled)
+    return (average**2).mean(axis=1)
+
+
+def summarise_averages(scaled: np.ndarray, weights: np.ndarray, eta: np.ndarray) -> dict:
+    """One row of the table."""
+    kept, equal = eta[-N_KEPT:], np.ones(N_KEPT)
+    half = N_KEPT // 2
+    weighted, unweighted = mean_square(scaled, weights), mean_square(scaled, equal)
+    exact = standard_error(equal, eta) / standard_error(weights, eta)
+    late = (
+        mean_square(scaled[:, half:], equal[half:]),
+        mean_square(scaled[:, half:], weights[half:]),
+    )
+    return {
+        "sum of eta": f"{kept.sum():.1f}",
+        "weighted": with_error(*root_mean(weighted)),
+        "unweighted": with_error(*root_mean(unweighted)),
+        "ratio": with_error(*root_ratio(unweighted, weighted)),
+        "exact": f"{exact:.3f}",
+        "limit": f"{np.sqrt(kept.mean() * (1 / kept).mean()):.3f}",
+        "ratio, 2nd half only": with_error(*root_ratio(*late)),
+    }
+
+
+def root_mean(squares: np.ndarray) -> tuple[float, float]:
+    """Root of a mean and its standard error."""
+    root = np.sqrt(squares.mean())
+    return float(root), float(0.5 * stats.sem(squares) / root)
+
+
+def root_ratio(above: np.ndarray, below: np.ndarray) -> tuple[float, float]:
+    """Ratio of two roots of means over the same chains, and its standard error."""
+    value = np.sqrt(above.mean() / below.mean())
+    error = 0.5 * value * stats.sem(above / above.mean() - below / below.mean())
+    return float(value), float(error)
+
+
+def standard_error(weights: np.ndarray, eta: np.ndarray) -> float:
+    """Standard error that a weighted average of the last draws must have."""
+    by_normal, by_start = influence(weights, eta)
+    return float(np.sqrt(np.sum(by_normal**2) + (1.5 * by_start) ** 2))
+
+
+def influence(weights: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, float]:
+    """How much of each normal, and of the start, is in the average of the last draws.
+
+    On a standard normal posterior the chain is linear in them: theta becomes
+    (1 - eta_t) theta + sqrt(2 eta_t) (normal_t + normal_{t+1}) / 2. Starts are 1.5 normals.
+    """
+    padded = np.r_[np.zeros(len(eta) - len(weights)), weights / weights.sum()]
+    effect = np.empty(len(eta))  # of what enters at a step on the average
+    total = 0.0
+    for t in range(len(eta) - 1, -1, -1):
+        total += padded[t]
+        effect[t] = total
+        total *= 1.0 - eta[t]
+    each = 0.5 * np.sqrt(2.0 * eta) * effect
+    return np.r_[each, 0.0] + np.r_[0.0, each], float(total)
+
+
+def running_errors(scaled: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
+    """Error of both averages after so many draws."""
+    lengths = np.unique(np.geomspace(20, N_KEPT, 14).astype(int))
+    errors: dict[str, list[float]] = {"weighted": [], "unweighted": []}
+    for length in lengths:
+        for name, values in (("weighted", weights), ("unweighted", np.ones(N_KEPT))):
+            squares = mean_square(scaled[:, :length], values[:length])
+            errors[name].append(float(np.sqrt(squares.mean())))
+    return {"lengths": lengths, **{name: np.array(values) for name, values in errors.items()}}
+
+
+def draw_averages(paths: dict, output: Path) -> None:
+    """Draw the errors of both averages against the number of draws."""
+    shown = list(SCHEDULES)[1:4]
+    figure = new_figure(11.0, 4.0)
+    panels = figure.subplots(1, len(shown), sharey=True)
+    for axes, name in zip(panels, shown, strict=True):
+        found, eta = paths[name]
+        n_burnin = len(eta) - N_KEPT
+        for kind, color, marker in (("unweighted", ORANGE, "s"), ("weighted", BLUE, "o")):
+            expected = []
+            for length in found["lengths"]:
+                steps = eta[: n_burnin + length]
+                weights = steps[n_burnin:] if kind == "weighted" else np.ones(length)
+                expected.append(standard_error(weights, steps))
+            lengths = found["lengths"]
+            axes.plot(lengths, expected, color=color, linewidth=1.2, label=f"{kind}, exact")
+            axes.plot(lengths, found[kind], marker, color=color, markersize=5, label=kind)
+        axes.set(xscale="log", yscale="log", xlabel="draws in the average", title=name)
+        axes.set_yticks([0.1, 0.2, 0.5, 1.0], ["0.1", "0.2", "0.5", "1"])
+        axes.tick_params(axis="y", which="minor", left=False, labelleft=False)
+        tidy(axes)
+    panels[0].set_ylabel("root mean square error\n(posterior sds)")
+    panels[0].legend(fontsize=8, frameon=False)
+    figure.suptitle("Error of the posterior mean: average weighted by the step size or not")
+    save(figure, output, "lecture_weights.png")
