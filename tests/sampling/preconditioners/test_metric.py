@@ -30,6 +30,7 @@ from skbayes_sgld.sampling.preconditioners.metric import (
 from skbayes_sgld.sampling.tuning import mode as mode_module
 from skbayes_sgld.sampling.tuning import settings as tuning
 from skbayes_sgld.sampling.tuning.curvature import curvature, structured_metric
+from tests.sampling.preconditioners.test_registry import check_metric
 
 P = 7
 RNG = np.random.default_rng(0)
@@ -48,15 +49,7 @@ METRICS = {
 
 @pytest.mark.parametrize("metric, G", METRICS.values(), ids=METRICS)
 def test_every_operation_is_that_of_the_matrix(metric, G):
-    unit = np.eye(P)
-    root = metric.sqrt(unit).T
-    np.testing.assert_allclose(root @ root.T, G, rtol=1e-10, atol=1e-14)
-    np.testing.assert_allclose(metric.sqrt(np.stack([unit, 2 * unit]))[1].T, 2 * root, rtol=1e-12)
-    np.testing.assert_allclose(metric.scale(unit), G, rtol=1e-10, atol=1e-14)
-    np.testing.assert_allclose(metric.sqrt_t(unit), root, rtol=1e-10, atol=1e-14)
-    np.testing.assert_allclose(metric.whiten(unit).T @ root, unit, atol=1e-10)
-    np.testing.assert_allclose(metric.whiten_t(unit), metric.whiten(unit).T, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(metric.marginal_sd**2, np.diagonal(G), rtol=1e-10)
+    check_metric(metric, G)
 
 
 @pytest.mark.parametrize("name", ["identity", "diagonal", "low rank"])

@@ -1,0 +1,136 @@
+"""Every registered prior of the coefficients: derivatives, mass, width and what it says of itself.
+
+A new prior is tested by its name in the registry; nothing here has to be edited.
+"""
+
+import inspect
+
+import numpy as np
+import pytest
+from scipy import integrate
+
+from skbayes_sgld._components import resolve
+from skbayes_sgld.posterior import PRIORS
+from tests.numeric import assert_derivative, derivative
+
+C, K, D = 4, 2, 3
+RNG = np.random.default_rng(0)
+COEF = RNG.standard_normal((C, K, D)) * 1.3
+GAMMA = np.array([-0.7, 0.1, 0.4, 1.2])
+
+
+def variants(name):
+    """Return the prior as it is by default, and with vectors where it takes numbers."""
+    given = {
+        "scale": np.array([0.4, 1.0, 2.5]),
+        "location": np.array([0.3, -0.2, 0.1]),
+    }
+    names = inspect.signature(PRIORS[name]).parameters
+    yield resolve(name, PRIORS, "prior")
+    vectors = {key: value for key, value in given.items() if key in names}
+    if vectors:
+        prior = resolve(PRIORS[name](**vectors), PRIORS, "prior")
+        prior.check(D)
+        yield prior
+
+
+def check_prior(name):
+    """Raise where the prior of this name contradicts itself."""
+    for prior in variants(name):
+        check_derivatives(prior)
+        check_smoothed(prior)
+        check_noise(prior)
+    check_mass(resolve(name, PRIORS, "prior"))
+
+
+def check_derivatives(prior):
+    """The gradient is the density's derivative, the curvature minus the gradient's."""
+    value = prior.log_density(COEF, GAMMA)
+    assert value.shape == (C,)
+    in_coef, in_gamma = prior.grad(COEF, GAMMA)
+    expected = derivative(lambda x: prior.log_density(x, GAMMA), COEF)
+    chains = np.arange(C)
+    assert_derivative(in_coef, expected[chains, chains], "gradient in the coefficients")
+    slope = derivative(lambda g: prior.log_density(COEF, g), GAMMA)[chains, chains]
+    assert_derivative(0.0 if in_gamma is None else in_gamma, slope, "gradient in gamma")
+    # chains do not see each other
+    np.testing.assert_allclose(prior.log_density(COEF[1:2], GAMMA[1:2]), value[1:2], rtol=1e-12)
+    for c in range(C):
+        check_curvature(prior, COEF[c], GAMMA[c])
+
+
+def joint_gradient(prior, x):
+    """Return the gradient at coefficients and gamma in one vector."""
+    in_coef, in_gamma = prior.grad(x[:-1].reshape(1, K, D), x[-1:])
+    return np.r_[np.broadcast_to(in_coef, (1, K, D)).ravel(), 0.0 if in_gamma is None else in_gamma]
+
+
+def check_curvature(prior, coef, gamma):
+    """Minus the Hessian: of the coefficients, with gamma, and gamma's own."""
+    hessian = -derivative(lambda x: joint_gradient(prior, x), np.r_[coef.ravel(), gamma])
+    of_coef, cross, corner = prior.curvature(coef, float(gamma))
+    among = np.zeros((K * D, K * D))
+    if np.ndim(of_coef) > 2:  # a matrix a linear predictor
+        for k in range(K):
+            among[k * D : (k + 1) * D, k * D : (k + 1) * D] = np.broadcast_to(of_coef, (K, D, D))[k]
+    else:
+        np.fill_diagonal(among, np.broadcast_to(of_coef, (K, D)))
+    assert_derivative(among, hessian[:-1, :-1], "curvature in the coefficients")
+    cross = np.zeros((K, D)) if cross is None else cross
+    assert_derivative(np.ravel(cross), hessian[-1, :-1], "curvature with gamma")
+    assert_derivative(corner, hessian[-1, -1], "curvature in gamma")
+
+
+def check_mass(prior):
+    """A proper density has a mass, the same whatever the noise; an improper one has none."""
+
+    def mass(gamma, reach=np.inf):
+        def density(beta):
+            return np.exp(prior.log_density(np.full((1, 1, 1), beta), np.array([gamma]))[0])
+
+        middle = np.ravel(getattr(prior, "location", 0.0))[0]
+        left = integrate.quad(density, middle - reach, middle, limit=400)[0]
+        return left + integrate.quad(density, middle, middle + reach, limit=400)[0]
+
+    if not prior.proper:
+        assert mass(0.2, 1e6) > 100.0 * mass(0.2, 1e3), "it says that it is improper"
+        return
+    masses = [mass(gamma) for gamma in (-0.7, 0.2, 1.5)]
+    assert np.isfinite(masses).all() and min(masses) > 0
+    np.testing.assert_allclose(masses, masses[0], rtol=1e-6, err_msg="the mass follows the noise")
+
+
+def check_smoothed(prior):
+    """Averaged over normal errors it is their integral, with the derivatives of that integral."""
+    width = np.full((K, D), 0.6)
+    smooth = prior.smoothed(width)
+    check_derivatives(smooth)
+    check_derivatives(prior.smoothed(None))
+    if smooth is prior:
+        assert not prior.nonsmooth, "a prior with a kink is not its own average"
+        return
+    errors = np.linspace(-8.0, 8.0, 8001)
+    weights = np.exp(-0.5 * errors**2) / np.exp(-0.5 * errors**2).sum()
+    moved = (COEF + 0.6 * errors[:, None, None, None]).reshape(-1, K, D)
+    values = prior.log_density(moved, np.tile(GAMMA, len(errors))).reshape(-1, C)
+    # 24 coefficients; the heavy tails are averaged by a handful of nodes
+    np.testing.assert_allclose(smooth.log_density(COEF, GAMMA), weights @ values, atol=0.01)
+
+
+def check_noise(prior):
+    """What it says of the noise, and of being normal, is so."""
+    value, moved = prior.log_density(COEF, GAMMA), prior.log_density(COEF, GAMMA + 0.5)
+    assert np.allclose(value, moved) != prior.scaled_by_noise, "scaled_by_noise"
+    given = prior.given_noise(float(np.exp(GAMMA[0])))
+    assert not given.scaled_by_noise
+    same = np.full(C, GAMMA[0])
+    difference = given.log_density(COEF, None) - prior.log_density(COEF, same)
+    np.testing.assert_allclose(difference, difference[0], atol=1e-9, err_msg="given_noise")
+    here, there = (prior.curvature(coef, 0.3)[0] for coef in COEF[:2])
+    quadratic = bool(np.allclose(here, there)) and not prior.nonsmooth
+    assert quadratic == prior.normal, "normal"
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_a_prior_is_what_it_says_it_is(name):
+    check_prior(name)

@@ -1,0 +1,82 @@
+"""Every registered gradient estimator: its mean over all batches is the gradient from all rows."""
+
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from skbayes_sgld._components import resolve
+from skbayes_sgld.posterior import Bernoulli, Gaussian, GLMPosterior, InverseGamma, Normal
+from skbayes_sgld.sampling import GRADIENTS, find_mode
+from tests.numeric import assert_derivative, derivative
+
+N = 24
+
+
+@cache
+def target(kind):
+    """Return a posterior of few rows and its mode."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, 2)) + 1.0
+    y = X @ [1.0, -1.0] + rng.standard_normal(N)
+    weight = rng.uniform(0.5, 2.0, N)
+    if kind == "logistic":
+        y, likelihood, noise = (y > 0).astype(float), Bernoulli(), None
+    else:
+        likelihood, noise = Gaussian(), InverseGamma(1.0, 1.0)
+    posterior = GLMPosterior(X, y, likelihood, Normal(), noise, sample_weight=weight)
+    return posterior, find_mode(posterior, posterior.start())
+
+
+def batch_of(bound, rows):
+    """Return one step's batch for one chain, as the runner prepares it."""
+    return bound.at(bound.prepare(None if rows is None else np.array(rows)[None, None]), 0)
+
+
+def wander(bound, posterior, mode, replacement):
+    """Return where a chain stands after a few steps, and what its gradient remembers."""
+    rng = np.random.default_rng(1)
+    theta = (mode.theta + mode.marginal_sd)[None]
+    memory = bound.begin(theta)
+    for _ in range(7):
+        bound(theta, batch_of(bound, rng.choice(N, 5, replace=replacement)), memory)
+        theta = theta + 0.4 * mode.marginal_sd * rng.standard_normal(theta.shape)
+    return theta, memory
+
+
+def check_gradient(name):
+    """Raise where the estimator of this name is biased."""
+    gradient = resolve(name, GRADIENTS, "gradient")
+    for kind in ("logistic", "linear"):
+        posterior, mode = target(kind)
+        bound = gradient.bind(posterior, mode.theta)
+        if not gradient.minibatch:
+            theta, memory = (mode.theta + 2.0 * mode.marginal_sd)[None], {}
+            batches = [None]
+        else:
+            replacement = getattr(gradient, "replacement", True)
+            theta, memory = wander(bound, posterior, mode, replacement)
+            batches = [(row,) for row in range(N)]
+        truth = derivative(posterior.log_density, theta)[0]
+        assert_mean(bound, theta, memory, batches, truth)
+        if gradient.minibatch:  # every pair equally often, which is drawing without replacement
+            assert_mean(bound, theta, memory, list(combinations(range(N), 2)), truth)
+            # at first, from wherever a chain begins
+            start = (mode.theta - 2.0 * mode.marginal_sd)[None]
+            at_start = derivative(posterior.log_density, start)[0]
+            assert_mean(bound, start, bound.begin(start), batches, at_start)
+
+
+def assert_mean(bound, theta, memory, batches, truth):
+    """The mean of the estimates over these batches is the derivative of the log density."""
+    total = 0.0
+    for rows in batches:
+        kept = {key: np.array(value) for key, value in memory.items()}
+        total = total + bound(theta, batch_of(bound, rows), kept)
+    assert_derivative(total / len(batches), truth, "the mean of the estimates", rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_a_gradient_estimator_is_unbiased(name):
+    check_gradient(name)

@@ -1,0 +1,75 @@
+"""Every registered preconditioner: all that its metric does is done by one matrix and its root."""
+
+import numpy as np
+import pytest
+from scipy import linalg
+
+from skbayes_sgld._components import resolve
+from skbayes_sgld.sampling import PRECONDITIONERS, SGLD, Mode, run_chains
+from skbayes_sgld.sampling.preconditioners.metric import Dense, Metric
+from tests.references.targets import make_run
+
+P = 4
+RNG = np.random.default_rng(0)
+COVARIANCE = linalg.toeplitz(0.6 ** np.arange(P)) * np.outer(*[[1.0, 0.2, 5.0, 30.0]] * 2)
+MODE = Mode(np.linspace(-1.0, 1.0, P), Dense(np.linalg.cholesky(COVARIANCE)))
+
+
+class NoPull:
+    """A flat density: what moves a chain is the noise alone."""
+
+    n_samples, n_params, param_names = 1, P, list("abcd")
+
+    def log_density(self, theta):
+        return np.zeros(len(theta))
+
+    def grad(self, theta):
+        return np.zeros_like(theta)
+
+
+def check_preconditioner(name):
+    """Raise where the preconditioner of this name is not one positive definite matrix."""
+    preconditioner = resolve(name, PRECONDITIONERS, "preconditioner")
+    check_metric(preconditioner.bind(P, MODE))
+    check_noise_of_a_step(preconditioner)
+
+
+def check_metric(metric: Metric, G=None):
+    """Raise where one of a metric's operations is another matrix's than the rest."""
+    unit = np.eye(metric.n_params)
+    G = metric.scale(unit) if G is None else G
+    tiny = 1e-12 * np.abs(G).max()
+    np.testing.assert_allclose(G, G.T, rtol=1e-10, atol=tiny)
+    assert np.linalg.eigvalsh(G)[0] > 0, "G is not positive definite"
+    np.testing.assert_allclose(metric.scale(unit), G, rtol=1e-10, atol=tiny)
+    root = metric.sqrt(unit).T
+    np.testing.assert_allclose(root @ root.T, G, rtol=1e-9, atol=tiny, err_msg="root")
+    many = metric.sqrt(np.stack([unit, 2 * unit]))
+    np.testing.assert_allclose(many[1].T, 2 * root, rtol=1e-10, atol=1e-300, err_msg="many at once")
+    np.testing.assert_allclose(metric.sqrt_t(unit), root, rtol=1e-9, atol=tiny, err_msg="transpose")
+    whitened = metric.whiten(unit).T
+    np.testing.assert_allclose(whitened @ root, unit, atol=1e-9, err_msg="whiten")
+    np.testing.assert_allclose(metric.whiten_t(unit), whitened, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(metric.marginal_sd**2, np.diagonal(G), rtol=1e-9)
+
+
+def check_noise_of_a_step(preconditioner, eta=0.3, n_chains=4000):
+    """The noise of a step has the covariance ``2 eta G`` that belongs to the drift."""
+    run = make_run(
+        NoPull(),
+        sampler=SGLD("euler"),
+        preconditioner=preconditioner,
+        step_size=eta,
+        mode=MODE,
+    )
+    moved = run_chains(run, np.zeros((n_chains, P)), n_draws=1, seed=1).draws[:, 0]
+    expected = 2.0 * eta * preconditioner.bind(P, MODE).scale(np.eye(P))
+    variances = np.diagonal(expected)
+    standard_error = np.sqrt((expected**2 + np.outer(variances, variances)) / n_chains)
+    error = np.abs(moved.T @ moved / n_chains - expected)
+    assert np.all(error < 4.5 * standard_error), "the noise is not the drift's"
+
+
+@pytest.mark.parametrize("name", PRECONDITIONERS)
+def test_a_preconditioner_is_one_matrix_and_its_root(name):
+    check_preconditioner(name)
