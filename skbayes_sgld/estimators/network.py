@@ -179,7 +179,7 @@ class NetworkRegressor(RegressionModel, NetworkEstimator):
             FixedGaussian(self.noise_variance).check()
             self._fixed_noise = float(self.noise_variance)
             likelihood = FixedGaussian(self.noise_variance / units.scale**2)
-            prior = prior.given_noise(likelihood.variance)
+            prior = prior.given_noise(likelihood.sigma2)
         return MLPPosterior(X, y, likelihood, prior, noise_prior, **self._layout(weight))
 
     def _noise_draws(self) -> Array:

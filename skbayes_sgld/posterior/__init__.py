@@ -11,7 +11,9 @@ from skbayes_sgld.posterior.likelihoods import (
     Categorical,
     FixedGaussian,
     Gaussian,
+    LabelLikelihood,
     Likelihood,
+    Poisson,
 )
 from skbayes_sgld.posterior.mlp import MLPPosterior
 from skbayes_sgld.posterior.priors import (
@@ -68,10 +70,12 @@ __all__ = [
     "Interval",
     "InverseGamma",
     "Laplace",
+    "LabelLikelihood",
     "Likelihood",
     "MLPPosterior",
     "NoisePrior",
     "Normal",
+    "Poisson",
     "Positive",
     "Posterior",
     "StochasticVolatility",

@@ -91,14 +91,13 @@ class GLMPosterior(LinearPredictors):
         return self._statistics is not None
 
     def start(self) -> Array:
-        """Return a point ``(P,)`` to look for the mode from: no effects, the noise that of y."""
+        """Return a point ``(P,)`` to look for the mode from: no effects, the rest as y has it."""
         theta = np.zeros(self.n_params)
-        if self.likelihood.quadratic:
-            mean = np.average(self.y, weights=self.weight) if self.fit_intercept else 0.0
-            if self.fit_intercept:
-                theta[self.n_features] = mean
-            if self.likelihood.infers_noise:
-                theta[-1] = np.log(np.average(np.square(self.y - mean), weights=self.weight))
+        local = self.likelihood.start(self.y, self.weight, self.fit_intercept)
+        if self.fit_intercept:
+            self._linear(theta[None])[0, :, -1] = local[: self.n_predictors]
+        if self.likelihood.infers_noise:
+            theta[-1] = local[-1]
         return theta
 
     def _name_params(

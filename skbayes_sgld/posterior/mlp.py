@@ -16,7 +16,6 @@ from skbayes_sgld.posterior.priors.noise import NoisePrior
 
 Array = NDArray[Any]
 
-_LOG_ODDS = 5.0  # within reach: a classifier that is sure gives probabilities of 0.99
 _BLOCK = 2**16  # numbers that a layer of a block of rows may hold: a chain's stay in cache
 
 
@@ -206,9 +205,9 @@ class MLPPosterior:
         gain = np.ones((1, self.network.n_params))
         if len(self.network.sizes) > 2:
             gain *= ACTIVATIONS[self.network.activation].gain
-            if self.likelihood.separable:
-                for output in (part[-1] for part in self.network.split(gain)):
-                    output[:] = _LOG_ODDS
+            for output in (part[-1] for part in self.network.split(gain)):
+                if self.likelihood.reach > 1.0:
+                    output[:] = self.likelihood.reach
         return gain[0]
 
     @property
@@ -233,8 +232,7 @@ class MLPPosterior:
         """Return points to begin at ``(C, P)`` from standard normals; the noise is that of y."""
         theta = normals * self.unit
         if self.likelihood.infers_noise:
-            level = np.average(self.y, weights=self.weight)
-            theta[:, -1] = np.log(np.average(np.square(self.y - level), weights=self.weight))
+            theta[:, -1] = self.likelihood.start(self.y, self.weight, True)[-1]
         return theta
 
     # ---- likelihood ---------------------------------------------------------------------------

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.optimize import linprog
 
 from skbayes_sgld._linalg import column_means
@@ -14,11 +13,7 @@ from skbayes_sgld._linalg import column_means
 Array = NDArray[Any]
 
 _REMEDY = "give the coefficients a proper prior, such as prior='normal'"
-_SEPARATED = (
-    "a plane separates the classes of y, completely or nearly: under prior='flat' the "
-    f"coefficients would go to infinity; {_REMEDY}."
-)
-_MAX_LP = 2_000_000  # coefficients of the linear programme that looks for a separating plane
+_MAX_LP = 2_000_000  # coefficients of the linear programme that looks for a free direction
 _RANK = 1e-14  # smallest over largest eigenvalue of the scaled Gram matrix
 
 
@@ -43,19 +38,30 @@ def check_propriety(posterior: Any) -> None:
             f"noise_prior='flat' needs {needed} rows for {n_free} coefficients, and there are {n} "
             "rows: the posterior is improper; use noise_prior='inverse_gamma'."
         )
+    if posterior.fit_intercept and posterior.likelihood.level_is_free(posterior.y):
+        raise ImproperPosteriorError(
+            f"y is {posterior.y[0]:g} in every row: under its flat prior the intercept would go to "
+            "infinity; check the target, or set fit_intercept=False."
+        )
     if posterior.prior.proper:
         return
     _check_rank(posterior, names)
-    if posterior.likelihood.separable:
-        _check_separation(posterior)
+    _check_directions(posterior)
 
 
 def check_mode(posterior: Any, theta: Array) -> None:
     """Raise where the likelihood at the mode is 1: flat coefficients would go on for ever."""
-    if posterior.prior.proper or not posterior.likelihood.separable:
+    if posterior.prior.proper or not posterior.likelihood.improper:
         return
     if float(posterior.log_likelihood(theta[None]).sum()) > -1e-3:
-        raise ImproperPosteriorError(_SEPARATED)
+        raise _unbounded(posterior)
+
+
+def _unbounded(posterior: Any) -> ImproperPosteriorError:
+    return ImproperPosteriorError(
+        f"{posterior.likelihood.improper}: under prior='flat' the coefficients would go to "
+        f"infinity; {_REMEDY}."
+    )
 
 
 def _check_rank(posterior: Any, names: list[str]) -> None:
@@ -85,14 +91,13 @@ def _check_rank(posterior: Any, names: list[str]) -> None:
         )
 
 
-def _check_separation(posterior: Any) -> None:
-    """Look for a direction in which every row's own class gains on all others, or does not lose.
+def _check_directions(posterior: Any) -> None:
+    """Look for a direction in which the likelihood never falls, and in some row rises.
 
-    Such a direction is complete or quasi-complete separation (Albert & Anderson 1984); it is
-    found by a linear programme (Konis 2007, Section 4).
+    It is found by a linear programme (Konis 2007, Section 4), over what the likelihood says of
+    its own :meth:`~skbayes_sgld.posterior.Likelihood.gains`.
     """
-    X, codes = posterior.X, posterior.y.astype(int)
-    K = posterior.n_predictors
+    X, K = posterior.X, posterior.n_predictors
     n, width = X.shape[0], X.shape[1] + posterior.fit_intercept
     if n * width * max(K - 1, 1) * 2 > _MAX_LP:
         return  # too large a programme; Newton's method finds no mode then, and says so
@@ -100,21 +105,10 @@ def _check_separation(posterior: Any) -> None:
     design = X / np.where(spread > 0, spread, 1.0)
     if posterior.fit_intercept:
         design = np.hstack([design, np.ones((n, 1))])
-    if K == 1:
-        gains: Any = design * (2 * codes - 1)[:, None]
-    else:
-        own = np.eye(K)[codes]
-        gains = sparse.vstack(
-            [
-                sparse.csr_array(
-                    ((own - np.eye(K)[k])[:, :, None] * design[:, None]).reshape(n, K * width)[
-                        codes != k
-                    ]
-                )
-                for k in range(K)
-            ]
-        )
+    gains = posterior.likelihood.gains(design, posterior.y)
+    if gains is None:
+        return
     objective = -np.asarray(gains.sum(axis=0)).ravel()
     result = linprog(objective, A_ub=-gains, b_ub=np.zeros(gains.shape[0]), bounds=(-1, 1))
     if result.status == 0 and -result.fun > 1e-7 * n:
-        raise ImproperPosteriorError(_SEPARATED)
+        raise _unbounded(posterior)

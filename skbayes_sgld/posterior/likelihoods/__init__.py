@@ -1,10 +1,11 @@
 """The likelihoods by name, one file a family."""
 
 from skbayes_sgld._components import Registry
-from skbayes_sgld.posterior.likelihoods.base import Likelihood
+from skbayes_sgld.posterior.likelihoods.base import LabelLikelihood, Likelihood
 from skbayes_sgld.posterior.likelihoods.bernoulli import Bernoulli
 from skbayes_sgld.posterior.likelihoods.categorical import Categorical
 from skbayes_sgld.posterior.likelihoods.gaussian import FixedGaussian, Gaussian
+from skbayes_sgld.posterior.likelihoods.poisson import Poisson
 
 LIKELIHOODS: Registry[Likelihood] = Registry(
     Likelihood,
@@ -12,6 +13,16 @@ LIKELIHOODS: Registry[Likelihood] = Registry(
     fixed_gaussian=FixedGaussian,
     bernoulli=Bernoulli,
     categorical=Categorical,
+    poisson=Poisson,
 )
 
-__all__ = ["LIKELIHOODS", "Bernoulli", "Categorical", "FixedGaussian", "Gaussian", "Likelihood"]
+__all__ = [
+    "LIKELIHOODS",
+    "Bernoulli",
+    "Categorical",
+    "FixedGaussian",
+    "Gaussian",
+    "LabelLikelihood",
+    "Likelihood",
+    "Poisson",
+]

@@ -7,28 +7,37 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
+from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood
 
 
 @dataclass(eq=False, repr=False)
-class Bernoulli(Likelihood):
+class Bernoulli(LabelLikelihood):
     """Binary observations, ``P(y = 1) = 1 / (1 + exp(-eta))``; y is 0 or 1."""
 
-    separable = True
+    def level_is_free(self, y: Array) -> bool:
+        """Whether there is one class only."""
+        return bool(y.min() == y.max())
+
+    def gains(self, design: Array, y: Array) -> Array:
+        """Rows with the sign of their class: each gains where its own side does.
+
+        Albert & Anderson (1984): a direction in which none loses is separation.
+        """
+        return design * (2.0 * y - 1.0)[:, None]
 
     def log_density(self, u: Array, y: Array) -> Array:
-        """Return ``y eta - log(1 + exp(eta))``."""
+        """``y eta - log(1 + exp(eta))``."""
         return y * u[:, 0] - np.logaddexp(0.0, u[:, 0])
 
     def score(self, u: Array, y: Array) -> Array:
-        """Return ``y - p``, with p by tanh: a third of the time of ``expit``."""
+        """``y - p``, with p by tanh: a third of the time of ``expit``."""
         score = np.tanh(0.5 * u)
         score *= -0.5
         score += y[..., None, :] - 0.5
         return score
 
     def value_and_score(self, u: Array, y: Array) -> tuple[Array, Array]:
-        """Return both from one exponential."""
+        """Both from one exponential."""
         sign = 2.0 * y[..., None, :] - 1.0
         v = sign * u
         small = np.exp(-np.abs(v))
@@ -36,6 +45,28 @@ class Bernoulli(Likelihood):
         return value[:, 0], sign * np.where(v > 0, small, 1.0) / (1.0 + small)
 
     def curvature(self, u: Array, y: Array) -> Array:
-        """Return ``p (1 - p)``."""
+        """``p (1 - p)``."""
         p = expit(u)
         return (p * expit(-u))[:, None]
+
+    def mean(self, u: Array) -> Array:
+        """``p``, the probability of the second class."""
+        p = 0.5 * u[:, 0]
+        np.tanh(p, out=p)
+        p *= 0.5
+        p += 0.5
+        return p
+
+    def variance(self, u: Array) -> Array:
+        """``p (1 - p)``."""
+        return expit(u[:, 0]) * expit(-u[:, 0])
+
+    def probabilities(self, u: Array) -> tuple[Array, Array]:
+        """``(1 - p, p)`` and the reverse, each from its own exponential."""
+        p = expit(np.concatenate([-u, u], axis=1))
+        return p, p[:, ::-1]
+
+    def log_probabilities(self, u: Array) -> tuple[Array, Array]:
+        """``-log(1 + exp(eta))`` and ``-log(1 + exp(-eta))``, and the reverse."""
+        log_p = -np.logaddexp(0.0, np.concatenate([u, -u], axis=1))
+        return log_p, log_p[:, ::-1]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.special import log_softmax, softmax
+from scipy import sparse
+from scipy.special import log_softmax, logsumexp, softmax
 
-from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
+from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood
 
 
 @dataclass(eq=False, repr=False)
-class Categorical(Likelihood):
+class Categorical(LabelLikelihood):
     """Observations of K classes, ``P(y = k) = softmax(eta)_k``; y holds codes 0 ... K - 1.
 
     Parameters
@@ -20,22 +22,33 @@ class Categorical(Likelihood):
     """
 
     n_classes: int = 3
-    separable = True
 
     @property
     def n_predictors(self) -> int:  # type: ignore[override]
         """One linear predictor a class."""
         return self.n_classes
 
+    def gains(self, design: Array, y: Array) -> Any:
+        """Differences between each row's own predictor and every other class's.
+
+        Albert & Anderson (1984): a direction in which none falls is separation.
+        """
+        width, K, codes = design.shape[1], self.n_classes, y.astype(int)
+        own, others = np.eye(K)[codes], []
+        for k in range(K):
+            difference = (own - np.eye(K)[k])[codes != k, :, None] * design[codes != k, None]
+            others.append(sparse.csr_array(difference.reshape(-1, K * width)))
+        return sparse.vstack(others)
+
     def _observed(self, y: Array) -> Array:
         return y[..., None, :] == np.arange(self.n_classes)[:, None]
 
     def log_density(self, u: Array, y: Array) -> Array:
-        """Return the log of the observed class's probability."""
+        """Log of the observed class's probability."""
         return np.where(self._observed(y), log_softmax(u, axis=1), 0.0).sum(axis=1)
 
     def score(self, u: Array, y: Array) -> Array:
-        """Return ``[y = k] - p_k``."""
+        """``[y = k] - p_k``."""
         p = u - u.max(axis=1, keepdims=True)  # in place from here: large temporaries cost most
         np.exp(p, out=p)
         p *= -1.0 / p.sum(axis=1, keepdims=True)
@@ -43,7 +56,7 @@ class Categorical(Likelihood):
         return p
 
     def value_and_score(self, u: Array, y: Array) -> tuple[Array, Array]:
-        """Return both from one exponential a class."""
+        """Both from one exponential a class."""
         observed = self._observed(y).astype(float)
         shifted = u - u.max(axis=1, keepdims=True)
         exponential = np.exp(shifted)
@@ -55,9 +68,37 @@ class Categorical(Likelihood):
         return value, exponential
 
     def curvature(self, u: Array, y: Array) -> Array:
-        """Return ``diag(p) - p p^T``."""
+        """``diag(p) - p p^T``."""
         p = softmax(u, axis=1)
         outer = -p[:, :, None] * p[:, None]
         k = np.arange(self.n_classes)
         outer[:, k, k] += p
         return outer
+
+    def mean(self, u: Array) -> Array:
+        """Probability of every class ``(C, K, B)``."""
+        p = u - u.max(axis=1, keepdims=True)
+        np.exp(p, out=p)
+        p /= p.sum(axis=1, keepdims=True)
+        return p
+
+    def probabilities(self, u: Array) -> tuple[Array, Array]:
+        """Softmax, and what the other classes have together.
+
+        Only for the likeliest class does ``1 - p_k`` cancel: there the others are summed.
+        """
+        p = self.mean(u)
+        rest, first = 1.0 - p, p.argmax(axis=1)[:, None]
+        small = p.copy()
+        np.put_along_axis(small, first, 0.0, axis=1)
+        np.put_along_axis(rest, first, small.sum(axis=1, keepdims=True), axis=1)
+        return p, rest
+
+    def log_probabilities(self, u: Array) -> tuple[Array, Array]:
+        """Log softmax, and the log of what the other classes have together."""
+        log_p, first = log_softmax(u, axis=1), u.argmax(axis=1)[:, None]
+        others = log_p.copy()
+        np.put_along_axis(others, first, -np.inf, axis=1)
+        rest = np.log1p(-np.minimum(np.exp(others), 0.5))  # no other class has more than half
+        np.put_along_axis(rest, first, logsumexp(others, axis=1, keepdims=True), axis=1)
+        return log_p, rest

@@ -6,39 +6,94 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
+from skbayes_sgld.posterior.likelihoods.mixture import normal_mixture_quantile
+
+
+class _Normal(Likelihood):
+    """What normal observations share, whether or not their variance is known."""
+
+    quadratic = True
+
+    def check_target(self, y: Array) -> Array:
+        """Any finite number."""
+        return np.asarray(y, dtype=float)
+
+    def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
+        """The mean of y, and the log of its variance about it."""
+        level = float(np.average(y, weights=weight)) if has_level else 0.0
+        if not self.infers_noise:
+            return np.array([level])
+        return np.array([level, np.log(np.average(np.square(y - level), weights=weight))])
+
+    def mean(self, u: Array) -> Array:
+        """``eta``."""
+        return u[:, 0]
+
+    def variance(self, u: Array) -> Array:
+        """``sigma^2``."""
+        gamma = u[:, 1] if self.infers_noise else None
+        return np.broadcast_to(self.noise_variance(gamma), u[:, 0].shape)
+
+    def cdf(self, u: Array, y: Array) -> Array:
+        """``Phi((y - eta) / sigma)``."""
+        return ndtr((y - u[:, 0]) / np.sqrt(self.variance(u)))
+
+    def sample(self, u: Array, rng: np.random.RandomState) -> Array:
+        """Draws of y."""
+        return u[:, 0] + rng.standard_normal(u[:, 0].shape) * np.sqrt(self.variance(u))
+
+    def unit(self, gamma: Array | None, n_draws: int) -> Array:
+        """``sigma``: what is left is of the order of 1, which single precision holds."""
+        return np.broadcast_to(np.sqrt(self.noise_variance(gamma)), n_draws)
+
+    def mixture_quantile(
+        self, center: Array, deviation: Array, unit: Array, share: Array, q: float
+    ) -> Array:
+        """The quantile of a mixture of normal distributions."""
+        return center + normal_mixture_quantile(deviation, unit, share, q)
 
 
 @dataclass(eq=False, repr=False)
-class Gaussian(Likelihood):
+class Gaussian(_Normal):
     """Normal observations, ``y ~ N(eta, sigma^2)`` with ``gamma = log sigma^2`` inferred.
 
     Karagiannis, Handout 6, eq. (4.1).
     """
 
     infers_noise = True
-    quadratic = True
+
+    def check_target(self, y: Array) -> Array:
+        """Numbers that differ: there is no noise to infer otherwise."""
+        y = super().check_target(y)
+        if np.ptp(y) == 0:
+            raise ValueError(
+                f"y is constant ({y[0]:g}): there is no noise to infer; give noise_variance a "
+                "positive number, or check the target."
+            )
+        return y
 
     def noise_variance(self, gamma: Array | None) -> Any:
-        """Return ``exp(gamma)``."""
+        """``exp(gamma)``."""
         assert gamma is not None
         return np.exp(gamma)
 
     def log_density(self, u: Array, y: Array) -> Array:
-        """Return ``-(log 2 pi + gamma + (y - eta)^2 exp(-gamma)) / 2``."""
+        """``-(log 2 pi + gamma + (y - eta)^2 exp(-gamma)) / 2``."""
         gamma = u[:, 1]
         return -0.5 * (np.log(2 * np.pi) + gamma + np.square(y - u[:, 0]) * np.exp(-gamma))
 
     def score(self, u: Array, y: Array) -> Array:
-        """Return ``((y - eta) exp(-gamma), ((y - eta)^2 exp(-gamma) - 1) / 2)``."""
+        """``((y - eta) exp(-gamma), ((y - eta)^2 exp(-gamma) - 1) / 2)``."""
         residual = y - u[:, 0]
         scaled = residual * np.exp(-u[:, 1])
         return np.stack([scaled, 0.5 * (residual * scaled - 1.0)], axis=1)
 
     def curvature(self, u: Array, y: Array) -> Array:
-        """Return the 2 x 2 curvature of (eta, gamma)."""
+        """The 2 x 2 curvature of (eta, gamma)."""
         residual = y - u[:, 0]
         precision = np.exp(-u[:, 1])
         cross = residual * precision
@@ -47,34 +102,33 @@ class Gaussian(Likelihood):
 
 
 @dataclass(eq=False, repr=False)
-class FixedGaussian(Likelihood):
-    """Normal observations of known variance, ``y ~ N(eta, variance)``.
+class FixedGaussian(_Normal):
+    """Normal observations of known variance, ``y ~ N(eta, sigma2)``.
 
     Parameters
     ----------
-    variance : float, default=1.0
+    sigma2 : float, default=1.0
         sigma^2, in squared units of y.
     """
 
-    variance: float = 1.0
-    quadratic = True
+    sigma2: float = 1.0
 
     def check(self) -> None:
         """Raise where the variance is not positive."""
-        check_number(self.variance, "noise_variance", low=0)
+        check_number(self.sigma2, "noise_variance", low=0)
 
     def noise_variance(self, gamma: Array | None) -> Any:
-        """Return the known variance."""
-        return self.variance
+        """The known variance."""
+        return self.sigma2
 
     def log_density(self, u: Array, y: Array) -> Array:
-        """Return the normal log density."""
-        return -0.5 * (np.log(2 * np.pi * self.variance) + np.square(y - u[:, 0]) / self.variance)
+        """The normal log density."""
+        return -0.5 * (np.log(2 * np.pi * self.sigma2) + np.square(y - u[:, 0]) / self.sigma2)
 
     def score(self, u: Array, y: Array) -> Array:
-        """Return ``(y - eta) / variance``."""
-        return (y[..., None, :] - u) / self.variance
+        """``(y - eta) / sigma2``."""
+        return (y[..., None, :] - u) / self.sigma2
 
     def curvature(self, u: Array, y: Array) -> Array:
-        """Return ``1 / variance``."""
-        return np.full((u.shape[0], 1, 1, u.shape[2]), 1.0 / self.variance)
+        """``1 / sigma2``."""
+        return np.full((u.shape[0], 1, 1, u.shape[2]), 1.0 / self.sigma2)

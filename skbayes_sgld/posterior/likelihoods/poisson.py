@@ -1,0 +1,68 @@
+"""Counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln, pdtr
+
+from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
+
+_LARGEST = 1e18  # rate that NumPy draws from
+
+
+@dataclass(eq=False, repr=False)
+class Poisson(Likelihood):
+    """Counts, ``P(y) = mu^y exp(-mu) / y!`` of rate ``mu = exp(eta)``."""
+
+    whole = True
+    improper = "some combination of the columns is zero where y is not, and else of one sign"
+
+    def check_target(self, y: Array) -> Array:
+        """Counts as floats; fractions stand for counts over their exposure."""
+        if np.any(y < 0):
+            raise ValueError(f"y has the value {y.min():g}; counts must be 0 or more.")
+        return np.asarray(y, dtype=float)
+
+    def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
+        """Log of the mean count."""
+        mean = np.average(y, weights=weight) if has_level else 1.0
+        return np.array([np.log(mean) if mean > 0 else 0.0])
+
+    def level_is_free(self, y: Array) -> bool:
+        """Whether all counts are zero."""
+        return not y.any()
+
+    def gains(self, design: Array, y: Array) -> Array:
+        """Rows with no count, which gain from a smaller rate, and the others with both signs."""
+        some = design[y > 0]
+        return np.concatenate([-design[y == 0], some, -some])
+
+    def log_density(self, u: Array, y: Array) -> Array:
+        """``y eta - exp(eta) - log y!``."""
+        return y * u[:, 0] - np.exp(u[:, 0]) - gammaln(y + 1.0)
+
+    def score(self, u: Array, y: Array) -> Array:
+        """``y - mu``."""
+        return y[..., None, :] - np.exp(u)
+
+    def curvature(self, u: Array, y: Array) -> Array:
+        """``mu``."""
+        return np.exp(u)[:, None]
+
+    def mean(self, u: Array) -> Array:
+        """``mu``."""
+        return np.exp(u[:, 0])
+
+    def variance(self, u: Array) -> Array:
+        """``mu``."""
+        return np.exp(u[:, 0])
+
+    def cdf(self, u: Array, y: Array) -> Array:
+        """Probability of a count of at most y."""
+        return np.where(y < 0, 0.0, pdtr(np.maximum(y, 0.0), np.exp(u[:, 0])))
+
+    def sample(self, u: Array, rng: np.random.RandomState) -> Array:
+        """Draws of a count."""
+        return rng.poisson(np.minimum(np.exp(u[:, 0]), _LARGEST))
