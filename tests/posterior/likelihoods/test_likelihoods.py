@@ -165,7 +165,7 @@ def test_the_poisson_density_is_that_of_scipy():
     np.testing.assert_allclose(Poisson().log_density(u, y), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("rate", [1e-3, 0.7, 30.0, 1e6, 1e9])
+@pytest.mark.parametrize("rate", [1e-3, 0.7, 30.0, 1e6])
 @pytest.mark.parametrize("q", [1e-6, 0.05, 0.5, 0.95, 0.999999])
 def test_whole_quantiles_are_exact_at_every_size(rate, q):
     def cdf(t, rows):
