@@ -1,0 +1,63 @@
+"""Every registered optimizer climbs to a known maximum, whatever the coordinates."""
+
+import numpy as np
+import pytest
+
+from skbayes_sgld._components import resolve
+from skbayes_sgld.sampling import (
+    OPTIMIZERS,
+    Constant,
+    Curvature,
+    Identity,
+    Mode,
+    Polynomial,
+    run_chains,
+)
+from skbayes_sgld.sampling.preconditioners.metric import Dense
+from tests.references.targets import make_run
+
+MAXIMUM = np.array([1.0, -2.0])
+SCALE = np.array([1.0, 0.5])
+START = np.array([[4.0, -2.0], [-1.0, 1.0], [1.0, -5.0]])
+
+
+class Hyperbolic:
+    """A concave log density that is no parabola, with its maximum at a given point."""
+
+    n_samples, n_params, param_names = 1, 2, ["a", "b"]
+
+    def log_density(self, theta):
+        return -np.log(np.cosh((theta - MAXIMUM) / SCALE)).sum(axis=1)
+
+    def grad(self, theta):
+        return -np.tanh((theta - MAXIMUM) / SCALE) / SCALE
+
+
+def check_optimizer(name):
+    """Raise where the optimizer of this name does not end at the maximum."""
+    optimizer = resolve(name, OPTIMIZERS, "optimizer")
+    mode = Mode(MAXIMUM, Dense(np.array([[1.0, 0.0], [0.2, 0.5]])))
+    for preconditioner in (Identity(), Curvature()):
+        # a rule that shortens its own steps needs no schedule, the others one that decays
+        schedules = (Polynomial(offset=10.0, power=0.7), Constant())
+        ends = [farthest(optimizer, schedule, preconditioner, mode) for schedule in schedules]
+        assert min(ends) < 0.02, f"it ends {min(ends):.3g} sds away"
+
+
+def farthest(optimizer, schedule, preconditioner, mode):
+    """Return how far from the maximum the worst of the paths ends, in units of the scale."""
+    run = make_run(
+        Hyperbolic(),
+        sampler=optimizer,
+        preconditioner=preconditioner,
+        schedule=schedule,
+        step_size=1.0,
+        mode=mode,
+    )
+    ends = run_chains(run, START, n_draws=1, n_burnin=3000, seed=0).draws[:, 0]
+    return np.abs((ends - MAXIMUM) / SCALE).max()
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_optimizer_reaches_a_known_maximum(name):
+    check_optimizer(name)

@@ -1,0 +1,222 @@
+"""The registries are complete as soon as the package is imported, and their tests can fail.
+
+A new member is registered in its family's ``__init__`` and is tested by the family's check
+without any test being edited; here wrong members are planted to see that each check bites.
+"""
+
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import skbayes_sgld
+from skbayes_sgld import posterior, sampling
+from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
+from skbayes_sgld.sampling.preconditioners.metric import Diagonal
+from tests.posterior.priors.test_noise_registry import check_noise_prior
+from tests.posterior.priors.test_registry import check_prior
+from tests.posterior.test_transforms import check_transform
+from tests.sampling.gradients.test_registry import check_gradient
+from tests.sampling.optimizers.test_projection_registry import check_projection
+from tests.sampling.optimizers.test_registry import check_optimizer
+from tests.sampling.preconditioners.test_registry import check_preconditioner
+from tests.sampling.samplers.test_registry import check_sampler
+from tests.sampling.test_clip_registry import check_clip
+from tests.sampling.test_schedule_registry import check_schedule
+
+REGISTRIES = {
+    "LIKELIHOODS": posterior.likelihoods.LIKELIHOODS,
+    "PRIORS": posterior.PRIORS,
+    "NOISE_PRIORS": posterior.NOISE_PRIORS,
+    "TRANSFORMS": posterior.TRANSFORMS,
+    "CLIPS": sampling.CLIPS,
+    "GRADIENTS": sampling.GRADIENTS,
+    "OPTIMIZERS": sampling.OPTIMIZERS,
+    "PRECONDITIONERS": sampling.PRECONDITIONERS,
+    "PROJECTIONS": sampling.PROJECTIONS,
+    "SAMPLERS": sampling.SAMPLERS,
+    "SCHEDULES": sampling.SCHEDULES,
+}
+NAMELESS = {sampling.Matrix: "an array stands for it"}
+
+every_registry = pytest.mark.parametrize("registry", REGISTRIES.values(), ids=REGISTRIES)
+
+
+def all_modules():
+    found = pkgutil.walk_packages(skbayes_sgld.__path__, "skbayes_sgld.")
+    return [importlib.import_module(module.name) for module in found]
+
+
+def concrete(family):
+    """Return the public classes of a family that nothing is derived from."""
+    below = family.__subclasses__()
+    ours = [cls for cls in below if cls.__module__.startswith("skbayes_sgld.")]
+    leaves = {leaf for cls in ours for leaf in concrete(cls)}
+    return leaves or {family} - {cls for cls in [family] if cls.__name__.startswith("_")}
+
+
+@every_registry
+def test_every_public_member_of_a_family_has_a_name(registry):
+    all_modules()
+    missing = concrete(registry.family) - set(registry.values()) - set(NAMELESS)
+    assert {cls for cls in missing if not cls.__name__.startswith("_")} == set()
+
+
+@every_registry
+def test_a_name_gives_a_documented_member_of_the_family(registry):
+    for name, cls in registry.items():
+        assert name == name.lower()
+        assert issubclass(cls, registry.family)
+        cls().check()
+        assert inspect.getdoc(cls) != inspect.getdoc(registry.family)
+
+
+def test_the_registries_are_complete_once_the_package_is_imported():
+    code = """
+import skbayes_sgld, sys
+from skbayes_sgld._components import Registry
+def names():
+    return {id(value): sorted(value) for module in list(sys.modules.values())
+            if module.__name__.startswith("skbayes_sgld") for value in vars(module).values()
+            if isinstance(value, Registry)}
+first = names()
+import importlib, pkgutil
+for found in pkgutil.walk_packages(skbayes_sgld.__path__, "skbayes_sgld."):
+    importlib.import_module(found.name)
+later = names()
+assert first == later, later
+print(len(first))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == len(REGISTRIES)
+
+
+# ---- wrong members, each of which its family's check must catch -------------------------------
+
+
+@dataclass(eq=False, repr=False)
+class Negative(sampling.Schedule):
+    """
+    >>> 1
+    1
+    """
+
+    def __call__(self, t):
+        return -np.ones_like(t, dtype=float)
+
+
+class WrongGradient(posterior.Normal):
+    def grad(self, coef, gamma):
+        return 1.0001 * super().grad(coef, gamma)[0], None
+
+
+class WrongCurvature(posterior.Normal):
+    def curvature(self, coef, gamma):
+        return np.broadcast_to(np.divide(1.0, self.scale), coef.shape), None, 0.0
+
+    def __init__(self, scale=2.0, location=0.0):
+        super().__init__(scale, location)
+
+
+class WrongMass(posterior.ConjugateNormal):
+    """The sign of the handout's (4.2), with a gradient that belongs to it."""
+
+    def log_density(self, coef, gamma):
+        return super().log_density(coef, gamma) + coef.shape[1] * coef.shape[2] * gamma
+
+    def grad(self, coef, gamma):
+        in_coef, in_gamma = super().grad(coef, gamma)
+        return in_coef, in_gamma + coef.shape[1] * coef.shape[2]
+
+
+class WrongUnits(posterior.HalfNormal):
+    def for_data(self, variance):
+        return posterior.HalfNormal(variance)
+
+
+class OthersRoot(sampling.Preconditioner):
+    """Its noise is that of another matrix than its drift."""
+
+    def bind(self, n_params, mode):
+        metric = Diagonal(np.linspace(1.0, 2.0, n_params))
+        metric.sqrt = Diagonal(np.linspace(1.0, 2.001, n_params)).sqrt
+        return metric
+
+
+class Biased(sampling.Minibatch):
+    def bind(self, target, center):
+        return _BiasedGradient(target)
+
+
+class _BiasedGradient(MinibatchGradient):
+    """Rescaled by n / (B + 1)."""
+
+    def __call__(self, theta, batch, memory=None):
+        size = batch.y.shape[-1]
+        prior = self.posterior.grad_log_prior(theta)
+        return prior + (super().__call__(theta, batch, memory) - prior) * size / (size + 1)
+
+
+class TooWide(sampling.SGLD):
+    """Euler's error, which it does not declare."""
+
+    def candidates(self, full_gradient):
+        return [self]
+
+    def __init__(self, integrator="euler"):
+        super().__init__(integrator)
+
+    def gaussian_inflation(self, eta):
+        return 1.0
+
+
+class Uphill(sampling.SGD):
+    def direction(self, state, gradient):
+        return gradient * [1.0, 0.0]
+
+
+class NotNearest(sampling.Ball):
+    def nearest(self, coef):
+        length = np.linalg.norm(coef, axis=1, keepdims=True)
+        return np.where(length > self.radius, coef / np.square(length), coef)
+
+
+class NoBound(sampling.NormClip):
+    def __call__(self, gradient):
+        fired = np.linalg.norm(gradient, axis=1) > self.threshold
+        return np.where(fired[:, None], 0.5 * gradient, gradient), fired
+
+
+class WrongSlope(posterior.Positive):
+    def log_slope(self, t):
+        return 2.0 * t
+
+
+PLANTED = {
+    Negative: ("SCHEDULES", check_schedule, "not positive"),
+    WrongGradient: ("PRIORS", check_prior, "gradient in the coefficients"),
+    WrongCurvature: ("PRIORS", check_prior, "curvature in the coefficients"),
+    WrongMass: ("PRIORS", check_prior, "curvature|mass|given_noise"),
+    WrongUnits: ("NOISE_PRIORS", check_noise_prior, "units of y"),
+    OthersRoot: ("PRECONDITIONERS", check_preconditioner, "root"),
+    Biased: ("GRADIENTS", check_gradient, "mean of the estimates"),
+    TooWide: ("SAMPLERS", check_sampler, "variance"),
+    Uphill: ("OPTIMIZERS", check_optimizer, "sds away"),
+    NotNearest: ("PROJECTIONS", check_projection, "convex|nearer"),
+    NoBound: ("CLIPS", check_clip, "no bound"),
+    WrongSlope: ("TRANSFORMS", check_transform, "log_slope"),
+}
+
+
+@pytest.mark.parametrize("wrong", PLANTED, ids=lambda cls: cls.__name__)
+def test_a_wrong_member_is_caught_by_its_familys_check(wrong, monkeypatch):
+    registry, check, message = PLANTED[wrong]
+    monkeypatch.setitem(REGISTRIES[registry], "planted", wrong)
+    with pytest.raises(AssertionError, match=message):
+        check("planted")
