@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from skbayes_sgld.sampling.schedules import Constant, Schedule
+
 MAX_INFLATION = 0.05  # of an sd, by minibatches
 MAX_BIAS = 0.05  # of a mean in sds, or of an sd, by the step size
 MAX_CLIPPED = 0.01  # of the steps (Karagiannis, Handout 6, Note 41)
@@ -43,6 +45,9 @@ class Diagnosis:
         Chains that stayed far from the mode.
     problems : list of str
         What is wrong, each with its figure and its remedy.
+    notes : list of str
+        What is worth knowing and does not make the draws unusable: what the schedule breaks of
+        Condition 27.
     """
 
     table: pd.DataFrame
@@ -56,6 +61,7 @@ class Diagnosis:
     clipped: float
     divergent: list[int] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def usable(self) -> bool:
@@ -74,6 +80,7 @@ class Diagnosis:
         lines = [
             verdict,
             *(f"  * {problem}" for problem in self.problems),
+            *(f"  Note: {note}" for note in self.notes),
             "",
             _line("R-hat", "r_hat", worst, largest=True, fmt=".3f"),
             _line("bulk effective sample size", "ess_bulk", worst, largest=False, fmt=".0f"),
@@ -149,4 +156,33 @@ def heat_problem(n_hot: int, n_burnin: int) -> list[str]:
     return [
         f"the temperature settles at step {n_hot} and n_burnin={n_burnin}: the draws before that "
         f"step are of a hotter distribution; set n_burnin='auto', or to {n_hot} at the least"
+    ]
+
+
+def condition_27_notes(schedule: Schedule) -> list[str]:
+    """Return what a schedule breaks of Condition 27 of Karagiannis, Handout 6, if anything.
+
+    Of a constant step nothing is said: its bias stands in the report.
+    """
+    if schedule.satisfies_condition_27 is not False or isinstance(schedule, Constant):
+        return []
+    power = schedule.decay_power
+    if power > 1.0:
+        broken = (
+            "the sum of its steps is finite: the longer the chains run, the less they move, and "
+            "they may stop short of the posterior"
+        )
+    elif power > 0.0:
+        broken = (
+            "the sum of its squared steps is infinite: weighted averages still converge, as the "
+            "steps vanish, but not fast enough for the condition"
+        )
+    else:
+        broken = (
+            "the sum of its squared steps is infinite: the steps do not vanish, and neither does "
+            "the bias given below"
+        )
+    return [
+        f"schedule={schedule!r} breaks Condition 27 of Karagiannis, Handout 6; {broken}. "
+        "Harmonic(), and Polynomial() of a power in (0.5, 1], meet it."
     ]

@@ -22,6 +22,7 @@ from skbayes_sgld.inference.diagnosis import (
     Diagnosis,
     bias_problem,
     clip_problem,
+    condition_27_notes,
     heat_problem,
     noise_problem,
 )
@@ -99,10 +100,12 @@ def _measure_bias(
         return 0.0, 0.0
     if preconditioner.uses_curvature and eta > _SMALL_STEP and run.sampler.piloted:
         return discretisation_bias(run, mode, eta, seed)[:2]
-    steepest = eta * run.sampler.speed(
-        preconditioned_eigenvalues(run.dynamics.preconditioner, mode.metric)[-1]
-    )
-    wide = run.sampler.gaussian_inflation(steepest) if steepest < 2.0 else np.inf
+    rates = preconditioned_eigenvalues(run.dynamics.preconditioner, mode.metric)
+    slowest, steepest = (eta * run.sampler.speed(rate) for rate in (rates[0], rates[-1]))
+    # Euler errs most where it is steep, a metric that is learned on the way where it is flat
+    known = run.sampler.gaussian_inflation
+    at_ends = known(slowest), known(steepest) if steepest < 2.0 else np.inf
+    wide = max(at_ends, key=lambda inflation: abs(inflation - 1.0))
     return abs(float(np.sqrt(wide)) - 1.0), 0.0
 
 
@@ -390,6 +393,7 @@ class LangevinSampling(BaseEstimator):
             self.clipped_fraction_,
             divergent,
             problems,
+            [] if self.sampler_.adjusted else condition_27_notes(self._resolve("schedule")),
         )
         print(diagnosis)
         return diagnosis

@@ -1,16 +1,18 @@
 """The report tells the truth: silent on the default fit, and loud on what goes wrong."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.datasets import load_nba_rookies, make_correlated_pair
 from skbayes_sgld.posterior import Flat, Normal
-from skbayes_sgld.sampling import SGLD, Polynomial
+from skbayes_sgld.sampling import SGLD, Cyclical, FlatDecayFlat, Harmonic, Polynomial
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +121,27 @@ def test_a_pickled_estimator_leaves_the_data_behind(rookies):
     report = loaded.diagnose()
     assert report.usable
     assert np.isnan(report.acceptance)
+
+
+@pytest.mark.parametrize(
+    "schedule, told",
+    [
+        (Polynomial(power=1.5), "sum of its steps is finite"),
+        (Polynomial(power=0.5), "squared steps is infinite: weighted averages still converge"),
+        (FlatDecayFlat(hold=50), "squared steps is infinite: the steps do not vanish"),
+        (Cyclical(period=100), "squared steps is infinite: the steps do not vanish"),
+        (Polynomial(power=0.55), ""),
+        (Harmonic(t0=10.0), ""),
+        ("constant", ""),
+    ],
+    ids=repr,
+)
+def test_a_schedule_that_breaks_condition_27_is_told(schedule, told, capsys):
+    X, y = make_correlated_pair(100, random_state=0)
+    model = SGLDLinearRegression(schedule=schedule, n_draws=200, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        report = model.fit(X, y).diagnose()
+    assert bool(report.notes) == bool(told)
+    assert told in capsys.readouterr().out
+    assert not any("Condition 27" in problem for problem in report.problems)

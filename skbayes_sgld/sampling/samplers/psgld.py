@@ -24,14 +24,20 @@ class PSGLD(Sampler):
     The paper takes V and the damping of the mean row's gradient, g / n: its epsilon is
     2 eta / n. V is the plain mean of the first squares, until they are as many as the decay
     remembers. The correction Gamma, the divergence of G, is left out, as the paper does in
-    practice: on a normal law that makes variances too wide by about ``10 (1 - decay)``. The
-    metric is diagonal, and follows the scales of the columns, not their correlation; it is kept
-    in the coordinates of ``preconditioner``, and ``preconditioner="none"`` is the paper's.
+    practice, and the metric follows the chain: on a normal target of precision lambda in each
+    coordinate, with full gradients, that makes variances too wide by ``kappa / (2 + kappa)``,
+    kappa being ``(1 - decay) / (eta sqrt(lambda))``, the time that a coordinate takes to forget
+    over the time that V takes. (``kappa / 2`` is the first order, from the generator of the
+    diffusion of theta and V; 1 is the exact limit for a V without memory.) It comes on top of
+    Euler's ``1 / (1 - eta sqrt(lambda) / 2)``: shorter steps raise the one and lower the other.
+    The metric is diagonal, and follows the scales of the columns, not their correlation; it is
+    kept in the coordinates of ``preconditioner``, and ``preconditioner="none"`` is the paper's.
 
     Parameters
     ----------
     decay : float, default=0.999
-        alpha of the paper; its 0.99 makes variances 10 % too wide on a normal law.
+        alpha of the paper. On a normal target of precision 1 its 0.99 makes variances 21 % too
+        wide at a step of 0.02 and 10 % at 0.1; the default 3 % and 6 %.
     damping : float, default=1e-5
         lambda of the paper, n times: it only keeps a gradient of zero from dividing.
 
@@ -53,7 +59,8 @@ class PSGLD(Sampler):
 
     def gaussian_inflation(self, eta: float) -> float:
         """Return the chain's variance over the target's, on a normal target of precision 1."""
-        return 1.0 / (1.0 - eta / 2.0)  # G is then 1, and the step SGLD's
+        lag = (1.0 - self.decay) / eta
+        return (1.0 + lag / (2.0 + lag)) / (1.0 - eta / 2.0)  # G is about 1, and the step SGLD's
 
     def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
         """Return a step of a tenth of the way: the metric jitters, and Euler's error is there."""
