@@ -21,7 +21,7 @@ ALLOWED = {
     "diagnostics": set(),
     "datasets": {"_components"},
     "posterior": {"_components", "_linalg"},
-    "sampling": {"_components", "_linalg"},
+    "sampling": {"_components", "_linalg", "posterior"},
     "variational": {"_components", "sampling"},
     "prediction": {"_linalg", "diagnostics"},
     "inference": {
@@ -150,6 +150,14 @@ def test_a_layer_imports_only_what_lies_below_it(name):
     if layer(name) in ALLOWED:
         others = {layer(other) for other in BELOW[name]}
         assert others <= ALLOWED[layer(name)] | {layer(name)}
+
+
+@every_module
+def test_algorithms_know_posteriors_by_their_protocol_alone(name):
+    if layer(name) == "sampling":
+        known = {other for other in BELOW[name] if layer(other) == "posterior"}
+        protocol = ("protocol", "base", "boundary", "rows")
+        assert known <= {f"{PACKAGE}.posterior.{module}" for module in protocol}
 
 
 @every_module

@@ -69,7 +69,7 @@ def climb(posterior: MLPPosterior, n_chains: int, n_steps: int, seed: int) -> Ar
         min(_CLIMB_ROWS, n),
         replacement=False,
     )
-    start = posterior.start(start_normals(seed, range(n_chains), P))
+    start = posterior.random_start(start_normals(seed, range(n_chains), P))
     return run_chains(run, start, n_draws=1, thin=n_steps, seed=seed).draws[:, 0]
 
 
@@ -165,6 +165,7 @@ def _adapt(
     Half of the norms are those of before: one place says little of the posterior.
     """
     posterior = dynamics.gradient.posterior
+    assert isinstance(posterior, MLPPosterior)
     gradient = _probe_gradient(posterior, len(theta), seed)
     here = row_norms(gradient, theta, posterior.marginal_sd, seed)
     norms = here if norms is None else 0.5 * (norms + here)

@@ -306,7 +306,7 @@ class LangevinSampling(BaseEstimator):
 
     def _goes_on(self, posterior: Any) -> bool:
         """Whether the chains of the last fit can be gone on with."""
-        names = getattr(posterior, "constrained_names", posterior.param_names)
+        names = posterior.constrained_names
         shape = (self.n_chains, len(names))
         return bool(self.warm_start) and np.shape(getattr(self, "_last_positions", ())) == shape
 

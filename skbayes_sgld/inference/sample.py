@@ -12,7 +12,7 @@ from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.estimators.base import BayesianEstimator
 from skbayes_sgld.inference.draws import PosteriorDraws
 from skbayes_sgld.inference.langevin import LangevinSampling, resolve_preconditioner
-from skbayes_sgld.posterior import Posterior
+from skbayes_sgld.posterior import as_posterior
 from skbayes_sgld.posterior import check_gradient as compare_gradient
 from skbayes_sgld.sampling import Mode, NoModeError, find_mode
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal
@@ -49,9 +49,8 @@ class PosteriorSample(LangevinSampling, BayesianEstimator):
         return self
 
     def _set_draws(self, posterior: Any, theta: Array, weights: Array | None = None) -> None:
-        constrain = getattr(posterior, "constrain", None)
-        values = theta if constrain is None else _each(constrain, theta)
-        names = list(getattr(posterior, "constrained_names", posterior.param_names))
+        values = _each(posterior.constrain, theta)
+        names = list(posterior.constrained_names)
         self.posterior_ = PosteriorDraws.weighted(values, names, weights)
 
     @property
@@ -84,7 +83,7 @@ def _each(constrain: Any, theta: Array) -> Array:
 
 def _locate(posterior: Any) -> Mode:
     """Return the mode and the curvature there; where there is none, the start and no metric."""
-    start = posterior.start() if hasattr(posterior, "start") else np.zeros(posterior.n_params)
+    start = posterior.start()
     try:
         return find_mode(posterior, start)
     except NoModeError:
@@ -148,15 +147,9 @@ def sample(
     >>> draws.values.std((0, 1)).round(1).tolist()
     [1.0, 1.0]
     """
-    if not isinstance(posterior, Posterior):
-        raise TypeError(
-            f"posterior={posterior!r} is not accepted; it must have n_samples, n_params, "
-            "param_names, log_likelihood, log_prior and their gradients, or be wrapped in "
-            "posterior.CustomPosterior or posterior.FunctionPosterior."
-        )
+    posterior = as_posterior(posterior)
     if isinstance(sampler, str) and sampler == "auto":
-        multimodal = getattr(posterior, "multimodal", False)
-        sampler = "parallel_tempering" if multimodal else "sgld"
+        sampler = "parallel_tempering" if posterior.multimodal else "sgld"
     draws = PosteriorSample(
         sampler=sampler,
         step_size=step_size,
@@ -178,6 +171,5 @@ def sample(
     draws._resolve("sampler")
     if check_gradient:
         compare_gradient(posterior)
-    if hasattr(posterior, "tempered"):  # its coordinates' Jacobian is not tempered
-        posterior = posterior.tempered(resolve_temperature(temperature).final)
-    return draws._draw(posterior)
+    # the Jacobian of its coordinates is not tempered
+    return draws._draw(posterior.tempered(resolve_temperature(temperature).final))

@@ -1,5 +1,7 @@
 """What is sampled: likelihoods, priors, and the posteriors they make with data."""
 
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.checks import check_gradient
 from skbayes_sgld.posterior.custom import CustomPosterior, FunctionPosterior
 from skbayes_sgld.posterior.examples.stochastic_volatility import StochasticVolatility
@@ -49,6 +51,7 @@ __all__ = [
     "NOISE_PRIORS",
     "PRIORS",
     "TRANSFORMS",
+    "BasePosterior",
     "Bernoulli",
     "Categorical",
     "Cauchy",
@@ -82,6 +85,7 @@ __all__ = [
     "StudentT",
     "TiedGaussianMixture",
     "Transform",
+    "as_posterior",
     "check_gradient",
     "check_mode",
     "check_propriety",

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sgld._components import check_number
+from skbayes_sgld.posterior.boundary import as_posterior
 
 Array = NDArray[Any]
 
@@ -63,6 +64,7 @@ def check_gradient(
     differences 32.
     """
     check_number(rtol, "rtol", low=0)
+    posterior = as_posterior(posterior)
     rng = np.random.default_rng(random_state)
     points = _points(posterior, theta, rng)
     compare = partial(_compare, posterior, points, rtol, rng)
@@ -76,15 +78,13 @@ def check_gradient(
         posterior.grad_log_likelihood,
     )
     _check_batches(posterior, points, rng)
-    if hasattr(posterior, "value_and_grad"):
-        _check_sum(posterior, points)
+    _check_sum(posterior, points)
 
 
 def _points(posterior: Any, theta: ArrayLike | None, rng: np.random.Generator) -> Array:
     P = posterior.n_params
     if theta is None:
-        start = posterior.start() if hasattr(posterior, "start") else np.zeros(P)
-        return start + _SPREAD * rng.standard_normal((_N_POINTS, P))
+        return posterior.start() + _SPREAD * rng.standard_normal((_N_POINTS, P))
     points = np.atleast_2d(np.asarray(theta, dtype=float))
     if points.ndim != 2 or points.shape[1] != P or not np.all(np.isfinite(points)):
         raise ValueError(

@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sgld._components import check_number
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.boundary import UserPosterior
 from skbayes_sgld.posterior.transforms import Coordinates, Elementwise
 
 Array = NDArray[Any]
 
-_FUNCTIONS = ("log_likelihood", "grad_log_likelihood", "log_prior", "grad_log_prior")
-_SHOWN = 5  # parameters in an error
 
-
-class CustomPosterior:
+class CustomPosterior(BasePosterior):
     r"""A model of your own, as a posterior that every sampler of the package takes.
 
     The model speaks of its parameters x as one writes them down; the sampler moves in
@@ -95,9 +94,7 @@ class CustomPosterior:
     (['log_rate'], ['rate'])
     """
 
-    cheap_full_gradient = False
     temperature: float = 1.0
-    _called: dict[str, str] = {}  # what users call the functions, for errors
 
     def __init__(
         self,
@@ -107,30 +104,43 @@ class CustomPosterior:
         start: ArrayLike | None = None,
         batched: bool = True,
     ) -> None:
-        missing = [n for n in ("n_samples", "n_params", *_FUNCTIONS) if not hasattr(model, n)]
-        if missing:
-            raise TypeError(f"model={model!r} has no {', '.join(missing)}.")
-        check_number(model.n_samples, "model.n_samples", low=0, closed="left", integer=True)
-        check_number(model.n_params, "model.n_params", low=1, closed="left", integer=True)
-        self.n_samples, self.n_params = int(model.n_samples), int(model.n_params)
-        self.constrained_names = self._check_names(getattr(model, "param_names", None))
+        self.model = model
+        self._functions = UserPosterior(model if batched else _OneByOne(model), "model")
+        self.n_samples, self.n_params = self._functions.n_samples, self._functions.n_params
+        if "rows" not in self._functions.abilities:
+            self.abilities = self.abilities - {"rows"} | {"density"}
+        names = self._functions.param_names
         if transforms is None or isinstance(transforms, Mapping):
-            transforms = Elementwise(self.constrained_names, transforms or {})
+            transforms = Elementwise(names, transforms or {})
+        elif not isinstance(transforms, Coordinates):
+            raise TypeError(
+                f"transforms={transforms!r} is not accepted; give a dictionary from the names of "
+                "parameters to transforms, as {'s': 'positive'}, or an instance with the methods "
+                "of Coordinates."
+            )
         self._coordinates = transforms
         self.param_names = transforms.param_names
-        self.model = model if batched else _OneByOne(model)
         self._start = np.zeros(self.n_params) if start is None else self._check_start(start)
-        self._check_functions()
+        self._functions.check_functions(transforms.forward(self._start[None])[0])
 
-    def _check_names(self, names: Sequence[str] | None) -> list[str]:
-        if names is None:
-            return [f"theta[{j}]" for j in range(self.n_params)]
-        if len(set(names)) != self.n_params or len(names) != self.n_params:
-            raise ValueError(
-                f"param_names={list(names)!r} must be {self.n_params} different names, one a "
-                "parameter."
-            )
-        return list(names)
+    @property
+    def constrained_names(self) -> list[str]:
+        """Names of the model's own parameters."""
+        return self._functions.param_names
+
+    @property
+    def cheap_full_gradient(self) -> bool:
+        """Whether the gradient from all rows costs no more than one from a few."""
+        return self._functions.cheap_full_gradient
+
+    @property
+    def multimodal(self) -> bool:
+        """Whether the model says that it has several modes."""
+        return self._functions.multimodal
+
+    def lacks(self, ability: str) -> list[str]:
+        """Members that the model misses for an ability."""
+        return self._functions.lacks(ability) if ability == "rows" else super().lacks(ability)
 
     def _check_start(self, start: ArrayLike) -> Array:
         x = np.asarray(start, dtype=float)
@@ -139,32 +149,6 @@ class CustomPosterior:
                 f"start={start!r} must be {self.n_params} finite numbers, one a parameter."
             )
         return self._coordinates.inverse(x[None])[0]
-
-    def _check_functions(self) -> None:
-        """Call each function on two chains: one chain would hide a missing axis."""
-        x = self._coordinates.forward(np.tile(self._start, (2, 1)))
-        wanted: dict[str, tuple[int, ...]] = {
-            "log_likelihood": (2, self.n_samples),
-            "grad_log_likelihood": (2, self.n_params),
-            "log_prior": (2,),
-            "grad_log_prior": (2, self.n_params),
-        }
-        for name, shape in wanted.items():
-            got = np.asarray(getattr(self.model, name)(x))
-            called = self._called.get(name, name)
-            if got.shape != shape:
-                raise ValueError(
-                    f"{called} returned the shape {got.shape} for parameters of shape {x.shape}, "
-                    f"two chains; it must return {shape}. Functions of one chain take "
-                    "batched=False."
-                )
-            if not np.all(np.isfinite(got)):
-                first = zip(self.constrained_names[:_SHOWN], x[0], strict=False)
-                raise ValueError(
-                    f"{called} is not finite at the start, where "
-                    f"{', '.join(f'{n}={v:g}' for n, v in first)}; give a start where it is, or "
-                    "the range of a parameter, as in transforms={'s': 'positive'}."
-                )
 
     def start(self) -> Array:
         """Return the point to begin at, ``theta (P,)``."""
@@ -204,45 +188,37 @@ class CustomPosterior:
 
     def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Return the log likelihood of each row ``(C, B)``."""
-        return self.model.log_likelihood(self._coordinates.forward(theta), idx)
+        return self._functions.log_likelihood(self._coordinates.forward(theta), idx)
 
     def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Return the gradient of the log likelihood, summed over the rows ``(C, P)``."""
-        grad = self.model.grad_log_likelihood(self._coordinates.forward(theta), idx)
+        grad = self._functions.grad_log_likelihood(self._coordinates.forward(theta), idx)
         return self._coordinates.pull_back(grad, theta)
 
     def log_prior(self, theta: Array) -> Array:
         """Return the log prior of theta: that of x and the Jacobian ``(C,)``."""
-        return self.model.log_prior(self._coordinates.forward(theta)) + self._log_jacobian(theta)
+        value = self._functions.log_prior(self._coordinates.forward(theta))
+        return value + self._log_jacobian(theta)
 
     def grad_log_prior(self, theta: Array) -> Array:
         """Return the gradient of the log prior ``(C, P)``."""
-        grad = self.model.grad_log_prior(self._coordinates.forward(theta))
+        grad = self._functions.grad_log_prior(self._coordinates.forward(theta))
         return self._pull_back_posterior(grad, theta)
 
     def log_density(self, theta: Array) -> Array:
         """Return the log posterior density of theta up to a constant ``(C,)``."""
-        return self._model_value(self._coordinates.forward(theta)) + self._log_jacobian(theta)
+        value = self._functions.log_density(self._coordinates.forward(theta))
+        return value + self._log_jacobian(theta)
 
     def grad(self, theta: Array) -> Array:
         """Return the gradient of the log posterior ``(C, P)``."""
-        grad = self._model_grad(self._coordinates.forward(theta))
+        grad = self._functions.grad(self._coordinates.forward(theta))
         return self._pull_back_posterior(grad, theta)
 
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Return the log posterior density ``(C,)`` and its gradient ``(C, P)``."""
-        x = self._coordinates.forward(theta)
-        if hasattr(self.model, "value_and_grad"):
-            value, grad = self.model.value_and_grad(x)
-        else:
-            value, grad = self._model_value(x), self._model_grad(x)
+        value, grad = self._functions.value_and_grad(self._coordinates.forward(theta))
         return value + self._log_jacobian(theta), self._pull_back_posterior(grad, theta)
-
-    def _model_value(self, x: Array) -> Array:
-        return self.model.log_likelihood(x).sum(axis=1) + self.model.log_prior(x)
-
-    def _model_grad(self, x: Array) -> Array:
-        return self.model.grad_log_likelihood(x) + self.model.grad_log_prior(x)
 
     def _log_jacobian(self, theta: Array) -> Array:
         return self.temperature * self._coordinates.log_jacobian(theta)
@@ -293,9 +269,6 @@ class FunctionPosterior(CustomPosterior):
     ([-0.614], [[0.0]])
     """
 
-    cheap_full_gradient = True
-    _called = {"log_prior": "log_density", "grad_log_prior": "grad"}
-
     def __init__(
         self,
         log_density: Callable[[Array], Array],
@@ -312,40 +285,40 @@ class FunctionPosterior(CustomPosterior):
                 raise TypeError(f"{name}={function!r} must be a function.")
         if not batched:
             log_density, grad = _each(log_density), _each(grad)
-        model = _NoRows(log_density, grad, n_params, param_names)
+        model = _Density(log_density, grad, n_params, param_names)
         super().__init__(model, transforms=transforms, start=start)
 
 
-class _NoRows:
-    """A density as a model without data: all of it stands where the prior does."""
-
-    n_samples = 0
+class _Density:
+    """Two functions as a model."""
 
     def __init__(
-        self, log_density: Any, grad: Any, n_params: int, param_names: Sequence[str] | None
+        self,
+        log_density: Callable[[Array], Array],
+        grad: Callable[[Array], Array],
+        n_params: int,
+        param_names: Sequence[str] | None,
     ) -> None:
+        self.log_density, self.grad = log_density, grad
         self.n_params, self.param_names = n_params, param_names
-        self.log_prior, self.grad_log_prior = log_density, grad
-
-    def log_likelihood(self, x: Array, idx: Array | None = None) -> Array:
-        return np.zeros((len(x), 0))
-
-    def grad_log_likelihood(self, x: Array, idx: Array | None = None) -> Array:
-        return np.zeros_like(x)
 
 
 class _OneByOne:
     """A model whose functions take one chain, called chain by chain."""
 
     def __init__(self, model: Any) -> None:
-        self.log_likelihood = _each(model.log_likelihood)
-        self.grad_log_likelihood = _each(model.grad_log_likelihood)
-        self.log_prior = _each(model.log_prior)
-        self.grad_log_prior = _each(model.grad_log_prior)
+        self._model = model
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the model's own attribute, a function as one of all chains."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        value = getattr(self._model, name)
+        return _each(value) if callable(value) else value
 
 
 def _each(function: Callable[..., Any]) -> Callable[..., Array]:
-    """Return the function of all chains that calls a function of one."""
+    """Make a function of all chains of a function of one."""
 
     def of_all(x: Array, idx: Array | None = None) -> Array:
         if idx is None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import MAX_DENSE, column_means
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.likelihoods import FixedGaussian, Likelihood
 from skbayes_sgld.posterior.linear_predictors import LinearPredictors
 from skbayes_sgld.posterior.priors import CoefficientPrior
@@ -24,7 +25,7 @@ _SOFT = 0.15  # of a posterior sd: halves the trajectories' work and moves them 
 _NOT_NOTHING = 1e-8  # of a curvature, where the prior has none: no digit of a width sees it
 
 
-class GLMPosterior(LinearPredictors):
+class GLMPosterior(LinearPredictors, BasePosterior):
     """Posterior of a generalised linear model, for all chains at once.
 
     ``theta`` holds, a linear predictor after the other, the coefficients and the intercept, and

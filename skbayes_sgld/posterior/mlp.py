@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors import CoefficientPrior
 from skbayes_sgld.posterior.priors.noise import NoisePrior
@@ -120,7 +121,7 @@ class Network:
                 delta *= slope(values[layer])
 
 
-class MLPPosterior:
+class MLPPosterior(BasePosterior):
     """Posterior of a multilayer perceptron, for all chains at once.
 
     ``theta`` holds the parameters of the :class:`Network` and, last, ``gamma = log sigma^2`` where
@@ -228,7 +229,11 @@ class MLPPosterior:
         unit[: self.network.n_params] /= np.sqrt(self.network.fan_in())
         return np.minimum(unit, self.marginal_sd)
 
-    def start(self, normals: Array) -> Array:
+    def start(self) -> Array:
+        """Return a random network ``(P,)``, the same at every call."""
+        return self.random_start(np.random.default_rng(0).standard_normal((1, self.n_params)))[0]
+
+    def random_start(self, normals: Array) -> Array:
         """Return points to begin at ``(C, P)`` from standard normals; the noise is that of y."""
         theta = normals * self.unit
         if self.likelihood.infers_noise:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,6 +122,7 @@ class Interval(Transform):
 TRANSFORMS: Registry[Transform] = Registry(Transform, positive=Positive, unit_interval=Interval)
 
 
+@runtime_checkable
 class Coordinates(Protocol):
     """A smooth one-to-one map from free coordinates ``theta (C, P)`` to a model's parameters."""
 

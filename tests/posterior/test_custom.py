@@ -328,7 +328,10 @@ def test_a_density_without_a_number_near_the_point_is_refused():
 
 
 def test_what_a_model_lacks_is_named():
-    with pytest.raises(TypeError, match="has no n_samples, n_params, log_likelihood, grad_log_l"):
+    with pytest.raises(
+        TypeError,
+        match="no n_params, log_density, grad. A .* or .* rows",
+    ):
         CustomPosterior(object())
     with pytest.raises(TypeError, match="^grad=3 must be a function"):
         FunctionPosterior(np.sum, 3, 1)

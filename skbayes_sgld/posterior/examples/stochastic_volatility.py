@@ -226,7 +226,11 @@ class StochasticVolatility(CustomPosterior):
             transforms=self._frequencies,
             start=[1.0 / sigma_rate, 1.0 / nu_rate, *np.full(len(y), level)],
         )
-        self.constrained_names = ["sigma", "nu"] + [f"volatility[{t}]" for t in range(len(y))]
+
+    @property
+    def constrained_names(self) -> list[str]:
+        """Names of what :meth:`constrain` returns."""
+        return ["sigma", "nu"] + [f"volatility[{t}]" for t in range(self.n_samples)]
 
     def constrain(self, theta: Array) -> Array:
         """Return sigma, nu and the volatilities ``(C, P)``."""

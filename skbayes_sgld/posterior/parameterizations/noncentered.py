@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 
@@ -44,7 +45,7 @@ class _Parts(NamedTuple):
     w: Array
 
 
-class NoncenteredPosterior:
+class NoncenteredPosterior(BasePosterior):
     """The same posterior in the coordinates (z, g), g being the standardised log noise variance.
 
     Parameters
@@ -74,7 +75,7 @@ class NoncenteredPosterior:
     ) -> None:
         self.inner = posterior
         self.n_samples, self.n_params = posterior.n_samples, posterior.n_params
-        self.param_names = posterior.param_names
+        self.param_names, self.n_predictors = posterior.param_names, posterior.n_predictors
         self._center, self._gamma, self._temperature = center, gamma, temperature
         theta = np.append(center, gamma)
         if posterior.prior.scaled_by_noise:
@@ -236,11 +237,6 @@ class NoncenteredPosterior:
     def constrained_names(self) -> list[str]:
         """The names of what :meth:`constrain` returns."""
         return self.inner.constrained_names
-
-    @property
-    def n_predictors(self) -> int:
-        """How many linear predictors there are."""
-        return self.inner.n_predictors
 
 
 class NormalNoncenteredPosterior(NoncenteredPosterior):

@@ -12,60 +12,97 @@ from typing import Any
 from numpy.typing import NDArray
 
 from skbayes_sgld._components import Component
+from skbayes_sgld.posterior.base import BasePosterior, require
+from skbayes_sgld.posterior.boundary import as_posterior
+from skbayes_sgld.posterior.protocol import Posterior
 
 Array = NDArray[Any]
 
 
 class Gradient(Component):
-    """A rule that estimates the gradient of the log posterior."""
+    """A rule that estimates the gradient of the log posterior; subclasses define :meth:`make`.
 
-    minibatch = True
+    Attributes
+    ----------
+    requires : tuple of str
+        Abilities that the posterior must have, by their names in
+        :data:`~skbayes_sgld.posterior.protocol.ABILITIES`.
+    remedy : str
+        What to do where it has not got them, for the error.
+    minibatch : bool
+        Whether it reads some of the rows at a step, and not all.
+    replacement : bool
+        Whether a batch may hold a row twice.
+    """
 
-    def bind(self, posterior: Any, center: Array | None) -> BoundGradient:
-        """Return the estimator for this posterior; ``center (P,)`` is its mode, if known."""
+    requires: tuple[str, ...] = ("rows",)
+    remedy: str = "set gradient='full', which takes any posterior"
+    minibatch: bool = True
+    replacement: bool = True
+
+    def bind(
+        self, posterior: Posterior | BasePosterior, center: Array | None = None
+    ) -> BoundGradient:
+        """Estimator for this posterior.
+
+        Parameters
+        ----------
+        posterior : Posterior
+        center : ndarray of shape (P,), default=None
+            Its mode, if known.
+
+        Raises
+        ------
+        TypeError
+            When the posterior lacks what the estimator requires.
+        """
+        bound_to = as_posterior(posterior)
+        require(bound_to, self.requires, f"gradient={self!r}", self.remedy)
+        return self.make(bound_to, center)
+
+    def make(self, posterior: BasePosterior, center: Array | None) -> BoundGradient:
+        """Estimator for a posterior that has what is required."""
         raise NotImplementedError
 
 
 class BoundGradient:
     """The full gradient; base of the estimators from minibatches."""
 
-    def __init__(self, posterior: Any) -> None:
+    def __init__(self, posterior: BasePosterior) -> None:
         self.posterior = posterior
 
     def prepare(self, idx: Array | None) -> Any:
-        """Return what the steps need of the rows ``idx (T, C, B)``; see :meth:`at`."""
+        """Gather what the steps need of the rows ``idx (T, C, B)``; see :meth:`at`."""
         return None
 
     def at(self, prepared: Any, t: int) -> Any:
-        """Return the part of the prepared rows that step ``t`` needs."""
+        """Part of the prepared rows that step ``t`` needs."""
         return None
 
     def row_score(self, theta: Array, batch: Any) -> Array:
-        """Return what each row of a batch leaves to it, in its local parameters."""
+        """Part of the gradient that each row of a batch leaves to it ``(C, n_local, B)``."""
         raise NotImplementedError
 
     def begin(self, theta: Array) -> dict[str, Array]:
-        """Return what is remembered of each chain from step to step, chains first."""
+        """Arrays that are remembered of each chain from step to step, chains first."""
         return {}
 
     def __call__(self, theta: Array, batch: Any, memory: dict[str, Array] | None = None) -> Array:
-        """Return the estimate of the gradient at ``theta (C, P)``.
+        """Estimate of the gradient at ``theta (C, P)``.
 
         ``memory`` holds what :meth:`begin` returned, among other things; it is brought up to
         date. Without it the estimate is that of a chain that begins at the centre.
         """
-        if hasattr(self.posterior, "grad"):  # both parts at once, where that costs less
-            return self.posterior.grad(theta)
-        likelihood = self.posterior.grad_log_likelihood(theta)
-        return likelihood + self.posterior.grad_log_prior(theta)
+        return self.posterior.grad(theta)
 
 
 @dataclass(eq=False, repr=False)
 class Full(Gradient):
     """The gradient from all rows; for a normal likelihood from its sufficient statistics."""
 
+    requires = ()
     minibatch = False
 
-    def bind(self, posterior: Any, center: Array | None) -> BoundGradient:
-        """Return the exact gradient."""
+    def make(self, posterior: BasePosterior, center: Array | None) -> BoundGradient:
+        """Exact gradient."""
         return BoundGradient(posterior)

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.gradients.base import Array, BoundGradient, Gradient
+from skbayes_sgld.sampling.gradients.variance_reduction import SnapshotGradient
 
 
 class _ControlVariate(BoundGradient):
     """The gradient's expansion around the centre, exact, plus the batch's estimate of the rest."""
 
-    def __init__(self, posterior: Any, center: Array, order: int) -> None:
+    def __init__(self, posterior: BasePosterior, center: Array, order: int) -> None:
         super().__init__(posterior)
         self._center = center[None]
         self._order = order
@@ -64,7 +66,8 @@ class ControlVariate(Gradient):
 
     Order 1 (Baker, Fearnhead, Fox & Nemeth 2019, eq. 6) leaves the batch the change of each
     row's gradient since the mode; order 2 takes the exact curvature at the mode out as well and
-    leaves it the third-order rest. Neither has any variance at the mode.
+    leaves it the third-order rest. Neither has any variance at the mode. Order 1 takes any rows,
+    order 2 those that see theta through local parameters, as linear predictors.
 
     Parameters
     ----------
@@ -81,14 +84,25 @@ class ControlVariate(Gradient):
         if self.order not in (1, 2):
             raise ValueError(f"gradient.order={self.order!r} is not accepted; choose 1 or 2.")
 
-    def bind(self, posterior: Any, center: Array | None) -> BoundGradient:
-        """Return the estimator around ``center``."""
-        needs = ("take", "local", "score", "pullback", "likelihood_curvature")
-        missing = [name for name in needs if not hasattr(posterior, name)]
-        if missing or center is None:
-            raise TypeError(
-                f"gradient='control_variate' needs a mode and a posterior with {', '.join(needs)}; "
-                f"{type(posterior).__name__} has no {', '.join(missing) or 'mode'}. "
-                "Use gradient='minibatch' or 'full'."
+    @property
+    def requires(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Rows, and for the second order their curvature in a few local parameters."""
+        return ("rows", "local_rows", "row_curvature") if self.order == 2 else ("rows",)
+
+    @property
+    def remedy(self) -> str:  # type: ignore[override]
+        """The first order takes any rows."""
+        if self.order == 2:
+            return "set gradient=ControlVariate(order=1), which takes any rows, or 'full'"
+        return super().remedy
+
+    def make(self, posterior: BasePosterior, center: Array | None) -> BoundGradient:
+        """Estimator around ``center``."""
+        if center is None:
+            raise ValueError(
+                f"gradient={self!r} needs the mode of the posterior, and none is known; set "
+                "gradient='svrg', which needs none, or 'minibatch'."
             )
+        if "local_rows" not in posterior.abilities:
+            return SnapshotGradient(posterior, center)
         return _ControlVariate(posterior, center, self.order)

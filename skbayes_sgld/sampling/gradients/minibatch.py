@@ -5,40 +5,36 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.gradients.base import Array, BoundGradient, Gradient
+from skbayes_sgld.sampling.gradients.batches import batches_of
 
 
 class MinibatchGradient(BoundGradient):
     """The batch's gradient, rescaled by n / B."""
 
-    def __init__(self, posterior: Any) -> None:
+    def __init__(self, posterior: BasePosterior) -> None:
         super().__init__(posterior)
-        self._gathers = hasattr(posterior, "take")
+        self._batches = batches_of(posterior)
 
     def prepare(self, idx: Array | None) -> Any:
         """Gather the rows, where the posterior lets them be gathered."""
         assert idx is not None
-        return self.posterior.take(idx) if self._gathers else idx
+        return self._batches.prepare(idx)
 
     def at(self, prepared: Any, t: int) -> Any:
-        """Return the rows of step ``t``."""
-        return prepared.step(t) if self._gathers else prepared[t]
+        """Rows of step ``t``."""
+        return self._batches.at(prepared, t)
 
     def row_score(self, theta: Array, batch: Any) -> Array:
-        """Return each row's gradient in its local parameters ``(C, n_local, B)``."""
-        return self.posterior.score(self.posterior.local(theta, batch), batch)
+        """Each row's gradient in its local parameters ``(C, n_local, B)``."""
+        return self._batches.score(theta, batch)
 
     def __call__(self, theta: Array, batch: Any, memory: dict[str, Array] | None = None) -> Array:
-        """Return the batch's gradient, rescaled, and the prior's."""
-        posterior = self.posterior
-        if self._gathers:
-            size = batch.y.shape[-1]
-            grad = posterior.pullback(self.row_score(theta, batch), batch)
-        else:
-            size = batch.shape[-1]
-            grad = posterior.grad_log_likelihood(theta, batch)
-        grad *= posterior.n_samples / size
-        grad += posterior.grad_log_prior(theta)
+        """Batch's gradient, rescaled, and the prior's."""
+        grad = self._batches.gradient(theta, batch)
+        grad *= self.posterior.n_samples / self._batches.size(batch)
+        grad += self.posterior.grad_log_prior(theta)
         return grad
 
 
@@ -55,6 +51,6 @@ class Minibatch(Gradient):
 
     replacement: bool = True
 
-    def bind(self, posterior: Any, center: Array | None) -> BoundGradient:
-        """Return the estimator."""
+    def make(self, posterior: BasePosterior, center: Array | None) -> BoundGradient:
+        """Estimator."""
         return MinibatchGradient(posterior)

@@ -3,112 +3,110 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._components import check_number
-from skbayes_sgld._linalg import ROW_BLOCK
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.gradients.base import BoundGradient, Gradient
 from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
 
 Array = NDArray[Any]
 
 
-class _Snapshots(MinibatchGradient):
+class SnapshotGradient(MinibatchGradient):
     """The gradient at a snapshot, exact, plus the batch's estimate of the change since.
 
-    Without a memory the snapshot is the centre: control variates of order 1.
+    The snapshot is the centre, which makes it control variates of order 1; subclasses move it.
     """
 
-    def __init__(self, posterior: Any, center: Array | None) -> None:
+    def __init__(self, posterior: BasePosterior, center: Array | None) -> None:
         super().__init__(posterior)
         self._center = np.zeros(posterior.n_params) if center is None else center
 
-    def row_score(self, theta: Array, batch: Any, snapshot: Array | None = None) -> Array:
-        """Return each row's change since the snapshot."""
-        if snapshot is None:
-            snapshot = np.broadcast_to(self._center, theta.shape)
-        return super().row_score(theta, batch) - super().row_score(snapshot, batch)
+    @cached_property
+    def _center_grad(self) -> Array:
+        return self.posterior.grad_log_likelihood(self._center[None])
+
+    def row_score(self, theta: Array, batch: Any) -> Array:
+        """Each row's change since the centre."""
+        center = np.broadcast_to(self._center, theta.shape)
+        return super().row_score(theta, batch) - super().row_score(center, batch)
+
+    def _estimate(self, theta: Array, change: Array, total: Array, size: int) -> Array:
+        """Gradient from the batch's change since a snapshot, and all rows' gradient there."""
+        scale = self.posterior.n_samples / size
+        return scale * change + total + self.posterior.grad_log_prior(theta)
+
+    def __call__(self, theta: Array, batch: Any, memory: dict[str, Array] | None = None) -> Array:
+        """Estimate around the centre."""
+        center = np.broadcast_to(self._center, theta.shape)
+        change = self._batches.change(theta, center, batch)
+        return self._estimate(theta, change, self._center_grad, self._batches.size(batch))
 
 
-class _SVRG(_Snapshots):
-    def __init__(self, posterior: Any, center: Array | None, period: int) -> None:
+class _SVRG(SnapshotGradient):
+    def __init__(self, posterior: BasePosterior, center: Array | None, period: int) -> None:
         super().__init__(posterior, center)
         self._period = period
 
     def begin(self, theta: Array) -> dict[str, Array]:
-        """Return a snapshot that the first step takes anew."""
+        """Take a snapshot that the first step takes anew."""
         empty = np.zeros_like(theta)
         age = np.full(len(theta), self._period)
         return {"snapshot": empty, "snapshot_grad": empty, "age": age}
 
-    def _refresh(self, theta: Array) -> dict[str, Array]:
-        grad = self.posterior.grad_log_likelihood(theta)
-        return {"snapshot": theta, "snapshot_grad": grad, "age": np.zeros(len(theta))}
-
     def __call__(self, theta: Array, batch: Any, memory: dict[str, Array] | None = None) -> Array:
-        posterior = self.posterior
+        """Estimate around each chain's snapshot, which is renewed once a period."""
         if memory is None:
-            memory = self._refresh(np.broadcast_to(self._center, theta.shape))
-        elif memory["age"][0] >= self._period:  # chains step together and are of one age
-            memory.update(self._refresh(theta))
+            return super().__call__(theta, batch)
+        if memory["age"][0] >= self._period:  # chains step together and are of one age
+            grad = np.array(self.posterior.grad_log_likelihood(theta))
+            memory.update(snapshot=theta, snapshot_grad=grad, age=np.zeros(len(theta)))
         memory["age"] = memory["age"] + 1
-        snapshot = memory["snapshot"]
-        if self._gathers:
-            size = batch.y.shape[-1]
-            change = posterior.pullback(self.row_score(theta, batch, snapshot), batch)
-        else:
-            size = batch.shape[-1]
-            change = posterior.grad_log_likelihood(theta, batch)
-            change = change - posterior.grad_log_likelihood(snapshot, batch)
-        scale = posterior.n_samples / size
-        return scale * change + memory["snapshot_grad"] + posterior.grad_log_prior(theta)
+        change = self._batches.change(theta, memory["snapshot"], batch)
+        return self._estimate(theta, change, memory["snapshot_grad"], self._batches.size(batch))
 
 
-class _SAGA(_Snapshots):
+class _SAGA(SnapshotGradient):
     """The gradient of every row where it was last seen, plus the batch's change since."""
 
     def begin(self, theta: Array) -> dict[str, Array]:
-        """Return each row's score at ``theta`` and the gradient that they add up to."""
-        posterior, n = self.posterior, self.posterior.n_samples
-        blocks = []
-        for start in range(0, n, ROW_BLOCK):
-            rows = posterior.take(np.arange(start, min(start + ROW_BLOCK, n))[None])
-            blocks.append(posterior.score(posterior.local(theta, rows), rows))
-        table = np.concatenate(blocks, axis=2)
-        return {"table": table, "table_grad": posterior.grad_log_likelihood(theta)}
+        """Each row's score at ``theta`` and the gradient that they add up to."""
+        blocks = self._batches.blocks(len(theta))
+        table = np.concatenate([self._batches.score(theta, rows) for rows in blocks], axis=2)
+        total = np.array(self.posterior.grad_log_likelihood(theta))
+        return {"table": table, "table_grad": total}
 
     def prepare(self, idx: Array | None) -> Any:
         """Gather the rows, and keep their numbers."""
         return super().prepare(idx), idx
 
     def at(self, prepared: Any, t: int) -> Any:
-        """Return the rows of step ``t`` and their numbers."""
+        """Rows of step ``t`` and their numbers."""
         rows, idx = prepared
-        return rows.step(t), idx[t]
+        return super().at(rows, t), idx[t]
 
-    def row_score(self, theta: Array, batch: Any, snapshot: Array | None = None) -> Array:
-        """Return each row's change since the centre."""
-        return super().row_score(theta, batch[0], snapshot)
+    def row_score(self, theta: Array, batch: Any) -> Array:
+        """Each row's change since the centre."""
+        return super().row_score(theta, batch[0])
 
     def __call__(self, theta: Array, batch: Any, memory: dict[str, Array] | None = None) -> Array:
-        posterior, (rows, idx) = self.posterior, batch
+        """Estimate with every row's gradient where its chain last saw it."""
+        rows, idx = batch
         if memory is None:
-            center = np.broadcast_to(self._center, theta.shape)
-            total = posterior.grad_log_likelihood(center)
-            change = posterior.pullback(self.row_score(theta, batch), rows)
-        else:
-            table, total = memory["table"], memory["table_grad"]
-            score = MinibatchGradient.row_score(self, theta, rows)
-            chain, local = np.arange(len(theta))[:, None, None], np.arange(table.shape[1])[:, None]
-            at = chain, local, idx[:, None]
-            change = posterior.pullback(score - table[at], rows)
-            table[at] = score
-            memory["table_grad"] = total + change
-        scale = posterior.n_samples / idx.shape[-1]
-        return scale * change + total + posterior.grad_log_prior(theta)
+            return super().__call__(theta, rows)
+        table, total = memory["table"], memory["table_grad"]
+        score = self._batches.score(theta, rows)
+        chain, local = np.arange(len(theta))[:, None, None], np.arange(table.shape[1])[:, None]
+        at = chain, local, idx[:, None]
+        change = self._batches.pullback(score - table[at], rows)
+        table[at] = score
+        memory["table_grad"] = total + change
+        return self._estimate(theta, change, total, idx.shape[-1])
 
 
 @dataclass(eq=False, repr=False)
@@ -140,8 +138,8 @@ class SVRG(Gradient):
         """Raise where the period is no number of steps."""
         check_number(self.period, "gradient.period", low=1, closed="left", integer=True)
 
-    def bind(self, posterior: Any, center: Array | None) -> BoundGradient:
-        """Return the estimator."""
+    def make(self, posterior: BasePosterior, center: Array | None) -> BoundGradient:
+        """Estimator."""
         return _SVRG(posterior, center, self.period)
 
 
@@ -151,7 +149,8 @@ class SAGA(Gradient):
 
     Defazio, Bach & Lacoste-Julien 2014; for Langevin dynamics Dubey et al. 2016, Algorithm 1
     (SAGA-LD). A row's gradient is known by its local parameters', one number a linear predictor,
-    so that each chain remembers n numbers and not n times d. Batches hold no row twice.
+    so that each chain remembers n numbers and not n times d; of rows without local parameters it
+    remembers n times P. Batches hold no row twice.
 
     Examples
     --------
@@ -162,13 +161,6 @@ class SAGA(Gradient):
 
     replacement = False
 
-    def bind(self, posterior: Any, center: Array | None) -> BoundGradient:
-        """Return the estimator; raise TypeError where rows have no local parameters."""
-        needs = ("take", "local", "score", "pullback")
-        missing = [name for name in needs if not hasattr(posterior, name)]
-        if missing:
-            raise TypeError(
-                f"gradient='saga' needs a posterior with {', '.join(needs)}; "
-                f"{type(posterior).__name__} has no {', '.join(missing)}. Use gradient='svrg'."
-            )
+    def make(self, posterior: BasePosterior, center: Array | None) -> BoundGradient:
+        """Estimator."""
         return _SAGA(posterior, center)

@@ -126,7 +126,7 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
     steps are not safe the chains stay: the adjusted chain finds its own way. A chain that they
     lead away, far off or to where the density is lower, starts nearer to the mode instead.
     """
-    if getattr(run.dynamics.gradient.posterior, "steep", False):
+    if run.dynamics.gradient.posterior.steep:
         return position
     free = replace(run, sampler=SGLD("leimkuhler_matthews"), step_size=_SETTLE_STEP)
     n_steps = int(np.ceil(_SETTLE_TIME / _SETTLE_STEP))

@@ -10,14 +10,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root
+from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.sampling.preconditioners.metric import Dense, Metric
-from skbayes_sgld.sampling.tuning.curvature import (
-    curvature,
-    gradient,
-    log_density,
-    structured_metric,
-    value_and_gradient,
-)
+from skbayes_sgld.sampling.tuning.curvature import structured_metric
 
 Array = NDArray[Any]
 
@@ -80,13 +75,14 @@ def find_mode(posterior: Any, start: Array) -> Mode:
     NoModeError
         When there is no mode within reach.
     """
-    if posterior.n_samples > _SUBSET_FROM and hasattr(posterior, "subset"):
+    posterior = as_posterior(posterior)
+    if posterior.n_samples > _SUBSET_FROM and "subset" in posterior.abilities:
         every = posterior.n_samples // (_SUBSET_FROM // 2)
         with suppress(NoModeError):  # the rows left out may be what determines the mode
             start = find_mode(posterior.subset(slice(None, None, every)), start).theta
-    if not hasattr(posterior, "smoothed"):
-        return _search(posterior, start)
     smooth = posterior.smoothed(None)
+    if smooth is posterior:
+        return _search(posterior, start)
     mode = _search(smooth, start)
     for _ in range(25):
         smooth = posterior.smoothed(mode.marginal_sd)
@@ -105,10 +101,10 @@ def _search(posterior: Any, start: Array) -> Mode:
 
 
 def _damped_newton(posterior: Any, theta: Array) -> Mode:
-    value = float(log_density(posterior, theta[None])[0])
+    value = float(posterior.log_density(theta[None])[0])
     for _ in range(_MAX_STEPS):
-        grad = gradient(posterior, theta[None])[0]
-        H = curvature(posterior, theta)
+        grad = posterior.grad(theta[None])[0]
+        H = posterior.curvature(theta)
         root, damped = _damped_root(H)
         step = root @ (root.T @ grad)
         decrement = float(grad @ step)
@@ -142,7 +138,7 @@ def _line_search(
     fraction = 1.0
     while fraction > 1e-10:
         proposal = theta + fraction * step
-        new = float(log_density(posterior, proposal[None])[0])
+        new = float(posterior.log_density(proposal[None])[0])
         # near the mode the gain drowns in rounding: allow for it
         rounding = 1e-12 * (abs(value) + 1.0)
         if np.isfinite(new) and new >= value + 1e-4 * fraction * decrement - rounding:
@@ -156,7 +152,7 @@ def _climb(posterior: Any, theta: Array) -> Mode:
     steepest = np.sqrt(0.1 * _CLIMB_TOLERANCE / theta.size)
     for _ in range(_MAX_CLIMBS):
         metric = structured_metric(posterior, theta)
-        slope = metric.sqrt_t(gradient(posterior, theta[None]))
+        slope = metric.sqrt_t(posterior.grad(theta[None]))
         if np.square(slope).sum() < _CLIMB_TOLERANCE:
             return Mode(theta, metric)
         found = minimize(
@@ -177,7 +173,7 @@ def _whitened(posterior: Any, origin: Array, metric: Metric) -> Any:
     """Return minus the log density and its gradient as functions of theta whitened."""
 
     def negative(z: Array) -> tuple[float, Array]:
-        value, grad = value_and_gradient(posterior, origin + metric.sqrt(z[None]))
+        value, grad = posterior.value_and_grad(origin + metric.sqrt(z[None]))
         if not np.isfinite(value[0]):
             return np.inf, np.zeros_like(z)
         return -float(value[0]), -metric.sqrt_t(grad)[0]

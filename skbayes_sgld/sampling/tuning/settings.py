@@ -39,7 +39,6 @@ _PILOT_CHAINS = (20, 32)
 _PILOT_ROWS = 20_000  # chains times rows: what a step of the pilot may cost
 _PILOT_STEPS = 100
 _PILOT_BLOCK = 20
-_GATHERING = ("take", "local", "score", "pullback", "gram")
 _FEWEST_SPACED = 3.0  # trajectories: the pilot is too short to vouch for fewer
 _SHORT_THIN = 6.0
 _MAX_THIN = 100
@@ -100,7 +99,7 @@ def measure_noise(
     draws = mode.theta + np.sqrt(temperature) * mode.unwhiten(normals)
     bound = gradient.bind(posterior, mode.theta)
     metric = mode.metric if metric is None else metric
-    if not hasattr(posterior, "take"):
+    if "local_rows" not in posterior.abilities:
         rests = np.concatenate([_row_rests(bound, theta, idx[:_FEW_ROWS]) for theta in draws])
         return NoiseLevel(_largest_variance(metric.sqrt_t(rests)))
     rows = posterior.take(idx[None])
@@ -109,7 +108,7 @@ def measure_noise(
     second = np.einsum("sai,sbi->abi", scores, scores) / len(draws)
     means = np.concatenate([posterior.pullback(score[None], rows) for score in scores])
     means /= len(idx) * np.sqrt(len(draws))
-    if posterior.n_params <= MAX_DENSE:
+    if posterior.n_params <= MAX_DENSE and "row_curvature" in posterior.abilities:
         covariance = posterior.gram(rows.design[0], second) / len(idx) - means.T @ means
         whitened = metric.sqrt_t(metric.sqrt_t(covariance).T)
         return NoiseLevel(n**2 * largest_eigenvalue(whitened))
@@ -146,9 +145,9 @@ def choose_gradient(
     which keeps the minibatches quiet, is not formed.
     """
     n = posterior.n_samples
-    gathers = all(hasattr(posterior, name) for name in _GATHERING)
-    cheap = getattr(posterior, "cheap_full_gradient", False)
-    if n <= _SMALL or cheap or not gathers or posterior.n_params > MAX_DENSE:
+    gathers = posterior.abilities.issuperset(ControlVariate().requires)
+    cheap = n <= _SMALL or posterior.cheap_full_gradient
+    if cheap or not gathers or posterior.n_params > MAX_DENSE:
         return Full(), None
     gradient = ControlVariate()
     level = measure_noise(posterior, gradient, mode, temperature, seed)
@@ -209,7 +208,7 @@ def tune(run: Run, mode: Mode, seed: int) -> Tuned:
     unbounded = run.dynamics.clip is None  # a bound that fires moves no trajectory well
     first, *others = run.sampler.candidates(run.batch_size is None and unbounded)
     run = replace(run, sampler=first)
-    steep = getattr(run.dynamics.gradient.posterior, "steep", False)
+    steep = run.dynamics.gradient.posterior.steep
     if not first.adjusted and not (steep and others):
         sizes = STEP_SIZES[:1] if others else STEP_SIZES
         step_size, bias, doubt, width = choose_step_size(run, mode, seed, sizes)
@@ -237,7 +236,7 @@ def _affordable(run: Run) -> int:
     """
     P = run.dynamics.preconditioner.n_params
     # what the gradient of a user's model costs is not known
-    rows = run.n_samples if hasattr(run.dynamics.gradient.posterior, "take") else 1
+    rows = run.n_samples if "local_rows" in run.dynamics.gradient.posterior.abilities else 1
     work = 2 * rows * P + (P * P if P <= MAX_DENSE else P)
     return max(1, round(_MAX_WORK / work / run.sampler.gradients(run.step_size)))
 
@@ -249,7 +248,7 @@ def _soften(dynamics: Dynamics, mode: Mode) -> Dynamics:
     that is rounded there costs none, and the density itself still accepts or rejects.
     """
     posterior = dynamics.gradient.posterior
-    smooth = posterior.softened(mode.marginal_sd) if hasattr(posterior, "softened") else posterior
+    smooth = posterior.softened(mode.marginal_sd)
     if smooth is posterior:
         return dynamics
     return replace(dynamics, gradient=Full().bind(smooth, None), target=posterior)
@@ -288,7 +287,7 @@ def discretisation_bias(
     sampler, dynamics, tau = run.sampler, replace(run.dynamics), run.dynamics.temperature
     P = mode.theta.size
     posterior = dynamics.gradient.posterior
-    seen = (run.batch_size or run.n_samples or 1) * getattr(posterior, "n_predictors", 1)
+    seen = (run.batch_size or run.n_samples or 1) * posterior.n_predictors
     n_chains = int(np.clip(_PILOT_ROWS // seen, *_PILOT_CHAINS))
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
     streams = [ChainStreams(seed, c) for c in chains]

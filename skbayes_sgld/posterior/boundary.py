@@ -1,0 +1,239 @@
+"""Where objects that users write become posteriors: the one place that looks what they have."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sgld._components import check_number
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.protocol import MEMBERS
+
+Array = NDArray[Any]
+
+_SHOWN = 5  # parameters in an error
+_ROW_FUNCTIONS = ("log_likelihood", "grad_log_likelihood")
+_FLAGS = ("multimodal", "cheap_full_gradient")
+
+
+def as_posterior(model: Any, argument: str = "posterior") -> BasePosterior:
+    """Posterior of which the package can ask everything, from an object that a user wrote.
+
+    Parameters
+    ----------
+    model : object
+        One of the package's posteriors, which is returned as it is; or an object with
+        ``n_params``, ``param_names`` and either ``log_density(theta)`` and ``grad(theta)``, or
+        rows: ``n_samples``, ``log_likelihood(theta, idx=None)``,
+        ``grad_log_likelihood(theta, idx=None)``, ``log_prior(theta)`` and
+        ``grad_log_prior(theta)``. What else it has of
+        :data:`~skbayes_sgld.posterior.protocol.ABILITIES` is used.
+    argument : str, default="posterior"
+        What the user calls it, for errors.
+
+    Returns
+    -------
+    posterior : BasePosterior
+
+    Raises
+    ------
+    TypeError
+        When members are missing, functions take other arguments, or return other things than
+        real numbers.
+    ValueError
+        When a function returns the wrong shape, or numbers that are not finite, at the start.
+
+    Examples
+    --------
+    >>> from skbayes_sgld.posterior import as_posterior
+    >>> class Normal:
+    ...     n_params, param_names = 1, ["x"]
+    ...     def log_density(self, theta):
+    ...         return -0.5 * (theta**2).sum(axis=1)
+    ...     def grad(self, theta):
+    ...         return -theta
+    >>> posterior = as_posterior(Normal())
+    >>> sorted(posterior.abilities), posterior.curvature(posterior.start()).round(6).tolist()
+    (['density'], [[1.0]])
+    """
+    if isinstance(model, BasePosterior):
+        return model
+    posterior = UserPosterior(model, argument)
+    posterior.check_functions(posterior.start())
+    return posterior
+
+
+class UserPosterior(BasePosterior):
+    """A user's object as a posterior; its own methods stand in the place of the defaults.
+
+    Parameters
+    ----------
+    model : object
+        See :func:`as_posterior`.
+    argument : str
+        What the user calls it, for errors.
+    """
+
+    multimodal = False
+    cheap_full_gradient = False
+
+    def __init__(self, model: Any, argument: str = "posterior") -> None:
+        self.model, self._argument = model, argument
+        self.abilities = frozenset(a for a in MEMBERS if not _missing(model, a))
+        if not self.abilities & {"density", "rows"}:
+            raise TypeError(self._refusal())
+        check_number(model.n_params, f"{argument}.n_params", low=1, closed="left", integer=True)
+        self.n_params = int(model.n_params)
+        self.param_names = check_names(getattr(model, "param_names", None), self.n_params)
+        if "rows" in self.abilities:
+            check_number(
+                model.n_samples, f"{argument}.n_samples", low=0, closed="left", integer=True
+            )
+            self.n_samples = int(model.n_samples)
+        else:
+            self.cheap_full_gradient = True  # there are no rows that could be left out
+        for ability in self.abilities:
+            for name in MEMBERS[ability]:
+                if callable(getattr(model, name)):
+                    setattr(self, name, getattr(model, name))
+        for flag in _FLAGS:
+            setattr(self, flag, bool(getattr(model, flag, getattr(self, flag))))
+
+    @property
+    def constrained_names(self) -> list[str]:
+        """Names of what :meth:`constrain` returns."""
+        renamed = "constrain" in self.abilities
+        return list(self.model.constrained_names if renamed else self.param_names)
+
+    def lacks(self, ability: str) -> list[str]:
+        """Members that the model misses for an ability."""
+        return _missing(self.model, ability)
+
+    def _describe(self) -> str:
+        return type(self.model).__name__
+
+    def _refusal(self) -> str:
+        head = f"{self._argument}={self.model!r} is not accepted: it has no "
+        lacking = [_missing(self.model, ability) for ability in ("density", "rows")]
+        nearer = lacking[0] if len(lacking[0]) <= len(lacking[1]) else lacking[1]
+        return (
+            f"{head}{', '.join(nearer)}. A posterior has "
+            f"{', '.join(MEMBERS['density'])}; or n_params, param_names and rows, "
+            f"{', '.join(MEMBERS['rows'])}. FunctionPosterior makes one of two functions, "
+            "CustomPosterior of a model whose parameters have bounds."
+        )
+
+    def check_functions(self, start: Array, names: Sequence[str] | None = None) -> None:
+        """Call each function on two chains at ``start (P,)``: one would hide a missing axis."""
+        theta = np.tile(np.asarray(start, dtype=float), (2, 1))
+        if theta.shape != (2, self.n_params):
+            raise ValueError(
+                f"{self._argument}.start() returned the shape {np.shape(start)}; it must return "
+                f"({self.n_params},)."
+            )
+        P, n = self.n_params, self.n_samples
+        shapes: dict[str, tuple[int, ...]] = {}
+        if "density" in self.abilities:
+            shapes = {"log_density": (2,), "grad": (2, P)}
+        if "rows" in self.abilities:
+            shapes |= {
+                "log_likelihood": (2, n),
+                "grad_log_likelihood": (2, P),
+                "log_prior": (2,),
+                "grad_log_prior": (2, P),
+            }
+        for name, shape in shapes.items():
+            function = getattr(self, name)
+            _check_signature(function, name, 2 if name in _ROW_FUNCTIONS else 1)
+            returned = function(theta)
+            check_returned(name, returned, shape, names or self.param_names, theta[0])
+            if not isinstance(returned, np.ndarray) or returned.dtype.kind != "f":
+                setattr(self, name, _as_floats(function))
+
+
+def _as_floats(function: Callable[..., Any]) -> Callable[..., Array]:
+    """Make arrays of floating point numbers of a function's lists and whole numbers."""
+
+    def floats(*args: Any) -> Array:
+        return np.asarray(function(*args), dtype=float)
+
+    return floats
+
+
+def _missing(model: Any, ability: str) -> list[str]:
+    """Members that an object misses for an ability; names of parameters have a default."""
+    needs = [*MEMBERS[ability]]
+    if ability == "rows":
+        needs.insert(0, "n_params")
+    return [name for name in needs if name != "param_names" and not hasattr(model, name)]
+
+
+def check_names(names: Sequence[str] | None, n_params: int) -> list[str]:
+    """List of the parameters' names; raise where they are not as many, or not different."""
+    if names is None:
+        return [f"theta[{j}]" for j in range(n_params)]
+    if isinstance(names, str) or len(set(names)) != n_params or len(names) != n_params:
+        raise ValueError(
+            f"param_names={names!r} must be {n_params} different names, one a parameter."
+        )
+    return [str(name) for name in names]
+
+
+def _check_signature(function: Callable[..., Any], name: str, n_arguments: int) -> None:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of compiled functions nothing is known
+        return
+    try:
+        signature.bind(*[None] * n_arguments)
+        signature.bind(None)
+    except TypeError:
+        wanted = "(theta, idx=None)" if n_arguments == 2 else "(theta)"
+        raise TypeError(f"{name} takes {signature}; it must take {wanted}.") from None
+
+
+def check_returned(
+    name: str, returned: Any, shape: tuple[int, ...], param_names: Sequence[str], at: Array
+) -> None:
+    """Raise where what a user's function returned at two chains cannot be used.
+
+    Parameters
+    ----------
+    name : str
+        The function's, for the error.
+    returned : object
+    shape : tuple of int
+        What it must have.
+    param_names : sequence of str
+    at : ndarray of shape (P,)
+        Where it was called.
+    """
+    try:
+        array = np.asarray(returned)
+    except ValueError:  # rows of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiu":
+        what = {"c": "complex numbers", "b": "booleans", "U": "strings"}.get(
+            array.dtype.kind, f"{type(returned).__name__} of {array.dtype}"
+        )
+        raise TypeError(
+            f"{name} returned {what}; it must return an array of real numbers of shape {shape} "
+            "for two chains."
+        )
+    if array.shape != shape:
+        raise ValueError(
+            f"{name} returned the shape {array.shape} for parameters of shape (2, {len(at)}), "
+            f"two chains; it must return {shape}. Functions of one chain take batched=False, in "
+            "CustomPosterior or FunctionPosterior."
+        )
+    if not np.all(np.isfinite(array)):
+        shown = zip(param_names[:_SHOWN], at, strict=False)
+        raise ValueError(
+            f"{name} is not finite at the start, where "
+            f"{', '.join(f'{n}={v:g}' for n, v in shown)}; give a start where it is, or the range "
+            "of a parameter, as in transforms={'s': 'positive'}."
+        )

@@ -1,0 +1,80 @@
+"""Curvature from differences of gradients, for posteriors that do not know their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+GradientFunction = Callable[[Array], Array]
+
+_STEP = 6e-6  # the cube root of the rounding error, at which a central difference loses least
+_LONGEST, _SAFE = 0.03, 0.003  # of an sd: a step beyond the first is replaced by the second
+_ROUNDS = 4
+_BLOCK_NUMBERS = 2**20  # of gradients times rows or parameters at a time
+_PROBES = 64
+
+
+def difference_curvature(grad: GradientFunction, theta: Array, n_samples: int) -> Array:
+    """Minus the Hessian ``(P, P)`` at ``theta (P,)``, by central differences of the gradient.
+
+    All coordinates move side by side as chains, in blocks. A first step knows nothing of the
+    parameters' widths; where it was long against the width that came out, the coordinate is
+    taken again.
+
+    Parameters
+    ----------
+    grad : callable
+        Takes ``(C, P)`` to the gradient of the log density ``(C, P)``.
+    theta : ndarray of shape (P,)
+    n_samples : int
+        Rows of data that a gradient reads, which bound the size of a block.
+    """
+    P = theta.size
+    steps = _STEP * np.maximum(np.abs(theta), 1.0)
+    H = np.empty((P, P))
+    again = np.arange(P)
+    for _ in range(_ROUNDS):
+        size = max(1, _BLOCK_NUMBERS // max(P, n_samples) // 2)
+        for start in range(0, len(again), size):
+            j = again[start : start + size]
+            H[j] = -_slopes(grad, theta, np.eye(P)[j] * steps[j, None]) / steps[j, None]
+        diagonal = np.abs(np.diagonal(H))
+        finite = np.isfinite(H).all(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sds = np.where(finite, 1.0 / np.sqrt(diagonal), 1e-3 * steps)
+        again = np.flatnonzero(steps > _LONGEST * sds)
+        if not len(again):
+            break
+        steps[again] = _SAFE * sds[again]
+    return 0.5 * (H + H.T)
+
+
+def probed_diagonal(grad: GradientFunction, theta: Array, n_samples: int) -> Array:
+    """Estimate of the curvature's diagonal ``(P,)`` (Bekas, Kokiopoulou & Saad 2007, eq. 1).
+
+    For random signs v the mean of ``v * H v`` is the diagonal of H. The parameters are those of
+    :func:`difference_curvature`.
+    """
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (_PROBES, theta.size))
+    steps = _STEP * np.maximum(np.abs(theta), 1.0)
+    diagonal = np.zeros_like(theta)
+    for _ in range(2):  # the second time with steps that know of the parameters' widths
+        size = max(1, _BLOCK_NUMBERS // max(theta.size, n_samples) // 2)
+        blocks = [signs[start : start + size] for start in range(0, _PROBES, size)]
+        total = sum((v * _slopes(grad, theta, steps * v)).sum(axis=0) for v in blocks)
+        diagonal = -total / (_PROBES * steps)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sds = 1.0 / np.sqrt(np.abs(diagonal))
+        # all coordinates move at once: each by so little that all together stay within an sd
+        steps = np.where(np.isfinite(sds) & (sds > 0), _SAFE / np.sqrt(theta.size) * sds, steps)
+    return diagonal
+
+
+def _slopes(grad: GradientFunction, theta: Array, moves: Array) -> Array:
+    """How the gradient changes along each of ``moves (M, P)``, at ``theta (P,)``."""
+    both = grad(np.concatenate([theta + moves, theta - moves]))
+    return 0.5 * (both[: len(moves)] - both[len(moves) :])
