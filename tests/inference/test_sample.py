@@ -140,7 +140,7 @@ def test_a_gradient_that_is_wrong_is_named_before_anything_is_drawn():
 
 
 def test_what_is_no_posterior_or_sampler_is_refused():
-    with pytest.raises(TypeError, match="^posterior=.*has no n_params, log_density.*CustomPosterior"):
+    with pytest.raises(TypeError, match="^posterior=.*no n_params, log_d.*CustomPosterior"):
         skbayes_sgld.sample(lambda x: -(x**2))
     with pytest.raises(ValueError, match="sampler='nuts' is not known.*'hmc'"):
         skbayes_sgld.sample(rate(), "nuts")
