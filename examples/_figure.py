@@ -15,16 +15,19 @@ from sklearn.exceptions import ConvergenceWarning
 
 BLUE, ORANGE, GREEN, GREY, RED = "#0072B2", "#D55E00", "#009E73", "#8C8C8C", "#C00000"
 PRINTED, RIGHT, EXACT = ORANGE, BLUE, RED  # a figure as printed, as it should be, and the truth
+FIGURES = Path(__file__).resolve().parents[1] / "docs" / "figures"
 
 
-def parse(description: str | None, arguments: Sequence[str] | None = None) -> argparse.Namespace:
+def parse(
+    description: str | None, arguments: Sequence[str] | None = None, output: Path = FIGURES
+) -> argparse.Namespace:
     """Read the command line: ``output``, a folder that is there from now on, and ``quick``."""
     parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
     parser.add_argument(
         "--output",
         type=Path,
         metavar="DIR",
-        default=Path(__file__).resolve().parents[1] / "docs" / "figures",
+        default=output,
         help="folder for the figures, made if need be (default: %(default)s)",
     )
     parser.add_argument("--quick", action="store_true", help="shorter runs: a second or two")

@@ -41,7 +41,7 @@ def test_the_main_job_goes_from_the_table_to_decisions(tmp_path):
     """By its command line, in a process of its own, from another folder."""
     pytest.importorskip("matplotlib", reason="the figures need the extra 'plot'")
     environment = os.environ | {"MPLBACKEND": "Agg", "PYTHONWARNINGS": "error"}
-    command = [sys.executable, EXAMPLES / "nba_rookies.py", "--output", tmp_path, "--fast"]
+    command = [sys.executable, EXAMPLES / "nba_rookies.py", "--output", tmp_path, "--quick"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     check_figures(tmp_path, done.stdout)
