@@ -24,12 +24,12 @@ from skbayes_sgld.posterior import Laplace, Normal
 # short runs are not to be relied on, and the estimators say so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-SAMPLED = {"n_draws": 50, "n_burnin": 300, "thin": 2, "n_chains": 2}
+SAMPLED = {"n_draws": 20, "n_burnin": 100, "thin": 2, "n_chains": 2}
 ESTIMATORS = [
     SGLDMLPRegressor(**SAMPLED),
     SGLDMLPClassifier(**SAMPLED),
-    BayesByBackpropRegressor(max_iter=500),
-    BayesByBackpropClassifier(max_iter=500),
+    BayesByBackpropRegressor(max_iter=200),
+    BayesByBackpropClassifier(max_iter=200),
 ]
 
 
@@ -96,7 +96,7 @@ def test_grid_search_really_uses_what_it_searches():
         "prior__scale": [0.1, 1.0],
         "hidden_layer_sizes": [(), (5,)],
     }
-    short = {**SAMPLED, "n_draws": 10, "n_burnin": 100, "random_state": 0}
+    short = {**SAMPLED, "n_draws": 10, "n_burnin": 30, "random_state": 0}
     search = GridSearchCV(SGLDMLPClassifier(**short), grid, cv=2, scoring="neg_log_loss")
     search.fit(X, LABELS)
     scores = search.cv_results_["mean_test_score"]

@@ -36,8 +36,8 @@ from skbayes_sgld.sampling import (
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 ESTIMATORS = [
-    SGLDLinearRegression(n_draws=100),
-    SGLDLogisticRegression(n_draws=100),
+    SGLDLinearRegression(n_draws=40),
+    SGLDLogisticRegression(n_draws=40),
     SGDMAPRegressor(),
     SGDMAPClassifier(),
 ]

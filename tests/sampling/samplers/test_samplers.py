@@ -10,7 +10,7 @@ from skbayes_sgld.sampling import SAMPLERS, Curvature, Mode, find_mode, run_chai
 from skbayes_sgld.sampling.preconditioners.metric import Dense
 from tests.references.targets import make_run
 
-N_CHAINS, N_STEPS = 64, 1200
+N_CHAINS, N_STEPS = 64, 400
 
 
 class CorrelatedGaussian:
@@ -60,7 +60,7 @@ def target(name):
     )
     mode = find_mode(posterior, posterior.start())
     axes = [
-        m + 10.0 * s * np.linspace(-1, 1, 601)
+        m + 10.0 * s * np.linspace(-1, 1, 301)
         for m, s in zip(mode.theta, mode.marginal_sd, strict=True)
     ]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -93,7 +93,10 @@ def draw(sampler, posterior, mode, temperature=1.0):
     return run, run_chains(run, start, n_draws=N_STEPS, n_burnin=300, thin=thin, seed=3).draws
 
 
-@pytest.mark.parametrize("name", ["gaussian", "logistic", "laplace"])
+@pytest.mark.parametrize(
+    "name",
+    ["logistic", "laplace"],  # the normal law is test_registry.py's
+)
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_a_sampler_has_the_moments_of_its_target(sampler, name):
     posterior, mode, mean, covariance = target(name)

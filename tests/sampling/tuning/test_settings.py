@@ -45,11 +45,11 @@ def test_a_skewed_posterior_is_accepted_or_rejected_and_its_moments_right():
 def test_few_rows_take_all_of_them_and_many_a_quiet_minibatch(rookies):
     assert isinstance(SGLDLogisticRegression(random_state=0).fit(*rookies).gradient_, Full)
     X, y = make_logistic(30_000, random_state=0)
-    many = SGLDLogisticRegression(random_state=0).fit(X, y)
+    many = SGLDLogisticRegression(n_draws=400, random_state=0).fit(X, y)
     assert isinstance(many.gradient_, ControlVariate)
     assert many.batch_size_ < 1000
     # the same chains on all rows: what the minibatches change is below what they may
-    full = SGLDLogisticRegression(gradient="full", random_state=0).fit(X, y)
+    full = SGLDLogisticRegression(gradient="full", n_draws=400, random_state=0).fit(X, y)
     assert np.all(np.abs(many.coef_[0] - full.coef_[0]) < 0.1 * full.summary()["sd"][:2])
 
 
@@ -72,7 +72,7 @@ def test_settings_do_not_depend_on_the_chains_that_are_run(rookies):
 
 
 def test_an_automatic_step_without_a_preconditioner_is_stable(rookies):
-    model = SGLDLogisticRegression(preconditioner=None, n_draws=200, random_state=0)
+    model = SGLDLogisticRegression(preconditioner=None, n_draws=40, random_state=0)
     with pytest.warns(UserWarning, match="set step_size and preconditioner to 'auto'"):
         model.fit(*rookies)
     assert model.step_size_ < 1e-2  # raw units: the steepest direction has 1,600 or so
@@ -85,7 +85,9 @@ def test_short_chains_are_told_to_draw_more(rookies):
 
 
 def test_frequent_clipping_is_told(rookies):
-    model = SGLDLogisticRegression(clip=NormClip(threshold=5.0), random_state=0)
+    model = SGLDLogisticRegression(
+        clip=NormClip(threshold=5.0), step_size=0.2, n_draws=100, random_state=0
+    )
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         model.fit(*rookies)
