@@ -48,6 +48,29 @@ class NormalMean:
         return np.zeros_like(theta)
 
 
+class CorrelatedNormal:
+    """A normal distribution of given precision, as the likelihood of one row."""
+
+    n_samples = 1
+
+    def __init__(self, mean, precision):
+        self.mean, self.precision, self.n_params = mean, precision, len(mean)
+        self.param_names = [f"x{j}" for j in range(len(mean))]
+
+    def log_likelihood(self, theta, idx=None):
+        z = theta - self.mean
+        return -0.5 * np.einsum("cp,pq,cq->c", z, self.precision, z)[:, None]
+
+    def grad_log_likelihood(self, theta, idx=None):
+        return (self.mean - theta) @ self.precision
+
+    def log_prior(self, theta):
+        return np.zeros(len(theta))
+
+    def grad_log_prior(self, theta):
+        return np.zeros_like(theta)
+
+
 def make_run(
     posterior,
     *,

@@ -1,4 +1,4 @@
-"""Bayes by Backprop against what the nearest independent normal law is known to be."""
+"""Bayes by Backprop against what the nearest normal distribution is known to be."""
 
 import numpy as np
 import pytest
@@ -7,30 +7,7 @@ from sklearn.base import clone
 
 from skbayes_sgld.posterior import Bernoulli, FixedGaussian, GLMPosterior, Normal
 from skbayes_sgld.variational import BayesByBackprop
-from tests.references.targets import NormalMean
-
-
-class CorrelatedNormal:
-    """A normal law of given precision, as the likelihood of one row."""
-
-    n_samples = 1
-
-    def __init__(self, mean, precision):
-        self.mean, self.precision, self.n_params = mean, precision, len(mean)
-        self.param_names = [f"x{j}" for j in range(len(mean))]
-
-    def log_likelihood(self, theta, idx=None):
-        z = theta - self.mean
-        return -0.5 * np.einsum("cp,pq,cq->c", z, self.precision, z)[:, None]
-
-    def grad_log_likelihood(self, theta, idx=None):
-        return (self.mean - theta) @ self.precision
-
-    def log_prior(self, theta):
-        return np.zeros(len(theta))
-
-    def grad_log_prior(self, theta):
-        return np.zeros_like(theta)
+from tests.references.targets import CorrelatedNormal, NormalMean
 
 
 def sd_error(precision, sd, max_iter, n_particles):
@@ -46,7 +23,7 @@ def sd_error(precision, sd, max_iter, n_particles):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_on_a_normal_law_the_mean_is_exact_and_the_variances_are_conditional(seed):
+def test_on_a_normal_distribution_the_mean_is_exact_and_the_variances_are_conditional(seed):
     rng = np.random.default_rng(seed)
     root = rng.standard_normal((5, 8))
     precision, mean = root @ root.T, rng.normal(0.0, 3.0, 5)
@@ -59,6 +36,37 @@ def test_on_a_normal_law_the_mean_is_exact_and_the_variances_are_conditional(see
     marginal = np.sqrt(np.diag(np.linalg.inv(precision)))
     assert np.all(q.sd_ < marginal)
     assert np.min(q.sd_ / marginal) < 0.7
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_on_a_normal_distribution_the_full_rank_family_is_exact(seed):
+    rng = np.random.default_rng(seed)
+    root = rng.standard_normal((4, 16))
+    precision, mean = root @ root.T, rng.normal(0.0, 3.0, 4)
+    unit = 1.0 / np.sqrt(np.diag(precision))
+    q = BayesByBackprop(family="full_rank", step_size=0.1, max_iter=4000, random_state=seed)
+    q.fit(CorrelatedNormal(mean, precision), scale=unit)
+    covariance = np.linalg.inv(precision)
+    sd = np.sqrt(np.diag(covariance))
+    np.testing.assert_allclose(q.mean_, mean, atol=1e-6 * sd.min())
+    np.testing.assert_allclose(q.sd_, np.sqrt(np.diag(q.covariance_)))
+    # whitened by the truth a pair contributes e e^T to the gradient: the entries of the covariance
+    # have the error 1 / sqrt(pairs averaged), those of the diagonal sqrt(2) times as much
+    white = np.linalg.inv(np.linalg.cholesky(covariance))
+    found = white @ q.covariance_ @ white.T
+    error = np.sqrt((1.0 + np.eye(4)) / (q.n_particles / 2) / (q.max_iter / 2))
+    assert np.all(np.abs(found - np.eye(4)) < 4.5 * error)
+    draws = q.sample(20_000, random_state=0)
+    z = np.linalg.solve(np.linalg.cholesky(q.covariance_), (draws - q.mean_).T)
+    assert np.all(np.abs(np.cov(z) - np.eye(4)) < 4.5 * np.sqrt((1.0 + np.eye(4)) / 20_000))
+
+
+def test_full_rank_is_refused_where_its_matrix_would_be_too_large():
+    class Wide(NormalMean):
+        n_params = 2000
+
+    with pytest.raises(ValueError, match=r"family='full_rank'.*2000 of them.*'mean_field'"):
+        BayesByBackprop(family="full_rank").fit(Wide())
 
 
 def test_a_linear_models_mean_is_exact_and_its_sds_are_conditional():
@@ -102,7 +110,7 @@ def test_on_a_logistic_model_it_maximises_the_bound():
     assert abs(tail.mean() - (-best.fun + constant)) < 5 * error
 
 
-def test_on_an_exact_law_the_bound_is_the_evidence():
+def test_on_an_exact_family_the_bound_is_the_evidence():
     # one parameter: q can be the posterior, and the evidence is the integral of the likelihood
     target = NormalMean(n_samples=20)
     q = BayesByBackprop(max_iter=4000, random_state=0).fit(target)
@@ -155,7 +163,7 @@ def test_the_start_and_the_scale_are_units():
     np.testing.assert_allclose(other.sd_, unit * q.sd_)
 
 
-def test_draws_follow_the_law_and_random_state_fixes_everything():
+def test_draws_follow_the_approximation_and_random_state_fixes_everything():
     target = CorrelatedNormal(np.array([1.0, -2.0]), np.diag([4.0, 1.0]))
     q = BayesByBackprop(max_iter=200, random_state=3).fit(target)
     again = clone(q).fit(target)
@@ -177,6 +185,7 @@ def test_draws_follow_the_law_and_random_state_fixes_everything():
         ({"batch_size": 0}, r"batch_size=0.*\[1"),
         ({"step_size": -1.0}, r"step_size=-1\.0"),
         ({"max_iter": 0}, r"max_iter=0"),
+        ({"family": "cauchy"}, r"family='cauchy'.*'full_rank', 'isotropic', 'mean_field'"),
         ({"step_size": 1e4}, r"step_size=10000.*overflowed.*smaller"),
     ],
 )
@@ -184,3 +193,16 @@ def test_what_cannot_be_used_is_refused(params, match):
     q = BayesByBackprop(random_state=0, **params)
     with np.errstate(all="ignore"), pytest.raises(ValueError, match=match):
         q.fit(NormalMean())
+
+
+@pytest.mark.parametrize(
+    "arguments, match",
+    [
+        ({"start": [np.nan]}, r"start=\[nan\] must be 1 finite"),
+        ({"start": [0.0, 1.0]}, r"start=\[0\.0, 1\.0\] must be 1"),
+        ({"scale": 0.0}, r"scale=0\.0 is out of range"),
+    ],
+)
+def test_a_start_that_cannot_be_used_is_refused(arguments, match):
+    with pytest.raises(ValueError, match=match):
+        BayesByBackprop(max_iter=1).fit(NormalMean(), **arguments)

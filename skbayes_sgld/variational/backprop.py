@@ -1,0 +1,256 @@
+"""Bayes by Backprop: the normal distribution of a family that is nearest to a posterior."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from skbayes_sgld._components import Component, check_number, resolve
+from skbayes_sgld.sampling import Adam
+from skbayes_sgld.sampling.randomness import ChainStreams
+from skbayes_sgld.variational.families import FAMILIES, Family, FullRank
+
+Array = NDArray[Any]
+
+_RECORDS = 100  # points of the learning curve
+_BLOCK = 64  # steps whose random numbers are drawn at a time
+_MAX_FULL_RANK = 1000  # parameters; the covariance of more takes minutes and gigabytes
+
+
+class BayesByBackprop(Component):
+    """Normal approximation of a posterior, by the reparameterisation trick.
+
+    Of a family of normal distributions q it finds the one that maximises the evidence lower bound
+    ``E_q[log p(y, theta)] + H(q)``, that is, minimises ``KL(q || posterior)`` (Blundell,
+    Cornebise, Kavukcuoglu & Wierstra 2015, eq. 1). With ``theta = mean + R e`` and e standard
+    normal the bound's gradient needs only that of the log posterior, g (their Section 3.2)::
+
+        d / d mean = E[g(theta)]        d / d R = E[g(theta) e^T] + d H(q) / d R
+
+    R is diagonal for the mean-field family, lower triangular for the full-rank one, and the
+    entropy's gradient is taken in closed form. A minibatch's likelihood is rescaled by n / B,
+    which is the same as spreading the KL evenly over the batches (their Section 3.4). The draws e
+    come in pairs of opposite sign, so that on a normal posterior the mean's gradient has no noise;
+    the step size falls linearly to zero, and mean and scale are averaged over the second half
+    of the steps (Polyak & Juditsky 1992).
+
+    On a normal posterior of precision Lambda the mean is exact. The mean-field variances are
+    ``1 / Lambda_jj``: the conditional ones, smaller than the posterior's wherever parameters are
+    correlated (Bishop 2006, Section 10.1.2). The full-rank covariance is the posterior's.
+
+    Parameters
+    ----------
+    family : {"mean_field", "full_rank", "isotropic"} or Family, default="mean_field"
+        Family of the approximation. ``"full_rank"`` takes a matrix of parameters by parameters.
+    step_size : float, default=0.05
+        Step size of Adam at the start, in units of ``scale``.
+    max_iter : int, default=2000
+        Number of steps.
+    n_particles : int, default=8
+        Number of draws of theta in each step; even.
+    batch_size : int or None, default=None
+        Rows of a minibatch, drawn without replacement; None takes all.
+    random_state : int, RandomState or None, default=None
+        Seed of the draws and the minibatches.
+
+    Attributes
+    ----------
+    mean_, sd_ : ndarray of shape (n_params,)
+        Mean and marginal standard deviations of the approximation.
+    covariance_ : ndarray of shape (n_params, n_params)
+        Its covariance, where the family is of full rank.
+    elbo_ : ndarray of shape (n_points,)
+        Learning curve: estimates of the evidence lower bound, up to the prior's constant.
+    elbo_steps_ : ndarray of shape (n_points,)
+        Steps at which they were taken.
+
+    Examples
+    --------
+    >>> from skbayes_sgld.datasets import make_two_clusters
+    >>> from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+    >>> from skbayes_sgld.variational import BayesByBackprop
+    >>> X, y = make_two_clusters(random_state=0)
+    >>> posterior = GLMPosterior(X, y.astype(float), Bernoulli(), Normal())
+    >>> q = BayesByBackprop(random_state=0).fit(posterior)
+    >>> q.sample(1000, random_state=0).shape
+    (1000, 3)
+    >>> bool(q.elbo_[-1] > q.elbo_[0])
+    True
+    >>> full = BayesByBackprop(family="full_rank", random_state=0).fit(posterior)
+    >>> bool((full.sd_ > q.sd_).all())
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        family: str | Family = "mean_field",
+        step_size: float = 0.05,
+        max_iter: int = 2000,
+        n_particles: int = 8,
+        batch_size: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.family = family
+        self.step_size = step_size
+        self.max_iter = max_iter
+        self.n_particles = n_particles
+        self.batch_size = batch_size
+        self.random_state = random_state
+
+    def check(self) -> None:
+        """Raise where a parameter is out of range."""
+        resolve(self.family, FAMILIES, "family")
+        check_number(self.step_size, "step_size", low=0)
+        for name in ("max_iter", "n_particles"):
+            check_number(getattr(self, name), name, low=1, closed="left", integer=True)
+        if self.n_particles % 2:
+            raise ValueError(
+                f"n_particles={self.n_particles} is odd; the draws come in pairs of opposite "
+                "sign, so it must be even."
+            )
+        if self.batch_size is not None:
+            check_number(self.batch_size, "batch_size", low=1, closed="left", integer=True)
+
+    def fit(
+        self, posterior: Any, start: ArrayLike | None = None, scale: ArrayLike = 1.0
+    ) -> BayesByBackprop:
+        """Fit the approximation to a posterior.
+
+        Parameters
+        ----------
+        posterior : Posterior
+            Any of the package's, or one of your own: it needs ``log_likelihood``, ``log_prior``
+            and their gradients.
+        start : array-like of shape (n_params,) or None, default=None
+            Mean to begin with; None is zero.
+        scale : float or array-like of shape (n_params,), default=1.0
+            Standard deviations to begin with, and the units in which the step size is taken.
+
+        Returns
+        -------
+        self : BayesByBackprop
+
+        Raises
+        ------
+        ValueError
+            When a parameter is out of range, or the approximation overflows.
+        """
+        self.check()
+        family = resolve(self.family, FAMILIES, "family")
+        n, P = posterior.n_samples, posterior.n_params
+        self._check_sizes(family, n, P)
+        origin = _vector(np.zeros(P) if start is None else start, "start", P)
+        unit = _vector(np.broadcast_to(np.asarray(scale), (P,)), "scale", P)
+        if np.any(unit <= 0.0):
+            raise ValueError(f"scale={scale!r} is out of range; it must be positive.")
+        streams = ChainStreams(
+            int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)), 0
+        )
+        every = max(1, self.max_iter // _RECORDS)
+        adam, n_pairs = Adam(), self.n_particles // 2
+        in_entropy, log_unit = family.log_scales(P), np.log(unit).sum()
+        # phi describes (theta - origin) / unit
+        state = adam.init(np.zeros((1, family.n_params(P))), None)
+        first = self.max_iter // 2
+        mean, scale_average = np.zeros(P), 0.0 * family.averaged(state["theta"][0])
+        curve, steps = [], []
+        for t in range(self.max_iter):
+            phi = state["theta"]
+            if t % _BLOCK == 0:
+                normals = streams.normals(_BLOCK * n_pairs, P).reshape(_BLOCK, n_pairs, P)
+            noise = np.concatenate([normals[t % _BLOCK], -normals[t % _BLOCK]])[None]
+            theta = origin + unit * family.transform(phi, noise)[0]
+            idx = self._rows(streams, n, n_pairs)
+            if t % every == 0 or t == self.max_iter - 1:
+                entropy = family.entropy(phi, P)[0] + log_unit
+                curve.append(self._log_joint(posterior, theta, idx).mean() + entropy)
+                steps.append(t)
+            grad = posterior.grad_log_likelihood(theta, idx) * self._rescale(n)
+            grad += posterior.grad_log_prior(theta)
+            ascent = family.pull_back(phi, noise, unit * grad[None] / self.n_particles)
+            ascent += in_entropy
+            if not np.isfinite(ascent).all():
+                raise ValueError(
+                    f"step_size={self.step_size:g}: the approximation overflowed at step {t}; "
+                    "set a smaller step_size or scale."
+                )
+            eta = self.step_size * (1.0 - t / self.max_iter)
+            state["count"] = state["count"] + 1
+            state["theta"] = phi + eta * adam.direction(state, ascent)
+            if t >= first:
+                mean += state["theta"][0, :P] / (self.max_iter - first)
+                scale_average += family.averaged(state["theta"][0]) / (self.max_iter - first)
+        self._set(origin + unit * mean, family.root(scale_average), unit)
+        self.elbo_, self.elbo_steps_ = np.array(curve), np.array(steps)
+        return self
+
+    def _check_sizes(self, family: Family, n_samples: int, n_params: int) -> None:
+        if self.batch_size is not None and self.batch_size > n_samples:
+            raise ValueError(
+                f"batch_size={self.batch_size} is larger than the {n_samples} rows, and the "
+                f"batches are drawn without replacement; give at most {n_samples}, or None for all."
+            )
+        if isinstance(family, FullRank) and n_params > _MAX_FULL_RANK:
+            raise ValueError(
+                f"family={self.family!r} takes a matrix of parameters by parameters, and there are "
+                f"{n_params} of them; at most {_MAX_FULL_RANK} are accepted: give "
+                "family='mean_field'."
+            )
+
+    def _set(self, mean: Array, root: Array, unit: Array) -> None:
+        self.mean_ = mean
+        self._root = unit * root if root.ndim == 1 else unit[:, None] * root
+        if root.ndim == 1:
+            self.sd_ = self._root
+        else:
+            self.covariance_ = self._root @ self._root.T
+            self.sd_ = np.sqrt(np.diag(self.covariance_))
+        if not (np.isfinite(self.mean_).all() and np.isfinite(self.sd_).all()):
+            raise ValueError(
+                f"step_size={self.step_size:g}: the approximation overflowed; set a smaller "
+                "step_size or scale."
+            )
+
+    def _rows(self, streams: ChainStreams, n: int, n_pairs: int) -> Array | None:
+        """Minibatches of the particles; those of a pair share theirs."""
+        if self.batch_size is None:
+            return None
+        return np.tile(streams.rows(n_pairs, n, self.batch_size, False), (2, 1))
+
+    def _rescale(self, n: int) -> float:
+        return 1.0 if self.batch_size is None else n / self.batch_size
+
+    def _log_joint(self, posterior: Any, theta: Array, idx: Array | None) -> Array:
+        """Estimates of the log joint density ``(B,)`` at the particles."""
+        log_likelihood = posterior.log_likelihood(theta, idx).sum(axis=1)
+        return log_likelihood * self._rescale(posterior.n_samples) + posterior.log_prior(theta)
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
+        """Draw independently from the approximation.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        draws : ndarray of shape (n_samples, n_params)
+        """
+        check_is_fitted(self)
+        check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
+        rng = check_random_state(random_state)
+        noise = rng.standard_normal((n_samples, len(self.mean_)))
+        return self.mean_ + (noise * self._root if self._root.ndim == 1 else noise @ self._root.T)
+
+
+def _vector(values: ArrayLike, argument: str, size: int) -> Array:
+    vector = np.array(values, dtype=float)
+    if vector.shape != (size,) or not np.isfinite(vector).all():
+        raise ValueError(f"{argument}={values!r} must be {size} finite numbers, one a parameter.")
+    return vector
