@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
-from skbayes_sgld.posterior.rows import Rows
+from skbayes_sgld.posterior.linear_predictors import Rows
 
 Array = NDArray[Any]
 
