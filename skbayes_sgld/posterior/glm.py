@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from skbayes_sgld._linalg import MAX_DENSE, column_means, row_blocks
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.likelihoods import FixedGaussian, Likelihood
-from skbayes_sgld.posterior.linear_predictors import LinearPredictors, Rows
+from skbayes_sgld.posterior.linear_predictors import LinearPredictors
 from skbayes_sgld.posterior.priors import CoefficientPrior
 from skbayes_sgld.posterior.priors.noise import NoisePrior
+from skbayes_sgld.posterior.protocol import Rows
 from skbayes_sgld.posterior.statistics import GaussianStatistics
 
 Array = NDArray[Any]
