@@ -22,7 +22,7 @@ ALLOWED = {
     "datasets": {"_components"},
     "posterior": {"_components", "_linalg"},
     "sampling": {"_components", "_linalg", "posterior"},
-    "variational": {"_components", "sampling"},
+    "variational": {"_components", "posterior", "sampling"},
     "prediction": {"_linalg", "diagnostics"},
     "inference": {
         "_components",
