@@ -13,6 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+_ASYMMETRY = 1e-8  # of a matrix with a diagonal of ones
+_SINGULAR = 1e-13  # smallest eigenvalue of such a matrix
+
 
 class Component(BaseEstimator):
     """Base of every component: parameters by name, cloneable, checked when it is resolved.
@@ -34,6 +37,10 @@ class Registry(dict[str, type[T]]):
     def __init__(self, family: type[T], **classes: type[T]) -> None:
         super().__init__(classes)
         self.family = family
+
+    def check(self, component: T, argument: str) -> None:
+        """Raise where a component's parameters are out of range."""
+        component.check()
 
 
 def resolve(value: Any, registry: Registry[T], argument: str, also: tuple[str, ...] = ()) -> T:
@@ -73,7 +80,7 @@ def resolve(value: Any, registry: Registry[T], argument: str, also: tuple[str, .
             f"{argument}={value!r} is not accepted; give one of the names {names}, "
             f"or an instance of a {registry.family.__name__}."
         )
-    component.check()
+    registry.check(component, argument)
     return component
 
 
@@ -113,4 +120,30 @@ def check_array_or_number(
         wanted = "a vector" if size is None else f"a vector of {size}, one a column of X"
         raise ValueError(
             f"{argument} has shape {array.shape}; it must be a single number or {wanted}."
+        )
+
+
+def check_covariance(value: Any, argument: str, size: int | None) -> None:
+    """Check a symmetric positive definite matrix."""
+    matrix = np.asarray(value)
+    if matrix.dtype.kind not in "fiu":
+        raise TypeError(f"{argument}={value!r} is not a matrix of numbers.")
+    shape = "a square matrix" if size is None else f"a matrix of shape ({size}, {size})"
+    d = size or len(np.atleast_1d(matrix))
+    if matrix.shape != (d, d):
+        raise ValueError(f"{argument} has shape {matrix.shape}; it must be {shape}.")
+    accepted = "it must be a symmetric positive definite matrix of finite numbers"
+    if not np.all(np.isfinite(matrix)):
+        raise ValueError(f"{argument}={value!r} is out of range; {accepted}.")
+    sds = np.sqrt(np.abs(np.diagonal(matrix)))
+    if np.any(sds == 0):
+        raise ValueError(f"{argument}={value!r} has a zero on its diagonal; {accepted}.")
+    unit = matrix / sds / sds[:, None]
+    if np.max(np.abs(unit - unit.T)) > _ASYMMETRY:
+        raise ValueError(f"{argument}={value!r} is not symmetric; {accepted}.")
+    smallest = float(np.linalg.eigvalsh(unit)[0])
+    if smallest < _SINGULAR:
+        raise ValueError(
+            f"{argument}={value!r} has the smallest eigenvalue {smallest:.2g} at a diagonal of "
+            f"ones; {accepted}."
         )

@@ -38,7 +38,7 @@ def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[NoncenteredP
     """
     start = posterior.start()
     gamma = float(start[-1])
-    family = NormalNoncenteredPosterior if posterior.prior.normal else NoncenteredPosterior
+    family = NormalNoncenteredPosterior if posterior.linear_prior.normal else NoncenteredPosterior
     for _ in range(_ROUNDS):
         center = find_mode(posterior.given_noise(float(np.exp(gamma))), start[:-1])
         decoupled = family(posterior, center.theta, center.root, gamma, temperature)

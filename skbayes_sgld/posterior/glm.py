@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from itertools import permutations
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import MAX_DENSE, column_means, row_blocks
+from skbayes_sgld._linalg import MAX_DENSE, column_means
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.likelihoods import FixedGaussian, Likelihood
 from skbayes_sgld.posterior.linear_predictors import LinearPredictors
-from skbayes_sgld.posterior.priors import CoefficientPrior
+from skbayes_sgld.posterior.linear_prior import LinearPrior
+from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 from skbayes_sgld.posterior.priors.noise import NoisePrior
-from skbayes_sgld.posterior.protocol import Rows
+from skbayes_sgld.posterior.rows import Rows
 from skbayes_sgld.posterior.statistics import GaussianStatistics
 
 Array = NDArray[Any]
@@ -29,7 +30,7 @@ class GLMPosterior(LinearPredictors, BasePosterior):
     """Posterior of a generalised linear model, for all chains at once.
 
     ``theta`` holds, a linear predictor after the other, the coefficients and the intercept, and
-    last ``gamma = log sigma^2`` where the noise is inferred. The intercept has a flat prior.
+    last ``gamma = log sigma^2`` where the noise is inferred.
 
     Softmax predictors have a common shift that no data see. Where its prior is flat it is given
     a normal density of its own, which leaves every difference between classes as it was; and
@@ -44,11 +45,13 @@ class GLMPosterior(LinearPredictors, BasePosterior):
     prior : CoefficientPrior
     noise_prior : NoisePrior or None
         Where the likelihood infers the noise.
+    intercept_prior : CoefficientPrior or None
+        Of the intercept at X = 0; None is the flat prior.
     sample_weight : ndarray of shape (n,) or None
     fit_intercept : bool
     center : bool
-        Take the intercept at the mean of X (in theta only). With the flat prior on the intercept
-        it is the same posterior in better coordinates; the plain algorithms run without it.
+        Take the intercept at the mean of X (in theta only). It is the same posterior in better
+        coordinates; the plain algorithms run without it.
     feature_names, class_names : sequence of str or None
         For ``param_names``.
     """
@@ -61,6 +64,7 @@ class GLMPosterior(LinearPredictors, BasePosterior):
         prior: CoefficientPrior,
         noise_prior: NoisePrior | None = None,
         *,
+        intercept_prior: CoefficientPrior | None = None,
         sample_weight: Array | None = None,
         fit_intercept: bool = True,
         center: bool = False,
@@ -77,14 +81,32 @@ class GLMPosterior(LinearPredictors, BasePosterior):
             center,
         )
         prior.check(self.n_features)
-        self.likelihood, self.prior, self.noise_prior = likelihood, prior, noise_prior
+        intercept_prior = Flat() if intercept_prior is None else intercept_prior
+        intercept_prior.check(1, "intercept_prior")
+        self.likelihood, self.noise_prior = likelihood, noise_prior
+        acts = fit_intercept and not intercept_prior.flat
+        self.linear_prior = LinearPrior(
+            prior, intercept_prior if acts else None, self.n_features, self.center
+        )
         self.param_names = self._name_params(feature_names, class_names)
-        self._pin = self._shift_precision() if self.n_predictors > 1 else None
+        if self.n_predictors > 1:
+            self.linear_prior = replace(self.linear_prior, pin=self._shift_precision())
         self._statistics = (
             GaussianStatistics(X, y, sample_weight, fit_intercept)
             if likelihood.quadratic and self.n_features <= MAX_DENSE
             else None
         )
+
+    @property
+    def prior(self) -> CoefficientPrior:
+        """The prior of the coefficients."""
+        return self.linear_prior.coef
+
+    @property
+    def intercept_is_free(self) -> bool:
+        """Whether there is an intercept that the data alone must determine."""
+        intercept = self.linear_prior.intercept
+        return bool(self.fit_intercept) and (intercept is None or not intercept.proper)
 
     @property
     def cheap_full_gradient(self) -> bool:
@@ -120,10 +142,10 @@ class GLMPosterior(LinearPredictors, BasePosterior):
         if not self.prior.proper:
             mean = column_means(self.X, self.weight)
             square = sum(
-                np.square(block).T @ self._weights(rows) for rows, block in row_blocks(self.X, mean)
+                np.square(self.X[rows] - mean).T @ self._weights(rows) for rows in self._blocks()
             )
             pin[: self.n_features] = np.where(square > 0, square, 1.0) / self.n_predictors
-        if self.fit_intercept:
+        if self.intercept_is_free:
             pin[-1] = self.total_weight / self.n_predictors
         return pin
 
@@ -228,19 +250,37 @@ class GLMPosterior(LinearPredictors, BasePosterior):
         gamma = float(theta[0, -1])
         return -np.exp(gamma) * (2.0 * total + self.total_weight * (np.log(2 * np.pi) + gamma))
 
-    def penalty(self, theta: Array) -> float:
-        """Return what a prior scaled by the noise adds to the residual sum at ``theta (1, P)``."""
-        coef = self._linear(theta)[..., : self.n_features]
-        return -2.0 * float(self.prior.log_density(coef, np.zeros(1))[0])
+    # ---- what the noise scales: the likelihood's squares and the priors in units of the noise ---
+
+    def scaled_square(self, theta: Array) -> float:
+        """Return the sum of squares over the noise variance at ``theta (1, P)``: rows' and prior's.
+
+        Without the terms in gamma alone it is -2 times the log density of what the noise scales.
+        """
+        prior = self.linear_prior.scaled_part()
+        value = prior.log_density(self._linear(theta), np.zeros(1))
+        return self.residual_sum(theta) - 2.0 * float(value[0])
+
+    def scaled_grad(self, theta: Array) -> Array:
+        """Return the gradient of the log density of what the noise scales ``(1, n_linear)``."""
+        prior = self.linear_prior.scaled_part()
+        grad, _ = prior.grad(self._linear(theta), self._gamma(theta))
+        of_rows = self.grad_log_likelihood(theta)[:, : self._n_linear]
+        return of_rows + grad.reshape(of_rows.shape)
+
+    def scaled_curvature(self, theta: Array) -> Array:
+        """Return minus the Hessian of the same at one ``theta (P,)``."""
+        linear, gamma = self._linear(theta[None])[0], self._gamma(theta[None])
+        g = None if gamma is None else float(gamma[0])
+        of_rows = self.likelihood_curvature(theta)[: self._n_linear, : self._n_linear]
+        return of_rows + self.linear_prior.scaled_part().curvature(linear, g)[0]
 
     # ---- prior and posterior ------------------------------------------------------------------
 
     def log_prior(self, theta: Array) -> Array:
         """Return the log prior up to a constant ``(C,)``."""
-        linear, gamma = self._linear(theta), self._gamma(theta)
-        value = self.prior.log_density(linear[..., : self.n_features], gamma)
-        if self._pin is not None:
-            value = value - 0.5 * np.square(linear.sum(axis=1)) @ self._pin / self.n_predictors
+        gamma = self._gamma(theta)
+        value = self.linear_prior.log_density(self._linear(theta), gamma)
         if gamma is not None:
             assert self.noise_prior is not None
             value = value + self.noise_prior.log_density(gamma)
@@ -248,14 +288,8 @@ class GLMPosterior(LinearPredictors, BasePosterior):
 
     def grad_log_prior(self, theta: Array) -> Array:
         """Return the gradient of the log prior ``(C, P)``."""
-        grad = np.zeros_like(theta)
-        linear, gamma = self._linear(theta), self._gamma(theta)
-        out = self._linear(grad)
-        out[..., : self.n_features], in_gamma = self.prior.grad(
-            linear[..., : self.n_features], gamma
-        )
-        if self._pin is not None:
-            out -= linear.sum(axis=1, keepdims=True) * self._pin / self.n_predictors
+        grad, gamma = np.empty_like(theta), self._gamma(theta)
+        self._linear(grad)[...], in_gamma = self.linear_prior.grad(self._linear(theta), gamma)
         if gamma is not None:
             assert self.noise_prior is not None
             grad[:, -1] = self.noise_prior.grad(gamma)
@@ -297,7 +331,7 @@ class GLMPosterior(LinearPredictors, BasePosterior):
         other = copy(self)
         other.likelihood, other.noise_prior = FixedGaussian(variance), None
         other._infers_noise = False
-        other.prior = self.prior.given_noise(variance)
+        other.linear_prior = self.linear_prior.given_noise(variance)
         other.n_params, other.param_names = self._n_linear, self.param_names[: self._n_linear]
         return other
 
@@ -324,9 +358,10 @@ class GLMPosterior(LinearPredictors, BasePosterior):
         Returns
         -------
         diagonal : ndarray of shape (P,)
-        factor : ndarray of shape (n, P) or None
-            None where it would be no help, with more rows than parameters or more than 2,000, or
-            more than one linear predictor; ``diagonal`` is then all of the curvature's.
+        factor : ndarray of shape (n, P) or (n + 1, P), or None
+            A row of X each, and one of the intercept's prior. None where it would be no help, with
+            more rows than parameters or more than 2,000, or more than one linear predictor;
+            ``diagonal`` is then all of the curvature's.
         """
         n, P, K, width = self.n_samples, self.n_params, self.n_predictors, self._width
         few = K == 1 and n <= min(P, MAX_DENSE)
@@ -344,6 +379,13 @@ class GLMPosterior(LinearPredictors, BasePosterior):
         prior = self._prior_diagonal(theta)
         if factor is None:
             return seen + prior, None
+        if self.linear_prior.intercept is not None:  # a row more, for one direction
+            gamma = float(theta[-1]) if self._infers_noise else None
+            linear = self._linear(theta[None])[0]
+            direction, curvature, *_ = self.linear_prior.of_intercept(linear, gamma)
+            prior[:width] -= curvature[0] * np.square(direction)
+            factor = np.concatenate([factor, np.zeros((1, P))])
+            factor[-1, :width] = np.sqrt(max(curvature[0], 0.0)) * direction
         own = np.maximum(prior, _NOT_NOTHING * seen)
         if self._infers_noise:
             own[-1] = seen[-1] + prior[-1]
@@ -356,53 +398,46 @@ class GLMPosterior(LinearPredictors, BasePosterior):
     def _prior_diagonal(self, theta: Array) -> Array:
         linear, gamma = self._linear(theta[None])[0], self._gamma(theta[None])
         g = None if gamma is None else float(gamma[0])
-        diagonal, _, corner = self.prior.curvature(linear[:, : self.n_features], g)
-        prior = np.zeros(self.n_params)
-        by_predictor = self._linear(prior[None])[0]
-        by_predictor[:, : self.n_features] = diagonal
-        if self._pin is not None:
-            by_predictor += self._pin / self.n_predictors
-        if g is not None:
-            assert self.noise_prior is not None
-            prior[-1] = corner + self.noise_prior.curvature(g)
-        return prior
+        diagonal, corner = self.linear_prior.diagonal(linear, g)
+        if g is None:
+            return diagonal.ravel()
+        assert self.noise_prior is not None
+        return np.append(diagonal.ravel(), corner + self.noise_prior.curvature(g))
 
     def _add_prior_curvature(self, H: Array, theta: Array) -> None:
-        at = np.arange(self.n_params)
-        H[at, at] += self._prior_diagonal(theta)
         linear, gamma = self._linear(theta[None])[0], self._gamma(theta[None])
-        blocks = self._linear(at[None])[0]
-        if self._pin is not None:
-            for a, b in permutations(blocks, 2):
-                H[a, b] += self._pin / self.n_predictors
-        if gamma is not None:
-            coef = blocks[:, : self.n_features]
-            cross = self.prior.curvature(linear[:, : self.n_features], float(gamma[0]))[1]
-            if cross is not None:
-                H[coef, -1] += cross
-                H[-1, coef] += cross
+        g, L = None if gamma is None else float(gamma[0]), self._n_linear
+        of_linear, cross, corner = self.linear_prior.curvature(linear, g)
+        H[:L, :L] += of_linear
+        if g is not None:
+            assert self.noise_prior is not None
+            H[:L, -1] += cross
+            H[-1, :L] += cross
+            H[-1, -1] += corner + self.noise_prior.curvature(g)
 
     def subset(self, rows: slice) -> GLMPosterior:
         """Return the posterior given some of the rows, in the same coordinates."""
         other = copy(self)
-        weight = None if self.weight is None else self.weight[rows]
-        other._bind(self.X[rows], self.y[rows], weight)
+        other.X, other.y = self.X[rows], self.y[rows]
+        other.weight = None if self.weight is None else self.weight[rows]
+        other.n_samples = other.X.shape[0]
         other._statistics = None
         return other
 
     def softened(self, spread: Array) -> GLMPosterior:
         """Return the posterior with kinks rounded over a small part of ``spread (P,)``."""
-        return self.smoothed(_SOFT * spread) if self.prior.nonsmooth else self
+        return self.smoothed(_SOFT * spread) if self.linear_prior.nonsmooth else self
 
     def smoothed(self, spread: Array | None) -> GLMPosterior:
         """Return the posterior with its prior averaged over errors of sd ``spread (P,)``.
 
         None stands for the prior's own width. A smooth prior is returned as it is.
         """
-        width = None if spread is None else self._linear(spread[None])[0, :, : self.n_features]
-        prior = self.prior.smoothed(width)
-        if prior is self.prior:
+        prior = self.linear_prior.smoothed(
+            None if spread is None else self._linear(spread[None])[0]
+        )
+        if prior is self.linear_prior:
             return self
         other = copy(self)
-        other.prior = prior
+        other.linear_prior = prior
         return other

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from skbayes_sgld._linalg import column_means, row_blocks
+from skbayes_sgld._linalg import column_means
 
 Array = NDArray[Any]
 
@@ -38,7 +38,7 @@ def check_propriety(posterior: Any) -> None:
             f"noise_prior='flat' needs {needed} rows for {n_free} coefficients, and there are {n} "
             "rows: the posterior is improper; use noise_prior='inverse_gamma'."
         )
-    if posterior.fit_intercept and posterior.likelihood.level_is_free(posterior.y):
+    if posterior.intercept_is_free and posterior.likelihood.level_is_free(posterior.y):
         raise ImproperPosteriorError(
             f"y is {posterior.y[0]:g} in every row: under its flat prior the intercept would go to "
             "infinity; check the target, or set fit_intercept=False."
@@ -66,26 +66,24 @@ def _unbounded(posterior: Any) -> ImproperPosteriorError:
 
 def _check_rank(posterior: Any, names: list[str]) -> None:
     X, d = posterior.X, posterior.n_features
-    mean = column_means(X, posterior.weight) if posterior.fit_intercept else np.zeros(d)
-    reference = X[0] if posterior.fit_intercept else 0.0
+    free = posterior.intercept_is_free  # a proper prior holds the intercept where it is
+    mean = column_means(X, posterior.weight) if free else 0.0
+    reference = X[0] if free else 0.0
     spread = np.max(np.abs(X - reference), axis=0)
     constant = np.flatnonzero(spread <= 1e-12 * np.max(np.abs(X), axis=0))
     if len(constant):
-        beside = ", which an intercept stands beside" if posterior.fit_intercept else " at zero"
+        beside = ", which an intercept stands beside" if free else " at zero"
         raise ImproperPosteriorError(
             f"column {constant[0]} of X ({names[constant[0]]}) is constant{beside}: under "
             f"prior='flat' the posterior is improper; drop the column or {_REMEDY}."
         )
-    if posterior.n_samples < d + posterior.fit_intercept:
+    if posterior.n_samples < d + free:
         raise ImproperPosteriorError(
-            f"X has {posterior.n_samples} rows and there are {d + posterior.fit_intercept} "
+            f"X has {posterior.n_samples} rows and there are {d + free} "
             f"coefficients: under prior='flat' the posterior is improper; {_REMEDY}."
         )
-    gram = np.zeros((d, d))
-    for _, block in row_blocks(X, mean):
-        unit = block / spread
-        gram += unit.T @ unit
-    eigenvalues, vectors = np.linalg.eigh(gram)
+    unit = (X - mean) / spread
+    eigenvalues, vectors = np.linalg.eigh(unit.T @ unit)
     if eigenvalues[0] < _RANK * eigenvalues[-1]:
         involved = np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)[:5]
         raise ImproperPosteriorError(

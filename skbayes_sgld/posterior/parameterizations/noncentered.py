@@ -9,8 +9,9 @@ S + Lambda, with entries D = t a + 1 - a, and
 
     beta = beta* + U ((t - 1) kappa / D + z / sqrt(D)),
 
-kappa being U' times the gradient of the log likelihood at the conditional mode beta*. Under the
-conjugate prior the whole precision scales: a = 1 and kappa = 0. Under other priors the
+kappa being U' times the gradient of the log likelihood at the conditional mode beta*. A prior
+that the noise scales counts with the likelihood; where all do, the whole precision scales: a = 1
+and kappa = 0. Under other priors the
 coordinates use their average curvature, z is nearly normal, and the density says how nearly.
 """
 
@@ -78,14 +79,14 @@ class NoncenteredPosterior(BasePosterior):
         self.param_names, self.n_predictors = posterior.param_names, posterior.n_predictors
         self._center, self._gamma, self._temperature = center, gamma, temperature
         theta = np.append(center, gamma)
-        if posterior.prior.scaled_by_noise:
+        if posterior.linear_prior.follows_noise:
             self._basis, self._share = root, np.ones(len(center))
             self._pull = np.zeros(len(center))
         else:
-            curvature = posterior.likelihood_curvature(theta)[:-1, :-1]
+            curvature = posterior.scaled_curvature(theta)
             share, vectors = np.linalg.eigh(root.T @ curvature @ root)
             self._basis, self._share = root @ vectors, np.clip(share, 0.0, 1.0)
-            self._pull = self._basis.T @ posterior.grad_log_likelihood(theta[None])[0, :-1]
+            self._pull = self._basis.T @ posterior.scaled_grad(theta[None])[0]
         self._moves = bool(np.any(self._pull))  # not under the conjugate prior
         self._level, self._width = gamma, 1.0
         self._level, self._width = self._standardise()
@@ -255,13 +256,9 @@ class NormalNoncenteredPosterior(NoncenteredPosterior):
         temperature: float = 1.0,
     ) -> None:
         theta = np.append(center, gamma)[None]
-        conjugate = posterior.prior.scaled_by_noise
         # -2 exp(gamma) times what falls with the noise in the log density at the centre
-        self._exponent = posterior.total_weight
-        self._rss = posterior.residual_sum(theta)
-        if conjugate:
-            self._exponent += posterior.n_features
-            self._rss += posterior.penalty(theta)
+        self._exponent = posterior.total_weight + posterior.linear_prior.n_scaled
+        self._rss = posterior.scaled_square(theta)
         super().__init__(posterior, center, root, gamma, temperature)
 
     def _marginal(self, gamma: Array, ratio: Array, scaled: Array, D: Array) -> Array:

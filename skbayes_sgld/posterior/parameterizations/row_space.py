@@ -2,7 +2,8 @@ r"""Few rows and many columns: the model in the space that the rows span, and wh
 
 Under a normal prior the coefficients in units of the prior's widths are a priori
 :math:`\beta / s \sim N(\mu / s, v I)`, v being 1 or the noise's variance. With an orthonormal
-basis Q of the scaled rows, ``X diag(s) = L Q'``, the rows see them through
+basis Q of the scaled rows, ``X diag(s) = L Q'`` (a root of the prior's covariance stands in for
+diag(s) where it is a matrix), the rows see them through
 :math:`a = Q' \beta / s` alone:
 
 .. math:: X \beta = L a, \quad a \sim N(Q' \mu / s, v I),
@@ -24,8 +25,8 @@ from scipy import linalg
 
 from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.priors import ConjugateNormal, Normal
 from skbayes_sgld.posterior.priors.noise import NoisePrior
+from skbayes_sgld.posterior.priors.normal import NormalPrior
 
 Array = NDArray[Any]
 
@@ -42,19 +43,23 @@ class RowSpacePosterior(GLMPosterior):
     Parameters
     ----------
     posterior : GLMPosterior
-        With :class:`Normal` or :class:`ConjugateNormal` coefficients, and fewer rows than columns.
+        With :class:`~skbayes_sgld.posterior.Normal` or
+        :class:`~skbayes_sgld.posterior.ConjugateNormal` coefficients, and fewer rows than columns.
     temperature : float
         tau of the law to be sampled, of all parameters together.
     """
 
     def __init__(self, posterior: GLMPosterior, temperature: float = 1.0) -> None:
         d, prior = posterior.n_features, posterior.prior
-        assert isinstance(prior, (Normal, ConjugateNormal))
+        assert isinstance(prior, NormalPrior)
         self._full, self._temperature = posterior, temperature
-        self._scale = np.broadcast_to(np.asarray(prior.scale, dtype=float), d)
-        self._location = np.broadcast_to(prior.location, d) / self._scale
+        self._prior = prior
+        self._location = prior.whiten(np.broadcast_to(prior.location, d))
         self._basis, upper = linalg.qr(
-            (posterior.X * self._scale).T, mode="economic", overwrite_a=True, check_finite=False
+            prior.scale_columns(posterior.X).T,
+            mode="economic",
+            overwrite_a=True,
+            check_finite=False,
         )
         noise_prior = posterior.noise_prior
         if noise_prior is not None and prior.scaled_by_noise:
@@ -67,6 +72,7 @@ class RowSpacePosterior(GLMPosterior):
             posterior.likelihood,
             type(prior)(1.0, self._location @ self._basis),
             noise_prior,
+            intercept_prior=posterior.linear_prior.intercept,
             sample_weight=posterior.weight,
             fit_intercept=posterior.fit_intercept,
             center=posterior.center is not None,
@@ -96,7 +102,7 @@ class RowSpacePosterior(GLMPosterior):
             rows = slice(start, start + _BLOCK)
             e = self._location + sds[rows] * rng.standard_normal(coef[rows].shape)
             rest = seen_coef[rows] - _project(e, self._basis)
-            coef[rows] = (e + _project(rest, self._basis.T)) * self._scale
+            coef[rows] = self._prior.unwhiten(e + _project(rest, self._basis.T))
         if self.n_predictors > 1:
             coef -= coef.mean(axis=1, keepdims=True)
         level[...] = seen_level
@@ -109,7 +115,7 @@ class RowSpacePosterior(GLMPosterior):
         full, d = self._full, self._full.n_features
         seen = np.empty((len(values), self.n_params))
         coef, level = np.split(full._linear(values), [d], axis=2)
-        self._linear(seen)[..., : self.n_features] = _project(coef / self._scale, self._basis)
+        self._linear(seen)[..., : self.n_features] = _project(self._prior.whiten(coef), self._basis)
         self._linear(seen)[..., self.n_features :] = level
         if self.likelihood.infers_noise:
             seen[:, -1] = values[:, -1]

@@ -16,7 +16,15 @@ from skbayes_sgld.posterior.priors.noise import (
 from skbayes_sgld.posterior.priors.normal import ConjugateNormal, Normal
 from skbayes_sgld.posterior.priors.student_t import Cauchy, StudentT
 
-PRIORS: Registry[CoefficientPrior] = Registry(
+
+class _Priors(Registry[CoefficientPrior]):
+    """Priors that are checked under the name of the argument: they are of slopes or intercept."""
+
+    def check(self, component: CoefficientPrior, argument: str) -> None:
+        component.check(argument=argument)
+
+
+PRIORS: Registry[CoefficientPrior] = _Priors(
     CoefficientPrior,
     normal=Normal,
     conjugate_normal=ConjugateNormal,

@@ -19,18 +19,21 @@ Array = NDArray[np.float64]
 
 
 class CoefficientPrior(Component):
-    """A density on the coefficients, independent from column to column."""
+    """A density on the coefficients, the same for each linear predictor."""
 
     proper = True
+    flat = False
     normal = False  # given the noise
     scaled_by_noise = False
     nonsmooth = False  # somewhere its gradient jumps
 
-    def check(self, n_features: int | None = None) -> None:
+    def check(self, n_features: int | None = None, argument: str = "prior") -> None:
         """Raise where a parameter is out of range or not one number a column of X."""
-        for name in self.get_params():
-            value = getattr(self, name)
-            check_array_or_number(value, f"prior.{name}", n_features, positive=name == "scale")
+        for name in ("scale", "location"):
+            if name in (given := self.get_params(deep=False)):
+                check_array_or_number(
+                    given[name], f"{argument}.{name}", n_features, positive=name == "scale"
+                )
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
         """Return the log density up to a constant ``(C,)``."""
@@ -45,7 +48,8 @@ class CoefficientPrior(Component):
 
         Returns
         -------
-        diagonal : ndarray of shape (K, d)
+        of_coef : ndarray of shape (K, d) or (1, d, d)
+            The diagonal where the columns are independent, else the matrix of each predictor.
         cross : ndarray of shape (K, d) or None
             With gamma.
         corner : float

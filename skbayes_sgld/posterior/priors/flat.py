@@ -24,6 +24,7 @@ class Flat(CoefficientPrior):
     """
 
     proper = False
+    flat = True
     normal = True  # the limit of ever wider normal priors
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:

@@ -3,15 +3,96 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy import linalg
 
+from skbayes_sgld._components import check_covariance
+from skbayes_sgld._linalg import inverse_root, matmul_rows
 from skbayes_sgld.posterior.priors.base import Array, CoefficientPrior
 
 
 @dataclass(eq=False, repr=False)
-class Normal(CoefficientPrior):
-    """Independent normal prior, ``beta_j ~ N(location_j, scale_j^2)``.
+class NormalPrior(CoefficientPrior):
+    """What the two normal priors share: a mean, and widths or a matrix of covariances."""
+
+    scale: float | Array = 1.0
+    location: float | Array = 0.0
+    covariance: Any = None
+
+    normal = True
+
+    def check(self, n_features: int | None = None, argument: str = "prior") -> None:
+        """Raise where a parameter is out of range, or both scale and covariance are given."""
+        if np.ndim(self.scale) == 2:
+            raise ValueError(
+                f"{argument}.scale has shape {np.shape(self.scale)}; it must be a single number "
+                f"or a vector of standard deviations. A matrix of covariances is "
+                f"{argument}.covariance, of shape (n_features, n_features)."
+            )
+        super().check(n_features, argument)
+        if self.covariance is None:
+            return
+        if np.ndim(self.scale) or self.scale != type(self).scale:
+            raise ValueError(
+                f"{argument}.scale={self.scale!r} is not used beside {argument}.covariance, which "
+                "holds the variances too; give one of them."
+            )
+        check_covariance(self.covariance, f"{argument}.covariance", n_features)
+
+    # ---- the prior's own units: z = R^-1 (beta - location), R R' being the covariance -----------
+
+    def _factors(self) -> tuple[Array, Array]:
+        """Return a lower root of the covariance, and the transpose of its inverse."""
+        covariance, factors = self.__dict__.get("_known", (None, None))
+        if covariance is not self.covariance:
+            V = np.asarray(self.covariance, dtype=float)
+            inverse = inverse_root(V)
+            factors = linalg.solve_triangular(inverse.T, np.eye(len(V)), lower=True), inverse
+            self._known = (self.covariance, factors)
+        return factors
+
+    def whiten(self, coef: Array) -> Array:
+        """Return ``R^-1 beta`` for each row of ``coef (..., d)``."""
+        if self.covariance is None:
+            return coef / self.scale
+        return _rows_times(coef, self._factors()[1])
+
+    def unwhiten(self, z: Array) -> Array:
+        """Return ``R z`` for each row of ``z (..., d)``."""
+        if self.covariance is None:
+            return z * self.scale
+        return _rows_times(z, self._factors()[0].T)
+
+    def scale_columns(self, X: Array) -> Array:
+        """Return ``X R``, the columns that see z as those of X see the coefficients."""
+        return X * self.scale if self.covariance is None else X @ self._factors()[0]
+
+    def _precise(self, z: Array) -> Array:
+        """Return ``R^-T z``: the covariance's inverse times beta - location."""
+        if self.covariance is None:
+            return z / self.scale
+        return _rows_times(z, self._factors()[1].T)
+
+    def _precision(self, shape: tuple[int, ...]) -> Array:
+        """Return the inverse covariance: its diagonal ``(K, d)``, or as ``(1, d, d)``."""
+        if self.covariance is None:
+            return np.broadcast_to(np.divide(1.0, np.square(self.scale)), shape)
+        inverse = self._factors()[1]
+        return (inverse @ inverse.T)[None]
+
+    def _z(self, coef: Array) -> Array:
+        return self.whiten(coef - self.location)
+
+
+def _rows_times(x: Array, matrix: Array) -> Array:
+    return matmul_rows(x.reshape(-1, x.shape[-1]), matrix).reshape(x.shape)
+
+
+@dataclass(eq=False, repr=False)
+class Normal(NormalPrior):
+    """Normal prior, ``beta_j ~ N(location_j, scale_j^2)`` or ``beta ~ N(location, covariance)``.
 
     Parameters
     ----------
@@ -20,6 +101,10 @@ class Normal(CoefficientPrior):
         logistic model is the fit of ``sklearn.linear_model.LogisticRegression(C=1)``.
     location : float or array-like of shape (n_features,), default=0.0
         Mean.
+    covariance : array-like of shape (n_features, n_features) or None, default=None
+        Covariance matrix, in place of ``scale``. It has a name of its own because its diagonal
+        holds variances, where ``scale`` holds standard deviations. Over several classes each
+        has this prior.
 
     Examples
     --------
@@ -27,29 +112,25 @@ class Normal(CoefficientPrior):
     >>> from skbayes_sgld.posterior import Normal
     >>> SGLDLogisticRegression(prior=Normal(scale=2.5))
     SGLDLogisticRegression(prior=Normal(scale=2.5))
+    >>> prior = Normal(covariance=[[1.0, 0.9], [0.9, 1.0]])  # of two like coefficients
     """
 
-    scale: float | Array = 1.0
-    location: float | Array = 0.0
-    normal = True
-
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
-        """Return ``-sum (beta - mu)^2 / (2 s^2)``."""
-        z = (coef - self.location) / self.scale
-        return -0.5 * np.square(z).sum(axis=(1, 2))
+        """Return ``-z'z / 2``, z being ``(beta - mu) / s`` or its like under the covariance."""
+        return -0.5 * np.square(self._z(coef)).sum(axis=(1, 2))
 
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
-        """Return ``-(beta - mu) / s^2``; gamma does not enter."""
-        return (self.location - coef) * np.divide(1.0, np.square(self.scale)), None
+        """Return minus the inverse covariance times ``beta - mu``; gamma does not enter."""
+        return -self._precise(self._z(coef)), None
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
-        """Return ``1 / s^2``."""
-        return np.broadcast_to(np.divide(1.0, np.square(self.scale)), coef.shape), None, 0.0
+        """Return ``1 / s^2``, or the inverse covariance."""
+        return self._precision(coef.shape), None, 0.0
 
 
 @dataclass(eq=False, repr=False)
-class ConjugateNormal(CoefficientPrior):
-    """Normal prior scaled by the noise, ``beta_j | sigma^2 ~ N(location_j, sigma^2 scale_j^2)``.
+class ConjugateNormal(NormalPrior):
+    """Normal prior scaled by the noise, ``beta | sigma^2 ~ N(location, sigma^2 V)``.
 
     With the inverse-gamma noise prior it makes the normal-inverse-gamma model of Karagiannis,
     Handout 6, Section 4, whose posterior is known in closed form.
@@ -57,9 +138,13 @@ class ConjugateNormal(CoefficientPrior):
     Parameters
     ----------
     scale : float or array-like of shape (n_features,), default=10.0
-        Standard deviation in units of the noise's; 10 is the handout's V = 100 I.
+        Standard deviation in units of the noise's, the root of V's diagonal; 10 is the handout's
+        V = 100 I.
     location : float or array-like of shape (n_features,), default=0.0
-        Mean.
+        The handout's mu.
+    covariance : array-like of shape (n_features, n_features) or None, default=None
+        The handout's V itself, a covariance matrix in units of the noise variance, in place of
+        ``scale``. ``covariance=V`` and ``scale=s`` are the same prior where ``V = diag(s**2)``.
 
     Examples
     --------
@@ -67,38 +152,40 @@ class ConjugateNormal(CoefficientPrior):
     >>> from skbayes_sgld.posterior import ConjugateNormal
     >>> SGLDLinearRegression(prior=ConjugateNormal(scale=3.0))
     SGLDLinearRegression(prior=ConjugateNormal(scale=3.0))
+    >>> V = [[100.0, 50.0], [50.0, 100.0]]
+    >>> model = SGLDLinearRegression(prior=ConjugateNormal(covariance=V))
     """
 
     scale: float | Array = 10.0
-    location: float | Array = 0.0
 
-    normal = True
     scaled_by_noise = True
 
     def given_noise(self, variance: float) -> CoefficientPrior:
         """Return the normal prior of sd ``scale * sqrt(variance)``."""
+        if self.covariance is not None:
+            return Normal(location=self.location, covariance=variance * np.asarray(self.covariance))
         return Normal(np.multiply(self.scale, np.sqrt(variance)), self.location)
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
-        """Return ``-d gamma / 2 - exp(-gamma) sum (beta - mu)^2 / (2 s^2)``."""
+        """Return ``-d gamma / 2 - exp(-gamma) z'z / 2``."""
         assert gamma is not None
-        z = (coef - self.location) / self.scale
         size = coef.shape[1] * coef.shape[2]
-        return -0.5 * (size * gamma + np.exp(-gamma) * np.square(z).sum(axis=(1, 2)))
+        square = np.square(self._z(coef)).sum(axis=(1, 2))
+        return -0.5 * (size * gamma + np.exp(-gamma) * square)
 
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
         """Return the gradient; the handout's (4.2) has the sign of d/2 in gamma reversed."""
         assert gamma is not None
         precision = np.exp(-gamma)
-        z = (coef - self.location) / self.scale
+        z = self._z(coef)
         size = coef.shape[1] * coef.shape[2]
         in_gamma = 0.5 * (precision * np.square(z).sum(axis=(1, 2)) - size)
-        return -z / self.scale * precision[:, None, None], in_gamma
+        return -self._precise(z) * precision[:, None, None], in_gamma
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
         """Return the curvature of coefficients and gamma together."""
         assert gamma is not None
         precision = np.exp(-gamma)
-        z = (coef - self.location) / self.scale
-        diagonal = np.broadcast_to(precision / np.square(self.scale), coef.shape)
-        return diagonal, -precision * z / self.scale, float(0.5 * precision * np.square(z).sum())
+        z = self._z(coef)
+        corner = float(0.5 * precision * np.square(z).sum())
+        return precision * self._precision(coef.shape), -precision * self._precise(z), corner

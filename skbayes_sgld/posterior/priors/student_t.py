@@ -44,10 +44,10 @@ class StudentT(CoefficientPrior):
     scale: float | Array = 1.0
     location: float | Array = 0.0
 
-    def check(self, n_features: int | None = None) -> None:
+    def check(self, n_features: int | None = None, argument: str = "prior") -> None:
         """Raise where a parameter is out of range."""
-        check_number(self._df, "prior.df", low=0)
-        super().check(n_features)
+        check_number(self._df, f"{argument}.df", low=0)
+        super().check(n_features, argument)
 
     @property
     def _df(self) -> float:
@@ -110,8 +110,8 @@ class _Averaged(CoefficientPrior):
     def _average(self, function: Any) -> Array:
         return sum(w * function(x * self.spread) for x, w in zip(_NODES, _WEIGHTS, strict=True))
 
-    def check(self, n_features: int | None = None) -> None:
-        self.prior.check(n_features)
+    def check(self, n_features: int | None = None, argument: str = "prior") -> None:
+        self.prior.check(n_features, argument)
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
         return self._average(lambda error: self.prior.log_density(coef + error, gamma))

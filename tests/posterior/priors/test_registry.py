@@ -20,18 +20,20 @@ GAMMA = np.array([-0.7, 0.1, 0.4, 1.2])
 
 
 def variants(name):
-    """Return the prior as it is by default, and with vectors where it takes numbers."""
+    """Return the prior as it is by default, and with vectors and a matrix where it takes them."""
     given = {
         "scale": np.array([0.4, 1.0, 2.5]),
         "location": np.array([0.3, -0.2, 0.1]),
     }
     names = inspect.signature(PRIORS[name]).parameters
     yield resolve(name, PRIORS, "prior")
-    vectors = {key: value for key, value in given.items() if key in names}
-    if vectors:
-        prior = resolve(PRIORS[name](**vectors), PRIORS, "prior")
-        prior.check(D)
-        yield prior
+    matrix = {"covariance": np.array([[1.0, 0.5, 0.2], [0.5, 2.0, -0.3], [0.2, -0.3, 0.6]])}
+    for values in (given, matrix | {"location": given["location"]}):
+        values = {key: value for key, value in values.items() if key in names}
+        if values:
+            prior = resolve(PRIORS[name](**values), PRIORS, "prior")
+            prior.check(D)
+            yield prior
 
 
 def check_prior(name):

@@ -1,0 +1,188 @@
+"""The prior of all linear parameters: coefficients, intercepts, and the classes' common shift."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class LinearPrior:
+    """Priors put together on ``linear (C, K, width)``, a row a linear predictor.
+
+    Attributes
+    ----------
+    coef : CoefficientPrior
+        Of the first ``n_features`` columns.
+    intercept : CoefficientPrior or None
+        Of the intercept at X = 0; None where there is no intercept or its prior is flat.
+    n_features : int
+    center : ndarray of shape (n_features,) or None
+        Where the last column is the intercept at this point of X instead of at 0.
+    pin : ndarray of shape (width,) or None
+        Precision of the predictors' mean, which softmax probabilities do not see.
+    """
+
+    coef: CoefficientPrior
+    intercept: CoefficientPrior | None
+    n_features: int
+    center: Array | None = None
+    pin: Array | None = None
+
+    @property
+    def normal(self) -> bool:
+        """Whether all of it is normal, given the noise."""
+        return self.coef.normal and (self.intercept is None or self.intercept.normal)
+
+    @property
+    def nonsmooth(self) -> bool:
+        """Whether its gradient jumps somewhere."""
+        return self.coef.nonsmooth or (self.intercept is not None and self.intercept.nonsmooth)
+
+    @property
+    def follows_noise(self) -> bool:
+        """Whether the noise scales all of it, as far as it is not flat."""
+        return self.coef.scaled_by_noise and (
+            self.intercept is None or self.intercept.scaled_by_noise
+        )
+
+    @property
+    def n_scaled(self) -> int:
+        """How many parameters of a predictor have a prior that the noise scales."""
+        of_intercept = self.intercept is not None and self.intercept.scaled_by_noise
+        return self.n_features * self.coef.scaled_by_noise + of_intercept
+
+    def scaled_part(self) -> LinearPrior:
+        """Return the part that the noise scales; the rest is flat."""
+        intercept = self.intercept
+        if intercept is not None and not intercept.scaled_by_noise:
+            intercept = None
+        return replace(
+            self, coef=self.coef if self.coef.scaled_by_noise else Flat(), intercept=intercept
+        )
+
+    def given_noise(self, variance: float) -> LinearPrior:
+        """Return the prior where the noise variance is known."""
+        intercept = None if self.intercept is None else self.intercept.given_noise(variance)
+        return replace(self, coef=self.coef.given_noise(variance), intercept=intercept)
+
+    def smoothed(self, spread: Array | None) -> LinearPrior:
+        """Return the prior averaged over normal errors of sd ``spread (K, width)``."""
+        d, at_zero = self.n_features, None
+        if spread is not None and self.intercept is not None:
+            variance = np.square(spread[:, d:])
+            if self.center is not None:  # correlations are left out: it is a width to round over
+                variance = variance + np.square(spread[:, :d] * self.center).sum(1, keepdims=True)
+            at_zero = np.sqrt(variance)
+        coef = self.coef.smoothed(None if spread is None else spread[:, :d])
+        intercept = None if self.intercept is None else self.intercept.smoothed(at_zero)
+        if coef is self.coef and intercept is self.intercept:
+            return self
+        return replace(self, coef=coef, intercept=intercept)
+
+    # ---- density and gradient -------------------------------------------------------------------
+
+    def _at_zero(self, linear: Array) -> Array:
+        """Return the intercepts at X = 0 ``(C, K, 1)``."""
+        level = linear[..., self.n_features :]
+        if self.center is None:
+            return level
+        # einsum and not matmul: it rounds a chain alike whatever the number of chains
+        return level - np.einsum("ckd,d->ck", linear[..., :-1], self.center)[..., None]
+
+    def log_density(self, linear: Array, gamma: Array | None) -> Array:
+        """Return the log density up to a constant ``(C,)``."""
+        value = self.coef.log_density(linear[..., : self.n_features], gamma)
+        if self.intercept is not None:
+            value = value + self.intercept.log_density(self._at_zero(linear), gamma)
+        if self.pin is not None:
+            value = value - 0.5 * np.square(linear.sum(axis=1)) @ self.pin / linear.shape[1]
+        return value
+
+    def grad(self, linear: Array, gamma: Array | None) -> tuple[Array, Array | None]:
+        """Return the gradient in the parameters ``(C, K, width)`` and in gamma ``(C,)``."""
+        out = np.zeros_like(linear)
+        out[..., : self.n_features], in_gamma = self.coef.grad(
+            linear[..., : self.n_features], gamma
+        )
+        if self.intercept is not None:
+            slope, more = self.intercept.grad(self._at_zero(linear), gamma)
+            out[..., self.n_features :] = slope
+            if self.center is not None:
+                out[..., : self.n_features] -= slope * self.center
+            if more is not None:
+                in_gamma = more if in_gamma is None else in_gamma + more
+        if self.pin is not None:
+            out -= linear.sum(axis=1, keepdims=True) * self.pin / linear.shape[1]
+        return out, in_gamma
+
+    # ---- curvature ------------------------------------------------------------------------------
+
+    def of_intercept(self, linear: Array, gamma: float | None) -> tuple[Array, Array, Array, float]:
+        """Return the direction ``(width,)`` that the intercept's prior sees, and its curvature.
+
+        Beside the direction stand the curvature in it ``(K,)``, what it shares with gamma
+        ``(K,)`` and gamma's own.
+        """
+        direction, K = np.zeros(linear.shape[1]), linear.shape[0]
+        if self.intercept is None:
+            return direction, np.zeros(K), np.zeros(K), 0.0
+        direction[-1] = 1.0
+        if self.center is not None:
+            direction[:-1] = -self.center
+        at_zero = self._at_zero(linear[None])[0]
+        own, cross, corner = self.intercept.curvature(at_zero, gamma)
+        shared = np.zeros(K) if cross is None else cross[:, 0]
+        return direction, np.broadcast_to(np.ravel(own), K), shared, corner
+
+    def diagonal(self, linear: Array, gamma: float | None) -> tuple[Array, float]:
+        """Return the curvature's diagonal at one ``linear (K, width)``, and gamma's own."""
+        d = self.n_features
+        of_coef, _, corner = self.coef.curvature(linear[:, :d], gamma)
+        if of_coef.ndim > 2:
+            of_coef = np.diagonal(of_coef, axis1=1, axis2=2)
+        diagonal = np.zeros_like(linear)
+        diagonal[:, :d] = of_coef
+        direction, own, _, more = self.of_intercept(linear, gamma)
+        diagonal += own[:, None] * np.square(direction)
+        if self.pin is not None:
+            diagonal += self.pin / len(linear)
+        return diagonal, corner + more
+
+    def curvature(self, linear: Array, gamma: float | None) -> tuple[Array, Array, float]:
+        """Return minus the Hessian at one ``linear (K, width)``.
+
+        Returns
+        -------
+        H : ndarray of shape (K * width, K * width)
+        cross : ndarray of shape (K * width,)
+            With gamma.
+        corner : float
+            Of gamma with itself.
+        """
+        (K, width), d = linear.shape, self.n_features
+        of_coef, with_gamma, corner = self.coef.curvature(linear[:, :d], gamma)
+        direction, own, shared, more = self.of_intercept(linear, gamma)
+        H, cross = np.zeros((K, width, K, width)), shared[:, None] * direction
+        if with_gamma is not None:
+            cross[:, :d] += with_gamma
+        at = np.arange(d)
+        for k in range(K):
+            block = H[k, :, k]
+            if of_coef.ndim > 2:
+                block[:d, :d] = of_coef[min(k, len(of_coef) - 1)]
+            else:
+                block[at, at] = of_coef[k]
+            if self.intercept is not None:
+                block += own[k] * np.outer(direction, direction)
+        if self.pin is not None:
+            at = np.arange(width)
+            H[:, at, :, at] += (self.pin / K)[:, None, None]
+        return H.reshape(K * width, K * width), cross.ravel(), corner + more
