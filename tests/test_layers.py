@@ -23,7 +23,7 @@ ALLOWED = {
     "posterior": {"_components", "_linalg"},
     "sampling": {"_components", "_linalg", "posterior"},
     "variational": {"_components", "sampling"},
-    "prediction": {"_linalg", "diagnostics"},
+    "prediction": {"_linalg", "diagnostics", "posterior"},
     "inference": {
         "_components",
         "_linalg",

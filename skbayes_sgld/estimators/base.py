@@ -17,8 +17,8 @@ from skbayes_sgld._components import Component, Registry, check_number, resolve
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.diagnostics import summarize
 from skbayes_sgld.inference.draws import PosteriorDraws
-from skbayes_sgld.posterior import NOISE_PRIORS, PRIORS, GLMPosterior
-from skbayes_sgld.prediction.predictors import Predictor
+from skbayes_sgld.posterior import NOISE_PRIORS, PRIORS, CoefficientPrior, GLMPosterior
+from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
 from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
 
 Array = NDArray[Any]
@@ -32,6 +32,7 @@ class BayesianEstimator(BaseEstimator):
 
     _registries: ClassVar[dict[str, Registry]] = {"prior": PRIORS, "noise_prior": NOISE_PRIORS}
     _automatic: ClassVar[dict[str, tuple[str, ...]]] = {}
+    prior: Any
 
     # ---- parameters ---------------------------------------------------------------------------
 
@@ -68,6 +69,17 @@ class BayesianEstimator(BaseEstimator):
         if value is None and name in ("clip", "preconditioner"):
             return None
         return resolve(value, self._registries[name], name, self._automatic.get(name, ()))
+
+    def _resolve_unscaled_prior(self) -> CoefficientPrior:
+        """Prior of a model without noise to infer."""
+        prior = self._resolve("prior")
+        if prior.scaled_by_noise:
+            unscaled = sorted(repr(k) for k, v in PRIORS.items() if not v.scaled_by_noise)
+            raise ValueError(
+                f"prior={self.prior!r} is scaled by the noise, and this model has "
+                f"none; choose one of {', '.join(unscaled)}."
+            )
+        return prior
 
     def _resolve_auto(self, name: str, **bounds: Any) -> Any:
         """Return a number, or None for ``"auto"``."""
@@ -225,6 +237,10 @@ class LinearEstimator(BayesianEstimator):
     def _draws(self) -> tuple[dict[str, Array], Array | None]:
         check_is_fitted(self)
         return self._split(self.posterior_.flat), self.posterior_.flat_weights
+
+    def _predictor(self, chosen: Any = slice(None)) -> Predictor:
+        parts, _ = self._draws()
+        return LinearPredictor(parts["coef"][chosen], parts["intercept"][chosen])
 
     def _set_point(self, values: Array) -> None:
         """Set ``coef_``, ``intercept_`` (and the noise's) from one vector of values."""

@@ -17,16 +17,9 @@ from skbayes_sgld.estimators.base import (
     LinearEstimator,
     interval_levels,
 )
-from skbayes_sgld.posterior import (
-    PRIORS,
-    Bernoulli,
-    Categorical,
-    CoefficientPrior,
-    GLMPosterior,
-    Likelihood,
-)
-from skbayes_sgld.prediction import predictors as _predictive
-from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
+from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, LabelLikelihood
+from skbayes_sgld.prediction.predictive import Predictive
+from skbayes_sgld.prediction.predictors import LinearPredictor
 
 
 class ClassificationModel(ClassifierMixin, BayesianEstimator):
@@ -53,7 +46,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
                     "class must be positive."
                 )
             weight = by_class if weight is None else weight * by_class
-        return X, codes.astype(float), weight
+        return X, self._likelihood().check_target(codes), weight
 
     def _class_weights(self, y: Array, codes: Array, weight: Array | None) -> Array:
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
@@ -66,23 +59,23 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
             )
         return compute_class_weight(self.class_weight, classes=self.classes_, y=y)
 
-    def _likelihood(self) -> Likelihood:
+    def _likelihood(self) -> LabelLikelihood:
         n_classes = len(self.classes_)
         return Bernoulli() if n_classes == 2 else Categorical(n_classes)
 
-    def _resolve_prior(self) -> CoefficientPrior:
-        prior = self._resolve("prior")
-        if prior.scaled_by_noise:
-            unscaled = sorted(repr(k) for k, v in PRIORS.items() if not v.scaled_by_noise)
-            raise ValueError(
-                f"prior={self.prior!r} is scaled by the noise, and a logistic model has none; "
-                f"choose one of {', '.join(unscaled)}."
-            )
-        return prior
+    def _predictive(self, chosen: Any = slice(None)) -> Predictive:
+        """The posterior predictive distribution from the chosen draws."""
+        weights = self.posterior_.flat_weights
+        return Predictive(
+            self._predictor(chosen),
+            self._likelihood(),
+            None,
+            None if weights is None else weights[chosen],
+        )
 
-    def _point_predictor(self) -> tuple[Predictor, Array | None]:
-        """Return the draws that a point prediction averages over, and their weights."""
-        return self._predictor(), self.posterior_.flat_weights
+    def _point_predictive(self) -> Predictive:
+        """The distribution whose probabilities are predicted."""
+        return self._predictive()
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Return the log odds of the posterior mean of the probability.
@@ -97,7 +90,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
             Of the second class where there are two.
         """
         X = self._check_rows(X)
-        both = _predictive.mean_log_probability(X, *self._point_predictor())
+        both = self._point_predictive().log_probability(X)
         log_odds = both[..., 0] - both[..., 1]
         return log_odds[:, 1] if len(self.classes_) == 2 else log_odds
 
@@ -114,7 +107,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
             In the order of ``classes_``.
         """
         X = self._check_rows(X)
-        return _predictive.mean_probability(X, *self._point_predictor())
+        return self._point_predictive().probability(X)
 
     def predict_log_proba(self, X: ArrayLike) -> Array:
         """Return the log of the posterior mean of the probability of each class.
@@ -128,7 +121,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         log_probability : ndarray of shape (n_samples, n_classes)
         """
         X = self._check_rows(X)
-        return _predictive.mean_log_probability(X, *self._point_predictor())[..., 0]
+        return self._point_predictive().log_probability(X)[..., 0]
 
     def predict(self, X: ArrayLike) -> Array:
         """Return the most probable class.
@@ -159,8 +152,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         """
         levels = interval_levels(coverage)
         X = self._check_rows(X)
-        weights = self.posterior_.flat_weights
-        return _predictive.probability_quantiles(X, self._predictor(), weights, levels)
+        return self._predictive().probability_quantiles(X, levels)
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Return draws of labels from the posterior predictive distribution.
@@ -178,9 +170,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
         X, rng = self._check_rows(X), check_random_state(random_state)
         chosen = self.posterior_.choose(n_samples, rng)
-        p = _predictive.class_probabilities(X, self._predictor(chosen))
-        drawn = (rng.random_sample(p.shape[1:]) > np.cumsum(p, axis=0)[:-1]).sum(axis=0)
-        return self.classes_[drawn]
+        return self.classes_[self._predictive(chosen).sample(X, rng)]
 
 
 class BayesianClassifier(ClassificationModel, LinearEstimator):
@@ -193,7 +183,7 @@ class BayesianClassifier(ClassificationModel, LinearEstimator):
             X,
             y,
             self._likelihood(),
-            self._resolve_prior(),
+            self._resolve_unscaled_prior(),
             sample_weight=weight,
             fit_intercept=self.fit_intercept,
             center=center,
@@ -206,10 +196,6 @@ class BayesianClassifier(ClassificationModel, LinearEstimator):
         parts, weights = self._draws()
         return parts["coef"], parts["intercept"], weights
 
-    def _predictor(self, chosen: Any = slice(None)) -> Predictor:
-        parts, _ = self._draws()
-        return LinearPredictor(parts["coef"][chosen], parts["intercept"][chosen])
-
-    def _point_predictor(self) -> tuple[Predictor, Array | None]:
+    def _point_predictive(self) -> Predictive:
         coef, intercept, weights = self._probability_draws()
-        return LinearPredictor(coef, intercept), weights
+        return Predictive(LinearPredictor(coef, intercept), self._likelihood(), None, weights)

@@ -12,7 +12,7 @@ from sklearn.utils import Bunch, check_random_state
 from skbayes_sgld._components import check_number
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.classification import ClassificationModel
-from skbayes_sgld.estimators.regression import RegressionModel
+from skbayes_sgld.estimators.regression import NormalModel
 from skbayes_sgld.inference.draws import PosteriorDraws
 from skbayes_sgld.posterior import FixedGaussian, Gaussian, NoisePrior
 from skbayes_sgld.posterior.mlp import MLPPosterior, Network
@@ -161,7 +161,7 @@ class NetworkEstimator(BayesianEstimator):
         return draws
 
 
-class NetworkRegressor(RegressionModel, NetworkEstimator):
+class NetworkRegressor(NormalModel, NetworkEstimator):
     """Normal observations around the output of a network."""
 
     def _target_units(self, y: Array, weight: Array | None) -> tuple[float, float]:
@@ -194,4 +194,6 @@ class NetworkClassifier(ClassificationModel, NetworkEstimator):
     def _make_posterior(
         self, X: Array, y: Array, weight: Array | None, units: Units
     ) -> MLPPosterior:
-        return MLPPosterior(X, y, self._likelihood(), self._resolve_prior(), **self._layout(weight))
+        return MLPPosterior(
+            X, y, self._likelihood(), self._resolve_unscaled_prior(), **self._layout(weight)
+        )

@@ -10,7 +10,6 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 
 from skbayes_sgld._components import check_number
-from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.estimators.base import (
     Array,
     BayesianEstimator,
@@ -18,20 +17,25 @@ from skbayes_sgld.estimators.base import (
     check_quantiles,
     interval_levels,
 )
-from skbayes_sgld.posterior import FixedGaussian, Gaussian, GLMPosterior
-from skbayes_sgld.prediction import predictors as _predictive
-from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
+from skbayes_sgld.posterior import FixedGaussian, Gaussian, GLMPosterior, Likelihood, NoisePrior
+from skbayes_sgld.prediction.predictive import Predictive
 
 _KINDS = ("predictive", "mean")
 
 
 class RegressionModel(RegressorMixin, BayesianEstimator):
-    """Normal observations around a regression function: data and predictions."""
+    """Observations that are numbers: data and predictions, whatever the likelihood."""
 
-    _y_checks: ClassVar[dict[str, Any]] = {"y_numeric": True, "ensure_min_samples": 2}
+    _y_checks: ClassVar[dict[str, Any]] = {"y_numeric": True}
     prior: Any
-    noise_prior: Any
-    noise_variance: Any
+
+    def _likelihood(self) -> Likelihood:
+        """The distribution of an observation, as ``fit`` is told it."""
+        raise NotImplementedError
+
+    def _predictive(self, chosen: Any = slice(None)) -> Predictive:
+        """The posterior predictive distribution from the chosen draws."""
+        raise NotImplementedError
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
         is_text = y is not None and np.asarray(y).dtype.kind in "OSUT"
@@ -48,35 +52,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
     def _encode(
         self, X: Array, y: Array, weight: Array | None
     ) -> tuple[Array, Array, Array | None]:
-        y = y.astype(float, copy=False)
-        if isinstance(self.noise_variance, str):
-            if self.noise_variance != "infer":
-                raise ValueError(
-                    f"noise_variance={self.noise_variance!r} is not accepted; give 'infer' or a "
-                    "positive number."
-                )
-            if np.ptp(y) == 0:
-                raise ValueError(
-                    f"y is constant ({y[0]:g}): there is no noise to infer; give noise_variance a "
-                    "positive number, or check the target."
-                )
-        return X, y, weight
-
-    def _noise_draws(self) -> Array:
-        """Return the noise variance of every draw ``(S,)``."""
-        raise NotImplementedError
-
-    def _mean(self, X: Array) -> Array:
-        """Return the posterior mean of the regression function ``(n,)``."""
-        return self._moments(X)[:, 0]
-
-    def _predictive_variance(self, X: Array) -> Array:
-        """Return the variance of a new observation ``(n,)``."""
-        noise = np.average(self._noise_draws(), weights=self.posterior_.flat_weights)
-        return self._moments(X)[:, 1] + noise
-
-    def _moments(self, X: Array) -> Array:
-        return _predictive.mean_and_variance(X, self._predictor(), self.posterior_.flat_weights)
+        return X, self._likelihood().check_target(y), weight
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Return the mean of the posterior predictive distribution.
@@ -96,14 +72,17 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         """
         X = self._check_rows(X)
         mean = self._mean(X)
-        return (mean, np.sqrt(self._predictive_variance(X))) if return_std else mean
+        return (mean, np.sqrt(self._predictive().moments(X)[:, 1])) if return_std else mean
+
+    def _mean(self, X: Array) -> Array:
+        return self._predictive().mean(X)
 
     def predict_quantiles(
         self, X: ArrayLike, q: ArrayLike = (0.05, 0.5, 0.95), kind: str = "predictive"
     ) -> Array:
         """Return quantiles of the posterior predictive distribution.
 
-        They are those of the mixture of the draws' normal laws: deterministic, no fresh noise.
+        They are those of the mixture of the draws' distributions: deterministic, no fresh noise.
 
         Parameters
         ----------
@@ -117,15 +96,14 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         -------
         quantiles : ndarray of shape (n_samples, n_quantiles)
         """
+        return self._quantiles(self._check_rows(X), check_quantiles(q), kind)
+
+    def _quantiles(self, X: Array, levels: Array, kind: str, offset: Array | None = None) -> Array:
         if kind not in _KINDS:
             raise ValueError(f"kind={kind!r} is not known; choose one of 'mean', 'predictive'.")
-        levels = check_quantiles(q)
-        X = self._check_rows(X)
-        predictor, weights = self._predictor(), self.posterior_.flat_weights
-        if kind == "mean":
-            return _predictive.mean_quantiles(X, predictor, weights, levels)
-        variance = self._noise_draws()
-        return _predictive.predictive_quantiles(X, predictor, variance, weights, levels)
+        predictive = self._predictive()
+        of = predictive.mean_quantiles if kind == "mean" else predictive.quantiles
+        return of(X, levels, offset)
 
     def predict_interval(
         self, X: ArrayLike, coverage: float = 0.9, kind: str = "predictive"
@@ -144,7 +122,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         -------
         interval : ndarray of shape (n_samples, 2)
         """
-        return self.predict_quantiles(X, interval_levels(coverage), kind)
+        return self._quantiles(self._check_rows(X), interval_levels(coverage), kind)
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Return draws from the posterior predictive distribution.
@@ -159,33 +137,64 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         -------
         y : ndarray of shape (n_rows, n_samples)
         """
+        return self._sample_y(self._check_rows(X), n_samples, random_state)
+
+    def _sample_y(
+        self, X: Array, n_samples: int, random_state: Any, offset: Array | None = None
+    ) -> Array:
         check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
-        X, rng = self._check_rows(X), check_random_state(random_state)
-        chosen = self.posterior_.choose(n_samples, rng)
-        mean = self._predictor(chosen)(X)[0]
-        return mean + rng.standard_normal(mean.shape) * np.sqrt(self._noise_draws()[chosen])
+        rng = check_random_state(random_state)
+        return self._predictive(self.posterior_.choose(n_samples, rng)).sample(X, rng, offset)
 
 
-class BayesianRegressor(RegressionModel, LinearEstimator):
-    """Normal linear model: what a regression estimator adds to the base."""
+class NormalModel(RegressionModel):
+    """Normal observations around a regression function, of inferred or known variance."""
+
+    _y_checks: ClassVar[dict[str, Any]] = {"y_numeric": True, "ensure_min_samples": 2}
+    noise_prior: Any
+    noise_variance: Any
+
+    def _likelihood(self) -> Likelihood:
+        if isinstance(self.noise_variance, str):
+            if self.noise_variance != "infer":
+                raise ValueError(
+                    f"noise_variance={self.noise_variance!r} is not accepted; give 'infer' or a "
+                    "positive number."
+                )
+            return Gaussian()
+        likelihood = FixedGaussian(self.noise_variance)
+        likelihood.check()
+        return likelihood
+
+    def _noise_draws(self) -> Array:
+        """Noise variance of every draw ``(S,)``."""
+        raise NotImplementedError
+
+    def _predictive(self, chosen: Any = slice(None)) -> Predictive:
+        gamma, weights = np.log(self._noise_draws()[chosen]), self.posterior_.flat_weights
+        return Predictive(
+            self._predictor(chosen),
+            Gaussian(),
+            gamma,
+            None if weights is None else weights[chosen],
+        )
+
+
+class LinearRegressor(RegressionModel, LinearEstimator):
+    """A regressor with one linear predictor: a likelihood and the name of a prior suffice."""
+
+    def _components(self, y: Array, weight: Array | None) -> tuple[Any, NoisePrior | None]:
+        """The priors of the coefficients and of the noise."""
+        return self._resolve_unscaled_prior(), None
 
     def _make_posterior(
         self, X: Array, y: Array, weight: Array | None, center: bool
     ) -> GLMPosterior:
-        prior, noise_prior, likelihood = self._resolve("prior"), None, Gaussian()
-        if isinstance(self.noise_variance, str):
-            level = np.average(y, weights=weight)
-            noise_prior = self._resolve("noise_prior").for_data(
-                float(np.average(np.square(y - level), weights=weight))
-            )
-        else:
-            likelihood = FixedGaussian(self.noise_variance)
-            likelihood.check()
-            prior = prior.given_noise(self.noise_variance)
+        prior, noise_prior = self._components(y, weight)
         return GLMPosterior(
             X,
             y,
-            likelihood,
+            self._likelihood(),
             prior,
             noise_prior,
             sample_weight=weight,
@@ -198,13 +207,30 @@ class BayesianRegressor(RegressionModel, LinearEstimator):
         super()._set_point(values)
         self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
 
+    def _predictive(self, chosen: Any = slice(None)) -> Predictive:
+        weights = self.posterior_.flat_weights
+        return Predictive(
+            self._predictor(chosen),
+            self._likelihood(),
+            None,
+            None if weights is None else weights[chosen],
+        )
+
+
+class BayesianRegressor(NormalModel, LinearRegressor):
+    """Normal linear model: what a regression estimator adds to the base."""
+
+    def _components(self, y: Array, weight: Array | None) -> tuple[Any, NoisePrior | None]:
+        prior = self._resolve("prior")
+        if not isinstance(self.noise_variance, str):
+            return prior.given_noise(self.noise_variance), None
+        level = np.average(y, weights=weight)
+        variance = float(np.average(np.square(y - level), weights=weight))
+        return prior, self._resolve("noise_prior").for_data(variance)
+
     def _set_noise(self, noise_variance: Array | None) -> None:
         inferred = self.noise_variance if noise_variance is None else noise_variance[0]
         self.noise_variance_ = float(inferred)
-
-    def _predictor(self, chosen: Any = slice(None)) -> Predictor:
-        parts, _ = self._draws()
-        return LinearPredictor(parts["coef"][chosen], parts["intercept"][chosen])
 
     def _noise_draws(self) -> Array:
         parts, _ = self._draws()
@@ -213,16 +239,3 @@ class BayesianRegressor(RegressionModel, LinearEstimator):
 
     def _mean(self, X: Array) -> Array:
         return X @ self.coef_ + self.intercept_
-
-    def _predictive_variance(self, X: Array) -> Array:
-        """Return the variance of a new observation, from the covariance of the coefficients."""
-        if X.shape[1] > MAX_DENSE:
-            return super()._predictive_variance(X)
-        values = self.posterior_.flat[:, : X.shape[1] + self._has_intercept]
-        weights = self.posterior_.flat_weights
-        covariance = np.atleast_2d(np.cov(values, rowvar=False, aweights=weights, ddof=0))
-        d = X.shape[1]
-        variance = np.einsum("nd,nd->n", X @ covariance[:d, :d], X) + self.noise_variance_
-        if self._has_intercept:
-            variance += 2.0 * X @ covariance[:d, d] + covariance[d, d]
-        return variance

@@ -166,10 +166,10 @@ class LabelLikelihood(Likelihood):
     def check_target(self, y: Array) -> Array:
         """Codes as floats."""
         codes = np.asarray(y, dtype=float)
-        if not np.all(np.isin(codes, np.arange(self.n_classes))):
-            wrong = codes[~np.isin(codes, np.arange(self.n_classes))][0]
+        valid = (codes >= 0) & (codes < self.n_classes) & (codes == np.floor(codes))
+        if not valid.all():
             raise ValueError(
-                f"y has the value {wrong:g}, which is not a code; the codes of {self.n_classes} "
+                f"y has the value {codes[~valid][0]:g}, which is not a code; the codes of {self.n_classes} "
                 f"classes are 0 ... {self.n_classes - 1}."
             )
         return codes

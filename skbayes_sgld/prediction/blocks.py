@@ -1,0 +1,32 @@
+"""Work on many rows, block by block, on all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+from skbayes_sgld._linalg import one_blas_thread
+
+Array = NDArray[Any]
+
+_BLOCK = 2**20  # numbers that the temporaries of a block may hold
+
+
+def map_blocks(function: Callable[[slice], Array], n_rows: int, n_numbers: int) -> Array:
+    """Values of ``function`` on blocks of rows, put together; blocks share the cores.
+
+    A block is of so many rows that ``n_numbers`` a row stay in cache: memory does not grow with
+    the rows, and threads help, since NumPy lets go of the interpreter inside a block.
+    """
+    size = max(1, _BLOCK // max(n_numbers, 1))
+    blocks = [slice(a, min(a + size, n_rows)) for a in range(0, n_rows, size)]
+    workers = min(effective_n_jobs(-1), len(blocks))
+    if workers <= 1:
+        return np.concatenate([function(rows) for rows in blocks])
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+        return np.concatenate(list(pool.map(function, blocks)))
