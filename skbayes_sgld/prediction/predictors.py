@@ -9,6 +9,7 @@ A :class:`Predictor` takes n rows to their K predictors under each of S draws, `
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -78,9 +79,16 @@ class LinearPredictor(Predictor):
 
     def __call__(self, X: Array) -> Array:
         """Linear predictors ``(K, n, S)``."""
-        eta = X @ self._coef.transpose(1, 2, 0)
-        eta += self._intercept.T[:, None]
+        slopes, levels = self._by_draw
+        eta = X @ slopes
+        eta += levels
         return eta
+
+    @cached_property
+    def _by_draw(self) -> tuple[Array, Array]:
+        """Slopes ``(K, d, S)`` and levels ``(K, 1, S)``, draws next to each other."""
+        slopes = np.ascontiguousarray(self._coef.transpose(1, 2, 0))
+        return slopes, np.ascontiguousarray(self._intercept.T)[:, None]
 
     def moments(self, share: Array, n_rows: int) -> Callable[[Array], Array]:
         """Function from rows to mean and variance of the first predictor over draws ``(n, 2)``."""

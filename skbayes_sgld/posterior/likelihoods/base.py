@@ -169,8 +169,8 @@ class LabelLikelihood(Likelihood):
         valid = (codes >= 0) & (codes < self.n_classes) & (codes == np.floor(codes))
         if not valid.all():
             raise ValueError(
-                f"y has the value {codes[~valid][0]:g}, which is not a code; the codes of {self.n_classes} "
-                f"classes are 0 ... {self.n_classes - 1}."
+                f"y has the value {codes[~valid][0]:g}, which is not a code; the codes of "
+                f"{self.n_classes} classes are 0 ... {self.n_classes - 1}."
             )
         return codes
 

@@ -231,8 +231,7 @@ def test_predictions_of_many_columns_are_those_of_few(wide, monkeypatch):
     X, y = wide
     model = SGLDLinearRegression(random_state=0).fit(X, y)
     std, interval = model.predict(X, return_std=True)[1], model.predict_interval(X)
-    monkeypatch.setattr("skbayes_sgld.estimators.regression.MAX_DENSE", 100)
-    monkeypatch.setattr("skbayes_sgld.prediction.predictors.MAX_DENSE", 100)
+    monkeypatch.setattr("skbayes_sgld.prediction.predictors._FEW", 10_000)
     np.testing.assert_allclose(model.predict(X, return_std=True)[1], std, rtol=1e-6)
     np.testing.assert_allclose(model.predict_interval(X), interval, atol=1e-4 * std.max())
 
