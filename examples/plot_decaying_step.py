@@ -70,24 +70,32 @@ def draw_posteriors(figure: Any, grid: Any, paths: dict[str, np.ndarray], defaul
     )
 
 
-def draw_heights(figure: Any, posterior: Any, path: np.ndarray) -> None:
-    """Draw Figure 2: the second half of a run, as high as the log posterior."""
+def draw_heights(figure: Any, posterior: Any, path: np.ndarray, grid: Any) -> None:
+    """Draw Figure 2 from above: the second half of a run, coloured by its log posterior."""
     late = path[len(path) // 2 :: 5]
     rows = np.random.default_rng(0).integers(posterior.n_samples, size=(len(late), BATCH_SIZE))
     scale = posterior.n_samples / BATCH_SIZE
     of_batch = scale * posterior.log_likelihood(late, rows).sum(1) + posterior.log_prior(late)
     heights = {
-        "From the batch, as printed": of_batch,
-        "From all rows": posterior.log_density(late),
+        "from each step's batch, as printed": of_batch,
+        "from all rows": posterior.log_density(late),
     }
-    for j, (title, height) in enumerate(heights.items(), 1):
-        axes = figure.add_subplot(1, 2, j, projection="3d")
-        axes.scatter(*late.T, height, c=height, s=4)
-        axes.set(xlabel=r"$\theta_1$", ylabel=r"$\theta_2$")
-        axes.set_zlabel(r"$\log\, \pi(\theta)$ (nats)", labelpad=12)
-        axes.set_box_aspect(None, zoom=0.85)
-        axes.set_title(f"{title}: sd {height.std():.1f} nats", fontsize=10)
-    figure.suptitle("Draws of the printed run's second half by their log posterior")
+    top = np.log(grid.density.max()) - np.array([7.0, 4.5, 2.0, 0.5])
+    panels = figure.subplots(1, 2, sharex=True, sharey=True)
+    for axes, (title, height) in zip(panels, heights.items(), strict=True):
+        limits = dict(zip(("vmin", "vmax"), np.quantile(height, [0.02, 1.0]), strict=True))
+        points = axes.scatter(*late.T, c=height, s=3, cmap="viridis", rasterized=True, **limits)
+        figure.colorbar(points, ax=axes, label="log posterior (nats)", extend="min")
+        log_density = np.log(np.maximum(grid.density.T, 1e-300))
+        contours = {"levels": top, "colors": EXACT, "linewidths": 0.9, "linestyles": "-"}
+        axes.contour(grid.theta1, grid.theta2, log_density, **contours)
+        axes.set(xlabel=r"$\theta_1$", ylabel=r"$\theta_2$", xlim=(-1.5, 2.5), ylim=(-3, 3))
+        axes.set_title(f"Height {title}: sd {height.std():.1f} nats", fontsize=10)
+        tidy(axes)
+    figure.suptitle(
+        "Draws of the printed run's second half by their log posterior. "
+        "Red: contours of the exact density"
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -102,11 +110,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
     default = skbayes_sgld.sample(posterior, n_draws=250, random_state=0)
 
-    figure = new_figure(13.0, 6.4)
+    figure = new_figure(11.0, 5.6)
     draw_posteriors(figure, grid, paths, default.values.reshape(-1, 2))
     save(figure, options.output, "decaying_step_posterior.png")
-    figure = new_figure(11.0, 5.0)
-    draw_heights(figure, posterior, paths["As printed"])
+    figure = new_figure(10.0, 4.4)
+    draw_heights(figure, posterior, paths["As printed"], grid)
     save(figure, options.output, "decaying_step_height.png")
     upper = {name: (path[:, 1] > 0).mean() for name, path in paths.items()}
     upper["the default settings"] = (default["theta2"] > 0).mean()

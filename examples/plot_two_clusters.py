@@ -2,9 +2,10 @@
 
 Redraws Figure 2 of Xu's report: 1,500 points around (-2, 2) and (2, -2), std 1.3, a logistic
 regression without intercept under the prior exp(-|beta|_1), 5,000 steps with batches of 5. The
-report does not give its step size; this one is 0.01 (50 + t)^-0.6. To see: both separate the
-clusters equally well, but the printed chains do not move far enough to tell how steeply the
-probability rises, nor how well that is known; the default settings do, as the exact density shows.
+report gives neither its start nor its step size; here chains start at draws from the prior, and the
+step size is 0.005 (50 + t)^-0.6. To see: both separate the clusters equally well, but the printed
+chains, once there, see only part of the posterior, so that the probability rises less steeply than
+it should; the default settings see all of it, as the exact density shows.
 
 Usage: ``python examples/plot_two_clusters.py [--output DIR] [--quick]``; about 5 s.
 """
@@ -15,35 +16,32 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from _figure import (
-    EXACT,
-    GREEN,
-    GREY,
-    PRINTED,
-    RIGHT,
-    new_figure,
-    parse,
-    save,
-    say,
-    tidy,
-    unconverged,
-)
-from _plain_sgld import PLAIN
+from _figure import EXACT, PRINTED, RIGHT, new_figure, parse, save, say, tidy
+from _plain_sgld import plain_run
+from scipy.special import expit
 
 from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.datasets import make_two_clusters
 from skbayes_sgld.diagnostics import effective_sample_size
-from skbayes_sgld.posterior import Laplace
-from skbayes_sgld.sampling import Polynomial
+from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Laplace
+from skbayes_sgld.sampling import Polynomial, run_chains
 
-MODEL: dict[str, Any] = {"prior": Laplace(1.0), "fit_intercept": False, "random_state": 0}
+STEP, SCHEDULE = 0.005, Polynomial(offset=50, power=0.6)
 LEVELS = (0.01, 0.1, 0.5, 0.9, 0.99)
 PLANE = np.linspace(-6.5, 6.5, 81)
-SLOPES = np.linspace(1.2, 4.2, 151)  # of x1; those of x2 are the negative
+SLOPES = np.linspace(0.02, 4.5, 225)  # of x1; those of x2 are the negative
+
+
+def run_plain(X: np.ndarray, y: np.ndarray, n_steps: int) -> np.ndarray:
+    """Draws ``(4, n_steps, 2)`` of the printed run, four times, from draws of the prior."""
+    posterior = GLMPosterior(X, y.astype(float), Bernoulli(), Laplace(1.0), fit_intercept=False)
+    run = plain_run(posterior, 2.0 * STEP, SCHEDULE, batch_size=5)
+    start = np.random.default_rng(0).laplace(size=(4, 2))
+    return run_chains(run, start, n_draws=n_steps).draws
 
 
 def exact_density(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the posterior density on the grid of SLOPES x -SLOPES, its largest value 1."""
+    """Posterior density on the grid of SLOPES x -SLOPES, its largest value 1."""
     signed = X * (2 * y - 1)[:, None]
     log_density = np.empty((len(SLOPES), len(SLOPES)))
     for i, slope in enumerate(SLOPES):
@@ -52,91 +50,93 @@ def exact_density(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.exp(log_density - log_density.max())
 
 
-def draw_probability(axes: Any, model: SGLDLogisticRegression, title: str, band: bool) -> None:
-    """Draw contours of the probability; with ``band``, how wide its credible band is below them."""
-    points = np.stack(np.meshgrid(PLANE, PLANE), axis=-1).reshape(-1, 2)
-    shape = (len(PLANE), len(PLANE))
-    if band:
-        low, high = model.predict_proba_interval(points, coverage=0.9)[:, 1].T
-        shades = axes.contourf(PLANE, PLANE, (high - low).reshape(shape), 8, cmap="Blues")
-        axes.figure.colorbar(shades, ax=axes, label="width of the 90 % band")
-    probability = model.predict_proba(points)[:, 1].reshape(shape)
+def draw_map(axes: Any, values: np.ndarray, title: str, color: str, label: str) -> None:
+    """Draw a map of the plane, its values from 0 to 1."""
+    shades = axes.contourf(PLANE, PLANE, values, np.linspace(0, 1, 11), cmap=color)
+    axes.figure.colorbar(shades, ax=axes, label=label, shrink=0.85)
+    axes.set(xlabel="$x_1$", ylabel="$x_2$", xlim=(-6.5, 6.5), ylim=(-6.5, 6.5), aspect="equal")
+    axes.set_title(title, fontsize=10)
+
+
+def draw_points(axes: Any, X: np.ndarray, y: np.ndarray) -> None:
+    """Draw every third point of the two clusters."""
+    for label, marker in ((0, "o"), (1, "s")):
+        shown = X[y == label][::3]
+        look = {"markersize": 2.5, "markerfacecolor": "white", "markeredgewidth": 0.5}
+        axes.plot(*shown.T, marker, color="black", label=f"class {label}", **look)
+
+
+def draw_lines(axes: Any, probability: np.ndarray) -> None:
+    """Draw contours of the probability."""
     lines = axes.contour(PLANE, PLANE, probability, levels=LEVELS, colors="black", linewidths=0.9)
-    axes.clabel(lines, fontsize=7)
-    axes.set_title(title, fontsize=10)
+    axes.clabel(lines, fontsize=8)
 
 
-def draw_points(axes: Any, X: np.ndarray, y: np.ndarray, title: str) -> None:
-    """Draw the two clusters."""
-    for label, color in ((0, GREEN), (1, GREY)):
-        axes.plot(*X[y == label].T, ".", color=color, markersize=3, label=f"class {label}")
-    axes.legend(fontsize=8, frameon=False, markerscale=4)
-    axes.set_title(title, fontsize=10)
-
-
-def draw_slopes(axes: Any, plain: Any, default: Any, density: np.ndarray) -> None:
+def draw_slopes(axes: Any, plain: np.ndarray, default: np.ndarray, density: np.ndarray) -> None:
     """Draw the draws of both over the exact density."""
-    axes.plot(
-        *default.posterior_.flat.T,
-        ".",
-        color=RIGHT,
-        markersize=2,
-        alpha=0.4,
-        label="default settings",
-    )
-    for c, chain in enumerate(plain.posterior_.values):
-        label = "as printed, one line a chain" if c == 0 else None
-        axes.plot(*chain.T, color=PRINTED, linewidth=0.4, alpha=0.7, label=label)
+    look = {"markersize": 2, "alpha": 0.4, "rasterized": True}
+    axes.plot(*default.T, ".", color=RIGHT, label="default settings", **look)
+    for c, chain in enumerate(plain):
+        label = "as printed: 4 chains" if c == 0 else None
+        axes.plot(*chain.T, color=PRINTED, linewidth=0.5, alpha=0.8, label=label)
+        start = "their starts, from the prior" if c == 0 else None
+        axes.plot(*chain[0], "o", color=PRINTED, markersize=5, label=start)
     levels = [0.01, 0.1, 0.4, 0.8]
     axes.contour(SLOPES, -SLOPES, density.T, levels=levels, colors=EXACT, linewidths=1.2)
-    axes.set(xlabel="slope of $x_1$", ylabel="slope of $x_2$")
-    axes.legend(fontsize=8, frameon=False, markerscale=4)
-    axes.set_title("The posterior of the slopes. Red: the exact density", fontsize=10)
+    axes.plot([], [], color=EXACT, label="exact density")
+    axes.set(xlabel="slope of $x_1$ (log odds)", ylabel="slope of $x_2$ (log odds)")
+    axes.legend(fontsize=8, frameon=False, loc="lower left")
+    axes.set_title("The posterior of the slopes", fontsize=10)
     tidy(axes)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Fit both, draw the figure and say what to see."""
+    """Run both, draw the figure and say what to see."""
     options = parse(__doc__, arguments)
     X, y = make_two_clusters(random_state=0)
-    plain = SGLDLogisticRegression(
-        **MODEL,
-        **PLAIN,
-        batch_size=5,
-        step_size=0.005,
-        schedule=Polynomial(offset=50, power=0.6),
-        n_draws=1000 if options.quick else 5000,
-    )
-    with unconverged():
-        plain.fit(X, y)
-    default = SGLDLogisticRegression(**MODEL).fit(X, y)
+    plain = run_plain(X, y, 1000 if options.quick else 5000)
+    default = SGLDLogisticRegression(
+        prior=Laplace(1.0),
+        fit_intercept=False,
+        n_draws=250 if options.quick else 1000,
+        random_state=0,
+    ).fit(X, y)
     density = exact_density(X, y)
-    right = [(model.predict(X) == y).mean() for model in (plain, default)]
+    points = np.stack(np.meshgrid(PLANE, PLANE), axis=-1).reshape(-1, 2)
+    shape = (len(PLANE), len(PLANE))
+    thinned = plain.reshape(-1, 2)[::10]
+    maps = {
+        "As printed": expit(points @ thinned.T).mean(axis=1).reshape(shape),
+        "Default settings": default.predict_proba(points)[:, 1].reshape(shape),
+    }
+    low, high = default.predict_proba_interval(points, coverage=0.9)[:, 1].T
 
-    figure = new_figure(11.0, 9.0)
-    panels = figure.subplot_mosaic("PL;BS")
-    draw_points(panels["P"], X, y, f"As printed: the line is right {right[0]:.1%} of the time")
-    boundary = -plain.coef_[0, 0] / plain.coef_[0, 1] * PLANE
-    panels["P"].plot(PLANE, boundary, color="black", linewidth=1.0)
-    draw_probability(panels["L"], plain, "As printed: contours of the probability", band=False)
-    draw_probability(panels["B"], default, "Default settings: how well it is known", band=True)
-    draw_slopes(panels["S"], plain, default, density)
-    for name in "PLB":
-        panels[name].set(xlabel="$x_1$", ylabel="$x_2$", xlim=(-6.5, 6.5), ylim=(-6.5, 6.5))
-        panels[name].set_aspect("equal")
+    figure = new_figure(9.0, 7.6)
+    panels = figure.subplots(2, 2)
+    for axes, (name, probability) in zip(panels[0], maps.items(), strict=True):
+        draw_map(axes, probability, f"{name}: probability of class 1", "coolwarm", "probability")
+        draw_lines(axes, probability)
+        draw_points(axes, X, y)
+    panels[0, 0].legend(fontsize=8, loc="upper left", markerscale=2)
+    title = "Default settings: how well the probability is known"
+    draw_map(panels[1, 0], (high - low).reshape(shape), title, "Blues", "width of the 90 % band")
+    draw_lines(panels[1, 0], maps["Default settings"])
+    draw_slopes(panels[1, 1], plain, default.posterior_.flat, density)
+    figure.suptitle("Two clusters: probabilities and the posterior behind them")
     save(figure, options.output, "two_clusters.png")
 
     share = density.sum(axis=1) / density.sum()
     mean = share @ SLOPES
     sd = np.sqrt(share @ (SLOPES - mean) ** 2)
     found = {}
-    for name, model in (("printed run", plain), ("default settings", default)):
-        draws = model.posterior_.values[..., :1]
-        ess = effective_sample_size(draws)[0]
-        found[name] = f"{draws.mean():.3f} (sd {draws.std():.3f}, effective sample size {ess:,.0f})"
+    for name, draws in (("printed run", plain), ("default settings", default.posterior_.values)):
+        slope = draws[..., :1]
+        ess = effective_sample_size(slope)[0]
+        found[name] = f"{slope.mean():.3f} (sd {slope.std():.3f}, effective sample size {ess:,.0f})"
+    right = [np.mean((X @ plain.mean(axis=(0, 1)) > 0) == y), np.mean(default.predict(X) == y)]
     say(
         f"The slope of x1 has the exact mean {mean:.3f} (sd {sd:.3f}). Mean over the draws of the "
-        f"printed run: {found['printed run']}; default settings: {found['default settings']}. Both "
+        f"printed run: {found['printed run']}; default settings: {found['default settings']}. They "
         f"are right about {right[0]:.1%} and {right[1]:.1%} of the points."
     )
 
