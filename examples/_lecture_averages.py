@@ -17,7 +17,7 @@ from scipy import stats
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.sampling import Constant, Harmonic, Polynomial, Schedule
 
-N_CHAINS, N_KEPT = 200, 2000
+N_CHAINS = 200
 SCHEDULES: dict[str, tuple[Schedule, Any]] = {
     "constant": (Constant(), "auto"),
     "polynomial, power 1/3": (Polynomial(power=1 / 3), "auto"),
@@ -30,6 +30,7 @@ SCHEDULES: dict[str, tuple[Schedule, Any]] = {
 def averages(lecture: Lecture, output: Path) -> None:
     """Compare weighted with unweighted averages over many chains."""
     exact, rows, paths = Exact(lecture.X, lecture.y), {}, {}
+    n_kept = 300 if lecture.quick else 2000  # draws of a chain
     for name, (schedule, step_size) in SCHEDULES.items():
         model = lecture.fit(
             "decaying" if name != "constant" else "constant, one draw a step",
@@ -37,22 +38,22 @@ def averages(lecture: Lecture, output: Path) -> None:
             step_size=step_size,
             thin=1,
             n_chains=N_CHAINS,
-            n_draws=N_KEPT,
+            n_draws=n_kept,
         )
         draws, eta = model.posterior_, step_sizes(model)
-        weights = np.ones(N_KEPT) if draws.weights is None else draws.weights
+        weights = np.ones(n_kept) if draws.weights is None else draws.weights
         scaled = np.stack([(draws[p] - exact.mean[p]) / exact.sd[p] for p in draws.names], axis=-1)
         rows[name] = summarise_averages(scaled, weights, eta)
         paths[name] = (running_errors(scaled, weights), eta)
     say(
-        f"Root mean square error of the posterior mean over {len(scaled)} chains, {N_KEPT:,} draws "
+        f"Root mean square error of the posterior mean over {len(scaled)} chains, {n_kept:,} draws "
         "each, one a step, and three parameters, in posterior sds, ± its standard error. 'exact' "
         "is the ratio that the recursion must have; 'limit' is sqrt(mean eta × mean 1/eta):"
     )
     show(pd.DataFrame(rows).T)
     _, eta = paths["polynomial, power 0.55"]
-    first = eta[:N_KEPT]
-    kept = influence(first, first)[1], influence(np.ones(N_KEPT), first)[1]
+    first = eta[:n_kept]
+    kept = influence(first, first)[1], influence(np.ones(n_kept), first)[1]
     say(
         "The weights are largest where the chain starts. Without burn-in the weighted average, "
         f"power 0.55, keeps {kept[0]:.2%} of the start's distance, the unweighted {kept[1]:.2%}."
@@ -62,7 +63,7 @@ def averages(lecture: Lecture, output: Path) -> None:
 
 def step_sizes(model: SGLDLinearRegression) -> np.ndarray:
     """Eta of every step, burn-in and all."""
-    schedule = model.schedule(np.arange(model.n_burnin_ + N_KEPT))
+    schedule = model.schedule(np.arange(model.n_burnin_ + model.n_draws))
     return model.step_size_ * schedule
 
 
@@ -74,8 +75,8 @@ def mean_square(scaled: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def summarise_averages(scaled: np.ndarray, weights: np.ndarray, eta: np.ndarray) -> dict:
     """One row of the table."""
-    kept, equal = eta[-N_KEPT:], np.ones(N_KEPT)
-    half = N_KEPT // 2
+    kept, equal = eta[-len(weights) :], np.ones(len(weights))
+    half = len(weights) // 2
     weighted, unweighted = mean_square(scaled, weights), mean_square(scaled, equal)
     exact = standard_error(equal, eta) / standard_error(weights, eta)
     late = (
@@ -131,10 +132,10 @@ def influence(weights: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, float]:
 
 def running_errors(scaled: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
     """Error of both averages after so many draws."""
-    lengths = np.unique(np.geomspace(20, N_KEPT, 14).astype(int))
+    lengths = np.unique(np.geomspace(20, len(weights), 14).astype(int))
     errors: dict[str, list[float]] = {"weighted": [], "unweighted": []}
     for length in lengths:
-        for name, values in (("weighted", weights), ("unweighted", np.ones(N_KEPT))):
+        for name, values in (("weighted", weights), ("unweighted", np.ones(len(weights)))):
             squares = mean_square(scaled[:, :length], values[:length])
             errors[name].append(float(np.sqrt(squares.mean())))
     return {"lengths": lengths, **{name: np.array(values) for name, values in errors.items()}}
@@ -147,7 +148,7 @@ def draw_averages(paths: dict, output: Path) -> None:
     panels = figure.subplots(1, len(shown), sharey=True)
     for axes, name in zip(panels, shown, strict=True):
         found, eta = paths[name]
-        n_burnin = len(eta) - N_KEPT
+        n_burnin = len(eta) - found["lengths"][-1]
         for kind, color, marker in (("unweighted", ORANGE, "s"), ("weighted", BLUE, "o")):
             expected = []
             for length in found["lengths"]:

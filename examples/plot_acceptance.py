@@ -79,7 +79,7 @@ def draw_acceptance(figure: Any, posterior: Any, printed: Any, algorithm: Any) -
     parts = np.array_split(log_ratio, 300)  # ten steps a point, as the report
     inverse = [np.exp(np.log(len(part)) - logsumexp(part)) for part in parts]
     left.plot(averages(epsilon, 300), inverse, "o-", color=PRINTED, markersize=3, linewidth=0.6)
-    left.set(title="As printed: 1 / mean of the batch's own ratio, its noise 0.001", ylabel="'Acc'")
+    left.set(title="As printed: 1 / mean of the batch's ratio", ylabel="'Acc' of the report")
     step = Acceptance(posterior, algorithm[steps - 1], epsilon)
     kinds = {"all rows": None, f"batches of {BATCH_SIZE}": step.batch}
     last = {}
@@ -95,7 +95,7 @@ def draw_acceptance(figure: Any, posterior: Any, printed: Any, algorithm: Any) -
         )
         last[name] = accepted[-1]
     right.set(
-        title="Metropolis acceptance: mean of min(1, ratio), density from all rows",
+        title="Mean of min(1, ratio), density from all rows",
         ylabel="acceptance probability",
         ylim=(0, 1.05),
     )
@@ -111,12 +111,13 @@ def draw_acceptance(figure: Any, posterior: Any, printed: Any, algorithm: Any) -
 def main(arguments: Sequence[str] | None = None) -> None:
     """Make both runs, draw the figure and say what to see."""
     options = parse(__doc__, arguments)
-    n_steps = 3_000 if options.quick else 30_000
-    posterior = TiedGaussianMixture(make_tied_means_mixture(1000, random_state=1)[0])
+    n_steps, n_points = (1_000, 200) if options.quick else (30_000, 1000)
+    posterior = TiedGaussianMixture(make_tied_means_mixture(n_points, random_state=1)[0])
     printed = run(posterior, PrintedNoise("euler"), n_steps)
     algorithm = run(posterior, PLAIN["sampler"], n_steps)
 
-    figure = new_figure(11.0, 4.2)
+    figure = new_figure(10.0, 4.2)
+    figure.suptitle("Acceptance of the steps of two runs by step size, which decays to the right")
     last = draw_acceptance(figure, posterior, printed, algorithm)
     save(figure, options.output, "acceptance.png")
     rates = " and ".join(f"{rate:.2f} with {name}" for name, rate in last.items())

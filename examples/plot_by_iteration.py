@@ -49,7 +49,7 @@ BURN_IN = 500
 
 
 def split(X: np.ndarray, y: np.ndarray) -> tuple[GLMPosterior, np.ndarray, np.ndarray]:
-    """Return the posterior given four fifths of the rows, and the rows that are left."""
+    """Posterior given four fifths of the rows, and the rows that are left."""
     design = np.column_stack([np.ones(len(X)), X])  # the report shrinks the intercept too
     train, test, y_train, y_test = train_test_split(design, y, test_size=0.2, random_state=77)
     posterior = GLMPosterior(
@@ -59,7 +59,7 @@ def split(X: np.ndarray, y: np.ndarray) -> tuple[GLMPosterior, np.ndarray, np.nd
 
 
 def run_printed(posterior: GLMPosterior, n_steps: int, n_chains: int) -> tuple[Any, np.ndarray]:
-    """Return every position of Welling and Teh's recursion from theta = 1, and its step sizes."""
+    """Every position of Welling and Teh's recursion from theta = 1, and its step sizes."""
     run = plain_run(posterior, A, Polynomial(OFFSET, POWER), BATCH_SIZE)
     start = np.ones((n_chains, posterior.n_params))
     chains = run_chains(run, start, n_draws=n_steps)
@@ -67,7 +67,7 @@ def run_printed(posterior: GLMPosterior, n_steps: int, n_chains: int) -> tuple[A
 
 
 def running_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weighted mean of all values up to each, along the first axis."""
+    """Weighted mean of all values up to each, along the first axis."""
     share = weights[:, None]
     return np.cumsum(share * values, axis=0) / np.cumsum(share, axis=0)
 
@@ -76,17 +76,20 @@ def running_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def distances(draws: np.ndarray, weights: np.ndarray, mean: Any, sd: Any) -> np.ndarray:
-    """Return how far running means are from the posterior's, in its sds, over all chains."""
+    """How far running means are from the posterior's, in its sds, over all chains."""
     errors = [(running_mean(chain, weights) - mean) / sd for chain in draws]
     return np.sqrt(np.mean(np.square(errors), axis=(0, 2)))
 
 
-def draw_means(figure: Any, posterior: GLMPosterior, n_steps: int, n_chains: int) -> str:
-    """Draw the coefficients by iteration, and return what is to be seen."""
+def draw_means(
+    figure: Any, posterior: GLMPosterior, n_steps: int, n_chains: int, n_draws: int
+) -> str:
+    """Draw the coefficients by iteration, and say what is to be seen."""
     draws, weights = run_printed(posterior, n_steps, n_chains)
-    exact = sample(posterior, "hmc", n_draws=2000, random_state=1).values
+    exact = sample(posterior, "hmc", n_draws=2 * n_draws, random_state=1).values
     exact_mean, exact_sd = exact.mean((0, 1)), exact.std((0, 1))
-    default = sample(posterior, n_chains=n_chains, random_state=0)
+    default = sample(posterior, n_draws=n_draws, n_chains=n_chains, random_state=0)
+    figure.suptitle("Logistic regression on generated data, the coefficients by iteration")
     left, right = figure.subplots(1, 2)
     shown = draws[0, :500]
     for j, (name, value) in enumerate(TRUTH.items()):
@@ -136,61 +139,61 @@ def draw_means(figure: Any, posterior: GLMPosterior, n_steps: int, n_chains: int
 
 
 def scores(probability: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log loss and the accuracy of each row of probabilities of y = 1."""
+    """Log loss and the accuracy of each row of probabilities of y = 1."""
     right = np.where(y == 1, probability, 1.0 - probability)
     return -np.log(np.maximum(right, 1e-300)).mean(axis=1), (right > 0.5).mean(axis=1)
 
 
-def draw_scores(panels: Any, name: str, data: tuple[Any, ...], n_steps: int) -> str:
-    """Draw loss and accuracy by iteration into two panels, and return what is to be seen."""
+def draw_scores(panels: Any, name: str, data: tuple[Any, ...], n_steps: int, n_draws: int) -> str:
+    """Draw log loss and accuracy by iteration into two panels, and say what is to be seen."""
     posterior, X_test, y_test = data
     every = 10
-    draws, weights = run_printed(posterior, n_steps, 1)
-    printed, weights = draws[0, every - 1 :: every], weights[every - 1 :: every]
-    default = sample(posterior, random_state=0)
-    mean = default.values[0]
-    steps = default.n_burnin_ + default.thin_ * np.arange(1, len(mean) + 1)
-    sets = {"test": (X_test, y_test), "training": (posterior.X, posterior.y)}
-    found = {}
-    for kind, (X, y) in sets.items():
-        single = scores(expit(printed @ X.T), y)
-        average = scores(running_mean(expit(mean @ X.T), np.ones(len(mean))), y)
-        x = every * np.arange(1, len(printed) + 1)
-        for axes, at, (loss, accuracy) in zip(panels, (x, steps), (single, average), strict=True):
-            style = "-" if kind == "test" else ":"
-            axes.semilogx(at, accuracy, style, color=BLUE, label=f"{kind} accuracy (share)")
-            axes.semilogx(at, loss, style, color=GREEN, label=f"{kind} log loss (nats)")
-        found[kind] = (*single, *average)
-    loss, accuracy, right_loss, right_accuracy = found["test"]
-    late = slice(len(loss) // 2, None)
-    for axes, title in zip(panels, ("each draw, as printed", "the mean over draws"), strict=True):
-        axes.axhline(right_loss[-1], color=EXACT, linewidth=0.8, label="test log loss of the mean")
-        axes.set(title=f"{name}: {title}", xlabel="iteration", ylim=(0, 1), xlim=(10, n_steps))
+    draws, _ = run_printed(posterior, n_steps, 1)
+    default = sample(posterior, n_draws=n_draws, random_state=0)
+    mean = running_mean(expit(default.values[0] @ X_test.T), np.ones(n_draws))
+    printed = scores(expit(draws[0, every - 1 :: every] @ X_test.T), y_test)
+    right = scores(mean, y_test)
+    x = every * np.arange(1, len(printed[0]) + 1)
+    steps = default.n_burnin_ + default.thin_ * np.arange(1, n_draws + 1)
+    labels = ("test log loss (nats)", "test accuracy (%)")
+    late = len(x) // 2
+    for axes, label, unit, single, average in zip(
+        panels, labels, (1, 100), printed, right, strict=True
+    ):
+        axes.semilogx(x, unit * single, color=PRINTED, linewidth=0.7, label="each draw, as printed")
+        axes.semilogx(steps, unit * average, color=RIGHT, label="mean over draws, default settings")
+        axes.axhline(unit * average[-1], color=RIGHT, linewidth=0.8, linestyle=":")
+        low, high = np.quantile(single[x >= 100], [0.002, 0.998])
+        margin = 0.15 * (high - low)
+        axes.set(ylim=(unit * (low - margin), unit * (high + margin)), xlim=(20, n_steps))
+        axes.set(title=name, xlabel="iteration", ylabel=label)
         tidy(axes)
+    (loss, accuracy), (right_loss, right_accuracy) = printed, right
     return (
         f"{name}: over the second half of the printed run a draw's test log loss is "
-        f"{loss[late].mean():.3f} (sd {loss[late].std():.3f}) and its accuracy "
-        f"{accuracy[late].mean():.3f} (sd {accuracy[late].std():.3f}); the mean over posterior "
+        f"{loss[late:].mean():.3f} (sd {loss[late:].std():.3f}) and its accuracy "
+        f"{accuracy[late:].mean():.3f} (sd {accuracy[late:].std():.3f}); the mean over posterior "
         f"draws has {right_loss[-1]:.3f} and {right_accuracy[-1]:.3f}."
     )
 
 
 def main() -> None:
     options = parse(__doc__)
-    n_steps, n_chains = (1000, 4) if options.quick else (10_000, 8)
-    generated = split(*make_logistic(random_state=0))
+    n_steps, n_chains, n_draws = (1000, 4, 250) if options.quick else (10_000, 8, 1000)
+    generated = split(*make_logistic(1000 if options.quick else 12_500, random_state=0))
     table, y = load_nba_rookies(return_X_y=True)
     rookies = split(scale(table.fillna(table.mean()).to_numpy()), y.to_numpy())
 
-    figure = new_figure(11, 4.5)
-    say(draw_means(figure, generated[0], n_steps, n_chains))
+    figure = new_figure(10, 4.2)
+    say(draw_means(figure, generated[0], n_steps, n_chains, n_draws))
     save(figure, options.output, "means_by_iteration.png")
 
-    figure = new_figure(11, 7)
-    panels = figure.subplots(2, 2, sharey=True)
-    say(draw_scores(panels[0], "Generated data", generated, n_steps))
-    say(draw_scores(panels[1], "NBA rookies", rookies, n_steps))
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    figure = new_figure(9, 6.2)
+    panels = figure.subplots(2, 2)
+    say(draw_scores(panels[0], "Generated data", generated, n_steps, n_draws))
+    say(draw_scores(panels[1], "NBA rookies", rookies, n_steps, n_draws))
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    figure.suptitle("Predictions for rows held out: single draws, and the mean over draws")
     save(figure, options.output, "scores_by_iteration.png")
 
 

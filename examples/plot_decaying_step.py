@@ -101,7 +101,7 @@ def draw_heights(figure: Any, posterior: Any, path: np.ndarray, grid: Any) -> No
 def main(arguments: Sequence[str] | None = None) -> None:
     """Make both runs, draw both figures and say what to see."""
     options = parse(__doc__, arguments)
-    n_steps, n_points = (3_000, 200) if options.quick else (30_000, 1000)
+    n_steps, n_points = (1_000, 200) if options.quick else (30_000, 1000)
     posterior = TiedGaussianMixture(make_tied_means_mixture(n_points, random_state=1)[0])
     grid = posterior.grid_density((-2.0, 3.5), (-4.0, 4.0))
     paths = {

@@ -1,10 +1,11 @@
 """A decayed run continued at a fixed step: what histogram, autocorrelation and boxes hide.
 
-Redraws Figure 4 of Chen's report: 2,000 draws at epsilon = 0.01 that go on where a run with
-decaying steps ended, on 1,000 points of the mixture with tied means. The report finds them good:
-bell-shaped, and uncorrelated after five lags. To see: they are so, and far from the posterior,
-which has two narrow modes. The step is past the limit of stability, 4 over the largest curvature;
-a chain that overshoots every time forgets fast. Below are the draws of the default settings.
+Redraws Figure 4 of Chen's report, and the trace plots of its code: 2,000 draws at epsilon = 0.01
+that go on where a run with decaying steps ended, on 1,000 points of the mixture with tied means.
+The report finds them good: bell-shaped, and uncorrelated after five lags. To see: they are so, and
+far from the posterior, which has two narrow modes. The step is past the limit of stability, 4 over
+the largest curvature; a chain that overshoots every time forgets fast. Below, and on the right of
+the traces, are the draws of the default settings.
 
 Usage: ``python examples/plot_fixed_step.py [--output DIR] [--quick]``; about 10 s.
 """
@@ -89,25 +90,46 @@ def draw_row(row: Any, draws: np.ndarray, exact: list[Marginal], color: str, lab
         tidy(axes)
 
 
+def draw_traces(figure: Any, paths: dict[str, np.ndarray], exact: list[Marginal]) -> None:
+    """Draw the report's trace plots, and those of the default settings' first chain."""
+    panels = figure.subplots(2, 2, sharex="col", sharey="row")
+    for column, (label, path), color in zip(panels.T, paths.items(), (PRINTED, RIGHT), strict=True):
+        for axes, values, marginal, name in zip(column, path.T, exact, NAMES, strict=True):
+            axes.plot(values, color=color, linewidth=0.5, label="draws of one chain")
+            for edge in np.interp([0.005, 0.995], marginal.levels, marginal.axis):
+                axes.axhline(edge, color=EXACT, linewidth=1.0)
+            axes.plot([], [], color=EXACT, label="99 % of the exact marginal lie between")
+            axes.set_ylabel(name)
+            tidy(axes)
+        column[0].set_title(label, fontsize=10)
+        column[1].set_xlabel("draw")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    figure.suptitle("Traces: the fixed step overshoots, the default settings change modes")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run both, draw the figure and say what to see."""
     options = parse(__doc__, arguments)
-    n_steps, n_points = (3_000, 200) if options.quick else (29_000, 1000)
+    n_steps, n_points = (1_000, 200) if options.quick else (29_000, 1000)
     posterior = TiedGaussianMixture(make_tied_means_mixture(n_points, random_state=1)[0])
     grid = posterior.grid_density((-2.0, 3.5), (-4.0, 4.0))
     exact = [Marginal(grid.theta1, grid.density.sum(1)), Marginal(grid.theta2, grid.density.sum(0))]
     printed = continued(posterior, n_steps)
     draws = skbayes_sgld.sample(posterior, n_draws=N_DRAWS // 4, random_state=0)
 
-    figure = new_figure(13.0, 6.2)
+    figure = new_figure(11.0, 5.4)
     rows = figure.subplots(2, 4)
     draw_row(rows[0], printed, exact, PRINTED, f"$\\epsilon$ = {EPSILON} fixed")
     draw_row(rows[1], draws.values, exact, RIGHT, "default settings")
     figure.suptitle(
-        f"Mixture with tied means, {n_points:,} points: 2,000 draws of the fixed step as printed "
-        "(top) and of the default settings (bottom). Red: exact"
+        f"Mixture with tied means, {n_points:,} points: the fixed step as printed (top) "
+        "and the default settings (bottom). Red: exact"
     )
     save(figure, options.output, "fixed_step.png")
+    figure = new_figure(9.0, 5.0)
+    traces = {f"$\\epsilon$ = {EPSILON} fixed, as printed": printed[0, 100:]}
+    draw_traces(figure, traces | {"default settings": draws.values[0]}, exact)
+    save(figure, options.output, "fixed_step_traces.png")
     peak = np.unravel_index(grid.density.argmax(), grid.density.shape)
     curvature = largest_curvature(posterior, np.array([grid.theta1[peak[0]], grid.theta2[peak[1]]]))
     correlation = array_stats.autocorr(printed[0, :, 0])[1]

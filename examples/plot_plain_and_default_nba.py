@@ -29,7 +29,6 @@ from skbayes_sgld.posterior import Laplace
 from skbayes_sgld.sampling import Polynomial
 
 SHOWN = ("games_played", "points", "field_goals_made", "rebounds")
-N_KEPT = 1000  # draws of each chain
 
 
 def fit(X: Any, y: Any, **settings: Any) -> tuple[SGLDLogisticRegression, np.ndarray, float]:
@@ -51,13 +50,15 @@ def draw_marginals(panels: Any, model: Any, exact: Any, color: str, title: str) 
         axes.hist(draws, bins, density=True, weights=weights, color=color, alpha=0.55)
         axes.plot(grid, gaussian_kde(reference)(grid), color=EXACT, label="long HMC run")
         axes.set(title=f"{title}: {feature.replace('_', ' ')}", yticks=[])
-        axes.set_xlabel("log odds per sd of the statistic")
+        axes.title.set_fontsize(10)
+        axes.set_xlabel("log odds per sd", fontsize=9)
         axes.spines[["top", "right", "left"]].set_visible(False)
 
 
 def draw_judgement(panels: Any, fits: dict[str, Any], exact: Any) -> None:
     """Draw the sds over the reference's, and the effective sample sizes per second."""
-    names, sd = exact.posterior_.names, exact.summary()["sd"]
+    names = [name.removeprefix("coef[").removesuffix("]") for name in exact.posterior_.names]
+    sd = exact.summary()["sd"]
     for label, (model, ess, seconds, color) in fits.items():
         panels[0].plot(model.summary()["sd"] / sd, names, "o", color=color, label=label)
         panels[1].semilogx(ess / seconds, names, "o", color=color)
@@ -66,12 +67,16 @@ def draw_judgement(panels: Any, fits: dict[str, Any], exact: Any) -> None:
     panels[1].set_xlabel("effective draws per second")
     for axes in panels:
         tidy(axes)
-    panels[0].legend(frameon=False)
+    panels[0].set_title("How wide the posterior is found to be", fontsize=10)
+    panels[1].set_title("How fast it is found", fontsize=10)
+    panels[0].figure.legend(loc="outside lower center", ncols=2)
+    panels[0].figure.suptitle("NBA rookies: plain SGLD and the default settings, by coefficient")
 
 
 def main() -> None:
     options = parse(__doc__)
-    n_steps, n_reference = (5_000, 1000) if options.quick else (100_000, 4000)
+    n_steps, n_reference = (2_000, 250) if options.quick else (100_000, 4000)
+    n_kept = 200 if options.quick else 1000  # draws of each chain
     table, y = load_nba_rookies(return_X_y=True)
     X = StandardScaler().set_output(transform="pandas").fit_transform(table.fillna(table.mean()))
     exact, *_ = fit(X, y, sampler="hmc", n_draws=n_reference, random_state=1)
@@ -82,30 +87,33 @@ def main() -> None:
             batch_size=30,
             step_size=0.03 / 2,
             schedule=Polynomial(offset=6, power=0.55),
-            n_draws=N_KEPT,
+            n_draws=n_kept,
             random_state=0,
-            **PLAIN | {"thin": n_steps // N_KEPT},
+            **PLAIN | {"thin": n_steps // n_kept},
         )
-    default = fit(X, y, random_state=0)
+    default = fit(X, y, n_draws=n_kept, random_state=0)
     reference = exact.summary()
     for label, (model, ess, seconds) in {"Plain SGLD": plain, "The default": default}.items():
         found = model.summary()
         worst = ((found["mean"] - reference["mean"]).abs() / reference["sd"]).max()
         ratio = found["sd"] / reference["sd"]
-        steps = model.n_burnin_ + model.thin_ * N_KEPT
+        steps = model.n_burnin_ + model.thin_ * n_kept
         say(
             f"{label}, 4 chains of {steps:,} steps of {model.sampler_}, {seconds:.1f} s: worst "
             f"effective sample size {ess.min():.0f}, {ess.min() / seconds:.2g} a second; worst "
             f"mean {worst:.2f} sds off; sds {ratio.min():.2f} to {ratio.max():.2f} times those of "
             "a long HMC run."
         )
-    figure = new_figure(13, 5.5)
+    figure = new_figure(10, 5)
     panels = figure.subplots(2, len(SHOWN))
     draw_marginals(panels[0], plain[0], exact, PRINTED, "plain")
     draw_marginals(panels[1], default[0], exact, RIGHT, "default")
-    panels[0, 0].legend(frameon=False, loc="upper left")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center")
+    figure.suptitle(
+        "NBA rookies: marginal posteriors by plain SGLD (top) and the default settings (bottom)"
+    )
     save(figure, options.output, "nba_marginals.png")
-    figure = new_figure(10, 5.5)
+    figure = new_figure(9, 5.6)
     fits = {"plain SGLD": (*plain, PRINTED), "default settings": (*default, RIGHT)}
     draw_judgement(figure.subplots(1, 2, sharey=True), fits, exact)
     save(figure, options.output, "nba_widths_and_efficiency.png")

@@ -79,12 +79,13 @@ def draw_panel(axes: Any, grid: Any, title: str, draws: np.ndarray | None, color
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run them all, draw the figure and say what to see."""
     options = parse(__doc__, arguments)
-    n_steps, n_draws = (4_000, 200) if options.quick else (100_000, 1000)
+    n_steps, n_draws = (1_000, 100) if options.quick else (100_000, 1000)
     posterior = TiedGaussianMixture(make_tied_means_mixture(100, variance=2.56, random_state=0)[0])
     grid = posterior.grid_density()
     exact = grid.mass[0]
-    hmc = skbayes_sgld.sample(posterior, "hmc", n_draws=2 * n_draws, random_state=0).values
-    default = skbayes_sgld.sample(posterior, n_draws=n_draws, random_state=0).values
+    with unconverged(options.quick):
+        hmc = skbayes_sgld.sample(posterior, "hmc", n_draws=2 * n_draws, random_state=0).values
+        default = skbayes_sgld.sample(posterior, n_draws=n_draws, random_state=0).values
     plain = {batch: run_plain(posterior, batch, n_steps) for batch in BATCH_SIZES}
 
     figure = new_figure(11.0, 7.4)

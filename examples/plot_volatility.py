@@ -1,14 +1,14 @@
 """Stochastic volatility: the band of the posterior, and those of Bayes by Backprop.
 
 B. Keng, "Bayesian Learning via Stochastic Gradient Langevin Dynamics and Bayes by Backprop",
-Figures 7 to 10: returns with a Student t law whose log scale is a random walk; the posterior of
-the walk's sd sigma and of the degrees of freedom nu, and the band of the volatility. The returns
-are drawn from the model, so that the truth is known; where the package ``arch`` is installed, its
+Figures 7 to 10: returns with a Student t distribution whose log scale is a random walk; the
+posterior of the walk's sd sigma and of the degrees of freedom nu, and the band of the volatility.
+The returns are drawn from the model, so that the truth is known; with the extra ``finance`` the
 S&P 500 in the years of the financial crisis is drawn as well.
 
-The post gives each day's log volatility h an independent normal law, its sd tied to sigma; here
-:class:`~skbayes_sgld.variational.BayesByBackprop` learns every sd, in the coordinates (log sigma,
-log nu, h). But h is a walk, whose neighbours move together.
+The post gives each day's log volatility h an independent normal distribution, its sd tied to sigma;
+here :class:`~skbayes_sgld.variational.BayesByBackprop` learns every sd, in the coordinates
+(log sigma, log nu, h). But h is a walk, whose neighbours move together.
 
 To see: the posterior's band holds 90 % of the days. That of Bayes by Backprop in h holds fewer,
 and sigma depends on when one stops; in the package's coordinates, which are nearly independent,
@@ -19,6 +19,7 @@ Usage: ``python examples/plot_volatility.py [--output DIR] [--quick]``.
 
 from __future__ import annotations
 
+from argparse import Namespace
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,13 @@ from _figure import (
     save,
     say,
     tidy,
+    unconverged,
 )
 from scipy.stats import gaussian_kde
+from sklearn.utils import Bunch
 
 from skbayes_sgld import sample
-from skbayes_sgld.datasets import make_stochastic_volatility
+from skbayes_sgld.datasets import load_sp500_returns, make_stochastic_volatility
 from skbayes_sgld.posterior import CustomPosterior, StochasticVolatility
 from skbayes_sgld.sampling import HMC, SGLD
 from skbayes_sgld.variational import BayesByBackprop
@@ -50,7 +53,7 @@ METRIC_SIGMA = 0.1  # where the metric is taken: at sigma's prior mean it is ano
 
 
 def run(posterior: StochasticVolatility, n_draws: int, hmc: bool = False) -> np.ndarray:
-    """Return draws of sigma, nu and the volatilities ``(S, T + 2)``."""
+    """Draws of sigma, nu and the volatilities ``(S, T + 2)``."""
     theta = posterior.start()
     theta[0] = np.log(METRIC_SIGMA)
     settings = {"sampler": SGLD("leimkuhler_matthews"), "n_burnin": 500, "thin": 10}
@@ -68,7 +71,7 @@ def run(posterior: StochasticVolatility, n_draws: int, hmc: bool = False) -> np.
 
 
 def approximate_in_h(posterior: StochasticVolatility, max_iter: int) -> np.ndarray:
-    """Return draws from Bayes by Backprop with every log volatility an independent normal law."""
+    """Draws from Bayes by Backprop with every log volatility an independent normal."""
     start = posterior.constrain(posterior.start()[None])[0]
     walk = CustomPosterior(
         posterior.model,
@@ -83,19 +86,19 @@ def approximate_in_h(posterior: StochasticVolatility, max_iter: int) -> np.ndarr
 
 
 def approximate(posterior: StochasticVolatility, max_iter: int) -> np.ndarray:
-    """Return draws from Bayes by Backprop in the coordinates that the package samples in."""
+    """Draws from Bayes by Backprop in the coordinates that the package samples in."""
     fitted = BayesByBackprop(step_size=0.1, max_iter=max_iter, random_state=0)
     fitted.fit(posterior, start=posterior.start())
     return posterior.constrain(fitted.sample(4000, random_state=0))
 
 
 def band(draws: np.ndarray) -> np.ndarray:
-    """Return the ends of the central intervals of the volatilities ``(2, T)``."""
+    """Ends of the central intervals of the volatilities ``(2, T)``."""
     return np.quantile(draws[:, 2:], TAILS, axis=0)
 
 
 def inside(draws: np.ndarray, volatility: np.ndarray) -> str:
-    """Return the share of days whose true volatility the band holds."""
+    """Share of days whose true volatility the band holds."""
     low, high = band(draws)
     return f"{100 * np.mean((low < volatility) & (volatility < high)):.0f} % of days inside"
 
@@ -111,14 +114,14 @@ def judge(name: str, draws: np.ndarray, volatility: np.ndarray) -> None:
     )
 
 
-def draw_parameters(panels: Any, laws: dict[str, np.ndarray], truth: Any) -> None:
+def draw_parameters(panels: Any, found: dict[str, np.ndarray], truth: Any) -> None:
     """Draw the densities of sigma and nu, a panel each."""
     styles = {"SGLD": (RIGHT, "-"), "HMC, another seed": ("black", ":")}
     styles |= {EARLY: (PRINTED, "--"), LATE: (PRINTED, "-"), OURS: (GREEN, "-")}
     reach = {"sigma": (0.04, 0.05, 0.1, 0.2, 0.4), "nu": (3, 5, 10, 20, 50)}
     for j, (axes, (name, ticks)) in enumerate(zip(panels, reach.items(), strict=True)):
         grid = np.geomspace(ticks[0], ticks[-1], 600)
-        for label, draws in laws.items():
+        for label, draws in found.items():
             density = gaussian_kde(np.log(draws[:, j]))(np.log(grid))  # of the logarithm
             color, style = styles[label]
             axes.semilogx(grid, density / density.max(), style, color=color, label=label)
@@ -129,64 +132,100 @@ def draw_parameters(panels: Any, laws: dict[str, np.ndarray], truth: Any) -> Non
         tidy(axes)
 
 
-def draw_bands(panels: Any, returns: np.ndarray, laws: dict[str, Any], truth: Any = None) -> None:
+def draw_bands(panels: Any, returns: np.ndarray, bands: dict[str, Any], truth: Any = None) -> None:
     """Draw a panel a method: returns, band, and the true volatility where it is known."""
     days = np.arange(len(returns))
-    for axes, (name, draws) in zip(panels, laws.items(), strict=True):
+    size = 100.0 * np.abs(returns)
+    top = 1.3 * size.max()
+    for axes, (name, draws) in zip(panels, bands.items(), strict=True):
         low, high = 100.0 * band(draws)
         color = PRINTED if name in (EARLY, LATE) else RIGHT
-        axes.plot(days, 100.0 * np.abs(returns), ".", color=GREY, markersize=3, alpha=0.5)
-        axes.fill_between(days, low, high, color=color, alpha=0.6, linewidth=0)
+        axes.plot(days, size, ".", color=GREY, markersize=3, alpha=0.5, label="|return|")
+        axes.fill_between(
+            days, low, high, color=color, alpha=0.6, linewidth=0, label="90 % band of the scale"
+        )
         if truth is not None:
-            axes.plot(days, 100.0 * truth, color=EXACT, linewidth=1)
-            name = f"{name}: {inside(draws, truth)}"
+            axes.plot(days, 100.0 * truth, color=EXACT, linewidth=1, label="true scale")
+            name = f"{name}:\n{inside(draws, truth)}"
         axes.set_title(name, fontsize=10)
-        axes.set(xlabel="day", ylabel="% a day", yscale="log", ylim=(0.1, None))
+        axes.set(xlabel="trading day", ylabel="% a day", yscale="log", ylim=(0.1, top))
+        axes.set_yticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"])
+        axes.minorticks_off()
         tidy(axes)
 
 
-def load_sp500() -> np.ndarray | None:
-    """Return the daily log returns of the S&P 500 in 2008 and 2009, or None without ``arch``."""
-    try:
-        from arch.data import sp500
-    except ModuleNotFoundError:
-        return None
-    prices = sp500.load()["Adj Close"].loc["2008":"2009"]
-    return np.diff(np.log(prices.to_numpy()))
+def draw_crisis(figure: Any, data: Any, bands: dict[str, np.ndarray]) -> None:
+    """Draw the S&P 500 of the financial crisis, returns above and both bands below."""
+    top, bottom = figure.subplots(2, 1, sharex=True)
+    top.plot(data.dates, 100.0 * data.returns, color=GREY, linewidth=0.7)
+    top.set(ylabel="log return (% a day)", title="Daily returns")
+    styles = {"SGLD": (RIGHT, 0.7), EARLY: (PRINTED, 0.7)}
+    size = 100.0 * np.abs(data.returns)
+    bottom.plot(data.dates, size, ".", color=GREY, markersize=3, alpha=0.5, label="|return|")
+    for name, draws in bands.items():
+        low, high = 100.0 * band(draws)
+        color, alpha = styles[name]
+        bottom.fill_between(
+            data.dates, low, high, color=color, alpha=alpha, linewidth=0, label=f"90 % band, {name}"
+        )
+    bottom.set(ylabel="scale (% a day)", yscale="log", ylim=(0.1, 1.3 * size.max()))
+    bottom.set_title("Scale of the returns: the volatility")
+    bottom.set_yticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"])
+    bottom.minorticks_off()
+    for axes in (top, bottom):
+        tidy(axes)
+    figure.legend(*bottom.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    figure.suptitle("S&P 500, 2008 and 2009")
 
 
 def main() -> None:
     options = parse(__doc__)
-    T, n_draws, max_iter = (100, 250, 500) if options.quick else (500, 500, 2000)
+    with unconverged(options.quick):
+        draw_all(options)
+
+
+def draw_all(options: Namespace) -> None:
+    """Sample the posteriors, draw the figures and print what they show."""
+    T, n_draws, max_iter = (60, 100, 200) if options.quick else (500, 500, 2000)
     data = make_stochastic_volatility(T, random_state=0)
     posterior = StochasticVolatility(data.returns)
-    laws = {
+    found = {
         "SGLD": run(posterior, n_draws),
         "HMC, another seed": run(posterior, n_draws, hmc=True),
         EARLY: approximate_in_h(posterior, 2 * max_iter),
         LATE: approximate_in_h(posterior, 6 * max_iter),
         OURS: approximate(posterior, max_iter),
     }
-    for name, draws in laws.items():
+    for name, draws in found.items():
         judge(name, draws, data.volatility)
-    figure = new_figure(10, 4)
+    figure = new_figure(9, 4)
     panels = figure.subplots(1, 2)
-    draw_parameters(panels, laws, data)
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    draw_parameters(panels, found, data)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=9
+    )
+    figure.suptitle(f"Stochastic volatility, {T} simulated days: parameters")
     save(figure, options.output, "volatility_parameters.png")
-    figure = new_figure(11, 6.5)
-    shown = {name: law for name, law in laws.items() if not name.startswith("HMC")}
-    draw_bands(figure.subplots(2, 2, sharey=True).flat, data.returns, shown, data.volatility)
+    figure = new_figure(9, 6.4)
+    shown = {name: draws for name, draws in found.items() if not name.startswith("HMC")}
+    panels = figure.subplots(2, 2, sharex=True, sharey=True)
+    draw_bands(panels.flat, data.returns, shown, data.volatility)
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    figure.suptitle(f"Volatility of {T} simulated days, by method")
     save(figure, options.output, "volatility_bands.png")
 
-    returns = load_sp500()
-    if returns is None:
-        say("The S&P 500 is left out: it comes with the package arch, which is not installed.")
+    try:
+        crisis = load_sp500_returns(start="2008", end="2009")
+    except ImportError as error:
+        say(f"The S&P 500 is left out. {error}")
         return
-    posterior = StochasticVolatility(returns)
-    laws = {"SGLD": run(posterior, n_draws), EARLY: approximate_in_h(posterior, 2 * max_iter)}
-    figure = new_figure(11, 4)
-    draw_bands(figure.subplots(1, 2, sharey=True), returns, laws)
+    if options.quick:
+        crisis = Bunch(returns=crisis.returns[:T], dates=crisis.dates[:T])
+    posterior = StochasticVolatility(crisis.returns)
+    bands = {"SGLD": run(posterior, n_draws), EARLY: approximate_in_h(posterior, 2 * max_iter)}
+    figure = new_figure(9, 5.6)
+    draw_crisis(figure, crisis, bands)
     save(figure, options.output, "volatility_sp500.png")
 
 
