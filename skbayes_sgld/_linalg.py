@@ -7,8 +7,10 @@ groups of a fixed size.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import cache
+from threading import Lock, current_thread
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,10 @@ from threadpoolctl import ThreadpoolController
 
 Array = NDArray[Any]
 
-ROW_BLOCK = 8192  # rows of X at a time: the temporaries of a few chains stay in cache
 MAX_DENSE = 2000  # parameters: with more, no matrix of parameters by parameters is formed
+BLOCK_NUMBERS = 2**17  # of X in a block of rows: it stays in cache from one product to the next
+ROW_BLOCK = 8192  # rows of a block at most: the temporaries of a few chains stay in cache
+_FEWEST_ROWS = 128
 _GROUP = 4
 
 
@@ -29,13 +33,74 @@ def _threads() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> Any:
-    """Return a context in which BLAS keeps to one thread.
+class _OneBlasThread:
+    """The limit of one BLAS thread, held while any thread of the process is inside.
+
+    The number of BLAS threads belongs to the process. Were it saved and restored by each of two
+    overlapping blocks, the one that ends last would restore the limit of the other.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = Lock(), 0
+        self._limit, self._holder = ExitStack(), current_thread()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._limit.enter_context(_threads().limit(limits=1, user_api="blas"))
+                self._holder = current_thread()
+            self._inside += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                if current_thread() is not self._holder:
+                    _let_this_thread_set_limits()
+                self._limit.close()
+
+
+def _let_this_thread_set_limits() -> None:
+    """Take the right to set OpenBLAS's threads from the thread that did it first.
+
+    From version 3.7 threadpoolctl ignores all others while that one is alive.
+    """
+    for library in _threads().lib_controllers:
+        clear = getattr(library, "clear_controlling_thread", None)
+        if clear is not None:
+            clear(force=True)
+
+
+_ONE_BLAS_THREAD = _OneBlasThread()
+
+
+def one_blas_thread() -> _OneBlasThread:
+    """Return a context in which BLAS keeps to one thread; blocks may nest and overlap.
 
     Products of a few rows gain nothing from more, which would only change the rounding and, on a
     busy machine, wait for each other.
     """
-    return _threads().limit(limits=1, user_api="blas")
+    return _ONE_BLAS_THREAD
+
+
+def row_slices(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Yield the slices of rows that passes over the data take one after the other."""
+    size = int(np.clip(BLOCK_NUMBERS // n_columns, _FEWEST_ROWS, ROW_BLOCK))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+def row_blocks(X: Array, center: Array | None = None) -> Iterator[tuple[slice, Array]]:
+    """Yield slices of the rows with X there, less ``center (d,)``, in float64 and C order.
+
+    A block is the same numbers in the same places whatever the dtype and the order of X, so no
+    sum depends on either; and X is never copied whole.
+    """
+    for rows in row_slices(*X.shape):
+        if center is None:
+            yield rows, np.ascontiguousarray(X[rows], dtype=np.float64)
+        else:
+            yield rows, np.subtract(X[rows], center, dtype=np.float64, order="C")
 
 
 def matmul_rows(a: Array, b: Array, group: int = _GROUP) -> Array:
@@ -50,12 +115,11 @@ def matmul_rows(a: Array, b: Array, group: int = _GROUP) -> Array:
 
 def column_means(X: Array, weight: Array | None) -> Array:
     """Return the weighted mean of each column, without a temporary of the size of X."""
-    w = np.ones(X.shape[0], X.dtype) if weight is None else weight.astype(X.dtype, copy=False)
+    w = np.ones(X.shape[0]) if weight is None else weight
     total = np.zeros(X.shape[1])
-    for start in range(0, X.shape[0], ROW_BLOCK):
-        rows = slice(start, start + ROW_BLOCK)
-        total += w[rows] @ X[rows]
-    return total / float(w.sum(dtype=float))
+    for rows, block in row_blocks(X):
+        total += w[rows] @ block
+    return total / float(w.sum())
 
 
 def inverse_root(H: Array) -> Array:

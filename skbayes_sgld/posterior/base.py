@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld.posterior.differences import difference_curvature, probed_diagonal
-from skbayes_sgld.posterior.protocol import ABILITIES, MEMBERS
-from skbayes_sgld.posterior.rows import Rows
+from skbayes_sgld.posterior.protocol import ABILITIES, MEMBERS, Rows
 
 Array = NDArray[Any]
 

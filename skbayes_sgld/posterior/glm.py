@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import MAX_DENSE, column_means
+from skbayes_sgld._linalg import MAX_DENSE, column_means, row_blocks
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.likelihoods import FixedGaussian, Likelihood
 from skbayes_sgld.posterior.linear_predictors import LinearPredictors
 from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 from skbayes_sgld.posterior.priors.noise import NoisePrior
-from skbayes_sgld.posterior.rows import Rows
+from skbayes_sgld.posterior.protocol import Rows
 from skbayes_sgld.posterior.statistics import GaussianStatistics
 
 Array = NDArray[Any]
@@ -142,7 +142,7 @@ class GLMPosterior(LinearPredictors, BasePosterior):
         if not self.prior.proper:
             mean = column_means(self.X, self.weight)
             square = sum(
-                np.square(self.X[rows] - mean).T @ self._weights(rows) for rows in self._blocks()
+                np.square(block).T @ self._weights(rows) for rows, block in row_blocks(self.X, mean)
             )
             pin[: self.n_features] = np.where(square > 0, square, 1.0) / self.n_predictors
         if self.intercept_is_free:
@@ -418,9 +418,8 @@ class GLMPosterior(LinearPredictors, BasePosterior):
     def subset(self, rows: slice) -> GLMPosterior:
         """Return the posterior given some of the rows, in the same coordinates."""
         other = copy(self)
-        other.X, other.y = self.X[rows], self.y[rows]
-        other.weight = None if self.weight is None else self.weight[rows]
-        other.n_samples = other.X.shape[0]
+        weight = None if self.weight is None else self.weight[rows]
+        other._bind(self.X[rows], self.y[rows], weight)
         other._statistics = None
         return other
 

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import ROW_BLOCK, column_means, matmul_rows
-from skbayes_sgld.posterior.rows import Rows
+from skbayes_sgld._linalg import BLOCK_NUMBERS, column_means, matmul_rows, row_slices
+from skbayes_sgld.posterior.protocol import Rows
 
 Array = NDArray[Any]
 
-_BLOCK_NUMBERS = 2**17  # of X in a block of rows: it stays in cache from one product to the next
-_FEWEST_ROWS = 128
+_HELD_NUMBERS = 2**20  # of X in another type or order: fewer are put in order once, for all passes
 
 
 class LinearPredictors:
@@ -24,10 +23,14 @@ class LinearPredictors:
     last ``gamma = log sigma^2`` where the noise is inferred; a row sees ``u (C, n_local, B)``,
     its predictors and gamma.
 
+    All products are of float64 numbers in C order, a block of rows at a time: what is computed
+    from float32 data, or from data in Fortran order, is to the last bit what is computed from the
+    same numbers in float64 and C order.
+
     Parameters
     ----------
     X : ndarray of shape (n, d), float32 or float64
-        Never copied.
+        Not copied where it is large.
     y : ndarray of shape (n,)
     weight : ndarray of shape (n,) or None
     n_predictors : int
@@ -47,20 +50,30 @@ class LinearPredictors:
         fit_intercept: bool,
         center: bool,
     ) -> None:
-        self.X, self.y, self.weight = X, y, weight
-        self.n_samples, self.n_features = X.shape
-        self.total_weight = float(self.n_samples if weight is None else weight.sum())
+        self.n_features = X.shape[1]
+        self.total_weight = float(len(y) if weight is None else weight.sum())
         self.n_predictors, self._infers_noise = n_predictors, infers_noise
         self.fit_intercept = fit_intercept
         self._width = self.n_features + fit_intercept
         self._n_linear = self.n_predictors * self._width
         self.n_params = self._n_linear + infers_noise
         self.center = column_means(X, weight) if center and fit_intercept else None
+        self._bind(X, y, weight)
+
+    def _bind(self, X: Array, y: Array, weight: Array | None) -> None:
+        """Set the rows; where they are few, put them in order for all passes to come."""
+        self.X, self.y, self.weight, self.n_samples = X, y, weight, X.shape[0]
+        held = X.size <= _HELD_NUMBERS
+        self._ordered = np.ascontiguousarray(X, dtype=np.float64) if held else X
+        few = X.size <= BLOCK_NUMBERS
+        self._design = self._design_block(slice(0, self.n_samples)) if few else None
 
     def _blocks(self) -> Iterator[slice]:
-        size = int(np.clip(_BLOCK_NUMBERS // self.n_features, _FEWEST_ROWS, ROW_BLOCK))
-        for start in range(0, self.n_samples, size):
-            yield slice(start, min(start + size, self.n_samples))
+        return row_slices(self.n_samples, self.n_features)
+
+    def _block(self, rows: slice) -> Array:
+        """Return rows of X in float64 and C order: no copy where that is what X is in."""
+        return np.ascontiguousarray(self._ordered[rows], dtype=np.float64)
 
     def _weights(self, rows: slice) -> Array:
         return np.ones(rows.stop - rows.start) if self.weight is None else self.weight[rows]
@@ -73,16 +86,22 @@ class LinearPredictors:
 
     def take(self, idx: Array) -> Rows:
         """Gather the rows ``idx (..., B)``, once for as many steps as the indices are of."""
+        weight = None if self.weight is None else self.weight.take(idx)
+        if self._design is not None:
+            return Rows(self._design.take(idx, axis=0), self.y.take(idx), weight)
         design = np.empty((*idx.shape, self._width), dtype=np.float64)
-        columns = self.X.take(idx, axis=0)
+        self._fill(design, self.X.take(idx, axis=0))
+        return Rows(design, self.y.take(idx), weight)
+
+    def _fill(self, design: Array, columns: Array) -> None:
+        """Write rows of X ``(..., d)`` as rows of the design ``(..., d + 1)``."""
+        out = design[..., : self.n_features]
         if self.center is None:
-            design[..., : self.n_features] = columns
+            out[...] = columns
         else:
-            np.subtract(columns, self.center, out=design[..., : self.n_features])
+            np.subtract(columns, self.center, out=out)
         if self.fit_intercept:
             design[..., -1] = 1.0
-        weight = None if self.weight is None else self.weight.take(idx)
-        return Rows(design, self.y.take(idx), weight)
 
     def _append_gamma(self, u: Array, theta: Array) -> Array:
         gamma = self._gamma(theta)
@@ -95,16 +114,21 @@ class LinearPredictors:
         return self._append_gamma(self._linear(theta) @ rows.design.swapaxes(-1, -2), theta)
 
     def _local_block(self, theta: Array, rows: slice) -> Array:
-        linear, X = self._linear(theta), self.X[rows]
-        coef = linear[..., : self.n_features].astype(X.dtype, copy=False)
-        u = matmul_rows(coef[:, 0], X.T)[:, None] if self.n_predictors == 1 else coef @ X.T
+        linear = self._linear(theta)
+        if self._design is not None:
+            return self._append_gamma(self._product(linear, self._design[rows].T), theta)
+        u = self._product(linear[..., : self.n_features], self._block(rows).T)
         if self.fit_intercept:
             level = linear[..., -1]
             if self.center is not None:
                 # einsum and not matmul: it rounds a chain alike whatever the number of chains
                 level = level - np.einsum("ckd,d->ck", linear[..., :-1], self.center)
-            u = u + level[..., None]
+            u += level[..., None]
         return self._append_gamma(u, theta)
+
+    def _product(self, left: Array, right: Array) -> Array:
+        """Return ``left (C, K, m) @ right (m, k)``, every chain as if it stood alone."""
+        return matmul_rows(left[:, 0], right)[:, None] if left.shape[1] == 1 else left @ right
 
     def pullback(self, score: Array, rows: Rows) -> Array:
         """Return the gradient in theta ``(C, P)`` from the rows' gradients in u."""
@@ -115,18 +139,18 @@ class LinearPredictors:
         return grad
 
     def _pullback_block(self, score: Array, rows: slice, grad: Array) -> None:
-        X = self.X[rows]
-        total = score.sum(axis=2)
-        linear, K = self._linear(grad), self.n_predictors
-        weights = score[:, :K].astype(X.dtype, copy=False)
-        product = matmul_rows(weights[:, 0], X)[:, None] if K == 1 else weights @ X
-        linear[..., : self.n_features] += product
-        if self.fit_intercept:
-            linear[..., -1] += total[:, :K]
-            if self.center is not None:
-                linear[..., : self.n_features] -= total[:, :K, None] * self.center
+        linear, in_predictors = self._linear(grad), score[:, : self.n_predictors]
         if self._infers_noise:
-            grad[:, -1] += total[:, -1]
+            grad[:, -1] += score[:, -1].sum(axis=1)
+        if self._design is not None:
+            linear += self._product(in_predictors, self._design[rows])
+            return
+        linear[..., : self.n_features] += self._product(in_predictors, self._block(rows))
+        if self.fit_intercept:
+            total = in_predictors.sum(axis=2)
+            linear[..., -1] += total
+            if self.center is not None:
+                linear[..., : self.n_features] -= total[..., None] * self.center
 
     def gram(self, design: Array, local: Array) -> Array:
         """Return ``sum_i A_i^T W_i A_i (P, P)``, A_i being what takes theta to row i's u.
@@ -154,6 +178,6 @@ class LinearPredictors:
 
     def _design_block(self, rows: slice) -> Array:
         X = self.X[rows]
-        design = np.ones((X.shape[0], self._width))
-        design[:, : self.n_features] = X if self.center is None else X - self.center
+        design = np.empty((X.shape[0], self._width))
+        self._fill(design, X)
         return design

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from skbayes_sgld._linalg import column_means
+from skbayes_sgld._linalg import column_means, row_blocks
 
 Array = NDArray[Any]
 
@@ -67,7 +67,7 @@ def _unbounded(posterior: Any) -> ImproperPosteriorError:
 def _check_rank(posterior: Any, names: list[str]) -> None:
     X, d = posterior.X, posterior.n_features
     free = posterior.intercept_is_free  # a proper prior holds the intercept where it is
-    mean = column_means(X, posterior.weight) if free else 0.0
+    mean = column_means(X, posterior.weight) if free else np.zeros(d)
     reference = X[0] if free else 0.0
     spread = np.max(np.abs(X - reference), axis=0)
     constant = np.flatnonzero(spread <= 1e-12 * np.max(np.abs(X), axis=0))
@@ -82,8 +82,11 @@ def _check_rank(posterior: Any, names: list[str]) -> None:
             f"X has {posterior.n_samples} rows and there are {d + free} "
             f"coefficients: under prior='flat' the posterior is improper; {_REMEDY}."
         )
-    unit = (X - mean) / spread
-    eigenvalues, vectors = np.linalg.eigh(unit.T @ unit)
+    gram = np.zeros((d, d))
+    for _, block in row_blocks(X, mean):
+        unit = block / spread
+        gram += unit.T @ unit
+    eigenvalues, vectors = np.linalg.eigh(gram)
     if eigenvalues[0] < _RANK * eigenvalues[-1]:
         involved = np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)[:5]
         raise ImproperPosteriorError(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from skbayes_sgld._linalg import ROW_BLOCK, column_means, matmul_rows
+from skbayes_sgld._linalg import column_means, matmul_rows, row_blocks
 
 Array = NDArray[Any]
 
@@ -37,7 +37,7 @@ class GaussianStatistics:
         self.y_mean = float(np.average(y, weights=w)) if centred else 0.0
         self.gram = np.zeros((d, d))
         moment = np.zeros(d)
-        for rows, Xc in self._blocks(X):
+        for rows, Xc in row_blocks(X, self.x_mean):
             Xw = Xc if weight is None else Xc * weight[rows, None]
             self.gram += Xw.T @ Xc
             moment += Xw.T @ (y[rows] - self.y_mean)
@@ -46,15 +46,10 @@ class GaussianStatistics:
         self.reference = unit / scale
         self.cross = np.zeros(d)
         self.rss = 0.0
-        for rows, Xc in self._blocks(X):
+        for rows, Xc in row_blocks(X, self.x_mean):
             residual = y[rows] - self.y_mean - Xc @ self.reference
             self.cross += Xc.T @ (w[rows] * residual)
             self.rss += float(w[rows] @ np.square(residual))
-
-    def _blocks(self, X: Array) -> Any:
-        for start in range(0, X.shape[0], ROW_BLOCK):
-            rows = slice(start, start + ROW_BLOCK)
-            yield rows, X[rows] - self.x_mean
 
     def residual_sum(self, coef: Array, level: Array) -> tuple[Array, Array, Array]:
         """Return RSS and minus half its gradient.

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._components import Component, check_number, resolve
+from skbayes_sgld.posterior import BasePosterior, as_posterior
 from skbayes_sgld.sampling import Adam
 from skbayes_sgld.sampling.randomness import ChainStreams
 from skbayes_sgld.variational.families import FAMILIES, Family, FullRank
@@ -124,8 +125,8 @@ class BayesByBackprop(Component):
         Parameters
         ----------
         posterior : Posterior
-            Any of the package's, or one of your own: it needs ``log_likelihood``, ``log_prior``
-            and their gradients.
+            Any of the package's, or one of your own: see
+            :func:`~skbayes_sgld.posterior.as_posterior`.
         start : array-like of shape (n_params,) or None, default=None
             Mean to begin with; None is zero.
         scale : float or array-like of shape (n_params,), default=1.0
@@ -141,7 +142,7 @@ class BayesByBackprop(Component):
             When a parameter is out of range, or the approximation overflows.
         """
         self.check()
-        family = resolve(self.family, FAMILIES, "family")
+        posterior, family = as_posterior(posterior), resolve(self.family, FAMILIES, "family")
         n, P = posterior.n_samples, posterior.n_params
         self._check_sizes(family, n, P)
         origin = _vector(np.zeros(P) if start is None else start, "start", P)
@@ -170,8 +171,7 @@ class BayesByBackprop(Component):
                 entropy = family.entropy(phi, P)[0] + log_unit
                 curve.append(self._log_joint(posterior, theta, idx).mean() + entropy)
                 steps.append(t)
-            grad = posterior.grad_log_likelihood(theta, idx) * self._rescale(n)
-            grad += posterior.grad_log_prior(theta)
+            grad = self._grad(posterior, theta, idx)
             ascent = family.pull_back(phi, noise, unit * grad[None] / self.n_particles)
             ascent += in_entropy
             if not np.isfinite(ascent).all():
@@ -190,6 +190,10 @@ class BayesByBackprop(Component):
         return self
 
     def _check_sizes(self, family: Family, n_samples: int, n_params: int) -> None:
+        if self.batch_size is not None and not n_samples:
+            raise ValueError(
+                f"batch_size={self.batch_size} takes rows, and the posterior has none; give None."
+            )
         if self.batch_size is not None and self.batch_size > n_samples:
             raise ValueError(
                 f"batch_size={self.batch_size} is larger than the {n_samples} rows, and the "
@@ -222,13 +226,19 @@ class BayesByBackprop(Component):
             return None
         return np.tile(streams.rows(n_pairs, n, self.batch_size, False), (2, 1))
 
-    def _rescale(self, n: int) -> float:
-        return 1.0 if self.batch_size is None else n / self.batch_size
+    def _log_joint(self, posterior: BasePosterior, theta: Array, idx: Array | None) -> Array:
+        """Estimates of the log density ``(B,)`` at the particles."""
+        if idx is None:
+            return posterior.log_density(theta)
+        likelihood = posterior.log_likelihood(theta, idx).sum(axis=1)
+        return likelihood * (posterior.n_samples / idx.shape[1]) + posterior.log_prior(theta)
 
-    def _log_joint(self, posterior: Any, theta: Array, idx: Array | None) -> Array:
-        """Estimates of the log joint density ``(B,)`` at the particles."""
-        log_likelihood = posterior.log_likelihood(theta, idx).sum(axis=1)
-        return log_likelihood * self._rescale(posterior.n_samples) + posterior.log_prior(theta)
+    def _grad(self, posterior: BasePosterior, theta: Array, idx: Array | None) -> Array:
+        """Estimates of its gradient ``(B, n_params)``."""
+        if idx is None:
+            return posterior.grad(theta)
+        likelihood = posterior.grad_log_likelihood(theta, idx)
+        return likelihood * (posterior.n_samples / idx.shape[1]) + posterior.grad_log_prior(theta)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
         """Draw independently from the approximation.

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from skbayes_sgld._components import check_number, resolve
+from skbayes_sgld.posterior import BasePosterior, as_posterior
 from skbayes_sgld.variational.families import FAMILIES, Family, Isotropic
 
 Array = NDArray[Any]
@@ -17,7 +18,7 @@ Array = NDArray[Any]
 _BLOCK = 2**20  # numbers that the draws of a block may hold
 
 
-class VariationalPosterior:
+class VariationalPosterior(BasePosterior):
     r"""The density ``exp(ELBO)`` of variational parameters, for samplers to draw from.
 
     Some of a posterior's parameters, z, are given a normal approximation q of variational
@@ -46,7 +47,7 @@ class VariationalPosterior:
     tied : str or None, default=None
         Coordinate among the other parameters that is also the ``log_sd`` of an isotropic q.
     start : array-like of shape (n_params,) or None, default=None
-        Point to begin at, in the posterior's coordinates; None is zero.
+        Point to begin at, in the posterior's coordinates; None is the posterior's own.
     scale : float, default=1.0
         Standard deviation of q to begin with.
     n_pairs : int, default=256
@@ -107,8 +108,8 @@ class VariationalPosterior:
     ) -> None:
         check_number(n_pairs, "n_pairs", low=1, closed="left", integer=True)
         check_number(scale, "scale", low=0)
-        self.posterior, self.family = posterior, resolve(family, FAMILIES, "family")
-        names = list(posterior.param_names)
+        self.posterior, self.family = as_posterior(posterior), resolve(family, FAMILIES, "family")
+        names = list(self.posterior.param_names)
         self._latent = _positions(names, over)
         self._direct = np.setdiff1d(np.arange(len(names)), self._latent)
         variables = [names[j] for j in self._latent]
@@ -137,7 +138,7 @@ class VariationalPosterior:
         self.param_names = self.param_names[:-1]
 
     def _check_start(self, start: ArrayLike | None, scale: float, size: int) -> Array:
-        theta = np.zeros(size) if start is None else np.array(start, dtype=float)
+        theta = self.posterior.start() if start is None else np.array(start, dtype=float)
         if theta.shape != (size,) or not np.isfinite(theta).all():
             raise ValueError(f"start={start!r} must be {size} finite numbers, one a parameter.")
         phi = self._in_entropy / max(self._in_entropy.max(), 1.0) * np.log(scale)
@@ -149,14 +150,6 @@ class VariationalPosterior:
     def start(self) -> Array:
         """Variational parameters to begin at ``(n_params,)``."""
         return self._start.copy()
-
-    def constrain(self, phi: Array) -> Array:
-        """Variational parameters as they are: they have no bounds."""
-        return phi.copy()
-
-    def unconstrain(self, values: Array) -> Array:
-        """Variational parameters as they are."""
-        return values.copy()
 
     # ---- from phi to theta --------------------------------------------------------------------
 
@@ -195,7 +188,7 @@ class VariationalPosterior:
         values = []
         for noise in self._blocks(phi, idx):
             theta = self._theta(phi, noise)
-            flat = _log_density(self.posterior, theta.reshape(-1, theta.shape[2]))
+            flat = self.posterior.log_density(theta.reshape(-1, theta.shape[2]))
             values.append(flat.reshape(len(phi), 2, -1).sum(axis=1))
         return np.concatenate(values, axis=1) / (2 * self.n_samples)
 
@@ -204,7 +197,7 @@ class VariationalPosterior:
         grad = np.zeros_like(phi)
         for noise in self._blocks(phi, idx):
             theta = self._theta(phi, noise)
-            flat = _grad(self.posterior, theta.reshape(-1, theta.shape[2]))
+            flat = self.posterior.grad(theta.reshape(-1, theta.shape[2]))
             in_theta = flat.reshape(theta.shape)
             grad[:, : len(self._direct)] += in_theta[..., self._direct].sum(axis=1)
             in_z = in_theta[..., self._latent]
@@ -218,26 +211,6 @@ class VariationalPosterior:
     def grad_log_prior(self, phi: Array) -> Array:
         """Gradient of the entropy ``(C, n_params)``."""
         return np.tile(self._in_entropy, (len(phi), 1))
-
-    def log_density(self, phi: Array) -> Array:
-        """Evidence lower bound ``(C,)``, up to the prior's constant."""
-        return self.log_likelihood(phi).sum(axis=1) + self.log_prior(phi)
-
-    def grad(self, phi: Array) -> Array:
-        """Gradient of the bound ``(C, n_params)``."""
-        return self.grad_log_likelihood(phi) + self.grad_log_prior(phi)
-
-    def value_and_grad(self, phi: Array) -> tuple[Array, Array]:
-        """Evidence lower bound ``(C,)`` and its gradient ``(C, n_params)``."""
-        return self.log_density(phi), self.grad(phi)
-
-
-def _log_density(posterior: Any, theta: Array) -> Array:
-    return posterior.log_likelihood(theta).sum(axis=1) + posterior.log_prior(theta)
-
-
-def _grad(posterior: Any, theta: Array) -> Array:
-    return posterior.grad_log_likelihood(theta) + posterior.grad_log_prior(theta)
 
 
 def _positions(names: list[str], over: Sequence[str] | None) -> Array:

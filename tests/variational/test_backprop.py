@@ -61,12 +61,29 @@ def test_on_a_normal_distribution_the_full_rank_family_is_exact(seed):
     assert np.all(np.abs(np.cov(z) - np.eye(4)) < 4.5 * np.sqrt((1.0 + np.eye(4)) / 20_000))
 
 
-def test_full_rank_is_refused_where_its_matrix_would_be_too_large():
-    class Wide(NormalMean):
-        n_params = 2000
+def test_full_rank_is_refused_where_its_matrix_would_be_too_large(monkeypatch):
+    monkeypatch.setattr("skbayes_sgld.variational.backprop._MAX_FULL_RANK", 0)
+    with pytest.raises(ValueError, match=r"family='full_rank'.*1 of them.*'mean_field'"):
+        BayesByBackprop(family="full_rank").fit(NormalMean())
 
-    with pytest.raises(ValueError, match=r"family='full_rank'.*2000 of them.*'mean_field'"):
-        BayesByBackprop(family="full_rank").fit(Wide())
+
+def test_a_density_and_its_gradient_are_enough():
+    # the same normal distribution without rows: the same answer
+    class Density:
+        n_params, param_names = 2, ["a", "b"]
+
+        def log_density(self, theta):
+            return target.log_likelihood(theta)[:, 0]
+
+        def grad(self, theta):
+            return target.grad_log_likelihood(theta)
+
+    target = CorrelatedNormal(np.array([5.0, -4.0]), np.array([[4.0, 1.0], [1.0, 1.0]]))
+    q, rows = (BayesByBackprop(max_iter=100, random_state=0).fit(p) for p in (Density(), target))
+    np.testing.assert_allclose(q.sd_, rows.sd_)
+    np.testing.assert_allclose(q.elbo_, rows.elbo_)
+    with pytest.raises(ValueError, match=r"batch_size=1 takes rows"):
+        BayesByBackprop(batch_size=1).fit(Density())
 
 
 def test_a_linear_models_mean_is_exact_and_its_sds_are_conditional():

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import ROW_BLOCK
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.rows import Rows
+from skbayes_sgld.posterior.protocol import Rows
 
 Array = NDArray[Any]
 

@@ -1,0 +1,101 @@
+"""BLAS threads, blocks of rows, and products over chains."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from skbayes_sgld import _linalg
+from skbayes_sgld._linalg import BLOCK_NUMBERS, one_blas_thread, row_blocks
+
+
+class FakeBlas:
+    """A number of threads that belongs to the process, as that of a BLAS library does."""
+
+    lib_controllers = ()
+
+    def __init__(self, n_threads):
+        self.n_threads = n_threads
+
+    def limit(self, *, limits, user_api):
+        limiter = FakeLimiter(self, self.n_threads)
+        self.n_threads = limits
+        return limiter
+
+
+class FakeLimiter:
+    def __init__(self, blas, before):
+        self.blas, self.before = blas, before
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.blas.n_threads = self.before
+
+
+@pytest.fixture
+def blas(monkeypatch):
+    blas = FakeBlas(7)
+    monkeypatch.setattr(_linalg, "_threads", lambda: blas)
+    return blas
+
+
+def test_overlapping_limits_give_the_blas_threads_back(blas):
+    # each saved and restored the process's setting: the last to leave restored the other's limit
+    first, second = one_blas_thread(), one_blas_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert blas.n_threads == 1  # still in force for the one inside
+    second.__exit__(None, None, None)
+    assert blas.n_threads == 7
+
+
+def test_an_error_inside_gives_the_blas_threads_back(blas):
+    with pytest.raises(KeyError), one_blas_thread(), one_blas_thread():
+        assert blas.n_threads == 1
+        raise KeyError
+    assert blas.n_threads == 7
+
+
+FITS_IN_THREADS = """
+import numpy as np
+from concurrent.futures import ThreadPoolExecutor
+from threadpoolctl import threadpool_info
+from skbayes_sgld import SGLDLogisticRegression
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((60, 3))
+y = X[:, 0] + rng.logistic(size=60) > 0
+
+def work(seed):
+    model = SGLDLogisticRegression(n_draws=100, n_chains=2, random_state=seed)
+    for _ in range(20):
+        model.fit(X, y).predict_proba(X)
+
+before = threadpool_info()
+assert any(pool["num_threads"] == 2 for pool in before), before
+with ThreadPoolExecutor(8) as pool:
+    list(pool.map(work, range(8)))
+assert threadpool_info() == before, threadpool_info()
+"""
+
+
+@pytest.mark.slow
+def test_fits_and_predictions_in_threads_leave_the_blas_threads_alone():
+    environment = {**os.environ, "OMP_NUM_THREADS": "2", "PYTHONWARNINGS": "ignore"}
+    subprocess.run([sys.executable, "-c", FITS_IN_THREADS], env=environment, check=True)
+
+
+@pytest.mark.parametrize("center", [None, np.array([1.0, -2.0, 1e3])])
+def test_blocks_are_the_rows_in_order_whatever_the_layout(center):
+    X = np.random.default_rng(0).standard_normal((BLOCK_NUMBERS // 4, 3)).astype(np.float32)
+    expected = X.astype(np.float64) - (0.0 if center is None else center)
+    for layout in (X, np.asfortranarray(X), X.astype(np.float64)):
+        blocks = list(row_blocks(layout, center))
+        assert len(blocks) > 1
+        assert all(block.flags.c_contiguous and block.dtype == np.float64 for _, block in blocks)
+        np.testing.assert_array_equal(np.concatenate([block for _, block in blocks]), expected)
