@@ -18,6 +18,7 @@ import skbayes_sgld
 from skbayes_sgld import posterior, sampling
 from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal
+from tests.posterior.likelihoods.test_registry import check_likelihood
 from tests.posterior.priors.test_noise_registry import check_noise_prior
 from tests.posterior.priors.test_registry import check_prior
 from tests.posterior.test_transforms import check_transform
@@ -111,6 +112,16 @@ class Negative(sampling.Schedule):
         return -np.ones_like(t, dtype=float)
 
 
+class WrongVariance(posterior.Poisson):
+    def variance(self, u):
+        return 1.01 * super().variance(u)
+
+
+class WrongScore(posterior.Bernoulli):
+    def score(self, u, y):
+        return super().score(u, y) + 1e-6
+
+
 class WrongGradient(posterior.Normal):
     def grad(self, coef, gamma):
         return 1.0001 * super().grad(coef, gamma)[0], None
@@ -200,6 +211,8 @@ class WrongSlope(posterior.Positive):
 
 PLANTED = {
     Negative: ("SCHEDULES", check_schedule, "not positive"),
+    WrongVariance: ("LIKELIHOODS", check_likelihood, "variance"),
+    WrongScore: ("LIKELIHOODS", check_likelihood, "Not equal"),
     WrongGradient: ("PRIORS", check_prior, "gradient in the coefficients"),
     WrongCurvature: ("PRIORS", check_prior, "curvature in the coefficients"),
     WrongMass: ("PRIORS", check_prior, "curvature|mass|given_noise"),
