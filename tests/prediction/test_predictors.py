@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import BayesianRidge
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.datasets import make_correlated_pair, make_two_clusters
 from skbayes_sgld.posterior import ConjugateNormal
+from skbayes_sgld.prediction import predictors
 
 ROWS = 40
 
@@ -180,3 +181,57 @@ def test_a_decaying_schedule_weights_every_prediction():
     chosen = model.sample_posterior(20_000, random_state=0)
     standard_error = model.summary()["sd"].iloc[0] / np.sqrt(20_000)
     assert abs(chosen.coef.mean() - model.coef_[0]) < 4 * standard_error
+
+
+def test_weights_enter_every_moment_of_a_prediction():
+    rng = np.random.default_rng(0)
+    coef, intercept = rng.standard_normal((50, 1, 2)), rng.standard_normal((50, 1))
+    weights, X = rng.uniform(0.0, 3.0, 50) ** 2, rng.standard_normal((4, 2))
+    predictor, share = predictors.LinearPredictor(coef, intercept), weights / weights.sum()
+    values = X @ coef[:, 0].T + intercept[:, 0]
+    mean = values @ share
+    moments = predictors.mean_and_variance(X, predictor, weights)
+    np.testing.assert_allclose(moments[:, 0], mean)
+    np.testing.assert_allclose(moments[:, 1], (values - mean[:, None]) ** 2 @ share)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_weighted_probability_its_log_and_its_log_odds_agree(n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    y = np.digitize(X[:, 0] + 0.5 * rng.standard_normal(60), [0.0, 0.7][: n_classes - 1])
+    model = SGLDLogisticRegression(
+        schedule="harmonic", step_size=0.4, n_draws=100, thin=1, random_state=0
+    ).fit(X, y)
+    flat, weights = model.posterior_.flat, model.posterior_.flat_weights
+    assert np.ptp(weights) > 0
+    linear = flat.reshape(len(flat), -1, 3)
+    eta = np.einsum("skd,nd->snk", linear[..., :2], X) + linear[:, None, :, 2]
+    eta = eta if n_classes == 3 else np.dstack([0.0 * eta, eta])
+    each = special.softmax(eta, axis=2)
+    p = np.average(each, axis=0, weights=weights)
+    np.testing.assert_allclose(model.predict_proba(X), p, rtol=1e-9)
+    np.testing.assert_allclose(model.predict_log_proba(X), np.log(p), rtol=1e-9, atol=1e-12)
+    log_odds = np.log(p / (1.0 - p))
+    expected = log_odds[:, 1] if n_classes == 2 else log_odds
+    np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_predictive_variance_of_weighted_draws_is_that_of_their_mixture():
+    X, y = make_correlated_pair(80, random_state=0)
+    model = SGLDLinearRegression(
+        schedule="harmonic", step_size=0.4, n_draws=100, thin=1, random_state=0
+    ).fit(X, y)
+    flat, weights = model.posterior_.flat, model.posterior_.flat_weights
+    values = X[:5] @ flat[:, :-2].T + flat[:, -2]
+    mean = np.average(values, axis=1, weights=weights)
+    spread = np.average((values - mean[:, None]) ** 2, axis=1, weights=weights)
+    expected = np.sqrt(spread + np.average(flat[:, -1], weights=weights))
+    np.testing.assert_allclose(model.predict(X[:5], return_std=True)[1], expected)
+    unweighted = np.sqrt(values.var(axis=1) + flat[:, -1].mean())
+    assert np.all(np.abs(unweighted / expected - 1) > 1e-3)  # the weights matter here
+    center = np.average(flat, axis=0, weights=weights)
+    sd = np.sqrt(np.average((flat - center) ** 2, axis=0, weights=weights))
+    np.testing.assert_allclose(model.summary()["sd"], sd)

@@ -9,8 +9,11 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.datasets import load_nba_rookies, make_logistic
-from skbayes_sgld.sampling import HMC, ControlVariate, Curvature, Full, NormClip
+from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Curvature, Full, Mode, NormClip
+from skbayes_sgld.sampling.preconditioners.metric import Dense
+from skbayes_sgld.sampling.tuning import settings as tuning
 from tests.references.closed_forms import importance_sampling, laplace_fit, logistic_log_density
+from tests.references.targets import NormalMean, make_run
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +96,59 @@ def test_frequent_clipping_is_told(rookies):
         model.fit(*rookies)
     share = f"clipped on {model.clipped_fraction_:.1%} of the steps"
     assert any(share in str(warning.message) for warning in told)
+
+
+# ---- the thresholds, each where a figure stands just below and just above it ---------------------
+
+
+@pytest.mark.parametrize("variance, temperature", [(3.0, 1.0), (700.0, 1.0), (700.0, 0.1)])
+def test_the_batch_is_the_least_whose_noise_adds_a_hundredth_to_a_variance(variance, temperature):
+    level, step = tuning.NoiseLevel(variance), 0.5
+    size = level.batch_size(step, temperature)
+    added = step * variance / (2.0 * temperature)  # eta^2 S / B over 2 eta tau
+    assert added / size <= 0.01 < added / max(size - 1, 1e-9)
+    assert level.step_size(40, temperature) == pytest.approx(0.02 * temperature * 40 / variance)
+
+
+@pytest.mark.parametrize(
+    "error_at_one, expected",
+    [(0.0599, 0.5), (0.0601, 0.35), (0.12, 0.35), (0.13, 0.25), (200.0, 0.02)],
+)
+def test_the_step_is_the_largest_that_costs_at_most_0_015_sds(monkeypatch, error_at_one, expected):
+    measured = []
+
+    def second_order(run, mode, step_size, seed):
+        measured.append(step_size)
+        return error_at_one * step_size**2, 0.0, 1.0
+
+    monkeypatch.setattr(tuning, "discretisation_bias", second_order)
+    step_size, bias, *_ = tuning.choose_step_size(None, None, 0)
+    assert step_size == expected
+    assert bias == pytest.approx(error_at_one * expected**2)
+
+
+@pytest.mark.parametrize(
+    "bias, doubt, width, exact",
+    [
+        (0.014, 0.0009, 1.0, False),
+        (0.014, 0.0011, 1.0, True),
+        (0.0, 0.0, 1.49, False),
+        (0.0, 0.0, 1.51, True),
+    ],
+)
+def test_where_the_pilot_finds_an_error_chains_accept_or_reject(
+    monkeypatch, bias, doubt, width, exact
+):
+    target = NormalMean()
+    mode = Mode(np.array([target.y.mean()]), Dense(np.array([[target.precision**-0.5]])))
+    run = make_run(target, sampler=SGLD(), preconditioner=Curvature(), mode=mode)
+    found = (0.5, bias, doubt, width)
+    monkeypatch.setattr(tuning, "choose_step_size", lambda *args, **kwargs: found)
+    assert isinstance(tuning.tune(run, mode, 0).run.sampler, HMC) == exact
+
+
+def test_spacing_follows_the_time_to_an_independent_draw():
+    assert tuning.choose_spacing(4.0) == (40, 4)
+    assert tuning.choose_spacing(6.0) == (60, 6)
+    assert tuning.choose_spacing(20.0) == (200, 10)
+    assert tuning.choose_spacing(1e4) == (10_000, 100)
