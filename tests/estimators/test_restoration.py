@@ -57,7 +57,7 @@ def test_an_interrupt_leaves_the_last_fit_as_it_was(model, monkeypatch):
         monkeypatch.setattr(Stop, "left", 3)
         model.set_params(clip=Stop())
     else:  # variational: its steps are of its own
-        monkeypatch.setattr("skbayes_sgld.variational.Adam.direction", interrupt)
+        monkeypatch.setattr("skbayes_sgld.sampling.Adam.direction", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(2.0 * X, target(model))
     monkeypatch.undo()
