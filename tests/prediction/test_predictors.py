@@ -183,14 +183,15 @@ def test_a_decaying_schedule_weights_every_prediction():
     assert abs(chosen.coef.mean() - model.coef_[0]) < 4 * standard_error
 
 
-def test_weights_enter_every_moment_of_a_prediction():
+@pytest.mark.parametrize("n_rows", [4, 4000])
+def test_weights_enter_every_moment_of_a_prediction(n_rows):
     rng = np.random.default_rng(0)
     coef, intercept = rng.standard_normal((50, 1, 2)), rng.standard_normal((50, 1))
-    weights, X = rng.uniform(0.0, 3.0, 50) ** 2, rng.standard_normal((4, 2))
+    weights, X = rng.uniform(0.0, 3.0, 50) ** 2, rng.standard_normal((n_rows, 2))
     predictor, share = predictors.LinearPredictor(coef, intercept), weights / weights.sum()
     values = X @ coef[:, 0].T + intercept[:, 0]
     mean = values @ share
-    moments = predictors.mean_and_variance(X, predictor, weights)
+    moments = predictor.moments(share, n_rows)(X)
     np.testing.assert_allclose(moments[:, 0], mean)
     np.testing.assert_allclose(moments[:, 1], (values - mean[:, None]) ** 2 @ share)
 
