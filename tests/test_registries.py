@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import skbayes_sgld
-from skbayes_sgld import posterior, sampling
+from skbayes_sgld import posterior, sampling, variational
 from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal
 from tests.posterior.likelihoods.test_registry import check_likelihood
@@ -42,6 +42,7 @@ REGISTRIES = {
     "PROJECTIONS": sampling.PROJECTIONS,
     "SAMPLERS": sampling.SAMPLERS,
     "SCHEDULES": sampling.SCHEDULES,
+    "FAMILIES": variational.FAMILIES,
 }
 NAMELESS = {sampling.Matrix: "an array stands for it"}
 
