@@ -199,7 +199,10 @@ def summarize(
     flat = draws.reshape(-1, draws.shape[2])
     w = None if weights is None else np.tile(weights, draws.shape[0])
     mean = np.average(flat, axis=0, weights=w)
-    sd = np.sqrt(np.average(np.square(flat - mean), axis=0, weights=w))
+    apart = flat - mean
+    unit = np.abs(apart).max(axis=0)  # squares of values beyond 1e154 would overflow
+    unit[unit == 0.0] = 1.0
+    sd = unit * np.sqrt(np.average(np.square(apart / unit), axis=0, weights=w))
     tails = np.array([(1 - coverage) / 2, (1 + coverage) / 2])
     low, high = quantiles(flat.T, tails, w).T
     ess = effective_sample_size(draws, "mean")

@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from skbayes_sgld.estimators.docs import shared_docs
-from skbayes_sgld.estimators.network import NetworkClassifier, NetworkRegressor
-from skbayes_sgld.estimators.network_inference import BackpropNetwork, SGLDNetwork
+from skbayes_sgld.estimators.network import (
+    BackpropNetwork,
+    NetworkClassifier,
+    NetworkRegressor,
+    SGLDNetwork,
+)
 
 __all__ = [
     "BayesByBackpropClassifier",

@@ -1,21 +1,25 @@
-"""What the network estimators share: standardised data, the posterior, draws, predictions."""
+"""Networks as estimators: standardised data, the posterior, its draws, predictions."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch, check_random_state
 
-from skbayes_sgld._components import check_number
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.classification import ClassificationModel
+from skbayes_sgld.estimators.network_inference import (
+    LangevinNetworks,
+    NetworkInference,
+    VariationalNetworks,
+    warn_of,
+)
+from skbayes_sgld.estimators.network_units import Units, UnitsNoisePrior, standardise
 from skbayes_sgld.estimators.regression import NormalModel
 from skbayes_sgld.inference.draws import PosteriorDraws
-from skbayes_sgld.posterior import FixedGaussian, Gaussian, NoisePrior
-from skbayes_sgld.posterior.mlp import MLPPosterior, Network
+from skbayes_sgld.posterior import FixedGaussian, Gaussian
+from skbayes_sgld.posterior.mlp import MLPPosterior, Network, check_layout
 from skbayes_sgld.prediction.predictors import Predictor
 
 _BLOCK = 2**20  # numbers that the hidden layers of a group of draws may hold
@@ -29,7 +33,7 @@ class NetworkPredictor(Predictor):
         self._network, self._theta = network, theta
 
     def __call__(self, X: Array) -> Array:
-        """Return the outputs ``(K, n, S)``, by groups of draws."""
+        """Outputs ``(K, n, S)``, by groups of draws."""
         outputs = np.empty((self.n_predictors, len(X), self.n_draws))
         size = max(1, _BLOCK // (len(X) * max(self._network.sizes)))
         X = X.astype(float, copy=False)
@@ -40,91 +44,57 @@ class NetworkPredictor(Predictor):
         return outputs
 
 
-@dataclass
-class Units:
-    """The units of the data: what standardises them, and takes networks back to them."""
-
-    rows: StandardScaler
-    level: float = 0.0
-    scale: float = 1.0
-
-    def constrain(self, network: Network, theta: Array) -> Array:
-        """Return the parameters ``(S, P)`` of the same networks for X and y as they came.
-
-        A log noise variance behind them becomes a variance.
-        """
-        values = theta.copy()
-        coefs, intercepts = network.split(values)
-        coefs[0] /= self.rows.scale_[:, None]
-        intercepts[0] -= self.rows.mean_ @ coefs[0]
-        coefs[-1] *= self.scale
-        intercepts[-1] *= self.scale
-        intercepts[-1] += self.level
-        values[:, network.n_params :] = np.exp(values[:, network.n_params :]) * self.scale**2
-        return values
-
-
-class _InUnits(NoisePrior):
-    """A noise prior in squared units of y, as one of the standardised target's noise."""
-
-    def __init__(self, prior: NoisePrior, scale: float) -> None:
-        self.prior, self.scale = prior, scale
-        self.proper = prior.proper
-
-    def log_density(self, gamma: Array) -> Array:
-        """Return the log density of the standardised log variance."""
-        return self.prior.log_density(gamma + 2.0 * np.log(self.scale))
-
-    def grad(self, gamma: Array) -> Array:
-        """Return its derivative."""
-        return self.prior.grad(gamma + 2.0 * np.log(self.scale))
-
-
 class NetworkEstimator(BayesianEstimator):
     """An estimator whose rows see the parameters through a multilayer perceptron."""
 
     hidden_layer_sizes: Any
     activation: Any
     random_state: Any
+    _scales_target: ClassVar[bool] = False
+
+    def _check_params(self) -> None:
+        """Raise where a parameter, used or not, is out of range."""
+        for name in ("prior", "noise_prior"):
+            if name in self.get_params(deep=False):
+                self._resolve(name)
+        check_layout(self.hidden_layer_sizes, self.activation)
+        self._inference().check()
+        check_random_state(self.random_state)
+
+    def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
+        self._check_params()
+        return super()._validate(X, y, sample_weight)
 
     def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
-        rows = StandardScaler().fit(X, sample_weight=weight)
-        units = Units(rows, *self._target_units(y, weight))
-        standardised = rows.transform(X).astype(float), (y - units.level) / units.scale
-        posterior = self._make_posterior(*standardised, weight, units)
+        names = self._feature_names()
+        X, y, units = standardise(X, y, weight, self._scales_target, names)
+        posterior = self._make_posterior(X, y, weight, units)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        theta = self._draw(posterior, seed)
-        self._network = posterior.network
-        values = units.constrain(posterior.network, theta.reshape(-1, posterior.n_params))
-        names = [n.replace("log_noise_variance", "noise_variance") for n in posterior.param_names]
-        self.posterior_ = PosteriorDraws(values.reshape(theta.shape), names)
-        self._warn(posterior, theta)
+        found = self._inference().run(posterior, seed)
+        theta = found.theta.reshape(-1, posterior.n_params)
+        values = units.constrain(posterior.network, theta).reshape(found.theta.shape)
+        names = list(posterior.param_names)
+        if posterior.likelihood.infers_noise:
+            names[-1] = "noise_variance"
+        self._network, self.posterior_ = posterior.network, PosteriorDraws(values, names)
+        for name, value in found.attributes.items():
+            setattr(self, name, value)
+        warn_of(found.problems)
 
-    def _target_units(self, y: Array, weight: Array | None) -> tuple[float, float]:
-        """Return what is taken from y and what it is then divided by."""
-        return 0.0, 1.0
+    def _inference(self) -> NetworkInference:
+        """Settings of the inference, which run it."""
+        raise NotImplementedError
 
     def _make_posterior(
         self, X: Array, y: Array, weight: Array | None, units: Units
     ) -> MLPPosterior:
-        """Return the posterior given standardised data."""
+        """Posterior given standardised data."""
         raise NotImplementedError
-
-    def _draw(self, posterior: MLPPosterior, seed: int) -> Array:
-        """Return draws ``(C, S, P)``."""
-        raise NotImplementedError
-
-    def _warn(self, posterior: MLPPosterior, theta: Array) -> None:
-        """Say what is wrong with the draws."""
 
     def _layout(self, weight: Array | None) -> dict[str, Any]:
-        """Return what the posterior's constructor is told besides data and laws."""
-        sizes = self.hidden_layer_sizes
-        sizes = (sizes,) if np.ndim(sizes) == 0 else tuple(sizes)
-        for size in sizes:
-            check_number(size, "hidden_layer_sizes", low=1, closed="left", integer=True)
+        """What the posterior's constructor is told besides data and distributions."""
         return {
-            "hidden_layer_sizes": sizes,
+            "hidden_layer_sizes": check_layout(self.hidden_layer_sizes, self.activation),
             "activation": self.activation,
             "sample_weight": weight,
             "feature_names": self._feature_names(),
@@ -136,15 +106,21 @@ class NetworkEstimator(BayesianEstimator):
     def _weights(self) -> Array:
         return self.posterior_.flat[:, : self._network.n_params]
 
+    def _inferred_noise(self) -> Array | None:
+        """Draws of the noise variance ``(S,)``, where it was inferred."""
+        if self.posterior_.names[-1] != "noise_variance":
+            return None
+        return self.posterior_.flat[:, -1]
+
     def sample_posterior(self, n_samples: int | None = None, random_state: Any = None) -> Bunch:
-        """Return draws from the posterior, by parameter.
+        """Draws from the posterior, by parameter.
 
         Parameters
         ----------
         n_samples : int or None, default=None
-            How many, chosen at random among those that ``fit`` kept. None: all of them.
+            Number of draws, chosen at random among those that ``fit`` kept. None: all of them.
         random_state : int, RandomState or None, default=None
-            For the choice.
+            Seed of the choice.
 
         Returns
         -------
@@ -155,37 +131,44 @@ class NetworkEstimator(BayesianEstimator):
         """
         chosen = self._choose_draws(n_samples, random_state)
         coefs, intercepts = self._network.split(self._weights()[chosen])
-        draws = Bunch(coefs=coefs, intercepts=intercepts)
-        if "noise_variance" in self.posterior_.names:
-            draws.noise_variance = self.posterior_["noise_variance"].ravel()[chosen]
+        draws, noise = Bunch(coefs=coefs, intercepts=intercepts), self._inferred_noise()
+        if noise is not None:
+            draws.noise_variance = noise[chosen]
         return draws
 
 
 class NetworkRegressor(NormalModel, NetworkEstimator):
     """Normal observations around the output of a network."""
 
-    def _target_units(self, y: Array, weight: Array | None) -> tuple[float, float]:
-        level = float(np.average(y, weights=weight))
-        return level, float(np.sqrt(np.average(np.square(y - level), weights=weight))) or 1.0
+    _scales_target = True
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        if isinstance(self.noise_variance, str):
+            if self.noise_variance != "infer":
+                raise ValueError(
+                    f"noise_variance={self.noise_variance!r} is not accepted; give 'infer' or a "
+                    "positive number."
+                )
+        else:
+            FixedGaussian(self.noise_variance).check()
 
     def _make_posterior(
         self, X: Array, y: Array, weight: Array | None, units: Units
     ) -> MLPPosterior:
-        prior, noise_prior, likelihood = self._resolve("prior"), None, Gaussian()
+        prior = self._resolve("prior")
         if isinstance(self.noise_variance, str):
             noise_prior = self._resolve("noise_prior").for_data(units.scale**2)
-            noise_prior = _InUnits(noise_prior, units.scale)
-        else:
-            FixedGaussian(self.noise_variance).check()
-            self._fixed_noise = float(self.noise_variance)
-            likelihood = FixedGaussian(self.noise_variance / units.scale**2)
-            prior = prior.given_noise(likelihood.sigma2)
-        return MLPPosterior(X, y, likelihood, prior, noise_prior, **self._layout(weight))
+            noise_prior = UnitsNoisePrior(noise_prior, units.scale)
+            return MLPPosterior(X, y, Gaussian(), prior, noise_prior, **self._layout(weight))
+        self._fixed_noise = float(self.noise_variance)  # which set_params may change after the fit
+        likelihood = FixedGaussian(units.noise_variance(self._fixed_noise))
+        prior = prior.given_noise(likelihood.sigma2)
+        return MLPPosterior(X, y, likelihood, prior, **self._layout(weight))
 
     def _noise_draws(self) -> Array:
-        if "noise_variance" in self.posterior_.names:
-            return self.posterior_["noise_variance"].ravel()
-        return np.full(len(self.posterior_.flat), self._fixed_noise)
+        noise = self._inferred_noise()
+        return np.full(len(self.posterior_.flat), self._fixed_noise) if noise is None else noise
 
 
 class NetworkClassifier(ClassificationModel, NetworkEstimator):
@@ -196,4 +179,46 @@ class NetworkClassifier(ClassificationModel, NetworkEstimator):
     ) -> MLPPosterior:
         return MLPPosterior(
             X, y, self._likelihood(), self._resolve_unscaled_prior(), **self._layout(weight)
+        )
+
+
+class SGLDNetwork(NetworkEstimator):
+    """A network whose posterior is sampled by Langevin dynamics, one mode a chain."""
+
+    step_size: Any
+    temperature: Any
+    batch_size: Any
+    n_draws: Any
+    n_burnin: Any
+    thin: Any
+    n_chains: Any
+
+    def _inference(self) -> LangevinNetworks:
+        return LangevinNetworks(
+            step_size=self.step_size,
+            temperature=self.temperature,
+            batch_size=self.batch_size,
+            n_draws=self.n_draws,
+            n_burnin=self.n_burnin,
+            thin=self.thin,
+            n_chains=self.n_chains,
+        )
+
+
+class BackpropNetwork(NetworkEstimator):
+    """A network whose posterior is approximated by a normal one with independent weights."""
+
+    step_size: Any
+    max_iter: Any
+    n_particles: Any
+    batch_size: Any
+    n_draws: Any
+
+    def _inference(self) -> VariationalNetworks:
+        return VariationalNetworks(
+            step_size=self.step_size,
+            max_iter=self.max_iter,
+            n_particles=self.n_particles,
+            batch_size=self.batch_size,
+            n_draws=self.n_draws,
         )

@@ -1,11 +1,16 @@
-"""How the network estimators fit: by Langevin dynamics from several modes, or by a normal law."""
+"""Inference for networks: Langevin dynamics from several modes, or a normal approximation.
+
+A settings object holds what the user wrote, ``check`` refuses what cannot be used, and ``run``
+takes a posterior and a seed to draws.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -13,7 +18,6 @@ from sklearn.exceptions import ConvergenceWarning
 from skbayes_sgld._components import check_number
 from skbayes_sgld.diagnostics import effective_sample_size, potential_scale_reduction
 from skbayes_sgld.estimators.base import Array
-from skbayes_sgld.estimators.network import NetworkEstimator
 from skbayes_sgld.inference.diagnosis import MAX_CLIPPED
 from skbayes_sgld.posterior.mlp import MLPPosterior
 from skbayes_sgld.sampling import (
@@ -38,23 +42,75 @@ _STEP_SIZE = 0.25  # of a step to the centre of the steepest direction
 _ALL_ROWS = 2000  # up to here every step takes all
 _SHARE = 20  # beyond it, one row in so many
 _INFLATION = 0.2  # of the variance in the steepest direction, by minibatches
-_CLIMB_STEP = 0.03  # of Adam, in units of the parameters' size
-_CLIMB_ROWS = 200
+_TRAINING_STEP = 0.03  # of Adam, in units of the parameters' size
+_TRAINING_ROWS = 200
 _FROZEN = 1e-6  # the unit of what is not to move
-_CLIMB = 1000  # steps to where the normal law begins
+_TRAINING_STEPS = 1000  # to where the normal approximation begins
 _ROUNDS = 10  # of the burn-in, each with a metric of its own
 _BOUND = 10.0  # sds of the metric: no gradient is longer where the chain is at home
-_WIDTH = 0.1  # sds of the normal law to begin with, in units of the parameters' size
+_WIDTH = 0.1  # sds of the approximation to begin with, in units of the parameters' size
 _JUDGED = 50  # rows
 _TAIL = 0.05  # of the rows may be worse
 _MAX_RHAT, _MIN_ESS = 1.2, 20  # of predictions: chains stay near the modes they began at
 
 
-def climb(posterior: MLPPosterior, n_chains: int, n_steps: int, seed: int) -> Array:
-    """Return where Adam comes to from random networks ``(C, P)``: nearly a mode a chain.
+@dataclass(frozen=True)
+class NetworkDraws:
+    """What inference gives back.
 
-    The noise stays that of y: it would follow the residuals to nothing, from where a chain does
-    not come back for long.
+    Attributes
+    ----------
+    theta : ndarray of shape (n_chains, n_draws, n_params)
+        Draws, for standardised data.
+    attributes : dict
+        Fitted attributes of the estimator, by name.
+    problems : list of str
+        Reasons not to rely on the draws.
+    """
+
+    theta: Array
+    attributes: dict[str, Any] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+class NetworkInference(Protocol):
+    """Settings that run an inference."""
+
+    def check(self) -> None:
+        """Raise where a setting is out of range."""
+
+    def run(self, posterior: MLPPosterior, seed: int) -> NetworkDraws:
+        """Draws from the posterior, or from its approximation."""
+
+
+def warn_of(problems: list[str]) -> None:
+    """Warn the user who called ``fit``, where there are problems."""
+    if problems:
+        warnings.warn(
+            f"The draws are not to be relied on: {'; '.join(problems)}.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+
+@contextmanager
+def overflow_explained(posterior: MLPPosterior, what: str, remedy: str) -> Iterator[None]:
+    """Turn the overflow of a run into an error that names parameter and remedy."""
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except ChainOverflowError as error:
+        raise ValueError(
+            f"{what} overflowed in {posterior.param_names[error.parameter]} of chain "
+            f"{error.chain} at step {error.step}; {remedy}."
+        ) from None
+
+
+def train(posterior: MLPPosterior, n_chains: int, n_steps: int, seed: int) -> Array:
+    """Networks ``(C, P)`` trained by Adam from random weights: a point near a mode for each chain.
+
+    The noise variance stays that of y: trained with the weights, it would follow the residuals to
+    zero, and a chain that starts there stays for long.
     """
     n, P = posterior.n_samples, posterior.n_params
     unit = posterior.unit
@@ -64,17 +120,20 @@ def climb(posterior: MLPPosterior, n_chains: int, n_steps: int, seed: int) -> Ar
         Adam(),
         Dynamics(Minibatch(replacement=False).bind(posterior, None), metric),
         Constant(),
-        _CLIMB_STEP,
+        _TRAINING_STEP,
         n,
-        min(_CLIMB_ROWS, n),
+        min(_TRAINING_ROWS, n),
         replacement=False,
     )
     start = posterior.random_start(start_normals(seed, range(n_chains), P))
-    return run_chains(run, start, n_draws=1, thin=n_steps, seed=seed).draws[:, 0]
+    remedy = "rescale y, raise noise_variance where it is fixed, or lower prior__scale"
+    with overflow_explained(posterior, "the training that the draws start from", remedy):
+        return run_chains(run, start, n_draws=1, thin=n_steps, seed=seed).draws[:, 0]
 
 
-class SGLDNetwork(NetworkEstimator):
-    """A network whose posterior is sampled by Langevin dynamics, from a mode a chain."""
+@dataclass(frozen=True)
+class LangevinNetworks:
+    """Settings of Langevin dynamics, one chain from each of several modes."""
 
     step_size: Any
     temperature: Any
@@ -84,88 +143,76 @@ class SGLDNetwork(NetworkEstimator):
     thin: Any
     n_chains: Any
 
-    def _draw(self, posterior: MLPPosterior, seed: int) -> Array:
+    def check(self) -> None:
+        """Raise where a setting is out of range."""
+        number_or_auto(self.step_size, "step_size", low=0)
+        number_or_auto(self.batch_size, "batch_size", low=1, closed="left", integer=True)
         for name in ("n_draws", "n_burnin", "thin", "n_chains"):
             check_number(getattr(self, name), name, low=1, closed="left", integer=True)
         check_number(self.temperature, "temperature", low=0)
+
+    def run(self, posterior: MLPPosterior, seed: int) -> NetworkDraws:
+        """Draws from the posterior; the metric is measured anew ten times during the burn-in."""
         run, norms = self._make_run(posterior), None
-        try:
-            theta = climb(posterior, self.n_chains, self.n_burnin, seed)
+        theta = train(posterior, self.n_chains, self.n_burnin, seed)
+        length = -(-self.n_burnin // _ROUNDS)
+        what, remedy = f"step_size={run.step_size:g}: the dynamics", "set step_size='auto'"
+        if isinstance(self.step_size, str):
+            remedy = "set a smaller step_size, or rescale y"
+        with overflow_explained(posterior, what, remedy):
             for number in range(1, _ROUNDS + 1):
-                run.dynamics, norms = _adapt(run.dynamics, theta, norms, seed + number)
-                length = -(-self.n_burnin // _ROUNDS)
-                theta = run_chains(run, theta, n_draws=1, thin=length, seed=seed + number).draws[
-                    :, 0
-                ]
+                run.dynamics, norms = _adapt(run.dynamics, posterior, theta, norms, seed + number)
+                warm = run_chains(run, theta, n_draws=1, thin=length, seed=seed + number)
+                theta = warm.draws[:, 0]
             seed += _ROUNDS + 1
-            run.dynamics, _ = _adapt(run.dynamics, theta, norms, seed)
+            run.dynamics, _ = _adapt(run.dynamics, posterior, theta, norms, seed)
             chains = run_chains(run, theta, n_draws=self.n_draws, thin=self.thin, seed=seed)
-        except ChainOverflowError as error:
-            raise ValueError(
-                f"step_size={run.step_size:g}: chain {error.chain} overflowed in "
-                f"{posterior.param_names[error.parameter]}; set step_size='auto', or lower it."
-            ) from None
-        self.clipped_fraction_ = float(chains.clipped.mean())
-        return chains.draws
+        clipped = float(chains.clipped.mean())
+        attributes = {
+            "step_size_": float(run.step_size),
+            "batch_size_": int(run.batch_size or posterior.n_samples),
+            "clipped_fraction_": clipped,
+        }
+        problems = function_problems(_outputs(posterior, chains.draws))
+        if clipped > MAX_CLIPPED:
+            problems.append(
+                f"the gradient was bounded on {clipped:.1%} of the steps; set step_size='auto', "
+                "or lower it"
+            )
+        return NetworkDraws(chains.draws, attributes, problems)
 
     def _make_run(self, posterior: MLPPosterior) -> Run:
         n, tau = posterior.n_samples, float(self.temperature)
-        batch_size = self._resolve_auto("batch_size", low=1, closed="left", integer=True)
-        if batch_size is None:
+        batch_size = self.batch_size
+        if isinstance(batch_size, str):
             batch_size = n if n <= _ALL_ROWS else max(_ALL_ROWS, n // _SHARE)
-        elif batch_size > n:
-            raise ValueError(
-                f"batch_size={batch_size} is larger than the {n} rows, and the batches are drawn "
-                f"without replacement; give at most {n}."
-            )
-        step_size = self._resolve_auto("step_size", low=0)
-        if step_size is None:
+        check_batch_size(batch_size, n)
+        step_size = self.step_size
+        if isinstance(step_size, str):
             # minibatches add eta n / (2 B tau) to the variance where the data decide it
             step_size = _STEP_SIZE
             if batch_size < n:
                 step_size = min(step_size, 2.0 * _INFLATION * tau * batch_size / n)
-        self.step_size_, self.batch_size_ = float(step_size), int(batch_size)
         gradient = Full() if batch_size == n else Minibatch(replacement=False)
         identity = Identity().bind(posterior.n_params, None)
         return Run(
             SGLD("leimkuhler_matthews"),
             Dynamics(gradient.bind(posterior, None), identity, temperature=tau),
             Constant(),
-            self.step_size_,
+            float(step_size),
             n,
-            None if batch_size == n else self.batch_size_,
+            None if batch_size == n else int(batch_size),
             replacement=False,
         )
 
-    def _warn(self, posterior: MLPPosterior, theta: Array) -> None:
-        rows = np.linspace(0, posterior.n_samples - 1, min(_JUDGED, posterior.n_samples))
-        outputs = posterior.predict(
-            theta.reshape(-1, theta.shape[2]), posterior.X[rows.astype(int)]
-        )
-        outputs = outputs[:, : posterior.likelihood.n_predictors].reshape(*theta.shape[:2], -1)
-        problems = function_problems(outputs)
-        if self.clipped_fraction_ > MAX_CLIPPED:
-            problems.append(
-                f"the gradient was bounded on {self.clipped_fraction_:.1%} of the steps; set "
-                "step_size='auto', or lower it"
-            )
-        if problems:
-            warnings.warn(
-                f"The draws are not to be relied on: {'; '.join(problems)}.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-
 
 def _adapt(
-    dynamics: Dynamics, theta: Array, norms: Array | None, seed: int
+    dynamics: Dynamics, posterior: MLPPosterior, theta: Array, norms: Array | None, seed: int
 ) -> tuple[Dynamics, Array]:
-    """Return the dynamics with the metric of where the chains are, and its norms.
+    """Dynamics with the metric measured where the chains are, and its norms.
 
-    Half of the norms are those of before: one place says little of the posterior.
+    Half of the norms are the earlier ones: one place says little of the posterior.
     """
-    posterior = dynamics.gradient.posterior
-    assert isinstance(posterior, MLPPosterior)
     gradient = _probe_gradient(posterior, len(theta), seed)
     here = row_norms(gradient, theta, posterior.marginal_sd, seed)
     norms = here if norms is None else 0.5 * (norms + here)
@@ -175,7 +222,7 @@ def _adapt(
 
 
 def _probe_gradient(posterior: MLPPosterior, n_chains: int, seed: int) -> Callable[[Array], Array]:
-    """Return the gradient, from the same part of the rows at every call where there are many."""
+    """Gradient from the same rows at every call, a part of them where there are many."""
     n = posterior.n_samples
     if n <= _ALL_ROWS:
         return posterior.grad
@@ -189,8 +236,16 @@ def _probe_gradient(posterior: MLPPosterior, n_chains: int, seed: int) -> Callab
     return gradient
 
 
+def _outputs(posterior: MLPPosterior, theta: Array) -> Array:
+    """Outputs ``(C, S, rows)`` of the drawn networks at some of the training rows."""
+    n = posterior.n_samples
+    rows = posterior.X[np.linspace(0, n - 1, min(_JUDGED, n)).astype(int)]
+    outputs = posterior.predict(theta.reshape(-1, theta.shape[2]), rows)
+    return outputs[:, : posterior.likelihood.n_predictors].reshape(*theta.shape[:2], -1)
+
+
 def function_problems(outputs: Array) -> list[str]:
-    """Return what is wrong with draws of the network's outputs ``(C, S, rows)``."""
+    """Problems of draws of the network's outputs ``(C, S, rows)``."""
     if outputs.shape[1] < 4:
         return [f"{outputs.shape[1]} draws a chain are too few to judge"]
     problems = []
@@ -209,8 +264,9 @@ def function_problems(outputs: Array) -> list[str]:
     return problems
 
 
-class BackpropNetwork(NetworkEstimator):
-    """A network whose posterior is approximated by a normal law with independent weights."""
+@dataclass(frozen=True)
+class VariationalNetworks:
+    """Settings of a normal approximation with independent weights."""
 
     step_size: Any
     max_iter: Any
@@ -218,18 +274,48 @@ class BackpropNetwork(NetworkEstimator):
     batch_size: Any
     n_draws: Any
 
-    def _draw(self, posterior: MLPPosterior, seed: int) -> Array:
+    def check(self) -> None:
+        """Raise where a setting is out of range."""
         check_number(self.n_draws, "n_draws", low=1, closed="left", integer=True)
-        batch_size = self._resolve_auto("batch_size", low=1, closed="left", integer=True)
-        if batch_size is None and posterior.n_samples > _ALL_ROWS:
-            batch_size = _CLIMB_ROWS
-        q = BayesByBackprop(
+        number_or_auto(self.batch_size, "batch_size", low=1, closed="left", integer=True)
+        self._backprop(None, None).check()
+
+    def _backprop(self, batch_size: int | None, seed: int | None) -> BayesByBackprop:
+        return BayesByBackprop(
             step_size=self.step_size,
             max_iter=self.max_iter,
             n_particles=self.n_particles,
             batch_size=batch_size,
             random_state=seed,
         )
-        q.fit(posterior, climb(posterior, 1, _CLIMB, seed)[0], _WIDTH * posterior.unit)
-        self.elbo_, self.elbo_steps_, self.n_iter_ = q.elbo_, q.elbo_steps_, q.max_iter
-        return q.sample(self.n_draws, seed)[None]
+
+    def run(self, posterior: MLPPosterior, seed: int) -> NetworkDraws:
+        """Draws from the approximation, which begins at a trained network."""
+        batch_size = None if isinstance(self.batch_size, str) else self.batch_size
+        if batch_size is None and posterior.n_samples > _ALL_ROWS:
+            batch_size = _TRAINING_ROWS
+        check_batch_size(batch_size, posterior.n_samples)
+        start = train(posterior, 1, _TRAINING_STEPS, seed)[0]
+        q = self._backprop(batch_size, seed)
+        with np.errstate(all="ignore"):
+            q.fit(posterior, start, _WIDTH * posterior.unit)
+        attributes = {"elbo_": q.elbo_, "elbo_steps_": q.elbo_steps_, "n_iter_": q.max_iter}
+        return NetworkDraws(q.sample(self.n_draws, seed)[None], attributes)
+
+
+def check_batch_size(batch_size: int | None, n_samples: int) -> None:
+    """Raise where a batch without replacement is larger than the data."""
+    if batch_size is not None and batch_size > n_samples:
+        raise ValueError(
+            f"batch_size={batch_size} is larger than the {n_samples} rows, and the batches are "
+            f"drawn without replacement; give at most {n_samples}."
+        )
+
+
+def number_or_auto(value: Any, argument: str, **bounds: Any) -> None:
+    """Raise where a value is neither ``"auto"`` nor a number within the bounds."""
+    if isinstance(value, str):
+        if value != "auto":
+            raise ValueError(f"{argument}={value!r} is not accepted; give 'auto' or a number.")
+        return
+    check_number(value, argument, **bounds)

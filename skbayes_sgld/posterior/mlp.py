@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skbayes_sgld._components import check_number
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors import CoefficientPrior
@@ -40,6 +41,32 @@ ACTIVATIONS = {
 }
 
 
+def check_layout(hidden_layer_sizes: Any, activation: Any) -> tuple[int, ...]:
+    """Sizes of the hidden layers, of which one may be given as a number.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When they are not positive whole numbers, or the activation is not known.
+    """
+    sizes = hidden_layer_sizes
+    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+        sizes = (sizes,)
+    sizes = tuple(sizes)
+    for size in sizes:
+        try:
+            check_number(size, "hidden_layer_sizes", low=1, closed="left", integer=True)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"hidden_layer_sizes={hidden_layer_sizes!r} is not accepted; give a whole number "
+                "in [1, inf), or a sequence of them, () for the linear model."
+            ) from None
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
+        names = ", ".join(map(repr, sorted(ACTIVATIONS)))
+        raise ValueError(f"activation={activation!r} is not known; choose one of {names}.")
+    return tuple(int(size) for size in sizes)
+
+
 class Network:
     """A multilayer perceptron with linear outputs; its parameters are handed to it.
 
@@ -53,11 +80,7 @@ class Network:
     """
 
     def __init__(self, sizes: Sequence[int], activation: str = "tanh") -> None:
-        if activation not in ACTIVATIONS:
-            raise ValueError(
-                f"activation={activation!r} is not known; choose one of "
-                f"{', '.join(map(repr, sorted(ACTIVATIONS)))}."
-            )
+        check_layout(sizes[1:-1], activation)
         self.sizes, self.activation = tuple(sizes), activation
         self.n_params = sum((n_in + 1) * n_out for n_in, n_out in pairwise(self.sizes))
 

@@ -177,7 +177,7 @@ class BayesByBackprop(Component):
             if not np.isfinite(ascent).all():
                 raise ValueError(
                     f"step_size={self.step_size:g}: the approximation overflowed at step {t}; "
-                    "set a smaller step_size or scale."
+                    "set a smaller step_size."
                 )
             eta = self.step_size * (1.0 - t / self.max_iter)
             state["count"] = state["count"] + 1
@@ -217,7 +217,7 @@ class BayesByBackprop(Component):
         if not (np.isfinite(self.mean_).all() and np.isfinite(self.sd_).all()):
             raise ValueError(
                 f"step_size={self.step_size:g}: the approximation overflowed; set a smaller "
-                "step_size or scale."
+                "step_size."
             )
 
     def _rows(self, streams: ChainStreams, n: int, n_pairs: int) -> Array | None:

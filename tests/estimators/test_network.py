@@ -60,7 +60,7 @@ def assert_moments(draws, mean, sd, extra=0.0):
     assert np.all(np.abs(np.log(flat.std(axis=0) / sd)) < 4.5 / np.sqrt(2 * ess) + extra)
 
 
-def linear_law(X, y, noise):
+def linear_posterior(X, y, noise):
     """Return mean and covariance of (coef, intercept) of the standardised linear model."""
     A = standardised(X)
     covariance = np.linalg.inv(A.T @ A / noise + np.diag(np.r_[np.full(A.shape[1] - 1, D), 1.0]))
@@ -73,7 +73,7 @@ def linear_law(X, y, noise):
 def test_without_hidden_layers_the_function_has_the_closed_form():
     noise = 16.0
     model = SGLDMLPRegressor(noise_variance=noise, thin=40, **LINEAR).fit(X, Y)
-    mean, covariance = linear_law(X, (Y - Y.mean()) / Y.std(), noise / Y.var())
+    mean, covariance = linear_posterior(X, (Y - Y.mean()) / Y.std(), noise / Y.var())
     A = standardised(X)
     sd = Y.std() * np.sqrt(np.einsum("np,pq,nq->n", A, covariance, A))
     assert_moments(function_draws(model, X), Y.mean() + Y.std() * A @ mean, sd)
@@ -82,7 +82,7 @@ def test_without_hidden_layers_the_function_has_the_closed_form():
 
 
 @pytest.mark.parametrize("prior", [InverseGamma(3.0, 40.0), HalfNormal(2.0)], ids=str)
-def test_inferred_noise_has_the_law_that_quadrature_gives(prior):
+def test_inferred_noise_has_the_distribution_that_quadrature_gives(prior):
     # given the noise the model is closed; the noise itself is one dimension, in units of y
     model = SGLDMLPRegressor(noise_prior=prior, thin=40, **LINEAR).fit(X, Y)
     A, y = standardised(X), (Y - Y.mean()) / Y.std()
@@ -154,13 +154,13 @@ def test_a_small_network_agrees_with_importance_sampling_from_its_prior(activati
     assert_moments(draws, mean, sd, extra=0.03)
 
 
-def test_minibatches_leave_the_law_as_it_was():
+def test_minibatches_leave_the_posterior_as_it_was():
     rng = np.random.default_rng(3)
     rows = rng.standard_normal((5000, D))
     y = rows @ [1.0, -1.0] + rng.standard_normal(5000)
     model = SGLDMLPRegressor(noise_variance=1.0, thin=15, **LINEAR).fit(rows, y)
     assert model.batch_size_ == 2000 and 0.0 < model.step_size_ < 0.25
-    mean, covariance = linear_law(rows, (y - y.mean()) / y.std(), 1.0 / y.var())
+    mean, covariance = linear_posterior(rows, (y - y.mean()) / y.std(), 1.0 / y.var())
     A = standardised(rows)[:20]
     sd = y.std() * np.sqrt(np.einsum("np,pq,nq->n", A, covariance, A))
     draws = function_draws(model, rows[:20])
@@ -190,9 +190,9 @@ def test_temperature_widens_the_function_by_its_square_root():
 
 
 def test_bayes_by_backprop_of_a_linear_model_has_its_mean():
-    # exact for a normal law, however the coordinates are correlated
+    # exact for a normal posterior, however the coordinates are correlated
     model = BayesByBackpropRegressor(noise_variance=16.0, n_draws=20_000, **LINEAR).fit(X, Y)
-    mean, covariance = linear_law(X, (Y - Y.mean()) / Y.std(), 16.0 / Y.var())
+    mean, covariance = linear_posterior(X, (Y - Y.mean()) / Y.std(), 16.0 / Y.var())
     A = standardised(X)
     conditional = 1.0 / np.sqrt(np.diag(np.linalg.inv(covariance)))
     sd = Y.std() * np.sqrt(A**2 @ conditional**2)
@@ -369,9 +369,15 @@ def test_a_step_that_is_too_large_is_told():
 
 
 CASES = [
-    ({"hidden_layer_sizes": (5, 0)}, r"hidden_layer_sizes=0.*\[1"),
-    ({"hidden_layer_sizes": "ten"}, r"hidden_layer_sizes='t'|hidden_layer_sizes='ten'"),
+    ({"hidden_layer_sizes": (5, 0)}, r"hidden_layer_sizes=\(5, 0\).*\[1"),
+    ({"hidden_layer_sizes": "ten"}, r"hidden_layer_sizes='ten'"),
+    ({"hidden_layer_sizes": None}, r"hidden_layer_sizes=None.*a whole number.*or a sequence"),
+    ({"hidden_layer_sizes": (5, 2.5)}, r"hidden_layer_sizes=\(5, 2\.5\)"),
     ({"activation": "sine"}, r"activation='sine'.*'relu', 'tanh'"),
+    ({"activation": []}, r"activation=\[\].*'relu', 'tanh'"),
+    ({"activation": "sine", "hidden_layer_sizes": ()}, r"activation='sine'"),
+    # of what is not used too: a typing error is found at once
+    ({"noise_prior": "gamma", "noise_variance": 1.0}, r"noise_prior='gamma'.*'half_normal'"),
     ({"prior": "flat"}, r"Flat\(\).*improper"),
     ({"prior": Normal(scale=[1.0, 2.0])}, r"prior\.scale.*\(2,\)"),
     ({"noise_variance": -1.0}, r"noise_variance=-1\.0"),

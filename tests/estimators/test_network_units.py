@@ -1,0 +1,111 @@
+"""Networks of data in any unit: what survives, and what is refused by name."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sgld import (
+    BayesByBackpropClassifier,
+    BayesByBackpropRegressor,
+    SGLDMLPClassifier,
+    SGLDMLPRegressor,
+)
+from skbayes_sgld.estimators.network_inference import train
+from skbayes_sgld.estimators.network_units import standardise
+from skbayes_sgld.posterior import FixedGaussian, MLPPosterior, Normal
+
+# short runs are not to be relied on, and the estimators say so
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((40, 2))
+Y = X[:, 0] + 0.1 * RNG.standard_normal(40)
+SIZE = {"hidden_layer_sizes": (4,), "random_state": 0}
+SAMPLED = {"n_draws": 10, "n_burnin": 100, "thin": 2, "n_chains": 2, **SIZE}
+REGRESSORS = [BayesByBackpropRegressor(max_iter=100, **SIZE), SGLDMLPRegressor(**SAMPLED)]
+CLASSIFIERS = [BayesByBackpropClassifier(max_iter=100, **SIZE), SGLDMLPClassifier(**SAMPLED)]
+by_name = {"ids": lambda e: type(e).__name__}
+
+
+@pytest.mark.parametrize("value", [1e15, 1e100, 1e200, -1e300])
+@pytest.mark.parametrize("model", REGRESSORS + CLASSIFIERS, **by_name)
+def test_one_outlier_of_a_column_is_refused_by_name(model, value):
+    # it let ChainOverflowError through, or gave an sd of infinity
+    outlier = X.copy()
+    outlier[3, 1] = value
+    y = Y > 0 if model in CLASSIFIERS else Y
+    with pytest.raises(ValueError, match=r"X\[:, 1\] has the value -?1e\+.*lost.*remove.*clip"):
+        clone(model).fit(outlier, y)
+
+
+@pytest.mark.parametrize("noise_variance", ["infer", 1.0])
+@pytest.mark.parametrize("value", [1e100, -1e200, 1e300])
+@pytest.mark.parametrize("model", REGRESSORS, **by_name)
+def test_one_outlier_of_the_target_is_refused_by_name(model, value, noise_variance):
+    y = Y.copy()
+    y[3] = value
+    with pytest.raises(ValueError, match=r"y has the value -?1e\+.*lost.*remove.*clip"):
+        clone(model).set_params(noise_variance=noise_variance).fit(X, y)
+
+
+@pytest.mark.parametrize("model", REGRESSORS, **by_name)
+def test_an_outlier_that_leaves_the_others_apart_is_fitted(model):
+    y = Y.copy()
+    y[3] = 1e6
+    assert np.isfinite(clone(model).fit(X, y).summary()[["mean", "sd"]]).all().all()
+
+
+@pytest.mark.parametrize("power", [-300, -140, 140, 300])
+@pytest.mark.parametrize("model", REGRESSORS, **by_name)
+def test_columns_of_any_size_give_the_same_predictions(model, power):
+    unit = 2.0 ** round(power / np.log10(2.0))
+    expected = clone(model).fit(X, Y)
+    other = clone(model).fit(unit * X, Y)
+    np.testing.assert_allclose(other.predict(unit * X), expected.predict(X), rtol=1e-8)
+    assert np.isfinite(other.summary()[["mean", "sd"]]).all().all()
+    assert (other.summary()["sd"] > 0).all()
+
+
+@pytest.mark.parametrize("model", REGRESSORS, **by_name)
+def test_a_target_of_which_the_square_is_no_number_is_refused(model):
+    for unit in (1e-200, 1e200):
+        with pytest.raises(ValueError, match=r"y has the standard deviation.*divide y by"):
+            clone(model).fit(X, unit * Y)
+    large = clone(model).fit(X, 2.0**400 * Y)  # 1e120: noise variances are 1e240
+    expected = clone(model).fit(X, Y)
+    np.testing.assert_allclose(large.predict(X), 2.0**400 * expected.predict(X), rtol=1e-8)
+    ratio = large.summary()["sd"].iloc[-1] / expected.summary()["sd"].iloc[-1]
+    assert ratio == pytest.approx(2.0**800, rel=1e-8)
+
+
+@pytest.mark.parametrize("model", REGRESSORS, **by_name)
+def test_fixed_noise_that_is_nothing_beside_y_is_refused(model):
+    with pytest.raises(ValueError, match=r"noise_variance=1e-300 is.*times the variance of y"):
+        clone(model).set_params(noise_variance=1e-300).fit(X, Y)
+
+
+def test_what_overflows_in_training_is_told_with_its_remedy():
+    # behind the estimators' checks: squared residuals are no numbers
+    posterior = MLPPosterior(X, 1e300 * Y, FixedGaussian(1.0), Normal(), hidden_layer_sizes=(2,))
+    with pytest.raises(ValueError, match=r"training.*overflowed in weight\[0, x0.*rescale y"):
+        train(posterior, 1, 10, seed=0)
+
+
+def test_standardised_data_are_those_of_standard_scaler():
+    weight = RNG.integers(1, 4, 40).astype(float)
+    rows, y, units = standardise(X, Y, weight, True, None)
+    scaler = StandardScaler().fit(X, sample_weight=weight)
+    np.testing.assert_allclose(rows, scaler.transform(X), rtol=1e-12)
+    np.testing.assert_allclose(units.width, scaler.scale_)
+    assert np.average(y, weights=weight) == pytest.approx(0.0, abs=1e-12)
+    assert np.average(y**2, weights=weight) == pytest.approx(1.0)
+    np.testing.assert_allclose(units.level + units.scale * y, Y)
+
+
+def test_a_column_may_have_the_name_of_the_noise():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["log_noise_variance", "b"])
+    model = clone(REGRESSORS[0]).fit(frame, Y)
+    assert model.posterior_.names[0] == "weight[0, log_noise_variance, 0]"
+    assert model.posterior_.names[-1] == "noise_variance"
