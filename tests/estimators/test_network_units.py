@@ -86,8 +86,10 @@ def test_fixed_noise_that_is_nothing_beside_y_is_refused(model):
 
 
 def test_what_overflows_in_training_is_told_with_its_remedy():
-    # behind the estimators' checks: squared residuals are no numbers
-    posterior = MLPPosterior(X, 1e300 * Y, FixedGaussian(1.0), Normal(), hidden_layer_sizes=(2,))
+    # behind the estimators' checks, which let no such target through
+    posterior = MLPPosterior(
+        X, np.where(Y > 0, np.inf, Y), FixedGaussian(1.0), Normal(), hidden_layer_sizes=(2,)
+    )
     with pytest.raises(ValueError, match=r"training.*overflowed in weight\[0, x0.*rescale y"):
         train(posterior, 1, 10, seed=0)
 
