@@ -102,15 +102,23 @@ class SGNHT(_Underdamped):
 
         v <- (1 - xi) v + eta g + sqrt(2 A eta tau) noise
         u <- u + v
-        xi <- xi + |v|^2 / P - eta tau
+        xi <- xi + (|v|^2 / P - eta tau) / mu
 
     On a normal target the thermostat holds ``E v^2 = eta tau``, and the variance is then
     ``(1 - xi / 2)`` times the target's, with xi near A: small where A is.
+
+    The paper's mu is 1. The friction then varies about A with the sd ``sqrt(eta tau / P)``, which
+    in few dimensions takes it far below 0, where it drives the chain, and beyond 2, where a step
+    is unstable. An inertia mu of the thermostat (Leimkuhler & Shang 2016) divides that sd
+    by its root and leaves the distribution of u and v as it is.
 
     Parameters
     ----------
     friction : float, default=0.05
         A, the friction that the injected noise would need alone.
+    inertia : float > 0 or None, default=None
+        mu. None is ``max(1, 4 eta tau / (P A^2))``, the least at which the friction's sd is half
+        of A: the paper's where there are hundreds of parameters.
 
     Examples
     --------
@@ -121,6 +129,7 @@ class SGNHT(_Underdamped):
     """
 
     friction: float = 0.05
+    inertia: float | None = None
 
     noise_gain = 0.0  # the thermostat takes it away
 
@@ -133,6 +142,8 @@ class SGNHT(_Underdamped):
     def check(self) -> None:
         """Raise where no friction holds the temperature."""
         check_number(self.friction, "sampler.friction", low=0, high=0.4)
+        if self.inertia is not None:
+            check_number(self.inertia, "sampler.inertia", low=0)
 
     def init(self, theta: Array, noise: Array | None) -> State:
         """Return the state: positions at rest, and the friction that the noise needs."""
@@ -148,5 +159,7 @@ class SGNHT(_Underdamped):
         velocity += eta * self._force(state, batch, dynamics)
         velocity += noise
         self._move(state, velocity, dynamics)
-        energy = np.einsum("cp,cp->c", velocity, velocity) / velocity.shape[1]
-        state["friction"] = state["friction"] + energy - eta * dynamics.temperature
+        P, wanted = velocity.shape[1], eta * dynamics.temperature
+        energy = np.einsum("cp,cp->c", velocity, velocity) / P
+        inertia = self.inertia or np.maximum(1.0, 4.0 * wanted / (P * self.friction**2))
+        state["friction"] = state["friction"] + (energy - wanted) / inertia
