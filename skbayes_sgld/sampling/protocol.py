@@ -126,6 +126,10 @@ class Sampler(Algorithm):
         """Return how many gradients a step of this size takes."""
         return 1
 
-    def gaussian_inflation(self, eta: float) -> float:
-        """Return the chain's variance over the target's, on a normal target of precision 1."""
-        return 1.0
+    def gaussian_inflation(self, eta: float) -> float | None:
+        """Return the chain's variance over the target's, on a normal target of precision 1.
+
+        None, the default, has it measured by running the sampler on such a target; a closed form
+        is exact, and costs nothing. An adjusted sampler's is 1.
+        """
+        return 1.0 if self.adjusted else None

@@ -1,0 +1,92 @@
+"""The thresholds of tuning and diagnosis, each with the measurement or the source that set it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """What a pilot may find, what it may cost, and from where on a user is told.
+
+    ``docs/how_auto_works.md`` has the tables behind the figures.
+    """
+
+    # ---- what the automatic settings accept ---------------------------------------------------
+
+    # Of a variance, by minibatches: half of it of an sd, a sixth of the Monte Carlo error of an
+    # sd from 1,000 independent draws (2.2 %)
+    max_noise: float = 0.01
+    # Sds that the step size may cost a mean, or relative of an sd: below the same 2.2 %. NBA
+    # rookies: 0.1 % at a step of 0.5; breast cancer under a prior sd of 1: 4 % at 0.5, 0.1 % at
+    # 0.25.
+    max_bias: float = 0.015
+    # Of a variance over that at the mode. Heavy tails and nearly separated classes exceed it, and
+    # steps in the mode's metric are then too short to cross the posterior.
+    max_width: float = 1.5
+    # An error that falls by less than this between two step sizes is not the step size's: PSGLD's
+    # own is 1.7 % of an sd at any step (its memory's), and shorter steps only mix more slowly.
+    least_gain: float = 0.8
+
+    # ---- rows ---------------------------------------------------------------------------------
+
+    # Rows up to which a step on all of them costs no more than on a minibatch: on the rookies,
+    # four chains, about 80 against 120 microseconds
+    few_rows: int = 2000
+    # A gathered row costs about four times one that is read in order
+    gathered_cost: int = 4
+    # Rows below which a batch costs no less: the step's own overhead is in the way
+    min_batch: int = 32
+
+    # ---- pilots -------------------------------------------------------------------------------
+
+    # Chains of the pilot that measures a bias: 20 give two standard errors of it with a relative
+    # error of a sixth, 32 one of an eighth
+    pilot_chains: tuple[int, int] = (20, 32)
+    # Chains times rows: about 0.1 ms a step
+    pilot_rows: int = 20_000
+    # Steps at a step size of 0.5: 50 times the autocorrelation time of two in all chains
+    # together leave a doubt of 1 % of an sd once the control chain has taken its share
+    pilot_steps: int = 100
+    # Times the autocorrelation time that a pilot runs before it measures: e^-2 of the start is
+    # left, of a start that is right but for what is not normal
+    pilot_burnin: float = 2.0
+    # Autocorrelation time of a sampler on a normal target, over the one it declares, from where
+    # on what was measured counts; of one parameter it is known to a quarter
+    distrust: float = 2.0
+    # Coordinates of the normal target on which an undeclared variance is measured: with 25 times
+    # the autocorrelation time of each, to 0.2 %
+    normal_coordinates: int = 20_000
+
+    # ---- spacing ------------------------------------------------------------------------------
+
+    # Steps up to which draws are spaced by their whole autocorrelation time; of longer ones half
+    # leaves draws half of their worth at half of the cost
+    short_thin: float = 6.0
+    max_thin: int = 100
+    max_burnin: int = 10_000
+    # Autocorrelation times that a chain runs before its first draw: e^-20 of the start is left
+    burnin: float = 10.0
+    # Trajectories from draw to draw: the pilot of an adjusted sampler is too short to vouch for
+    # fewer
+    fewest_spaced: float = 3.0
+    # Gradients from draw to draw: what mixes more slowly is told, not waited for
+    max_gradients: int = 400
+    # Multiplications a chain from draw to draw: a minute for a thousand draws of four chains
+    max_work: float = 5e7
+
+    # ---- what a user is told ------------------------------------------------------------------
+
+    # Of an sd, by minibatches or the step size: beyond it a 95 % interval covers less than 94 %
+    # or more than 96 %
+    told_inflation: float = 0.05
+    # Of the steps (Karagiannis, Handout 6, Note 41)
+    told_clipped: float = 0.01
+    # Laplace sds that a chain's mean may be from the mode
+    told_distance: float = 10.0
+    # Of all proposals of the chains, with a log density that is no number
+    told_undefined: float = 1e-3
+
+
+THRESHOLDS = Thresholds()
+"""The thresholds in force."""
