@@ -31,6 +31,8 @@ class BasePosterior:
         Rows of data; 0 where the posterior is a density alone.
     n_predictors : int
         Linear predictors that a row has.
+    precision : float
+        Rounding error of what its functions return, relative: that of float64 or float32.
     abilities : frozenset of str
     """
 
@@ -38,6 +40,7 @@ class BasePosterior:
     param_names: list[str]
     n_samples: int = 0
     n_predictors: int = 1
+    precision: float = float(np.finfo(float).eps)
     abilities: frozenset[str] = frozenset()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -153,6 +153,8 @@ class UserPosterior(BasePosterior):
             check_returned(name, returned, shape, names or self.param_names, theta[0])
             if not isinstance(returned, np.ndarray) or returned.dtype.kind != "f":
                 setattr(self, name, _as_floats(function))
+            else:
+                self.precision = max(self.precision, float(np.finfo(returned.dtype).eps))
 
 
 def _as_floats(function: Callable[..., Any]) -> Callable[..., Array]:

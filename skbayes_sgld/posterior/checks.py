@@ -18,9 +18,8 @@ _MAX_COORDINATES = 200
 _BLOCK_NUMBERS = 2**22  # of log likelihoods or parameters at a time
 _N_POINTS = 2
 _SPREAD = 0.1  # of the default points around the start
-_STEP = 1e-4  # relative; the truncation of the rule is of fourth order
 _OFFSETS = np.array([-2.0, -1.0, 1.0, 2.0])
-_ROUNDING = 100 * np.finfo(float).eps
+_ROUNDING = 10  # rounding errors that a sum's result may be off by
 
 
 def check_gradient(
@@ -29,7 +28,8 @@ def check_gradient(
     """Compare a posterior's gradients with finite differences, and its minibatches with the whole.
 
     Prior and likelihood are checked apart. Each derivative is taken by central differences with
-    two steps, h and 2 h; what the two disagree by, and rounding, is allowed for besides ``rtol``.
+    two steps, h and 2 h; what the two disagree by, and the rounding of the type that the
+    functions return (float32 or float64), is allowed for besides ``rtol``.
     Beyond 200 parameters, 200 at random are checked. Then the rows are dealt into random batches,
     other ones for each point: together they must give the likelihood and the gradient of all rows.
     Where the posterior has ``value_and_grad``, it must be the sum of the parts.
@@ -103,15 +103,21 @@ def _compare(
     grad: Callable[[Array], Array],
 ) -> None:
     coordinates = np.sort(rng.permutation(posterior.n_params)[:_MAX_COORDINATES])
-    given = grad(points)[:, coordinates]
+    given = grad(points)
+    precision = posterior.precision
+    # sums of many terms that cancel are rounded like the terms
+    rounding = _ROUNDING * precision * np.abs(given).max(axis=1, keepdims=True)
+    given = given[:, coordinates].astype(float)
     numeric, slack = np.empty_like(given), np.empty_like(given)
     for c, point in enumerate(points):
-        numeric[c], slack[c] = _differences(density, point, coordinates, posterior.n_samples)
+        numeric[c], slack[c] = _differences(
+            density, point, coordinates, posterior.n_samples, precision
+        )
     bad = np.argwhere(~np.isfinite(numeric) | ~np.isfinite(given))
     if len(bad):
         parameter = posterior.param_names[coordinates[bad[0, 1]]]
         raise ValueError(f"{name} or its density is not finite where {parameter} moves a little.")
-    allowed = rtol * np.maximum(np.abs(given), np.abs(numeric)) + slack
+    allowed = rtol * np.maximum(np.abs(given), np.abs(numeric)) + slack + rounding
     excess = np.abs(given - numeric) / allowed
     if excess.max() > 1:
         c, j = np.argwhere(excess == excess.max())[0]
@@ -124,10 +130,17 @@ def _compare(
 
 
 def _differences(
-    density: Callable[[Array], Array], point: Array, coordinates: Array, n_samples: int
+    density: Callable[[Array], Array],
+    point: Array,
+    coordinates: Array,
+    n_samples: int,
+    precision: float,
 ) -> tuple[Array, Array]:
     """Return the derivatives at one point, and how far off rounding and truncation may put them."""
-    h = _STEP * np.maximum(1.0, np.abs(point[coordinates]))
+    # the rule's truncation is of fourth order: rounding and it are least at the fifth root, where
+    # the step would cross a kink more often than it need in double precision
+    step = 1e-4 if precision < 1e-12 else precision**0.2
+    h = step * np.maximum(1.0, np.abs(point[coordinates]))
     moves = np.repeat(np.arange(len(coordinates)), len(_OFFSETS))
     shifts = np.outer(h, _OFFSETS).ravel()
     size = max(1, _BLOCK_NUMBERS // max(n_samples, len(point)))
@@ -136,12 +149,12 @@ def _differences(
         rows = slice(at, at + size)
         moved = np.tile(point, (len(moves[rows]), 1))
         moved[np.arange(len(moved)), coordinates[moves[rows]]] += shifts[rows]
-        values.append(density(moved))
+        values.append(density(moved).astype(float))
     f = np.concatenate(values).reshape(-1, len(_OFFSETS))
     with np.errstate(invalid="ignore"):  # of infinities, which are reported
         wide = (f[:, 3] - f[:, 0]) / (4.0 * h)
         narrow = (f[:, 2] - f[:, 1]) / (2.0 * h)
-        slack = np.abs(wide - narrow) + _ROUNDING * (1.0 + np.abs(f).max(axis=1)) / h
+        slack = np.abs(wide - narrow) + _ROUNDING * precision * (1.0 + np.abs(f).max(axis=1)) / h
         return (4.0 * narrow - wide) / 3.0, slack
 
 
@@ -162,7 +175,8 @@ def _check_batches(posterior: Any, points: Array, rng: np.random.Generator) -> N
     }
     for name, (parts, total, scale) in pairs.items():
         difference = np.abs(parts - total)
-        if np.any(difference > 1e-8 * (scale + scale.max())):
+        tolerance = max(1e-8, 10 * _ROUNDING * posterior.precision)
+        if np.any(difference > tolerance * (scale + scale.max())):
             raise ValueError(
                 f"{name} of the batches does not make up that of all rows: they differ by up to "
                 f"{difference.max():.3g}. idx is (C, B), each chain's own rows."
@@ -177,7 +191,8 @@ def _check_sum(posterior: Any, points: Array) -> None:
         posterior.grad_log_likelihood(points) + posterior.grad_log_prior(points),
     )
     for name, got, total in zip(("value", "gradient"), (value, grad), parts, strict=True):
-        if not np.allclose(got, total, rtol=1e-7, atol=1e-8 * (1.0 + np.abs(total).max())):
+        tolerance = max(1e-8, 10 * _ROUNDING * posterior.precision)
+        if not np.allclose(got, total, rtol=tolerance, atol=tolerance * (1 + np.abs(total).max())):
             raise ValueError(
                 f"value_and_grad is wrong: its {name} is not the sum of likelihood and prior; they "
                 f"differ by up to {np.abs(got - total).max():.3g}."

@@ -122,6 +122,7 @@ class CustomPosterior(BasePosterior):
         self.param_names = transforms.param_names
         self._start = np.zeros(self.n_params) if start is None else self._check_start(start)
         self._functions.check_functions(transforms.forward(self._start[None])[0])
+        self.precision = self._functions.precision
 
     @property
     def constrained_names(self) -> list[str]:

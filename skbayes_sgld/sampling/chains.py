@@ -12,7 +12,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import one_blas_thread
-from skbayes_sgld.sampling.protocol import Dynamics, State
+from skbayes_sgld.sampling.protocol import Dynamics, State, check_requirements
 from skbayes_sgld.sampling.randomness import ChainStreams
 from skbayes_sgld.sampling.schedules import Schedule
 
@@ -74,6 +74,15 @@ class Chains:
         """The share of all proposals so far that were accepted; None where all moves are."""
         accepted = self.state.sampler_state.get("accepted")
         return None if accepted is None else float(accepted.mean() / max(self.state.step, 1))
+
+    @property
+    def undefined(self) -> tuple[float, Array | None]:
+        """The share of all proposals at which the log density was no number, and one ``(P,)``."""
+        counts = self.state.sampler_state.get("undefined")
+        if counts is None or not counts.any():
+            return 0.0, None
+        at = self.state.sampler_state["undefined_at"][int(counts.argmax())]
+        return float(counts.mean() / max(self.state.step, 1)), at
 
 
 @dataclass
@@ -138,7 +147,10 @@ def run_chains(
     ------
     ChainOverflowError
         When a chain leaves the range of floating point numbers.
+    TypeError, ValueError
+        When the algorithm needs what the posterior or the gradient has not got.
     """
+    check_requirements(run.sampler, run.dynamics.gradient.posterior, run.batch_size)
     state = start if isinstance(start, RunState) else _begin(run, start, seed, first_chain)
     n_chains = state.sampler_state["theta"].shape[0]
     n_workers = min(effective_n_jobs(n_jobs), n_chains)

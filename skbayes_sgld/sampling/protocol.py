@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._components import Component
+from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.sampling.clipping import Clip
 from skbayes_sgld.sampling.gradients import BoundGradient
 from skbayes_sgld.sampling.preconditioners.metric import Metric
@@ -32,7 +33,7 @@ class Dynamics:
     clip: Clip | None = None
     temperature: Any = 1.0  # a number; to `prepare` also one a step, to `step` one a chain
     clipped: Array | int = 0
-    target: Any = None
+    target: BasePosterior | None = None
 
     def gradient_at(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """Return ``clip(g)`` at ``theta (C, P)``, counting the chains that were clipped.
@@ -75,7 +76,8 @@ class Algorithm(Component):
     uses_noise = True
     full_gradient = False
     extra_normals = 0  # that a step takes besides one a parameter
-    requires: tuple[str, ...] = ()  # what the posterior must offer beyond the protocol
+    requires: tuple[str, ...] = ()  # abilities of the posterior, see posterior.protocol.ABILITIES
+    remedy = "choose another sampler"  # where it has not got them, for the error
 
     def n_normals(self, n_params: int) -> int:
         """Return how many standard normals a step takes."""
@@ -96,6 +98,35 @@ class Algorithm(Component):
     ) -> None:
         """Advance the state by one step of size eta."""
         raise NotImplementedError
+
+
+def check_requirements(
+    algorithm: Algorithm, posterior: BasePosterior, batch_size: int | None
+) -> None:
+    """Raise where an algorithm cannot run on a posterior, or on minibatches of its rows.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        Declares ``requires`` and ``full_gradient``.
+    posterior : BasePosterior
+    batch_size : int or None
+        None where every step takes all rows.
+
+    Raises
+    ------
+    TypeError
+        When the posterior lacks an ability.
+    ValueError
+        When the algorithm needs the gradient from all rows, and has that of a batch.
+    """
+    argument = "sampler" if isinstance(algorithm, Sampler) else "optimizer"
+    require(posterior, algorithm.requires, f"{argument}={algorithm!r}", algorithm.remedy)
+    if algorithm.full_gradient and batch_size is not None:
+        raise ValueError(
+            f"{argument}={algorithm!r} needs the gradient from all rows at every step; set "
+            "gradient='full' and batch_size='auto'."
+        )
 
 
 class Sampler(Algorithm):

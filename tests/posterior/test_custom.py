@@ -378,3 +378,69 @@ def test_names_are_as_many_as_the_parameters_and_differ():
     for names in (["a"], ["a", "a"]):
         with pytest.raises(ValueError, match="^param_names=.* 2 different names"):
             FunctionPosterior(lambda x: -(x**2).sum(1), lambda x: -2 * x, 2, names)
+
+
+# ---- single precision, and results that are no real numbers -------------------------------------
+
+
+class SinglePrecision:
+    """A logistic model whose functions compute and return in float32."""
+
+    n_samples, n_params = 3000, 4
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 4)).astype(np.float32)
+    y = rng.integers(0, 2, 3000).astype(np.float32)
+    factor = np.ones(4, np.float32)
+
+    def _rows(self, b, idx):
+        X, y = (self.X, self.y) if idx is None else (self.X[idx], self.y[idx])
+        return X, y, (X @ b.astype(np.float32)[:, :, None])[..., 0]
+
+    def log_likelihood(self, b, idx=None):
+        _, y, u = self._rows(b, idx)
+        return y * u - np.logaddexp(np.float32(0), u)
+
+    def grad_log_likelihood(self, b, idx=None):
+        X, y, u = self._rows(b, idx)
+        return ((y - 1 / (1 + np.exp(-u)))[:, None] @ X)[:, 0] * self.factor
+
+    def log_prior(self, b):
+        return -0.5 * np.square(b.astype(np.float32)).sum(axis=1)
+
+    def grad_log_prior(self, b):
+        return -b.astype(np.float32)
+
+
+def test_the_tolerance_of_a_gradient_knows_single_precision():
+    # in double precision's tolerance: "grad is wrong: -0.01049, by finite differences -0.0104902"
+    single = FunctionPosterior(
+        lambda x: (-0.5 * (x**2).sum(1) - 10).astype(np.float32), lambda x: (-x).astype("f4"), 2
+    )
+    check_gradient(single)
+    check_gradient(CustomPosterior(SinglePrecision()))
+    wrong = SinglePrecision()
+    wrong.factor = np.float32([1, 1, 1.02, 1])
+    with pytest.raises(ValueError, match=r"^grad_log_likelihood is wrong: theta\[2\]"):
+        check_gradient(CustomPosterior(wrong))
+
+
+@pytest.mark.parametrize("transforms", [3, "positive", [("a", "positive")]])
+def test_transforms_that_are_no_mapping_are_refused(transforms):
+    with pytest.raises(TypeError, match=r"^transforms=.* give a dictionary"):
+        FunctionPosterior(lambda x: -(x**2).sum(1), lambda x: -2 * x, 2, transforms=transforms)
+
+
+def test_a_density_and_its_gradient_are_a_model_too():
+    class Gamma:
+        n_params, param_names = 1, ["rate"]
+
+        def log_density(self, x):
+            return 2 * np.log(x[:, 0]) - 3 * x[:, 0]
+
+        def grad(self, x):
+            return 2 / x - 3
+
+    posterior = CustomPosterior(Gamma(), transforms={"rate": "positive"})
+    assert posterior.param_names == ["log_rate"] and posterior.n_samples == 0
+    check_gradient(posterior)
+    assert posterior.log_density(np.log([[2.0]]))[0] == pytest.approx(3 * np.log(2) - 6)

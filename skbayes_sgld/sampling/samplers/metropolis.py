@@ -20,7 +20,6 @@ class Adjusted(Sampler):
 
     adjusted = True
     full_gradient = True
-    requires = ("value_and_grad",)
     extra_normals = 1  # to accept or reject
     largest_step = 1.0
     target_acceptance: float
@@ -34,7 +33,8 @@ class Adjusted(Sampler):
         n_chains = theta.shape[0]
         # no value yet: the first step computes it
         unknown = {"value": np.full(n_chains, np.nan), "grad": np.zeros_like(theta)}
-        return {"theta": theta, "accepted": np.zeros(n_chains), **unknown}
+        seen = {"undefined": np.zeros(n_chains), "undefined_at": np.full_like(theta, np.nan)}
+        return {"theta": theta, "accepted": np.zeros(n_chains), **unknown, **seen}
 
     def prepare(
         self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
@@ -66,12 +66,24 @@ class Adjusted(Sampler):
         if np.isnan(state["value"]).any():
             state.update(self.evaluate(state["theta"], dynamics))
         proposal, value, grad, log_ratio = self.propose(state, eta, noise, dynamics)
+        if np.isnan(value).any():
+            _count_undefined(state, proposal, value)
         log_uniform = noise[:, state["theta"].shape[1]]
         accept = log_uniform < log_ratio / dynamics.temperature  # False where one overflows
         state["theta"] = np.where(accept[:, None], proposal, state["theta"])
         state["value"] = np.where(accept, value, state["value"])
         state["grad"] = np.where(accept[:, None], grad, state["grad"])
         state["accepted"] = state["accepted"] + accept
+
+
+def _count_undefined(state: State, proposal: Array, value: Array) -> None:
+    """Note where a density is no number, which is refused as if there were none.
+
+    A trajectory that has overflowed is no place.
+    """
+    undefined = np.isnan(value) & np.isfinite(proposal).all(axis=1)
+    state["undefined"] = state["undefined"] + undefined
+    state["undefined_at"] = np.where(undefined[:, None], proposal, state["undefined_at"])
 
 
 @dataclass(eq=False, repr=False)
@@ -96,7 +108,6 @@ class RandomWalk(Adjusted):
 
     target_acceptance: float = 0.234
 
-    requires = ("log_density",)
     largest_step = 2.4
 
     def evaluate(self, theta: Array, dynamics: Dynamics) -> State:

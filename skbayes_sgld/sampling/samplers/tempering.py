@@ -67,7 +67,8 @@ class ParallelTempering(HMC):
         rungs = np.repeat(theta[:, None], self.n_temperatures, axis=1)
         zero = np.zeros(theta.shape[0])
         known = {"values": np.full(shape, np.nan), "grads": np.zeros_like(rungs)}
-        return {"theta": theta, "rungs": rungs, "accepted": zero, "count": zero, **known}
+        seen = {"undefined": zero, "undefined_at": np.full_like(theta, np.nan)}
+        return {"theta": theta, "rungs": rungs, "accepted": zero, "count": zero, **known, **seen}
 
     def prepare(
         self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
@@ -94,11 +95,15 @@ class ParallelTempering(HMC):
             "value": state["values"].ravel(),
             "grad": state["grads"].reshape(-1, P),
             "accepted": np.zeros(C * K),
+            "undefined": np.zeros(C * K),
+            "undefined_at": np.repeat(state["undefined_at"], K, axis=0),
         }
         rows = noise[:, : 1 - K].reshape(C * K, -1)
         hot = replace(dynamics, temperature=np.tile(tau, C))
         super().step(flat, eta, rows, batch, hot)
         state["accepted"] = state["accepted"] + flat["accepted"].reshape(C, K)[:, 0]
+        if flat["undefined"].any():
+            _merge_undefined(state, flat, K)
         rungs, grads = flat["theta"].reshape(C, K, P), flat["grad"].reshape(C, K, P)
         order, values = self._swap(flat["value"].reshape(C, K), tau, noise[:, 1 - K :], state)
         state["rungs"] = np.take_along_axis(rungs, order[..., None], axis=1)
@@ -117,3 +122,12 @@ class ParallelTempering(HMC):
         order[:, low + 1] -= swap
         state["count"] = state["count"] + 1
         return order, np.take_along_axis(values, order, axis=1)
+
+
+def _merge_undefined(state: State, flat: State, n_rungs: int) -> None:
+    """Count on the chain what its rungs met, as shares of a step's proposals."""
+    by_rung = flat["undefined"].reshape(-1, n_rungs)
+    first = by_rung.argmax(axis=1)
+    at = flat["undefined_at"].reshape(len(by_rung), n_rungs, -1)[np.arange(len(by_rung)), first]
+    state["undefined"] = state["undefined"] + by_rung.mean(axis=1)
+    state["undefined_at"] = at

@@ -29,6 +29,7 @@ Array = NDArray[Any]
 STEP_SIZES = (0.5, 0.35, 0.25, 0.18, 0.125, 0.09, 0.0625, 0.045, 0.03, 0.02)
 
 _SMALLEST = 0.05  # step size at which a variance is measured; below, it is extrapolated
+_LOST = 1e4  # times the variance at the mode: such chains have left the posterior
 _BLOCK = 20  # steps whose random numbers are drawn at a time
 _SEED = 0x5EED  # of what does not depend on the posterior
 
@@ -157,12 +158,12 @@ def measure_bias(run: Run, mode: Mode, step_size: float, seed: int) -> Bias:
             normal.step(eta[at], at, None)
         known = normal_inflation(run.sampler, step_size, P) - 1.0
         errors = np.stack([first / (kept * np.sqrt(tau)), 0.5 * (second / (kept * tau) + known)])
-    if not np.isfinite(errors).all():
+    width = float(square.mean(axis=0).max() / (kept * tau))
+    if not np.isfinite(errors).all() or not width < _LOST:
         return Bias(np.inf, 0.0, np.inf, declared)
     size = np.abs(errors.mean(axis=1))
     doubt = 2.0 * errors.std(axis=1, ddof=1) / np.sqrt(n_chains)
     worst = np.unravel_index(np.argmax(size - doubt), size.shape)
-    width = float(square.mean(axis=0).max() / (kept * tau))
     variance = tau * (1.0 + known)
     of_mean = np.square(total).mean() / (kept * variance)
     of_square = np.square(total_square - kept * variance).mean() / (2.0 * kept * variance**2)
@@ -248,7 +249,7 @@ def normal_inflation(sampler: Sampler, step_size: float, n_params: int) -> float
     """
     declared = sampler.gaussian_inflation(step_size)
     if declared is not None:
-        return float(declared)
+        return float(declared) if declared > 0 else np.inf  # beyond where a closed form holds
     measured_at = max(step_size, _SMALLEST)  # chains of tiny steps would take for ever
     excess = _measured_inflation(_Key(sampler), measured_at, n_params) - 1.0
     return 1.0 + excess * step_size / measured_at  # of first order in the step, or higher

@@ -5,11 +5,21 @@ import pytest
 from scipy import integrate
 
 from skbayes_sgld import SGLDLogisticRegression
-from skbayes_sgld.sampling import HMC, MALA, SGLD, Curvature, Mode, run_chains
+from skbayes_sgld.posterior import as_posterior
+from skbayes_sgld.sampling import (
+    HMC,
+    MALA,
+    SGLD,
+    Curvature,
+    Mode,
+    ParallelTempering,
+    RandomWalk,
+    run_chains,
+)
 from skbayes_sgld.sampling.preconditioners.metric import Dense
 from skbayes_sgld.sampling.tuning.adaptation import adapt
 from skbayes_sgld.sampling.tuning.settings import discretisation_bias
-from tests.references.targets import make_run
+from tests.references.targets import NormalMean, make_run
 
 
 class Skewed:
@@ -97,3 +107,27 @@ def test_a_gradient_from_minibatches_cannot_be_adjusted():
     model = SGLDLogisticRegression(sampler="hmc", gradient="minibatch", batch_size=5)
     with pytest.raises(ValueError, match="needs the gradient from all rows"):
         model.fit(X, X[:, 0] > 0)
+
+
+class CutOff:
+    """A normal density that is no number beyond 1: a logarithm of what is negative there."""
+
+    n_params, param_names = 1, ["x"]
+
+    def log_density(self, theta):
+        return np.where(theta[:, 0] < 1, -0.5 * theta[:, 0] ** 2, np.nan)
+
+    def grad(self, theta):
+        return -theta
+
+
+@pytest.mark.parametrize("sampler", [HMC(), MALA(), RandomWalk(), ParallelTempering()])
+def test_proposals_without_a_density_are_counted(sampler):
+    # they were refused, and nothing was said
+    run = make_run(as_posterior(CutOff()), sampler=sampler, step_size=0.7)
+    chains = run_chains(run, np.zeros((4, 1)), n_draws=300)
+    share, at = chains.undefined
+    assert 0.05 < share < 0.4
+    assert at[0] > 1 > chains.draws.max()
+    right = make_run(as_posterior(NormalMean()), sampler=sampler, step_size=0.1)
+    assert run_chains(right, np.ones((4, 1)), n_draws=300).undefined == (0.0, None)

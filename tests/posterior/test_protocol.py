@@ -1,0 +1,240 @@
+"""The protocol is what it says: four members are a posterior, and abilities are found once."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import skbayes_sgld
+from skbayes_sgld.posterior import (
+    BasePosterior,
+    Bernoulli,
+    CustomPosterior,
+    FixedGaussian,
+    FunctionPosterior,
+    GLMPosterior,
+    MLPPosterior,
+    Normal,
+    Posterior,
+    as_posterior,
+)
+from skbayes_sgld.posterior.base import require
+from skbayes_sgld.posterior.protocol import ABILITIES, MEMBERS
+from skbayes_sgld.sampling import SAGA, SAMPLERS, SVRG, ControlVariate, Minibatch, find_mode
+from tests.references.targets import NormalMean
+
+
+class Ellipse:
+    """Two independent normal parameters, with the four members of the protocol and no more."""
+
+    n_params, param_names = 2, ["a", "b"]
+    mean, sd = np.array([1.0, -2.0]), np.array([2.0, 0.1])
+
+    def log_density(self, theta):
+        return -0.5 * np.square((theta - self.mean) / self.sd).sum(axis=1)
+
+    def grad(self, theta):
+        return -(theta - self.mean) / self.sd**2
+
+
+def agree(draws, mean, sd, rough=0.0):
+    """Means and sds of the draws are those given, within four Monte Carlo standard errors."""
+    table, values = draws.summary(), draws.values.reshape(-1, len(mean))
+    error = 1.0 / np.sqrt(np.minimum(table.ess_bulk, table.ess_tail))
+    assert np.all(np.abs(values.mean(axis=0) - mean) < 4 * error * sd)
+    assert np.all(np.abs(values.std(axis=0) / sd - 1) < 4 * error + rough)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_four_members_are_enough_for_every_sampler_with_automatic_settings(sampler):
+    assert isinstance(Ellipse(), Posterior)
+    draws = skbayes_sgld.sample(Ellipse(), sampler, n_draws=500, random_state=0)
+    assert draws.names == ["a", "b"]
+    agree(draws, Ellipse.mean, Ellipse.sd, rough=0.03)  # of the samplers that do not reject
+
+
+ROWS = {"replacement": False}
+
+
+@pytest.mark.parametrize(
+    "gradient", [Minibatch(**ROWS), SVRG(**ROWS), SAGA(), ControlVariate(1, **ROWS)]
+)
+def test_rows_are_enough_for_every_minibatch_gradient(gradient):
+    model = NormalMean(100)
+    settings = {"batch_size": 80, "step_size": 0.1, "thin": 20, "n_draws": 400}
+    draws = skbayes_sgld.sample(model, "sgld", gradient=gradient, random_state=0, **settings)
+    # a batch of 80 of 100 rows adds 1.3 % to the variance, 0.6 % to the sd
+    agree(draws, [model.y.mean()], np.array([model.precision**-0.5]), rough=0.007)
+
+
+@pytest.mark.parametrize("gradient", [SVRG(period=7), SAGA()])
+def test_rows_without_local_parameters_give_the_gradient_that_gathered_ones_do(gradient):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 2)), rng.integers(0, 2, 30).astype(float)
+    gathered = GLMPosterior(X, y, Bernoulli(), Normal())
+
+    class RowsAlone:
+        n_samples, n_params, param_names = 30, 3, ["a", "b", "c"]
+        log_likelihood, grad_log_likelihood = gathered.log_likelihood, gathered.grad_log_likelihood
+        log_prior, grad_log_prior = gathered.log_prior, gathered.grad_log_prior
+
+    theta, results = rng.standard_normal((4, 3)), []
+    steps = rng.standard_normal((10, 4, 3))
+    idx = np.stack([[rng.permutation(30)[:6] for _ in range(4)] for _ in range(10)])
+    for posterior in (gathered, RowsAlone()):
+        bound = gradient.bind(posterior, theta[0])
+        memory, prepared = bound.begin(theta), bound.prepare(idx)
+        at = [bound(theta + steps[t], bound.at(prepared, t), memory) for t in range(10)]
+        results.append([*at, bound(theta, bound.at(prepared, 3))])
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-10)
+
+
+def test_a_users_arrays_are_not_written_to():
+    class Cached(NormalMean):
+        known = np.full((4, 1), 3.0)
+
+        def grad_log_likelihood(self, theta, idx=None):
+            return np.full((len(theta), 1), 3.0) if len(theta) != 4 else self.known
+
+    bound = Minibatch().bind(Cached())
+    for _ in range(2):
+        bound(np.zeros((4, 1)), bound.at(bound.prepare(np.zeros((1, 4, 5), int)), 0))
+    assert np.all(Cached.known == 3.0)
+
+
+def test_what_a_model_has_of_its_own_is_used():
+    class Knowing(Ellipse):
+        def curvature(self, theta):
+            return np.diag([4.0, 9.0])
+
+        def start(self):
+            return np.array([7.0, 8.0])
+
+        def constrain(self, theta):
+            return np.exp(theta)
+
+        def unconstrain(self, values):
+            return np.log(values)
+
+        constrained_names = ["A", "B"]
+
+    plain, knowing = as_posterior(Ellipse()), as_posterior(Knowing())
+    assert plain.abilities == {"density"}
+    assert knowing.abilities == {"density", "curvature", "start", "constrain"}
+    np.testing.assert_array_equal(knowing.curvature(knowing.start()), np.diag([4.0, 9.0]))
+    np.testing.assert_allclose(
+        plain.curvature(plain.start()), np.diag(Ellipse.sd**-2.0), rtol=1e-6, atol=1e-6
+    )
+    assert (plain.constrained_names, knowing.constrained_names) == (["a", "b"], ["A", "B"])
+    theta = np.array([[0.5, 2.0]])
+    np.testing.assert_array_equal(plain.constrain(theta), theta)
+    np.testing.assert_array_equal(knowing.constrain(theta), np.exp(theta))
+    np.testing.assert_array_equal(plain.start(), [0.0, 0.0])
+
+
+def test_a_posterior_of_the_package_passes_the_boundary_as_it_is():
+    X, y = np.ones((4, 1)), np.arange(4.0)
+    glm = GLMPosterior(X, y, FixedGaussian(1.0), Normal())
+    network = MLPPosterior(X, y, FixedGaussian(1.0), Normal(), hidden_layer_sizes=(2,))
+    density = FunctionPosterior(lambda x: -(x**2).sum(1), lambda x: -2 * x, 1)
+    for posterior in (glm, network, density, CustomPosterior(NormalMean())):
+        assert isinstance(posterior, BasePosterior)
+        assert as_posterior(posterior) is posterior
+    assert {"rows", "local_rows", "row_curvature", "subset", "smoothed"} <= glm.abilities
+    assert "rows" in network.abilities and "local_rows" not in network.abilities
+    assert "rows" not in density.abilities
+    assert "rows" in CustomPosterior(NormalMean()).abilities
+
+
+class Wrong(Ellipse):
+    def __init__(self, **members):
+        self.__dict__.update(members)
+
+
+@pytest.mark.parametrize(
+    "member, value, kind, match",
+    [
+        ("grad", lambda theta, y: -theta, TypeError, r"^grad takes \(theta, y\).*take \(theta\)"),
+        ("log_density", lambda t: np.zeros((2, 1)), ValueError, r"shape \(2, 1\) .* return \(2,\)"),
+        ("log_density", lambda t: t[:, 0] * 1j, TypeError, "returned complex numbers; it must"),
+        ("log_density", lambda t: t[:, 0].astype(object), TypeError, "ndarray of object; it must"),
+        ("log_density", lambda t: t[:, 0].astype(str), TypeError, "returned strings; it must"),
+        ("grad", lambda t: None, TypeError, "returned NoneType of object; it must"),
+        ("grad", lambda t: t * np.nan, ValueError, "grad is not finite at the start, where a=0"),
+        ("n_params", 0, ValueError, "posterior.n_params=0 is out of range"),
+        ("param_names", ["a"], ValueError, "must be 2 different names"),
+        ("start", lambda: np.zeros(3), ValueError, r"start\(\) returned the shape \(3,\)"),
+    ],
+)
+def test_members_of_the_wrong_kind_are_named(member, value, kind, match):
+    with pytest.raises(kind, match=match):
+        as_posterior(Wrong(**{member: value}))
+
+
+def test_missing_members_are_named_and_rows_need_their_numbers():
+    class NoGrad:
+        n_params, param_names, log_density = 2, ["a", "b"], Ellipse.log_density
+
+    with pytest.raises(TypeError, match=r"it has no grad\. A posterior has n_params, param_names"):
+        skbayes_sgld.sample(NoGrad())
+
+    class NoIndices(NormalMean):
+        def log_likelihood(self, theta):
+            return super().log_likelihood(theta)
+
+    with pytest.raises(TypeError, match=r"^log_likelihood takes \(theta\); .* \(theta, idx=None\)"):
+        as_posterior(NoIndices())
+
+
+def test_a_gradient_says_what_it_needs_and_what_else_would_do():
+    with pytest.raises(
+        TypeError, match=r"^gradient=Minibatch\(\) needs .* rows .*Ellipse has no n"
+    ):
+        Minibatch().bind(Ellipse())
+    with pytest.raises(TypeError, match=r"local rows .*NormalMean has no take.*order=1"):
+        skbayes_sgld.sample(NormalMean(), gradient="control_variate", batch_size=5)
+    with pytest.raises(ValueError, match=r"^SGLD\(\) requires 'rowz', which is no ability"):
+        require(as_posterior(Ellipse()), ["rowz"], "SGLD()", "")
+
+
+def test_every_ability_has_a_default_or_an_error_that_names_it():
+    posterior = as_posterior(Ellipse())
+    for ability in set(ABILITIES) - posterior.abilities:
+        assert posterior.lacks(ability)
+        with pytest.raises(TypeError, match="Ellipse has no"):
+            require(posterior, [ability], "x", "y")
+        for member in MEMBERS[ability]:
+            assert hasattr(BasePosterior, member), f"{ability}: {member} has no default"
+
+
+def test_numbers_that_are_whole_or_listed_become_floats():
+    class Lists(Ellipse):
+        def grad(self, theta):
+            return [[int(-x) for x in row] for row in theta]
+
+    grad = as_posterior(Lists()).grad(np.array([[3.0, 4.0]]))
+    assert grad.dtype == float and grad.tolist() == [[-3.0, -4.0]]
+
+
+def test_the_mode_of_four_members_is_found():
+    mode = find_mode(Ellipse(), np.zeros(2))
+    np.testing.assert_allclose(mode.theta, Ellipse.mean, rtol=1e-6)
+    np.testing.assert_allclose(mode.marginal_sd, Ellipse.sd, rtol=1e-4)
+
+
+def test_nothing_below_the_boundary_asks_a_model_what_it_has():
+    root, found = Path(skbayes_sgld.__file__).parent, []
+    for path in [
+        p for part in ("posterior", "sampling", "inference") for p in root.rglob(f"{part}/**/*.py")
+    ]:
+        if path.name == "boundary.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                about = ast.unparse(node.args[0]) if node.args else ""
+                if node.func.id in ("hasattr", "getattr") and (
+                    "posterior" in about or "model" in about
+                ):
+                    found.append(f"{path.name}: {ast.unparse(node)}")
+    assert [f for f in found if not f.startswith("custom.py: getattr(self._model")] == []

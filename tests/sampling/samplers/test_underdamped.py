@@ -1,0 +1,49 @@
+"""The thermostat in few dimensions, where its friction swings most."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import skbayes_sgld
+from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.sampling import SGNHT, run_chains
+from skbayes_sgld.sampling.tuning.bias import StandardNormal
+from tests.references.targets import make_run
+
+NORMAL = FunctionPosterior(lambda x: -0.5 * (x**2).sum(1), lambda x: -x, 1)
+GAMMA = FunctionPosterior(
+    lambda x: 2 * np.log(x[:, 0]) - 2 * x[:, 0],
+    lambda x: 2 / x - 2,
+    1,
+    transforms={"theta[0]": "positive"},
+)
+TARGETS = {"normal": (NORMAL, stats.norm()), "gamma": (GAMMA, stats.gamma(3, scale=0.5))}
+SEEDS = 24
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in range(1, SEEDS))]
+)
+def test_one_parameter_with_automatic_settings_does_not_overflow(target, seed):
+    # with the paper's thermostat every one of these overflowed
+    posterior, law = TARGETS[target]
+    draws = skbayes_sgld.sample(posterior, "sgnht", random_state=seed)
+    table, values = draws.summary().iloc[0], draws.values
+    error = 4 * law.std() / np.sqrt(min(table.ess_bulk, table.ess_tail))
+    assert abs(values.mean() - law.mean()) < error
+    assert abs(values.std() - law.std()) < error + 0.02 * law.std()  # 1.3 % are the step's
+
+
+@pytest.mark.parametrize("n_params", [1, 4])
+def test_the_friction_stays_about_that_of_the_noise(n_params):
+    run = make_run(StandardNormal(n_params), sampler=SGNHT(), step_size=0.1)
+    chains = run_chains(run, np.zeros((200, n_params)), n_draws=1, thin=4000)
+    friction = chains.state.sampler_state["friction"]
+    assert friction.mean() == pytest.approx(0.053, abs=4 * 0.025 / np.sqrt(200))
+    assert friction.std() == pytest.approx(0.025, rel=0.25)  # half of A
+    paper = make_run(StandardNormal(400), sampler=SGNHT(inertia=1.0), step_size=0.1)
+    ours = make_run(StandardNormal(400), sampler=SGNHT(), step_size=0.1)
+    start = np.zeros((2, 400))
+    a, b = (run_chains(r, start, n_draws=1, thin=50).draws for r in (paper, ours))
+    np.testing.assert_array_equal(a, b)  # from 160 parameters on, at this step, they are one
