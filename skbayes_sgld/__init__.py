@@ -1,4 +1,4 @@
-"""Bayesian linear and logistic regression by stochastic gradient Langevin dynamics."""
+"""Bayesian linear, logistic and Poisson regression by stochastic gradient Langevin dynamics."""
 
 from skbayes_sgld.inference.sample import PosteriorSample, sample
 from skbayes_sgld.linear_model import (
@@ -6,6 +6,7 @@ from skbayes_sgld.linear_model import (
     SGDMAPRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
+    SGLDPoissonRegressor,
 )
 from skbayes_sgld.neural_network import (
     BayesByBackpropClassifier,
@@ -26,5 +27,6 @@ __all__ = [
     "SGLDLogisticRegression",
     "SGLDMLPClassifier",
     "SGLDMLPRegressor",
+    "SGLDPoissonRegressor",
     "sample",
 ]

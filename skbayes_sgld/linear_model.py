@@ -8,6 +8,7 @@ import numpy as np
 
 from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.classification import BayesianClassifier
+from skbayes_sgld.estimators.counts import CountRegressor
 from skbayes_sgld.estimators.docs import shared_docs
 from skbayes_sgld.estimators.map import MAPEstimator
 from skbayes_sgld.estimators.regression import BayesianRegressor
@@ -18,6 +19,7 @@ __all__ = [
     "SGDMAPRegressor",
     "SGLDLinearRegression",
     "SGLDLogisticRegression",
+    "SGLDPoissonRegressor",
 ]
 
 
@@ -167,6 +169,85 @@ class SGLDLogisticRegression(BayesianClassifier, LangevinEstimator):
         self.prior = prior
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.sampler = sampler
+        self.step_size = step_size
+        self.schedule = schedule
+        self.temperature = temperature
+        self.batch_size = batch_size
+        self.gradient = gradient
+        self.preconditioner = preconditioner
+        self.clip = clip
+        self.n_draws = n_draws
+        self.n_burnin = n_burnin
+        self.thin = thin
+        self.n_chains = n_chains
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+@shared_docs
+class SGLDPoissonRegressor(CountRegressor, LangevinEstimator):
+    """Bayesian Poisson regression sampled by stochastic gradient Langevin dynamics.
+
+    The model is y ~ Poisson(exposure * exp(X beta + intercept)). Predictions are rates, or counts
+    over an exposure that is handed to them. Nothing has to be tuned.
+
+    Parameters
+    ----------
+    {prior_counts}
+    {fit_intercept}
+    {sampling}
+
+    Attributes
+    ----------
+    {fitted_counts}
+    {fitted_sampling}
+
+    See Also
+    --------
+    sklearn.linear_model.PoissonRegressor : The posterior mode under a normal prior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sgld import SGLDPoissonRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X, years = rng.standard_normal((200, 2)), rng.uniform(0.5, 10.0, 200)
+    >>> y = rng.poisson(years * np.exp(X[:, 0] - 0.5))
+    >>> model = SGLDPoissonRegressor(random_state=0).fit(X, y, exposure=years)
+    >>> print(f"{model.predict([[1.0, 0.0]])[0]:.1f} a year")
+    1.6 a year
+    >>> low, high = model.predict_interval([[1.0, 0.0]], coverage=0.9, exposure=10.0)[0]
+    >>> print(f"{low:.0f} to {high:.0f} in ten years")
+    10 to 23 in ten years
+    """
+
+    def __init__(
+        self,
+        *,
+        prior: Any = "normal",
+        fit_intercept: bool = True,
+        sampler: Any = "sgld",
+        step_size: Any = "auto",
+        schedule: Any = "constant",
+        temperature: Any = 1.0,
+        batch_size: Any = "auto",
+        gradient: Any = "auto",
+        preconditioner: Any = "auto",
+        clip: Any = None,
+        n_draws: int = 1000,
+        n_burnin: Any = "auto",
+        thin: Any = "auto",
+        n_chains: int = 4,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.prior = prior
+        self.fit_intercept = fit_intercept
         self.sampler = sampler
         self.step_size = step_size
         self.schedule = schedule

@@ -113,8 +113,11 @@ class BayesianEstimator(BaseEstimator):
         ValueError, TypeError
             For data or parameters that cannot be used; the estimator stays as it was.
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Any:
         with _unchanged_on_error(self):
-            X, y, weight = self._validate(X, y, sample_weight)
+            X, y, weight = self._validate(X, y, sample_weight, **row_data)
             with one_blas_thread() if X.size < _SMALL else nullcontext():
                 self._infer(X, y, weight)
         return self
@@ -123,7 +126,7 @@ class BayesianEstimator(BaseEstimator):
         X, y = validate_data(self, X, y, dtype=_FLOATS, **self._y_checks)
         weight = None
         if sample_weight is not None:
-            weight = _check_weight(sample_weight, X)
+            weight = check_weight(sample_weight, X)
             if not weight.all():
                 X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
             if np.all(weight == 1.0):
@@ -275,7 +278,8 @@ class LinearEstimator(BayesianEstimator):
         return draws
 
 
-def _check_weight(sample_weight: Any, X: Array) -> Array:
+def check_weight(sample_weight: Any, X: Any) -> Array:
+    """Weights as floats, or an error where one is negative or all are zero."""
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if np.any(weight < 0):
         raise ValueError(

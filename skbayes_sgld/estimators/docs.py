@@ -22,6 +22,12 @@ prior : str or CoefficientPrior, default="normal"
     Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``, ``"laplace"``,
     ``"flat"``, or an instance such as ``Normal(scale=2.5)``. With the default, of sd 1, the
     posterior mode is the fit of ``LogisticRegression(C=1)``. The intercept is not shrunk.""",
+    "prior_counts": """\
+prior : str or CoefficientPrior, default="normal"
+    Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``, ``"laplace"``,
+    ``"flat"``, or an instance such as ``Normal(scale=2.5)``. With a scale of s the posterior mode
+    is the fit of ``PoissonRegressor(alpha=1 / (s**2 * W))``, W being the sum of the weights
+    (times exposures). The intercept is not shrunk.""",
     "fit_intercept": """\
 fit_intercept : bool, default=True
     Whether to add an intercept, under a flat prior.""",
@@ -117,6 +123,9 @@ verbose : int, default=0
 coef_ : ndarray of shape (n_features,)
 intercept_ : float
 noise_variance_ : float""",
+    "fitted_counts": """\
+coef_ : ndarray of shape (n_features,)
+intercept_ : float""",
     "fitted_classification": """\
 classes_ : ndarray of shape (n_classes,)
 coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)

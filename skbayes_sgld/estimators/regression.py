@@ -70,12 +70,16 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         std : ndarray of shape (n_samples,)
             Where ``return_std``.
         """
-        X = self._check_rows(X)
-        mean = self._mean(X)
-        return (mean, np.sqrt(self._predictive().moments(X)[:, 1])) if return_std else mean
+        return self._predict(self._check_rows(X), return_std)
 
-    def _mean(self, X: Array) -> Array:
-        return self._predictive().mean(X)
+    def _predict(self, X: Array, return_std: bool, offset: Array | None = None) -> Any:
+        mean = self._mean(X, offset)
+        if not return_std:
+            return mean
+        return mean, np.sqrt(self._predictive().moments(X, offset)[:, 1])
+
+    def _mean(self, X: Array, offset: Array | None = None) -> Array:
+        return self._predictive().mean(X, offset)
 
     def predict_quantiles(
         self, X: ArrayLike, q: ArrayLike = (0.05, 0.5, 0.95), kind: str = "predictive"
@@ -237,5 +241,5 @@ class BayesianRegressor(NormalModel, LinearRegressor):
         fixed = np.full(len(parts["coef"]), self.noise_variance_)
         return parts.get("noise_variance", fixed)
 
-    def _mean(self, X: Array) -> Array:
+    def _mean(self, X: Array, offset: Array | None = None) -> Array:
         return X @ self.coef_ + self.intercept_

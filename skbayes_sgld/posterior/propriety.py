@@ -102,12 +102,13 @@ def _check_directions(posterior: Any) -> None:
     its own :meth:`~skbayes_sgld.posterior.Likelihood.gains`.
     """
     X, K = posterior.X, posterior.n_predictors
-    n, width = X.shape[0], X.shape[1] + posterior.fit_intercept
+    free = posterior.intercept_is_free
+    n, width = X.shape[0], X.shape[1] + free
     if n * width * max(K - 1, 1) * 2 > _MAX_LP:
         return  # too large a programme; Newton's method finds no mode then, and says so
     spread = np.max(np.abs(X), axis=0)
     design = X / np.where(spread > 0, spread, 1.0)
-    if posterior.fit_intercept:
+    if free:
         design = np.hstack([design, np.ones((n, 1))])
     gains = posterior.likelihood.gains(design, posterior.y)
     if gains is None:

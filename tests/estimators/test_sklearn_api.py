@@ -18,6 +18,7 @@ from skbayes_sgld import (
     SGDMAPRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
+    SGLDPoissonRegressor,
 )
 from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, Laplace, Normal
 from skbayes_sgld.sampling import (
@@ -38,6 +39,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 ESTIMATORS = [
     SGLDLinearRegression(n_draws=40),
     SGLDLogisticRegression(n_draws=40),
+    SGLDPoissonRegressor(n_draws=40),
     SGDMAPRegressor(),
     SGDMAPClassifier(),
 ]
@@ -72,11 +74,12 @@ FITS = {
     "linear": (SGLDLinearRegression(**PLAIN, random_state=0), Y),
     "logistic": (SGLDLogisticRegression(**PLAIN, random_state=0), LABELS),
     "softmax": (SGLDLogisticRegression(**PLAIN, random_state=0), THREE),
+    "poisson": (SGLDPoissonRegressor(**PLAIN, random_state=0), COUNTS),
     "map_linear": (SGDMAPRegressor(max_iter=300, random_state=0), Y),
     "map_logistic": (SGDMAPClassifier(max_iter=300, random_state=0), LABELS),
 }
 every_fit = pytest.mark.parametrize("name", FITS)
-sampled_fit = pytest.mark.parametrize("name", ["linear", "logistic", "softmax"])
+sampled_fit = pytest.mark.parametrize("name", ["linear", "logistic", "softmax", "poisson"])
 assert_equal = np.testing.assert_array_equal
 
 
@@ -410,7 +413,7 @@ def test_sample_posterior_returns_rows_of_the_draws(name):
     rows = []
     for drawn in (everything, some):
         linear = np.concatenate([drawn.coef, drawn.intercept[..., None]], axis=-1)
-        noise = [drawn.noise_variance] if is_regressor(model) else []
+        noise = [drawn.noise_variance] if name == "linear" else []
         rows.append(np.column_stack([linear.reshape(len(linear), -1), *noise]))
     assert_equal(rows[0], table)
     assert len(rows[1]) == len({*map(tuple, rows[1])} & {*map(tuple, table)}) == 50
@@ -447,7 +450,8 @@ def test_a_warm_start_that_cannot_go_on_burns_in():
 @every_fit
 def test_tags_say_what_the_estimator_is(name):
     estimator, tags = FITS[name][0], get_tags(FITS[name][0])
-    assert is_regressor(estimator) == ("linear" in name) != is_classifier(estimator)
+    counts_or_numbers = "linear" in name or name == "poisson"
+    assert is_regressor(estimator) == counts_or_numbers != is_classifier(estimator)
     assert tags.estimator_type == ("regressor" if "linear" in name else "classifier")
     assert tags.target_tags.required and not tags.input_tags.sparse
     assert is_regressor(estimator) or tags.classifier_tags.multi_class

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln, pdtr
+from scipy.special import gammaln, pdtr, xlogy
 
 from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
 
@@ -40,8 +40,14 @@ class Poisson(Likelihood):
         return np.concatenate([-design[y == 0], some, -some])
 
     def log_density(self, u: Array, y: Array) -> Array:
-        """``y eta - exp(eta) - log y!``."""
-        return y * u[:, 0] - np.exp(u[:, 0]) - gammaln(y + 1.0)
+        """``y eta - exp(eta) - log y!``, around the maximum at ``eta = log y``.
+
+        Of large counts the three terms nearly cancel, and what is left must tell one eta from
+        the next.
+        """
+        some = np.where(y > 0, y, 1.0)
+        delta = u[:, 0] - np.log(some)
+        return y * delta - some * np.expm1(delta) + (xlogy(y, y) - some - gammaln(y + 1.0))
 
     def score(self, u: Array, y: Array) -> Array:
         """``y - mu``."""

@@ -1,0 +1,220 @@
+"""Counts: a rate with a log link, and the exposure over which each count was made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.metrics import d2_tweedie_score
+from sklearn.utils import Tags
+from sklearn.utils.validation import _num_samples
+
+from skbayes_sgld.estimators.base import (
+    Array,
+    check_quantiles,
+    check_weight,
+    interval_levels,
+)
+from skbayes_sgld.estimators.regression import LinearRegressor
+from skbayes_sgld.posterior import Poisson
+
+
+class CountRegressor(LinearRegressor):
+    """Poisson counts: what exposure adds to a regressor.
+
+    A count y over an exposure e, of weight w, is as good as a rate y / e of weight w e: their log
+    likelihoods differ by a constant. That is what the posterior is given.
+    """
+
+    def _likelihood(self) -> Poisson:
+        return Poisson()
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tell scikit-learn that the target is not negative."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Not copied, unless its type is not float64 or float32.
+        y : array-like of shape (n_samples,)
+            Counts, 0 or more. Fractions are taken as rates, counts over their exposure, as
+            ``sklearn.linear_model.PoissonRegressor`` takes them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative. A row of weight w counts as w rows.
+        exposure : array-like of shape (n_samples,) or float, default=None
+            Time, area or population over which each count was made; positive. The mean count is
+            the exposure times the rate exp(X coef + intercept). None: 1 in every row.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError, TypeError
+            For data or parameters that cannot be used; the estimator stays as it was.
+        """
+        return self._fit(X, y, sample_weight, exposure=exposure)
+
+    def _validate(
+        self, X: Any, y: Any, sample_weight: Any, exposure: Any = None
+    ) -> tuple[Array, Array, Array | None]:
+        if exposure is None:
+            return super()._validate(X, y, sample_weight)
+        exposure = _check_exposure(exposure, X)
+        weight = exposure
+        if sample_weight is not None:
+            weight = check_weight(sample_weight, X) * exposure
+        X, y, kept = super()._validate(X, y, weight)
+        return X, y / exposure[weight > 0], kept
+
+    def predict(self, X: ArrayLike, return_std: bool = False, exposure: Any = None) -> Any:
+        """Posterior mean of the rate, or of the count over an exposure.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Return the standard deviation of a new count too.
+        exposure : array-like of shape (n_samples,) or float, default=None
+            Of the new rows. None: 1, so that a rate is returned, whatever ``fit`` saw (as in
+            statsmodels).
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,)
+        std : ndarray of shape (n_samples,)
+            Where ``return_std``.
+        """
+        X = self._check_rows(X)
+        return self._predict(X, return_std, _log_exposure(exposure, X))
+
+    def predict_quantiles(
+        self,
+        X: ArrayLike,
+        q: ArrayLike = (0.05, 0.5, 0.95),
+        kind: str = "predictive",
+        exposure: Any = None,
+    ) -> Array:
+        """Quantiles of the posterior predictive distribution: of a mixture of Poisson counts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        q : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
+            Levels in (0, 1).
+        kind : {"predictive", "mean"}, default="predictive"
+            Of a new count, or of its mean.
+        exposure : array-like of shape (n_samples,) or float, default=None
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        quantiles : ndarray of shape (n_samples, n_quantiles)
+            Whole numbers where ``kind="predictive"``: the least count of at least that
+            probability.
+        """
+        X = self._check_rows(X)
+        return self._quantiles(X, check_quantiles(q), kind, _log_exposure(exposure, X))
+
+    def predict_interval(
+        self,
+        X: ArrayLike,
+        coverage: float = 0.9,
+        kind: str = "predictive",
+        exposure: Any = None,
+    ) -> Array:
+        """Equal-tailed intervals; of a count they cover at least ``coverage``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        coverage : float, default=0.9
+            The probability of the interval, in (0, 1).
+        kind : {"predictive", "mean"}, default="predictive"
+            For a new count, or for its mean.
+        exposure : array-like of shape (n_samples,) or float, default=None
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        interval : ndarray of shape (n_samples, 2)
+        """
+        X = self._check_rows(X)
+        return self._quantiles(X, interval_levels(coverage), kind, _log_exposure(exposure, X))
+
+    def sample_y(
+        self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, exposure: Any = None
+    ) -> Array:
+        """Draws of counts from the posterior predictive distribution.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=0
+        exposure : array-like of shape (n_rows,) or float, default=None
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows, n_samples)
+        """
+        X = self._check_rows(X)
+        return self._sample_y(X, n_samples, random_state, _log_exposure(exposure, X))
+
+    def score(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None, exposure: Any = None
+    ) -> float:
+        """Share of the Poisson deviance that is explained, D^2.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Counts.
+        sample_weight : array-like of shape (n_samples,), default=None
+        exposure : array-like of shape (n_samples,) or float, default=None
+            Over which the counts were made; the model that explains nothing is one rate for all.
+
+        Returns
+        -------
+        score : float
+            That of ``sklearn.linear_model.PoissonRegressor``, of rates weighted by exposure.
+        """
+        if exposure is not None:
+            exposure = _check_exposure(exposure, X)
+            y = np.asarray(y) / exposure
+            if sample_weight is not None:
+                exposure = check_weight(sample_weight, X) * exposure
+            sample_weight = exposure
+        rate = np.maximum(self.predict(X), np.finfo(float).tiny)
+        return float(d2_tweedie_score(y, rate, sample_weight=sample_weight, power=1))
+
+
+def _check_exposure(exposure: Any, X: Any) -> Array:
+    n = _num_samples(X)
+    values = np.full(n, exposure) if np.ndim(exposure) == 0 else np.asarray(exposure)
+    if values.shape != (n,) or values.dtype.kind not in "fiu":
+        raise ValueError(
+            f"exposure has shape {values.shape} and dtype {values.dtype}; give a number or {n} "
+            "numbers, one a row of X."
+        )
+    wrong = ~((values > 0) & (values < np.inf))
+    if wrong.any():
+        raise ValueError(
+            f"exposure has the value {values[wrong][0]:g} in row {np.flatnonzero(wrong)[0]}; "
+            "exposures must be positive and finite."
+        )
+    return values.astype(float)
+
+
+def _log_exposure(exposure: Any, X: Array) -> Array | None:
+    return None if exposure is None else np.log(_check_exposure(exposure, X))

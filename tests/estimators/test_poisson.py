@@ -1,0 +1,263 @@
+"""Counts: the posterior against references that share no code, exposure, and predictions."""
+
+import numpy as np
+import pytest
+import sklearn
+from scipy import stats
+from scipy.special import gammaln
+from sklearn.linear_model import PoissonRegressor
+from sklearn.model_selection import cross_validate
+from sklearn.utils.metadata_routing import get_routing_for_object
+
+from skbayes_sgld import SGLDPoissonRegressor
+from skbayes_sgld.posterior import ImproperPosteriorError, Laplace, Normal
+from tests.references.closed_forms import importance_sampling, laplace_fit
+
+SHORT = {"n_draws": 50, "n_burnin": 10, "thin": 1, "step_size": 0.5, "random_state": 0}
+short_run = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def simulate(n, coef, intercept, spread=1.0, log10_exposure=(0.0, 0.0), seed=0):
+    rng = np.random.default_rng(seed)
+    X = spread * rng.standard_normal((n, len(coef)))
+    exposure = 10.0 ** rng.uniform(*log10_exposure, n)
+    return X, rng.poisson(exposure * np.exp(X @ coef + intercept)), exposure
+
+
+def log_posterior(X, y, exposure, weight, scale):
+    """The log posterior density as the textbook has it; scale None stands for a flat prior."""
+
+    def log_density(theta):
+        eta = theta[:, :-1] @ X.T + theta[:, -1:] + np.log(exposure)
+        with np.errstate(over="ignore"):
+            each = y * eta - np.exp(eta) - gammaln(y + 1.0)
+        prior = 0.0 if scale is None else -0.5 * np.square(theta[:, :-1] / scale).sum(axis=1)
+        return each @ weight + prior
+
+    return log_density
+
+
+CASES = {
+    "few rows": (simulate(12, [0.5, -1.0], 0.3), 1.0),
+    "few counts, flat": (simulate(60, [0.5], -2.0, seed=3), None),
+    "large predictors": (simulate(40, [2.0, -1.0, 0.5], 0.0, spread=3.0, seed=1), 1.0),
+    "counts of a million": (simulate(30, [0.3, 0.2], np.log(1e6), seed=2), 1.0),
+    "exposures of all sizes": (simulate(80, [0.5, -0.3], -1.0, log10_exposure=(-3, 6)), 1.0),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_posterior_is_that_of_importance_sampling(name):
+    (X, y, exposure), scale = CASES[name]
+    weight = np.random.default_rng(5).integers(1, 3, len(y)).astype(float)
+    prior = "flat" if scale is None else Normal(scale)
+    model = SGLDPoissonRegressor(prior=prior, random_state=0)
+    model.fit(X, y, sample_weight=weight, exposure=exposure)
+    log_density = log_posterior(X, y, exposure, weight, scale)
+    center = np.append(model.coef_, model.intercept_)  # where the search begins, nothing more
+    found = laplace_fit(lambda t: log_density(center + t), len(center))
+    seen = importance_sampling(lambda t: log_density(center + t), *found, n_draws=100_000)
+    assert seen.ess > 10_000
+    table = model.summary()
+    error = np.hypot(table["mcse_mean"], seen.sd / np.sqrt(seen.ess))
+    assert np.all(np.abs(table["mean"] - center - seen.mean) < 4.5 * error + 0.05 * seen.sd)
+    assert np.all(np.abs(table["sd"] / seen.sd - 1.0) < 0.07)
+
+
+def test_the_posterior_is_that_of_quadrature_in_two_dimensions():
+    X, y, _ = simulate(6, [1.0], 0.0, seed=4)
+    model = SGLDPoissonRegressor(prior=Laplace(0.5), random_state=0).fit(X, y)
+    a, b = np.meshgrid(np.linspace(-4, 4, 801), np.linspace(-8, 4, 801), indexing="ij")
+    theta = np.column_stack([a.ravel(), b.ravel()])
+    log_density = log_posterior(X, y, np.ones(6), np.ones(6), None)(theta) - np.abs(a.ravel()) / 0.5
+    p = np.exp(log_density - log_density.max())
+    p /= p.sum()
+    mean = p @ theta
+    sd = np.sqrt(p @ np.square(theta - mean))
+    table = model.summary()
+    assert np.all(np.abs(table["mean"] - mean) < 4.5 * table["mcse_mean"])
+    assert np.all(np.abs(table["sd"] / sd - 1.0) < 0.07)
+
+
+@short_run
+@pytest.mark.parametrize("log10_exposure", [(0.0, 0.0), (-3.0, 6.0)])
+@pytest.mark.parametrize("counts", [1.0, 1e6])
+@pytest.mark.parametrize("spread", [1.0, 10.0])
+def test_overdispersed_starts_stay_within_reach(log10_exposure, counts, spread):
+    data = simulate(60, [0.5, -0.4], np.log(counts), spread, log10_exposure)
+    X, y, exposure = data
+    model = SGLDPoissonRegressor(**SHORT).fit(X, y, exposure=exposure)
+    first = model.posterior_.values[:, 0]
+    eta = first[:, :2] @ X.T + first[:, 2:]
+    assert eta.max() < np.log(y / exposure, where=y > 0, out=np.zeros(60)).max() + 20.0
+
+
+def test_the_mode_is_the_fit_of_poisson_regressor():
+    X, y, exposure = simulate(100, [0.5, -1.0, 0.2], 0.5, log10_exposure=(-1.0, 1.0))
+    weight, scale = np.linspace(0.5, 2.0, 100), 0.3
+    alpha = 1.0 / (scale**2 * (weight * exposure).sum())
+    expected = PoissonRegressor(alpha=alpha, tol=1e-10, max_iter=1000)
+    expected.fit(X, y / exposure, sample_weight=weight * exposure)
+    cold = SGLDPoissonRegressor(
+        prior=Normal(scale), temperature=1e-12, n_draws=300, random_state=0
+    ).fit(X, y, sample_weight=weight, exposure=exposure)
+    np.testing.assert_allclose(cold.coef_, expected.coef_, atol=1e-6)
+    assert cold.intercept_ == pytest.approx(expected.intercept_, abs=1e-6)
+    np.testing.assert_allclose(cold.predict(X), expected.predict(X), rtol=1e-5)
+    scores = [
+        cold.score(X, y, sample_weight=weight, exposure=exposure),
+        expected.score(X, y / exposure, sample_weight=weight * exposure),
+    ]
+    assert scores[0] == pytest.approx(scores[1], rel=1e-6)
+    assert cold.score(X, y) == pytest.approx(expected.score(X, y), rel=1e-6)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y, exposure = simulate(15, [0.8, -0.5], 1.0, log10_exposure=(-1.0, 1.5))
+    return SGLDPoissonRegressor(random_state=0).fit(X, y, exposure=exposure), X, exposure
+
+
+def rates(model, X, exposure):
+    draws = model.sample_posterior()
+    return exposure[:, None] * np.exp(X @ draws.coef.T + draws.intercept)
+
+
+def test_predictions_are_those_of_the_mixture_of_the_draws(fitted):
+    model, X, exposure = fitted
+    rate = rates(model, X, exposure)
+    mean, std = model.predict(X, return_std=True, exposure=exposure)
+    np.testing.assert_allclose(mean, rate.mean(axis=1), rtol=1e-10)
+    np.testing.assert_allclose(std, np.sqrt(rate.mean(axis=1) + rate.var(axis=1)), rtol=1e-10)
+    np.testing.assert_allclose(model.predict(X) * exposure, mean, rtol=1e-10)
+    levels = [0.001, 0.05, 0.5, 0.95, 0.999]
+    for q, t in zip(levels, model.predict_quantiles(X, levels, exposure=exposure).T, strict=True):
+        assert np.all(stats.poisson.cdf(t[:, None], rate).mean(axis=1) >= q)
+        assert np.all(stats.poisson.cdf(t[:, None] - 1, rate).mean(axis=1) < q)
+    interval = model.predict_interval(X, 0.8, kind="mean", exposure=exposure)
+    np.testing.assert_allclose(interval, np.quantile(rate, [0.1, 0.9], axis=1).T, rtol=1e-10)
+
+
+def test_sampled_counts_follow_the_mixture(fitted):
+    model, X, exposure = fitted
+    y = model.sample_y(X[:5], n_samples=4000, random_state=1, exposure=exposure[:5])
+    assert y.dtype.kind == "i"
+    rate = rates(model, X[:5], exposure[:5])
+    for row, mu in zip(y, rate, strict=True):
+        for t in np.quantile(row, [0.2, 0.5, 0.9]):
+            p = stats.poisson.cdf(t, mu).mean()
+            assert abs((row <= t).mean() - p) < 4.5 * np.sqrt(p * (1 - p) / 4000)
+
+
+@short_run
+def test_intervals_of_new_counts_cover_at_least_what_they_say():
+    inside, total = 0, 0
+    for seed in range(20):
+        X, y, exposure = simulate(80, [0.8, -0.5], 0.0, log10_exposure=(0.0, 1.0), seed=seed)
+        train, test = slice(0, 40), slice(40, 80)
+        model = SGLDPoissonRegressor(**(SHORT | {"n_draws": 200}))
+        model.fit(X[train], y[train], exposure=exposure[train])
+        low, high = model.predict_interval(X[test], 0.8, exposure=exposure[test]).T
+        inside, total = inside + ((y[test] >= low) & (y[test] <= high)).sum(), total + 40
+    assert 0.8 - 4.0 * np.sqrt(0.16 / total) < inside / total < 0.92
+
+
+@short_run
+def test_a_count_over_an_exposure_is_a_rate_of_that_weight():
+    X, y, exposure = simulate(40, [0.5], 0.0, log10_exposure=(-1.0, 1.0))
+    by_exposure = SGLDPoissonRegressor(**SHORT).fit(X, y, exposure=exposure)
+    by_rate = SGLDPoissonRegressor(**SHORT).fit(X, y / exposure, sample_weight=exposure)
+    np.testing.assert_array_equal(by_exposure.posterior_.values, by_rate.posterior_.values)
+    of_one = SGLDPoissonRegressor(**SHORT).fit(X, y, exposure=1.0)
+    of_none = SGLDPoissonRegressor(**SHORT).fit(X, y)
+    np.testing.assert_array_equal(of_one.posterior_.values, of_none.posterior_.values)
+
+
+@short_run
+def test_a_row_of_weight_zero_is_no_row_and_takes_its_exposure_along():
+    X, y, exposure = simulate(40, [0.5], 0.0, log10_exposure=(-1.0, 1.0))
+    weight = np.where(np.arange(40) % 3 == 0, 0.0, 2.0)
+    kept = weight > 0
+    some = SGLDPoissonRegressor(**SHORT).fit(X, y, sample_weight=weight, exposure=exposure)
+    less = SGLDPoissonRegressor(**SHORT)
+    less.fit(X[kept], y[kept], sample_weight=weight[kept], exposure=exposure[kept])
+    np.testing.assert_array_equal(some.posterior_.values, less.posterior_.values)
+
+
+@short_run
+def test_exposure_is_routed_through_cross_validation():
+    X, y, exposure = simulate(60, [0.5], 0.0, log10_exposure=(-1.0, 1.0))
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = SGLDPoissonRegressor(**SHORT).set_fit_request(exposure=True)
+        model.set_score_request(exposure=True).set_predict_request(exposure=True)
+        assert get_routing_for_object(model).fit.requests["exposure"] is True
+        found = cross_validate(
+            model, X, y, cv=2, params={"exposure": exposure}, return_estimator=True
+        )
+    first = slice(0, 30)
+    second = SGLDPoissonRegressor(**SHORT).fit(X[30:], y[30:], exposure=exposure[30:])
+    np.testing.assert_array_equal(found["estimator"][0].coef_, second.coef_)
+    assert found["test_score"][0] == second.score(X[first], y[first], exposure=exposure[first])
+
+
+X, Y, EXPOSURE = simulate(20, [0.5, 0.2], 0.0, seed=7)
+REFUSED = {
+    "zero exposure": ({"exposure": np.where(np.arange(20) == 3, 0.0, 1.0)}, "0 in row 3"),
+    "negative exposure": ({"exposure": -1.0}, "value -1 in row 0.*positive and finite"),
+    "infinite exposure": ({"exposure": np.full(20, np.inf)}, "value inf in row 0"),
+    "missing exposure": ({"exposure": np.full(20, np.nan)}, "value nan in row 0"),
+    "short exposure": ({"exposure": np.ones(3)}, r"shape \(3,\).*20 numbers"),
+    "text": ({"exposure": ["a"] * 20}, "dtype.*20 numbers"),
+    "negative weight": (
+        {"exposure": EXPOSURE, "sample_weight": np.full(20, -1.0)},
+        "sample_weight has negative values, the least -1",
+    ),
+}
+
+
+@pytest.mark.parametrize("given, message", REFUSED.values(), ids=REFUSED)
+def test_exposures_that_cannot_be_used_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        SGLDPoissonRegressor().fit(X, Y, **given)
+
+
+def test_predictions_refuse_the_exposures_that_fit_refuses(fitted):
+    model, rows, _ = fitted
+    calls = [model.predict, model.predict_interval, model.predict_quantiles, model.sample_y]
+    for call in calls:
+        with pytest.raises(ValueError, match="exposure has the value 0"):
+            call(rows, exposure=0.0)
+    with pytest.raises(ValueError, match="exposure has the value 0"):
+        model.score(rows, np.ones(len(rows)), exposure=0.0)
+
+
+@pytest.mark.parametrize("wrong", [-1.0, np.nan, np.inf])
+def test_counts_that_are_none_are_refused(wrong):
+    y = Y.astype(float)
+    y[2] = wrong
+    message = "value -1; counts must be 0 or more" if wrong == -1.0 else "y contains"
+    with pytest.raises(ValueError, match=message):
+        SGLDPoissonRegressor().fit(X, y)
+
+
+@pytest.mark.parametrize("prior", ["normal", "flat"])
+def test_counts_of_zero_alone_leave_a_flat_intercept_without_a_posterior(prior):
+    with pytest.raises(ImproperPosteriorError, match=r"y is 0 in every row.*fit_intercept=False"):
+        SGLDPoissonRegressor(prior=prior).fit(X, np.zeros(20))
+    without = SGLDPoissonRegressor(prior="flat", fit_intercept=False)
+    with pytest.raises(ImproperPosteriorError, match=r"one sign.*prior='normal'"):
+        without.fit(np.abs(X), np.zeros(20))
+    SGLDPoissonRegressor(fit_intercept=False, random_state=0).fit(X, np.zeros(20))
+
+
+def test_a_column_that_tells_where_there_are_no_counts_is_refused_under_a_flat_prior():
+    columns = np.column_stack([X[:, 0], Y == 0])
+    assert 0 < (Y == 0).sum() < 20
+    with pytest.raises(ImproperPosteriorError, match=r"zero where y is not.*prior='normal'"):
+        SGLDPoissonRegressor(prior="flat").fit(columns, Y)
+    SGLDPoissonRegressor(prior="flat", random_state=0).fit(X, Y)
+
+
+def test_a_prior_scaled_by_the_noise_is_refused():
+    with pytest.raises(ValueError, match="scaled by the noise, and this model has none"):
+        SGLDPoissonRegressor(prior="conjugate_normal").fit(X, Y)
