@@ -1,0 +1,125 @@
+"""Two modes, hot first: a temperature that falls to 1 while SGLD runs.
+
+Karagiannis, Handout 6, Section 4: "a large tau at the beginning of the run [...] allows visiting
+different modes, and later on [...] tau = 1". Here on Welling & Teh's mixture with tied means, 1,000
+points: 64 chains of SGLD with the gradient from all rows start in one of two modes, which a barrier
+of six nats parts. To see: at temperature 1 all but a few chains stay where they started; at
+temperature 10 they wander over the barrier, and by the time that it has cooled to 1 each is caught
+in one of the modes. The chains are then shared out by the masses that the modes have where the
+barrier freezes, about those at 1; within a mode the draws are the posterior's.
+
+Usage: ``python examples/plot_cooling.py [--output DIR] [--quick]``; about 10 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from _figure import EXACT, PRINTED, RIGHT, new_figure, parse, save, say, tidy
+
+from skbayes_sgld.datasets import make_tied_means_mixture
+from skbayes_sgld.posterior import TiedGaussianMixture
+from skbayes_sgld.sampling import (
+    SGLD,
+    Constant,
+    Cooling,
+    Dynamics,
+    Full,
+    Identity,
+    Run,
+    Schedule,
+    run_chains,
+)
+
+STEP = 0.001  # a quarter of the limit of stability at the modes
+START = (1.15, -1.15)  # the mode where theta2 < 0
+COOLING = Cooling(high=10.0, hold=500, decay=1500)
+THIN = 5
+
+
+def run(posterior: TiedGaussianMixture, temperature: Schedule, n_chains: int, n_steps: int) -> Any:
+    """Every fifth draw ``(n_chains, n_steps / 5, 2)`` of chains that start in one mode."""
+    run = Run(
+        SGLD("leimkuhler_matthews"),
+        Dynamics(Full().bind(posterior, None), Identity().bind(2, None)),
+        Constant(),
+        step_size=STEP,
+        n_samples=posterior.n_samples,
+        temperature=temperature,
+    )
+    start = np.tile(START, (n_chains, 1))
+    return run_chains(run, start, n_draws=n_steps // THIN, thin=THIN).draws
+
+
+def kept(draws: np.ndarray) -> np.ndarray:
+    """Draws that were made at temperature 1, after the cooling."""
+    return draws[:, int(COOLING.settles_at) // THIN :]
+
+
+def draw_traces(axes: Any, draws: np.ndarray, color: str, title: str) -> None:
+    """Draw theta2 of eight chains by step."""
+    steps = THIN * np.arange(1, draws.shape[1] + 1)
+    for chain in draws[:8]:
+        axes.plot(steps, chain[:, 1], color=color, linewidth=0.4, alpha=0.7)
+    axes.axvspan(COOLING.settles_at, steps[-1], color="0.9", label="kept", zorder=0)
+    axes.set(ylabel=r"$\theta_2$ of eight chains", ylim=(-4, 4), xlim=(0, steps[-1]))
+    axes.set_title(title, fontsize=10)
+    tidy(axes)
+
+
+def draw_plane(axes: Any, grid: Any, draws: np.ndarray, color: str) -> None:
+    """Draw the draws that are kept, on contours of the exact density."""
+    shown = kept(draws)[:, ::5].reshape(-1, 2)
+    axes.plot(*shown.T, ".", color=color, markersize=2, alpha=0.3, rasterized=True)
+    levels = grid.density.max() * np.array([0.02, 0.1, 0.4, 0.8])
+    contours = (grid.theta1, grid.theta2, grid.density.T)
+    axes.contour(*contours, levels=levels, colors=EXACT, linewidths=0.9)
+    axes.set(xlim=(-1, 2), ylim=(-2.5, 2.5), xlabel=r"$\theta_1$", ylabel=r"$\theta_2$")
+    share = (kept(draws)[..., 1] > 0).mean()
+    axes.set_title(f"Draws kept: {100 * share:.0f} % above 0", fontsize=10)
+    tidy(axes)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run both, draw the figure and say what to see."""
+    options = parse(__doc__, arguments)
+    n_chains, n_points, n_steps = (8, 200, 2500) if options.quick else (64, 1000, 3000)
+    posterior = TiedGaussianMixture(make_tied_means_mixture(n_points, random_state=1)[0])
+    grid = posterior.grid_density((-2.0, 3.5), (-4.0, 4.0))
+    paths = {
+        "Temperature 1 throughout": run(posterior, Constant(), n_chains, n_steps),
+        "Temperature 10, then cooled to 1": run(posterior, COOLING, n_chains, n_steps),
+    }
+
+    figure = new_figure(9.0, 6.4)
+    panels = figure.subplots(2, 2, width_ratios=(1.7, 1.0))
+    for row, (title, draws), color in zip(panels, paths.items(), (PRINTED, RIGHT), strict=True):
+        draw_traces(row[0], draws, color, title)
+        draw_plane(row[1], grid, draws, color)
+    panels[1, 0].set_xlabel("step")
+    heat = panels[1, 0].twinx()
+    steps = np.arange(n_steps)
+    heat.plot(steps, COOLING(steps), color="black", linewidth=1.2, label="temperature")
+    heat.set(yscale="log", ylim=(0.9, 100.0), yticks=[1, 3, 10], yticklabels=["1", "3", "10"])
+    heat.minorticks_off()
+    heat.set_ylabel("temperature", loc="bottom")
+    heat.spines["top"].set_visible(False)
+    heat.legend(loc="upper right", frameon=False, fontsize=9)
+    panels[0, 0].legend(loc="upper right", frameon=False, fontsize=9)
+    figure.suptitle("Two modes, all chains started in one. Red: contours of the exact density")
+    save(figure, options.output, "cooling.png")
+
+    above = (kept(paths["Temperature 10, then cooled to 1"])[..., 1] > 0).mean(axis=1)
+    error = np.sqrt(above.mean() * (1.0 - above.mean()) / n_chains)
+    cold = (kept(paths["Temperature 1 throughout"])[..., 1] > 0).mean()
+    say(
+        f"The exact mass where theta2 > 0 is {grid.mass[0]:.2f}. Of {n_chains} chains that started "
+        f"below, {cold:.2f} are above at temperature 1, and {above.mean():.2f} ± {error:.2f} after "
+        "cooling."
+    )
+
+
+if __name__ == "__main__":
+    main()
