@@ -67,6 +67,7 @@ class SGLDLinearRegression(BayesianRegressor, LangevinEstimator):
         noise_prior: Any = "inverse_gamma",
         noise_variance: Any = "infer",
         fit_intercept: bool = True,
+        intercept_prior: Any = "flat",
         sampler: Any = "sgld",
         step_size: Any = "auto",
         schedule: Any = "constant",
@@ -88,6 +89,7 @@ class SGLDLinearRegression(BayesianRegressor, LangevinEstimator):
         self.noise_prior = noise_prior
         self.noise_variance = noise_variance
         self.fit_intercept = fit_intercept
+        self.intercept_prior = intercept_prior
         self.sampler = sampler
         self.step_size = step_size
         self.schedule = schedule
@@ -148,6 +150,7 @@ class SGLDLogisticRegression(BayesianClassifier, LangevinEstimator):
         *,
         prior: Any = "normal",
         fit_intercept: bool = True,
+        intercept_prior: Any = "flat",
         class_weight: Any = None,
         sampler: Any = "sgld",
         step_size: Any = "auto",
@@ -168,6 +171,7 @@ class SGLDLogisticRegression(BayesianClassifier, LangevinEstimator):
     ) -> None:
         self.prior = prior
         self.fit_intercept = fit_intercept
+        self.intercept_prior = intercept_prior
         self.class_weight = class_weight
         self.sampler = sampler
         self.step_size = step_size
@@ -229,6 +233,7 @@ class SGLDPoissonRegressor(CountRegressor, LangevinEstimator):
         *,
         prior: Any = "normal",
         fit_intercept: bool = True,
+        intercept_prior: Any = "flat",
         sampler: Any = "sgld",
         step_size: Any = "auto",
         schedule: Any = "constant",
@@ -248,6 +253,7 @@ class SGLDPoissonRegressor(CountRegressor, LangevinEstimator):
     ) -> None:
         self.prior = prior
         self.fit_intercept = fit_intercept
+        self.intercept_prior = intercept_prior
         self.sampler = sampler
         self.step_size = step_size
         self.schedule = schedule
@@ -306,6 +312,7 @@ class SGDMAPRegressor(BayesianRegressor, MAPEstimator):
         noise_prior: Any = "inverse_gamma",
         noise_variance: Any = "infer",
         fit_intercept: bool = True,
+        intercept_prior: Any = "flat",
         optimizer: Any = "sgd",
         step_size: Any = "auto",
         schedule: Any = "polynomial",
@@ -324,6 +331,7 @@ class SGDMAPRegressor(BayesianRegressor, MAPEstimator):
         self.noise_prior = noise_prior
         self.noise_variance = noise_variance
         self.fit_intercept = fit_intercept
+        self.intercept_prior = intercept_prior
         self.optimizer = optimizer
         self.step_size = step_size
         self.schedule = schedule
@@ -378,6 +386,7 @@ class SGDMAPClassifier(BayesianClassifier, MAPEstimator):
         *,
         prior: Any = "normal",
         fit_intercept: bool = True,
+        intercept_prior: Any = "flat",
         class_weight: Any = None,
         optimizer: Any = "sgd",
         step_size: Any = "auto",
@@ -395,6 +404,7 @@ class SGDMAPClassifier(BayesianClassifier, MAPEstimator):
     ) -> None:
         self.prior = prior
         self.fit_intercept = fit_intercept
+        self.intercept_prior = intercept_prior
         self.class_weight = class_weight
         self.optimizer = optimizer
         self.step_size = step_size

@@ -70,13 +70,13 @@ class BayesianEstimator(BaseEstimator):
             return None
         return resolve(value, self._registries[name], name, self._automatic.get(name, ()))
 
-    def _resolve_unscaled_prior(self) -> CoefficientPrior:
+    def _resolve_unscaled_prior(self, name: str = "prior") -> CoefficientPrior:
         """Prior of a model without noise to infer."""
-        prior = self._resolve("prior")
+        prior = self._resolve(name)
         if prior.scaled_by_noise:
             unscaled = sorted(repr(k) for k, v in PRIORS.items() if not v.scaled_by_noise)
             raise ValueError(
-                f"prior={self.prior!r} is scaled by the noise, and this model has "
+                f"{name}={getattr(self, name)!r} is scaled by the noise, and this model has "
                 f"none; choose one of {', '.join(unscaled)}."
             )
         return prior
@@ -194,6 +194,7 @@ class LinearEstimator(BayesianEstimator):
 
     _registries: ClassVar[dict[str, Registry]] = {
         **BayesianEstimator._registries,
+        "intercept_prior": PRIORS,
         "schedule": SCHEDULES,
         "preconditioner": PRECONDITIONERS,
         "clip": CLIPS,
@@ -208,6 +209,9 @@ class LinearEstimator(BayesianEstimator):
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
             raise TypeError(f"fit_intercept={self.fit_intercept!r} is not accepted; give a bool.")
         return super()._validate(X, y, sample_weight)
+
+    def _resolve_intercept_prior(self) -> CoefficientPrior:
+        return self._resolve_unscaled_prior("intercept_prior")
 
     def _make_posterior(
         self, X: Array, y: Array, weight: Array | None, center: bool

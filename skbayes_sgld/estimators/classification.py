@@ -184,6 +184,7 @@ class BayesianClassifier(ClassificationModel, LinearEstimator):
             y,
             self._likelihood(),
             self._resolve_unscaled_prior(),
+            intercept_prior=self._resolve_intercept_prior(),
             sample_weight=weight,
             fit_intercept=self.fit_intercept,
             center=center,

@@ -11,7 +11,8 @@ prior : str or CoefficientPrior, default="conjugate_normal"
     Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``,
     ``"conjugate_normal"`` (its scale is in units of the noise), ``"laplace"``, ``"flat"``, or an
     instance such as ``Laplace(scale=0.5)``. The default is the normal-inverse-gamma model of the
-    lecture, beta | sigma^2 ~ N(0, 100 sigma^2 I). The intercept is not shrunk.
+    lecture, beta | sigma^2 ~ N(0, 100 sigma^2 I); ``ConjugateNormal(covariance=V)`` is that of a
+    matrix V. The intercept has a prior of its own.
 noise_prior : str or NoisePrior, default="inverse_gamma"
     Prior of the noise: ``"inverse_gamma"`` on its variance, ``"flat"`` on its standard
     deviation, or an instance. The default has next to no weight and follows the units of y.
@@ -21,16 +22,21 @@ noise_variance : "infer" or float, default="infer"
 prior : str or CoefficientPrior, default="normal"
     Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``, ``"laplace"``,
     ``"flat"``, or an instance such as ``Normal(scale=2.5)``. With the default, of sd 1, the
-    posterior mode is the fit of ``LogisticRegression(C=1)``. The intercept is not shrunk.""",
+    posterior mode is the fit of ``LogisticRegression(C=1)``. The intercept has a prior of its
+    own.""",
     "prior_counts": """\
 prior : str or CoefficientPrior, default="normal"
     Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``, ``"laplace"``,
     ``"flat"``, or an instance such as ``Normal(scale=2.5)``. With a scale of s the posterior mode
     is the fit of ``PoissonRegressor(alpha=1 / (s**2 * W))``, W being the sum of the weights
-    (times exposures). The intercept is not shrunk.""",
+    (times exposures). The intercept has a prior of its own.""",
     "fit_intercept": """\
 fit_intercept : bool, default=True
-    Whether to add an intercept, under a flat prior.""",
+    Whether to add an intercept.
+intercept_prior : str or CoefficientPrior, default="flat"
+    Prior of the intercept: any that ``prior`` takes, of one number, such as
+    ``Normal(scale=10.0)``. It acts on the intercept at X = 0. Over more than two classes each
+    intercept has it; their common shift, which no data see, is left out of what is reported.""",
     "class_weight": """\
 class_weight : dict, "balanced" or None, default=None
     Weights of the classes, multiplied into ``sample_weight``.""",

@@ -17,7 +17,14 @@ from skbayes_sgld.estimators.base import (
     check_quantiles,
     interval_levels,
 )
-from skbayes_sgld.posterior import FixedGaussian, Gaussian, GLMPosterior, Likelihood, NoisePrior
+from skbayes_sgld.posterior import (
+    CoefficientPrior,
+    FixedGaussian,
+    Gaussian,
+    GLMPosterior,
+    Likelihood,
+    NoisePrior,
+)
 from skbayes_sgld.prediction.predictive import Predictive
 
 _KINDS = ("predictive", "mean")
@@ -201,6 +208,7 @@ class LinearRegressor(RegressionModel, LinearEstimator):
             self._likelihood(),
             prior,
             noise_prior,
+            intercept_prior=self._resolve_intercept_prior(),
             sample_weight=weight,
             fit_intercept=self.fit_intercept,
             center=center,
@@ -231,6 +239,11 @@ class BayesianRegressor(NormalModel, LinearRegressor):
         level = np.average(y, weights=weight)
         variance = float(np.average(np.square(y - level), weights=weight))
         return prior, self._resolve("noise_prior").for_data(variance)
+
+    def _resolve_intercept_prior(self) -> CoefficientPrior:
+        prior = self._resolve("intercept_prior")
+        infers = isinstance(self.noise_variance, str)
+        return prior if infers else prior.given_noise(self.noise_variance)
 
     def _set_noise(self, noise_variance: Array | None) -> None:
         inferred = self.noise_variance if noise_variance is None else noise_variance[0]

@@ -1,0 +1,274 @@
+"""Fits under a matrix V and under priors on the intercept, against references without the package.
+
+The linear models have a closed form; logistic ones are integrated by importance sampling from a
+multivariate t at the mode that BFGS finds.
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import optimize, special, stats
+from sklearn.exceptions import ConvergenceWarning
+
+from skbayes_sgld import (
+    SGDMAPClassifier,
+    SGDMAPRegressor,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+)
+from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, Laplace, Normal
+from tests.references.closed_forms import laplace_fit
+
+N, D = 60, 3
+V = np.array([[4.0, 1.2, -0.5], [1.2, 1.0, 0.1], [-0.5, 0.1, 0.25]])
+MU = np.array([0.5, -0.5, 0.0])
+
+
+def linear_data(n=N, d=D, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) + 2.0  # off the origin: the intercept at 0 is not at the mean
+    return X, X[:, :3] @ [1.0, -0.5, 0.3] + 1.5 + 0.8 * rng.standard_normal(n)
+
+
+def labels(X, n_classes=2, seed=1):
+    rng = np.random.default_rng(seed)
+    score = (X - 2.0) @ rng.standard_normal((X.shape[1], n_classes))
+    return (score + rng.gumbel(size=score.shape)).argmax(axis=1)
+
+
+def normal_inverse_gamma(X, y, mean, V, intercept_mean, intercept_variance, shape, rate):
+    """Moments of (beta, intercept, sigma^2) under N(mean, sigma^2 V) and IG(shape, rate).
+
+    An infinite intercept variance is the flat prior, which takes half a degree of freedom.
+    """
+    n, d = X.shape
+    A = np.column_stack([X, np.ones(n)])
+    prior = np.zeros((d + 1, d + 1))
+    prior[:d, :d] = np.linalg.inv(V)
+    prior[d, d] = 1.0 / intercept_variance
+    location = np.append(mean, intercept_mean)
+    precision = A.T @ A + prior
+    at = np.linalg.solve(precision, A.T @ y + prior @ location)
+    a = shape + (n - np.isinf(intercept_variance)) / 2
+    rest = np.sum((y - A @ at) ** 2) + (at - location) @ prior @ (at - location)
+    b = rate + rest / 2
+    sd = np.sqrt(np.diag(np.linalg.inv(precision)) * b / (a - 1))
+    noise = stats.invgamma(a, scale=b)
+    return np.append(at, noise.mean()), np.append(sd, noise.std())
+
+
+def assert_agrees(model, mean, sd):
+    """Means within four standard errors, and sds within four of theirs."""
+    table = model.summary()
+    away = (table["mean"] - mean) / table["mcse_mean"]
+    assert np.abs(away).max() < 4.0, table
+    error = 1.0 / np.sqrt(2.0 * table["ess_bulk"])  # of a normal's sd; the noise has longer tails
+    assert (np.abs(table["sd"] / sd - 1.0) / error).max() < 6.0, table
+
+
+INTERCEPTS = {
+    "flat": ("flat", 0.0, np.inf),
+    "conjugate": (ConjugateNormal(scale=0.5, location=-1.0), -1.0, 0.25),
+}
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"preconditioner": "curvature", "batch_size": 60, "gradient": "control_variate"}],
+    ids=["auto", "centered"],
+)
+def test_the_lecture_s_model_with_a_matrix_v_has_its_closed_form(intercept, settings):
+    X, y = linear_data()
+    prior, at, variance = INTERCEPTS[intercept]
+    model = SGLDLinearRegression(
+        prior=ConjugateNormal(covariance=V, location=MU),
+        noise_prior=InverseGamma(2.0, 1.0),
+        intercept_prior=prior,
+        random_state=0,
+        **settings,
+    ).fit(X, y)
+    assert_agrees(model, *normal_inverse_gamma(X, y, MU, V, at, variance, 2.0, 1.0))
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_known_noise_with_normal_priors_has_its_closed_form(center):
+    X, y = linear_data()
+    model = SGLDLinearRegression(
+        prior=Normal(covariance=V, location=MU),
+        intercept_prior=Normal(scale=0.3, location=-2.0),
+        noise_variance=0.6,
+        preconditioner="auto"
+        if center
+        else np.linalg.inv(np.column_stack([X, np.ones(N)]).T @ np.column_stack([X, np.ones(N)])),
+        n_draws=1000,
+        random_state=0,
+    )
+    A = np.column_stack([X, np.ones(N)])
+    prior = np.zeros((D + 1, D + 1))
+    prior[:D, :D], prior[D, D] = np.linalg.inv(V), 1 / 0.09
+    precision = A.T @ A / 0.6 + prior
+    mean = np.linalg.solve(precision, A.T @ y / 0.6 + prior @ np.append(MU, -2.0))
+    assert_agrees(model.fit(X, y), mean, np.sqrt(np.diag(np.linalg.inv(precision))))
+
+
+@pytest.mark.slow  # matrices of 2,100 x 2,100
+def test_more_columns_than_rows_with_a_matrix_v_have_their_closed_form():
+    # in the space of the rows, which only normal priors have
+    n, d = 30, 2100
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d)) / np.sqrt(d)
+    y = X[:, 0] + rng.standard_normal(n)
+    sds, load = rng.uniform(0.5, 2.0, d), rng.standard_normal(d)
+    V = np.diag(sds**2) + np.outer(load, load)
+    model = SGLDLinearRegression(
+        prior=ConjugateNormal(covariance=V),
+        intercept_prior=ConjugateNormal(scale=0.5),
+        noise_prior=InverseGamma(3.0, 2.0),
+        random_state=0,
+        n_draws=500,
+    ).fit(X, y)
+    K = X @ V @ X.T + 0.25 + np.eye(n)
+    solved = np.linalg.solve(K, y)
+    noise = stats.invgamma(3.0 + n / 2, scale=2.0 + y @ solved / 2)
+    both = np.vstack([V @ X.T, np.full((1, n), 0.25)])  # with the intercept last
+    mean = np.append(both @ solved, noise.mean())
+    diagonal = np.append(np.diag(V), 0.25) - np.einsum("pn,np->p", both, np.linalg.solve(K, both.T))
+    sd = np.append(np.sqrt(diagonal * noise.mean()), noise.std())
+    table = model.summary()
+    z = (table["mean"] - mean) / table["mcse_mean"]
+    assert z.std() < 1.25 and np.abs(z).max() < 5.5
+    np.testing.assert_allclose(np.mean(table["sd"] / sd), 1.0, atol=0.02)
+
+
+def importance_sampling(log_density, n_params, n=30_000, near=None, of=lambda draws: draws):
+    """Means and sds of a function of the parameters; ``near`` is a smooth density to propose by."""
+    mode, covariance = laplace_fit(near or log_density, n_params)
+    proposal = stats.multivariate_t(mode, 1.3 * covariance, df=6, seed=0)
+    draws = proposal.rvs(n)
+    log_weight = np.concatenate([log_density(part) for part in np.array_split(draws, 30)])
+    weight = special.softmax(log_weight - proposal.logpdf(draws))
+    values = of(draws)
+    mean = weight @ values
+    assert 1.0 / np.sum(weight**2) > 0.5 * n
+    return mean, np.sqrt(weight @ (values - mean) ** 2)
+
+
+@pytest.mark.parametrize("family", ["normal", "laplace"])
+def test_logistic_fits_agree_with_importance_sampling(family):
+    X, _ = linear_data()
+    y = labels(X)
+    intercept = Normal(0.7, 1.0) if family == "normal" else Laplace(0.4, 1.0)
+    model = SGLDLogisticRegression(
+        prior=Normal(covariance=V, location=MU), intercept_prior=intercept, random_state=0
+    ).fit(X, y)
+    sign, Q = 2.0 * y - 1.0, np.linalg.inv(V)
+
+    def smooth(theta):
+        return log_density(theta, "normal")
+
+    def log_density(theta, family=family):
+        coef, level = theta[:, :D], theta[:, D]
+        value = -np.logaddexp(0.0, -sign * (coef @ X.T + level[:, None])).sum(1)
+        value -= 0.5 * np.einsum("cd,de,ce->c", coef - MU, Q, coef - MU)
+        if family == "normal":
+            return value - 0.5 * ((level - 1.0) / 0.7) ** 2
+        return value - np.abs(level - 1.0) / 0.4
+
+    assert_agrees(model, *importance_sampling(log_density, D + 1, near=smooth))
+
+
+def test_several_classes_agree_with_importance_sampling():
+    X, _ = linear_data(120)
+    X, K = X[:, :2], 3
+    y = labels(X, K)
+    Q = np.linalg.inv(V[:2, :2])
+    model = SGLDLogisticRegression(
+        prior=Normal(covariance=V[:2, :2]), intercept_prior=Normal(0.5, 0.3), random_state=0
+    ).fit(X, y)
+
+    def log_density(theta):
+        linear = theta.reshape(-1, K, 3)
+        u = linear[..., :2] @ X.T + linear[..., 2:]
+        value = (u[:, y, np.arange(len(y))] - special.logsumexp(u, axis=1)).sum(1)
+        value -= 0.5 * np.einsum("ckd,de,cke->c", linear[..., :2], Q, linear[..., :2])
+        return value - 0.5 * np.square((linear[..., 2] - 0.3) / 0.5).sum(1)
+
+    def reported(theta):  # less the mean over the classes, which no data see
+        linear = theta.reshape(-1, K, 3)
+        return (linear - linear.mean(axis=1, keepdims=True)).reshape(-1, 9)
+
+    assert_agrees(model, *importance_sampling(log_density, 9, of=reported))
+
+
+def quiet_fit(model, X, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, y)
+
+
+def test_map_of_a_linear_model_is_the_closed_form_s_mode():
+    X, y = linear_data()
+    model = SGDMAPRegressor(
+        prior=Normal(covariance=V, location=MU),
+        intercept_prior=Normal(0.3, -2.0),
+        noise_variance=0.6,
+        optimizer="gd",
+        schedule="constant",
+        tol=1e-3,
+        random_state=0,
+    )
+    A = np.column_stack([X, np.ones(N)])
+    prior = np.zeros((D + 1, D + 1))
+    prior[:D, :D], prior[D, D] = np.linalg.inv(V), 1 / 0.09
+    precision = A.T @ A / 0.6 + prior
+    mean = np.linalg.solve(precision, A.T @ y / 0.6 + prior @ np.append(MU, -2.0))
+    quiet_fit(model, X, y)
+    sd = np.sqrt(np.diag(np.linalg.inv(precision)))
+    assert np.all(np.abs(np.append(model.coef_, model.intercept_) - mean) < 0.05 * sd)
+
+
+def test_map_of_a_logistic_model_is_the_mode_of_its_density():
+    X, _ = linear_data()
+    y = labels(X)
+    sign = 2.0 * y - 1.0
+    model = SGDMAPClassifier(
+        intercept_prior=Normal(0.3, 1.0),
+        optimizer="gd",
+        schedule="constant",
+        tol=1e-3,
+        random_state=0,
+    )
+
+    def negative(t):
+        value = np.logaddexp(0.0, -sign * (X @ t[:D] + t[D])).sum() + 0.5 * t[:D] @ t[:D]
+        return value + 0.5 * ((t[D] - 1.0) / 0.3) ** 2
+
+    mode = optimize.minimize(negative, np.zeros(D + 1), method="BFGS")
+    quiet_fit(model, X, y)
+    got = np.append(model.coef_[0], model.intercept_)
+    assert np.all(np.abs(got - mode.x) < 0.05 * np.sqrt(np.diag(mode.hess_inv)))
+
+
+def test_nested_parameters_of_the_intercept_s_prior():
+    model = SGLDLinearRegression(intercept_prior="normal").set_params(intercept_prior__scale=7.0)
+    assert model.intercept_prior.scale == 7.0
+    assert model.get_params()["intercept_prior__scale"] == 7.0
+
+
+@pytest.mark.parametrize(
+    "family, value, message",
+    [
+        (SGLDLinearRegression, "gaussian", "intercept_prior='gaussian' is not known"),
+        (SGLDLinearRegression, Normal(scale=-1.0), r"intercept_prior\.scale=-1\.0"),
+        (SGLDLinearRegression, Normal(scale=np.ones(3)), r"intercept_prior\.scale has shape \(3,"),
+        (SGLDLogisticRegression, "conjugate_normal", "intercept_prior=.* scaled by the noise"),
+        (SGDMAPClassifier, ConjugateNormal(), "intercept_prior=.* scaled by the noise"),
+        (SGDMAPRegressor, 3.0, "intercept_prior=3.0 is not accepted"),
+    ],
+)
+def test_a_prior_of_the_intercept_that_cannot_be_used_is_named(family, value, message):
+    X, y = linear_data(20)
+    with pytest.raises((ValueError, TypeError), match=message):
+        family(intercept_prior=value).fit(X, y > np.median(y))
