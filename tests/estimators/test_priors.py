@@ -16,6 +16,7 @@ from skbayes_sgld import (
     SGDMAPRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
+    SGLDPoissonRegressor,
 )
 from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, Laplace, Normal
 from tests.references.closed_forms import laplace_fit
@@ -272,3 +273,21 @@ def test_a_prior_of_the_intercept_that_cannot_be_used_is_named(family, value, me
     X, y = linear_data(20)
     with pytest.raises((ValueError, TypeError), match=message):
         family(intercept_prior=value).fit(X, y > np.median(y))
+
+
+def test_poisson_fits_agree_with_importance_sampling():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((50, 2)) + 1.0
+    y = rng.poisson(np.exp(X @ [0.4, -0.3] + 0.2))
+    Q = np.linalg.inv(V[:2, :2])
+    model = SGLDPoissonRegressor(
+        prior=Normal(covariance=V[:2, :2]), intercept_prior=Normal(0.3, -0.5), random_state=0
+    ).fit(X, y)
+
+    def log_density(theta):
+        eta = theta[:, :2] @ X.T + theta[:, 2:]
+        value = eta @ y - np.exp(eta).sum(1)
+        value -= 0.5 * np.einsum("cd,de,ce->c", theta[:, :2], Q, theta[:, :2])
+        return value - 0.5 * np.square((theta[:, 2] + 0.5) / 0.3)
+
+    assert_agrees(model, *importance_sampling(log_density, 3))
