@@ -165,22 +165,24 @@ n_features_in_ : int
 feature_names_in_ : ndarray of shape (n_features,)
     Where X had names.""",
     "how_sampled": """\
-Every chain climbs with Adam to a mode of its own from random weights and samples from
-there, so the draws are an ensemble of several modes. A diagonal metric, the equilibration of
-Dauphin, de Vries & Bengio (2015), is measured during the burn-in and then kept; the recursion
-is that of :class:`skbayes_sgld.sampling.SGLD`, Leimkuhler & Matthews' integrator.
+Every chain is trained by Adam from random weights of its own and samples from there, so the
+draws are an ensemble of several modes. A diagonal metric, the equilibration of Dauphin, de Vries &
+Bengio (2015), is measured during the burn-in and then kept; the recursion is that of
+:class:`skbayes_sgld.sampling.SGLD` with Leimkuhler & Matthews' integrator.
 
 Units can change places without changing the function, so weights of different chains are
 never comparable: convergence is judged by R-hat and effective sample size of the *predictions*
-at training rows, against wider limits than a linear model's (1.2 and 20).""",
+at training rows, with wider limits than for a linear model (1.2 and 20).""",
     "how_approximated": """\
-The posterior is approximated by a normal law with independent weights, by Bayes by Backprop
-(Blundell, Cornebise, Kavukcuoglu & Wierstra 2015), which begins where Adam climbs to from
-random weights.
+The posterior is approximated by independent normal weights, by Bayes by Backprop (Blundell,
+Cornebise, Kavukcuoglu & Wierstra 2015), beginning at a network that Adam has trained from random
+weights.
 
-Such a law holds one mode and knows no correlation: intervals are too narrow between clusters
-of data (Foong, Burt, Li & Turner 2020), and units that bring less evidence than they cost are
-switched off (Trippe & Turner 2018), with few rows and many units all of them.""",
+The approximation holds one mode and no correlation. Its intervals hardly widen between clusters
+of data (Foong, Burt, Li & Turner 2020) and are too wide among the points: in
+``examples/plot_network_gap.py`` they widen 1.9 times, those of sampled networks 5.3 times. Units
+that bring less evidence than they cost are switched off (Trippe & Turner 2018): with many units
+and few rows little is fitted.""",
     "network": """\
 activation : {"tanh", "relu"}, default="tanh"
     Of the hidden units.
@@ -199,7 +201,7 @@ step_size : float or "auto", default="auto"
     eta, in a metric in which the steepest direction has curvature 1. The default is 0.25, or
     less where minibatches would add more than 20 % to a variance.
 temperature : float, default=1.0
-    tau; the law sampled is the posterior density to the power 1 / tau. On data whose labels are
+    tau; the posterior density to the power 1 / tau is sampled. On data whose labels are
     beyond doubt, such as curated images, values below 0.1 predict better (Aitchison 2021).
 batch_size : int or "auto", default="auto"
     Rows of a minibatch, drawn without replacement. By default all of up to 2,000 rows, and of
@@ -216,7 +218,7 @@ random_state : int, RandomState or None, default=None
     Fixes every draw.""",
     "network_variational": """\
 step_size : float, default=0.2
-    Of Adam, at the start, in units of the standard deviations that the law begins with.
+    Of Adam, at the start, in units of the standard deviations that the approximation begins with.
 max_iter : int, default=3000
     Steps of Adam.
 n_particles : int, default=4

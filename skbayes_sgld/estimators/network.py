@@ -144,14 +144,7 @@ class NetworkRegressor(NormalModel, NetworkEstimator):
 
     def _check_params(self) -> None:
         super()._check_params()
-        if isinstance(self.noise_variance, str):
-            if self.noise_variance != "infer":
-                raise ValueError(
-                    f"noise_variance={self.noise_variance!r} is not accepted; give 'infer' or a "
-                    "positive number."
-                )
-        else:
-            FixedGaussian(self.noise_variance).check()
+        self._likelihood()
 
     def _make_posterior(
         self, X: Array, y: Array, weight: Array | None, units: Units

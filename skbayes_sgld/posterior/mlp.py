@@ -18,7 +18,7 @@ from skbayes_sgld.posterior.priors.noise import NoisePrior
 
 Array = NDArray[Any]
 
-_BLOCK = 2**16  # numbers that a layer of a block of rows may hold: a chain's stay in cache
+_BLOCK = 2**16  # numbers in a layer of a block of rows: those of one chain stay in cache
 
 
 class Activation(NamedTuple):
@@ -68,7 +68,7 @@ def check_layout(hidden_layer_sizes: Any, activation: Any) -> tuple[int, ...]:
 
 
 class Network:
-    """A multilayer perceptron with linear outputs; its parameters are handed to it.
+    """A multilayer perceptron with linear outputs; its parameters are arguments of its methods.
 
     ``theta (C, P)`` holds, a layer after the other, the weights, input by input, and the biases.
 
@@ -85,7 +85,7 @@ class Network:
         self.n_params = sum((n_in + 1) * n_out for n_in, n_out in pairwise(self.sizes))
 
     def split(self, theta: Array) -> tuple[list[Array], list[Array]]:
-        """Return views of the weights ``(C, n_in, n_out)`` and biases ``(C, n_out)`` by layer."""
+        """Views of the weights ``(C, n_in, n_out)`` and biases ``(C, n_out)`` by layer."""
         coefs, intercepts, at = [], [], 0
         for n_in, n_out in pairwise(self.sizes):
             end = at + n_in * n_out
@@ -95,14 +95,14 @@ class Network:
         return coefs, intercepts
 
     def fan_in(self) -> Array:
-        """Return how many inputs share the unit that a weight leads to, 1 for biases ``(P,)``."""
+        """Number of inputs to the unit that each weight leads to, 1 for biases ``(P,)``."""
         fan_in = np.ones((1, self.n_params))
         for weights, n_in in zip(self.split(fan_in)[0], self.sizes, strict=False):
             weights[:] = n_in
         return fan_in[0]
 
     def names(self, feature_names: Sequence[str] | None = None) -> list[str]:
-        """Return the names of the parameters: ``weight[layer, from, to]``, ``bias[layer, to]``."""
+        """Names of the parameters: ``weight[layer, from, to]``, ``bias[layer, to]``."""
         names: list[str] = []
         sources: Sequence[Any] = feature_names or [f"x{j}" for j in range(self.sizes[0])]
         for layer, n_out in enumerate(self.sizes[1:]):
@@ -112,7 +112,7 @@ class Network:
         return names
 
     def forward(self, theta: Array, X: Array) -> list[Array]:
-        """Return what every layer holds ``(C, B, units)``: rows first, outputs last.
+        """Values of every layer ``(C, B, units)``: rows first, outputs last.
 
         ``X`` is ``(B, d)``, or ``(C, B, d)`` when every chain has rows of its own.
         """
@@ -213,7 +213,7 @@ class MLPPosterior(BasePosterior):
         self.prior = self._widen(prior)
 
     def _widen(self, prior: CoefficientPrior) -> CoefficientPrior:
-        """Return the prior with one scale a parameter of the network."""
+        """Prior with one scale a parameter of the network."""
         if not prior.proper:
             raise ValueError(
                 f"prior={prior!r} is flat, and the posterior of a network would be improper; "
@@ -236,28 +236,28 @@ class MLPPosterior(BasePosterior):
 
     @property
     def marginal_sd(self) -> Array:
-        """The prior's scale of every parameter ``(P,)``; that of gamma is 1."""
+        """Scale of each parameter's prior ``(P,)``, 1 for gamma."""
         spread = np.ones(self.n_params)
         spread[: self.network.n_params] = self.prior.get_params()["scale"]
         return spread
 
     @property
     def unit(self) -> Array:
-        """How large parameters are to begin with ``(P,)``, so that no hidden unit is saturated.
+        """Size of the parameters of a random network ``(P,)``: no hidden unit is saturated.
 
-        One over the root of the inputs (LeCun, Bottou, Orr & Mueller 1998, Section 4.6), and no
-        more than the prior's scale.
+        One over the root of the number of inputs (LeCun, Bottou, Orr & Mueller 1998, Section
+        4.6), and no more than the prior's scale.
         """
         unit = np.ones(self.n_params)
         unit[: self.network.n_params] /= np.sqrt(self.network.fan_in())
         return np.minimum(unit, self.marginal_sd)
 
     def start(self) -> Array:
-        """Return a random network ``(P,)``, the same at every call."""
+        """Random network ``(P,)``, the same at every call."""
         return self.random_start(np.random.default_rng(0).standard_normal((1, self.n_params)))[0]
 
     def random_start(self, normals: Array) -> Array:
-        """Return points to begin at ``(C, P)`` from standard normals; the noise is that of y."""
+        """Random networks ``(C, P)`` from standard normals; the noise variance is that of y."""
         theta = normals * self.unit
         if self.likelihood.infers_noise:
             theta[:, -1] = self.likelihood.start(self.y, self.weight, True)[-1]
@@ -266,7 +266,7 @@ class MLPPosterior(BasePosterior):
     # ---- likelihood ---------------------------------------------------------------------------
 
     def predict(self, theta: Array, X: Array) -> Array:
-        """Return the local parameters ``(S, n_local, n)`` of the rows ``X (n, d)``."""
+        """Local parameters ``(S, n_local, n)`` of the rows ``X (n, d)``."""
         return self._local(theta, self.network.forward(theta, X)[-1])
 
     def _local(self, theta: Array, outputs: Array) -> Array:
@@ -286,7 +286,7 @@ class MLPPosterior(BasePosterior):
             yield self.X[rows], self.y[rows], None if self.weight is None else self.weight[rows]
 
     def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
-        """Return the weighted log likelihood of each row ``(C, B)``."""
+        """Weighted log likelihood of each row ``(C, B)``."""
         values = []
         for X, y, weight in self._batches(idx):
             value = self.likelihood.log_density(self.predict(theta, X), y)
@@ -294,7 +294,7 @@ class MLPPosterior(BasePosterior):
         return np.concatenate(values, axis=1)
 
     def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
-        """Return the gradient of the log likelihood, summed over the rows ``(C, P)``."""
+        """Gradient of the log likelihood, summed over the rows ``(C, P)``."""
         grad = np.zeros_like(theta)
         for X, y, weight in self._batches(idx):
             values = self.network.forward(theta, X)
@@ -322,7 +322,7 @@ class MLPPosterior(BasePosterior):
         return theta[:, -1] if self.likelihood.infers_noise else None
 
     def log_prior(self, theta: Array) -> Array:
-        """Return the log prior up to a constant ``(C,)``."""
+        """Log prior up to a constant ``(C,)``."""
         gamma = self._gamma(theta)
         value = self.prior.log_density(self._coef(theta), gamma)
         if gamma is not None:
@@ -331,7 +331,7 @@ class MLPPosterior(BasePosterior):
         return value
 
     def grad_log_prior(self, theta: Array) -> Array:
-        """Return the gradient of the log prior ``(C, P)``."""
+        """Gradient of the log prior ``(C, P)``."""
         gamma, grad = self._gamma(theta), np.zeros_like(theta)
         in_coef, in_gamma = self.prior.grad(self._coef(theta), gamma)
         grad[:, : self.network.n_params] = in_coef[:, 0]
@@ -343,15 +343,15 @@ class MLPPosterior(BasePosterior):
         return grad
 
     def log_density(self, theta: Array) -> Array:
-        """Return the log posterior density up to a constant ``(C,)``."""
+        """Log posterior density up to a constant ``(C,)``."""
         return self.log_likelihood(theta).sum(axis=1) + self.log_prior(theta)
 
     def grad(self, theta: Array) -> Array:
-        """Return the gradient of the log posterior ``(C, P)``."""
+        """Gradient of the log posterior ``(C, P)``."""
         return self.grad_log_likelihood(theta) + self.grad_log_prior(theta)
 
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
-        """Return the log posterior density ``(C,)`` and its gradient ``(C, P)``."""
+        """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
         value, grad = self.log_prior(theta), self.grad_log_prior(theta)
         for X, y, weight in self._batches(None):
             values = self.network.forward(theta, X)

@@ -73,8 +73,9 @@ class VariationalPosterior(BasePosterior):
     is what the post plots, is the posterior itself.
 
     In the post's model the entropy of q undoes the normaliser of the walk: q's ``log sigma`` for
-    each step cancels the prior's ``-log sigma``, and sigma no longer pays for being small. Its
-    optimum is at sigma = 0 with all means equal; the post sees sigma "continually shrinking".
+    each step cancels the prior's ``-log sigma``. What is sampled under the name of sigma weighs
+    the roughness of the means against a likelihood blurred by q: it is not the sd of the walk's
+    steps, and the post finds it at a quarter of what HMC gives.
 
     Examples
     --------

@@ -151,7 +151,7 @@ def test_its_mode_is_what_bayes_by_backprop_finds():
 
 
 def test_in_the_posts_model_the_entropy_undoes_the_normaliser_of_the_walk():
-    # at equal means nothing of the walk is left but sigma's own prior: it does not resist 0
+    # at equal means nothing of the walk is left in sigma's derivative but sigma's own prior
     returns = make_stochastic_volatility(30, random_state=0).returns
     walk = CustomPosterior(
         StochasticVolatility(returns).model, transforms={"sigma": "positive", "nu": "positive"}
