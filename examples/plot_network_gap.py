@@ -68,10 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     x, y = make_clusters()
     grid = np.linspace(-3.2, 3.2, 129)
     size = {"hidden_layer_sizes": (20,), "random_state": 0}
-    lengths = {"n_draws": 50, "n_burnin": 500, "thin": 10} if options.quick else {"n_chains": 8}
+    lengths = {"n_draws": 20, "n_burnin": 200, "thin": 4} if options.quick else {"n_chains": 8}
     with unconverged(options.quick):
         sampled = SGLDMLPRegressor(**size, **lengths).fit(x, y)
-    backprop = BayesByBackpropRegressor(**size, max_iter=500 if options.quick else 10_000).fit(x, y)
+    backprop = BayesByBackpropRegressor(**size, max_iter=200 if options.quick else 10_000).fit(x, y)
 
     figure = new_figure(11.0, 4.6)
     panels = figure.subplots(1, 2, sharey=True)
