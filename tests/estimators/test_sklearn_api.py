@@ -450,8 +450,9 @@ def test_a_warm_start_that_cannot_go_on_burns_in():
 @every_fit
 def test_tags_say_what_the_estimator_is(name):
     estimator, tags = FITS[name][0], get_tags(FITS[name][0])
-    counts_or_numbers = "linear" in name or name == "poisson"
-    assert is_regressor(estimator) == counts_or_numbers != is_classifier(estimator)
-    assert tags.estimator_type == ("regressor" if "linear" in name else "classifier")
+    regresses = "linear" in name or name == "poisson"
+    assert is_regressor(estimator) == regresses != is_classifier(estimator)
+    assert tags.estimator_type == ("regressor" if regresses else "classifier")
+    assert tags.target_tags.positive_only == (name == "poisson")
     assert tags.target_tags.required and not tags.input_tags.sparse
     assert is_regressor(estimator) or tags.classifier_tags.multi_class
