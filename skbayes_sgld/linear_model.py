@@ -276,9 +276,9 @@ class SGLDPoissonRegressor(CountRegressor, LangevinEstimator):
 class SGDMAPRegressor(BayesianRegressor, MAPEstimator):
     """Posterior mode of Bayesian linear regression by stochastic gradient descent.
 
-    The path of the optimiser (Karagiannis, Handout 6, Algorithms 11 and 14) is kept, and the
-    uncertainty is that of the Laplace approximation at the mode, in theta = (beta, intercept,
-    log sigma^2).
+    The estimate is where the optimiser ends (Karagiannis, Handout 6, Algorithms 11 and 14), and
+    the uncertainty that of the Laplace approximation there, in theta = (beta, intercept,
+    log sigma^2). A last pass over the rows measures how far the mode is.
 
     Parameters
     ----------
@@ -316,13 +316,15 @@ class SGDMAPRegressor(BayesianRegressor, MAPEstimator):
         optimizer: Any = "sgd",
         step_size: Any = "auto",
         schedule: Any = "polynomial",
+        temperature: float = 1.0,
         batch_size: Any = "auto",
         replacement: bool = True,
         projection: Any = None,
         average: bool | int = False,
-        preconditioner: Any = "auto",
+        preconditioner: Any = None,
+        init: Any = "auto",
         clip: Any = None,
-        max_iter: int = 2000,
+        max_iter: int = 1000,
         tol: float = 0.1,
         random_state: Any = None,
         verbose: int = 0,
@@ -335,11 +337,13 @@ class SGDMAPRegressor(BayesianRegressor, MAPEstimator):
         self.optimizer = optimizer
         self.step_size = step_size
         self.schedule = schedule
+        self.temperature = temperature
         self.batch_size = batch_size
         self.replacement = replacement
         self.projection = projection
         self.average = average
         self.preconditioner = preconditioner
+        self.init = init
         self.clip = clip
         self.max_iter = max_iter
         self.tol = tol
@@ -351,9 +355,10 @@ class SGDMAPRegressor(BayesianRegressor, MAPEstimator):
 class SGDMAPClassifier(BayesianClassifier, MAPEstimator):
     """Posterior mode of Bayesian logistic regression by stochastic gradient descent.
 
-    The path of the optimiser (Karagiannis, Handout 6, Algorithms 11 and 14) is kept, and the
-    uncertainty is that of the Laplace approximation at the mode. Probabilities are those of the
-    mode; their intervals come from the approximation.
+    The estimate is where the optimiser ends (Karagiannis, Handout 6, Algorithms 11 and 14), and
+    the uncertainty that of the Laplace approximation there. A last pass over the rows measures
+    how far the mode is. Probabilities are those of ``coef_``; their intervals come from the
+    approximation.
 
     Parameters
     ----------
@@ -391,13 +396,15 @@ class SGDMAPClassifier(BayesianClassifier, MAPEstimator):
         optimizer: Any = "sgd",
         step_size: Any = "auto",
         schedule: Any = "polynomial",
+        temperature: float = 1.0,
         batch_size: Any = "auto",
         replacement: bool = True,
         projection: Any = None,
         average: bool | int = False,
-        preconditioner: Any = "auto",
+        preconditioner: Any = None,
+        init: Any = "auto",
         clip: Any = None,
-        max_iter: int = 2000,
+        max_iter: int = 1000,
         tol: float = 0.1,
         random_state: Any = None,
         verbose: int = 0,
@@ -409,11 +416,13 @@ class SGDMAPClassifier(BayesianClassifier, MAPEstimator):
         self.optimizer = optimizer
         self.step_size = step_size
         self.schedule = schedule
+        self.temperature = temperature
         self.batch_size = batch_size
         self.replacement = replacement
         self.projection = projection
         self.average = average
         self.preconditioner = preconditioner
+        self.init = init
         self.clip = clip
         self.max_iter = max_iter
         self.tol = tol

@@ -90,17 +90,23 @@ verbose : int, default=0
 optimizer : str or Optimizer, default="sgd"
     ``"sgd"``, ``"gd"`` (all rows at every step), ``"momentum"``, ``"svrg"`` (batches with
     variance reduction: the choice for a small ``tol``), ``"adagrad"``, ``"rmsprop"``, ``"adam"``
-    or an instance.
+    or an instance; or ``"newton"``, which finds the mode itself.
 step_size : float or "auto", default="auto"
-    eta of the recursion, in the preconditioned space. The default is enough for the path to
-    reach the mode within ``max_iter`` steps, except from afar under ``schedule="harmonic"``.
+    eta of the recursion. The default gives each parameter a step size of its own, from the
+    curvature at the start, and follows the steepest curvature on the way: columns may be in any
+    units. A number is taken as it is: in raw units without a preconditioner.
 schedule : str or Schedule, default="polynomial"
     How the step size changes: ``"constant"``, ``"harmonic"``, ``"polynomial"`` or an instance.
+    It counts steps where ``batch_size`` is given, and passes over the rows where it is not.
+temperature : float, default=1.0
+    tau; ``posterior_`` approximates the posterior density to the power 1 / tau. The mode is the
+    same.
 batch_size : int or "auto", default="auto"
-    Rows of a minibatch; by default so many that the path can come within ``tol`` of the mode,
-    up to 4,096.
+    Rows of a minibatch. By default each pass goes along a shuffled order in contiguous batches;
+    they are small while many steps a pass bring the mode nearer, and all rows in the end.
 replacement : bool, default=True
-    Whether a batch may hold a row twice.
+    Whether batches of a given size are drawn with replacement; otherwise a pass takes each row
+    once at the most.
 projection : str, Projection or None, default=None
     A set that every step ends in: ``"box"`` (no negative coefficients), ``"ball"`` (a vector of
     length 1 at the most) or an instance such as ``Box(low=-1.0, high=[1.0, 2.0])`` or
@@ -108,19 +114,23 @@ projection : str, Projection or None, default=None
     intercept; what is found is the mode among the coefficients in the set. Not for more than two
     classes.
 average : bool or int, default=False
-    Report the mean of the iterates, from the first step or from this one on, in place of the
+    Report the mean of the iterates, from the first pass or from this one on, in place of the
     last one (Polyak & Juditsky 1992): under a constant step size it is nearer to the mode, once
     the path has come near. What was far off is averaged too: start later than that.
-preconditioner : str, Preconditioner, array-like or None, default="auto"
-    ``"auto"`` and ``"curvature"`` are the inverse curvature at the mode; None is the plain
-    recursion; an array is a matrix or a diagonal of your own.
+preconditioner : str, Preconditioner, array-like or None, default=None
+    ``"auto"`` and ``"curvature"`` are the inverse curvature at the start, which undoes the
+    correlation of the columns; an array is a matrix or a diagonal of your own.
+init : {"auto", "zeros", "prior"} or array-like of shape (n_params,), default="auto"
+    Where it starts: by default no effects, with the intercept and the noise of y; zeros; a draw
+    from the prior; or a point in the order of ``posterior_.names``.
 clip : str, Clip or None, default=None
     Bound on the gradient: ``"norm"``, ``"value"`` or an instance.
-max_iter : int, default=2000
-    Steps at the most.
+max_iter : int, default=1000
+    Passes over the rows at the most.
 tol : float, default=0.1
     The path stops when the mode is this near: the root mean square over the parameters, in
-    posterior standard deviations, as the gradient and the curvature measure it.
+    posterior standard deviations, as gradient and curvature measure it (the Newton decrement). A
+    fit that ends further away says how far in a ``ConvergenceWarning``.
 random_state : int, RandomState or None, default=None
     Fixes the minibatches.
 verbose : int, default=0
@@ -149,18 +159,23 @@ feature_names_in_ : ndarray of shape (n_features,)
     Where X had names.""",
     "fitted_climbing": """\
 posterior_ : PosteriorDraws
-    4,000 draws from the Laplace approximation at the mode. Under a projection 1,000, each taken
-    to the nearest point of the set in the metric of the curvature (Dunson & Neelon 2003).
-path_steps_ : ndarray of shape (n_points,)
-    The steps at which the path was recorded.
+    4,000 draws from the Laplace approximation where the path ended, in pairs about ``coef_``:
+    normal, with the inverse curvature there times the temperature. Under a projection 1,000, each
+    taken to the nearest point of the set in that metric (Dunson & Neelon 2003).
+distance_ : float
+    How far the mode is from there, as ``tol`` counts it.
+path_iter_ : ndarray of shape (n_points,)
+    The passes after which the path was recorded.
 log_posterior_path_ : ndarray of shape (n_points,)
     The log posterior density along the path, up to a constant.
 coef_path_, intercept_path_ : ndarray of shape (n_points, ...)
     The parameters along the path; their averages where ``average``.
 n_iter_ : int
-    Steps made.
+    Passes made over the rows.
 step_size_, batch_size_ : object
-    What was used; ``batch_size_`` is None where every step takes all rows.
+    The last that were used; ``batch_size_`` is None where the optimizer takes all rows.
+clipped_fraction_ : float
+    The share of steps on which the gradient was clipped.
 n_features_in_ : int
 feature_names_in_ : ndarray of shape (n_features,)
     Where X had names.""",

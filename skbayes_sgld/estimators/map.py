@@ -1,9 +1,9 @@
-"""How the MAP estimators fit: an optimiser's path, and the Laplace approximation at the mode."""
+"""How the MAP estimators fit: settings, a climb, and the Laplace approximation where it ended."""
 
 from __future__ import annotations
 
 import warnings
-from contextlib import suppress
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -12,40 +12,51 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from skbayes_sgld._components import Registry, check_number
-from skbayes_sgld._linalg import inverse_root
 from skbayes_sgld._progress import progress_bar
 from skbayes_sgld.estimators.base import Array, LinearEstimator
 from skbayes_sgld.inference.langevin import resolve_preconditioner
-from skbayes_sgld.inference.overflow import explain_overflow
 from skbayes_sgld.posterior import GLMPosterior, check_mode, check_propriety
 from skbayes_sgld.sampling import (
     OPTIMIZERS,
     PROJECTIONS,
-    Averaged,
     BoundProjection,
     ChainOverflowError,
-    Dynamics,
-    Gradient,
-    Mode,
-    Optimizer,
-    Projected,
+    Newton,
     Projection,
-    Run,
-    RunState,
     find_mode,
-    run_chains,
 )
-from skbayes_sgld.sampling.preconditioners.metric import preconditioned_eigenvalues
+from skbayes_sgld.sampling.optimizers.climb import Climb, ClimbSettings, climb
+from skbayes_sgld.sampling.optimizers.find import check_batch_size, far_message
+from skbayes_sgld.sampling.optimizers.standing import Standing, measure
+from skbayes_sgld.sampling.preconditioners import Identity
 from skbayes_sgld.sampling.randomness import start_normals
-from skbayes_sgld.sampling.tuning.settings import measure_noise
 
-_RECORDS = 100  # points of the path
 _LAPLACE_DRAWS = 4000
 _PROJECTED_DRAWS = 1000  # each is a problem of its own
+_PATH_ROWS = 2_000_000  # that the log density along the path may take
+_FEWEST_POINTS = 10
+_HALVINGS = 40
+_INITS = ("auto", "zeros", "prior")
+
+
+@dataclass(frozen=True)
+class MAPSettings:
+    """What the user wrote, checked: the climb's settings, where it starts and in what set."""
+
+    climb: ClimbSettings
+    projection: Projection | None
+    init: Any
+    seed: int
+
+    @property
+    def centers(self) -> bool:
+        """Whether the intercept is taken at the mean of X: not where the steps are in raw units."""
+        plain = isinstance(self.climb.preconditioner, Identity)
+        return self.climb.step_size is None if plain else self.climb.preconditioner.uses_curvature
 
 
 class MAPEstimator(LinearEstimator):
-    """An estimator that climbs to the posterior mode by (stochastic) gradients."""
+    """An estimator that climbs towards the posterior mode by (stochastic) gradients."""
 
     _registries: ClassVar[dict[str, Registry]] = {
         **LinearEstimator._registries,
@@ -55,11 +66,13 @@ class MAPEstimator(LinearEstimator):
     optimizer: Any
     step_size: Any
     schedule: Any
+    temperature: Any
     batch_size: Any
     replacement: Any
     projection: Any
     average: Any
     preconditioner: Any
+    init: Any
     clip: Any
     max_iter: Any
     tol: Any
@@ -67,171 +80,206 @@ class MAPEstimator(LinearEstimator):
     verbose: Any
 
     def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
-        check_number(self.max_iter, "max_iter", low=1, closed="left", integer=True)
-        check_number(self.tol, "tol", low=0, closed="left")
-        self._resolve_auto("step_size", low=0)
-        self._resolve_auto("batch_size", low=1, closed="left", integer=True)
-        average_from = self._resolve_average()
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        preconditioner = resolve_preconditioner(self)
-        posterior = self._make_posterior(X, y, weight, center=preconditioner.uses_curvature)
+        settings = self._settings(len(y))
+        posterior = self._make_posterior(X, y, weight, center=settings.centers)
         check_propriety(posterior)
-        mode = find_mode(posterior, posterior.start())
-        check_mode(posterior, mode.theta)
-        projection = self._bind_projection(posterior)
-        run = self._make_run(posterior, mode, seed)
-        if self.projection is not None:
-            run.sampler = Projected(run.sampler, projection)
-        if average_from:
-            run.sampler = Averaged(run.sampler, average_from)
-        self._climb(posterior, mode, projection, run, seed)
-        n_draws = _LAPLACE_DRAWS if self.projection is None else _PROJECTED_DRAWS
-        normals = start_normals(seed + 1, range(n_draws), posterior.n_params)
-        theta = mode.theta + mode.unwhiten(normals)
-        if self.projection is not None:
-            theta = projection(theta, mode.root)[0]
-        self._set_draws(posterior, theta[None])
-        self._set_point(posterior.constrain(self._path[-1:])[0])
-        self._set_path(posterior)
-
-    def _resolve_average(self) -> int:
-        """Return the first step whose iterate is averaged, or 0."""
-        value, last = self.average, int(self.max_iter)
-        if isinstance(value, (bool, np.bool_)):
-            return int(value)
-        accepted = f"give False, True or the first step to average, a whole number in [1, {last}]"
-        if not isinstance(value, Integral):
-            raise TypeError(f"average={value!r} is not accepted; {accepted}.")
-        first = int(value)
-        if not 1 <= first <= last:
-            raise ValueError(f"average={value!r} is out of range; {accepted}.")
-        return first
-
-    def _bind_projection(self, posterior: GLMPosterior) -> BoundProjection:
-        if self.projection is None:
-            return BoundProjection(Projection(), posterior.n_features)
-        projection = self._resolve("projection")
-        if posterior.n_predictors > 1:
+        if settings.projection is not None and posterior.n_predictors > 1:
             raise ValueError(
                 f"projection={self.projection!r} is of one vector of coefficients, and y has "
                 f"{posterior.n_predictors} classes with one each; set projection=None."
             )
-        return BoundProjection(projection, posterior.n_features)
+        start = start_of(posterior, settings)
+        with progress_bar(self.verbose, settings.climb.max_iter, type(self).__name__) as progress:
+            found = find(posterior, start, settings, progress)
+        check_mode(posterior, found.end.theta)
+        if not found.end.distance <= settings.climb.tol:
+            message = far_message(found.end.distance, settings.climb)
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        self._keep(posterior, found, laplace_draws(posterior, found.end, settings))
 
-    def _make_run(self, posterior: GLMPosterior, mode: Mode, seed: int) -> Run:
-        optimizer: Optimizer = self._resolve("optimizer")
-        schedule, n = self._resolve("schedule"), posterior.n_samples
-        multipliers = schedule(np.arange(self.max_iter))
-        bound = resolve_preconditioner(self).bind(posterior.n_params, mode)
-        fastest = preconditioned_eigenvalues(bound, mode.metric)[-1]
-        distance = np.abs(mode.whiten((posterior.start() - mode.theta)[None])).max()
-        step_size = self._resolve_auto("step_size")
-        if step_size is None:
-            step_size = optimizer.step_size(multipliers, distance, fastest)
-        gradient = optimizer.gradient(bool(self.replacement))
-        batch_size = self._resolve_auto("batch_size")
-        if optimizer.full_gradient:
-            if batch_size is not None:
-                raise ValueError(
-                    f"batch_size={batch_size!r} is not used by optimizer={self.optimizer!r}, "
-                    "which takes all rows; set optimizer='sgd' or batch_size='auto'."
-                )
-        elif batch_size is None:
-
-            def variance_of(estimator: Gradient) -> float:
-                return measure_noise(posterior, estimator, mode, 1.0, seed).variance
-
-            etas = step_size * fastest * multipliers
-            batch_size = optimizer.batch_size(etas, self.tol, variance_of, n)
-        elif not self.replacement and batch_size > n:
+    def _settings(self, n_samples: int) -> MAPSettings:
+        """Return the settings; raise where one of them, used or not, cannot be."""
+        check_number(self.max_iter, "max_iter", low=1, closed="left", integer=True)
+        check_number(self.tol, "tol", low=0, closed="left")
+        check_number(self.temperature, "temperature", low=0)
+        if not isinstance(self.replacement, (bool, np.bool_)):
+            raise TypeError(f"replacement={self.replacement!r} is not accepted; give a bool.")
+        if not isinstance(self.verbose, (bool, np.bool_)):
+            check_number(self.verbose, "verbose", low=0, closed="left", integer=True)
+        average = check_average(self.average, int(self.max_iter))
+        step_size = self._resolve_auto("step_size", low=0)
+        batch_size = self._resolve_auto("batch_size", low=1, closed="left", integer=True)
+        rule, projection = self._resolve("optimizer"), None
+        if self.projection is not None:
+            projection = self._resolve("projection")
+        if rule.full_gradient and batch_size is not None:
             raise ValueError(
-                f"batch_size={batch_size} is larger than the {n} rows, and the batches are drawn "
-                f"without replacement; give at most {n}, or set replacement=True."
+                f"batch_size={batch_size!r} is not used by optimizer={self.optimizer!r}, "
+                "which takes all rows; set optimizer='sgd' or batch_size='auto'."
             )
-        self.step_size_, self.batch_size_ = float(step_size), batch_size
-        dynamics = Dynamics(gradient.bind(posterior, None), bound, self._resolve("clip"))
-        return Run(
-            optimizer,
-            dynamics,
-            schedule,
-            self.step_size_,
-            n,
-            batch_size,
-            bool(self.replacement),
+        check_batch_size(batch_size, n_samples)
+        preconditioner = resolve_preconditioner(self)
+        if isinstance(rule, Newton):
+            unused = {"step_size": step_size, "projection": projection, "clip": self.clip}
+            for name, value in unused.items():
+                if value is not None:
+                    raise ValueError(
+                        f"{name}={getattr(self, name)!r} is not used by optimizer='newton'; "
+                        f"choose another optimizer, or leave {name} at its default."
+                    )
+        for name in ("prior", *(("noise_prior",) if "noise_prior" in self.get_params() else ())):
+            self._resolve(name)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        return MAPSettings(
+            ClimbSettings(
+                optimizer=rule,
+                step_size=None if step_size is None else float(step_size),
+                schedule=self._resolve("schedule"),
+                batch_size=None if batch_size is None else int(batch_size),
+                replacement=bool(self.replacement),
+                preconditioner=preconditioner,
+                clip=self._resolve("clip"),
+                average=average,
+                temperature=float(self.temperature),
+                max_iter=int(self.max_iter),
+                tol=float(self.tol),
+                seed=seed,
+            ),
+            projection,
+            check_init(self.init),
+            seed,
         )
 
-    def _climb(
-        self,
-        posterior: GLMPosterior,
-        mode: Mode,
-        projection: BoundProjection,
-        run: Run,
-        seed: int,
-    ) -> None:
-        """Run the optimiser until the mode is ``tol`` posterior sds away, or ``max_iter`` steps."""
-        every = max(1, self.max_iter // _RECORDS)
-        start = projection(posterior.start()[None], mode.root)[0]
-        state: Array | RunState = start
-        path, steps, clipped = [start[0]], [0], []
-        with progress_bar(self.verbose, self.max_iter, type(self).__name__) as progress:
-            while steps[-1] < self.max_iter:
-                length = min(every, self.max_iter - steps[-1])
-                try:
-                    part = run_chains(run, state, n_draws=1, thin=length, seed=seed)
-                except ChainOverflowError as error:
-                    lengths: dict[str, Any] = {"n_draws": 1, "thin": int(self.max_iter)}
-                    raise explain_overflow(
-                        error, posterior, run, mode, start, seed, lengths
-                    ) from None
-                state = part.state
-                reported = state.sampler_state["average" if self.average else "theta"]
-                path.append(reported[0])
-                steps.append(steps[-1] + length)
-                clipped.append(part.clipped[0] * length)
-                if progress is not None:
-                    progress(length)
-                distance = self._distance(posterior, mode, projection, path[-1])
-                if distance <= self.tol:
-                    break
-            else:
-                warnings.warn(
-                    f"The optimiser is {distance:.2g} posterior standard deviations from the mode "
-                    f"after max_iter={self.max_iter} steps, and tol={self.tol:g}; raise max_iter "
-                    "or batch_size, or set step_size and preconditioner to 'auto'.",
-                    ConvergenceWarning,
-                    stacklevel=4,
-                )
-        self._path, self._path_steps = np.array(path), np.array(steps)
-        self.n_iter_ = steps[-1]
-        self.clipped_fraction_ = float(np.sum(clipped) / steps[-1])
-
-    def _distance(
-        self, posterior: GLMPosterior, mode: Mode, projection: BoundProjection, theta: Array
-    ) -> float:
-        """Return the root mean square distance to the mode, in posterior sds.
-
-        It is the length of Newton's step, which ends where the projection takes it.
-        """
-        with np.errstate(all="ignore"):
-            grad = posterior.grad(theta[None])[0]
-            if self.projection is None:
-                step = mode.metric.sqrt_t(grad[None])[0]
-            else:  # the constrained mode may be far from the other,
-                root = mode.root
-                with suppress(np.linalg.LinAlgError):  # and indefinite across the set's edge
-                    root = inverse_root(posterior.smoothed(mode.marginal_sd).curvature(theta))
-                step = root.T @ grad
-                step = step + projection((theta + root @ step)[None], root)[1]
-            return float(np.linalg.norm(step) / np.sqrt(len(theta)))
-
-    def _set_path(self, posterior: GLMPosterior) -> None:
-        path = posterior.constrain(self._path)
-        self.path_steps_ = self._path_steps
-        self.log_posterior_path_ = posterior.log_density(self._path)
-        parts = self._split(path)
+    def _keep(self, posterior: GLMPosterior, found: Climb, draws: Array) -> None:
+        """Set the fitted attributes."""
+        self._set_draws(posterior, draws[None])
+        self.step_size_, self.batch_size_ = found.step_size, found.batch_size
+        self.n_iter_, self.distance_ = found.n_iter, found.end.distance
+        self.clipped_fraction_ = found.clipped
+        self.posterior_.settings.update(
+            optimizer=self._resolve("optimizer"),
+            step_size=self.step_size_,
+            batch_size=self.batch_size_,
+            n_iter=self.n_iter_,
+            distance=self.distance_,
+            temperature=float(self.temperature),
+        )
+        self._set_point(posterior.constrain(found.end.theta[None])[0])
+        points = max(_FEWEST_POINTS, _PATH_ROWS // posterior.n_samples)
+        last = len(found.path) - 1
+        kept = np.unique(np.linspace(0, last, min(last + 1, points)).astype(int))
+        path, self.path_iter_ = found.path[kept], found.passes[kept]
+        self.log_posterior_path_ = np.concatenate([posterior.log_density(p[None]) for p in path])
+        parts = self._split(posterior.constrain(path))
         one = posterior.n_predictors == 1
         self.coef_path_ = parts["coef"][:, 0] if one else parts["coef"]
         self.intercept_path_ = parts["intercept"][:, 0] if one else parts["intercept"]
         if "noise_variance" in parts:
             self.noise_variance_path_ = parts["noise_variance"]
-        del self._path, self._path_steps
+
+
+def check_average(average: Any, max_iter: int) -> int:
+    """Return the first pass whose iterates are averaged, or 0."""
+    if isinstance(average, (bool, np.bool_)):
+        return int(average)
+    accepted = f"give False, True or the first pass to average, a whole number in [1, {max_iter}]"
+    if not isinstance(average, Integral):
+        raise TypeError(f"average={average!r} is not accepted; {accepted}.")
+    first = int(average)
+    if not 1 <= first <= max_iter:
+        raise ValueError(f"average={average!r} is out of range; {accepted}.")
+    return first
+
+
+def check_init(init: Any) -> Any:
+    """Return where to start from: a name, or an array of numbers."""
+    accepted = f"choose one of {', '.join(map(repr, _INITS))}, or give an array (n_params,)"
+    if isinstance(init, str):
+        if init not in _INITS:
+            raise ValueError(f"init={init!r} is not known; {accepted}.")
+        return init
+    try:
+        values = np.asarray(init, dtype=float)
+    except (TypeError, ValueError):
+        raise TypeError(f"init={init!r} is not accepted; {accepted}.") from None
+    if values.ndim != 1:
+        raise ValueError(f"init has shape {values.shape}; {accepted}.")
+    if not np.isfinite(values).all():
+        raise ValueError(f"init={init!r} has values that are not finite; {accepted}.")
+    return values
+
+
+def start_of(posterior: GLMPosterior, settings: MAPSettings) -> Array:
+    """Return the point ``(P,)`` that the climb starts from."""
+    init, start = settings.init, posterior.start()
+    if not isinstance(init, str):
+        names = posterior.constrained_names
+        if init.size != posterior.n_params:
+            raise ValueError(
+                f"init has {init.size} values; it must have {posterior.n_params}, one for each of "
+                f"{', '.join(names[:6])}{', ...' * (len(names) > 6)}."
+            )
+        noise = posterior.noise_index
+        if noise is not None and init[noise] <= 0:
+            raise ValueError(f"init has a noise variance of {init[noise]:g}; it must be positive.")
+        return posterior.unconstrain(init[None])[0]
+    if init == "zeros":
+        start[: posterior.noise_index] = 0.0
+    return start
+
+
+def find(posterior: GLMPosterior, start: Array, settings: MAPSettings, progress: Any) -> Climb:
+    """Climb from ``start (P,)``; raise an error that names a step size where one overflows."""
+    rule, projection = settings.climb.optimizer, settings.projection
+    if isinstance(rule, Newton):
+        mode = find_mode(posterior, start)
+        end = Standing(mode.theta, mode.metric, 0.0, np.zeros_like(start))
+        return Climb(end, np.array([start, mode.theta]), np.arange(2), 1, 1.0, None, 0.0)
+    bound = None
+    if projection is not None:
+        bound = BoundProjection(projection, posterior.n_features)
+    plan = replace(settings.climb, projection=bound)
+    target: Any = posterior
+    if posterior.prior.nonsmooth:  # a climb over kinks would not come to rest
+        target = posterior.softened(measure(posterior, start).metric.marginal_sd)
+    try:
+        return climb(target, start, plan, progress)
+    except ChainOverflowError as error:
+        raise _overflow(error, posterior, start, plan) from None
+
+
+def _overflow(
+    error: ChainOverflowError, posterior: GLMPosterior, start: Array, plan: ClimbSettings
+) -> ValueError:
+    """Return the error that names step, parameter and a step size that was seen to hold."""
+    assert plan.step_size is not None
+    remedy = "set step_size='auto', or a smaller step_size"
+    holds = plan.step_size
+    for _ in range(_HALVINGS):
+        holds = float(f"{0.5 * holds:.2g}")
+        try:
+            climb(posterior, start, replace(plan, step_size=holds))
+        except ChainOverflowError:
+            continue
+        remedy = f"Step sizes up to {holds:.2g} hold here; {remedy}"
+        break
+    return ValueError(
+        f"step_size={plan.step_size:g}: the optimiser overflowed at step {error.step} in "
+        f"{posterior.param_names[error.parameter]}. {remedy}."
+    )
+
+
+def laplace_draws(posterior: GLMPosterior, end: Standing, settings: MAPSettings) -> Array:
+    """Return draws ``(S, P)`` of the normal approximation at the end, in pairs about it.
+
+    Under a projection each is taken to the nearest point of the set.
+    """
+    projection = settings.projection
+    n_pairs = (_LAPLACE_DRAWS if projection is None else _PROJECTED_DRAWS) // 2
+    normals = start_normals(settings.seed, range(n_pairs), posterior.n_params)
+    moves = np.sqrt(settings.climb.temperature) * end.metric.sqrt(normals)
+    theta = end.theta + np.concatenate([moves, -moves])
+    if projection is not None:
+        root = end.metric.sqrt(np.eye(posterior.n_params)).T
+        theta = BoundProjection(projection, posterior.n_features)(theta, root)[0]
+    return theta

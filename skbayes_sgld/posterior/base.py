@@ -66,6 +66,11 @@ class BasePosterior:
         return False
 
     @property
+    def noise_index(self) -> int | None:
+        """Position of a log noise variance among the parameters; None where there is none."""
+        return None
+
+    @property
     def multimodal(self) -> bool:
         """Whether chains are expected not to cross between modes by themselves."""
         return False

@@ -113,6 +113,11 @@ class GLMPosterior(LinearPredictors, BasePosterior):
         """Whether the gradient from all rows costs no more than one from a few."""
         return self._statistics is not None
 
+    @property
+    def noise_index(self) -> int | None:
+        """Position of the log noise variance among the parameters; None where it is known."""
+        return self.n_params - 1 if self.likelihood.infers_noise else None
+
     def start(self) -> Array:
         """Return a point ``(P,)`` to look for the mode from: no effects, the rest as y has it."""
         theta = np.zeros(self.n_params)

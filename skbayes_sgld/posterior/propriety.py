@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from skbayes_sgld._linalg import column_means, row_blocks
+from skbayes_sgld.posterior.likelihoods.base import LabelLikelihood
 
 Array = NDArray[Any]
 
@@ -50,11 +51,23 @@ def check_propriety(posterior: Any) -> None:
 
 
 def check_mode(posterior: Any, theta: Array) -> None:
-    """Raise where the likelihood at the mode is 1: flat coefficients would go on for ever."""
+    """Raise where flat coefficients would go on from ``theta (P,)`` for ever.
+
+    The likelihood at a mode is then 1; and labels that are all more likely than not, wherever
+    that is seen, are separated.
+    """
     if posterior.prior.proper or not posterior.likelihood.improper:
         return
-    if float(posterior.log_likelihood(theta[None]).sum()) > -1e-3:
+    by_row = posterior.log_likelihood(theta[None])[0]
+    labels = isinstance(posterior.likelihood, LabelLikelihood)
+    if float(by_row.sum()) > -1e-3 or (labels and _all_right(posterior, by_row)):
         raise _unbounded(posterior)
+
+
+def _all_right(posterior: Any, by_row: Array) -> bool:
+    """Whether the label of every row has a probability above a half."""
+    weight = 1.0 if posterior.weight is None else posterior.weight
+    return bool(np.all(by_row > weight * np.log(0.5)))
 
 
 def _unbounded(posterior: Any) -> ImproperPosteriorError:

@@ -23,12 +23,14 @@ from skbayes_sgld.sampling.optimizers import (
     BoundProjection,
     Box,
     Momentum,
+    Newton,
     Optimizer,
     Projected,
     Projection,
     RMSprop,
     SVRGDescent,
 )
+from skbayes_sgld.sampling.optimizers.find import find_mode
 from skbayes_sgld.sampling.preconditioners import (
     PRECONDITIONERS,
     Curvature,
@@ -58,7 +60,7 @@ from skbayes_sgld.sampling.schedules import (
     Polynomial,
     Schedule,
 )
-from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError, find_mode
+from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError
 
 __all__ = [
     "CLIPS",
@@ -102,6 +104,7 @@ __all__ = [
     "Minibatch",
     "Mode",
     "Momentum",
+    "Newton",
     "NoModeError",
     "NormClip",
     "Optimizer",

@@ -47,7 +47,7 @@ ESTIMATORS = [
 
 def granted(estimator):
     """Return what scikit-learn grants its own SGD estimators."""
-    if isinstance(estimator, (SGDMAPRegressor, SGDMAPClassifier)):
+    if isinstance(estimator, SGDMAPClassifier):
         reason = "a minibatch picks rows, not weights: as for SGDRegressor and SGDClassifier"
         return {"check_sample_weight_equivalence_on_dense_data": reason}
     return {}

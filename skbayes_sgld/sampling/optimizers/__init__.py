@@ -16,6 +16,7 @@ from skbayes_sgld.sampling.optimizers.rules import (
     AdaGrad,
     Adam,
     Momentum,
+    Newton,
     Optimizer,
     RMSprop,
     SVRGDescent,
@@ -30,6 +31,7 @@ OPTIMIZERS: Registry[Optimizer] = Registry(
     adagrad=AdaGrad,
     rmsprop=RMSprop,
     adam=Adam,
+    newton=Newton,
 )
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "BoundProjection",
     "Box",
     "Momentum",
+    "Newton",
     "Optimizer",
     "Projected",
     "Projection",

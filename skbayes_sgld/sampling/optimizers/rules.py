@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from skbayes_sgld._components import check_number
-from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient, Minibatch
+from skbayes_sgld.sampling.gradients import Full, Gradient, Minibatch
 from skbayes_sgld.sampling.gradients.variance_reduction import SVRG
 from skbayes_sgld.sampling.protocol import Algorithm, Array, Dynamics, State
 
-_FOLDS = 30.0  # e-foldings: what is left of the start after a run is below rounding
-_REACH = 6.0  # how many times the distance to the mode a rule of unit steps could travel
-_MIN_BATCH, _MAX_BATCH = 32, 4096
-_FINEST = 1e-3  # posterior sds: a batch that leaves less noise than this is not asked for
-_SHRINKAGE = 0.1  # of the squared distance to the mode that the noise since a snapshot may leave
+_FEWEST = 32  # rows of a batch
+_UNITS = 20.0  # steps that a rule of unit steps would take from the start to the mode
 
 
 class Optimizer(Algorithm):
@@ -30,6 +26,9 @@ class Optimizer(Algorithm):
 
     uses_noise = False
     accumulators: tuple[str, ...] = ()
+    noisy = True  # at the mode
+    unit_steps = False  # whatever the length of the gradient
+    shrinks = False  # its steps by itself
 
     def init(self, theta: Array, noise: Array | None) -> State:
         """Return the state: positions, a step count and the rule's accumulators, all zero."""
@@ -57,53 +56,21 @@ class Optimizer(Algorithm):
         """Return the estimator of the gradient that the rule takes."""
         return Full() if self.full_gradient else Minibatch(replacement)
 
-    def step_size(self, multipliers: Array, distance: float, fastest: float) -> float:
-        """Return the step size that reaches the mode with these multipliers.
+    def step_size(self, steepest: float, away: float) -> float:
+        """Return a step size that is stable and no shorter than need be.
 
         Parameters
         ----------
-        multipliers : ndarray of shape (n_steps,)
-            The schedule.
-        distance : float
-            From the start to the mode, in posterior sds.
-        fastest : float
+        steepest : float
             The steepest curvature in the preconditioned coordinates.
-
-        Returns
-        -------
-        step_size : float
-            The gradient of a normal law shrinks with the distance, so what is left after n
-            steps is ``exp(-sum eta)``; half the way at the first step at the most.
+        away : float
+            From the start to the mode, in posterior standard deviations.
         """
-        return min(_FOLDS / multipliers.sum(), 0.5 / multipliers[0]) / fastest
+        return 1.0 / steepest
 
-    def batch_size(
-        self, etas: Array, tol: float, variance_of: Callable[[Gradient], float], n_samples: int
-    ) -> int:
-        """Return the batch whose noise leaves the path within ``tol`` of the mode.
-
-        Parameters
-        ----------
-        etas : ndarray of shape (n_steps,)
-            The step sizes, in the curvature's units.
-        tol : float
-            In posterior sds.
-        variance_of : callable
-            Returns the noise variance of an estimator from one row, near the mode.
-        n_samples : int
-
-        Returns
-        -------
-        batch_size : int
-            Each step adds ``eta^2`` times the noise, which the later ones forget at eta.
-        """
-        kept = np.square(etas) @ np.exp(-2.0 * (etas.sum() - np.cumsum(etas)))
-        noise = kept * variance_of(Minibatch())
-        return _batch_size(noise / max(tol, _FINEST) ** 2, n_samples)
-
-
-def _batch_size(wanted: float, n_samples: int) -> int:
-    return int(min(max(_MIN_BATCH, np.ceil(wanted)), _MAX_BATCH, n_samples))
+    def first_batch_size(self, n_samples: int) -> int:
+        """Return how many rows the batches begin with, where they may grow."""
+        return _FEWEST
 
 
 @dataclass(eq=False, repr=False)
@@ -111,6 +78,18 @@ class GD(Optimizer):
     """Gradient descent with all rows at every step (Karagiannis, Handout 6, Algorithm 11)."""
 
     full_gradient = True
+    noisy = False
+
+
+@dataclass(eq=False, repr=False)
+class Newton(Optimizer):
+    """Newton's method with a line search, all rows at every step (:func:`find_mode`).
+
+    It is for those who want the mode: it knows neither step size, batches nor schedule.
+    """
+
+    full_gradient = True
+    noisy = False
 
 
 @dataclass(eq=False, repr=False)
@@ -142,6 +121,10 @@ class Momentum(Optimizer):
         state["velocity"] = self.decay * state["velocity"] + (1 - self.decay) * gradient
         return state["velocity"]
 
+    def step_size(self, steepest: float, away: float) -> float:
+        """Return a step size for which ``(1 - decay)`` times it is what suits plain SGD."""
+        return 1.0 / steepest / (1.0 - self.decay)
+
 
 @dataclass(eq=False, repr=False)
 class SVRGDescent(Optimizer):
@@ -168,6 +151,7 @@ class SVRGDescent(Optimizer):
     """
 
     period: int = 50
+    noisy = False
 
     def check(self) -> None:
         """Raise where the period is not a positive whole number."""
@@ -177,34 +161,24 @@ class SVRGDescent(Optimizer):
         """Return the estimator around snapshots."""
         return SVRG(self.period, replacement)
 
-    def batch_size(
-        self, etas: Array, tol: float, variance_of: Callable[[Gradient], float], n_samples: int
-    ) -> int:
-        """Return the batch whose noise shrinks the distance tenfold from snapshot to snapshot.
-
-        An sd away from the snapshot the noise is that of a control variate an sd from its centre,
-        and the path settles at ``eta / 2`` of its variance.
-        """
-        noise = 0.5 * etas.max() * variance_of(ControlVariate(order=1))
-        return _batch_size(noise / _SHRINKAGE, n_samples)
+    def first_batch_size(self, n_samples: int) -> int:
+        """Return a batch with which a period is a pass over the rows."""
+        return max(_FEWEST, -(-n_samples // self.period))
 
 
 class _UnitSteps(Optimizer):
     """A rule whose direction has about unit length in every coordinate."""
 
     epsilon: float
+    unit_steps = True
 
     def scale(self, state: State) -> Array:
         """Return one over the root of the squares."""
         return 1.0 / (np.sqrt(state["square"]) + self.epsilon)
 
-    def step_size(self, multipliers: Array, distance: float, fastest: float) -> float:
-        """Return the step size with which the rule could go six times the distance."""
-        return _REACH * max(distance, 1.0) / self.travel(multipliers) / np.sqrt(fastest)
-
-    def travel(self, multipliers: Array) -> float:
-        """Return how far unit step sizes go."""
-        return float(multipliers.sum())
+    def step_size(self, steepest: float, away: float) -> float:
+        """Return a twentieth of the way to the mode, in the coordinates of the steps."""
+        return max(away, 1.0) / _UNITS / float(np.sqrt(steepest))
 
 
 @dataclass(eq=False, repr=False)
@@ -219,19 +193,20 @@ class AdaGrad(_UnitSteps):
 
     epsilon: float = 1e-8
     accumulators = ("square",)
+    shrinks = True
 
     def check(self) -> None:
         """Raise where epsilon is not positive."""
         check_number(self.epsilon, "optimizer.epsilon", low=0)
 
+    def step_size(self, steepest: float, away: float) -> float:
+        """Return half of the way to the mode: the steps shrink by themselves."""
+        return max(away, 1.0) / 2.0 / float(np.sqrt(steepest))
+
     def direction(self, state: State, gradient: Array) -> Array:
         """Return the scaled gradient."""
         state["square"] = state["square"] + np.square(gradient)
         return gradient * self.scale(state)
-
-    def travel(self, multipliers: Array) -> float:
-        """Return how far unit step sizes go: the direction shrinks with the root of the count."""
-        return float((multipliers / np.sqrt(np.arange(1, len(multipliers) + 1))).sum())
 
 
 @dataclass(eq=False, repr=False)
@@ -259,11 +234,6 @@ class RMSprop(_UnitSteps):
         """Return the scaled gradient."""
         state["square"] = self.decay * state["square"] + (1 - self.decay) * np.square(gradient)
         return gradient * self.scale(state)
-
-    def travel(self, multipliers: Array) -> float:
-        """Return how far unit step sizes go: the mean of squares starts at zero, too small."""
-        mean_of_ones = 1.0 - self.decay ** np.arange(1, len(multipliers) + 1)
-        return float((multipliers / np.sqrt(mean_of_ones)).sum())
 
 
 @dataclass(eq=False, repr=False)

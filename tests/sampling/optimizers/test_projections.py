@@ -159,11 +159,11 @@ def errors(fit, name):
 
 
 @every_case
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", [name for name in OPTIMIZERS if name != "newton"])
 def test_every_rule_comes_to_rest_at_the_constrained_mode(optimizer, name):
     model, _, projection = CASES[name]
-    fit = model(optimizer=optimizer, projection=projection, max_iter=4000, random_state=0)
-    fit.fit(*data_of(name))
+    fit = model(optimizer=optimizer, projection=projection, preconditioner="curvature")
+    fit.set_params(random_state=0).fit(*data_of(name))
     # tol=0.1 is in sds of the posterior about the constrained mode, up to twice as wide
     assert np.sqrt(np.mean(errors(fit, name) ** 2)) < 0.2
 
@@ -172,7 +172,7 @@ def test_every_rule_comes_to_rest_at_the_constrained_mode(optimizer, name):
 @pytest.mark.parametrize("optimizer", ["gd", "svrg"])
 def test_rules_without_noise_reach_it_to_the_digits_that_scipy_gives(optimizer, name):
     model, _, projection = CASES[name]
-    settings = {"tol": 1e-6, "max_iter": 4000, "random_state": 0}
+    settings = {"tol": 1e-6, "preconditioner": "curvature", "random_state": 0}
     fit = model(optimizer=optimizer, projection=projection, **settings).fit(*data_of(name))
     assert np.abs(errors(fit, name)).max() < 1e-3
     mode, d = constrained_mode(name)[0], fit.n_features_in_
@@ -187,7 +187,7 @@ def test_rules_without_noise_reach_it_to_the_digits_that_scipy_gives(optimizer, 
 @every_case
 def test_every_point_of_the_path_and_every_draw_is_in_the_set(name):
     model, _, projection = CASES[name]
-    fit = model(projection=projection, average=300, random_state=0).fit(*data_of(name))
+    fit = model(projection=projection, average=3, random_state=0).fit(*data_of(name))
     d = fit.n_features_in_
     for coef in (fit.coef_path_, fit.posterior_.flat[:, :d]):
         inside = projection.nearest(coef)
@@ -198,21 +198,25 @@ def test_every_point_of_the_path_and_every_draw_is_in_the_set(name):
 @pytest.mark.parametrize("projection", [Box(-1e4, 1e4), Ball(1e5)])
 def test_a_set_that_holds_the_whole_posterior_changes_nothing(model, projection):
     X, y = task(model, "diabetes")
-    free = model(tol=0.0, max_iter=200, random_state=0)
+    free = model(tol=0.0, max_iter=20, random_state=0)
     held = clone(free).set_params(projection=projection)
     with pytest.warns(ConvergenceWarning):
         free.fit(X, y)
     with pytest.warns(ConvergenceWarning):
         held.fit(X, y)
     np.testing.assert_array_equal(held.coef_path_, free.coef_path_)
-    n_draws = held.posterior_.values.shape[1]
-    np.testing.assert_array_equal(held.posterior_.values, free.posterior_.values[:, :n_draws])
+    pairs, all_pairs = held.posterior_.values.shape[1] // 2, free.posterior_.values.shape[1] // 2
+    for half in (0, 1):
+        np.testing.assert_array_equal(
+            held.posterior_.values[0, half * pairs :][:pairs],
+            free.posterior_.values[0, half * all_pairs :][:pairs],
+        )
 
 
 # ---- closed forms -----------------------------------------------------------------------------
 
 LINEAR = {"prior": "flat", "noise_variance": 0.5, "fit_intercept": False, "optimizer": "gd"}
-EXACT = {**LINEAR, "tol": 1e-9, "schedule": "constant"}
+EXACT = {**LINEAR, "tol": 1e-9, "schedule": "constant", "preconditioner": "curvature"}
 
 
 def test_least_squares_without_negative_coefficients_is_nnls():
@@ -232,7 +236,7 @@ def test_least_squares_in_a_ball_is_ridge_regression():
 
 def test_a_bound_far_outside_of_the_posterior_is_reached():
     X, y = task(SGDMAPRegressor, "lecture")  # the slope is 0.9, and its sd 0.004
-    model = SGDMAPRegressor(projection=Box(high=0.3), optimizer="gd", tol=1e-6, max_iter=8000)
+    model = SGDMAPRegressor(projection=Box(high=0.3), optimizer="gd", tol=1e-6)
     fit = model.fit(X, y)
     rest = y - 0.3 * X[:, 0]
     total = np.sum((rest - rest.mean()) ** 2) + 0.01 * 0.3**2 + 2e-3 * y.var()

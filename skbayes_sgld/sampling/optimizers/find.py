@@ -1,0 +1,143 @@
+"""The mode of any posterior that has rows, by Newton's method or by any optimiser."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+
+from skbayes_sgld._components import check_number, resolve
+from skbayes_sgld.posterior.boundary import as_posterior
+from skbayes_sgld.sampling.clipping import CLIPS
+from skbayes_sgld.sampling.optimizers.climb import ClimbSettings, climb
+from skbayes_sgld.sampling.optimizers.rules import Newton, Optimizer
+from skbayes_sgld.sampling.preconditioners import Identity, Preconditioner
+from skbayes_sgld.sampling.schedules import SCHEDULES
+from skbayes_sgld.sampling.tuning import mode as tuning
+
+__all__ = ["far_message", "find_mode"]
+
+
+def find_mode(
+    posterior: Any,
+    start: ArrayLike | None = None,
+    optimizer: str | Optimizer = "newton",
+    *,
+    step_size: float | None = None,
+    schedule: Any = "polynomial",
+    batch_size: int | None = None,
+    replacement: bool = True,
+    preconditioner: Preconditioner | None = None,
+    clip: Any = None,
+    max_iter: int = 1000,
+    tol: float = 0.1,
+    random_state: int = 0,
+) -> tuning.Mode:
+    """Find the mode of any posterior, by Newton's method or by stochastic gradients.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        One of the package's, or a model of your own. Minibatches need rows: ``n_samples`` of
+        them, and functions that take ``idx``.
+    start : array-like of shape (n_params,), default=None
+        The posterior's own where it has one, else zeros.
+    optimizer : str or Optimizer, default="newton"
+        ``"newton"``, which takes none of the settings below, or one of those of
+        :class:`~skbayes_sgld.SGDMAPClassifier`, such as ``"sgd"``.
+    step_size : float, default=None
+        By default a step size for each parameter, from the curvature at the start.
+    schedule : str or Schedule, default="polynomial"
+    batch_size : int, default=None
+        By default batches that grow, up to all rows.
+    replacement : bool, default=True
+        Whether batches of a given size are drawn with replacement.
+    preconditioner : Preconditioner, default=None
+        Taken at the start.
+    clip : str or Clip, default=None
+    max_iter : int, default=1000
+        Passes over the rows.
+    tol : float, default=0.1
+        The distance to the mode at which the search ends, in posterior standard deviations.
+    random_state : int, default=0
+
+    Returns
+    -------
+    mode : Mode
+        Where the optimiser ended, and the inverse curvature there.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Where that is further than ``tol`` from the mode, with the distance.
+
+    Examples
+    --------
+    >>> from skbayes_sgld.datasets import make_tied_mixture
+    >>> from skbayes_sgld.posterior import TiedMixture
+    >>> from skbayes_sgld.sampling import find_mode
+    >>> posterior = TiedMixture(make_tied_mixture(random_state=0))
+    >>> find_mode(posterior, [0.5, 0.0], optimizer="sgd").theta.round(1).tolist()
+    [-0.1, 1.1]
+    """
+    posterior = as_posterior(posterior)
+    theta = np.asarray(posterior.start() if start is None else start, dtype=float)
+    if theta.shape != (posterior.n_params,):
+        raise ValueError(f"start has shape {theta.shape}; it must be ({posterior.n_params},).")
+    from skbayes_sgld.sampling.optimizers import OPTIMIZERS  # which holds this module
+
+    rule = resolve(optimizer, OPTIMIZERS, "optimizer")
+    if isinstance(rule, Newton):
+        return tuning.find_mode(posterior, theta)
+    check_number(max_iter, "max_iter", low=1, closed="left", integer=True)
+    check_number(tol, "tol", low=0, closed="left")
+    if step_size is not None:
+        check_number(step_size, "step_size", low=0)
+    check_batch_size(batch_size, posterior.n_samples)
+    settings = ClimbSettings(
+        optimizer=rule,
+        step_size=step_size,
+        schedule=resolve(schedule, SCHEDULES, "schedule"),
+        batch_size=batch_size,
+        replacement=replacement,
+        preconditioner=Identity() if preconditioner is None else preconditioner,
+        clip=None if clip is None else resolve(clip, CLIPS, "clip"),
+        max_iter=max_iter,
+        tol=tol,
+        seed=random_state,
+    )
+    found = climb(posterior, theta, settings)
+    if not found.end.distance <= tol:
+        message = far_message(found.end.distance, settings)
+        warnings.warn(message, ConvergenceWarning, stacklevel=2)
+    return tuning.Mode(found.end.theta, found.end.metric)
+
+
+def check_batch_size(batch_size: Any, n_samples: int) -> None:
+    """Raise where a batch size is no number of rows that there are."""
+    if batch_size is None:
+        return
+    check_number(batch_size, "batch_size", low=1, closed="left", integer=True)
+    if batch_size > n_samples:
+        raise ValueError(
+            f"batch_size={batch_size} is larger than the {n_samples} rows; give at most "
+            f"{n_samples}, or optimizer='gd', which takes all of them at every step."
+        )
+
+
+def far_message(distance: float, settings: ClimbSettings) -> str:
+    """What is said of an optimiser that did not arrive, with remedies that are not in force."""
+    remedies = ["raise max_iter"]
+    if settings.step_size is not None:
+        remedies.append("leave the step size to be chosen")
+    if not settings.preconditioner.uses_curvature:
+        remedies.append("set preconditioner='curvature', which undoes the correlation of columns")
+    remedies.append("set optimizer='newton', which finds the mode")
+    return (
+        f"The optimiser is {distance:.3g} posterior standard deviations from the mode after "
+        f"max_iter={settings.max_iter} passes over the rows, and tol={settings.tol:g}; "
+        f"{', or '.join(remedies)}."
+    )

@@ -1,0 +1,191 @@
+"""How long the steps of a climb are and how many rows each takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from skbayes_sgld.sampling.optimizers.standing import Standing
+from skbayes_sgld.sampling.preconditioners.metric import Metric, preconditioned_eigenvalues
+from skbayes_sgld.sampling.protocol import Array
+
+_HEAVY = 4.0  # a row's share of the curvature, over the mean row's: what a batch may meet
+_FLUSH = 8  # passes with all rows, which forget the noise of the batches before
+_NEAR = 0.9  # of tol: a distance at which the climb may end
+_GAP = 0.25  # of the passes so far: until the distance is measured again
+_CHEAP = 50  # parameters: measuring with so many costs about as much as a pass
+_LEAST = 1e-12  # of the steepest curvature: rounding below
+_LOST = 3.0  # times as far as at the last look: the steps are too long
+_SHORTER = 0.25
+_STALLED = 0.8  # of the last distance: a rule of unit steps has come as near as its steps let it
+
+
+class Pace:
+    """The step size and the batch size of a climb, chosen from where it stands.
+
+    In the scaled coordinates a step of ``1 / (L + 4 P / B)`` is stable: L is the largest
+    eigenvalue of the scaled curvature, and a batch of B rows has up to ``4 P / B`` more (Gower et
+    al. 2019, Proposition 3.8, with rows of four times the mean size).
+
+    Small batches make many steps a pass, and leave noise in the directions that they move fast;
+    all rows forget it, and move the other directions little. At each look the batch is chosen
+    after which, and eight passes with all rows, a quadratic density would leave the mode nearest;
+    and all rows once these alone reach it. A pass goes along a shuffled order, and the schedule
+    counts passes. With a given batch size it counts steps.
+
+    Parameters
+    ----------
+    n_samples : int
+    settings : ClimbSettings
+    """
+
+    def __init__(self, n_samples: int, settings: Any) -> None:
+        self._n, self._settings, self._rule = n_samples, settings, settings.optimizer
+        self._factor, self.patience = 1.0, 1
+        self._away = self._last = self._nearest = np.inf
+        self.step_size = np.nan if settings.step_size is None else float(settings.step_size)
+        self.batch_size: int | None = settings.batch_size
+        if self._rule.full_gradient:
+            self.batch_size = None
+        elif self._grows:
+            first = self._rule.first_batch_size(n_samples)
+            self.batch_size = first if 2 * first <= n_samples else None
+
+    @property
+    def _grows(self) -> bool:
+        return self._settings.batch_size is None and not self._rule.full_gradient
+
+    @property
+    def chooses_steps(self) -> bool:
+        """Whether the step size is the climb's to choose."""
+        return self._settings.step_size is None
+
+    @property
+    def adapts(self) -> bool:
+        """Whether anything is chosen from where the climb stands."""
+        return self.chooses_steps or self._grows
+
+    @property
+    def shuffles(self) -> bool:
+        """Whether a pass goes along a shuffled order."""
+        return self._grows or not self._settings.replacement
+
+    @property
+    def reported_batch_size(self) -> int | None:
+        """Rows of a step; None for a rule that takes them all."""
+        return None if self._rule.full_gradient else self.batch_size or self._n
+
+    def etas(self, n_passes: int, n_steps: int, length: int) -> Array:
+        """Return the sizes of the next steps ``(length,)``."""
+        count = n_steps + np.arange(length)
+        if self._settings.batch_size is None:
+            count = np.full(length, n_passes)
+        return self.step_size * self._settings.schedule(count)
+
+    def begin(self, here: Standing, metric: Metric) -> None:
+        """Set the pace at the start, in the metric that scales the steps."""
+        self._away = here.distance * np.sqrt(here.theta.size)
+        self._last = self._nearest = here.distance
+        self._set(here, metric, 0)
+
+    def follow(self, here: Standing, metric: Metric, n_passes: int) -> bool:
+        """Set the pace from where the climb stands; False where it has gone astray."""
+        lost = not here.distance <= _LOST * max(self._nearest, self._settings.tol)
+        if lost and self.chooses_steps:
+            return False
+        if here.distance > _STALLED * self._last and self._rule.unit_steps:
+            self._halve()
+        self._nearest, self._last = min(self._nearest, here.distance), here.distance
+        self._set(here, metric, n_passes)
+        return True
+
+    def shorten(self) -> None:
+        """Make all steps to come shorter."""
+        self._factor *= _SHORTER
+        self.step_size *= _SHORTER
+
+    def _halve(self) -> None:
+        """Take steps of half the length, but no shorter than need be, and larger batches."""
+        if not self._rule.shrinks and self.step_size > 0.5 * self._settings.tol:
+            self._factor *= 0.5
+        elif self._grows and self.batch_size is not None:
+            size = 2 * self.batch_size
+            self.batch_size = size if 2 * size <= self._n else None
+
+    def _set(self, here: Standing, metric: Metric, n_passes: int) -> None:
+        rates, left = _directions(here, metric)
+        first = float(self._settings.schedule(0))
+        self.patience = max(1, int(_GAP * n_passes), rates.size // _CHEAP)
+
+        def step_of(batch: int | None) -> float:
+            if not self.chooses_steps:
+                return self.step_size
+            heavy = 0.0 if batch is None else _HEAVY * rates.size / batch
+            return self._factor * self._rule.step_size(rates[-1] + heavy, self._away) / first
+
+        if self._grows and self._rule.noisy and not self._rule.unit_steps:
+            now = float(self._settings.schedule(n_passes))
+            until_last = self._settings.max_iter - _FLUSH - n_passes
+            if until_last > 0 or n_passes < _FLUSH:
+                self.patience = max(1, min(self.patience, until_last))
+                self._choose_batch(lambda b: np.minimum(step_of(b) * now * rates, 1.0), left)
+            else:  # whatever there is left to gain, the noise is to go
+                self.batch_size = None
+        self.step_size = step_of(self.batch_size)
+
+    def _choose_batch(self, pull_of: Callable[[int | None], Array], left: Array) -> None:
+        """Choose the batch after which, and a few passes with all rows, the mode is nearest.
+
+        ``left (P,)`` is how far it is in each direction.
+        """
+        all_rows = 1.0 - pull_of(None)
+        for passes in range(1, _FLUSH + 1):
+            if np.sqrt(np.mean(np.square(left * all_rows**passes))) < _NEAR * self._settings.tol:
+                self.batch_size, self.patience = None, passes
+                return
+        best = np.inf
+        size = self._rule.first_batch_size(self._n)
+        while 2 * size <= self._n:
+            pull, n_steps = pull_of(size), self._n // size
+            kept = np.square(left * (1.0 - pull) ** (n_steps * self.patience))
+            after = np.square(all_rows**_FLUSH) * (kept + np.square(shuffled_noise(pull, n_steps)))
+            if np.mean(after) < best:
+                best, self.batch_size = float(np.mean(after)), size
+            size *= 2
+        if np.mean(np.square(left * all_rows ** (_FLUSH + self.patience))) < best:
+            self.batch_size = None
+
+
+def _directions(here: Standing, metric: Metric) -> tuple[Array, Array]:
+    """Return the curvatures in the scaled coordinates, ascending, and how far the mode is there.
+
+    Both are ``(P,)``, the latter in posterior standard deviations.
+    """
+    if here.curvature is None:
+        rates = preconditioned_eigenvalues(metric, here.metric)
+        return rates, np.full(rates.size, here.distance)
+    whitened = here.metric.whiten(metric.sqrt(np.eye(metric.n_params)))
+    rates, vectors = np.linalg.eigh(whitened @ whitened.T)
+    rates = np.maximum(rates, _LEAST * rates[-1])
+    return rates, vectors.T @ (whitened @ here.way) / np.sqrt(rates)
+
+
+def shuffled_noise(pull: Array, n_steps: int) -> Array:
+    """Return the noise at the end of a pass along a shuffled order, in posterior sds ``(P,)``.
+
+    Parameters
+    ----------
+    pull : ndarray of shape (P,)
+        The share of the way to the mode that a step makes, direction by direction, at most 1.
+    n_steps : int
+        Of the pass. Their noises, of variance ``n_steps`` each, add up to none: what is left is
+        how unequally the later steps have forgotten them, pass after pass.
+    """
+    kept = 1.0 - np.clip(pull, 1e-12, 1.0 - 1e-12)
+    total = -np.expm1(n_steps * np.log(kept)) / (1.0 - kept)
+    squares = -np.expm1(2.0 * n_steps * np.log(kept)) / (1.0 - np.square(kept))
+    left = np.maximum(squares - np.square(total) / n_steps, 0.0) * np.square(pull) * n_steps
+    forgotten = -np.expm1(2.0 * n_steps * np.log(kept))
+    return np.sqrt(left / forgotten)

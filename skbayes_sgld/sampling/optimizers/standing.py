@@ -1,0 +1,105 @@
+"""How far a point is from the mode, told from the point itself: gradient and curvature there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from skbayes_sgld._linalg import MAX_DENSE, inverse_root
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.optimizers.projections import BoundProjection
+from skbayes_sgld.sampling.preconditioners.metric import Dense, Metric
+from skbayes_sgld.sampling.protocol import Array
+from skbayes_sgld.sampling.tuning.curvature import structured_metric
+
+_LEAST = 1e-12  # of the largest eigenvalue: where the curvature is none, or the wrong way round
+_NO_NOISE = 1e-300
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A point, the normal approximation of the posterior there, and its distance from the mode.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (P,)
+    metric : Metric
+        Inverse curvature at the point. The log noise variance, where there is one, has its
+        expected curvature and shares none with the coefficients, as at the mode.
+    distance : float
+        Root mean square over the parameters of what Newton's step would move, in posterior
+        standard deviations.
+    way : ndarray of shape (P,)
+        Newton's step, whitened.
+    curvature : ndarray of shape (P, P) or None
+        None above 2,000 parameters.
+    """
+
+    theta: Array
+    metric: Metric
+    distance: float
+    way: Array
+    curvature: Array | None = None
+
+
+def measure(
+    posterior: BasePosterior,
+    theta: Array,
+    temperature: float = 1.0,
+    projection: BoundProjection | None = None,
+) -> Standing:
+    """Measure where ``theta (P,)`` stands, by one pass of gradient and curvature over all rows.
+
+    The distance is the length of Newton's step (the Newton decrement) over the root of the number
+    of parameters. Where the noise is inferred the coefficients step first, and the length is in
+    the standard deviations of the noise that is left there: far from the mode the noise variance
+    is too large, and by its measure everything is near.
+    """
+    noise = posterior.noise_index
+    with np.errstate(all="ignore"):
+        grad = posterior.grad(theta[None])[0]
+        metric, H = _metric_at(posterior, theta, grad, noise)
+        move = metric.scale(grad[None])[0]
+        if noise is not None:
+            expected = grad[noise] / move[noise]
+            move[noise] = 0.0
+        landing = theta + move
+        if projection is not None:
+            landing = projection(landing[None], metric.sqrt(np.eye(theta.size)).T)[0][0]
+        way = metric.whiten((landing - theta)[None])[0]
+        if noise is not None:
+            slope = posterior.grad(landing[None])[0, noise]
+            ratio = max(1.0 + slope / expected, _NO_NOISE)
+            way = way / np.sqrt(ratio)
+            way[noise] = np.sqrt(expected) * np.log(ratio)
+        way = way / np.sqrt(temperature)
+        distance = float(np.linalg.norm(way) / np.sqrt(theta.size))
+    return Standing(theta, metric, distance if np.isfinite(distance) else np.inf, way, H)
+
+
+def _metric_at(
+    posterior: BasePosterior, theta: Array, grad: Array, noise: int | None
+) -> tuple[Metric, Array | None]:
+    if theta.size > MAX_DENSE:
+        return structured_metric(posterior, theta), None
+    H = posterior.curvature(theta)
+    if noise is not None:
+        # of a normal likelihood E[-d2/dgamma2] = -d2/dgamma2 - d/dgamma, and no cross terms
+        expected = H[noise, noise] - grad[noise]
+        H[noise], H[:, noise] = 0.0, 0.0
+        H[noise, noise] = expected
+    try:
+        return Dense(inverse_root(H), H), H
+    except np.linalg.LinAlgError:
+        return Dense(_absolute_root(H)), H
+
+
+def _absolute_root(H: Array) -> Array:
+    """Return a root of ``|H|^{-1}``, eigenvalues taken by size (Dauphin et al. 2014, Section 4)."""
+    if not np.isfinite(H).all():
+        return np.full_like(H, np.nan)
+    values, vectors = np.linalg.eigh(H)
+    size = np.abs(values)
+    size = np.maximum(size, max(_LEAST * size.max(), np.finfo(float).tiny))
+    return vectors / np.sqrt(size)
