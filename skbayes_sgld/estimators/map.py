@@ -254,15 +254,16 @@ def _overflow(
     """Return the error that names step, parameter and a step size that was seen to hold."""
     assert plan.step_size is not None
     remedy = "set step_size='auto', or a smaller step_size"
-    holds = plan.step_size
+    holds, begin = plan.step_size, measure(posterior, start).distance
     for _ in range(_HALVINGS):
         holds = float(f"{0.5 * holds:.2g}")
         try:
-            climb(posterior, start, replace(plan, step_size=holds))
+            end = climb(posterior, start, replace(plan, step_size=holds)).end
         except ChainOverflowError:
             continue
-        remedy = f"Step sizes up to {holds:.2g} hold here; {remedy}"
-        break
+        if end.distance <= max(begin, 1.0):  # what goes further off is on its way
+            remedy = f"Step sizes up to {holds:.2g} hold here; {remedy}"
+            break
     return ValueError(
         f"step_size={plan.step_size:g}: the optimiser overflowed at step {error.step} in "
         f"{posterior.param_names[error.parameter]}. {remedy}."

@@ -45,15 +45,7 @@ ESTIMATORS = [
 ]
 
 
-def granted(estimator):
-    """Return what scikit-learn grants its own SGD estimators."""
-    if isinstance(estimator, SGDMAPClassifier):
-        reason = "a minibatch picks rows, not weights: as for SGDRegressor and SGDClassifier"
-        return {"check_sample_weight_equivalence_on_dense_data": reason}
-    return {}
-
-
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=granted)
+@parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -243,6 +243,8 @@ class _Walk:
         """Measure where the climb stands and set the pace for the passes to come."""
         settings = self.settings
         here = measure(self.posterior, self.reported, settings.temperature, settings.projection)
+        if not np.isfinite(here.distance) and not self.pace.chooses_steps:
+            raise ChainOverflowError(self._n_steps - 1, 0, int(np.abs(here.theta).argmax()))
         if last or here.distance <= settings.tol or not self.pace.adapts:
             return here
         with np.errstate(all="ignore"):  # steps of a given size may be on their way to overflow

@@ -76,12 +76,12 @@ def find_mode(
 
     Examples
     --------
-    >>> from skbayes_sgld.datasets import make_tied_mixture
-    >>> from skbayes_sgld.posterior import TiedMixture
+    >>> import numpy as np
+    >>> from skbayes_sgld.posterior import FunctionPosterior
     >>> from skbayes_sgld.sampling import find_mode
-    >>> posterior = TiedMixture(make_tied_mixture(random_state=0))
-    >>> find_mode(posterior, [0.5, 0.0], optimizer="sgd").theta.round(1).tolist()
-    [-0.1, 1.1]
+    >>> normal = FunctionPosterior(lambda x: -(x - 3.0)[:, 0] ** 2, lambda x: 6.0 - 2.0 * x, 1)
+    >>> find_mode(normal, np.zeros(1), optimizer="gd").theta.round(2).tolist()
+    [2.98]
     """
     posterior = as_posterior(posterior)
     theta = np.asarray(posterior.start() if start is None else start, dtype=float)
