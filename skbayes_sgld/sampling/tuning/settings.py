@@ -13,38 +13,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import MAX_DENSE, largest_eigenvalue, largest_eigenvalue_of
-from skbayes_sgld.sampling.chains import Run, draw_block
+from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.preconditioners.metric import Metric
 from skbayes_sgld.sampling.protocol import Dynamics
 from skbayes_sgld.sampling.randomness import ChainStreams, start_normals
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN, adapt
+from skbayes_sgld.sampling.tuning.bias import STEP_SIZES, measure_bias, step_sizes
+from skbayes_sgld.sampling.tuning.bias import choose_step_size as largest_unbiased
 from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 Array = NDArray[Any]
 
-STEP_SIZES = (0.5, 0.35, 0.25, 0.18, 0.125, 0.09, 0.0625, 0.045, 0.03, 0.02)
 OVERDISPERSION = 1.5  # sds of the starts, in posterior sds: R-hat sees chains that have not met
 
-_MAX_NOISE = 0.01  # of a variance that minibatches may add: half of it of an sd
-_MAX_BIAS = 0.015  # sds that the step size may cost a mean, or of an sd an sd
-_MAX_WIDTH = 1.5  # of a variance over that at the mode: further out the metric is not the mode's
-_SMALL = 2000  # rows: all of them cost no more than a minibatch
-_MIN_BATCH = 32
+_MAX_NOISE = THRESHOLDS.max_noise
+_MAX_BIAS = THRESHOLDS.max_bias
+_MAX_WIDTH = THRESHOLDS.max_width
+_SMALL = THRESHOLDS.few_rows
+_MIN_BATCH = THRESHOLDS.min_batch
 _PROBE_ROWS = 20_000
 _PROBE_WORK = 5e8  # multiplications that a probe may take
 _PROBE_DRAWS = 32
 _FEW_ROWS = 1000  # of a model whose rows are seen one gradient at a time
-_PILOT_CHAINS = (20, 32)
-_PILOT_ROWS = 20_000  # chains times rows: what a step of the pilot may cost
-_PILOT_STEPS = 100
-_PILOT_BLOCK = 20
-_FEWEST_SPACED = 3.0  # trajectories: the pilot is too short to vouch for fewer
-_SHORT_THIN = 6.0
-_MAX_THIN = 100
-_MAX_GRADIENTS = 400  # from draw to draw: what mixes more slowly is told, not waited for
-_MAX_WORK = 5e7  # multiplications a chain from draw to draw: a minute for a thousand draws
-_MAX_BURNIN = 10_000
+_FEWEST_SPACED = THRESHOLDS.fewest_spaced
+_SHORT_THIN = THRESHOLDS.short_thin
+_MAX_THIN = THRESHOLDS.max_thin
+_MAX_GRADIENTS = THRESHOLDS.max_gradients
+_MAX_WORK = THRESHOLDS.max_work
+_MAX_BURNIN = THRESHOLDS.max_burnin
 
 
 @dataclass
@@ -261,66 +259,14 @@ def choose_step_size(
 
     Behind it stand the bias, the doubt and the width that were measured at it.
     """
-    at = 0
-    while True:
-        bias, doubt, width = discretisation_bias(run, mode, sizes[at], seed)
-        if bias - doubt <= _MAX_BIAS or at == len(sizes) - 1:
-            return sizes[at], bias, doubt, width
-        # the error is of second order in the step
-        predicted = sizes[at] * np.sqrt(_MAX_BIAS / bias)
-        smaller = [i for i, step in enumerate(sizes) if i > at and step <= predicted]
-        at = min([*smaller, at + 3, len(sizes) - 1])
+    own = step_sizes(run.sampler)[: len(sizes)]
+    step_size, found = largest_unbiased(run, mode, seed, own)
+    return step_size, found.size, found.doubt, found.width
 
 
 def discretisation_bias(
     run: Run, mode: Mode, step_size: float, seed: int
 ) -> tuple[float, float, float]:
-    """Return the largest error that a step size costs, two standard errors of it, and a width.
-
-    The width is the largest variance over that at the mode. The error is that of a mean, in
-    posterior sds, or of an sd, relative. It is measured on a short pilot by identities that hold
-    under every density (integration by parts): with u the parameters in the metric of the
-    curvature, ``E[d log p / d u_j] = 0`` and ``E[-u_j d log p / d u_j] = tau``. The same noise
-    drives a chain on the normal law of the mode, whose errors are known: the difference of the
-    two chains has little variance.
-    """
-    sampler, dynamics, tau = run.sampler, replace(run.dynamics), run.dynamics.temperature
-    P = mode.theta.size
-    posterior = dynamics.gradient.posterior
-    seen = (run.batch_size or run.n_samples or 1) * posterior.n_predictors
-    n_chains = int(np.clip(_PILOT_ROWS // seen, *_PILOT_CHAINS))
-    chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
-    streams = [ChainStreams(seed, c) for c in chains]
-    n_burnin = int(np.ceil(4.0 / step_size))
-    n_steps = n_burnin + int(np.ceil(_PILOT_STEPS * STEP_SIZES[0] / step_size))
-    start = mode.theta + np.sqrt(tau) * mode.unwhiten(start_normals(seed, chains, P))
-    state = sampler.init(start, np.concatenate([s.normals(1, P) for s in streams]))
-    state |= dynamics.gradient.begin(start)
-    eta = np.full(_PILOT_BLOCK, step_size)
-    gaussian = start - mode.theta
-    first, second, square = np.zeros((3, n_chains, P))
-    with np.errstate(all="ignore"):
-        for t in range(n_steps):
-            at = t % _PILOT_BLOCK
-            if at == 0:
-                normals, prepared = draw_block(run, streams, _PILOT_BLOCK, P)
-                noise: Any = sampler.prepare(state, normals, eta, dynamics)
-            batch = dynamics.gradient.at(prepared, at)
-            if t >= n_burnin:
-                u, v = mode.whiten(state["theta"] - mode.theta), mode.whiten(gaussian)
-                slope = mode.metric.sqrt_t(dynamics.gradient(state["theta"], batch))
-                first += slope + v
-                second -= v * v + u * slope
-                square += u * u
-            sampler.step(state, eta[at], noise[at], batch, dynamics)
-            gaussian = gaussian * (1.0 - step_size) + noise[at]
-        kept = n_steps - n_burnin
-        known = sampler.gaussian_inflation(step_size) - 1.0
-        errors = np.stack([first / (kept * np.sqrt(tau)), 0.5 * (second / (kept * tau) + known)])
-    if not np.isfinite(errors).all():
-        return np.inf, 0.0, np.inf
-    size = np.abs(errors.mean(axis=1))
-    doubt = 2.0 * errors.std(axis=1, ddof=1) / np.sqrt(n_chains)
-    worst = np.unravel_index(np.argmax(size - doubt), size.shape)
-    width = float(square.mean(axis=0).max() / (kept * tau))
-    return float(size[worst]), float(doubt[worst]), width
+    """Return size, doubt and width of the bias that a step size has; see :func:`measure_bias`."""
+    found = measure_bias(run, mode, step_size, seed)
+    return found.size, found.doubt, found.width

@@ -18,6 +18,7 @@ from skbayes_sgld.posterior import (
     Normal,
     StochasticVolatility,
     TiedGaussianMixture,
+    as_posterior,
 )
 from skbayes_sgld.sampling import ControlVariate, Minibatch, NoModeError, find_mode
 from skbayes_sgld.sampling.preconditioners.metric import (
@@ -29,7 +30,7 @@ from skbayes_sgld.sampling.preconditioners.metric import (
 )
 from skbayes_sgld.sampling.tuning import mode as mode_module
 from skbayes_sgld.sampling.tuning import settings as tuning
-from skbayes_sgld.sampling.tuning.curvature import curvature, structured_metric
+from skbayes_sgld.sampling.tuning.curvature import structured_metric
 from tests.sampling.preconditioners.test_registry import check_metric
 
 P = 7
@@ -161,17 +162,17 @@ class Steep(Protocol):
 
 
 def test_differences_are_taken_over_a_small_part_of_the_width():
-    H = curvature(Steep(), np.zeros(2))
+    H = as_posterior(Steep()).curvature(np.zeros(2))
     np.testing.assert_allclose(np.diagonal(H), [1e14, 1.0], rtol=1e-3)
 
 
 def test_a_start_where_the_density_bends_upwards_leads_to_a_mode():
     posterior = TiedGaussianMixture([-2.0, -1.5, -1.0, 2.0, 2.5, 3.0], variance=0.5)
     start = np.array([0.5, 1e-3])  # on the saddle between the modes
-    assert np.linalg.eigvalsh(curvature(posterior, start))[0] < 0
+    assert np.linalg.eigvalsh(posterior.curvature(start))[0] < 0
     mode = find_mode(posterior, start)
     np.testing.assert_allclose(posterior.grad(mode.theta[None]), 0.0, atol=1e-4)
-    assert np.all(np.linalg.eigvalsh(curvature(posterior, mode.theta)) > 0)
+    assert np.all(np.linalg.eigvalsh(posterior.curvature(mode.theta)) > 0)
 
 
 def test_the_mode_of_the_volatility_model_is_found_from_its_gradients():

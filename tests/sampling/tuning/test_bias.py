@@ -18,6 +18,7 @@ from skbayes_sgld.sampling import (
     run_chains,
 )
 from skbayes_sgld.sampling.protocol import check_requirements
+from skbayes_sgld.sampling.tuning import bias
 from skbayes_sgld.sampling.tuning.bias import (
     STEP_SIZES,
     StandardNormal,
@@ -82,14 +83,14 @@ def bias_of(sampler, posterior, step_size, seed=0, **settings):
 
 def test_a_users_sampler_is_measured_by_running_it():
     # the pilot ran SGLD's recursion beside it, and found a bias of 274 %
-    bias = bias_of(BAOAB(), StandardNormal(3), 0.5)
-    assert bias.size < 0.005 and bias.width == pytest.approx(1.0, abs=0.2)
+    found = bias_of(BAOAB(), StandardNormal(3), 0.5)
+    assert found.size < 0.005 and found.width == pytest.approx(1.0, abs=0.2)
     wrong = bias_of(TooWide(), StandardNormal(3), 0.5)
     assert wrong.size == pytest.approx(0.105, abs=0.01)
 
 
 def test_eulers_bias_on_a_skewed_law_is_that_of_its_draws():
-    bias = bias_of(SGLD("euler"), GAMMA, 0.3)
+    found = bias_of(SGLD("euler"), GAMMA, 0.3)
     mode = find_mode(GAMMA, GAMMA.start())
     run = make_run(
         GAMMA, sampler=SGLD("euler"), preconditioner=Curvature(), mode=mode, step_size=0.3
@@ -97,7 +98,7 @@ def test_eulers_bias_on_a_skewed_law_is_that_of_its_draws():
     draws = run_chains(run, np.zeros((100, 1)), n_draws=2000, n_burnin=50).draws
     from_grad = -(GAMMA.grad(draws.reshape(-1, 1)) * (draws.reshape(-1, 1) - mode.theta)).mean()
     # E[-u d log p / du] is what the pilot reads a variance's error from
-    assert bias.size == pytest.approx(0.5 * abs(from_grad - 1), abs=bias.doubt + 0.01)
+    assert found.size == pytest.approx(0.5 * abs(from_grad - 1), abs=found.doubt + 0.01)
 
 
 @pytest.mark.parametrize("name", sorted(set(SAMPLERS) - {"psgld"}))  # of a memory too long for it
@@ -130,9 +131,9 @@ def test_shorter_steps_are_not_tried_where_they_do_not_help():
     posterior = StandardNormal(2)
     mode = find_mode(posterior, posterior.start())
     run = make_run(posterior, sampler=PSGLD(), preconditioner=Curvature(), mode=mode)
-    step, bias = choose_step_size(run, mode, 0, step_sizes(PSGLD()))
+    step, found = choose_step_size(run, mode, 0, step_sizes(PSGLD()))
     assert 0.02 < step < 0.1
-    assert THRESHOLDS.max_bias < bias.size < 0.025
+    assert THRESHOLDS.max_bias < found.size < 0.025
 
 
 def test_minibatches_of_a_run_are_those_of_the_pilot():
@@ -155,3 +156,20 @@ def test_an_algorithm_says_what_it_needs_and_what_else_would_do():
         run_chains(run, np.zeros((1, 1)), n_draws=1)
     with pytest.raises(ValueError, match=r"^sampler='hmc' needs the gradient from all rows|HMC"):
         check_requirements(SAMPLERS["hmc"](), StandardNormal(2), 10)
+
+
+@pytest.mark.parametrize(
+    "error_at_one, expected",
+    [(0.0599, 0.5), (0.0601, 0.35), (0.12, 0.35), (0.13, 0.25), (200.0, 0.02)],
+)
+def test_the_step_is_the_largest_that_costs_at_most_0_015_sds(monkeypatch, error_at_one, expected):
+    measured = []
+
+    def second_order(run, mode, step_size, seed):
+        measured.append(step_size)
+        return bias.Bias(error_at_one * step_size**2, 0.0, 1.0, 4.0)
+
+    monkeypatch.setattr(bias, "measure_bias", second_order)
+    step_size, found = choose_step_size(None, None, 0, STEP_SIZES)
+    assert step_size == expected
+    assert found.size == pytest.approx(error_at_one * expected**2)

@@ -111,23 +111,6 @@ def test_the_batch_is_the_least_whose_noise_adds_a_hundredth_to_a_variance(varia
 
 
 @pytest.mark.parametrize(
-    "error_at_one, expected",
-    [(0.0599, 0.5), (0.0601, 0.35), (0.12, 0.35), (0.13, 0.25), (200.0, 0.02)],
-)
-def test_the_step_is_the_largest_that_costs_at_most_0_015_sds(monkeypatch, error_at_one, expected):
-    measured = []
-
-    def second_order(run, mode, step_size, seed):
-        measured.append(step_size)
-        return error_at_one * step_size**2, 0.0, 1.0
-
-    monkeypatch.setattr(tuning, "discretisation_bias", second_order)
-    step_size, bias, *_ = tuning.choose_step_size(None, None, 0)
-    assert step_size == expected
-    assert bias == pytest.approx(error_at_one * expected**2)
-
-
-@pytest.mark.parametrize(
     "bias, doubt, width, exact",
     [
         (0.014, 0.0009, 1.0, False),
