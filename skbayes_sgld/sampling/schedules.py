@@ -109,7 +109,10 @@ class Harmonic(Schedule):
 
 @dataclass(eq=False, repr=False)
 class Polynomial(Schedule):
-    """Multiplier ``(offset + t)^-power`` with t = 1, 2, ... (Welling & Teh 2011, Section 3).
+    """Multiplier ``(offset + t)^-power`` with t = 1, 2, ... (Welling & Teh 2011).
+
+    Chen, "Dive into Bayesian Learning via Stochastic Gradient Langevin Dynamics", Algorithm 1,
+    writes it ``a (b + t)^gamma``; half of a is the step size here, b the offset.
 
     Parameters
     ----------
