@@ -40,3 +40,14 @@ def test_a_chains_numbers_depend_on_its_own_number_alone():
     first = start_normals(3, range(2, 5), 6)
     np.testing.assert_array_equal(start_normals(3, range(3, 4), 6), first[1:2])
     assert np.abs(np.corrcoef(start_normals(3, range(3), 4000))[np.triu_indices(3, 1)]).max() < 0.07
+
+
+def test_no_replacement_means_that_no_batch_holds_a_row_twice():
+    for n, size in [(1000, 10), (50, 40), (20, 20)]:
+        rows = ChainStreams(0, 0).rows(300, n, size, replacement=False)
+        assert all(len(set(batch)) == size for batch in rows.tolist())
+        counts = np.bincount(rows.ravel(), minlength=n)
+        expected = 300 * size / n
+        spread = np.sqrt(expected * (1 - size / n)) + 1e-9
+        # a chi-square of n - 1 degrees of freedom, within five of its standard deviations
+        assert np.sum(((counts - expected) / spread) ** 2) < n + 5 * np.sqrt(2 * n)

@@ -35,12 +35,11 @@ EXAMPLES = {
     "cooling": [Cooling(), Cooling(high=30.0, hold=0, decay=7, low=2.0)],
 }
 every = pytest.mark.parametrize(
-    "schedule", [s for group in EXAMPLES.values() for s in group], ids=repr
+    "schedule",
+    # one that is registered and has no examples yet is tried as it is by default
+    [s for name, cls in SCHEDULES.items() for s in EXAMPLES.get(name, [cls()])],
+    ids=repr,
 )
-
-
-def test_every_registered_schedule_is_tried():
-    assert set(EXAMPLES) == set(SCHEDULES)
 
 
 def sums(schedule):

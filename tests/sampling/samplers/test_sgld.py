@@ -130,16 +130,3 @@ def test_clipping_bounds_the_move_and_is_counted(target):
         moved = np.diff(chains.draws[0, :, 0])
         np.testing.assert_allclose(moved, -3e-3, atol=1e-5)
         np.testing.assert_array_equal(chains.clipped, [1.0, 0.0])
-
-
-def test_no_replacement_means_that_no_batch_holds_a_row_twice():
-    from skbayes_sgld.sampling.randomness import ChainStreams
-
-    for n, size in [(1000, 10), (50, 40), (20, 20)]:
-        rows = ChainStreams(0, 0).rows(300, n, size, replacement=False)
-        assert all(len(set(batch)) == size for batch in rows.tolist())
-        counts = np.bincount(rows.ravel(), minlength=n)
-        expected = 300 * size / n
-        spread = np.sqrt(expected * (1 - size / n)) + 1e-9
-        # a chi-square of n - 1 degrees of freedom, within five of its standard deviations
-        assert np.sum(((counts - expected) / spread) ** 2) < n + 5 * np.sqrt(2 * n)

@@ -1,0 +1,69 @@
+"""The draws depend on the data and the seed: not on memory, chains beside them, or jobs."""
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import clone, is_regressor
+
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from tests.estimators.test_sklearn_api import X, assert_equal, draws, every_fit, make, predictions
+
+# 100 draws and fewer are too few for the summaries to be relied on, and the estimators say so
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@every_fit
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_read_only_memory_map_fits_as_the_array_does(name, dtype, tmp_path):
+    model, y = make(name)
+    arrays = X.astype(dtype), y.astype(dtype) if is_regressor(model) else y
+    joblib.dump(arrays, tmp_path / "data")
+    mapped = joblib.load(tmp_path / "data", mmap_mode="r")
+    assert all(isinstance(a, np.memmap) and not a.flags.writeable for a in mapped)
+    in_memory = clone(model).fit(*arrays)
+    assert_equal(draws(model.fit(*mapped)), draws(in_memory))
+    assert_equal(predictions(model, mapped[0]), predictions(in_memory, arrays[0]))
+
+
+@every_fit
+def test_the_draws_depend_on_random_state_alone(name):
+    model, y = make(name)
+    seeds = [3, 3, 4, np.random.RandomState(3)]
+    first, again, other, _ = (draws(model.set_params(random_state=s).fit(X, y)) for s in seeds)
+    assert_equal(first, again)
+    assert not np.any(first == other)
+    model.set_params(random_state=np.random.RandomState(3))
+    assert_equal(draws(model.fit(X, y)), first)
+    assert not np.any(draws(model.fit(X, y)) == first)  # the instance has gone on
+
+
+WIDE = np.random.default_rng(5).standard_normal((90, 70))
+WIDE_Y = WIDE[:, :5].sum(axis=1) + np.random.default_rng(6).standard_normal(90)
+FAST = {"n_draws": 20, "random_state": 0, "step_size": 0.25, "n_burnin": 5, "thin": 2}
+BATCH = {**FAST, "batch_size": 13}
+CHAINS = {
+    "auto": (SGLDLogisticRegression(n_draws=20, random_state=0), 8, WIDE_Y > 0),
+    "linear": (SGLDLinearRegression(**FAST), 70, WIDE_Y),
+    "minibatch": (SGLDLogisticRegression(**BATCH, gradient="minibatch"), 70, WIDE_Y > 0),
+    "control": (SGLDLinearRegression(**BATCH, gradient="control_variate"), 70, WIDE_Y),
+    "softmax": (SGLDLogisticRegression(**BATCH), 70, np.digitize(WIDE_Y, [-1, 1])),
+}
+
+
+@pytest.mark.parametrize("kind", CHAINS)
+def test_a_chain_is_the_same_to_the_bit_beside_any_number_of_others(kind):
+    model, d, y = CHAINS[kind]
+    fits = (clone(model).set_params(n_chains=c).fit(WIDE[:, :d], y) for c in (1, 2, 5))
+    one, two, five = (draws(fit) for fit in fits)
+    assert_equal(one, five[:1])
+    assert_equal(two, five[:2])
+    assert not np.any(five[0] == five[1])
+
+
+@pytest.mark.parametrize("kind", CHAINS)
+def test_two_jobs_draw_the_same_to_the_bit(kind):
+    model, d, y = CHAINS[kind]
+    backend = "loky" if kind == "linear" else "threading"  # processes take seconds to start
+    with joblib.parallel_config(backend=backend):
+        shared = clone(model).set_params(n_chains=3, n_jobs=2).fit(WIDE[:, :d], y)
+    assert_equal(draws(shared), draws(clone(model).set_params(n_chains=3).fit(WIDE[:, :d], y)))
