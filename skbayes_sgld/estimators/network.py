@@ -76,7 +76,8 @@ class NetworkEstimator(BayesianEstimator):
         names = list(posterior.param_names)
         if posterior.likelihood.infers_noise:
             names[-1] = "noise_variance"
-        self._network, self.posterior_ = posterior.network, PosteriorDraws(values, names)
+        self._network = posterior.network
+        self.posterior_ = PosteriorDraws(values, names, settings=found.settings)
         for name, value in found.attributes.items():
             setattr(self, name, value)
         warn_of(found.problems)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._components import check_number
@@ -64,12 +65,15 @@ class NetworkDraws:
         Draws, for standardised data.
     attributes : dict
         Fitted attributes of the estimator, by name.
+    settings : dict
+        How the draws were made, every ``"auto"`` resolved.
     problems : list of str
         Reasons not to rely on the draws.
     """
 
     theta: Array
-    attributes: dict[str, Any] = field(default_factory=dict)
+    attributes: dict[str, Any]
+    settings: dict[str, Any]
     problems: list[str] = field(default_factory=list)
 
 
@@ -173,13 +177,21 @@ class LangevinNetworks:
             "batch_size_": int(run.batch_size or posterior.n_samples),
             "clipped_fraction_": clipped,
         }
+        settings = {
+            "sampler": run.sampler,
+            "step_size": attributes["step_size_"],
+            "temperature": run.dynamics.temperature,
+            "batch_size": run.batch_size,
+            "n_burnin": self.n_burnin,
+            "thin": self.thin,
+        }
         problems = function_problems(_outputs(posterior, chains.draws))
         if clipped > MAX_CLIPPED:
             problems.append(
                 f"the gradient was bounded on {clipped:.1%} of the steps; set step_size='auto', "
                 "or lower it"
             )
-        return NetworkDraws(chains.draws, attributes, problems)
+        return NetworkDraws(chains.draws, attributes, settings, problems)
 
     def _make_run(self, posterior: MLPPosterior) -> Run:
         n, tau = posterior.n_samples, float(self.temperature)
@@ -300,7 +312,9 @@ class VariationalNetworks:
         with np.errstate(all="ignore"):
             q.fit(posterior, start, _WIDTH * posterior.unit)
         attributes = {"elbo_": q.elbo_, "elbo_steps_": q.elbo_steps_, "n_iter_": q.max_iter}
-        return NetworkDraws(q.sample(self.n_draws, seed)[None], attributes)
+        return NetworkDraws(
+            q.sample(self.n_draws, seed)[None], attributes, {"approximation": clone(q)}
+        )
 
 
 def check_batch_size(batch_size: int | None, n_samples: int) -> None:

@@ -325,6 +325,18 @@ def test_the_answer_does_not_depend_on_units(name):
     )
 
 
+@every_fit
+def test_the_table_says_how_the_draws_were_made(name):
+    model = clone(FITS[name]).fit(X, Y)
+    attrs = model.summary().attrs
+    if name == "backprop":
+        assert attrs["approximation"].max_iter == 300
+    else:
+        assert attrs["step_size"] == model.step_size_ == 0.25
+        assert attrs["temperature"] == 1.0 and attrs["thin"] == 3
+        assert "step_size=0.25, temperature=1" in repr(model.posterior_)
+
+
 def test_a_chain_is_the_same_to_the_bit_beside_any_number_of_others():
     model = FITS["sgld"]
     one, three = (clone(model).set_params(n_chains=c).fit(X, Y).posterior_.values for c in (1, 3))
