@@ -17,7 +17,6 @@ from skbayes_sgld.estimators.base import (
     interval_levels,
 )
 from skbayes_sgld.estimators.regression import LinearRegressor
-from skbayes_sgld.posterior import Poisson
 
 
 class CountRegressor(LinearRegressor):
@@ -27,8 +26,7 @@ class CountRegressor(LinearRegressor):
     likelihoods differ by a constant. That is what the posterior is given.
     """
 
-    def _likelihood(self) -> Poisson:
-        return Poisson()
+    _family = "poisson"
 
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn that the target is not negative."""

@@ -18,6 +18,7 @@ from skbayes_sgld.estimators.base import (
     interval_levels,
 )
 from skbayes_sgld.posterior import (
+    LIKELIHOODS,
     CoefficientPrior,
     FixedGaussian,
     Gaussian,
@@ -36,9 +37,11 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
     _y_checks: ClassVar[dict[str, Any]] = {"y_numeric": True}
     prior: Any
 
+    _family: ClassVar[str]  # name of the likelihood
+
     def _likelihood(self) -> Likelihood:
         """The distribution of an observation, as ``fit`` is told it."""
-        raise NotImplementedError
+        return LIKELIHOODS[self._family]()
 
     def _predictive(self, chosen: Any = slice(None)) -> Predictive:
         """The posterior predictive distribution from the chosen draws."""
