@@ -219,6 +219,11 @@ class MLPPosterior(BasePosterior):
                 f"prior={prior!r} is flat, and the posterior of a network would be improper; "
                 "choose a proper one, such as prior='normal'."
             )
+        if prior.get_params().get("covariance") is not None:
+            raise ValueError(
+                f"prior={prior!r} has a matrix of covariances, and a network has no columns for "
+                "it; give a scale."
+            )
         prior.check(1)
         scale: Any = prior.get_params()["scale"]
         return clone(prior).set_params(scale=scale * self._gain / np.sqrt(self.network.fan_in()))

@@ -10,6 +10,8 @@ does; the intercept is not theirs.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,11 +31,13 @@ class CoefficientPrior(Component):
 
     def check(self, n_features: int | None = None, argument: str = "prior") -> None:
         """Raise where a parameter is out of range or not one number a column of X."""
-        for name in ("scale", "location"):
-            if name in (given := self.get_params(deep=False)):
-                check_array_or_number(
-                    given[name], f"{argument}.{name}", n_features, positive=name == "scale"
-                )
+        for name, value in self._by_column().items():
+            positive = name == "scale"
+            check_array_or_number(value, f"{argument}.{name}", n_features, positive=positive)
+
+    def _by_column(self) -> dict[str, Any]:
+        """Return the parameters that are numbers, or one number a column of X."""
+        return self.get_params(deep=False)
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
         """Return the log density up to a constant ``(C,)``."""

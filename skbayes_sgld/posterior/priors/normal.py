@@ -41,6 +41,9 @@ class NormalPrior(CoefficientPrior):
             )
         check_covariance(self.covariance, f"{argument}.covariance", n_features)
 
+    def _by_column(self) -> dict[str, Any]:
+        return {"scale": self.scale, "location": self.location}
+
     # ---- the prior's own units: z = R^-1 (beta - location), R R' being the covariance -----------
 
     def _factors(self) -> tuple[Array, Array]:
