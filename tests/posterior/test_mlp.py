@@ -195,6 +195,12 @@ def test_a_chain_does_not_see_the_others(likelihood):
 def test_what_makes_no_posterior_is_refused():
     with pytest.raises(ValueError, match=r"(?s)Flat\(\).*improper.*'normal'"):
         make(Gaussian(), prior=Flat())
+
+
+def test_a_matrix_of_covariances_is_refused():
+    # one weight's prior is widened to all of them; a matrix would be as wide as one
+    with pytest.raises(ValueError, match="matrix of covariances.*give a scale"):
+        make(Gaussian(), prior=Normal(covariance=[[4.0]]))
     with pytest.raises(ValueError, match=r"prior\.scale.*\(2,\)"):
         make(Gaussian(), prior=Normal(scale=[1.0, 2.0]))
     with pytest.raises(ValueError, match=r"activation='sine'.*'relu', 'tanh'"):
