@@ -1,6 +1,8 @@
 """Bayesian linear, logistic and Poisson regression by stochastic gradient Langevin dynamics."""
 
-from skbayes_sgld.inference.sample import PosteriorSample, sample
+from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
+from skbayes_sgld.inference.sample import sample
 from skbayes_sgld.linear_model import (
     SGDMAPClassifier,
     SGDMAPRegressor,
@@ -20,7 +22,8 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "BayesByBackpropClassifier",
     "BayesByBackpropRegressor",
-    "PosteriorSample",
+    "Plan",
+    "PosteriorDraws",
     "SGDMAPClassifier",
     "SGDMAPRegressor",
     "SGLDLinearRegression",
@@ -28,5 +31,6 @@ __all__ = [
     "SGLDMLPClassifier",
     "SGLDMLPRegressor",
     "SGLDPoissonRegressor",
+    "SamplingResult",
     "sample",
 ]

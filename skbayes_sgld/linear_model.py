@@ -12,7 +12,7 @@ from skbayes_sgld.estimators.counts import CountRegressor
 from skbayes_sgld.estimators.docs import shared_docs
 from skbayes_sgld.estimators.map import MAPEstimator
 from skbayes_sgld.estimators.regression import BayesianRegressor
-from skbayes_sgld.inference.langevin import LangevinEstimator
+from skbayes_sgld.estimators.sampled import SampledEstimator
 
 __all__ = [
     "SGDMAPClassifier",
@@ -24,7 +24,7 @@ __all__ = [
 
 
 @shared_docs
-class SGLDLinearRegression(BayesianRegressor, LangevinEstimator):
+class SGLDLinearRegression(BayesianRegressor, SampledEstimator):
     """Bayesian linear regression sampled by stochastic gradient Langevin dynamics.
 
     The model is y ~ N(X beta + intercept, sigma^2) with priors on beta and sigma^2 (Karagiannis,
@@ -68,13 +68,15 @@ class SGLDLinearRegression(BayesianRegressor, LangevinEstimator):
         noise_variance: Any = "infer",
         fit_intercept: bool = True,
         intercept_prior: Any = "flat",
-        sampler: Any = "sgld",
+        sampler: Any = "auto",
         step_size: Any = "auto",
         schedule: Any = "constant",
         temperature: Any = 1.0,
         batch_size: Any = "auto",
         gradient: Any = "auto",
         preconditioner: Any = "auto",
+        parameterization: str = "auto",
+        init: Any = "auto",
         clip: Any = None,
         n_draws: int = 1000,
         n_burnin: Any = "auto",
@@ -97,6 +99,8 @@ class SGLDLinearRegression(BayesianRegressor, LangevinEstimator):
         self.batch_size = batch_size
         self.gradient = gradient
         self.preconditioner = preconditioner
+        self.parameterization = parameterization
+        self.init = init
         self.clip = clip
         self.n_draws = n_draws
         self.n_burnin = n_burnin
@@ -109,7 +113,7 @@ class SGLDLinearRegression(BayesianRegressor, LangevinEstimator):
 
 
 @shared_docs
-class SGLDLogisticRegression(BayesianClassifier, LangevinEstimator):
+class SGLDLogisticRegression(BayesianClassifier, SampledEstimator):
     """Bayesian logistic regression sampled by stochastic gradient Langevin dynamics.
 
     Two classes have one linear predictor, P(y = 1) = 1 / (1 + exp(-eta)); more have one each and
@@ -152,13 +156,15 @@ class SGLDLogisticRegression(BayesianClassifier, LangevinEstimator):
         fit_intercept: bool = True,
         intercept_prior: Any = "flat",
         class_weight: Any = None,
-        sampler: Any = "sgld",
+        sampler: Any = "auto",
         step_size: Any = "auto",
         schedule: Any = "constant",
         temperature: Any = 1.0,
         batch_size: Any = "auto",
         gradient: Any = "auto",
         preconditioner: Any = "auto",
+        parameterization: str = "auto",
+        init: Any = "auto",
         clip: Any = None,
         n_draws: int = 1000,
         n_burnin: Any = "auto",
@@ -180,6 +186,8 @@ class SGLDLogisticRegression(BayesianClassifier, LangevinEstimator):
         self.batch_size = batch_size
         self.gradient = gradient
         self.preconditioner = preconditioner
+        self.parameterization = parameterization
+        self.init = init
         self.clip = clip
         self.n_draws = n_draws
         self.n_burnin = n_burnin
@@ -192,7 +200,7 @@ class SGLDLogisticRegression(BayesianClassifier, LangevinEstimator):
 
 
 @shared_docs
-class SGLDPoissonRegressor(CountRegressor, LangevinEstimator):
+class SGLDPoissonRegressor(CountRegressor, SampledEstimator):
     """Bayesian Poisson regression sampled by stochastic gradient Langevin dynamics.
 
     The model is y ~ Poisson(exposure * exp(X beta + intercept)). Predictions are rates, or counts
@@ -234,13 +242,15 @@ class SGLDPoissonRegressor(CountRegressor, LangevinEstimator):
         prior: Any = "normal",
         fit_intercept: bool = True,
         intercept_prior: Any = "flat",
-        sampler: Any = "sgld",
+        sampler: Any = "auto",
         step_size: Any = "auto",
         schedule: Any = "constant",
         temperature: Any = 1.0,
         batch_size: Any = "auto",
         gradient: Any = "auto",
         preconditioner: Any = "auto",
+        parameterization: str = "auto",
+        init: Any = "auto",
         clip: Any = None,
         n_draws: int = 1000,
         n_burnin: Any = "auto",
@@ -261,6 +271,8 @@ class SGLDPoissonRegressor(CountRegressor, LangevinEstimator):
         self.batch_size = batch_size
         self.gradient = gradient
         self.preconditioner = preconditioner
+        self.parameterization = parameterization
+        self.init = init
         self.clip = clip
         self.n_draws = n_draws
         self.n_burnin = n_burnin

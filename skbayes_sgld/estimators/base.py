@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from importlib.metadata import version
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,8 +17,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from skbayes_sgld._components import Component, Registry, check_number, resolve
 from skbayes_sgld._linalg import one_blas_thread
-from skbayes_sgld.diagnostics import summarize
-from skbayes_sgld.inference.draws import PosteriorDraws
+from skbayes_sgld._warnings import warn
+from skbayes_sgld.inference.result import PosteriorDraws
+from skbayes_sgld.inference.settings import Settings, check_flag, number_or_auto
 from skbayes_sgld.posterior import NOISE_PRIORS, PRIORS, CoefficientPrior, GLMPosterior
 from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
 from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
@@ -24,6 +27,7 @@ from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
 Array = NDArray[Any]
 
 _FLOATS = [np.float64, np.float32]
+_STAMP = "_skbayes_sgld_version"
 _SMALL = 2_000_000  # numbers in X; below it more threads would wait for each other
 
 
@@ -32,7 +36,9 @@ class BayesianEstimator(BaseEstimator):
 
     _registries: ClassVar[dict[str, Registry]] = {"prior": PRIORS, "noise_prior": NOISE_PRIORS}
     _automatic: ClassVar[dict[str, tuple[str, ...]]] = {}
+    _settings: ClassVar[type[Settings] | None] = None
     prior: Any
+    fit_intercept: Any
 
     # ---- parameters ---------------------------------------------------------------------------
 
@@ -83,13 +89,17 @@ class BayesianEstimator(BaseEstimator):
 
     def _resolve_auto(self, name: str, **bounds: Any) -> Any:
         """Return a number, or None for ``"auto"``."""
-        value = getattr(self, name)
-        if isinstance(value, str):
-            if value == "auto":
-                return None
-            raise ValueError(f"{name}={value!r} is not accepted; give 'auto' or a number.")
-        check_number(value, name, **bounds)
-        return value
+        return number_or_auto(getattr(self, name), name, **bounds)
+
+    def _check_params(self) -> None:
+        """Raise where a parameter, used or not, is out of range."""
+        names = self.get_params(deep=False)
+        for name in {"prior", "noise_prior", "intercept_prior"} & names.keys():
+            self._resolve(name)
+        if "fit_intercept" in names:
+            check_flag(self.fit_intercept, "fit_intercept")
+        if self._settings is not None:
+            self._settings.check(self)
 
     # ---- fit ----------------------------------------------------------------------------------
 
@@ -117,6 +127,7 @@ class BayesianEstimator(BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Any:
         with _unchanged_on_error(self):
+            self._check_params()
             X, y, weight = self._validate(X, y, sample_weight, **row_data)
             with one_blas_thread() if X.size < _SMALL else nullcontext():
                 self._infer(X, y, weight)
@@ -131,6 +142,8 @@ class BayesianEstimator(BaseEstimator):
                 X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
             if np.all(weight == 1.0):
                 weight = None
+            else:
+                _warn_of_light_rows(weight, X)
         return self._encode(X, y, weight)
 
     _y_checks: ClassVar[dict[str, Any]] = {}
@@ -172,21 +185,40 @@ class BayesianEstimator(BaseEstimator):
         table : pandas.DataFrame
             Mean, sd, the interval's ends, bulk and tail effective sample size, R-hat and the
             Monte Carlo standard error of the mean. Its ``attrs`` say how the draws were made:
-            what every ``"auto"`` was resolved to.
+            the value of every setting by its name, and under ``"plan"`` a table of the values
+            and the reasons.
         """
         check_is_fitted(self)
-        check_number(coverage, "coverage", low=0, high=1)
-        draws = self.posterior_
-        table = summarize(draws.values, draws.names, draws.weights, coverage)
-        table.attrs.update(draws.settings)
-        return table
+        return self.posterior_.summary(coverage)
 
     def _choose_draws(self, n_samples: int | None, random_state: Any) -> Array:
         """Return the flat numbers of ``n_samples`` draws, all where None."""
         check_is_fitted(self)
         if n_samples is not None:
             check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
+        if random_state is None:  # the estimator's own: two calls agree
+            own = self.random_state
+            random_state = own if isinstance(own, Integral) else 0
         return self.posterior_.choose(n_samples, check_random_state(random_state))
+
+    # ---- pickles ------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Stamp the version: another one may read the attributes otherwise."""
+        return {**super().__getstate__(), _STAMP: version("skbayes-sgld")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Warn where another version of the package made the pickle."""
+        state = dict(state)
+        theirs, ours = state.pop(_STAMP, "unknown"), version("skbayes-sgld")
+        if theirs != ours:
+            warn(
+                f"This {type(self).__name__} was pickled by skbayes-sgld {theirs} and is read by "
+                f"{ours}: attributes may be missing or mean something else. Fit it again, or "
+                "install the version that made it.",
+                UserWarning,
+            )
+        super().__setstate__(state)
 
 
 class LinearEstimator(BayesianEstimator):
@@ -205,11 +237,6 @@ class LinearEstimator(BayesianEstimator):
     }
     fit_intercept: Any
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
-        if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise TypeError(f"fit_intercept={self.fit_intercept!r} is not accepted; give a bool.")
-        return super()._validate(X, y, sample_weight)
-
     def _resolve_intercept_prior(self) -> CoefficientPrior:
         return self._resolve_unscaled_prior("intercept_prior")
 
@@ -225,6 +252,10 @@ class LinearEstimator(BayesianEstimator):
         values = posterior.constrain(theta.reshape(-1, theta.shape[2]))
         values = values.reshape(*theta.shape[:2], -1)
         self.posterior_ = PosteriorDraws.weighted(values, posterior.constrained_names, weights)
+        self._set_layout(posterior)
+
+    def _set_layout(self, posterior: GLMPosterior) -> None:
+        """Keep what tells a row of draws apart into coefficients, intercepts and noise."""
         self._n_predictors = posterior.n_predictors
         self._has_intercept = bool(self.fit_intercept)  # which set_params may change after the fit
 
@@ -266,7 +297,7 @@ class LinearEstimator(BayesianEstimator):
         n_samples : int or None, default=None
             How many, chosen at random among those that ``fit`` kept. None: all of them.
         random_state : int, RandomState or None, default=None
-            For the choice.
+            For the choice; the estimator's own where None.
 
         Returns
         -------
@@ -293,6 +324,18 @@ def check_weight(sample_weight: Any, X: Any) -> Array:
     if not np.any(weight > 0):
         raise ValueError("sample_weight is zero for every row; at least one must be positive.")
     return weight
+
+
+def _warn_of_light_rows(weight: Array, X: Array) -> None:
+    """Warn where all rows together count as hardly any: weights are often made to sum to 1."""
+    total = float(weight.sum())
+    if total <= max(1.0 + 1e-6, 0.5 * min(X.shape[0], X.shape[1] + 1)):
+        warn(
+            f"sample_weight sums to {total:g} over {X.shape[0]} rows: a row of weight w counts as "
+            f"w rows, so the data count as {total:g} and the prior decides. Where the weights are "
+            "relative, multiply sample_weight so that it averages 1.",
+            UserWarning,
+        )
 
 
 @contextmanager

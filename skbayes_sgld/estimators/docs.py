@@ -41,10 +41,11 @@ intercept_prior : str or CoefficientPrior, default="flat"
 class_weight : dict, "balanced" or None, default=None
     Weights of the classes, multiplied into ``sample_weight``.""",
     "sampling": """\
-sampler : str or Sampler, default="sgld"
-    ``"sgld"``, ``"psgld"``, ``"sghmc"``, ``"sgnht"``, or, exact and from all rows at every step,
-    ``"hmc"``, ``"mala"``, ``"random_walk"``, ``"parallel_tempering"``; or an instance such as
-    ``SGLD(integrator="euler")``.
+sampler : str or Sampler, default="auto"
+    ``"auto"`` is Leimkuhler-Matthews SGLD, or HMC where a pilot finds an error in it; any other
+    is itself and nothing else: ``"sgld"``, ``"psgld"``, ``"sghmc"``, ``"sgnht"``, or, exact and
+    from all rows at every step, ``"hmc"``, ``"mala"``, ``"random_walk"``,
+    ``"parallel_tempering"``; or an instance such as ``SGLD(integrator="euler")``.
 step_size : float or "auto", default="auto"
     eta of the recursion, in the preconditioned space: with the curvature preconditioner it has
     no unit (0.2 moves a fifth of the way to the mode), without one it is in raw units. The
@@ -64,9 +65,20 @@ gradient : str or Gradient, default="auto"
     ``"full"``, ``"minibatch"``, ``"control_variate"``, ``"svrg"``, ``"saga"`` or an instance. By
     default the cheapest without visible noise.
 preconditioner : str, Preconditioner, array-like or None, default="auto"
-    G of the recursion: ``"auto"`` and ``"curvature"`` are the inverse curvature at the mode;
+    G of the recursion. ``"auto"`` chooses ``"curvature"``, the inverse curvature at the mode;
     None is the plain recursion; an array of shape (n_params, n_params) or (n_params,) is a
-    matrix or a diagonal of your own.
+    matrix or a diagonal of your own. With None, a given ``step_size`` and a full or minibatch
+    gradient the fit is the published algorithm: no mode is looked for, and no matrix formed.
+parameterization : {"auto", "centered", "noncentered", "row_space"}, default="auto"
+    The coordinates that are sampled: the model's own; those in which noise and coefficients are
+    independent (a normal likelihood whose noise is inferred); or the space of the rows (a normal
+    prior and fewer rows than columns). The posterior is the same. ``"auto"`` leaves the model's
+    own only in the metric of the curvature, with all rows at every step.
+init : {"auto", "mode", "prior", "zeros"} or array-like, default="auto"
+    Where the chains begin: overdispersed around the mode; at draws from the prior, or zeros where
+    that is flat, the noise variance at that of y; at zeros; or an array of shape (n_params,) or
+    (n_chains, n_params), in the order and the units of ``summary()``. ``"auto"`` is the mode in
+    the metric of the curvature, and the prior otherwise, as published.
 clip : str, Clip or None, default=None
     Bound on the gradient: ``"norm"``, ``"value"`` or an instance such as
     ``NormClip(threshold=100.0)``. Clipping biases the posterior.
@@ -150,8 +162,13 @@ intercept_ : ndarray of shape (1,) or (n_classes,)""",
 posterior_ : PosteriorDraws
     The draws, ``(chain, draw, parameter)``, with the parameters' names. ``coef_`` and the like
     are their means, weighted by step size where the schedule decays.
-step_size_, batch_size_, gradient_, preconditioner_, n_burnin_, thin_ : object
+result_ : SamplingResult
+    What :func:`~skbayes_sgld.sample` returns; ``print(result_.plan)`` says what was chosen and
+    why.
+sampler_, step_size_, batch_size_, gradient_, preconditioner_ : object
     What was used; ``batch_size_`` is None where every step takes all rows.
+parameterization_, init_, n_burnin_, thin_ : object
+    What was used.
 clipped_fraction_ : float
     The share of steps on which the gradient was clipped.
 n_features_in_ : int

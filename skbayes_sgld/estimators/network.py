@@ -17,7 +17,7 @@ from skbayes_sgld.estimators.network_inference import (
 )
 from skbayes_sgld.estimators.network_units import Units, UnitsNoisePrior, standardise
 from skbayes_sgld.estimators.regression import NormalModel
-from skbayes_sgld.inference.draws import PosteriorDraws
+from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.posterior import FixedGaussian, Gaussian
 from skbayes_sgld.posterior.mlp import MLPPosterior, Network, check_layout
 from skbayes_sgld.prediction.predictors import Predictor

@@ -116,12 +116,12 @@ def inflation(noise_ratio: float) -> float:
     return float(np.sqrt(1.0 + noise_ratio) - 1.0)
 
 
-def noise_problem(noise_ratio: float, automatic: bool) -> list[str]:
+def noise_problem(noise_ratio: float, given: bool) -> list[str]:
     """Return the sentence on minibatch noise, if it is visible."""
     wider = inflation(noise_ratio)
     if wider <= MAX_INFLATION:
         return []
-    remedy = "raise batch_size" if automatic else "set gradient='auto' and batch_size='auto'"
+    remedy = "raise batch_size" if not given else "set gradient='auto' and batch_size='auto'"
     return [
         f"the minibatches' noise is {noise_ratio:.3g} times the injected noise: standard "
         f"deviations are up to {wider:.0%} too wide; {remedy}, or lower step_size"

@@ -8,50 +8,59 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld.sampling import ChainOverflowError, Chains, Mode, Run, run_chains
-from skbayes_sgld.sampling.preconditioners.metric import preconditioned_eigenvalues
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.chains import ChainOverflowError, Run, check_constrained, run_chains
 
 Array = NDArray[Any]
 
-_MOST_HALVINGS = 40
-
-
-def check_constrained(posterior: Any, chains: Chains, n_burnin: int, thin: int) -> None:
-    """Raise where the draws are finite and the parameters that users know are not."""
-    n_chains, n_draws, P = chains.draws.shape
-    with np.errstate(all="ignore"):
-        values = posterior.constrain(chains.draws.reshape(-1, P))
-    bad = np.argwhere(~np.isfinite(values.reshape(n_chains, n_draws, -1)))
-    if len(bad):
-        chain, draw, parameter = (int(k) for k in bad[bad[:, 1].argmin()])
-        step = n_burnin + (draw + 1) * thin - 1
-        raise ChainOverflowError(step, chain, min(parameter, P - 1))  # the noise is last in both
+_SHORTER, _FAR_SHORTER = 0.25, 1e-3  # the next step size that is tried, over the last
+_SHARES = 20  # of the run's steps: as many as a trial takes
+_FAR = 1e6  # times the start
+_AT_ONCE = 10  # steps: what overflows within them is far too long
 
 
 def explain_overflow(
     error: ChainOverflowError,
-    posterior: Any,
+    posterior: BasePosterior,
     run: Run,
-    mode: Mode,
     start: Array,
     seed: int,
-    lengths: dict[str, Any],
+    n_steps: int,
+    given: bool,
 ) -> ValueError:
-    """Return the error that names step, parameter, chain and a step size that was seen to hold."""
-    steepest = preconditioned_eigenvalues(run.dynamics.preconditioner, mode.metric)[-1]
-    largest = float(np.max(run.schedule(np.arange(100))))
-    holds = min(1.0 / steepest / largest, 0.5 * run.step_size)
-    for _ in range(_MOST_HALVINGS):
-        shown = float(f"{holds:.2g}")
+    """Error that names step, parameter and chain, and a shorter step that was seen to run.
+
+    Shorter steps are tried, all together for no more steps than the run was to take.
+    ``given`` tells whether the step size is the user's.
+    """
+    who = f"chain {error.chain}" if run.sampler.uses_noise else "the optimizer"
+    head = (
+        f"step_size={run.step_size:.3g}: {who} overflowed at step {error.step} in "
+        f"{posterior.param_names[error.parameter]}"
+    )
+    length = max(1, n_steps // _SHARES)
+    far = _FAR * max(1.0, float(np.abs(start).max()))
+    left, size, after = n_steps, run.step_size, error.step
+    while left > 0 and size > 0.0:
+        left -= after + 1
+        size = float(f"{size * (_FAR_SHORTER if after < _AT_ONCE else _SHORTER):.2g}")
+        shorter = replace(run, step_size=size)
         try:
-            chains = run_chains(replace(run, step_size=shown), start, seed=seed, **lengths)
-            check_constrained(posterior, chains, lengths.get("n_burnin", 0), lengths["thin"])
-            break
-        except ChainOverflowError:
-            holds *= 0.5
-    who = f"chain {error.chain}" if run.sampler.uses_noise else "the optimiser"
+            tried = run_chains(shorter, start, n_draws=1, thin=length, seed=seed)
+            check_constrained(posterior, tried, 0, length)
+        except ChainOverflowError as again:
+            after = again.step
+            continue
+        after = length
+        if np.abs(tried.draws).max() > far:  # on its way to an overflow
+            continue
+        advice = "set step_size='auto' and preconditioner='auto', or " if given else ""
+        return ValueError(
+            f"{head}. With step_size={size:g} {length} steps did not overflow; {advice}give a "
+            "smaller step_size."
+        )
     return ValueError(
-        f"step_size={run.step_size:g}: {who} overflowed at step {error.step} in "
-        f"{posterior.param_names[error.parameter]}. Step sizes up to {shown:.2g} hold here; set "
-        "step_size='auto' and preconditioner='auto', or a smaller step_size."
+        f"{head}, and so did all shorter steps that were tried, down to {size:g}. Check that the "
+        "log density and its gradient are finite where the chains begin, or begin elsewhere "
+        "with init."
     )

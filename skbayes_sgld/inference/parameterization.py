@@ -2,36 +2,75 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from skbayes_sgld._linalg import MAX_DENSE
-from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.parameterizations.noncentered import (
     NoncenteredPosterior,
     NormalNoncenteredPosterior,
 )
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
-from skbayes_sgld.sampling import Mode, find_mode
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal
+from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
 
 _ROUNDS = 3  # the first ones find the noise level, the last is taken there
+_NEEDS = {
+    "noncentered": "a normal likelihood whose noise is inferred",
+    "row_space": "a normal prior and fewer rows than columns",
+}
 
 
-def shorten(posterior: GLMPosterior, temperature: float) -> GLMPosterior:
-    """Return a model of more than 2,000 parameters in the space of its rows, if that is small.
+def reparameterize(
+    posterior: Any, settings: Settings
+) -> tuple[BasePosterior, Mode | None, tuple[str, str]]:
+    """Return the posterior in the coordinates to be sampled, its mode there, if known, and why.
 
-    That takes a normal prior, no more than 2,000 rows, and fewer rows than columns; any other
-    model is returned as it is.
+    ``"auto"`` leaves the model's own coordinates only where the metric is the curvature's and
+    every step takes all rows: minibatches and other metrics are of the coefficients themselves.
+
+    Raises
+    ------
+    ValueError
+        Where the parameterization is not available for this model.
     """
-    few = posterior.n_samples <= min(posterior.n_features - 1, MAX_DENSE)
-    normal = posterior.prior.normal and posterior.prior.proper
-    if posterior.n_params > MAX_DENSE and few and normal:
-        return RowSpacePosterior(posterior, temperature)
-    return posterior
+    name, why = settings.parameterization, "given"
+    offered = posterior.parameterizations
+    if name is None:
+        name, why = _choose(posterior, settings)
+    elif name not in offered:
+        raise ValueError(
+            f"parameterization={name!r} needs {_NEEDS[name]}; set parameterization='auto' or "
+            "'centered'."
+        )
+    if name == "row_space":
+        posterior = RowSpacePosterior(posterior, settings.tau)
+    if name != "centered" and "noncentered" in posterior.parameterizations:
+        return *noncenter(posterior, settings.tau), (name, why)
+    return posterior, None, (name, why)
+
+
+def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
+    offered = posterior.parameterizations
+    if len(offered) == 1:
+        return "centered", "the model's own coordinates"
+    if not settings.uses_curvature:
+        return "centered", f"preconditioner={settings.metric!r} is of the model's own coordinates"
+    if not settings.takes_all_rows:
+        return "centered", "minibatches are of the model's own coordinates"
+    if "row_space" in offered and posterior.n_params > MAX_DENSE:
+        return "row_space", f"{posterior.n_samples} rows see no more of {posterior.n_features}"
+    if "noncentered" in offered:
+        return "noncentered", "noise and coefficients are then independent"
+    return "centered", "the model's own coordinates"
 
 
 def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[NoncenteredPosterior, Mode]:
-    """Return a normal linear model with noise and coefficients decoupled, and its mode there.
+    """Return a normal linear model with the noise noncentered, and its mode there.
 
     Under a normal prior the coordinates are standard normal but for the noise; the mode and the
     metric are then known: the origin and the identity.
@@ -41,7 +80,7 @@ def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[NoncenteredP
     family = NormalNoncenteredPosterior if posterior.linear_prior.normal else NoncenteredPosterior
     for _ in range(_ROUNDS):
         center = find_mode(posterior.given_noise(float(np.exp(gamma))), start[:-1])
-        decoupled = family(posterior, center.theta, center.root, gamma, temperature)
-        start, gamma = np.append(center.theta, gamma), decoupled.noise_level
+        noncentered = family(posterior, center.theta, center.root, gamma, temperature)
+        start, gamma = np.append(center.theta, gamma), noncentered.noise_level
     P = posterior.n_params
-    return decoupled, Mode(np.zeros(P), Diagonal(np.ones(P)))
+    return noncentered, Mode(np.zeros(P), Diagonal(np.ones(P)))

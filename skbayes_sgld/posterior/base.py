@@ -80,6 +80,19 @@ class BasePosterior:
         """Whether a step that is not accepted or rejected may leave its stable range."""
         return False
 
+    @property
+    def has_mode(self) -> bool:
+        """Whether the posterior is known to have a mode: not to find it is an error."""
+        return False
+
+    @property
+    def parameterizations(self) -> tuple[str, ...]:
+        """Names of the coordinates in which the posterior can be sampled."""
+        return ("centered",)
+
+    def check_mode(self, theta: Array) -> None:
+        """Raise where the mode found at ``theta (P,)`` says that the posterior is improper."""
+
     # ---- the density, from rows or on its own -------------------------------------------------
 
     def log_density(self, theta: Array) -> Array:
@@ -196,6 +209,14 @@ class BasePosterior:
     def start(self) -> Array:
         """Point ``(P,)`` to look for the mode from."""
         return np.zeros(self.n_params)
+
+    def zeros(self) -> Array:
+        """Point ``(P,)`` at which no parameter has an effect; the origin by default."""
+        return np.zeros(self.n_params)
+
+    def draw_prior(self, generators: list[np.random.Generator]) -> Array | None:
+        """Draws from the prior ``(C, n_constrained)``, one a generator; None where unknown."""
+        return None
 
     def _describe(self) -> str:
         """Name of the model in an error."""

@@ -17,6 +17,7 @@ from skbayes_sgld.posterior.linear_predictors import LinearPredictors
 from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 from skbayes_sgld.posterior.priors.noise import NoisePrior
+from skbayes_sgld.posterior.propriety import check_mode
 from skbayes_sgld.posterior.protocol import Rows
 from skbayes_sgld.posterior.statistics import GaussianStatistics
 
@@ -128,6 +129,46 @@ class GLMPosterior(LinearPredictors, BasePosterior):
             theta[-1] = local[-1]
         return theta
 
+    @property
+    def has_mode(self) -> bool:
+        """A proper posterior of a generalised linear model has a mode."""
+        return True
+
+    def check_mode(self, theta: Array) -> None:
+        """Raise where the likelihood at the mode says that flat coefficients have no end."""
+        if not self.prior.proper:
+            check_mode(self, theta)
+
+    @property
+    def parameterizations(self) -> tuple[str, ...]:
+        """Names of the coordinates in which the posterior can be sampled."""
+        names = ["centered"]
+        if self.likelihood.infers_noise and self._statistics is not None:
+            names.append("noncentered")
+        normal = self.prior.normal and self.prior.proper
+        if normal and self.n_samples < self.n_features and self.n_samples <= MAX_DENSE:
+            names.append("row_space")
+        return tuple(names)
+
+    def zeros(self) -> Array:
+        """Point ``(P,)`` without effects, the noise that of y."""
+        theta = np.zeros(self.n_params)
+        if self.likelihood.infers_noise:
+            theta[-1] = self.start()[-1]
+        return theta
+
+    def draw_prior(self, generators: list[np.random.Generator]) -> Array:
+        """Draws from the prior ``(C, P)``, constrained; flat parameters 0, the noise that of y."""
+        values = np.zeros((len(generators), self.n_params))
+        noise = 1.0
+        if self.likelihood.infers_noise:
+            noise = float(np.exp(self.start()[-1]))
+            values[:, -1] = noise
+        linear = self._linear(values)
+        for c, rng in enumerate(generators):
+            linear[c] = self.linear_prior.sample(rng, linear.shape[1:], noise)
+        return values
+
     def _name_params(
         self, feature_names: Sequence[str] | None, class_names: Sequence[str] | None
     ) -> list[str]:
@@ -159,7 +200,8 @@ class GLMPosterior(LinearPredictors, BasePosterior):
     @property
     def constrained_names(self) -> list[str]:
         """The names of what :meth:`constrain` returns."""
-        return [n.replace("log_noise_variance", "noise_variance") for n in self.param_names]
+        linear = self.param_names[: self._n_linear]
+        return linear + ["noise_variance"] * self.likelihood.infers_noise
 
     def constrain(self, theta: Array) -> Array:
         """Return the parameters that users know, in theta's order, from ``theta (S, P)``.

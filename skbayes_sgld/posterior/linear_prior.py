@@ -97,6 +97,17 @@ class LinearPrior:
         # einsum and not matmul: it rounds a chain alike whatever the number of chains
         return level - np.einsum("ckd,d->ck", linear[..., :-1], self.center)[..., None]
 
+    def sample(
+        self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float
+    ) -> Array:
+        """Linear parameters ``(K, width)`` from the prior, intercepts at X = 0; flat ones 0."""
+        linear = np.zeros(shape)
+        d = self.n_features
+        linear[:, :d] = self.coef.sample(rng, (shape[0], d), noise_variance)
+        if self.intercept is not None:
+            linear[:, d:] = self.intercept.sample(rng, (shape[0], 1), noise_variance)
+        return linear
+
     def log_density(self, linear: Array, gamma: Array | None) -> Array:
         """Return the log density up to a constant ``(C,)``."""
         value = self.coef.log_density(linear[..., : self.n_features], gamma)

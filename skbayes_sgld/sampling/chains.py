@@ -12,6 +12,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import one_blas_thread
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.protocol import Dynamics, State, check_requirements
 from skbayes_sgld.sampling.randomness import ChainStreams
 from skbayes_sgld.sampling.schedules import Schedule
@@ -309,3 +310,15 @@ def _report_overflow(
         bad = np.argwhere(~np.isfinite(state["theta"]))
         if len(bad):
             raise ChainOverflowError(first_step + t, int(bad[0, 0]), int(bad[0, 1]))
+
+
+def check_constrained(posterior: BasePosterior, chains: Chains, n_burnin: int, thin: int) -> None:
+    """Raise where the draws are finite and the parameters that users know are not."""
+    n_chains, n_draws, P = chains.draws.shape
+    with np.errstate(all="ignore"):
+        values = posterior.constrain(chains.draws.reshape(-1, P))
+    bad = np.argwhere(~np.isfinite(values.reshape(n_chains, n_draws, -1)))
+    if len(bad):
+        chain, draw, parameter = (int(k) for k in bad[bad[:, 1].argmin()])
+        step = n_burnin + (draw + 1) * thin - 1
+        raise ChainOverflowError(step, chain, min(parameter, P - 1))  # the noise is last in both

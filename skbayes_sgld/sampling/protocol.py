@@ -136,9 +136,10 @@ class Sampler(Algorithm):
     piloted = False  # a pilot can tell its bias from that on a normal law
     noise_gain = 1.0  # what a minibatch's noise counts for beside the injected, over SGLD's
 
-    def candidates(self, full_gradient: bool) -> list[Sampler]:
-        """Return the samplers that this one stands for, the first choice first."""
-        return [self]
+    @property
+    def tunable(self) -> bool:
+        """Whether a pilot can choose the step size in the metric of the curvature."""
+        return self.piloted or self.adjusted
 
     def speed(self, rate: float) -> float:
         """Return what a step of size 1 moves by of the way to the mode, at this curvature."""

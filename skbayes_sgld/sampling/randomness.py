@@ -42,9 +42,14 @@ def _generator(seed: int, chain: int, purpose: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(chain, purpose)))
 
 
+def start_generators(seed: int, chains: range) -> list[np.random.Generator]:
+    """Generators of the chains' starts, one a chain."""
+    return [_generator(seed, c, _START) for c in chains]
+
+
 def start_normals(seed: int, chains: range, n_params: int) -> Array:
     """Return the standard normals ``(C, n_params)`` from which the chains' starts are made."""
-    rows = [_generator(seed, c, _START).standard_normal(n_params) for c in chains]
+    rows = [g.standard_normal(n_params) for g in start_generators(seed, chains)]
     return np.array(rows).reshape(len(chains), n_params)
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from skbayes_sgld.inference.judged import Judged
 
 from skbayes_sgld import SGLDLinearRegression
-from skbayes_sgld.inference.judged import Judged
 from skbayes_sgld.posterior import Normal
 from skbayes_sgld.sampling import SGLD, Mode
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal

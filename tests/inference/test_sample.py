@@ -151,8 +151,10 @@ def test_the_first_chains_are_the_same_whatever_their_number():
     np.testing.assert_array_equal(few, many[:2])
 
 
-def test_the_repr_says_what_was_chosen():
-    draws = skbayes_sgld.sample(rate(), "mala", random_state=0)
-    assert repr(draws).startswith("PosteriorSample(4 chains x 1000 draws of rate; sampler=MALA()")
-    assert f"step_size={draws.step_size_:.3g}" in repr(draws)
-    assert draws.summary().attrs["thin"] == draws.thin_
+def test_the_repr_and_the_summary_say_what_was_chosen():
+    result = skbayes_sgld.sample(rate(), "mala", random_state=0)
+    step_size = result.choices["step_size"].value
+    assert repr(result).startswith("SamplingResult(4 chains x 1000 draws of rate; sampler=MALA()")
+    assert f"step_size={step_size:.3g}" in repr(result)
+    assert result.summary().attrs["step_size"] == step_size
+    assert f"{step_size:.3g}" in result.summary().attrs["plan"] == str(result.plan)

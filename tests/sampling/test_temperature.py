@@ -20,7 +20,7 @@ from skbayes_sgld.sampling import (
     RandomWalk,
     run_chains,
 )
-from skbayes_sgld.sampling.temperature import resolve_temperature
+from skbayes_sgld.sampling.schedules import resolve_temperature
 from tests.references.targets import NormalMean, make_run, stationary_draws
 
 COOLING = Cooling(high=20.0, hold=500, decay=1000)

@@ -234,6 +234,14 @@ class NoncenteredPosterior(BasePosterior):
         """Return phi from the parameters that users know."""
         return self.from_theta(self.inner.unconstrain(values))
 
+    def zeros(self) -> Array:
+        """Point ``(P,)`` at which no column has an effect, the noise that of y."""
+        return self.from_theta(self.inner.zeros()[None])[0]
+
+    def draw_prior(self, generators: list[np.random.Generator]) -> Array | None:
+        """Draws from the prior ``(C, P)``, constrained."""
+        return self.inner.draw_prior(generators)
+
     @property
     def constrained_names(self) -> list[str]:
         """The names of what :meth:`constrain` returns."""

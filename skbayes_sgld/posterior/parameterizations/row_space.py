@@ -80,6 +80,15 @@ class RowSpacePosterior(GLMPosterior):
         )
 
     @property
+    def parameterizations(self) -> tuple[str, ...]:
+        """Names of the further coordinates: its own are those of the rows."""
+        return tuple(n for n in super().parameterizations if n != "row_space")
+
+    def draw_prior(self, generators: list[np.random.Generator]) -> Array:
+        """Draws from the prior of all coefficients ``(C, P)``, constrained."""
+        return self._full.draw_prior(generators)
+
+    @property
     def constrained_names(self) -> list[str]:
         """The names of what :meth:`constrain` returns."""
         return self._full.constrained_names

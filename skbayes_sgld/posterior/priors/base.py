@@ -61,6 +61,12 @@ class CoefficientPrior(Component):
         """
         raise NotImplementedError
 
+    def sample(
+        self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float
+    ) -> Array:
+        """Coefficients ``(K, d)`` drawn from the prior; zeros where it is no distribution."""
+        return np.zeros(shape)
+
     def given_noise(self, variance: float) -> CoefficientPrior:
         """Return the prior where the noise variance is known."""
         return self

@@ -34,6 +34,12 @@ class Laplace(CoefficientPrior):
 
     nonsmooth = True
 
+    def sample(
+        self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float
+    ) -> Array:
+        """Coefficients ``(K, d)`` drawn from the prior."""
+        return self.location + np.multiply(self.scale, rng.laplace(size=shape))
+
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
         """Return ``-sum |beta - mu| / b``."""
         return -np.abs((coef - self.location) / self.scale).sum(axis=(1, 2))

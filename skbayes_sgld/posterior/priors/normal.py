@@ -118,6 +118,12 @@ class Normal(NormalPrior):
     >>> prior = Normal(covariance=[[1.0, 0.9], [0.9, 1.0]])  # of two like coefficients
     """
 
+    def sample(
+        self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float
+    ) -> Array:
+        """Coefficients ``(K, d)`` drawn from the prior."""
+        return self.location + self.unwhiten(rng.standard_normal(shape))
+
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
         """Return ``-z'z / 2``, z being ``(beta - mu) / s`` or its like under the covariance."""
         return -0.5 * np.square(self._z(coef)).sum(axis=(1, 2))
@@ -168,6 +174,12 @@ class ConjugateNormal(NormalPrior):
         if self.covariance is not None:
             return Normal(location=self.location, covariance=variance * np.asarray(self.covariance))
         return Normal(np.multiply(self.scale, np.sqrt(variance)), self.location)
+
+    def sample(
+        self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float
+    ) -> Array:
+        """Coefficients ``(K, d)`` drawn from the prior."""
+        return self.given_noise(noise_variance).sample(rng, shape, noise_variance)
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
         """Return ``-d gamma / 2 - exp(-gamma) z'z / 2``."""

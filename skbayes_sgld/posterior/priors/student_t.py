@@ -53,6 +53,12 @@ class StudentT(CoefficientPrior):
     def _df(self) -> float:
         return self.df
 
+    def sample(
+        self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float
+    ) -> Array:
+        """Coefficients ``(K, d)`` drawn from the prior."""
+        return self.location + np.multiply(self.scale, rng.standard_t(self._df, shape))
+
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
         """Return ``-(df + 1) / 2 sum log(1 + z^2 / df)``."""
         z = (coef - self.location) / self.scale

@@ -33,12 +33,15 @@ class Gradient(Component):
         Whether it reads some of the rows at a step, and not all.
     replacement : bool
         Whether a batch may hold a row twice.
+    needs_mode : bool
+        Whether the estimator is one around the mode.
     """
 
     requires: tuple[str, ...] = ("rows",)
     remedy: str = "set gradient='full', which takes any posterior"
     minibatch: bool = True
     replacement: bool = True
+    needs_mode: bool = False
 
     def bind(
         self, posterior: Posterior | BasePosterior, center: Array | None = None

@@ -78,6 +78,7 @@ class ControlVariate(Gradient):
 
     order: int = 2
     replacement: bool = True
+    needs_mode = True
 
     def check(self) -> None:
         """Raise where the order is neither 1 nor 2."""

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld.sampling.protocol import Array, Dynamics, Sampler, State
-from skbayes_sgld.sampling.samplers.hmc import HMC
 
-_INTEGRATORS = ("auto", "euler", "leimkuhler_matthews")
+_INTEGRATORS = ("euler", "leimkuhler_matthews")
 
 
 @dataclass(eq=False, repr=False)
@@ -25,14 +24,12 @@ class SGLD(Sampler):
 
     Parameters
     ----------
-    integrator : {"auto", "euler", "leimkuhler_matthews"}, default="auto"
+    integrator : {"leimkuhler_matthews", "euler"}, default="leimkuhler_matthews"
         ``"euler"`` adds a fresh standard normal at every step: Algorithm 21 of the handout, to
         the letter. On a normal target of precision lambda its variance is too large by
         ``1 / (1 - eta lambda / 2)``. ``"leimkuhler_matthews"`` adds the mean of this step's
         normal and the next one's (Leimkuhler & Matthews 2013, eq. 1.4): the same cost, second
-        order in eta, and no error at all on a normal target. ``"auto"`` is Leimkuhler-Matthews;
-        but where a pilot finds an error in it and every step takes all rows, the estimators take
-        :class:`HMC` in its place, which accepts or rejects and has none.
+        order in eta, and no error at all on a normal target.
 
     Examples
     --------
@@ -42,7 +39,7 @@ class SGLD(Sampler):
     SGLDLinearRegression(sampler=SGLD(integrator='euler'))
     """
 
-    integrator: str = "auto"
+    integrator: str = "leimkuhler_matthews"
 
     piloted = True
 
@@ -53,12 +50,6 @@ class SGLD(Sampler):
                 f"sampler.integrator={self.integrator!r} is not known; choose one of "
                 f"{', '.join(map(repr, _INTEGRATORS))}."
             )
-
-    def candidates(self, full_gradient: bool) -> list[Sampler]:
-        """Return the samplers that ``"auto"`` stands for."""
-        if self.integrator != "auto":
-            return [self]
-        return [SGLD("leimkuhler_matthews")] + [HMC()] * full_gradient
 
     def gaussian_inflation(self, eta: float) -> float:
         """Return the chain's variance over the target's, on a normal target of precision 1."""

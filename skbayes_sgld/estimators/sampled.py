@@ -1,0 +1,87 @@
+"""Estimators whose posterior is sampled: settings, posterior, plan, run, result."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skbayes_sgld._components import Registry
+from skbayes_sgld.estimators.base import Array, LinearEstimator
+from skbayes_sgld.inference.diagnosis import Diagnosis
+from skbayes_sgld.inference.plan import plan
+from skbayes_sgld.inference.result import SamplingResult
+from skbayes_sgld.inference.run import run
+from skbayes_sgld.inference.settings import REGISTRIES, Settings
+from skbayes_sgld.posterior import check_propriety
+
+_RESOLVED = (
+    "sampler",
+    "step_size",
+    "gradient",
+    "batch_size",
+    "preconditioner",
+    "parameterization",
+    "init",
+    "n_burnin",
+    "thin",
+)
+
+
+class SampledEstimator(LinearEstimator):
+    """A linear model whose posterior is sampled by chains.
+
+    Attributes
+    ----------
+    result_ : SamplingResult
+    """
+
+    _registries: ClassVar[dict[str, Registry]] = {**LinearEstimator._registries, **REGISTRIES}
+    _automatic: ClassVar[dict[str, tuple[str, ...]]] = {
+        "sampler": ("auto",),
+        "gradient": ("auto",),
+        "preconditioner": ("auto",),
+    }
+    _settings: ClassVar[type[Settings]] = Settings
+    result_: SamplingResult
+
+    def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
+        settings = Settings.check(self)
+        posterior = self._make_posterior(X, y, weight, center=settings.uses_curvature)
+        check_propriety(posterior)
+        positions, n_fits = self._last_positions(settings, posterior.constrained_names)
+        # chains that go on must not meet their old noise again
+        seed = settings.draw_seed() + n_fits
+        result = run(plan(posterior, settings, seed, positions))
+        self.result_, self.posterior_, self._n_fits = result, result.draws, n_fits + 1
+        for name in _RESOLVED:
+            setattr(self, f"{name}_", result.choices[name].value)
+        self.clipped_fraction_ = result.clipped
+        self._set_layout(posterior)
+        draws = result.draws
+        self._set_point(np.average(draws.flat, axis=0, weights=draws.flat_weights))
+
+    def _last_positions(self, settings: Settings, names: list[str]) -> tuple[Array | None, int]:
+        """Return where the last fit's chains stopped, if this one's go on, and how many did."""
+        last = vars(self).get("result_")
+        if not settings.warm_start or last is None or last.names != names:
+            return None, 0
+        if len(last.positions) != settings.n_chains:
+            return None, 0
+        return last.positions, self._n_fits
+
+    def diagnose(self) -> Diagnosis:
+        """Print and return a report on what the draws are worth.
+
+        Returns
+        -------
+        diagnosis : Diagnosis
+            R-hat, effective sample sizes and standard errors by parameter; the ratio of minibatch
+            to injected noise; the bias of the step size, and at half of it; the Metropolis
+            acceptance that the chain's own transitions would have had; the distance from the
+            Laplace approximation; clipped steps and divergent chains; and the problems, each with
+            its remedy.
+        """
+        check_is_fitted(self)
+        return self.result_.diagnose()

@@ -1,0 +1,398 @@
+"""The plan of a run: every ``"auto"`` resolved, with the figure behind each choice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from textwrap import wrap
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld.inference.parameterization import reparameterize
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.start import choose_start
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.chains import Run
+from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
+from skbayes_sgld.sampling.preconditioners.metric import Diagonal, preconditioned_eigenvalues
+from skbayes_sgld.sampling.protocol import Dynamics, Sampler, check_requirements
+from skbayes_sgld.sampling.samplers import HMC, SGLD, ParallelTempering
+from skbayes_sgld.sampling.tuning.bias import normal_inflation
+from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError, find_mode
+from skbayes_sgld.sampling.tuning.settings import (
+    STEP_SIZES,
+    NoiseLevel,
+    Tuned,
+    choose_batch_size,
+    choose_gradient,
+    choose_spacing,
+    discretisation_bias,
+    measure_noise,
+    reason_for_all_rows,
+    tune,
+)
+
+Array = NDArray[Any]
+
+_SMALL_STEP = 0.1  # below it only what is known of a normal distribution is told
+_PUBLISHED_THIN = 10  # steps from draw to draw where nothing is known of the posterior
+_GIVEN = "given"
+
+
+class Choice(NamedTuple):
+    """One resolved setting: its value, and why it is so."""
+
+    value: Any
+    why: str
+
+    @property
+    def given(self) -> bool:
+        """Whether the user gave it."""
+        return self.why == _GIVEN
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a run of chains is made of; printed, a table of what was chosen and why.
+
+    Attributes
+    ----------
+    posterior : BasePosterior
+        In the coordinates that are sampled.
+    run : Run
+        Sampler, gradient, metric, step size, schedule and temperature.
+    start : ndarray of shape (n_chains, n_params)
+        Where the chains begin, in the coordinates that are sampled.
+    seed : int
+    n_draws, n_burnin, thin : int
+    mode : Mode or None
+        The posterior's mode and the curvature there; None where nothing asks for it.
+    center : Mode or None
+        Centre and metric of the posterior as the tuning found them: the mode's, or a pilot's.
+    bias : tuple of float
+        What the step size costs a mean or an sd, and two standard errors of it; nan where only
+        the draws can tell.
+    choices : dict of str to Choice
+        Every setting, resolved.
+    settings : Settings
+        What the user wrote.
+    """
+
+    posterior: BasePosterior
+    run: Run
+    start: Array
+    seed: int
+    n_draws: int
+    n_burnin: int
+    thin: int
+    mode: Mode | None
+    center: Mode | None
+    bias: tuple[float, float]
+    choices: dict[str, Choice]
+    settings: Settings
+
+    @property
+    def n_hot(self) -> int:
+        """Steps before the final temperature."""
+        return 0 if self.run.temperature is None else self.settings.temperature.n_hot
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of each chain, those before the first draw included."""
+        return self.n_burnin + self.n_draws * self.thin
+
+    def __str__(self) -> str:
+        """Return the table."""
+        return as_table(self.choices)
+
+
+def as_table(choices: dict[str, Choice]) -> str:
+    """Return the choices as a text table: setting, value and reason."""
+    rows = [(name, shown(choice.value), choice.why) for name, choice in choices.items()]
+    name_width, value_width = (max(len(row[k]) for row in rows) for k in (0, 1))
+    indent = " " * (name_width + value_width + 4)
+    lines = []
+    for name, value, why in rows:
+        first, *rest = wrap(why, max(30, 98 - len(indent))) or [""]
+        lines.append(f"{name:{name_width}s}  {value:{value_width}s}  {first}".rstrip())
+        lines += [indent + line for line in rest]
+    return "\n".join(lines)
+
+
+def shown(value: Any) -> str:
+    """Return the value of a setting as a table or a repr shows it."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def plan(
+    posterior: BasePosterior,
+    settings: Settings,
+    seed: int,
+    positions: Array | None = None,
+) -> Plan:
+    """Resolve every ``"auto"`` of a run.
+
+    Parameters
+    ----------
+    posterior : BasePosterior
+    settings : Settings
+    seed : int
+        Of the pilots and of the chains.
+    positions : ndarray of shape (n_chains, n_params) or None
+        Where the chains of an earlier run stopped, in the users' parameters: the run goes on
+        from there, without burn-in.
+
+    Returns
+    -------
+    plan : Plan
+
+    Raises
+    ------
+    ValueError, TypeError
+        Where settings do not go together, or the posterior lacks what one of them needs.
+    """
+    posterior, mode = posterior.tempered(settings.tau), None
+    coordinates = ("centered", "the model's own coordinates")
+    if (settings.parameterization or "centered") != "centered" or posterior.parameterizations[1:]:
+        posterior, mode, coordinates = reparameterize(posterior, settings)
+    if mode is None and _needs_mode(posterior, settings):
+        mode = _locate(posterior)
+    reference = mode or Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))
+    gradient, batch_size, noise, choices = _choose_gradient(posterior, settings, reference, seed)
+    draft = Run(
+        _first_choice(posterior, settings),
+        Dynamics(
+            gradient.bind(posterior, None if mode is None else mode.theta),
+            settings.metric.bind(posterior.n_params, mode),
+            settings.clip,
+            settings.tau,
+        ),
+        settings.schedule,
+        STEP_SIZES[0],
+        posterior.n_samples,
+        batch_size,
+        gradient.replacement,
+    )
+    check_requirements(draft.sampler, posterior, batch_size)
+    tuned, chosen = _choose_step_size(draft, mode, settings, noise, seed)
+    choices |= chosen
+    n_burnin, thin, chosen = _choose_lengths(tuned, settings, goes_on=positions is not None)
+    choices |= chosen
+    run = tuned.run
+    bias = tuned.bias
+    if mode is not None and bias is None:
+        # what the last kept step costs: a schedule may have made it small by then
+        eta = run.step_size * float(run.schedule(settings.n_draws * thin))
+        bias = measure_bias(run, mode, eta, settings.metric.uses_curvature, seed)
+    start, why_start = choose_start(posterior, settings, tuned, seed, positions)
+    choices |= {"init": Choice(*why_start), "parameterization": Choice(*coordinates)}
+    heat = settings.temperature
+    for name, value in {
+        "schedule": settings.schedule,
+        "temperature": heat.schedule or heat.final,
+        "clip": settings.clip,
+    }.items():
+        choices[name] = Choice(value, _GIVEN)
+    # everything so far is for the last temperature; chains that go on have cooled already
+    cooling = None if positions is not None else heat.schedule
+    return Plan(
+        posterior,
+        replace(run, temperature=cooling),
+        start,
+        seed,
+        settings.n_draws,
+        n_burnin,
+        thin,
+        mode,
+        tuned.mode,
+        bias or (np.nan, 0.0),
+        {name: choices[name] for name in _ORDER},
+        settings,
+    )
+
+
+_ORDER = (
+    "sampler",
+    "step_size",
+    "schedule",
+    "temperature",
+    "gradient",
+    "batch_size",
+    "preconditioner",
+    "parameterization",
+    "clip",
+    "init",
+    "n_burnin",
+    "thin",
+)
+
+
+def _first_choice(posterior: BasePosterior, settings: Settings) -> Sampler:
+    """Return the sampler to begin with; an automatic one may yet be found in error."""
+    if settings.sampler is not None:
+        return settings.sampler
+    return ParallelTempering() if posterior.multimodal else SGLD()
+
+
+def _needs_mode(posterior: BasePosterior, settings: Settings) -> bool:
+    """Whether anything asks for the mode; a published algorithm never does."""
+    if settings.uses_curvature or settings.step_size is None or settings.starts_at_mode:
+        return True
+    if settings.gradient is not None:
+        return settings.gradient.needs_mode
+    return settings.batch_size is not None or not reason_for_all_rows(posterior)
+
+
+def _locate(posterior: BasePosterior) -> Mode:
+    """Return the mode and the curvature there; where there may be none, the start alone."""
+    try:
+        mode = find_mode(posterior, posterior.start())
+    except NoModeError:
+        if posterior.has_mode:
+            raise
+        return Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))
+    posterior.check_mode(mode.theta)
+    return mode
+
+
+def _choose_gradient(
+    posterior: BasePosterior, settings: Settings, reference: Mode, seed: int
+) -> tuple[Gradient, int | None, NoiseLevel | None, dict[str, Choice]]:
+    """Return the gradient, the batch size (None: all rows) and the noise, if measured."""
+    gradient, batch_size = settings.gradient, settings.batch_size
+    n, tau = posterior.n_samples, settings.tau
+    if gradient is None and batch_size is None:
+        if settings.sampler is not None and settings.sampler.full_gradient:
+            gradient, why = Full(), f"{settings.sampler} takes all rows"
+        else:
+            gradient, batch_size, why = choose_gradient(posterior, reference, tau, seed)
+        return gradient, batch_size, None, _both(gradient, why, batch_size, why)
+    why = _GIVEN
+    if gradient is None:
+        # the second order takes a matrix of parameters by parameters
+        gradient = ControlVariate(2 if posterior.n_params <= MAX_DENSE else 1)
+        why = "the least noise that a batch of this size can have"
+    if not gradient.minibatch:
+        if batch_size is not None:
+            raise ValueError(
+                f"batch_size={batch_size!r} is not used by gradient={gradient!r}, which takes all "
+                "rows; set gradient='minibatch' or batch_size='auto'."
+            )
+        return gradient, None, None, _both(gradient, why, None, "all rows at every step")
+    if batch_size is not None and batch_size > n:
+        raise ValueError(
+            f"batch_size={batch_size} is larger than the {n} rows; give at most {n}, or "
+            "gradient='full', which takes each of them once."
+        )
+    noise = None
+    if batch_size is None or settings.step_size is None:
+        noise = measure_noise(posterior, gradient, reference, tau, seed)
+    why_size = _GIVEN
+    if batch_size is None:
+        assert noise is not None
+        batch_size = choose_batch_size(noise, n, tau)
+        why_size = "adds less than 0.5 % to any standard deviation, or is all rows' worth"
+    return gradient, batch_size, noise, _both(gradient, why, batch_size, why_size)
+
+
+def _both(
+    gradient: Gradient, why_gradient: str, batch_size: int | None, why_size: str
+) -> dict[str, Choice]:
+    return {
+        "gradient": Choice(gradient, why_gradient),
+        "batch_size": Choice(batch_size, why_size),
+    }
+
+
+def _choose_step_size(
+    draft: Run, mode: Mode | None, settings: Settings, noise: NoiseLevel | None, seed: int
+) -> tuple[Tuned, dict[str, Choice]]:
+    """Return the run with its sampler and step size, and what is known of it."""
+    automatic, given = settings.sampler is None, settings.step_size
+    why_sampler, why = _GIVEN, _GIVEN
+    if automatic:
+        why_sampler = "several modes" if draft.sampler.full_gradient else "the cheapest"
+    if mode is None:
+        assert given is not None
+        tuned = Tuned(replace(draft, step_size=given), None, None)
+    elif given is None and settings.uses_curvature and draft.sampler.tunable:
+        # a bound that fires moves no trajectory well
+        spare = draft.batch_size is None and settings.clip is None and automatic
+        tuned = tune(draft, mode, seed, [HMC()] * spare)
+        why = tuned.why
+        if tuned.run.sampler is not draft.sampler:
+            why_sampler = f"{draft.sampler}: {tuned.found}"
+        elif automatic:
+            why_sampler = f"{why_sampler}; {tuned.found}" if tuned.found else why_sampler
+        if noise is not None and draft.batch_size is not None:
+            quiet = noise.step_size(draft.batch_size, settings.tau)
+            if quiet < tuned.run.step_size:
+                tuned.run.step_size = max(quiet, STEP_SIZES[-1])
+                why = "a longer one needs a larger batch"
+            tuned.time = 2.0 / tuned.run.step_size
+        tuned.run.step_size /= float(draft.schedule(0))
+    else:
+        first = float(draft.schedule(0))
+        rates = preconditioned_eigenvalues(draft.dynamics.preconditioner, mode.metric)
+        eta, time = draft.sampler.pace(rates, None if given is None else given * first)
+        tuned = Tuned(replace(draft, step_size=eta / first), mode, time)
+        if given is None:
+            why = "stable in the steepest direction at the mode"
+    return tuned, {
+        "sampler": Choice(tuned.run.sampler, why_sampler),
+        "step_size": Choice(tuned.run.step_size, why),
+        "preconditioner": Choice(
+            settings.metric,
+            "steps without a unit, on any data" if settings.preconditioner is None else _GIVEN,
+        ),
+    }
+
+
+def _choose_lengths(
+    tuned: Tuned, settings: Settings, goes_on: bool
+) -> tuple[int, int, dict[str, Choice]]:
+    """Return the steps before the first draw and from draw to draw."""
+    n_burnin, thin = settings.n_burnin, settings.thin
+    if tuned.time is None:
+        spacing, why_thin = _PUBLISHED_THIN, "nothing is known of the posterior's widths"
+        burnin, why_burnin = settings.n_draws * (thin or spacing), "half of the run"
+    else:
+        burnin, spacing = choose_spacing(tuned.time)
+        spacing = min(spacing, tuned.most_spaced)
+        why_thin = f"{tuned.time:.3g} steps to an independent draw"
+        burnin, why_burnin = min(burnin, settings.n_draws * (thin or spacing)), "ten times that"
+    if settings.temperature.n_hot:
+        burnin += settings.temperature.n_hot
+        why_burnin += " after the temperature has settled"
+    if goes_on:
+        burnin, why_burnin = 0, "the chains of the last fit go on"
+    return (
+        burnin if n_burnin is None else n_burnin,
+        thin or spacing,
+        {
+            "n_burnin": Choice(burnin, why_burnin)
+            if n_burnin is None
+            else Choice(n_burnin, _GIVEN),
+            "thin": Choice(spacing, why_thin) if thin is None else Choice(thin, _GIVEN),
+        },
+    )
+
+
+def measure_bias(
+    run: Run, mode: Mode, eta: float, in_curvature: bool, seed: int
+) -> tuple[float, float]:
+    """Return what a step of size eta costs a mean or an sd, and two standard errors of it."""
+    if run.sampler.adjusted:
+        return 0.0, 0.0
+    if in_curvature and eta > _SMALL_STEP and run.sampler.piloted:
+        return discretisation_bias(run, mode, eta, seed)[:2]
+    rates = preconditioned_eigenvalues(run.dynamics.preconditioner, mode.metric)
+    slowest, steepest = (eta * run.sampler.speed(rate) for rate in (rates[0], rates[-1]))
+    # Euler errs most where it is steep, a metric that is learned on the way where it is flat
+    P = run.dynamics.preconditioner.n_params
+    at_ends = [normal_inflation(run.sampler, slowest, P)]
+    at_ends.append(normal_inflation(run.sampler, steepest, P) if steepest < 2.0 else np.inf)
+    wide = max(at_ends, key=lambda inflation: abs(inflation - 1.0))
+    return abs(float(np.sqrt(wide)) - 1.0), 0.0

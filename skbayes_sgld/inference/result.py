@@ -1,0 +1,321 @@
+"""What a run of chains gives back: the draws, how they were made, and what they are worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from skbayes_sgld._components import check_number
+from skbayes_sgld.diagnostics import convergence_problems, summarize
+from skbayes_sgld.inference.diagnosis import (
+    MAX_DISTANCE,
+    Diagnosis,
+    bias_problem,
+    clip_problem,
+    condition_27_notes,
+    heat_problem,
+    noise_problem,
+)
+from skbayes_sgld.inference.plan import Choice, Plan, as_table, measure_bias, shown
+from skbayes_sgld.sampling.samplers.hmc import transition_acceptance
+from skbayes_sgld.sampling.tuning.mode import Mode
+
+Array = NDArray[Any]
+
+_WORK = 5e7  # multiplications that the transitions of a judgement may take
+_FEWEST, _MOST = 16, 256  # transitions
+
+
+@dataclass(repr=False)
+class PosteriorDraws:
+    """Draws from a posterior, ``(chain, draw, parameter)``.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_chains, n_draws, n_params)
+    names : list of str
+    weights : ndarray of shape (n_draws,) or None
+        Of the draws, averaging 1; None where all weigh the same.
+    choices : dict of str to Choice
+        How they were drawn: every setting's value, and why it is so.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLinearRegression
+    >>> from skbayes_sgld.datasets import make_correlated_pair
+    >>> X, y = make_correlated_pair(random_state=0)
+    >>> model = SGLDLinearRegression(random_state=0).fit(X, y)
+    >>> model.posterior_
+    PosteriorDraws(4 chains x 1000 draws of coef[x0], intercept, noise_variance;
+    sampler=SGLD(), step_size=0.5, schedule=Constant(), temperature=1, gradient=Full(),
+    batch_size=None, preconditioner=Curvature(), parameterization=noncentered, clip=None,
+    init=mode, n_burnin=40, thin=4)
+    >>> model.posterior_["intercept"].shape
+    (4, 1000)
+    """
+
+    values: Array
+    names: list[str]
+    weights: Array | None = None
+    choices: dict[str, Choice] = field(default_factory=dict)
+
+    @classmethod
+    def weighted(
+        cls,
+        values: Array,
+        names: list[str],
+        weights: Array | None,
+        choices: dict[str, Choice] | None = None,
+    ) -> PosteriorDraws:
+        """Return draws whose weights, if they differ at all, average 1."""
+        if weights is not None:
+            weights = None if np.ptp(weights) == 0 else weights / weights.mean()
+        return cls(values, names, weights, choices or {})
+
+    def __getitem__(self, name: str) -> Array:
+        """Return the draws of one parameter ``(n_chains, n_draws)``."""
+        if name not in self.names:
+            raise KeyError(f"{name!r} is not a parameter; there are {', '.join(self.names)}.")
+        return self.values[..., self.names.index(name)]
+
+    def __repr__(self) -> str:
+        """Say how many draws there are, of what, and how they were made."""
+        n_chains, n_draws, n_params = self.values.shape
+        listed = self.names if n_params <= 6 else [*self.names[:3], "...", *self.names[-2:]]
+        what = f"{n_chains} chains x {n_draws} draws of {', '.join(listed)}"
+        how = [f"{name}={shown(choice.value)}" for name, choice in self.choices.items()]
+        return f"PosteriorDraws({what}{'; ' * bool(how)}{', '.join(how)})"
+
+    @property
+    def flat(self) -> Array:
+        """The draws of all chains, one row a draw ``(n_chains * n_draws, n_params)``."""
+        return self.values.reshape(-1, self.values.shape[2])
+
+    @property
+    def flat_weights(self) -> Array | None:
+        """The weights of :attr:`flat`, or None."""
+        return None if self.weights is None else np.tile(self.weights, self.values.shape[0])
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table, one row a draw, indexed by chain and draw."""
+        n_chains, n_draws, _ = self.values.shape
+        index = pd.MultiIndex.from_product([range(n_chains), range(n_draws)])
+        return pd.DataFrame(self.flat, columns=self.names, index=index.set_names(["chain", "draw"]))
+
+    def summary(self, coverage: float = 0.9) -> pd.DataFrame:
+        """Return a table of the posterior, one row a parameter.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Of the equal-tailed credible interval.
+
+        Returns
+        -------
+        table : pandas.DataFrame
+            Mean, sd, the interval's ends, bulk and tail effective sample size, R-hat and the
+            Monte Carlo standard error of the mean. Its ``attrs`` say how the draws were made:
+            the value of every setting by its name, and under ``"plan"`` a table of the values
+            and the reasons.
+        """
+        check_number(coverage, "coverage", low=0, high=1)
+        table = summarize(self.values, self.names, self.weights, coverage)
+        if self.choices:
+            table.attrs.update({name: choice.value for name, choice in self.choices.items()})
+            table.attrs["plan"] = as_table(self.choices)
+        return table
+
+    def choose(self, n_samples: int | None, rng: np.random.RandomState) -> Array:
+        """Return the flat numbers of ``n_samples`` draws, all where None, by their weights."""
+        total = self.values.shape[0] * self.values.shape[1]
+        weights = self.flat_weights
+        if weights is None:
+            if n_samples is None:
+                return np.arange(total)
+            return rng.choice(total, n_samples, replace=n_samples > total)
+        size = total if n_samples is None else n_samples
+        return rng.choice(total, size, p=weights / weights.sum())
+
+
+@dataclass(repr=False)
+class SamplingResult:
+    """Draws from a posterior, and what is known of them; :func:`sample` returns it.
+
+    Attributes
+    ----------
+    draws : PosteriorDraws
+        In the parameters' own units.
+    plan : Plan or None
+        How they were made; ``print(result.plan)`` is a table. None once the result was pickled:
+        the data stay behind.
+    mode : Mode or None
+        The posterior's mode and the curvature there; None where nothing asked for it.
+    theta : ndarray of shape (n_chains, n_draws, n_params)
+        The draws in the coordinates that were sampled.
+    temperature : float
+        That the draws are of.
+    n_hot : int
+        Steps before the chains were at it.
+    positions : ndarray of shape (n_chains, n_params)
+        Where the chains stopped, in the parameters' own units.
+    clipped : float
+        The share of steps on which the gradient was clipped.
+    acceptance : float or None
+        The share of proposals that were accepted; None where all moves are.
+    noise_ratio : float
+        Variance of the minibatches' noise over that of the injected noise.
+    bias : tuple of float
+        What the step size costs a mean, in sds, or an sd, and two standard errors of it.
+    """
+
+    draws: PosteriorDraws
+    plan: Plan | None
+    mode: Mode | None
+    theta: Array
+    temperature: float
+    n_hot: int
+    positions: Array
+    clipped: float
+    acceptance: float | None
+    noise_ratio: float
+    bias: tuple[float, float]
+
+    @property
+    def values(self) -> Array:
+        """The draws ``(n_chains, n_draws, n_params)``."""
+        return self.draws.values
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the parameters."""
+        return self.draws.names
+
+    @property
+    def choices(self) -> dict[str, Choice]:
+        """Every setting: its value, and why it is so."""
+        return self.draws.choices
+
+    def __getitem__(self, name: str) -> Array:
+        """Return the draws of one parameter ``(n_chains, n_draws)``."""
+        return self.draws[name]
+
+    def __repr__(self) -> str:
+        """Say how many draws there are, of what, and how they were made."""
+        return repr(self.draws).replace("PosteriorDraws", "SamplingResult", 1)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table, one row a draw, indexed by chain and draw."""
+        return self.draws.to_frame()
+
+    def summary(self, coverage: float = 0.9) -> pd.DataFrame:
+        """Return a table of the posterior, one row a parameter: see PosteriorDraws.summary."""
+        return self.draws.summary(coverage)
+
+    def diagnose(self) -> Diagnosis:
+        """Print and return a report on what the draws are worth.
+
+        Returns
+        -------
+        diagnosis : Diagnosis
+            R-hat, effective sample sizes and standard errors by parameter; the ratio of minibatch
+            to injected noise; the bias of the step size, and at half of it; the Metropolis
+            acceptance that the chain's own transitions would have had; the distance from the
+            Laplace approximation; clipped steps and divergent chains; and the problems, each with
+            its remedy.
+        """
+        table = self.summary()
+        table["mcse_sd"] = table["mcse_mean"] / table["sd"]
+        problems, divergent = self.find_problems(), self.divergent(MAX_DISTANCE)
+        if divergent:
+            remedy = "lower step_size" if self.choices["step_size"].given else "raise n_burnin"
+            problems.append(f"chains {divergent} stayed far from the mode; {remedy}")
+        exact = self.choices["sampler"].value.adjusted
+        diagnosis = Diagnosis(
+            table,
+            self.noise_ratio,
+            *self.bias,
+            self._halved_bias(),
+            self._mean_acceptance(),
+            *self.from_laplace(),
+            self.clipped,
+            divergent,
+            problems,
+            [] if exact else condition_27_notes(self.choices["schedule"].value),
+        )
+        print(diagnosis)
+        return diagnosis
+
+    def find_problems(self) -> list[str]:
+        """List what is wrong with the draws, each problem with its figure and its remedy."""
+        found = []
+        apart = convergence_problems(self.values, self.names)
+        if apart:
+            found.append(f"{'; '.join(apart)}; {self._remedy()}")
+        if self.mode is not None or not apart:  # draws of chains that never met cannot tell
+            found += bias_problem(*self.bias, self.choices["step_size"].value)
+        found += noise_problem(self.noise_ratio, self.choices["gradient"].given)
+        found += heat_problem(self.n_hot, self.choices["n_burnin"].value)
+        return found + clip_problem(self.clipped, self.choices["clip"].value)
+
+    def _remedy(self) -> str:
+        given = [name for name in ("step_size", "preconditioner") if self.choices[name].given]
+        if given:
+            return f"set {' and '.join(given)} to 'auto'"
+        return "raise n_draws; or, where there are several modes, set sampler='parallel_tempering'"
+
+    def _halved_bias(self) -> float:
+        """Bias at half the step size; nan where it cannot be told."""
+        plan = self.plan
+        if plan is None or plan.mode is None:
+            return float("nan")
+        eta = 0.5 * plan.run.step_size * float(plan.run.schedule(plan.n_draws * plan.thin))
+        return measure_bias(plan.run, plan.mode, eta, plan.settings.metric.uses_curvature, 0)[0]
+
+    def _mean_acceptance(self) -> float:
+        """Mean Metropolis acceptance of the chains' own transitions.
+
+        Where none was rejected, it is what Euler transitions from some of the draws would have;
+        nan without the data.
+        """
+        if self.acceptance is not None:
+            return self.acceptance
+        if self.plan is None:
+            return float("nan")
+        run, (_, n_draws, P) = self.plan.run, self.theta.shape
+        flat = self.theta.reshape(-1, P)
+        cost = max(self.plan.posterior.n_samples, 1) * P
+        size = int(np.clip(_WORK // cost, _FEWEST, min(_MOST, len(flat))))
+        theta = flat[np.linspace(0, len(flat) - 1, size).astype(int)]
+        eta = run.step_size * float(run.schedule(n_draws))
+        return transition_acceptance(theta, eta, replace(run.dynamics))
+
+    def from_laplace(self) -> tuple[float, float]:
+        """Return the largest shift of a mean from the mode, and of an sd, less 1.
+
+        Both in the standard deviations of the Laplace approximation, at the temperature of the
+        run; nan where the mode was not looked for.
+        """
+        z = self._standardised()
+        shift, width = z.mean(axis=(0, 1)), z.std(axis=(0, 1)) - 1.0
+        return float(shift[np.abs(shift).argmax()]), float(width[np.abs(width).argmax()])
+
+    def divergent(self, limit: float) -> list[int]:
+        """Return the chains whose mean is over ``limit`` sds from the mode, in any parameter."""
+        if self.mode is None:
+            return []
+        far = np.abs(self._standardised().mean(axis=1)).max(axis=1)
+        return np.flatnonzero(~(far <= limit)).tolist()
+
+    def _standardised(self) -> Array:
+        if self.mode is None:
+            return np.full((1, 1, 1), np.nan)
+        sds = self.mode.marginal_sd * np.sqrt(self.temperature)
+        return (self.theta - self.mode.theta) / sds
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the data behind: what is pickled holds the draws, not what they came from."""
+        return vars(replace(self, plan=None))

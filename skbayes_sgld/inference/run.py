@@ -1,0 +1,140 @@
+"""A plan carried out: the chains are run, and what can be measured of the draws is measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student_t
+from sklearn.exceptions import ConvergenceWarning
+
+from skbayes_sgld._progress import progress_bar
+from skbayes_sgld._warnings import warn
+from skbayes_sgld.inference.overflow import explain_overflow
+from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
+from skbayes_sgld.sampling.chains import ChainOverflowError, Chains, check_constrained, run_chains
+from skbayes_sgld.sampling.preconditioners.metric import Diagonal
+from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.settings import measure_noise
+
+Array = NDArray[Any]
+
+_BATCHES = 20  # of draws: their means tell the Monte Carlo error
+_WORK = 2e8  # multiplications that the gradients at the draws may take
+_CHANCE = 1e-3  # that the worst of all parameters is told in error
+
+
+def run(plan: Plan) -> SamplingResult:
+    """Run the chains of a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+
+    Returns
+    -------
+    result : SamplingResult
+
+    Raises
+    ------
+    ValueError
+        When a chain leaves the range of floating point numbers.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Where the draws are not to be relied on: each problem with its figure and its remedy.
+    """
+    lengths = {"n_draws": plan.n_draws, "n_burnin": plan.n_burnin, "thin": plan.thin}
+    try:
+        with progress_bar(plan.settings.verbose, plan.n_steps, "sampling") as progress:
+            chains = run_chains(
+                plan.run,
+                plan.start,
+                seed=plan.seed,
+                n_jobs=plan.settings.n_jobs,
+                progress=progress,
+                **lengths,
+            )
+        check_constrained(plan.posterior, chains, plan.n_burnin, plan.thin)
+    except ChainOverflowError as error:
+        raise explain_overflow(
+            error,
+            plan.posterior,
+            plan.run,
+            plan.start,
+            plan.seed,
+            plan.n_steps,
+            plan.choices["step_size"].given,
+        ) from None
+    result = _result(plan, chains)
+    problems = result.find_problems()
+    if problems:
+        warn(f"The draws are not to be relied on: {'; '.join(problems)}.", ConvergenceWarning)
+    return result
+
+
+def _result(plan: Plan, chains: Chains) -> SamplingResult:
+    posterior, theta = plan.posterior, chains.draws
+    n_chains, n_draws, P = theta.shape
+    values = posterior.constrain(theta.reshape(-1, P)).reshape(n_chains, n_draws, -1)
+    return SamplingResult(
+        PosteriorDraws.weighted(
+            values, list(posterior.constrained_names), chains.weights, plan.choices
+        ),
+        plan,
+        plan.mode,
+        theta,
+        plan.settings.tau,
+        plan.n_hot,
+        posterior.constrain(chains.state.sampler_state["theta"]),
+        float(chains.clipped.mean()),
+        chains.acceptance,
+        _noise_ratio(plan, chains),
+        plan.bias if np.isfinite(plan.bias[0]) else _bias_of_draws(plan, theta),
+    )
+
+
+def _noise_ratio(plan: Plan, chains: Chains) -> float:
+    """Return alpha, the variance of the minibatches' noise over the injected noise's.
+
+    Measured around the mode, or, where nobody looked for it, around the chain's own mean.
+    """
+    run, tau = plan.run, plan.settings.tau
+    if run.batch_size is None:
+        return 0.0
+    center = plan.center
+    if center is None:
+        flat = chains.draws.reshape(-1, chains.draws.shape[2])
+        center = Mode(flat.mean(axis=0), Diagonal(np.maximum(flat.var(axis=0), 1e-300) / tau))
+    gradient = plan.choices["gradient"].value
+    level = measure_noise(plan.posterior, gradient, center, tau, 0, run.dynamics.preconditioner)
+    # the mean step over the draws, each weighted by its step size as the draws are
+    eta = float(np.average(chains.weights, weights=chains.weights))
+    return level.inflation(eta, run.batch_size, tau) * run.sampler.noise_gain
+
+
+def _bias_of_draws(plan: Plan, theta: Array) -> tuple[float, float]:
+    """Return how far the draws' sds are off, and what chance can make of it, from gradients.
+
+    Under every density ``E[-(theta_j - c) d log p / d theta_j] = tau`` (integration by parts); a
+    chain whose step is too long has more. Chains that have not met cannot tell.
+    """
+    posterior, tau, (n_chains, n_draws, P) = plan.posterior, plan.settings.tau, theta.shape
+    n_batches = max(1, _BATCHES // n_chains)
+    affordable = int(_WORK / (max(posterior.n_samples, 1) * P * n_chains * n_batches))
+    each = min(max(affordable, 2), n_draws // n_batches)
+    if plan.run.sampler.adjusted or each < 2:
+        return 0.0, 0.0
+    kept = np.linspace(0, n_draws - 1, each * n_batches).astype(int)
+    some = theta[:, kept]
+    gradient = posterior.grad(some.reshape(-1, P)).reshape(some.shape)
+    virial = -(some - some.mean(axis=(0, 1))) * gradient / tau
+    batches = virial.reshape(n_chains * n_batches, each, P).mean(axis=1)
+    errors = 0.5 * (batches.mean(axis=0) - 1.0)
+    quantile = student_t.isf(_CHANCE / P, len(batches) - 1)
+    doubts = 0.5 * quantile * batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
+    worst = int(np.argmax(np.abs(errors) - doubts))
+    return abs(float(errors[worst])), float(doubts[worst])

@@ -1,0 +1,212 @@
+"""What the user wrote, checked once: the settings of a run of chains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from skbayes_sgld._components import Component, Registry, check_number, resolve
+from skbayes_sgld.sampling import (
+    CLIPS,
+    GRADIENTS,
+    PRECONDITIONERS,
+    SAMPLERS,
+    SCHEDULES,
+    Clip,
+    Curvature,
+    Gradient,
+    Identity,
+    Matrix,
+    Preconditioner,
+    Sampler,
+    Schedule,
+)
+from skbayes_sgld.sampling.schedules import Temperature, resolve_temperature
+
+REGISTRIES: dict[str, Registry[Any]] = {
+    "sampler": SAMPLERS,
+    "schedule": SCHEDULES,
+    "gradient": GRADIENTS,
+    "preconditioner": PRECONDITIONERS,
+    "clip": CLIPS,
+    "temperature": SCHEDULES,
+}
+PARAMETERIZATIONS = ("auto", "centered", "noncentered", "row_space")
+INITS = ("auto", "mode", "prior", "zeros")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a run, as the user gave them; None stands for ``"auto"``.
+
+    Components are instances, copied from the user's. ``init`` is a name or an array.
+    """
+
+    sampler: Sampler | None
+    step_size: float | None
+    schedule: Schedule
+    temperature: Temperature
+    batch_size: int | None
+    gradient: Gradient | None
+    preconditioner: Preconditioner | None
+    parameterization: str | None
+    init: Any
+    clip: Clip | None
+    n_draws: int
+    n_burnin: int | None
+    thin: int | None
+    n_chains: int
+    n_jobs: int | None
+    verbose: int
+    warm_start: bool
+    random_state: Any
+
+    @classmethod
+    def check(cls, given: Any) -> Settings:
+        """Check every setting of ``given``, an estimator or a namespace, used or not.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the setting, its value and what is accepted.
+        """
+        values = {field.name: getattr(given, field.name) for field in fields(cls)}
+        for name in ("sampler", "gradient"):
+            values[name] = _component(values[name], name, automatic=True)
+        values["schedule"] = _component(values["schedule"], "schedule")
+        values["clip"] = None if values["clip"] is None else _component(values["clip"], "clip")
+        values["preconditioner"] = resolve_preconditioner(values["preconditioner"])
+        values["parameterization"] = _name(
+            values["parameterization"], "parameterization", PARAMETERIZATIONS
+        )
+        _check_init(values["init"])
+        values["temperature"] = resolve_temperature(values["temperature"])
+        for name in ("n_draws", "n_chains"):
+            check_number(values[name], name, low=1, closed="left", integer=True)
+        values["step_size"] = number_or_auto(values["step_size"], "step_size", low=0)
+        for name, low in (("batch_size", 1), ("n_burnin", 0), ("thin", 1)):
+            values[name] = number_or_auto(values[name], name, low=low, closed="left", integer=True)
+        check_n_jobs(values["n_jobs"])
+        check_verbose(values["verbose"])
+        check_flag(values["warm_start"], "warm_start")
+        check_seed(values["random_state"])
+        return cls(**values)
+
+    @property
+    def tau(self) -> float:
+        """The temperature that the draws are of."""
+        return self.temperature.final
+
+    @property
+    def uses_curvature(self) -> bool:
+        """Whether the metric is that of the curvature at the mode."""
+        return self.preconditioner is None or self.preconditioner.uses_curvature
+
+    @property
+    def starts_at_mode(self) -> bool:
+        """Whether ``init`` asks for the mode."""
+        return isinstance(self.init, str) and self.init == "mode"
+
+    @property
+    def takes_all_rows(self) -> bool:
+        """Whether nothing that the user wrote asks for minibatches."""
+        minibatch = self.gradient is not None and self.gradient.minibatch
+        return self.batch_size is None and not minibatch
+
+    @property
+    def metric(self) -> Preconditioner:
+        """The preconditioner: the curvature's where it is automatic."""
+        return Curvature() if self.preconditioner is None else self.preconditioner
+
+    def draw_seed(self) -> int:
+        """Return the seed of a run, drawn from ``random_state``."""
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+
+def _component(value: Any, name: str, automatic: bool = False) -> Any:
+    if automatic and isinstance(value, str) and value == "auto":
+        return None
+    return resolve(value, REGISTRIES[name], name, ("auto",) if automatic else ())
+
+
+def resolve_preconditioner(value: Any) -> Preconditioner | None:
+    """Component; None for "auto". The user's None is the identity, an array itself."""
+    if value is None:
+        return Identity()
+    if isinstance(value, (str, Component)):
+        return _component(value, "preconditioner", automatic=True)
+    return Matrix(value)
+
+
+def _name(value: Any, argument: str, names: tuple[str, ...]) -> str | None:
+    """Return one of the names; None for "auto"."""
+    if not isinstance(value, str) or value not in names:
+        error = ValueError if isinstance(value, str) else TypeError
+        raise error(
+            f"{argument}={value!r} is not known; choose one of {', '.join(map(repr, names))}."
+        )
+    return None if value == "auto" else value
+
+
+def _check_init(value: Any) -> None:
+    if isinstance(value, str):
+        _name(value, "init", INITS)
+        return
+    accepted = f"give one of {', '.join(map(repr, INITS))}, or an array of finite numbers"
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise TypeError(f"init={value!r} is not accepted; {accepted}.") from None
+    if array.ndim not in (1, 2):
+        raise ValueError(
+            f"init has shape {array.shape}; it must be (n_params,) or (n_chains, n_params)."
+        )
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"init={value!r} has values that are not finite; {accepted}.")
+
+
+def number_or_auto(value: Any, argument: str, **bounds: Any) -> Any:
+    """Return a checked number, or None for ``"auto"``."""
+    if isinstance(value, str):
+        if value == "auto":
+            return None
+        raise ValueError(f"{argument}={value!r} is not accepted; give 'auto' or a number.")
+    check_number(value, argument, **bounds)
+    return value
+
+
+def check_flag(value: Any, argument: str) -> bool:
+    """Return a bool, or raise where the value is none."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{argument}={value!r} is not accepted; give True or False.")
+    return bool(value)
+
+
+def check_n_jobs(value: Any) -> None:
+    """Raise where ``n_jobs`` is neither None nor a whole number other than 0."""
+    if value is None:
+        return
+    check_number(value, "n_jobs", integer=True)
+    if value == 0:
+        raise ValueError("n_jobs=0 is out of range; give None, a positive number, or -1 for all.")
+
+
+def check_verbose(value: Any) -> None:
+    """Raise where ``verbose`` is neither a bool nor a whole number from 0 on."""
+    if not isinstance(value, (bool, np.bool_)):
+        check_number(value, "verbose", low=0, closed="left", integer=True)
+
+
+def check_seed(value: Any) -> None:
+    """Raise where ``random_state`` seeds nothing."""
+    try:
+        check_random_state(value)
+    except (TypeError, ValueError):
+        error = ValueError if isinstance(value, (int, float, np.number)) else TypeError
+        raise error(
+            f"random_state={value!r} is not accepted; give None, a whole number in [0, 2**32 - 1] "
+            "or a numpy.random.RandomState."
+        ) from None

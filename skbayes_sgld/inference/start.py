@@ -1,0 +1,86 @@
+"""Where the chains begin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.randomness import start_generators, start_normals
+from skbayes_sgld.sampling.tuning.adaptation import settle
+from skbayes_sgld.sampling.tuning.settings import OVERDISPERSION, Tuned
+
+Array = NDArray[Any]
+
+_REACH = 2.0  # Stan's: every unconstrained parameter begins within it
+
+
+def choose_start(
+    posterior: BasePosterior,
+    settings: Settings,
+    tuned: Tuned,
+    seed: int,
+    positions: Array | None,
+) -> tuple[Array, tuple[str, str]]:
+    """Return the starting points ``(C, P)``, and their name and why they were chosen.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Where ``init`` is an array of another shape, or a prior that cannot be drawn from.
+    """
+    chains = range(settings.n_chains)
+    if positions is not None:
+        return posterior.unconstrain(positions), ("last positions", "warm_start=True")
+    init = settings.init
+    if not isinstance(init, str):
+        return _given(posterior, np.asarray(init, dtype=float), settings.n_chains)
+    why = "given"
+    if init == "auto":
+        init = "mode" if settings.uses_curvature else "prior"
+        why = "overdispersed around it" if init == "mode" else "no mode is looked for"
+    if init == "mode":
+        center = tuned.mode
+        assert center is not None
+        width = OVERDISPERSION * np.sqrt(settings.tau)
+        normals = start_normals(seed, chains, posterior.n_params)
+        start = center.theta + width * center.unwhiten(normals)
+        if tuned.run.sampler.adjusted:
+            start = settle(tuned.run, start, center, seed)
+        return start, ("mode", why)
+    if init == "zeros":
+        return np.tile(posterior.zeros(), (settings.n_chains, 1)), ("zeros", why)
+    generators = start_generators(seed, chains)
+    draws = posterior.draw_prior(generators)
+    if draws is not None:
+        return posterior.unconstrain(draws), ("prior", why)
+    if settings.init == "prior":
+        raise TypeError(
+            f"init='prior' needs a posterior that can draw from its prior; "
+            f"{type(posterior).__name__} has no draw_prior. Set init='zeros', or give an array."
+        )
+    moves = [g.uniform(-_REACH, _REACH, posterior.n_params) for g in generators]
+    return posterior.start() + np.array(moves), ("uniform", f"within {_REACH:g} of the start")
+
+
+def _given(posterior: BasePosterior, init: Array, n_chains: int) -> tuple[Array, tuple[str, str]]:
+    n_params = len(posterior.constrained_names)
+    if init.shape not in ((n_params,), (n_chains, n_params)):
+        names = posterior.constrained_names
+        listed = ", ".join(names if n_params <= 6 else [*names[:3], "...", names[-1]])
+        raise ValueError(
+            f"init has shape {init.shape}; it must be ({n_params},) or ({n_chains}, {n_params}): "
+            f"{listed}."
+        )
+    with np.errstate(all="ignore"):
+        start = posterior.unconstrain(np.broadcast_to(init, (n_chains, n_params)).copy())
+    if not np.all(np.isfinite(start)):
+        chain, parameter = (int(k) for k in np.argwhere(~np.isfinite(start))[0])
+        raise ValueError(
+            f"init={init.tolist()!r} is out of range: chain {chain} cannot begin at "
+            f"{posterior.constrained_names[parameter]}={np.atleast_2d(init)[-1, parameter]:g}."
+        )
+    return start, ("array", "given")
