@@ -36,7 +36,7 @@ class BayesianEstimator(BaseEstimator):
 
     _registries: ClassVar[dict[str, Registry]] = {"prior": PRIORS, "noise_prior": NOISE_PRIORS}
     _automatic: ClassVar[dict[str, tuple[str, ...]]] = {}
-    _settings: ClassVar[type[Settings] | None] = None
+    _settings_type: ClassVar[type[Settings] | None] = None
     prior: Any
     fit_intercept: Any
 
@@ -98,8 +98,8 @@ class BayesianEstimator(BaseEstimator):
             self._resolve(name)
         if "fit_intercept" in names:
             check_flag(self.fit_intercept, "fit_intercept")
-        if self._settings is not None:
-            self._settings.check(self)
+        if self._settings_type is not None:
+            self._settings_type.check(self)
 
     # ---- fit ----------------------------------------------------------------------------------
 

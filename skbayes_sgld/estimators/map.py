@@ -14,28 +14,16 @@ from sklearn.utils import check_random_state
 from skbayes_sgld._components import Registry, check_number
 from skbayes_sgld._progress import progress_bar
 from skbayes_sgld.estimators.base import Array, LinearEstimator
-<<<<<<< HEAD
-from skbayes_sgld.inference.langevin import resolve_preconditioner
-=======
-from skbayes_sgld.inference.overflow import explain_overflow
+from skbayes_sgld.inference.plan import Choice
 from skbayes_sgld.inference.settings import resolve_preconditioner
->>>>>>> 9270bf8 (Plan, run, result: one way from settings to draws, explicit and printable)
 from skbayes_sgld.posterior import GLMPosterior, check_mode, check_propriety
 from skbayes_sgld.sampling import (
     OPTIMIZERS,
     PROJECTIONS,
     BoundProjection,
     ChainOverflowError,
-<<<<<<< HEAD
-    Newton,
-=======
     Curvature,
-    Dynamics,
-    Gradient,
-    Mode,
-    Optimizer,
-    Projected,
->>>>>>> 9270bf8 (Plan, run, result: one way from settings to draws, explicit and printable)
+    Newton,
     Projection,
     find_mode,
 )
@@ -94,19 +82,8 @@ class MAPEstimator(LinearEstimator):
     verbose: Any
 
     def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
-<<<<<<< HEAD
         settings = self._settings(len(y))
         posterior = self._make_posterior(X, y, weight, center=settings.centers)
-=======
-        check_number(self.max_iter, "max_iter", low=1, closed="left", integer=True)
-        check_number(self.tol, "tol", low=0, closed="left")
-        self._resolve_auto("step_size", low=0)
-        self._resolve_auto("batch_size", low=1, closed="left", integer=True)
-        average_from = self._resolve_average()
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        preconditioner = resolve_preconditioner(self.preconditioner) or Curvature()
-        posterior = self._make_posterior(X, y, weight, center=preconditioner.uses_curvature)
->>>>>>> 9270bf8 (Plan, run, result: one way from settings to draws, explicit and printable)
         check_propriety(posterior)
         if settings.projection is not None and posterior.n_predictors > 1:
             raise ValueError(
@@ -122,7 +99,6 @@ class MAPEstimator(LinearEstimator):
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         self._keep(posterior, found, laplace_draws(posterior, found.end, settings))
 
-<<<<<<< HEAD
     def _settings(self, n_samples: int) -> MAPSettings:
         """Return the settings; raise where one of them, used or not, cannot be."""
         check_number(self.max_iter, "max_iter", low=1, closed="left", integer=True)
@@ -139,42 +115,12 @@ class MAPEstimator(LinearEstimator):
         if self.projection is not None:
             projection = self._resolve("projection")
         if rule.full_gradient and batch_size is not None:
-=======
-    def _make_run(self, posterior: GLMPosterior, mode: Mode, seed: int) -> Run:
-        optimizer: Optimizer = self._resolve("optimizer")
-        schedule, n = self._resolve("schedule"), posterior.n_samples
-        multipliers = schedule(np.arange(self.max_iter))
-        bound = (resolve_preconditioner(self.preconditioner) or Curvature()).bind(
-            posterior.n_params, mode
-        )
-        fastest = preconditioned_eigenvalues(bound, mode.metric)[-1]
-        distance = np.abs(mode.whiten((posterior.start() - mode.theta)[None])).max()
-        step_size = self._resolve_auto("step_size")
-        if step_size is None:
-            step_size = optimizer.step_size(multipliers, distance, fastest)
-        gradient = optimizer.gradient(bool(self.replacement))
-        batch_size = self._resolve_auto("batch_size")
-        if optimizer.full_gradient:
-            if batch_size is not None:
-                raise ValueError(
-                    f"batch_size={batch_size!r} is not used by optimizer={self.optimizer!r}, "
-                    "which takes all rows; set optimizer='sgd' or batch_size='auto'."
-                )
-        elif batch_size is None:
-
-            def variance_of(estimator: Gradient) -> float:
-                return measure_noise(posterior, estimator, mode, 1.0, seed).variance
-
-            etas = step_size * fastest * multipliers
-            batch_size = optimizer.batch_size(etas, self.tol, variance_of, n)
-        elif not self.replacement and batch_size > n:
->>>>>>> 9270bf8 (Plan, run, result: one way from settings to draws, explicit and printable)
             raise ValueError(
                 f"batch_size={batch_size!r} is not used by optimizer={self.optimizer!r}, "
                 "which takes all rows; set optimizer='sgd' or batch_size='auto'."
             )
         check_batch_size(batch_size, n_samples)
-        preconditioner = resolve_preconditioner(self)
+        preconditioner = resolve_preconditioner(self.preconditioner) or Curvature()
         if isinstance(rule, Newton):
             unused = {"step_size": step_size, "projection": projection, "clip": self.clip}
             for name, value in unused.items():
@@ -206,21 +152,21 @@ class MAPEstimator(LinearEstimator):
             seed,
         )
 
-<<<<<<< HEAD
     def _keep(self, posterior: GLMPosterior, found: Climb, draws: Array) -> None:
         """Set the fitted attributes."""
         self._set_draws(posterior, draws[None])
         self.step_size_, self.batch_size_ = found.step_size, found.batch_size
         self.n_iter_, self.distance_ = found.n_iter, found.end.distance
         self.clipped_fraction_ = found.clipped
-        self.posterior_.settings.update(
-            optimizer=self._resolve("optimizer"),
-            step_size=self.step_size_,
-            batch_size=self.batch_size_,
-            n_iter=self.n_iter_,
-            distance=self.distance_,
-            temperature=float(self.temperature),
-        )
+        given = "given"
+        self.posterior_.choices = {
+            "optimizer": Choice(self._resolve("optimizer"), given),
+            "step_size": Choice(self.step_size_, given if self.step_size != "auto" else "stable"),
+            "batch_size": Choice(self.batch_size_, given if self.batch_size != "auto" else "auto"),
+            "temperature": Choice(float(self.temperature), given),
+            "n_iter": Choice(self.n_iter_, "until the mode was near, or max_iter"),
+            "distance": Choice(self.distance_, "from the mode, in posterior sds"),
+        }
         self._set_point(posterior.constrain(found.end.theta[None])[0])
         points = max(_FEWEST_POINTS, _PATH_ROWS // posterior.n_samples)
         last = len(found.path) - 1
@@ -228,82 +174,6 @@ class MAPEstimator(LinearEstimator):
         path, self.path_iter_ = found.path[kept], found.passes[kept]
         self.log_posterior_path_ = np.concatenate([posterior.log_density(p[None]) for p in path])
         parts = self._split(posterior.constrain(path))
-=======
-    def _climb(
-        self,
-        posterior: GLMPosterior,
-        mode: Mode,
-        projection: BoundProjection,
-        run: Run,
-        seed: int,
-    ) -> None:
-        """Run the optimiser until the mode is ``tol`` posterior sds away, or ``max_iter`` steps."""
-        every = max(1, self.max_iter // _RECORDS)
-        start = projection(posterior.start()[None], mode.root)[0]
-        state: Array | RunState = start
-        path, steps, clipped = [start[0]], [0], []
-        with progress_bar(self.verbose, self.max_iter, type(self).__name__) as progress:
-            while steps[-1] < self.max_iter:
-                length = min(every, self.max_iter - steps[-1])
-                try:
-                    part = run_chains(run, state, n_draws=1, thin=length, seed=seed)
-                except ChainOverflowError as error:
-                    raise explain_overflow(
-                        error,
-                        posterior,
-                        run,
-                        start,
-                        seed,
-                        int(self.max_iter),
-                        given=not isinstance(self.step_size, str),
-                    ) from None
-                state = part.state
-                reported = state.sampler_state["average" if self.average else "theta"]
-                path.append(reported[0])
-                steps.append(steps[-1] + length)
-                clipped.append(part.clipped[0] * length)
-                if progress is not None:
-                    progress(length)
-                distance = self._distance(posterior, mode, projection, path[-1])
-                if distance <= self.tol:
-                    break
-            else:
-                warnings.warn(
-                    f"The optimiser is {distance:.2g} posterior standard deviations from the mode "
-                    f"after max_iter={self.max_iter} steps, and tol={self.tol:g}; raise max_iter "
-                    "or batch_size, or set step_size and preconditioner to 'auto'.",
-                    ConvergenceWarning,
-                    stacklevel=4,
-                )
-        self._path, self._path_steps = np.array(path), np.array(steps)
-        self.n_iter_ = steps[-1]
-        self.clipped_fraction_ = float(np.sum(clipped) / steps[-1])
-
-    def _distance(
-        self, posterior: GLMPosterior, mode: Mode, projection: BoundProjection, theta: Array
-    ) -> float:
-        """Return the root mean square distance to the mode, in posterior sds.
-
-        It is the length of Newton's step, which ends where the projection takes it.
-        """
-        with np.errstate(all="ignore"):
-            grad = posterior.grad(theta[None])[0]
-            if self.projection is None:
-                step = mode.metric.sqrt_t(grad[None])[0]
-            else:  # the constrained mode may be far from the other,
-                root = mode.root
-                with suppress(np.linalg.LinAlgError):  # and indefinite across the set's edge
-                    root = inverse_root(posterior.smoothed(mode.marginal_sd).curvature(theta))
-                step = root.T @ grad
-                step = step + projection((theta + root @ step)[None], root)[1]
-            return float(np.linalg.norm(step) / np.sqrt(len(theta)))
-
-    def _set_path(self, posterior: GLMPosterior) -> None:
-        path = posterior.constrain(self._path)
-        self.path_steps_ = self._path_steps
-        self.log_posterior_path_ = posterior.log_density(self._path)
-        parts = self._split(path)
->>>>>>> 9270bf8 (Plan, run, result: one way from settings to draws, explicit and printable)
         one = posterior.n_predictors == 1
         self.coef_path_ = parts["coef"][:, 0] if one else parts["coef"]
         self.intercept_path_ = parts["intercept"][:, 0] if one else parts["intercept"]

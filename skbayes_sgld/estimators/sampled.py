@@ -43,7 +43,7 @@ class SampledEstimator(LinearEstimator):
         "gradient": ("auto",),
         "preconditioner": ("auto",),
     }
-    _settings: ClassVar[type[Settings]] = Settings
+    _settings_type: ClassVar[type[Settings]] = Settings
     result_: SamplingResult
 
     def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
