@@ -17,6 +17,7 @@ from skbayes_sgld.estimators.network_inference import (
 )
 from skbayes_sgld.estimators.network_units import Units, UnitsNoisePrior, standardise
 from skbayes_sgld.estimators.regression import NormalModel
+from skbayes_sgld.inference.plan import Choice
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.posterior import FixedGaussian, Gaussian
 from skbayes_sgld.posterior.mlp import MLPPosterior, Network, check_layout
@@ -77,7 +78,8 @@ class NetworkEstimator(BayesianEstimator):
         if posterior.likelihood.infers_noise:
             names[-1] = "noise_variance"
         self._network = posterior.network
-        self.posterior_ = PosteriorDraws(values, names, settings=found.settings)
+        choices = {name: Choice(value, "as given") for name, value in found.settings.items()}
+        self.posterior_ = PosteriorDraws(values, names, choices=choices)
         for name, value in found.attributes.items():
             setattr(self, name, value)
         warn_of(found.problems)
