@@ -81,7 +81,7 @@ def find_mode(
     >>> from skbayes_sgld.sampling import find_mode
     >>> normal = FunctionPosterior(lambda x: -(x - 3.0)[:, 0] ** 2, lambda x: 6.0 - 2.0 * x, 1)
     >>> find_mode(normal, np.zeros(1), optimizer="gd").theta.round(2).tolist()
-    [2.98]
+    [3.0]
     """
     posterior = as_posterior(posterior)
     theta = np.asarray(posterior.start() if start is None else start, dtype=float)
