@@ -38,7 +38,7 @@ _PROJECTED_DRAWS = 1000  # each is a problem of its own
 _PATH_ROWS = 2_000_000  # that the log density along the path may take
 _FEWEST_POINTS = 10
 _HALVINGS = 40
-_INITS = ("auto", "zeros", "prior")
+_INITS = ("auto", "zeros")
 
 
 @dataclass(frozen=True)

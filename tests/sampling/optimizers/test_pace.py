@@ -1,0 +1,98 @@
+"""The pace of a climb: the noise of a shuffled pass, step sizes, what follows the noise."""
+
+import numpy as np
+import pytest
+
+from skbayes_sgld.posterior import (
+    Bernoulli,
+    ConjugateNormal,
+    Gaussian,
+    GLMPosterior,
+    InverseGamma,
+    Normal,
+)
+from skbayes_sgld.sampling import SGD, Dynamics, Full
+from skbayes_sgld.sampling.optimizers.climb import ClimbSettings, climb
+from skbayes_sgld.sampling.optimizers.pace import shuffled_noise
+from skbayes_sgld.sampling.optimizers.scaling import Following, Scales, column_scales
+from skbayes_sgld.sampling.optimizers.standing import measure
+from skbayes_sgld.sampling.preconditioners.metric import Diagonal
+
+
+@pytest.mark.parametrize("pull", [0.9, 0.3, 0.05, 0.005])
+@pytest.mark.parametrize("n_steps", [2, 8, 40])
+def test_the_noise_of_a_shuffled_pass_is_that_of_simulated_ones(pull, n_steps):
+    rng = np.random.default_rng(0)
+    n_paths = 4000
+    rows = rng.standard_normal((n_paths, n_steps))
+    rows -= rows.mean(axis=1, keepdims=True)  # the noises of all batches add up to none
+    rows *= np.sqrt(n_steps)  # the variance of a batch of n / n_steps of n rows, in sds
+    z = np.zeros(n_paths)
+    passes = min(2000, int(np.ceil(5.0 / (pull * n_steps))))
+    for _ in range(passes):
+        order = rng.permuted(rows, axis=1)
+        for t in range(n_steps):
+            z = z + pull * (order[:, t] - z)
+    expected = float(shuffled_noise(np.array([pull]), n_steps)[0])
+    assert np.sqrt(np.mean(z**2)) == pytest.approx(expected, rel=5.0 / np.sqrt(2 * n_paths) + 0.02)
+
+
+def test_all_rows_leave_no_noise():
+    np.testing.assert_allclose(shuffled_noise(np.array([0.01, 0.5, 1.0]), 1), 0.0, atol=1e-6)
+
+
+def little_noise():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 3))
+    y = X @ [1.0, -2.0, 0.5] + 1e-3 * rng.standard_normal(100)
+    noise = InverseGamma().for_data(y.var())
+    return GLMPosterior(X, y, Gaussian(), ConjugateNormal(), noise, center=True)
+
+
+def test_a_step_of_the_coefficients_does_not_depend_on_where_the_noise_is():
+    posterior = little_noise()
+    start = posterior.start()
+    scales = Scales(column_scales(posterior, measure(posterior, start)), start, 4)
+    moves = []
+    for gamma in (start[-1], start[-1] - 10.0, start[-1] + 3.0):
+        theta = np.r_[start[:-1], gamma][None]
+        rule = Following(SGD(), scales)
+        dynamics = Dynamics(Full().bind(posterior, None), scales.metric)
+        state = rule.init(theta, None)
+        rule.step(state, np.float64(0.5), None, None, dynamics)
+        moves.append(state["theta"][0, :-1] - theta[0, :-1])
+        assert abs(state["theta"][0, -1] - gamma) < np.log1p(0.5 * np.exp(start[-1] - gamma) + 1.0)
+    np.testing.assert_allclose(moves[1], moves[0], rtol=1e-9)
+    np.testing.assert_allclose(moves[2], moves[0], rtol=1e-9)
+
+
+def test_the_distance_is_in_the_noise_that_is_left_and_not_in_that_of_the_point():
+    posterior = little_noise()
+    start = posterior.start()
+    far = measure(posterior, start).distance
+    widened = measure(posterior, np.r_[start[:-1], start[-1] + 4.0]).distance
+    assert far > 100.0
+    assert widened == pytest.approx(far, rel=0.1)
+
+
+def test_the_scales_of_columns_are_those_of_the_curvatures_diagonal():
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((50, 3)) * [1e-3, 1.0, 1e4], (rng.random(50) > 0.5).astype(float)
+    posterior = GLMPosterior(X, y, Bernoulli(), Normal())
+    metric = column_scales(posterior, measure(posterior, posterior.start()))
+    assert isinstance(metric, Diagonal)
+    p = np.full(50, 1 / (1 + np.exp(-posterior.start()[-1])))
+    diagonal = (p * (1 - p)) @ np.column_stack([X, np.ones(50)]) ** 2 + [1, 1, 1, 0]
+    np.testing.assert_allclose(metric.marginal_sd, 1 / np.sqrt(diagonal), rtol=1e-9)
+
+
+def test_steps_that_lead_astray_are_made_shorter():
+    rng = np.random.default_rng(2)
+    X = rng.standard_t(1.5, (300, 4))  # single rows hold most of the curvature
+    y = (X @ np.ones(4) + rng.standard_normal(300) > 0).astype(float)
+    found = climb(
+        GLMPosterior(X, y, Bernoulli(), Normal()),
+        np.r_[np.full(4, 30.0), 0.0],
+        ClimbSettings(max_iter=400, tol=0.1),
+    )
+    assert found.end.distance <= 0.1
