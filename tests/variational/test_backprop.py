@@ -147,14 +147,14 @@ def test_minibatches_carry_their_share_of_the_prior(batch_size):
     posterior = GLMPosterior(
         np.ones((25, 1)), y, FixedGaussian(1.0), Normal(0.2), fit_intercept=False
     )
-    q = BayesByBackprop(batch_size=batch_size, max_iter=20_000, n_particles=2, random_state=0).fit(
+    q = BayesByBackprop(batch_size=batch_size, max_iter=8_000, n_particles=2, random_state=0).fit(
         posterior, scale=0.1
     )
     sd = 1.0 / np.sqrt(50.0)
     # the rows of a batch move the optimum by sd^2 (n / B) sqrt(B) sd(y) / sqrt(steps averaged)
-    error = sd**2 * 25 / np.sqrt(batch_size) * y.std() / np.sqrt(10_000)
+    error = sd**2 * 25 / np.sqrt(batch_size) * y.std() / np.sqrt(4_000)
     assert abs(q.mean_[0] - y.sum() / 50.0) < 4 * error
-    assert abs(np.log(q.sd_[0] / sd)) < 4 * np.sqrt(2.0 / 10_000) / 2.0
+    assert abs(np.log(q.sd_[0] / sd)) < 4 * np.sqrt(2.0 / 4_000) / 2.0
 
 
 def test_the_learning_curve_rises_to_a_level():

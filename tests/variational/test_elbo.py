@@ -8,9 +8,9 @@ from skbayes_sgld import sample
 from skbayes_sgld.datasets import make_stochastic_volatility
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import CustomPosterior, StochasticVolatility, check_gradient
-from skbayes_sgld.sampling import Minibatch
+from skbayes_sgld.sampling import PSGLD, Minibatch, run_chains
 from skbayes_sgld.variational import FAMILIES, BayesByBackprop, VariationalPosterior
-from tests.references.targets import CorrelatedNormal
+from tests.references.targets import CorrelatedNormal, make_run
 
 MEAN = np.array([1.0, -2.0, 0.5])
 PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.0, -0.3], [0.0, -0.3, 0.5]])
@@ -171,6 +171,24 @@ def test_in_the_posts_model_the_entropy_undoes_the_normaliser_of_the_walk():
     assert free == pytest.approx(
         own_prior - 29.0, abs=0.05
     )  # the true density's: -log sigma a step
+
+
+@pytest.mark.slow
+def test_what_the_post_samples_as_sigma_is_not_the_walks_sd():
+    returns = make_stochastic_volatility(40, sigma=0.1, random_state=0).returns
+    level = np.log(np.std(returns))
+    walk = CustomPosterior(
+        StochasticVolatility(returns).model,
+        transforms={"sigma": "positive", "nu": "positive"},
+        start=[0.1, 10.0, *np.full(40, level)],
+    )
+    over = ["log_volatility"]
+    elbo = VariationalPosterior(walk, "isotropic", over=over, tied="log_sigma", n_pairs=64)
+    run = make_run(elbo, sampler=PSGLD(), batch_size=4, step_size=0.02)
+    start = np.tile(elbo.start(), (4, 1))
+    log_sigma = run_chains(run, start, n_draws=200, n_burnin=1500, thin=10).draws[..., 0]
+    assert np.ptp(log_sigma.mean(axis=1)) < 0.2  # the chains agree
+    assert np.all(np.quantile(np.exp(log_sigma), 0.05, axis=1) > 0.3)
 
 
 def test_draws_start_where_they_are_told():
