@@ -78,7 +78,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         return self._predictive()
 
     def decision_function(self, X: ArrayLike) -> Array:
-        """Return the log odds of the posterior mean of the probability.
+        """Log odds of the posterior mean of the probability.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         return log_odds[:, 1] if len(self.classes_) == 2 else log_odds
 
     def predict_proba(self, X: ArrayLike) -> Array:
-        """Return the posterior mean of the probability of each class.
+        """Posterior mean of the probability of each class.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         return self._point_predictive().probability(X)
 
     def predict_log_proba(self, X: ArrayLike) -> Array:
-        """Return the log of the posterior mean of the probability of each class.
+        """Log of the posterior mean of the probability of each class.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         return self._point_predictive().log_probability(X)[..., 0]
 
     def predict(self, X: ArrayLike) -> Array:
-        """Return the most probable class.
+        """Most probable class.
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         return self.classes_[probability.argmax(axis=1)]
 
     def predict_proba_interval(self, X: ArrayLike, coverage: float = 0.9) -> Array:
-        """Return equal-tailed credible intervals of the probability of each class.
+        """Equal-tailed credible intervals of the probability of each class.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         return self._predictive().probability_quantiles(X, levels)
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
-        """Return draws of labels from the posterior predictive distribution.
+        """Draws of labels from the posterior predictive distribution.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class BayesianClassifier(ClassificationModel, LinearEstimator):
         )
 
     def _probability_draws(self) -> tuple[Array, Array, Array | None]:
-        """Return the draws that a point prediction averages over."""
+        """Draws that a point prediction averages over."""
         parts, weights = self._draws()
         return parts["coef"], parts["intercept"], weights
 

@@ -65,7 +65,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return X, self._likelihood().check_target(y), weight
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
-        """Return the mean of the posterior predictive distribution.
+        """Mean of the posterior predictive distribution.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
     def predict_quantiles(
         self, X: ArrayLike, q: ArrayLike = (0.05, 0.5, 0.95), kind: str = "predictive"
     ) -> Array:
-        """Return quantiles of the posterior predictive distribution.
+        """Quantiles of the posterior predictive distribution.
 
         They are those of the mixture of the draws' distributions: deterministic, no fresh noise.
 
@@ -122,7 +122,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
     def predict_interval(
         self, X: ArrayLike, coverage: float = 0.9, kind: str = "predictive"
     ) -> Array:
-        """Return equal-tailed intervals.
+        """Equal-tailed intervals.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return self._quantiles(self._check_rows(X), interval_levels(coverage), kind)
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
-        """Return draws from the posterior predictive distribution.
+        """Draws from the posterior predictive distribution.
 
         Parameters
         ----------
