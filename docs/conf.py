@@ -42,5 +42,13 @@ def _skip_member(app, what, name, obj, skip, options):
     return True if _METADATA_ROUTING.fullmatch(name) else None
 
 
+def _join_lines(app, what, name, obj, options, lines):
+    """Join the lines of a parameter list that go on after a backslash; numpydoc takes one line."""
+    for i in reversed(range(len(lines) - 1)):
+        if lines[i].endswith("\\"):
+            lines[i : i + 2] = [lines[i][:-1].rstrip() + " " + lines[i + 1].lstrip()]
+
+
 def setup(app):
+    app.connect("autodoc-process-docstring", _join_lines, priority=100)  # before numpydoc
     app.connect("autodoc-skip-member", _skip_member)

@@ -1,10 +1,15 @@
 """The documentation names what there is: extras, extension pages and their sources."""
 
+import importlib
+import inspect
+import pkgutil
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
+
+import skbayes_sgld
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -41,3 +46,51 @@ def test_every_page_on_extending_shows_the_packages_own_source_and_runs():
         text = page.read_text()
         assert "{literalinclude} ../../skbayes_sgld/" in text, page.name
         assert ">>> " in text, page.name
+
+
+def documented():
+    """The objects of the API reference: `automodule` follows a module's `__all__`."""
+    text = (DOCS / "api.md").read_text()
+    found = []
+    for name in re.findall(r"automodule:: (\S+)", text):
+        module = importlib.import_module(name)
+        own = [
+            key
+            for key, value in vars(module).items()
+            if getattr(value, "__module__", None) == name and not key.startswith("_")
+        ]
+        found += [getattr(module, key) for key in getattr(module, "__all__", own)]
+    for name in re.findall(r"auto(?:class|function):: (\S+)", text):
+        module, _, key = name.rpartition(".")
+        found.append(getattr(importlib.import_module(module), key))
+    return found
+
+
+def public_modules():
+    names = [module.name for module in pkgutil.iter_modules(skbayes_sgld.__path__)]
+    internal = {"estimators", "inference", "prediction"}  # behind what the others export
+    return ["skbayes_sgld"] + [
+        f"skbayes_sgld.{name}" for name in names if name[0] != "_" and name not in internal
+    ]
+
+
+@pytest.mark.parametrize("name", public_modules())
+def test_every_public_name_is_in_the_api_reference(name):
+    module = importlib.import_module(name)
+    shown = {id(value) for value in documented()}
+    names = getattr(module, "__all__", [])
+    missing = [key for key in names if id(getattr(module, key)) not in shown]
+    assert missing == []
+    assert f"automodule:: {name}\n" in (DOCS / "api.md").read_text()
+
+
+def test_what_a_fit_gives_back_is_in_the_api_reference():
+    shown = {value.__name__ for value in documented() if inspect.isclass(value)}
+    assert {"Diagnosis", "SGLDLinearRegression"} <= shown
+    functions = {value.__name__ for value in documented() if inspect.isfunction(value)}
+    assert {
+        "sample",
+        "effective_sample_size",
+        "potential_scale_reduction",
+        "summarize",
+    } <= functions
