@@ -19,7 +19,6 @@ from sklearn.exceptions import ConvergenceWarning
 from skbayes_sgld._components import check_number
 from skbayes_sgld.diagnostics import effective_sample_size, potential_scale_reduction
 from skbayes_sgld.estimators.base import Array
-from skbayes_sgld.inference.diagnosis import MAX_CLIPPED
 from skbayes_sgld.posterior.mlp import MLPPosterior
 from skbayes_sgld.sampling import (
     SGLD,
@@ -37,6 +36,7 @@ from skbayes_sgld.sampling import (
 )
 from skbayes_sgld.sampling.preconditioners.equilibration import equilibrate, row_norms
 from skbayes_sgld.sampling.randomness import ChainStreams, start_normals
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from skbayes_sgld.variational import BayesByBackprop
 
 _STEP_SIZE = 0.25  # of a step to the centre of the steepest direction
@@ -186,7 +186,7 @@ class LangevinNetworks:
             "thin": self.thin,
         }
         problems = function_problems(_outputs(posterior, chains.draws))
-        if clipped > MAX_CLIPPED:
+        if clipped > THRESHOLDS.told_clipped:
             problems.append(
                 f"the gradient was bounded on {clipped:.1%} of the steps; set step_size='auto', "
                 "or lower it"

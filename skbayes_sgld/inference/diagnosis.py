@@ -8,11 +8,8 @@ import numpy as np
 import pandas as pd
 
 from skbayes_sgld.sampling.schedules import Constant, Schedule
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
-MAX_INFLATION = 0.05  # of an sd, by minibatches
-MAX_BIAS = 0.05  # of a mean in sds, or of an sd, by the step size
-MAX_CLIPPED = 0.01  # of the steps (Karagiannis, Handout 6, Note 41)
-MAX_DISTANCE = 10.0  # Laplace sds that a chain's mean may be from the mode
 NORMAL_SHIFT, NORMAL_WIDTH = 0.1, 0.05  # of sds: within it the Laplace approximation would do
 
 
@@ -119,7 +116,7 @@ def inflation(noise_ratio: float) -> float:
 def noise_problem(noise_ratio: float, given: bool) -> list[str]:
     """Return the sentence on minibatch noise, if it is visible."""
     wider = inflation(noise_ratio)
-    if wider <= MAX_INFLATION:
+    if wider <= THRESHOLDS.told_inflation:
         return []
     remedy = "raise batch_size" if not given else "set gradient='auto' and batch_size='auto'"
     return [
@@ -130,7 +127,7 @@ def noise_problem(noise_ratio: float, given: bool) -> list[str]:
 
 def bias_problem(bias: float, doubt: float, step_size: float) -> list[str]:
     """Return the sentence on the discretisation bias, if it is visible."""
-    if bias - doubt <= MAX_BIAS:
+    if bias - doubt <= THRESHOLDS.told_inflation:
         return []
     size = f"{bias:.0%}" if np.isfinite(bias) else "any amount"
     return [
@@ -141,7 +138,7 @@ def bias_problem(bias: float, doubt: float, step_size: float) -> list[str]:
 
 def clip_problem(clipped: float, clip: object) -> list[str]:
     """Return the sentence on clipping, if it was frequent."""
-    if clipped <= MAX_CLIPPED:
+    if clipped <= THRESHOLDS.told_clipped:
         return []
     return [
         f"the gradient was clipped on {clipped:.1%} of the steps, which biases the posterior; "
@@ -185,4 +182,15 @@ def condition_27_notes(schedule: Schedule) -> list[str]:
     return [
         f"schedule={schedule!r} breaks Condition 27 of Karagiannis, Handout 6; {broken}. "
         "Harmonic(), and Polynomial() of a power in (0.5, 1], meet it."
+    ]
+
+
+def undefined_problem(share: float, where: str) -> list[str]:
+    """Return the sentence on proposals whose log density is no number, if there were many."""
+    if share <= THRESHOLDS.told_undefined:
+        return []
+    return [
+        f"the log density is not a number (NaN) at {share:.1%} of the proposals, as at {where}: "
+        "they were refused, as if the density were 0 there; return -inf where it is, give the "
+        "range of a parameter (transforms={'s': 'positive'}), or mend the function"
     ]

@@ -19,24 +19,20 @@ from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal, preconditioned_eigenvalues
 from skbayes_sgld.sampling.protocol import Dynamics, Sampler, check_requirements
 from skbayes_sgld.sampling.samplers import HMC, SGLD, ParallelTempering
-from skbayes_sgld.sampling.tuning.bias import normal_inflation
+from skbayes_sgld.sampling.tuning import bias as pilots
 from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError, find_mode
-from skbayes_sgld.sampling.tuning.settings import (
-    STEP_SIZES,
+from skbayes_sgld.sampling.tuning.noise import (
     NoiseLevel,
-    Tuned,
     choose_batch_size,
     choose_gradient,
-    choose_spacing,
-    discretisation_bias,
     measure_noise,
     reason_for_all_rows,
-    tune,
 )
+from skbayes_sgld.sampling.tuning.tune import Tuned, choose_spacing, tune
 
 Array = NDArray[Any]
 
-_SMALL_STEP = 0.1  # below it only what is known of a normal distribution is told
+_SMALL_STEP = 0.2  # of the sampler's own; below, only what is known on a normal target is told
 _PUBLISHED_THIN = 10  # steps from draw to draw where nothing is known of the posterior
 _GIVEN = "given"
 
@@ -170,7 +166,7 @@ def plan(
             settings.tau,
         ),
         settings.schedule,
-        STEP_SIZES[0],
+        pilots.STEP_SIZES[0],
         posterior.n_samples,
         batch_size,
         gradient.replacement,
@@ -317,7 +313,7 @@ def _choose_step_size(
     if mode is None:
         assert given is not None
         tuned = Tuned(replace(draft, step_size=given), None, None)
-    elif given is None and settings.uses_curvature and draft.sampler.tunable:
+    elif given is None and settings.uses_curvature:
         # a bound that fires moves no trajectory well
         spare = draft.batch_size is None and settings.clip is None and automatic
         tuned = tune(draft, mode, seed, [HMC()] * spare)
@@ -327,11 +323,13 @@ def _choose_step_size(
         elif automatic:
             why_sampler = f"{why_sampler}; {tuned.found}" if tuned.found else why_sampler
         if noise is not None and draft.batch_size is not None:
-            quiet = noise.step_size(draft.batch_size, settings.tau)
+            # a sampler's own share of the noise; the thermostat's is none
+            gain = max(draft.sampler.noise_gain, 1e-12)
+            quiet = noise.step_size(draft.batch_size, settings.tau) / gain
             if quiet < tuned.run.step_size:
-                tuned.run.step_size = max(quiet, STEP_SIZES[-1])
-                why = "a longer one needs a larger batch"
-            tuned.time = 2.0 / tuned.run.step_size
+                step_size = max(quiet, pilots.step_sizes(draft.sampler)[-1])
+                tuned.run.step_size, why = step_size, "a longer one needs a larger batch"
+                tuned.time = draft.sampler.pace(np.ones(mode.theta.size), step_size)[1]
         tuned.run.step_size /= float(draft.schedule(0))
     else:
         first = float(draft.schedule(0))
@@ -386,13 +384,13 @@ def measure_bias(
     """Return what a step of size eta costs a mean or an sd, and two standard errors of it."""
     if run.sampler.adjusted:
         return 0.0, 0.0
-    if in_curvature and eta > _SMALL_STEP and run.sampler.piloted:
-        return discretisation_bias(run, mode, eta, seed)[:2]
+    if in_curvature and eta > _SMALL_STEP * pilots.step_sizes(run.sampler)[0]:
+        return pilots.measure_bias(run, mode, eta, seed)[:2]
     rates = preconditioned_eigenvalues(run.dynamics.preconditioner, mode.metric)
     slowest, steepest = (eta * run.sampler.speed(rate) for rate in (rates[0], rates[-1]))
     # Euler errs most where it is steep, a metric that is learned on the way where it is flat
     P = run.dynamics.preconditioner.n_params
-    at_ends = [normal_inflation(run.sampler, slowest, P)]
-    at_ends.append(normal_inflation(run.sampler, steepest, P) if steepest < 2.0 else np.inf)
+    at_ends = [pilots.normal_inflation(run.sampler, slowest, P)]
+    at_ends.append(pilots.normal_inflation(run.sampler, steepest, P) if steepest < 2.0 else np.inf)
     wide = max(at_ends, key=lambda inflation: abs(inflation - 1.0))
     return abs(float(np.sqrt(wide)) - 1.0), 0.0

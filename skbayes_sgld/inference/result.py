@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 from skbayes_sgld._components import check_number
 from skbayes_sgld.diagnostics import convergence_problems, summarize
 from skbayes_sgld.inference.diagnosis import (
-    MAX_DISTANCE,
     Diagnosis,
     bias_problem,
     clip_problem,
     condition_27_notes,
     heat_problem,
     noise_problem,
+    undefined_problem,
 )
 from skbayes_sgld.inference.plan import Choice, Plan, as_table, measure_bias, shown
 from skbayes_sgld.sampling.samplers.hmc import transition_acceptance
 from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 Array = NDArray[Any]
 
@@ -170,6 +171,8 @@ class SamplingResult:
         Variance of the minibatches' noise over that of the injected noise.
     bias : tuple of float
         What the step size costs a mean, in sds, or an sd, and two standard errors of it.
+    undefined : tuple of float and str
+        The share of proposals at which the log density was no number (NaN), and one of them.
     """
 
     draws: PosteriorDraws
@@ -183,6 +186,7 @@ class SamplingResult:
     acceptance: float | None
     noise_ratio: float
     bias: tuple[float, float]
+    undefined: tuple[float, str] = (0.0, "")
 
     @property
     def values(self) -> Array:
@@ -229,7 +233,7 @@ class SamplingResult:
         """
         table = self.summary()
         table["mcse_sd"] = table["mcse_mean"] / table["sd"]
-        problems, divergent = self.find_problems(), self.divergent(MAX_DISTANCE)
+        problems, divergent = self.find_problems(), self.divergent(THRESHOLDS.told_distance)
         if divergent:
             remedy = "lower step_size" if self.choices["step_size"].given else "raise n_burnin"
             problems.append(f"chains {divergent} stayed far from the mode; {remedy}")
@@ -259,6 +263,7 @@ class SamplingResult:
             found += bias_problem(*self.bias, self.choices["step_size"].value)
         found += noise_problem(self.noise_ratio, self.choices["gradient"].given)
         found += heat_problem(self.n_hot, self.choices["n_burnin"].value)
+        found += undefined_problem(*self.undefined)
         return found + clip_problem(self.clipped, self.choices["clip"].value)
 
     def _remedy(self) -> str:

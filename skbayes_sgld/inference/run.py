@@ -14,16 +14,19 @@ from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.overflow import explain_overflow
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import ChainOverflowError, Chains, check_constrained, run_chains
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
-from skbayes_sgld.sampling.tuning.settings import measure_noise
+from skbayes_sgld.sampling.tuning.noise import measure_noise
 
 Array = NDArray[Any]
 
 _BATCHES = 20  # of draws: their means tell the Monte Carlo error
 _WORK = 2e8  # multiplications that the gradients at the draws may take
 _CHANCE = 1e-3  # that the worst of all parameters is told in error
+
+_SHOWN = 5  # parameters of a place in a sentence
 
 
 def run(plan: Plan) -> SamplingResult:
@@ -94,7 +97,19 @@ def _result(plan: Plan, chains: Chains) -> SamplingResult:
         chains.acceptance,
         _noise_ratio(plan, chains),
         plan.bias if np.isfinite(plan.bias[0]) else _bias_of_draws(plan, theta),
+        _undefined(posterior, chains),
     )
+
+
+def _undefined(posterior: BasePosterior, chains: Chains) -> tuple[float, str]:
+    """Return the share of proposals whose density is no number, and the parameters at one."""
+    share, theta = chains.undefined
+    if theta is None:
+        return 0.0, ""
+    with np.errstate(all="ignore"):
+        values = posterior.constrain(theta[None])[0][:_SHOWN]
+    listed = zip(posterior.constrained_names[:_SHOWN], values, strict=True)
+    return share, ", ".join(f"{name}={value:.3g}" for name, value in listed)
 
 
 def _noise_ratio(plan: Plan, chains: Chains) -> float:

@@ -11,7 +11,8 @@ from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.randomness import start_generators, start_normals
 from skbayes_sgld.sampling.tuning.adaptation import settle
-from skbayes_sgld.sampling.tuning.settings import OVERDISPERSION, Tuned
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+from skbayes_sgld.sampling.tuning.tune import Tuned
 
 Array = NDArray[Any]
 
@@ -45,7 +46,7 @@ def choose_start(
     if init == "mode":
         center = tuned.mode
         assert center is not None
-        width = OVERDISPERSION * np.sqrt(settings.tau)
+        width = THRESHOLDS.overdispersion * np.sqrt(settings.tau)
         normals = start_normals(seed, chains, posterior.n_params)
         start = center.theta + width * center.unwhiten(normals)
         if tuned.run.sampler.adjusted:

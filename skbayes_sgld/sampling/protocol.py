@@ -133,13 +133,7 @@ class Sampler(Algorithm):
     """An algorithm whose positions are draws."""
 
     adjusted = False  # by acceptance and rejection: exact for any step size
-    piloted = False  # a pilot can tell its bias from that on a normal law
     noise_gain = 1.0  # what a minibatch's noise counts for beside the injected, over SGLD's
-
-    @property
-    def tunable(self) -> bool:
-        """Whether a pilot can choose the step size in the metric of the curvature."""
-        return self.piloted or self.adjusted
 
     def speed(self, rate: float) -> float:
         """Return what a step of size 1 moves by of the way to the mode, at this curvature."""

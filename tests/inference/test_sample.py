@@ -158,3 +158,19 @@ def test_the_repr_and_the_summary_say_what_was_chosen():
     assert f"step_size={step_size:.3g}" in repr(result)
     assert result.summary().attrs["step_size"] == step_size
     assert f"{step_size:.3g}" in result.summary().attrs["plan"] == str(result.plan)
+
+
+@pytest.mark.parametrize("sampler", ["hmc", "random_walk", "parallel_tempering"])
+def test_a_region_where_the_density_is_no_number_is_told_and_not_cut_off_in_silence(sampler):
+    class CutOff:
+        n_params, param_names = 1, ["x"]
+
+        def log_density(self, theta):
+            return np.where(theta[:, 0] < 1, -0.5 * theta[:, 0] ** 2, np.nan)
+
+        def grad(self, theta):
+            return -theta
+
+    match = r"not a number \(NaN\) at \d+\.\d% of the proposals, as at x=\d.*return -inf"
+    with pytest.warns(UserWarning, match=match):
+        skbayes_sgld.sample(CutOff(), sampler, n_draws=300, random_state=0)

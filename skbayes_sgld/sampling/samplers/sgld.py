@@ -41,8 +41,6 @@ class SGLD(Sampler):
 
     integrator: str = "leimkuhler_matthews"
 
-    piloted = True
-
     def check(self) -> None:
         """Raise where the integrator is not known."""
         if self.integrator not in _INTEGRATORS:

@@ -58,6 +58,10 @@ class Thresholds:
     # the autocorrelation time of each, to 0.2 %
     normal_coordinates: int = 20_000
 
+    # Sds of the chains' starts, in posterior sds: wider than the posterior, so that R-hat sees
+    # chains that have not met
+    overdispersion: float = 1.5
+
     # ---- spacing ------------------------------------------------------------------------------
 
     # Steps up to which draws are spaced by their whole autocorrelation time; of longer ones half

@@ -21,7 +21,7 @@ from skbayes_sgld.sampling import (
     find_mode,
     run_chains,
 )
-from skbayes_sgld.sampling.tuning.settings import measure_noise
+from skbayes_sgld.sampling.tuning.noise import measure_noise
 from tests.references.targets import make_run
 
 ESTIMATORS = {

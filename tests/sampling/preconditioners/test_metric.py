@@ -29,7 +29,7 @@ from skbayes_sgld.sampling.preconditioners.metric import (
     preconditioned_eigenvalues,
 )
 from skbayes_sgld.sampling.tuning import mode as mode_module
-from skbayes_sgld.sampling.tuning import settings as tuning
+from skbayes_sgld.sampling.tuning import noise as tuning
 from skbayes_sgld.sampling.tuning.curvature import structured_metric
 from tests.sampling.preconditioners.test_registry import check_metric
 

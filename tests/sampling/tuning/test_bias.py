@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from scipy import stats
 
+import skbayes_sgld
 from skbayes_sgld.posterior import FunctionPosterior, as_posterior
 from skbayes_sgld.sampling import (
     PSGLD,
@@ -89,6 +91,17 @@ def test_a_users_sampler_is_measured_by_running_it():
     assert wrong.size == pytest.approx(0.105, abs=0.01)
 
 
+def test_a_users_sampler_gets_a_step_size_of_use_and_draws_of_the_right_law():
+    draws = skbayes_sgld.sample(GAMMA, BAOAB(), random_state=0)
+    law, values = stats.gamma(5, scale=0.5), draws.values
+    assert draws.choices["step_size"].value >= 0.25
+    table = draws.summary().iloc[0]
+    assert table.ess_bulk > 1500
+    error = 4 * law.std() / np.sqrt(min(table.ess_bulk, table.ess_tail))
+    assert abs(values.mean() - law.mean()) < error
+    assert abs(values.std() - law.std()) < error + 0.015 * law.std()
+
+
 def test_eulers_bias_on_a_skewed_law_is_that_of_its_draws():
     found = bias_of(SGLD("euler"), GAMMA, 0.3)
     mode = find_mode(GAMMA, GAMMA.start())
@@ -141,6 +154,16 @@ def test_minibatches_of_a_run_are_those_of_the_pilot():
     loud = bias_of(SGLD(), as_posterior(NormalMean(400)), 0.5, batch_size=20)
     assert quiet.size < 1e-10  # the two chains are one
     assert loud.doubt > 0.01
+
+
+def test_a_sampler_that_understates_its_time_is_spaced_by_what_the_pilot_saw():
+    class Boastful(SGHMC):
+        def pace(self, rates, step=None):
+            step, time = super().pace(rates, step)
+            return step, time / 20
+
+    draws = skbayes_sgld.sample(as_posterior(StandardNormal(5)), Boastful(0.05), random_state=0)
+    assert draws.choices["thin"].value > 2
 
 
 def test_an_algorithm_says_what_it_needs_and_what_else_would_do():

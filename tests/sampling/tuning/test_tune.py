@@ -11,7 +11,9 @@ from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.datasets import load_nba_rookies, make_logistic
 from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Curvature, Full, Mode, NormClip
 from skbayes_sgld.sampling.preconditioners.metric import Dense
-from skbayes_sgld.sampling.tuning import settings as tuning
+from skbayes_sgld.sampling.tuning import noise
+from skbayes_sgld.sampling.tuning import tune as tuning
+from skbayes_sgld.sampling.tuning.bias import Bias
 from tests.references.closed_forms import importance_sampling, laplace_fit, logistic_log_density
 from tests.references.targets import NormalMean, make_run
 
@@ -103,7 +105,7 @@ def test_frequent_clipping_is_told(rookies):
 
 @pytest.mark.parametrize("variance, temperature", [(3.0, 1.0), (700.0, 1.0), (700.0, 0.1)])
 def test_the_batch_is_the_least_whose_noise_adds_a_hundredth_to_a_variance(variance, temperature):
-    level, step = tuning.NoiseLevel(variance), 0.5
+    level, step = noise.NoiseLevel(variance), 0.5
     size = level.batch_size(step, temperature)
     added = step * variance / (2.0 * temperature)  # eta^2 S / B over 2 eta tau
     assert added / size <= 0.01 < added / max(size - 1, 1e-9)
@@ -125,7 +127,7 @@ def test_where_the_pilot_finds_an_error_chains_accept_or_reject(
     target = NormalMean()
     mode = Mode(np.array([target.y.mean()]), Dense(np.array([[target.precision**-0.5]])))
     run = make_run(target, sampler=SGLD(), preconditioner=Curvature(), mode=mode)
-    found = (0.5, bias, doubt, width)
+    found = 0.5, Bias(bias, doubt, width, 4.0)
     monkeypatch.setattr(tuning, "choose_step_size", lambda *args, **kwargs: found)
     assert isinstance(tuning.tune(run, mode, 0).run.sampler, HMC) == exact
 

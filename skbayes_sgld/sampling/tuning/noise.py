@@ -1,0 +1,158 @@
+"""The noise of minibatches, measured at the mode, and the batch size at which it is not seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sgld._linalg import MAX_DENSE, largest_eigenvalue, largest_eigenvalue_of
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.gradients import BoundGradient, ControlVariate, Full, Gradient
+from skbayes_sgld.sampling.preconditioners.metric import Metric
+from skbayes_sgld.sampling.randomness import ChainStreams, start_normals
+from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
+from skbayes_sgld.sampling.tuning.bias import STEP_SIZES
+from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+
+Array = NDArray[Any]
+
+_PROBE_ROWS = 20_000
+_PROBE_WORK = 5e8  # multiplications that a probe may take
+_PROBE_DRAWS = 32
+_FEW_ROWS = 1000  # of a model whose rows are seen one gradient at a time
+
+
+@dataclass
+class NoiseLevel:
+    """How much noise a minibatch of one row adds to the gradient, near the mode.
+
+    Attributes
+    ----------
+    variance : float
+        Largest eigenvalue of its covariance in the metric of the curvature.
+    """
+
+    variance: float
+
+    def inflation(self, step_size: float, batch_size: int, temperature: float) -> float:
+        """Return the largest relative inflation of a posterior variance.
+
+        Minibatch noise of covariance S / B adds eta^2 S / B to the 2 eta tau of a step's injected
+        noise; their ratio is what the stationary variance grows by.
+        """
+        # no noise at all would divide by zero where it is asked what is allowed
+        return step_size * max(self.variance, 1e-12) / (2.0 * temperature * batch_size)
+
+    def batch_size(self, step_size: float, temperature: float) -> int:
+        """Return the batch at which the inflation falls to 1 %."""
+        return int(np.ceil(self.inflation(step_size, 1, temperature) / THRESHOLDS.max_noise))
+
+    def step_size(self, batch_size: int, temperature: float) -> float:
+        """Return the step size at which the inflation falls to 1 %."""
+        return THRESHOLDS.max_noise / self.inflation(1.0, batch_size, temperature)
+
+
+def measure_noise(
+    posterior: BasePosterior,
+    gradient: Gradient,
+    mode: Mode,
+    temperature: float,
+    seed: int,
+    metric: Metric | None = None,
+) -> NoiseLevel:
+    """Measure the noise of one-row minibatches at draws from the Laplace approximation.
+
+    ``metric`` is that of the preconditioner, by default of the curvature.
+    """
+    n = posterior.n_samples
+    stream = ChainStreams(seed, FIRST_CHAIN)
+    size = min(_PROBE_ROWS, max(1000, int(_PROBE_WORK / _PROBE_DRAWS / posterior.n_params**2)))
+    idx = np.arange(n) if n <= size else stream.rows(1, n, size, True)[0]
+    normals = start_normals(
+        seed, range(FIRST_CHAIN, FIRST_CHAIN + _PROBE_DRAWS), posterior.n_params
+    )
+    draws = mode.theta + np.sqrt(temperature) * mode.unwhiten(normals)
+    bound = gradient.bind(posterior, mode.theta)
+    metric = mode.metric if metric is None else metric
+    if "local_rows" not in posterior.abilities:
+        rests = np.concatenate([_row_rests(bound, theta, idx[:_FEW_ROWS]) for theta in draws])
+        return NoiseLevel(_largest_variance(metric.sqrt_t(rests)))
+    rows = posterior.take(idx[None])
+    batch = bound.at(bound.prepare(idx[None, None]), 0)
+    scores = np.concatenate([bound.row_score(theta[None], batch) for theta in draws])
+    second = np.einsum("sai,sbi->abi", scores, scores) / len(draws)
+    means = np.concatenate([posterior.pullback(score[None], rows) for score in scores])
+    means /= len(idx) * np.sqrt(len(draws))
+    if posterior.n_params <= MAX_DENSE and "row_curvature" in posterior.abilities:
+        covariance = posterior.gram(rows.design[0], second) / len(idx) - means.T @ means
+        whitened = metric.sqrt_t(metric.sqrt_t(covariance).T)
+        return NoiseLevel(n**2 * largest_eigenvalue(whitened))
+
+    def product(z: Array) -> Array:
+        x = metric.sqrt(z.reshape(1, -1))
+        seen = np.einsum("abi,sbi->sai", second, posterior.local(x, rows))
+        moved = posterior.pullback(seen, rows) / len(idx) - (x @ means.T) @ means
+        return metric.sqrt_t(moved)[0]
+
+    return NoiseLevel(n**2 * largest_eigenvalue_of(product, posterior.n_params))
+
+
+def _row_rests(bound: BoundGradient, theta: Array, idx: Array) -> Array:
+    """Return one-row estimates at ``theta (P,)`` less their mean, each row as a chain."""
+    batch = bound.at(bound.prepare(idx[None, :, None]), 0)
+    estimates = bound(np.tile(theta, (len(idx), 1)), batch)
+    return estimates - estimates.mean(axis=0)
+
+
+def _largest_variance(rests: Array) -> float:
+    """Return the largest eigenvalue of ``rests' rests / N``, rests being ``(N, P)``."""
+    small = rests if rests.shape[1] <= rests.shape[0] else rests.T
+    return largest_eigenvalue(small.T @ small) / len(rests)
+
+
+def reason_for_all_rows(posterior: BasePosterior) -> str:
+    """Reason why every step takes all rows, whatever their noise; empty where there is none."""
+    n = posterior.n_samples
+    if n == 0:
+        return "a density without rows"
+    if posterior.cheap_full_gradient:
+        return "the rows are summed up once, into sufficient statistics"
+    if n <= THRESHOLDS.few_rows:
+        return f"{n:,} rows: all of them cost no more than a batch"
+    if not posterior.abilities.issuperset(ControlVariate().requires):
+        return "rows without local parameters: a batch would be noisy"
+    if posterior.n_params > MAX_DENSE:
+        return f"{posterior.n_params:,} parameters: the curvature at the mode is not formed"
+    return ""
+
+
+def choose_gradient(
+    posterior: BasePosterior, mode: Mode, temperature: float, seed: int
+) -> tuple[Gradient, int | None, str]:
+    """Return the cheapest gradient estimator without visible noise, its batch size, and why.
+
+    It takes all rows where minibatches have nothing to gain: few rows, sums known beforehand, a
+    posterior that does not gather rows, or so many parameters that the curvature at the mode,
+    which keeps the minibatches quiet, is not formed.
+    """
+    n, why = posterior.n_samples, reason_for_all_rows(posterior)
+    if why:
+        return Full(), None, why
+    gradient = ControlVariate()
+    level = measure_noise(posterior, gradient, mode, temperature, seed)
+    batch_size = max(THRESHOLDS.min_batch, level.batch_size(STEP_SIZES[0], temperature))
+    if THRESHOLDS.gathered_cost * batch_size > n:
+        why = f"a batch without visible noise takes {batch_size:,} of {n:,} rows"
+        return Full(), None, why
+    why = f"batches of {batch_size:,} add less than 0.5 % to any standard deviation"
+    return gradient, batch_size, why
+
+
+def choose_batch_size(noise: NoiseLevel, n_samples: int, temperature: float) -> int:
+    """Return a batch without visible noise, or all rows' worth where there is none."""
+    wanted = noise.batch_size(STEP_SIZES[0], temperature)
+    return min(max(THRESHOLDS.min_batch, wanted), n_samples)

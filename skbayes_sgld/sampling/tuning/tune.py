@@ -1,0 +1,135 @@
+"""Sampler, step size and spacing of a run, from a pilot in the metric of the curvature.
+
+What is decided depends on the posterior and on a stream of its own, never on the chains that are
+run with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld.sampling.chains import Run
+from skbayes_sgld.sampling.gradients import Full
+from skbayes_sgld.sampling.protocol import Dynamics, Sampler
+from skbayes_sgld.sampling.tuning.adaptation import adapt
+from skbayes_sgld.sampling.tuning.bias import Bias, choose_step_size, step_sizes
+from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+
+
+def choose_spacing(time: float) -> tuple[int, int]:
+    """Return burn-in and thinning for chains that take this many steps to an independent draw.
+
+    Spaced by the time, draws are nearly independent; where that takes many steps, half of the
+    time leaves them half of their worth. Ten times the time forgets the start.
+    """
+    time = round(max(time, 1.0), 6)  # no step more for the last bit
+    thin = time if time <= THRESHOLDS.short_thin else max(THRESHOLDS.short_thin, 0.5 * time)
+    n_burnin = min(np.ceil(THRESHOLDS.burnin * time), THRESHOLDS.max_burnin)
+    return int(n_burnin), int(min(np.ceil(thin), THRESHOLDS.max_thin))
+
+
+@dataclass
+class Tuned:
+    """A run whose sampler, metric and step size are chosen, and what is known of it.
+
+    Attributes
+    ----------
+    run : Run
+    mode : Mode or None
+        The centre and the metric of the posterior: of the mode, or of a pilot's draws.
+    time : float or None
+        Steps to an independent draw, in the slowest direction; None where it is not known.
+    bias : tuple of float or None
+        What the step size costs and two standard errors of it, as ``bias.measure_bias`` has them;
+        None where it was not measured.
+    most_spaced : int
+        Steps from draw to draw that can be afforded.
+    found : str
+        What the pilot found of the cheap sampler.
+    why : str
+        Reason for the step size.
+    """
+
+    run: Run
+    mode: Mode | None
+    time: float | None
+    bias: tuple[float, float] | None = None
+    most_spaced: int = THRESHOLDS.max_thin
+    found: str = ""
+    why: str = ""
+
+
+def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tuned:
+    """Choose sampler and step size of a run in the metric of the curvature.
+
+    The run's own sampler is taken where a pilot finds no error in it at the largest step size.
+    Where it does, the first of ``others``, which accepts or rejects, is adapted; without any the
+    step size falls until the error is gone.
+    """
+    found = ""
+    if not run.sampler.adjusted:
+        if others and run.dynamics.gradient.posterior.steep:
+            found = "the noise is too uncertain for steps that are not accepted or rejected"
+        else:
+            sizes = step_sizes(run.sampler)
+            step_size, pilot = choose_step_size(run, mode, seed, sizes[:1] if others else sizes)
+            bias, doubt, width, _ = pilot
+            found = f"a pilot's moments are off by {bias:.1%} +- {doubt:.1%} at {step_size:g}"
+            unbiased = bias + doubt <= THRESHOLDS.max_bias
+            if not others or (unbiased and width <= THRESHOLDS.max_width):
+                time = _time(run.sampler, step_size, mode.theta.size, pilot)
+                run = replace(run, step_size=step_size)
+                return Tuned(run, mode, time, (bias, doubt), found=found, why=found)
+            if unbiased:
+                found = f"a pilot's variances are {width:.1f} times those at the mode"
+        run = replace(run, sampler=others[0])
+    run = replace(run, dynamics=_soften(run.dynamics, mode))
+    adapted = adapt(run, mode, seed)
+    dynamics = replace(run.dynamics, preconditioner=adapted.mode.metric)
+    run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
+    known = run.sampler.pace(np.ones(mode.theta.size), adapted.step_size)[1]
+    # a step may be much work, and the pilot does not tell the time to a half
+    measured = float(np.round(adapted.autocorrelation))
+    most = THRESHOLDS.max_gradients / run.sampler.gradients(run.step_size)
+    fewest = THRESHOLDS.fewest_spaced
+    time = min(max(fewest, measured, 0.5 * known), max(fewest, most))
+    why = f"a pilot accepted {adapted.acceptance:.0%} at about it"
+    return Tuned(run, adapted.mode, time, (0.0, 0.0), _affordable(run), found, why)
+
+
+def _time(sampler: Sampler, step_size: float, n_params: int, pilot: Bias) -> float:
+    """Steps to an independent draw of a sampler that a pilot has run."""
+    declared = sampler.pace(np.ones(n_params), step_size)[1]
+    # what a sampler says of itself is no estimate, and the better unless it is wrong
+    time = pilot.time if pilot.time > THRESHOLDS.distrust * declared else declared
+    return time * (pilot.width if pilot.width > THRESHOLDS.max_width else 1.0)
+
+
+def _affordable(run: Run) -> int:
+    """Return how many steps of a sampler there may be from draw to draw, whatever they are worth.
+
+    A gradient takes two products with the rows, and one with the metric where that is dense.
+    """
+    P = run.dynamics.preconditioner.n_params
+    # what the gradient of a user's model costs is not known
+    rows = run.n_samples if "local_rows" in run.dynamics.gradient.posterior.abilities else 1
+    work = 2 * rows * P + (P * P if P <= MAX_DENSE else P)
+    return max(1, round(THRESHOLDS.max_work / work / run.sampler.gradients(run.step_size)))
+
+
+def _soften(dynamics: Dynamics, mode: Mode) -> Dynamics:
+    """Let trajectories follow a density without kinks, where there are any.
+
+    Every kink that a leapfrog step crosses costs an error of first order in the step; a gradient
+    that is rounded there costs none, and the density itself still accepts or rejects.
+    """
+    posterior = dynamics.gradient.posterior
+    smooth = posterior.softened(mode.marginal_sd)
+    if smooth is posterior:
+        return dynamics
+    return replace(dynamics, gradient=Full().bind(smooth, None), target=posterior)
