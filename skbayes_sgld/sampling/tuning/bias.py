@@ -208,7 +208,7 @@ def choose_step_size(
 def step_sizes(sampler: Sampler) -> tuple[float, ...]:
     """Step sizes to choose from, from the sampler's own on a normal target downwards."""
     first = sampler.pace(np.ones(1))[0]
-    return tuple(round(first * step / STEP_SIZES[0], 6) for step in STEP_SIZES)
+    return tuple(round(float(first * step / STEP_SIZES[0]), 6) for step in STEP_SIZES)
 
 
 def _pilot_chains(n_chains: int) -> range:

@@ -78,7 +78,7 @@ def test_settings_do_not_depend_on_the_chains_that_are_run(rookies):
 
 def test_an_automatic_step_without_a_preconditioner_is_stable(rookies):
     model = SGLDLogisticRegression(preconditioner=None, n_draws=40, random_state=0)
-    with pytest.warns(UserWarning, match="set step_size and preconditioner to 'auto'"):
+    with pytest.warns(UserWarning, match="set preconditioner to 'auto'"):
         model.fit(*rookies)
     assert model.step_size_ < 1e-2  # raw units: the steepest direction has 1,600 or so
     assert np.abs(model.coef_).max() < 5
@@ -129,7 +129,7 @@ def test_where_the_pilot_finds_an_error_chains_accept_or_reject(
     run = make_run(target, sampler=SGLD(), preconditioner=Curvature(), mode=mode)
     found = 0.5, Bias(bias, doubt, width, 4.0)
     monkeypatch.setattr(tuning, "choose_step_size", lambda *args, **kwargs: found)
-    assert isinstance(tuning.tune(run, mode, 0).run.sampler, HMC) == exact
+    assert isinstance(tuning.tune(run, mode, 0, [HMC()]).run.sampler, HMC) == exact
 
 
 def test_spacing_follows_the_time_to_an_independent_draw():
