@@ -132,9 +132,9 @@ average : bool or int, default=False
 preconditioner : str, Preconditioner, array-like or None, default=None
     ``"auto"`` and ``"curvature"`` are the inverse curvature at the start, which undoes the
     correlation of the columns; an array is a matrix or a diagonal of your own.
-init : {"auto", "zeros"} or array-like of shape (n_params,), default="auto"
-    Where it starts: by default no effects, with the intercept and the noise of y; zeros; or a
-    point in the order of ``posterior_.names``.
+init : {"auto", "zeros", "prior"} or array-like of shape (n_params,), default="auto"
+    Where it starts: by default no effects, with the intercept and the noise of y; zeros; a draw
+    from the prior, with zeros where it is flat; or a point in the order of ``posterior_.names``.
 clip : str, Clip or None, default=None
     Bound on the gradient: ``"norm"``, ``"value"`` or an instance.
 max_iter : int, default=1000

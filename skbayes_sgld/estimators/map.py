@@ -31,14 +31,14 @@ from skbayes_sgld.sampling.optimizers.climb import Climb, ClimbSettings, climb
 from skbayes_sgld.sampling.optimizers.find import check_batch_size, far_message
 from skbayes_sgld.sampling.optimizers.standing import Standing, measure
 from skbayes_sgld.sampling.preconditioners import Identity
-from skbayes_sgld.sampling.randomness import start_normals
+from skbayes_sgld.sampling.randomness import start_generators, start_normals
 
 _LAPLACE_DRAWS = 4000
 _PROJECTED_DRAWS = 1000  # each is a problem of its own
 _PATH_ROWS = 2_000_000  # that the log density along the path may take
 _FEWEST_POINTS = 10
 _HALVINGS = 40
-_INITS = ("auto", "zeros")
+_INITS = ("auto", "zeros", "prior")
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,10 @@ def start_of(posterior: GLMPosterior, settings: MAPSettings) -> Array:
             raise ValueError(f"init has a noise variance of {init[noise]:g}; it must be positive.")
         return posterior.unconstrain(init[None])[0]
     if init == "zeros":
-        start[: posterior.noise_index] = 0.0
+        return posterior.zeros()
+    if init == "prior":
+        drawn = posterior.draw_prior(start_generators(settings.seed, range(1)))
+        return posterior.unconstrain(drawn)[0]
     return start
 
 
@@ -280,7 +283,7 @@ def laplace_draws(posterior: GLMPosterior, end: Standing, settings: MAPSettings)
     """
     projection = settings.projection
     n_pairs = (_LAPLACE_DRAWS if projection is None else _PROJECTED_DRAWS) // 2
-    normals = start_normals(settings.seed, range(n_pairs), posterior.n_params)
+    normals = start_normals(settings.seed + 1, range(n_pairs), posterior.n_params)
     moves = np.sqrt(settings.climb.temperature) * end.metric.sqrt(normals)
     theta = end.theta + np.concatenate([moves, -moves])
     if projection is not None:

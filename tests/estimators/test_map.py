@@ -207,6 +207,19 @@ def test_the_path_starts_where_it_is_told(model, y):
     assert zero.intercept_path_[0] == 0.0 and not zero.coef_path_[0].any()
 
 
+@ENDS_EARLY
+def test_starts_drawn_from_the_prior_have_its_moments():
+    settings = {"init": "prior", "prior": Normal(scale=3.0), "step_size": 1e-12, "max_iter": 1}
+    starts = np.array(
+        [
+            SGDMAPClassifier(random_state=seed, **settings).fit(X[:20], LABELS[:20]).coef_path_[0]
+            for seed in range(40)
+        ]
+    )
+    assert starts.std() == pytest.approx(3.0, rel=4.0 / np.sqrt(2 * starts.size))
+    assert abs(starts.mean()) < 4.0 * 3.0 / np.sqrt(starts.size)
+
+
 @pytest.mark.parametrize(
     ("init", "match"),
     [

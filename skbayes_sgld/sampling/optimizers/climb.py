@@ -122,9 +122,7 @@ def climb(
                 break
             due = done + walk.pace.patience
     assert measured is not None
-    if passes[-1] != done or path[-1] is not measured.theta:
-        keep = passes[-1] != done
-        path, passes = (path, passes) if keep else (path[:-1], passes[:-1])
+    if passes[-1] != done:
         path.append(measured.theta)
         passes.append(done)
     kept = np.unique(np.linspace(0, len(path) - 1, min(len(path), _PATH_POINTS)).astype(int))
