@@ -118,7 +118,8 @@ def test_temperature_widens_the_approximation_and_leaves_the_mode(model, y):
     linear = slice(0, X.shape[1])
     wide, narrow = (m.posterior_.flat.std(axis=0)[linear] for m in (hot, cold))
     np.testing.assert_allclose(wide, 2.0 * narrow, rtol=1e-9)
-    assert hot.posterior_.settings["temperature"] == 4.0
+    assert hot.posterior_.choices["temperature"].value == 4.0
+    assert "temperature=4" in repr(hot.posterior_)
 
 
 # ---- how far the mode is ----------------------------------------------------------------------
