@@ -24,7 +24,7 @@ from skbayes_sgld.posterior.statistics import GaussianStatistics
 Array = NDArray[Any]
 
 _SOFT = 0.15  # of a posterior sd: halves the trajectories' work and moves them little
-_NOT_NOTHING = 1e-8  # of a curvature, where the prior has none: no digit of a width sees it
+_NOT_NOTHING = 1e-8  # of the rows' curvature, where the prior has none: no width changes by it
 
 
 class GLMPosterior(LinearPredictors, BasePosterior):

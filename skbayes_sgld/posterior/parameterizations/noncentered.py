@@ -60,8 +60,9 @@ class NoncenteredPosterior(BasePosterior):
     gamma : float
         The reference log noise variance.
     temperature : float
-        tau of the law to be sampled. Tempering acts on the density of (beta, log sigma^2), so the
-        Jacobian of these coordinates is taken tau times: the power 1 / tau gives it back whole.
+        tau of the distribution to be sampled. Tempering acts on the density of
+        (beta, log sigma^2), so the Jacobian of these coordinates is taken tau times: the power
+        1 / tau gives it back whole.
     """
 
     cheap_full_gradient = True
@@ -106,7 +107,7 @@ class NoncenteredPosterior(BasePosterior):
         return self._level
 
     def _standardise(self) -> tuple[float, float]:
-        """Return mean and sd of gamma where z = 0: its marginal law, under a normal prior."""
+        """Return mean and sd of gamma where z = 0: its marginal moments, under a normal prior."""
         grid = np.linspace(-_WIDEST, _WIDEST, _GRID) + self._gamma
         while True:
             phi = np.zeros((_GRID, self.n_params))
@@ -118,7 +119,7 @@ class NoncenteredPosterior(BasePosterior):
             if weight[-1] > _NEGLIGIBLE:
                 raise ImproperPosteriorError(
                     f"at temperature={self._temperature:g} the posterior of the noise variance has "
-                    "no end: the tempered law is improper, or nearly; lower the temperature, or "
+                    "no end: tempered, it is improper, or nearly; lower the temperature, or "
                     "give the noise a prior with more weight, such as noise_prior='half_normal'."
                 )
             weight /= weight.sum()
@@ -127,7 +128,7 @@ class NoncenteredPosterior(BasePosterior):
             step = grid[1] - grid[0]
             if sd > 4 * step:
                 return mean, sd / np.sqrt(self._temperature)
-            # the law is narrower than the grid can tell: look closer
+            # narrower than the grid can tell: look closer
             grid = np.linspace(mean - 10 * (sd + step), mean + 10 * (sd + step), _GRID)
 
     # ---- the map ------------------------------------------------------------------------------
@@ -249,7 +250,7 @@ class NoncenteredPosterior(BasePosterior):
 
 
 class NormalNoncenteredPosterior(NoncenteredPosterior):
-    """The decoupled posterior under a normal prior: z is standard normal, exactly.
+    """The noncentered posterior under normal priors: z is standard normal, exactly.
 
     The density is then ``-z^2 / 2 + m(gamma)``, with m the log marginal density of gamma in closed
     form: a step costs O(P) and no product with a matrix.

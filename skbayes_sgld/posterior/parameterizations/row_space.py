@@ -38,7 +38,7 @@ class RowSpacePosterior(GLMPosterior):
     """A generalised linear model under a normal prior, in the space of its rows.
 
     It is the model of the coefficients a, with the intercept and the noise as they were.
-    :meth:`constrain` gives the coefficients of X, the part that no row sees drawn from its law.
+    :meth:`constrain` gives the coefficients of X; the part that no row sees is drawn.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class RowSpacePosterior(GLMPosterior):
         With :class:`~skbayes_sgld.posterior.Normal` or
         :class:`~skbayes_sgld.posterior.ConjugateNormal` coefficients, and fewer rows than columns.
     temperature : float
-        tau of the law to be sampled, of all parameters together.
+        tau of the distribution to be sampled, of all parameters together.
     """
 
     def __init__(self, posterior: GLMPosterior, temperature: float = 1.0) -> None:
