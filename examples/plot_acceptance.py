@@ -71,7 +71,7 @@ def averages(values: np.ndarray, n: int = 30) -> np.ndarray:
 
 def draw_acceptance(figure: Any, posterior: Any, printed: Any, algorithm: Any) -> dict[str, float]:
     """Draw acceptance against the step size; return it at the last steps."""
-    left, right = figure.subplots(1, 2)
+    left, right = figure.subplots(1, 2, sharex=True)
     steps = np.unique(np.geomspace(1, len(algorithm) - 1, 3000).astype(int))
     epsilon = EPSILON * SCHEDULE(steps)
     ratio = Acceptance(posterior, printed[steps - 1], epsilon)
@@ -101,8 +101,7 @@ def draw_acceptance(figure: Any, posterior: Any, printed: Any, algorithm: Any) -
     )
     right.legend(fontsize=9, frameon=False)
     for axes in (left, right):
-        axes.set(xlabel=r"step size $\epsilon_t$", xscale="log")
-        axes.invert_xaxis()
+        axes.set(xlabel=r"step size $\epsilon_t$", xscale="log", xlim=(0.012, 9e-5))
         axes.title.set_fontsize(10)
         tidy(axes)
     return last

@@ -123,7 +123,8 @@ def draw_means(
         xlabel="iteration",
         ylabel="posterior sds (root mean square)",
     )
-    right.legend(loc="lower left", frameon=False)
+    handles = right.get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=4, frameon=False)
     tidy(left)
     tidy(right)
     wide = np.mean(draws[:, n_steps // 2 :].std(axis=(0, 1)) / exact_sd)

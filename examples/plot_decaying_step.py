@@ -65,8 +65,8 @@ def draw_posteriors(figure: Any, grid: Any, paths: dict[str, np.ndarray], defaul
     for axes in rows[:, 0]:
         axes.set_ylabel(r"$\theta_2$")
     figure.suptitle(
-        "The posterior by iteration: with the noise of the printed code (top), with that of "
-        "Algorithm 1 (bottom). Red: contours of the exact density"
+        "The posterior by iteration: the noise of the printed code (top), that of Algorithm 1 "
+        "(bottom).\nRed: contours of the exact density"
     )
 
 

@@ -85,7 +85,8 @@ def draw_slopes(axes: Any, plain: np.ndarray, default: np.ndarray, density: np.n
     axes.contour(SLOPES, -SLOPES, density.T, levels=levels, colors=EXACT, linewidths=1.2)
     axes.plot([], [], color=EXACT, label="exact density")
     axes.set(xlabel="slope of $x_1$ (log odds)", ylabel="slope of $x_2$ (log odds)")
-    axes.legend(fontsize=8, frameon=False, loc="lower left")
+    axes.legend(fontsize=8, frameon=False, loc="upper left")
+    axes.set_ylim(-4.5, 2.4)
     axes.set_title("The posterior of the slopes", fontsize=10)
     tidy(axes)
 
