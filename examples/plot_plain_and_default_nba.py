@@ -33,9 +33,9 @@ SHOWN = ("games_played", "points", "field_goals_made", "rebounds")
 
 def fit(X: Any, y: Any, **settings: Any) -> tuple[SGLDLogisticRegression, np.ndarray, float]:
     """Return the fitted model, its effective sample sizes, and the seconds that it took."""
-    started = time.perf_counter()
+    started = time.process_time()
     model = SGLDLogisticRegression(prior=Laplace(1.0), **settings).fit(X, y)
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     return model, effective_sample_size(model.posterior_.values), seconds
 
 

@@ -2,8 +2,8 @@
 
 The comparison that Z. Xu, "Stochastic Gradient Langevin Dynamics for Bayesian Learning", Section 4,
 leaves for the future. All take the gradient from all rows and their automatic settings, but for a
-step size of 1, too long for Euler. Seconds and gradients are those of the whole call, tuning
-and burn-in included. The distributions to compare with are
+step size of 1, too long for Euler. Seconds (of processor time) and gradients are those of the
+whole call, tuning and burn-in included. The distributions to compare with are
 
 * a normal distribution of 10 parameters, neighbours correlated by 0.95: known;
 * the NBA rookies' logistic regression with a Laplace prior: a long HMC run, of another seed;
@@ -116,12 +116,12 @@ def count_gradients(posterior: Any) -> tuple[Any, list[int]]:
 def measure(posterior: Any, exact: Exact, sampler: Any, **settings: Any) -> dict[str, float]:
     """Return what a sampler gives on a posterior, at what cost."""
     watched, counted = count_gradients(posterior)
-    started = time.perf_counter()
+    started = time.process_time()
     with unconverged():
         draws = sample(
             watched, sampler, gradient="full", check_gradient=False, random_state=0, **settings
         )
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     table, ess = draws.summary(), worst_ess(draws.values)
     off, wide = (table["mean"] - exact.mean) / exact.sd, table["sd"] / exact.sd - 1.0
     likely = norm.isf(CHANCE / (4 * len(table)))  # of as many means and sds, on either side
