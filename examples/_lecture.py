@@ -81,7 +81,7 @@ class Lecture:
         """Fitted model with the lecture's prior; count whether it warned."""
         settings = {"random_state": 0, "n_chains": N_PARALLEL, **settings}
         if self.quick:
-            settings["n_chains"] = 4
+            settings |= {"n_chains": 4, "n_draws": 300}
         model = SGLDLinearRegression(
             prior=ConjugateNormal(PRIOR_SCALE), noise_prior=InverseGamma(PHI, PSI), **settings
         )
