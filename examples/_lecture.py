@@ -17,6 +17,7 @@ from skbayes_sgld.posterior import ConjugateNormal, InverseGamma
 
 PRIOR_SCALE, PHI, PSI = 10.0, 1.0, 1.0  # V = 100 I and IG(1, 1)
 PLAIN_STEP = 1e-5  # eta of the handout's code
+PLAIN_START = (-2.0, 1.1, 1.0)  # of the handout's code: slope, intercept, noise variance
 PLAIN_STEPS = 1250  # kept, after 500 of burn-in, of each chain
 N_PARALLEL = 16  # chains: sixteen times a thousand draws, for small Monte Carlo errors
 SLOPE, INTERCEPT, NOISE = "coef[x0]", "intercept", "noise_variance"
@@ -102,4 +103,5 @@ class Lecture:
             kind = f"plain, m = {batch_size:,}"
             gradient = {"gradient": "minibatch", "batch_size": batch_size}
         lengths = {"n_burnin": 500, "n_draws": PLAIN_STEPS}
-        return self.fit(kind, step_size=PLAIN_STEP, **PLAIN | lengths | gradient | settings)
+        own = {"step_size": PLAIN_STEP, "init": PLAIN_START}
+        return self.fit(kind, **PLAIN | lengths | own | gradient | settings)

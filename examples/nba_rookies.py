@@ -93,9 +93,8 @@ def fold_scores(model: BaseEstimator, rookies: Bunch, work: Work) -> pd.DataFram
 def search(rookies: Bunch, work: Work, output: Path) -> None:
     """Search step size and temperature by the log loss of held-out folds."""
     half = work.n_plain_steps // 2
-    plain = SGLDLogisticRegression(
-        **PLAIN | {"batch_size": 30, "n_burnin": half, "n_draws": half, "random_state": 0}
-    )
+    lengths = {"batch_size": 30, "n_burnin": half, "n_draws": half}
+    plain = SGLDLogisticRegression(**PLAIN | lengths, init="prior", random_state=0)
     default = SGLDLogisticRegression(n_draws=work.n_draws, random_state=0)
     grid = {"temperature": list(work.temperatures)}
     losses = pd.concat(
@@ -106,8 +105,9 @@ def search(rookies: Bunch, work: Work, output: Path) -> None:
     )
     say(
         f"Log loss of held-out rookies, mean over {work.n_folds} folds ({losses.size} fits). Plain "
-        f"SGLD is the published algorithm: {2 * half:,} steps with batches of 30, of which the "
-        "second half is kept. The last row is the default settings."
+        f"SGLD is the published algorithm: chains start at draws from the prior and make "
+        f"{2 * half:,} steps with batches of 30, of which the second half is kept. The last row is "
+        "the default settings."
     )
     table = losses.mean(axis=1).unstack("temperature")
     table.index = [f"step size {step}" for step in table.index]
@@ -151,10 +151,11 @@ def judge_search(losses: pd.DataFrame) -> str:
     default = losses.loc[("auto", 1.0)]
     return (
         "Log loss above that of plain SGLD's best cell (± standard error, fold by fold): the "
-        f"smallest step {behind(smallest)}, at its best temperature; the largest "
-        f"{behind(largest)}; the default settings {behind(default)}. They have no step size to "
-        "choose, and temperature 1 is the posterior: what follows keeps both. The score judges "
-        "probabilities, not how wide the credible bands are."
+        f"smallest step {behind(smallest)} at its best temperature, for it has hardly left its "
+        f"start; the largest {behind(largest)}, for it jumps about; the default settings "
+        f"{behind(default)}. They have no step size to choose, and temperature 1 is the posterior: "
+        "what follows keeps both. The score judges probabilities, not how wide the credible bands "
+        "are."
     )
 
 

@@ -37,7 +37,7 @@ from scipy.special import expit
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import scale
 
-from skbayes_sgld import sample
+from skbayes_sgld import SamplingResult, sample
 from skbayes_sgld.datasets import load_nba_rookies, make_logistic
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Laplace
 from skbayes_sgld.sampling import Polynomial, run_chains
@@ -72,6 +72,12 @@ def running_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.cumsum(share * values, axis=0) / np.cumsum(share, axis=0)
 
 
+def step_numbers(result: SamplingResult) -> np.ndarray:
+    """Number of the step at which each draw was kept."""
+    burnin, thin = (result.choices[name].value for name in ("n_burnin", "thin"))
+    return burnin + thin * np.arange(1, result.values.shape[1] + 1)
+
+
 # ---- Figure 5: the coefficients -----------------------------------------------------------------
 
 
@@ -103,7 +109,7 @@ def draw_means(
     left.plot([], [], color="black", linestyle="--", linewidth=1, label="true value")
     left.fill_between([], [], color=EXACT, alpha=0.35, label="posterior mean ± 2 sd")
     left.legend(loc="upper right", frameon=False)
-    steps = default.n_burnin_ + default.thin_ * np.arange(1, default.values.shape[1] + 1)
+    steps = step_numbers(default)
     every, late = np.arange(1, n_steps + 1), slice(BURN_IN, None)
     runs = {
         "printed run, plain mean": (every, draws, np.ones(n_steps), GREY),
@@ -155,7 +161,7 @@ def draw_scores(panels: Any, name: str, data: tuple[Any, ...], n_steps: int, n_d
     printed = scores(expit(draws[0, every - 1 :: every] @ X_test.T), y_test)
     right = scores(mean, y_test)
     x = every * np.arange(1, len(printed[0]) + 1)
-    steps = default.n_burnin_ + default.thin_ * np.arange(1, n_draws + 1)
+    steps = step_numbers(default)
     labels = ("test log loss (nats)", "test accuracy (%)")
     late = len(x) // 2
     for axes, label, unit, single, average in zip(

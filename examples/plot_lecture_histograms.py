@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from _figure import EXACT, PRINTED, RIGHT, new_figure, parse, save, say, show, unconverged
-from _lecture import INTERCEPT, NOISE, PHI, PLAIN_STEP, PRIOR_SCALE, PSI, SLOPE, Exact
+from _lecture import INTERCEPT, NOISE, PHI, PLAIN_START, PLAIN_STEP, PRIOR_SCALE, PSI, SLOPE, Exact
 from _plain_sgld import PLAIN
 
 from skbayes_sgld import SGLDLinearRegression
@@ -39,8 +39,9 @@ def fit(X: np.ndarray, y: np.ndarray, **settings: Any) -> SGLDLinearRegression:
 def fit_printed(X: np.ndarray, y: np.ndarray, **settings: Any) -> SGLDLinearRegression:
     """Fit by the lecture's own run."""
     lengths = {"n_chains": 1, "n_burnin": 500, "n_draws": 500}
+    own = {"step_size": PLAIN_STEP, "init": PLAIN_START}
     with unconverged():
-        return fit(X, y, step_size=PLAIN_STEP, **{**PLAIN, **lengths, **settings})
+        return fit(X, y, **PLAIN | lengths | own | settings)
 
 
 def reach(panels: dict[str, Panel]) -> float:

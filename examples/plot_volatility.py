@@ -67,7 +67,7 @@ def run(posterior: StochasticVolatility, n_draws: int, hmc: bool = False) -> np.
         random_state=int(hmc),
         **settings,
     )
-    return draws.posterior_.flat
+    return draws.draws.flat
 
 
 def approximate_in_h(posterior: StochasticVolatility, max_iter: int) -> np.ndarray:

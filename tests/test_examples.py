@@ -47,6 +47,11 @@ def test_the_main_job_goes_from_the_table_to_decisions(tmp_path):
     check_figures(tmp_path, done.stdout)
     for part in ("log loss", "temperature", "R-hat", "90 % band", "95 %"):
         assert part in done.stdout
+    text = " ".join(done.stdout.split())
+    small, large = (
+        re.search(rf"the {end} ([+-][\d.]+)", text) for end in ("smallest step", "largest")
+    )
+    assert float(small[1]) > 0.01 and float(large[1]) > 0.01, "plain SGLD's step size must matter"
 
 
 @pytest.mark.parametrize("name", PLOTS)
