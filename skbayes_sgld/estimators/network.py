@@ -17,7 +17,6 @@ from skbayes_sgld.estimators.network_inference import (
 )
 from skbayes_sgld.estimators.network_units import Units, UnitsNoisePrior, standardise
 from skbayes_sgld.estimators.regression import NormalModel
-from skbayes_sgld.inference.plan import Choice
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.posterior import FixedGaussian, Gaussian
 from skbayes_sgld.posterior.mlp import MLPPosterior, Network, check_layout
@@ -55,16 +54,10 @@ class NetworkEstimator(BayesianEstimator):
 
     def _check_params(self) -> None:
         """Raise where a parameter, used or not, is out of range."""
-        for name in ("prior", "noise_prior"):
-            if name in self.get_params(deep=False):
-                self._resolve(name)
+        super()._check_params()
         check_layout(self.hidden_layer_sizes, self.activation)
         self._inference().check()
         check_random_state(self.random_state)
-
-    def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
-        self._check_params()
-        return super()._validate(X, y, sample_weight)
 
     def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
         names = self._feature_names()
@@ -78,8 +71,7 @@ class NetworkEstimator(BayesianEstimator):
         if posterior.likelihood.infers_noise:
             names[-1] = "noise_variance"
         self._network = posterior.network
-        choices = {name: Choice(value, "as given") for name, value in found.settings.items()}
-        self.posterior_ = PosteriorDraws(values, names, choices=choices)
+        self.posterior_ = PosteriorDraws(values, names, choices=found.choices)
         for name, value in found.attributes.items():
             setattr(self, name, value)
         warn_of(found.problems)

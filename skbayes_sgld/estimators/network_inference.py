@@ -19,6 +19,8 @@ from sklearn.exceptions import ConvergenceWarning
 from skbayes_sgld._components import check_number
 from skbayes_sgld.diagnostics import effective_sample_size, potential_scale_reduction
 from skbayes_sgld.estimators.base import Array
+from skbayes_sgld.inference.plan import Choice
+from skbayes_sgld.inference.settings import number_or_auto
 from skbayes_sgld.posterior.mlp import MLPPosterior
 from skbayes_sgld.sampling import (
     SGLD,
@@ -65,7 +67,7 @@ class NetworkDraws:
         Draws, for standardised data.
     attributes : dict
         Fitted attributes of the estimator, by name.
-    settings : dict
+    choices : dict of Choice
         How the draws were made, every ``"auto"`` resolved.
     problems : list of str
         Reasons not to rely on the draws.
@@ -73,7 +75,7 @@ class NetworkDraws:
 
     theta: Array
     attributes: dict[str, Any]
-    settings: dict[str, Any]
+    choices: dict[str, Choice]
     problems: list[str] = field(default_factory=list)
 
 
@@ -177,13 +179,15 @@ class LangevinNetworks:
             "batch_size_": int(run.batch_size or posterior.n_samples),
             "clipped_fraction_": clipped,
         }
-        settings = {
-            "sampler": run.sampler,
-            "step_size": attributes["step_size_"],
-            "temperature": run.dynamics.temperature,
-            "batch_size": run.batch_size,
-            "n_burnin": self.n_burnin,
-            "thin": self.thin,
+        step, rows = attributes["step_size_"], attributes["batch_size_"]
+        given = "as given"
+        choices = {
+            "sampler": Choice(run.sampler, "the only one for networks"),
+            "step_size": Choice(step, self._reason(self.step_size, "stable, and little noise")),
+            "temperature": Choice(run.dynamics.temperature, given),
+            "batch_size": Choice(rows, self._reason(self.batch_size, "by the number of rows")),
+            "n_burnin": Choice(self.n_burnin, given),
+            "thin": Choice(self.thin, given),
         }
         problems = function_problems(_outputs(posterior, chains.draws))
         if clipped > THRESHOLDS.told_clipped:
@@ -191,7 +195,11 @@ class LangevinNetworks:
                 f"the gradient was bounded on {clipped:.1%} of the steps; set step_size='auto', "
                 "or lower it"
             )
-        return NetworkDraws(chains.draws, attributes, settings, problems)
+        return NetworkDraws(chains.draws, attributes, choices, problems)
+
+    @staticmethod
+    def _reason(setting: Any, automatic: str) -> str:
+        return automatic if isinstance(setting, str) else "as given"
 
     def _make_run(self, posterior: MLPPosterior) -> Run:
         n, tau = posterior.n_samples, float(self.temperature)
@@ -312,9 +320,8 @@ class VariationalNetworks:
         with np.errstate(all="ignore"):
             q.fit(posterior, start, _WIDTH * posterior.unit)
         attributes = {"elbo_": q.elbo_, "elbo_steps_": q.elbo_steps_, "n_iter_": q.max_iter}
-        return NetworkDraws(
-            q.sample(self.n_draws, seed)[None], attributes, {"approximation": clone(q)}
-        )
+        choices = {"approximation": Choice(clone(q), "as given")}
+        return NetworkDraws(q.sample(self.n_draws, seed)[None], attributes, choices)
 
 
 def check_batch_size(batch_size: int | None, n_samples: int) -> None:
@@ -324,12 +331,3 @@ def check_batch_size(batch_size: int | None, n_samples: int) -> None:
             f"batch_size={batch_size} is larger than the {n_samples} rows, and the batches are "
             f"drawn without replacement; give at most {n_samples}."
         )
-
-
-def number_or_auto(value: Any, argument: str, **bounds: Any) -> None:
-    """Raise where a value is neither ``"auto"`` nor a number within the bounds."""
-    if isinstance(value, str):
-        if value != "auto":
-            raise ValueError(f"{argument}={value!r} is not accepted; give 'auto' or a number.")
-        return
-    check_number(value, argument, **bounds)
