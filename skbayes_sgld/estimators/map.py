@@ -264,14 +264,16 @@ def _overflow(
     for _ in range(_HALVINGS):
         holds = float(f"{0.5 * holds:.2g}")
         try:
-            end = climb(posterior, start, replace(plan, step_size=holds)).end
+            found = climb(posterior, start, replace(plan, step_size=holds))
         except ChainOverflowError:
             continue
-        if end.distance <= max(begin, 1.0):  # what goes further off is on its way
-            remedy = f"Step sizes up to {holds:.2g} hold here; {remedy}"
+        if found.end.distance <= max(begin, 1.0):  # what goes further off is on its way
+            per_pass = -(-posterior.n_samples // (found.batch_size or posterior.n_samples))
+            n_steps = found.n_iter * per_pass
+            remedy = f"With step_size={holds:.2g} {n_steps} steps did not; {remedy}"
             break
     return ValueError(
-        f"step_size={plan.step_size:g}: the optimiser overflowed at step {error.step} in "
+        f"step_size={plan.step_size:g}: the optimizer overflowed at step {error.step} in "
         f"{posterior.param_names[error.parameter]}. {remedy}."
     )
 
