@@ -41,7 +41,7 @@ from skbayes_sgld.sampling import SAMPLERS, SGLD
 
 CHANCE = 0.05
 PER_SECOND, PER_GRADIENT = "effective draws a second", "effective draws / 1,000 gradients"
-ERROR = "worst of means and sds (posterior sds)"
+ERROR = "worst error (posterior sds)"
 TITLES = {PER_SECOND: "Speed", PER_GRADIENT: "Thrift", ERROR: "Error"}
 COLORS = {"normal": BLUE, "NBA rookies": ORANGE, "linear, Laplace": GREEN}
 
