@@ -2,19 +2,20 @@
 
 import numpy as np
 import pytest
-from skbayes_sgld.inference.judged import Judged
 
 from skbayes_sgld import SGLDLinearRegression
+from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.posterior import Normal
 from skbayes_sgld.sampling import SGLD, Mode
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal
-from tests.references.targets import NormalMean, make_run
 
 
 def judged(theta, temperature=1.0, sd=0.5):
-    run = make_run(NormalMean(), temperature=temperature)
     mode = Mode(np.array([3.0]), Diagonal(np.array([sd**2])))
-    return Judged(run.dynamics.gradient.posterior, run, mode, theta, (0.0, 0.0), 0.0)
+    draws = PosteriorDraws(theta, ["x"])
+    return SamplingResult(
+        draws, None, mode, theta, temperature, 0, theta[:, -1], 0.0, None, 0.0, (0.0, 0.0)
+    )
 
 
 def test_shift_and_width_are_in_units_of_the_tempered_sd():
