@@ -79,9 +79,7 @@ def _given(posterior: BasePosterior, init: Array, n_chains: int) -> tuple[Array,
     with np.errstate(all="ignore"):
         start = posterior.unconstrain(np.broadcast_to(init, (n_chains, n_params)).copy())
     if not np.all(np.isfinite(start)):
-        chain, parameter = (int(k) for k in np.argwhere(~np.isfinite(start))[0])
         raise ValueError(
-            f"init={init.tolist()!r} is out of range: chain {chain} cannot begin at "
-            f"{posterior.constrained_names[parameter]}={np.atleast_2d(init)[-1, parameter]:g}."
+            f"init={init.tolist()!r} is out of range for {', '.join(posterior.constrained_names)}."
         )
     return start, ("array", "given")

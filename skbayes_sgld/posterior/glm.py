@@ -72,6 +72,7 @@ class GLMPosterior(LinearPredictors, BasePosterior):
         feature_names: Sequence[str] | None = None,
         class_names: Sequence[str] | None = None,
     ) -> None:
+        fit_intercept = bool(fit_intercept)  # NumPy's do not multiply lists
         super().__init__(
             X,
             y,

@@ -1,0 +1,192 @@
+"""Names mean what they say: what the plan of a run chooses, and what it leaves alone."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.model_selection import cross_val_score
+
+import skbayes_sgld
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld.inference import plan as planning
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.posterior import FunctionPosterior, Laplace, Normal
+from skbayes_sgld.sampling import HMC, SGLD
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((60, 3))
+LABELS = (X @ [1.0, -2.0, 0.0] + RNG.logistic(size=60) > 0).astype(int)
+TARGET = X @ [1.0, -2.0, 0.0] + RNG.standard_normal(60)
+SKEWED = (X[:12], (X[:12, 1] > 0).astype(int))  # separated: a wide prior alone holds the draws
+WIDE = (RNG.standard_normal((20, 60)), RNG.standard_normal(20))
+STILL = {"step_size": 1e-300, "n_draws": 4, "n_burnin": 0, "thin": 1}
+PUBLISHED = {"sampler": "sgld", "preconditioner": None, "gradient": "minibatch", "batch_size": 10}
+pytestmark = pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
+
+
+def normal(scale=1.0):
+    """Return a one-dimensional normal density as a user's posterior."""
+    return FunctionPosterior(
+        lambda x: -0.5 * np.square(x / scale).sum(axis=1), lambda x: -x / scale**2, n_params=1
+    )
+
+
+def test_sgld_is_sgld_where_a_pilot_finds_it_in_error_and_auto_is_not():
+    settings = {"prior": Normal(scale=10.0), "n_draws": 20, "random_state": 0}
+    chosen = SGLDLogisticRegression(**settings).fit(*SKEWED)
+    asked_for = SGLDLogisticRegression(sampler="sgld", **settings).fit(*SKEWED)
+    assert isinstance(chosen.sampler_, HMC)
+    assert isinstance(asked_for.sampler_, SGLD) and asked_for.step_size_ < 0.5
+    assert "off by" in chosen.result_.choices["sampler"].why
+
+
+def test_the_curvature_by_name_is_the_automatic_one_bit_by_bit():
+    settings = {"prior": "normal", "n_draws": 50, "random_state": 0}
+    first, second = (
+        SGLDLinearRegression(preconditioner=name, **settings).fit(*WIDE)
+        for name in ("auto", "curvature")
+    )
+    assert first.parameterization_ == second.parameterization_ == "noncentered"
+    np.testing.assert_array_equal(first.posterior_.values, second.posterior_.values)
+
+
+@pytest.mark.parametrize("name", ["centered", "noncentered", "row_space"])
+def test_every_parameterization_has_the_same_posterior(name):
+    data = WIDE[0][:12, :15], WIDE[1][:12]
+    settings = {"prior": Normal(scale=0.5), "noise_variance": 1.0, "random_state": 1}
+    if name == "noncentered":
+        settings["noise_variance"] = "infer"
+    given = SGLDLinearRegression(parameterization=name, **settings).fit(*data)
+    other = SGLDLinearRegression(**settings).fit(*data)
+    a, b = given.summary(), other.summary()
+    assert given.parameterization_ == name
+    error = np.hypot(a.mcse_mean, b.mcse_mean)
+    assert (np.abs(a["mean"] - b["mean"]) < 5.0 * error).all()
+
+
+def test_a_parameterization_that_is_not_available_is_refused():
+    with pytest.raises(ValueError, match="parameterization='noncentered' needs a normal likeli"):
+        SGLDLogisticRegression(parameterization="noncentered").fit(X, LABELS)
+    with pytest.raises(ValueError, match="parameterization='row_space' needs a normal prior"):
+        SGLDLogisticRegression(parameterization="row_space").fit(X, LABELS)
+
+
+def test_a_published_algorithm_looks_for_no_mode_and_forms_no_matrix(monkeypatch):
+    def refuse(*args):
+        raise AssertionError("a mode was looked for")
+
+    monkeypatch.setattr(planning, "find_mode", refuse)
+    P, n = 3000, 40
+    wide, y = np.random.default_rng(0).standard_normal((n, P)), np.arange(n) % 2
+    model = SGLDLogisticRegression(**PUBLISHED, step_size=1e-5, n_draws=5, n_chains=2)
+    tracemalloc.start()
+    try:
+        model.fit(wide, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert model.result_.mode is None
+    assert peak < P * P  # bytes: an eighth of the matrix
+
+
+def test_chains_begin_at_draws_from_the_prior_and_flat_parameters_at_zero():
+    model = SGLDLinearRegression(
+        **PUBLISHED | STILL, prior=Laplace(scale=2.0, location=1.0), n_chains=400, random_state=0
+    ).fit(X, TARGET)
+    starts = model.posterior_.values[:, 0]
+    assert model.init_ == "prior"
+    for j in range(3):
+        assert stats.kstest(starts[:, j], stats.laplace(1.0, 2.0).cdf).pvalue > 1e-3
+    np.testing.assert_allclose(starts[:, 3], 0.0, atol=1e-12)
+    np.testing.assert_allclose(starts[:, 4], TARGET.var(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("preconditioner", [None, "curvature"])
+def test_chains_begin_where_the_user_says(preconditioner):
+    begin = np.array([[0.5, -1.0, 2.0, 3.0, 0.7], [1.0, 1.0, 1.0, -2.0, 1.3]])
+    settings = STILL | {"sampler": "sgld", "preconditioner": preconditioner, "n_chains": 2}
+    for init in (begin, begin[0]):
+        model = SGLDLinearRegression(init=init, **settings).fit(X, TARGET)
+        expected = np.broadcast_to(init, (2, 5))
+        np.testing.assert_allclose(model.posterior_.values[:, 0], expected, rtol=1e-9)
+    zeros = SGLDLinearRegression(init="zeros", **settings).fit(X, TARGET).posterior_.values
+    np.testing.assert_allclose(zeros[:, 0, :4], 0.0, atol=1e-9)
+    np.testing.assert_allclose(zeros[:, 0, 4], TARGET.var(), rtol=1e-9)
+
+
+def test_chains_begin_overdispersed_around_the_mode():
+    model = SGLDLogisticRegression(
+        **STILL, sampler="sgld", init="mode", n_chains=400, random_state=0
+    ).fit(X, LABELS)
+    assert model.result_.mode is not None
+    u = model.result_.mode.whiten(model.result_.theta[:, 0] - model.result_.mode.theta)
+    # the variance of 400 normals of sd 1.5, within five standard errors
+    np.testing.assert_allclose(u.var(axis=0), 1.5**2, rtol=5 * np.sqrt(2 / 400))
+
+
+def test_the_start_of_any_posterior_is_the_users_to_say():
+    settings = STILL | {"sampler": "sgld", "preconditioner": None}
+    draws = skbayes_sgld.sample(normal(), init=[7.0], **settings)
+    np.testing.assert_allclose(draws.values, 7.0)
+    spread = skbayes_sgld.sample(normal(), n_chains=300, random_state=0, **settings)
+    assert stats.kstest(spread.values[:, 0, 0], stats.uniform(-2, 4).cdf).pvalue > 1e-3
+    with pytest.raises(TypeError, match="init='prior' needs a posterior that can draw"):
+        skbayes_sgld.sample(normal(), init="prior", **settings)
+
+
+@pytest.mark.parametrize(
+    ("init", "error", "match"),
+    [
+        ("mean", ValueError, "init='mean' is not known"),
+        ([1.0, 2.0], ValueError, r"init has shape \(2,\).*\(5,\) or \(4, 5\)"),
+        (np.zeros((1, 1, 1)), ValueError, r"init has shape \(1, 1, 1\)"),
+        ([np.nan] * 5, ValueError, "not finite"),
+        ({}, TypeError, "init={} is not accepted"),
+        ([0.0, 0.0, 0.0, 0.0, -1.0], ValueError, "is out of range for .*noise_variance"),
+    ],
+)
+def test_starts_that_cannot_be_used_are_refused(init, error, match):
+    with pytest.raises(error, match=match):
+        SGLDLinearRegression(init=init).fit(X, TARGET)
+
+
+def test_a_search_over_step_sizes_judges_them():
+    scores = {}
+    for step_size in (1e-300, 0.01, 1.7):
+        model = SGLDLogisticRegression(
+            **PUBLISHED, step_size=step_size, n_draws=200, n_chains=2, random_state=0
+        )
+        scores[step_size] = cross_val_score(model, X, LABELS, cv=3, scoring="neg_log_loss").mean()
+    assert scores[0.01] > scores[1e-300] + 0.1  # of log loss
+    assert scores[0.01] > scores[1.7] + 0.1
+
+
+def test_every_automatic_setting_is_shown_where_it_is_looked_for():
+    model = SGLDLogisticRegression(temperature=2.0, n_draws=50, random_state=0).fit(X, LABELS)
+    attrs, table = model.summary().attrs, str(model.result_.plan)
+    for name in Settings.__dataclass_fields__.keys() & model.get_params().keys():
+        if name in {"n_draws", "n_chains", "n_jobs", "verbose", "warm_start", "random_state"}:
+            continue
+        assert (
+            name in attrs and f"\n{name} " in f"\n{table}" and f"{name}=" in repr(model.posterior_)
+        )
+        if getattr(model, name) == "auto":
+            assert getattr(model, f"{name}_") == attrs[name] or attrs[name] is None
+    assert attrs["temperature"] == 2.0 and "temperature=2" in repr(model.posterior_)
+
+
+@pytest.mark.parametrize("eta", [0.1, 0.5])
+def test_the_draws_tell_the_bias_where_no_mode_was_looked_for(eta):
+    result = skbayes_sgld.sample(
+        normal(),
+        SGLD(integrator="euler"),
+        step_size=eta,
+        preconditioner=None,
+        n_draws=4000,
+        random_state=0,
+    )
+    bias, doubt = result.bias
+    # in the first order of the virial: the variance is 1 / (1 - eta / 2)
+    assert abs(bias - 0.5 * (1.0 / (1.0 - eta / 2.0) - 1.0)) < doubt < 0.1
+    assert result.mode is None

@@ -1,0 +1,137 @@
+"""What a fit holds, says and keeps: pickles, warnings, repeated calls, overflows."""
+
+import pickle
+import warnings
+from copy import deepcopy
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import skbayes_sgld
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld.posterior import FunctionPosterior
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((60, 3))
+LABELS = (X @ [1.0, -2.0, 0.0] + RNG.logistic(size=60) > 0).astype(int)
+TARGET = X @ [1.0, -2.0, 0.0] + RNG.standard_normal(60)
+pytestmark = pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
+
+
+@pytest.mark.parametrize("copied", [deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_remember_the_temperature(copied, capsys):
+    model = SGLDLogisticRegression(temperature=4.0, random_state=0).fit(X, LABELS)
+    before, after = model.diagnose(), copied(model).diagnose()
+    assert (before.shift, before.width) == (after.shift, after.width)
+    # tempering a near-normal posterior widens it as it widens its Laplace approximation
+    assert abs(before.width) < 0.5
+
+
+def test_a_pickle_of_another_version_is_told():
+    model = SGLDLogisticRegression(n_draws=20, random_state=0)
+    state = model.__getstate__() | {"_skbayes_sgld_version": "0.0.1"}
+    with pytest.warns(UserWarning, match=r"pickled by skbayes-sgld 0\.0\.1.*Fit it again"):
+        SGLDLogisticRegression().__setstate__(state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert vars(pickle.loads(pickle.dumps(model))) == vars(model)
+
+
+def test_two_calls_of_sample_posterior_agree_under_a_decaying_schedule():
+    settings = {"schedule": "polynomial", "n_draws": 200, "random_state": 3}
+    model = SGLDLinearRegression(**settings).fit(X, TARGET)
+    assert model.posterior_.weights is not None
+    first, second = model.sample_posterior(50), model.sample_posterior(50)
+    np.testing.assert_array_equal(first.coef, second.coef)
+    other = model.sample_posterior(50, random_state=4)
+    assert not np.array_equal(first.coef, other.coef)
+
+
+def test_warnings_point_at_the_users_line():
+    model = SGLDLogisticRegression(n_draws=2)
+    with pytest.warns(ConvergenceWarning) as caught:
+        model.fit(X, LABELS)
+    with pytest.warns(ConvergenceWarning) as sampled:
+        skbayes_sgld.sample(gamma(lambda x: 2 / x - 2), n_draws=2)
+    assert {w.filename for w in [*caught, *sampled]} == {__file__}
+
+
+def gamma(grad):
+    """Return Gamma(3, 2) with a gradient of the caller's."""
+    return FunctionPosterior(
+        lambda x: (2 * np.log(x) - 2 * x)[:, 0],
+        grad,
+        n_params=1,
+        transforms={"theta[0]": "positive"},
+    )
+
+
+def test_an_overflow_claims_no_step_size_where_none_was_seen_to_run():
+    calls = []
+
+    def grad(x):
+        calls.append(1)  # the check at the start passes, no step does
+        return np.zeros_like(x) if len(calls) == 1 else np.full_like(x, np.nan)
+
+    with pytest.raises(ValueError, match="overflowed") as raised:
+        skbayes_sgld.sample(
+            gamma(grad), "sgld", step_size=0.1, check_gradient=False, init=[1.0], n_draws=50
+        )
+    assert "did not overflow" not in str(raised.value)
+    assert "density and its gradient are finite" in str(raised.value)
+
+
+def test_automatic_settings_are_not_advised_where_they_are_in_force():
+    with pytest.raises(ValueError, match="overflowed") as raised:
+        skbayes_sgld.sample(
+            gamma(lambda x: 2 / x - 2 + 1e200 * (x > 2)), "sgld", check_gradient=False
+        )
+    assert "set step_size='auto'" not in str(raised.value)
+
+
+@pytest.mark.parametrize("estimator", [SGLDLinearRegression, SGLDLogisticRegression])
+def test_rows_that_count_as_hardly_any_are_told(estimator):
+    y = TARGET if estimator is SGLDLinearRegression else LABELS
+    settings = {"noise_variance": 1.0} if estimator is SGLDLinearRegression else {}
+    with pytest.warns(UserWarning, match="sample_weight sums to 1 over 60 rows.*averages 1"):
+        estimator(n_draws=50, random_state=0, **settings).fit(X, y, np.full(60, 1 / 60))
+
+
+def test_a_column_keeps_its_name():
+    frame = pd.DataFrame(X, columns=["log_noise_variance", "b", "c"])
+    model = SGLDLinearRegression(n_draws=20, random_state=0)
+    names = model.fit(frame, TARGET).posterior_.names
+    assert names[0] == "coef[log_noise_variance]" and names[-1] == "noise_variance"
+
+
+def test_flags_of_numpy_are_flags():
+    model = SGLDLinearRegression(fit_intercept=np.True_, warm_start=np.False_, n_draws=100)
+    assert "intercept" in model.set_params(random_state=0).fit(X, TARGET).posterior_.names
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_jobs", 1.5),
+        ("n_jobs", []),
+        ("n_jobs", 0),
+        ("verbose", "loud"),
+        ("verbose", -1),
+        ("warm_start", "yes"),
+        ("random_state", -1),
+        ("random_state", "seed"),
+        ("parameterization", "funnel"),
+        ("sampler", "nuts"),
+        ("prior", "horseshoe"),
+    ],
+)
+def test_settings_that_are_not_used_are_checked_too(name, value):
+    with pytest.raises((ValueError, TypeError), match=f"{name}="):
+        SGLDLogisticRegression(**{name: value}).fit(X, LABELS)
+
+
+def test_an_unknown_noise_prior_is_refused_where_the_noise_is_known():
+    with pytest.raises(ValueError, match="noise_prior='half_flat' is not known"):
+        SGLDLinearRegression(noise_variance=1.0, noise_prior="half_flat").fit(X, TARGET)
