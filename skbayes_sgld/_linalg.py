@@ -7,21 +7,25 @@ groups of a fixed size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import cache
 from threading import Lock, current_thread
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from joblib import cpu_count
 from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, eigsh
 from threadpoolctl import ThreadpoolController
 
 Array = NDArray[Any]
+Part = TypeVar("Part")
+Result = TypeVar("Result")
 
-MAX_DENSE = 2000  # parameters: with more, no matrix of parameters by parameters is formed
+MAX_DENSE = 3000  # parameters: with more, no matrix of parameters by parameters is formed
 BLOCK_NUMBERS = 2**17  # of X in a block of rows: it stays in cache from one product to the next
 ROW_BLOCK = 8192  # rows of a block at most: the temporaries of a few chains stay in cache
 _FEWEST_ROWS = 128
@@ -83,9 +87,31 @@ def one_blas_thread() -> _OneBlasThread:
     return _ONE_BLAS_THREAD
 
 
-def row_slices(n_rows: int, n_columns: int) -> Iterator[slice]:
+@cache
+def _workers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=cpu_count())
+
+
+def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
+    """Return ``work(part)`` for each part, computed side by side where there is more than one.
+
+    What comes back depends on the parts alone, not on how many threads there are.
+    """
+    if len(parts) == 1 or cpu_count() == 1:
+        return [work(part) for part in parts]
+    errors = np.geterr()  # each thread has its own
+
+    def task(part: Part) -> Result:
+        with np.errstate(**errors):
+            return work(part)
+
+    with one_blas_thread():
+        return list(_workers().map(task, parts))
+
+
+def row_slices(n_rows: int, n_columns: int, fewest: int = _FEWEST_ROWS) -> Iterator[slice]:
     """Yield the slices of rows that passes over the data take one after the other."""
-    size = int(np.clip(BLOCK_NUMBERS // n_columns, _FEWEST_ROWS, ROW_BLOCK))
+    size = max(fewest, int(np.clip(BLOCK_NUMBERS // n_columns, _FEWEST_ROWS, ROW_BLOCK)))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
@@ -133,13 +159,24 @@ def inverse_root(H: Array) -> Array:
     numpy.linalg.LinAlgError
         When H is not positive definite to working precision.
     """
+    lower, scale = _scaled_cholesky(H)
+    inverse = linalg.solve_triangular(lower, np.diag(scale), lower=True)
+    return np.ascontiguousarray(inverse.T)
+
+
+def solve_positive(H: Array, v: Array) -> Array:
+    """Return ``H^{-1} v``, H being as in :func:`inverse_root`: a third of the work of its root."""
+    lower, scale = _scaled_cholesky(H)
+    return scale * linalg.cho_solve((lower, True), scale * v)
+
+
+def _scaled_cholesky(H: Array) -> tuple[Array, Array]:
+    """Return the Cholesky factor of H scaled to a unit diagonal, and the scale."""
     diagonal = np.diagonal(H)
     if not np.all(np.isfinite(H)) or np.any(diagonal <= 0):
         raise np.linalg.LinAlgError("the matrix is not positive definite")
     scale = 1.0 / np.sqrt(diagonal)
-    lower = linalg.cholesky(H * scale[:, None] * scale, lower=True)
-    inverse = linalg.solve_triangular(lower, np.diag(scale), lower=True)
-    return np.ascontiguousarray(inverse.T)
+    return linalg.cholesky(H * scale[:, None] * scale, lower=True), scale
 
 
 def largest_eigenvalue(S: Array) -> float:

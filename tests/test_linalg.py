@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from skbayes_sgld import _linalg
-from skbayes_sgld._linalg import BLOCK_NUMBERS, one_blas_thread, row_blocks
+from skbayes_sgld._linalg import (
+    BLOCK_NUMBERS,
+    in_threads,
+    inverse_root,
+    one_blas_thread,
+    row_blocks,
+    solve_positive,
+)
 
 
 class FakeBlas:
@@ -99,3 +106,23 @@ def test_blocks_are_the_rows_in_order_whatever_the_layout(center):
         assert len(blocks) > 1
         assert all(block.flags.c_contiguous and block.dtype == np.float64 for _, block in blocks)
         np.testing.assert_array_equal(np.concatenate([block for _, block in blocks]), expected)
+
+
+def test_parts_side_by_side_come_back_in_order_with_the_callers_error_handling():
+    def divide(k):
+        return np.float64(k) / np.float64(0.0)
+
+    with np.errstate(all="ignore"):
+        assert in_threads(divide, [1, -1]) == [np.inf, -np.inf]
+    assert in_threads(lambda k: k * k, range(20)) == [k * k for k in range(20)]
+
+
+def test_a_step_is_the_solution_of_the_linear_system_in_any_units():
+    rng = np.random.default_rng(0)
+    units = np.array([1e-9, 1.0, 1e3, 1e9])
+    root = rng.standard_normal((4, 4)) / units[:, None]
+    H, v = root @ root.T, rng.standard_normal(4) / units
+    inverse = inverse_root(H) @ inverse_root(H).T
+    np.testing.assert_allclose(solve_positive(H, v), inverse @ v, rtol=1e-6)
+    with pytest.raises(np.linalg.LinAlgError):
+        solve_positive(-H, v)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
@@ -18,6 +17,7 @@ from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
 
+_MANY = 2000  # parameters: from here on the rows' space is worth its products
 _ROUNDS = 3  # the first ones find the noise level, the last is taken there
 _NEEDS = {
     "noncentered": "a normal likelihood whose noise is inferred",
@@ -62,7 +62,7 @@ def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
         return "centered", f"preconditioner={settings.metric!r} is of the model's own coordinates"
     if not settings.takes_all_rows:
         return "centered", "minibatches are of the model's own coordinates"
-    if "row_space" in offered and posterior.n_params > MAX_DENSE:
+    if "row_space" in offered and posterior.n_params > _MANY:
         return "row_space", f"{posterior.n_samples} rows see no more of {posterior.n_features}"
     if "noncentered" in offered:
         return "noncentered", "noise and coefficients are then independent"

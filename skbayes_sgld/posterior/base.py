@@ -177,6 +177,10 @@ class BasePosterior:
         """Diagonal d ``(P,)`` and F ``(m, P)`` of the curvature ``diag(d) + F^T F``, or None."""
         return self.curvature_diagonal(theta), None
 
+    def averaged_normal(self, theta: Array, temperature: float) -> tuple[Array, Array] | None:
+        """Mean and precision of the normal nearest in expectation, where the mode tells little."""
+        return None
+
     # ---- forms of the same posterior ----------------------------------------------------------
 
     def smoothed(self, spread: Array | None) -> BasePosterior:

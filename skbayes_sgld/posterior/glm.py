@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import MAX_DENSE, column_means, row_blocks
+from skbayes_sgld._linalg import MAX_DENSE, column_means, in_threads, row_blocks, row_slices
+from skbayes_sgld.posterior.averaging import averaged_normal
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.likelihoods import FixedGaussian, Likelihood
-from skbayes_sgld.posterior.linear_predictors import LinearPredictors
+from skbayes_sgld.posterior.linear_predictors import RowSums
 from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.propriety import check_mode
-from skbayes_sgld.posterior.protocol import Rows
 from skbayes_sgld.posterior.statistics import GaussianStatistics
 
 Array = NDArray[Any]
@@ -27,7 +28,7 @@ _SOFT = 0.15  # of a posterior sd: halves the trajectories' work and moves them 
 _NOT_NOTHING = 1e-8  # of the rows' curvature, where the prior has none: no width changes by it
 
 
-class GLMPosterior(LinearPredictors, BasePosterior):
+class GLMPosterior(RowSums, BasePosterior):
     """Posterior of a generalised linear model, for all chains at once.
 
     ``theta`` holds, a linear predictor after the other, the coefficients and the intercept, and
@@ -230,18 +231,6 @@ class GLMPosterior(LinearPredictors, BasePosterior):
             theta[:, -1] = np.log(theta[:, -1])
         return theta
 
-    # ---- rows gathered for a batch --------------------------------------------------------------
-
-    def score(self, u: Array, rows: Rows) -> Array:
-        """Return the gradient of each gathered row's log likelihood in u, weighted."""
-        score = self.likelihood.score(u, rows.y)
-        return score if rows.weight is None else score * rows.weight[:, None]
-
-    def local_curvature(self, u: Array, rows: Rows) -> Array:
-        """Return minus the Hessian of each gathered row's log likelihood in u, weighted."""
-        curvature = self.likelihood.curvature(u, rows.y)
-        return curvature if rows.weight is None else curvature * rows.weight[:, None, None]
-
     # ---- likelihood ---------------------------------------------------------------------------
 
     def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
@@ -253,10 +242,6 @@ class GLMPosterior(LinearPredictors, BasePosterior):
         blocks = [self._log_likelihood_block(theta, rows) for rows in self._blocks()]
         return np.concatenate(blocks, axis=1)
 
-    def _log_likelihood_block(self, theta: Array, rows: slice) -> Array:
-        value = self.likelihood.log_density(self._local_block(theta, rows), self.y[rows])
-        return value if self.weight is None else value * self.weight[rows]
-
     def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Return the gradient of the log likelihood, summed over the rows ``(C, P)``."""
         if idx is not None:
@@ -264,13 +249,7 @@ class GLMPosterior(LinearPredictors, BasePosterior):
             return self.pullback(self.score(self.local(theta, taken), taken), taken)
         if self._statistics is not None:
             return self._statistics_value_and_grad(theta)[1]
-        grad = np.zeros_like(theta)
-        for rows in self._blocks():
-            score = self.likelihood.score(self._local_block(theta, rows), self.y[rows])
-            if self.weight is not None:
-                score *= self.weight[rows]
-            self._pullback_block(score, rows, grad)
-        return grad
+        return np.sum(in_threads(partial(self._sum_of_grad, theta), self._parts()), axis=0)
 
     def _statistics_value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         assert self._statistics is not None
@@ -350,9 +329,8 @@ class GLMPosterior(LinearPredictors, BasePosterior):
         if self._statistics is not None:
             value = self._statistics_value_and_grad(theta)[0]
         else:
-            value = np.zeros(theta.shape[0])
-            for rows in self._blocks():
-                value += self._log_likelihood_block(theta, rows).sum(axis=1)
+            values = in_threads(partial(self._sum_of_log_likelihood, theta), self._parts())
+            value = np.sum(values, axis=0)
         return value + self.log_prior(theta)
 
     def grad(self, theta: Array) -> Array:
@@ -364,14 +342,8 @@ class GLMPosterior(LinearPredictors, BasePosterior):
         if self._statistics is not None:
             value, grad = self._statistics_value_and_grad(theta)
         else:
-            value, grad = np.zeros(theta.shape[0]), np.zeros_like(theta)
-            for rows in self._blocks():
-                u, y = self._local_block(theta, rows), self.y[rows]
-                log_density, score = self.likelihood.value_and_score(u, y)
-                if self.weight is not None:
-                    log_density, score = log_density * self.weight[rows], score * self.weight[rows]
-                value += log_density.sum(axis=1)
-                self._pullback_block(score, rows, grad)
+            parts = in_threads(partial(self._sum_of_value_and_grad, theta), self._parts())
+            value, grad = (np.sum(part, axis=0) for part in zip(*parts, strict=True))
         return value + self.log_prior(theta), grad + self.grad_log_prior(theta)
 
     def given_noise(self, variance: float) -> GLMPosterior:
@@ -385,17 +357,26 @@ class GLMPosterior(LinearPredictors, BasePosterior):
 
     # ---- curvature ----------------------------------------------------------------------------
 
+    def averaged_normal(self, theta: Array, temperature: float) -> tuple[Array, Array] | None:
+        """Return mean and precision of the normal nearest in expectation, from the mode ``(P,)``.
+
+        None where the curvature at the mode serves as well: with more than a few rows a
+        parameter, few parameters, or rows that are no closer to certain than elsewhere.
+        """
+        return averaged_normal(self, theta, temperature)
+
     def curvature(self, theta: Array) -> Array:
         """Return minus the Hessian of the log posterior at one ``theta (P,)``, as ``(P, P)``."""
         H = self.likelihood_curvature(theta)
-        self._add_prior_curvature(H, theta)
+        self.add_prior_curvature(H, theta)
         return H
 
     def likelihood_curvature(self, theta: Array) -> Array:
         """Return minus the Hessian of the log likelihood at one ``theta (P,)``."""
         H = np.zeros((self.n_params, self.n_params))
-        for rows in self._blocks():
-            H += self.gram(self._design_block(rows), self._weighted_curvature(theta, rows))
+        # as many rows as parameters at least: every block adds a whole matrix
+        for rows in row_slices(self.n_samples, self.n_features, self.n_params):
+            H += self.gram(self.design(rows), self._weighted_curvature(theta, rows))
         return H
 
     def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:
@@ -408,7 +389,7 @@ class GLMPosterior(LinearPredictors, BasePosterior):
         diagonal : ndarray of shape (P,)
         factor : ndarray of shape (n, P) or (n + 1, P), or None
             A row of X each, and one of the intercept's prior. None where it would be no help, with
-            more rows than parameters or more than 2,000, or more than one linear predictor;
+            more rows than parameters or more than 3,000, or more than one linear predictor;
             ``diagonal`` is then all of the curvature's.
         """
         n, P, K, width = self.n_samples, self.n_params, self.n_predictors, self._width
@@ -416,7 +397,7 @@ class GLMPosterior(LinearPredictors, BasePosterior):
         factor = np.zeros((n, P)) if few else None
         seen = np.zeros(P)
         for rows in self._blocks():
-            design, local = self._design_block(rows), self._weighted_curvature(theta, rows)
+            design, local = self.design(rows), self._weighted_curvature(theta, rows)
             square = np.square(design)
             for k in range(K):
                 seen[k * width : (k + 1) * width] += local[k, k] @ square
@@ -439,10 +420,6 @@ class GLMPosterior(LinearPredictors, BasePosterior):
             own[-1] = seen[-1] + prior[-1]
         return own, factor
 
-    def _weighted_curvature(self, theta: Array, rows: slice) -> Array:
-        local = self.likelihood.curvature(self._local_block(theta[None], rows), self.y[rows])[0]
-        return local if self.weight is None else local * self.weight[rows]
-
     def _prior_diagonal(self, theta: Array) -> Array:
         linear, gamma = self._linear(theta[None])[0], self._gamma(theta[None])
         g = None if gamma is None else float(gamma[0])
@@ -452,7 +429,8 @@ class GLMPosterior(LinearPredictors, BasePosterior):
         assert self.noise_prior is not None
         return np.append(diagonal.ravel(), corner + self.noise_prior.curvature(g))
 
-    def _add_prior_curvature(self, H: Array, theta: Array) -> None:
+    def add_prior_curvature(self, H: Array, theta: Array) -> None:
+        """Add the curvature of the log prior at one ``theta (P,)`` to ``H (P, P)``."""
         linear, gamma = self._linear(theta[None])[0], self._gamma(theta[None])
         g, L = None if gamma is None else float(gamma[0]), self._n_linear
         of_linear, cross, corner = self.linear_prior.curvature(linear, g)

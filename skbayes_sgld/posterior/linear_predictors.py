@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import BLOCK_NUMBERS, column_means, matmul_rows, row_slices
+from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.protocol import Rows
 
 Array = NDArray[Any]
 
+_SHARED_NUMBERS = 2**20  # of X: from here on two threads share a pass over the rows
 _HELD_NUMBERS = 2**20  # of X in another type or order: fewer are put in order once, for all passes
 
 
@@ -66,10 +68,21 @@ class LinearPredictors:
         held = X.size <= _HELD_NUMBERS
         self._ordered = np.ascontiguousarray(X, dtype=np.float64) if held else X
         few = X.size <= BLOCK_NUMBERS
-        self._design = self._design_block(slice(0, self.n_samples)) if few else None
+        self._design = self.design(slice(0, self.n_samples)) if few else None
 
     def _blocks(self) -> Iterator[slice]:
         return row_slices(self.n_samples, self.n_features)
+
+    def _parts(self) -> list[list[slice]]:
+        """Return the blocks in the parts that a pass over many rows takes side by side.
+
+        They depend on the shape of the data alone, so the sums do too.
+        """
+        blocks = list(self._blocks())
+        if self.X.size < _SHARED_NUMBERS:
+            return [blocks]
+        half = (len(blocks) + 1) // 2
+        return [blocks[:half], blocks[half:]]
 
     def _block(self, rows: slice) -> Array:
         """Return rows of X in float64 and C order: no copy where that is what X is in."""
@@ -176,8 +189,63 @@ class LinearPredictors:
             H[-1, -1] = local[-1, -1].sum()
         return H
 
-    def _design_block(self, rows: slice) -> Array:
+    def design(self, rows: slice) -> Array:
+        """Return rows of the design ``(B, d + 1)``, as :meth:`take` gathers them."""
         X = self.X[rows]
         design = np.empty((X.shape[0], self._width))
         self._fill(design, X)
         return design
+
+
+class RowSums(LinearPredictors):
+    """What the rows' likelihood adds up to, through their linear predictors."""
+
+    likelihood: Likelihood
+
+    # ---- rows gathered for a batch --------------------------------------------------------------
+
+    def score(self, u: Array, rows: Rows) -> Array:
+        """Return the gradient of each gathered row's log likelihood in u, weighted."""
+        score = self.likelihood.score(u, rows.y)
+        return score if rows.weight is None else score * rows.weight[:, None]
+
+    def local_curvature(self, u: Array, rows: Rows) -> Array:
+        """Return minus the Hessian of each gathered row's log likelihood in u, weighted."""
+        curvature = self.likelihood.curvature(u, rows.y)
+        return curvature if rows.weight is None else curvature * rows.weight[:, None, None]
+
+    # ---- sums over blocks of rows, which threads may share --------------------------------------
+
+    def _sum_of_log_likelihood(self, theta: Array, blocks: list[slice]) -> Array:
+        value = np.zeros(theta.shape[0])
+        for rows in blocks:
+            value += self._log_likelihood_block(theta, rows).sum(axis=1)
+        return value
+
+    def _sum_of_grad(self, theta: Array, blocks: list[slice]) -> Array:
+        grad = np.zeros_like(theta)
+        for rows in blocks:
+            score = self.likelihood.score(self._local_block(theta, rows), self.y[rows])
+            if self.weight is not None:
+                score *= self.weight[rows]
+            self._pullback_block(score, rows, grad)
+        return grad
+
+    def _sum_of_value_and_grad(self, theta: Array, blocks: list[slice]) -> tuple[Array, Array]:
+        value, grad = np.zeros(theta.shape[0]), np.zeros_like(theta)
+        for rows in blocks:
+            u, y = self._local_block(theta, rows), self.y[rows]
+            log_density, score = self.likelihood.value_and_score(u, y)
+            if self.weight is not None:
+                log_density, score = log_density * self.weight[rows], score * self.weight[rows]
+            value += log_density.sum(axis=1)
+            self._pullback_block(score, rows, grad)
+        return value, grad
+
+    def _log_likelihood_block(self, theta: Array, rows: slice) -> Array:
+        value = self.likelihood.log_density(self._local_block(theta, rows), self.y[rows])
+        return value if self.weight is None else value * self.weight[rows]
+
+    def _weighted_curvature(self, theta: Array, rows: slice) -> Array:
+        local = self.likelihood.curvature(self._local_block(theta[None], rows), self.y[rows])[0]
+        return local if self.weight is None else local * self.weight[rows]

@@ -33,6 +33,7 @@ class Likelihood(Component):
     n_predictors = 1
     infers_noise = False
     quadratic = False  # in eta: the rows can be summed once, into sufficient statistics
+    averages = False  # over errors of its predictor: :meth:`averaged`
     whole = False  # the observations are whole numbers
     reach: ClassVar[float] = 1.0  # size of a linear predictor that is not out of the way
     improper: ClassVar[str] = ""  # what is wrong where `gains` finds a direction
@@ -80,6 +81,10 @@ class Likelihood(Component):
         gains : ndarray or sparse array of shape (m, n_predictors * width), or None
         """
         return None
+
+    def averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
+        """Score and curvature ``(B,)`` averaged over normal errors of the predictor ``u (B,)``."""
+        raise NotImplementedError
 
     # ---- one observation ----------------------------------------------------------------------
 

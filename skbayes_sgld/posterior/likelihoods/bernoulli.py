@@ -14,6 +14,8 @@ from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood
 class Bernoulli(LabelLikelihood):
     """Binary observations, ``P(y = 1) = 1 / (1 + exp(-eta))``; y is 0 or 1."""
 
+    averages = True
+
     def level_is_free(self, y: Array) -> bool:
         """Whether there is one class only."""
         return bool(y.min() == y.max())
@@ -48,6 +50,15 @@ class Bernoulli(LabelLikelihood):
         """``p (1 - p)``."""
         p = expit(u)
         return (p * expit(-u))[:, None]
+
+    def averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
+        """Score and curvature ``(B,)`` averaged over normal errors of the predictor ``u (B,)``.
+
+        By the logistic function's nearness to the normal one (MacKay 1992, eq. 10).
+        """
+        shrink = 1.0 / np.sqrt(1.0 + np.pi * variance / 8.0)
+        p = expit(shrink * u)
+        return y - p, shrink * p * expit(-shrink * u)
 
     def mean(self, u: Array) -> Array:
         """``p``, the probability of the second class."""

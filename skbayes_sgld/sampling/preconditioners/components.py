@@ -40,8 +40,8 @@ class Curvature(Preconditioner):
     """The inverse curvature at the mode, ``G = H^{-1}``: Newton's metric.
 
     In it a step size has no unit: 0.2 moves a fifth of the way to the mode, on any data. Up to
-    2,000 parameters it is a matrix. Above, it is diagonal; but where a single linear predictor
-    has fewer rows than parameters, and no more than 2,000, it is exact: the prior's diagonal and
+    3,000 parameters it is a matrix. Above, it is diagonal; but where a single linear predictor
+    has fewer rows than parameters, and no more than 3,000, it is exact: the prior's diagonal and
     a term for each row.
     """
 

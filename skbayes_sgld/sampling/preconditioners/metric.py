@@ -170,6 +170,11 @@ class Dense(Metric):
         super().__init__(len(root))
         self._root, self._curvature = root, curvature
 
+    def scaled(self, variance: float) -> Dense:
+        """Return the metric times a number."""
+        curvature = None if self._curvature is None else self._curvature / variance
+        return Dense(self._root * np.sqrt(variance), curvature)
+
     @cached_property
     def _matrix(self) -> Array:
         return self._root @ self._root.T
@@ -216,7 +221,7 @@ def preconditioned_eigenvalues(metric: Metric, curvature: Metric) -> Array:
 
     They are the eigenvalues of G H, H being the inverse of the second metric: a step of size eta
     is stable on a normal law while eta times the largest is below 2, and forgets at eta times
-    the smallest. Above 2,000 parameters only these two are found; between them stand numbers
+    the smallest. Above 3,000 parameters only these two are found; between them stand numbers
     evenly spaced in the logarithm.
     """
     if metric.n_params <= MAX_DENSE:

@@ -30,6 +30,7 @@ _CHANCE = 5.0  # nats, and one a parameter, that a chain in the posterior may go
 _SETTLE = 0x5E771E  # other random numbers than the run's own
 _FEW_CHAINS, _MIN_CHAINS, _MAX_CHAINS = 8, 16, 64
 _CHAIN_ROWS = 20_000  # chains times rows: what a step of the pilot may cost
+_MANY, _LITTLE = 300, 0.1  # parameters, and share of the draws, that leave the metric's shape alone
 _LARGE = 1_000_000  # rows times parameters: from here on few chains must do
 _PILOT_SHARE = 0.6  # of the slowest autocorrelation time: it is the largest of many noisy ones
 
@@ -64,6 +65,7 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     mode tells. The step size is averaged towards the sampler's target acceptance.
     """
     P, tau = mode.theta.size, run.dynamics.temperature
+    mode = _average(run, mode)
     n = max(run.n_samples, 1)
     fewest = _MIN_CHAINS if n * P < _LARGE else _FEW_CHAINS
     n_chains = int(np.clip(_CHAIN_ROWS // n, fewest, _MAX_CHAINS))
@@ -75,7 +77,7 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     step_size, metric, kept = 0.5 * run.sampler.largest_step, mode, np.empty((n_chains, 0, P))
     for number, n_steps in enumerate(_ROUNDS):
         pilot = replace(run, dynamics=replace(run.dynamics, preconditioner=metric.metric))
-        draws, step_size, acceptance = _average(pilot, position, streams, step_size, n_steps)
+        draws, step_size, acceptance = _run_pilot(pilot, position, streams, step_size, n_steps)
         position = draws[:, -1]
         if 0 < number < len(_ROUNDS) - 1:  # the first round forgets the start
             kept = np.concatenate([kept, draws], axis=1)
@@ -83,7 +85,16 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     return Adapted(metric, step_size, acceptance, _autocorrelation(draws, metric))
 
 
-def _average(
+def _average(run: Run, mode: Mode) -> Mode:
+    """Return the normal nearest in expectation, where the mode tells little of the posterior."""
+    posterior, tau = run.dynamics.gradient.posterior, run.dynamics.temperature
+    found = posterior.averaged_normal(mode.theta, tau)
+    if found is None or mode.theta.size > MAX_DENSE:
+        return mode
+    return Mode(found[0], Dense(inverse_root(found[1]), found[1]))
+
+
+def _run_pilot(
     run: Run, position: Array, streams: list[ChainStreams], step_size: float, n_steps: int
 ) -> tuple[Array, float, float]:
     """Run chains by dual averaging of the step size (Hoffman & Gelman 2014, eq. 6).
@@ -162,6 +173,9 @@ def _metric(draws: Array, mode: Mode, tau: float) -> Mode:
         target = share * variances + (1.0 - share) * variances.mean()
         return Mode(center, mode.metric.stretched(np.sqrt(target)))
     share = worth / (worth + 5.0 * P)
+    if share < _LITTLE and P > _MANY:
+        assert isinstance(mode.metric, Dense)
+        return Mode(center, mode.metric.scaled(float(variances.mean())))
     shrunk = share * (u.T @ u) / len(flat) + (1.0 - share) * variances.mean() * np.eye(P)
     try:
         root = mode.root @ np.linalg.cholesky(shrunk)

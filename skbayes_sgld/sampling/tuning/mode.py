@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from skbayes_sgld._linalg import MAX_DENSE, inverse_root
+from skbayes_sgld._linalg import MAX_DENSE, inverse_root, solve_positive
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.sampling.preconditioners.metric import Dense, Metric
 from skbayes_sgld.sampling.tuning.curvature import structured_metric
@@ -28,7 +28,7 @@ _CLIMB_TOLERANCE = 1e-8
 class Mode(NamedTuple):
     """A mode, and a metric: what the curvature there says of the posterior's width.
 
-    The metric is a dense matrix up to 2,000 parameters. Above it is diagonal, or diagonal plus a
+    The metric is a dense matrix up to 3,000 parameters. Above it is diagonal, or diagonal plus a
     term for each row of the data where these are fewer than the parameters; no matrix of
     parameters by parameters is formed.
     """
@@ -62,7 +62,7 @@ class NoModeError(ValueError):
 def find_mode(posterior: Any, start: Array) -> Mode:
     """Find the mode of ``posterior`` from ``start (P,)``.
 
-    Up to 2,000 parameters by Newton's method, with central differences of the gradient where the
+    Up to 3,000 parameters by Newton's method, with central differences of the gradient where the
     posterior does not know its curvature; above by L-BFGS (Liu & Nocedal 1989) in coordinates
     whitened by the curvature where it stands.
 
@@ -105,11 +105,10 @@ def _damped_newton(posterior: Any, theta: Array) -> Mode:
     for _ in range(_MAX_STEPS):
         grad = posterior.grad(theta[None])[0]
         H = posterior.curvature(theta)
-        root, damped = _damped_root(H)
-        step = root @ (root.T @ grad)
+        step, damped = _damped_step(H, grad)
         decrement = float(grad @ step)
         if decrement < _TOLERANCE and not damped:
-            return Mode(theta, Dense(root, H))
+            return Mode(theta, Dense(inverse_root(H), H))
         theta, value = _line_search(posterior, theta, value, step, decrement)
     raise NoModeError(
         f"the mode of the posterior was not found in {_MAX_STEPS} Newton steps: the posterior "
@@ -117,12 +116,12 @@ def _damped_newton(posterior: Any, theta: Array) -> Mode:
     )
 
 
-def _damped_root(H: Array) -> tuple[Array, bool]:
-    """Return a root of the inverse of H, with as much of its diagonal added as that takes."""
+def _damped_step(H: Array, grad: Array) -> tuple[Array, bool]:
+    """Return Newton's step, with as much of H's diagonal added to H as that takes."""
     diagonal = np.abs(np.diagonal(H))
     for damping in _DAMPING:
         try:
-            return inverse_root(H + np.diag(damping * diagonal)), damping > 0
+            return solve_positive(H + np.diag(damping * diagonal), grad), damping > 0
         except np.linalg.LinAlgError:
             continue
     raise NoModeError(

@@ -1,0 +1,57 @@
+"""The normal distribution nearest in expectation, where a classifier has few rows a parameter."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+from skbayes_sgld.posterior import Bernoulli, Flat, GLMPosterior, Normal
+from skbayes_sgld.sampling import find_mode
+
+
+def wide_data(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = X @ rng.standard_normal(d) / np.sqrt(d) + rng.logistic(size=n) > 0
+    return X, y.astype(float)
+
+
+def test_scores_and_curvatures_are_averages_over_normal_errors():
+    nodes, weights = np.polynomial.hermite_e.hermegauss(150)
+    weights = weights / weights.sum()
+    u, y = np.linspace(-8.0, 8.0, 9), (np.arange(9) % 2).astype(float)
+    for sd in (0.3, 2.0, 6.0):
+        p = special.expit(u[:, None] + sd * nodes)
+        score, curvature = Bernoulli().averaged(u, np.full(9, sd**2), y)
+        np.testing.assert_allclose(score, y - p @ weights, atol=0.02)
+        np.testing.assert_allclose(curvature, (p * (1 - p)) @ weights, atol=0.01)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+def test_the_averaged_gradient_vanishes_at_the_mean_and_the_precision_is_averaged(temperature):
+    X, y = wide_data(450, 320)
+    posterior = GLMPosterior(X, y, Bernoulli(), Normal(), center=True)
+    mode = find_mode(posterior, posterior.start())
+    found = posterior.averaged_normal(mode.theta, temperature)
+    assert found is not None
+    mean, precision = found
+    covariance = np.linalg.inv(precision)
+    draws = np.random.default_rng(1).multivariate_normal(mean, temperature * covariance, 2000)
+    slopes = posterior.grad(draws)
+    # in units of the sds; the mode is more than an sd from the mean in the worst direction
+    shift = covariance @ slopes.mean(axis=0) / np.sqrt(temperature * np.diag(covariance))
+    assert np.abs(shift).max() < 0.5
+    assert np.abs((mode.theta - mean) / np.sqrt(temperature * np.diag(covariance))).max() > 1.0
+    # integration by parts: the averaged curvature is minus the covariance of slope and position
+    moved = -(slopes - slopes.mean(0)).T @ (draws - mean) / len(draws) / temperature
+    ratio = np.trace(moved @ covariance) / np.trace(precision @ covariance)
+    assert ratio == pytest.approx(1.0, abs=0.1)
+
+
+def test_it_is_left_where_the_mode_tells_enough():
+    for n, d in ((40, 20), (1700, 310)):
+        X, y = wide_data(n, d)
+        posterior = GLMPosterior(X, y, Bernoulli(), Normal(), center=True)
+        assert posterior.averaged_normal(np.zeros(posterior.n_params), 1.0) is None
+    X, y = wide_data(1400, 310)
+    posterior = GLMPosterior(X, y, Bernoulli(), Flat(), center=True)
+    assert posterior.averaged_normal(np.zeros(posterior.n_params), 1.0) is not None
