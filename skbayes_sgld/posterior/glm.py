@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import MAX_DENSE, column_means, in_threads, row_blocks, row_slices
+from skbayes_sgld._linalg import MAX_DENSE, column_means, in_threads, row_blocks
 from skbayes_sgld.posterior.averaging import averaged_normal
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.likelihoods import FixedGaussian, Likelihood
@@ -233,15 +233,6 @@ class GLMPosterior(RowSums, BasePosterior):
 
     # ---- likelihood ---------------------------------------------------------------------------
 
-    def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
-        """Return the weighted log likelihood of each row ``(C, B)``."""
-        if idx is not None:
-            taken = self.take(idx)
-            value = self.likelihood.log_density(self.local(theta, taken), taken.y)
-            return value if taken.weight is None else value * taken.weight
-        blocks = [self._log_likelihood_block(theta, rows) for rows in self._blocks()]
-        return np.concatenate(blocks, axis=1)
-
     def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Return the gradient of the log likelihood, summed over the rows ``(C, P)``."""
         if idx is not None:
@@ -369,14 +360,6 @@ class GLMPosterior(RowSums, BasePosterior):
         """Return minus the Hessian of the log posterior at one ``theta (P,)``, as ``(P, P)``."""
         H = self.likelihood_curvature(theta)
         self.add_prior_curvature(H, theta)
-        return H
-
-    def likelihood_curvature(self, theta: Array) -> Array:
-        """Return minus the Hessian of the log likelihood at one ``theta (P,)``."""
-        H = np.zeros((self.n_params, self.n_params))
-        # as many rows as parameters at least: every block adds a whole matrix
-        for rows in row_slices(self.n_samples, self.n_features, self.n_params):
-            H += self.gram(self.design(rows), self._weighted_curvature(theta, rows))
         return H
 
     def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:

@@ -249,3 +249,20 @@ class RowSums(LinearPredictors):
     def _weighted_curvature(self, theta: Array, rows: slice) -> Array:
         local = self.likelihood.curvature(self._local_block(theta[None], rows), self.y[rows])[0]
         return local if self.weight is None else local * self.weight[rows]
+
+    def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
+        """Return the weighted log likelihood of each row ``(C, B)``."""
+        if idx is not None:
+            taken = self.take(idx)
+            value = self.likelihood.log_density(self.local(theta, taken), taken.y)
+            return value if taken.weight is None else value * taken.weight
+        blocks = [self._log_likelihood_block(theta, rows) for rows in self._blocks()]
+        return np.concatenate(blocks, axis=1)
+
+    def likelihood_curvature(self, theta: Array) -> Array:
+        """Return minus the Hessian of the log likelihood at one ``theta (P,)``."""
+        H = np.zeros((self.n_params, self.n_params))
+        # as many rows as parameters at least: every block adds a whole matrix
+        for rows in row_slices(self.n_samples, self.n_features, self.n_params):
+            H += self.gram(self.design(rows), self._weighted_curvature(theta, rows))
+        return H
