@@ -8,16 +8,13 @@ the averaged gradient vanishes, and the averaged curvature for precision.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
 from skbayes_sgld._linalg import row_slices
-
-if TYPE_CHECKING:
-    from skbayes_sgld.posterior.glm import GLMPosterior
 
 Array = NDArray[Any]
 
@@ -27,9 +24,7 @@ _DAMPING = 0.5, 0.7  # of the log variances' change: the first rounds overshoot 
 _CHANGE = 0.15  # of a log variance, and of a mean in root mean squared sds: a metric asks no more
 
 
-def averaged_normal(
-    posterior: GLMPosterior, theta: Array, temperature: float
-) -> tuple[Array, Array] | None:
+def averaged_normal(posterior: Any, theta: Array, temperature: float) -> tuple[Array, Array] | None:
     """Mean and precision at temperature 1 of that normal, from the mode ``theta (P,)``.
 
     None where the curvature at the mode serves as well, with few parameters or many rows of each,
@@ -56,12 +51,12 @@ def averaged_normal(
     return None
 
 
-def _slices(posterior: GLMPosterior) -> Any:
+def _slices(posterior: Any) -> Any:
     """Blocks of at least as many rows as parameters: a P by P matrix is added to by each."""
     return row_slices(posterior.n_samples, posterior.n_features, posterior.n_params)
 
 
-def _row_variances(posterior: GLMPosterior, lower: Array) -> Array:
+def _row_variances(posterior: Any, lower: Array) -> Array:
     """Variance of each row's predictor where theta has the precision ``lower lower^T``."""
     variances = np.empty(posterior.n_samples)
     for rows in _slices(posterior):
@@ -71,7 +66,7 @@ def _row_variances(posterior: GLMPosterior, lower: Array) -> Array:
     return variances
 
 
-def _averaged(posterior: GLMPosterior, theta: Array, variances: Array) -> tuple[Array, Array]:
+def _averaged(posterior: Any, theta: Array, variances: Array) -> tuple[Array, Array]:
     """Gradient and curvature of the log posterior, the rows' averaged."""
     H = np.zeros((theta.size, theta.size))
     posterior.add_prior_curvature(H, theta)
