@@ -123,7 +123,7 @@ N, D = 60, 150
 @pytest.fixture
 def wide(monkeypatch):
     """Return data on which the estimators go by the rows: 150 columns stand for 2,001."""
-    monkeypatch.setattr("skbayes_sgld.inference.parameterization.MAX_DENSE", 100)
+    monkeypatch.setattr("skbayes_sgld.inference.parameterization._MANY", 100)
     rng = np.random.default_rng(4)
     X = rng.standard_normal((N, D)) / np.sqrt(D) + 0.01
     return X, 3.0 * X @ rng.standard_normal(D) + 0.5 * rng.standard_normal(N)
