@@ -288,9 +288,9 @@ class SGLDPoissonRegressor(CountRegressor, SampledEstimator):
 class SGDMAPRegressor(BayesianRegressor, MAPEstimator):
     """Posterior mode of Bayesian linear regression by stochastic gradient descent.
 
-    The estimate is where the optimiser ends (Karagiannis, Handout 6, Algorithms 11 and 14), and
-    the uncertainty that of the Laplace approximation there, in theta = (beta, intercept,
-    log sigma^2). A last pass over the rows measures how far the mode is.
+    The estimate is the point where the optimizer ends (Karagiannis, Handout 6, Algorithms 11 and
+    14), the uncertainty that of the Laplace approximation there, in theta = (beta, intercept,
+    log sigma^2). A last pass over the rows measures the distance to the mode.
 
     Parameters
     ----------
@@ -367,10 +367,10 @@ class SGDMAPRegressor(BayesianRegressor, MAPEstimator):
 class SGDMAPClassifier(BayesianClassifier, MAPEstimator):
     """Posterior mode of Bayesian logistic regression by stochastic gradient descent.
 
-    The estimate is where the optimiser ends (Karagiannis, Handout 6, Algorithms 11 and 14), and
-    the uncertainty that of the Laplace approximation there. A last pass over the rows measures
-    how far the mode is. Probabilities are those of ``coef_``; their intervals come from the
-    approximation.
+    The estimate is the point where the optimizer ends (Karagiannis, Handout 6, Algorithms 11 and
+    14), the uncertainty that of the Laplace approximation there. A last pass over the rows
+    measures the distance to the mode. Probabilities are those of ``coef_``; their intervals come
+    from the approximation.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""What the estimators are made of."""
+"""Classes that the public estimators are composed of."""

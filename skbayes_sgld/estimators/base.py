@@ -1,4 +1,4 @@
-"""What all estimators share: parameters, validation of data, the posterior, its summary."""
+"""Base classes of the estimators: parameters, validation of data, the posterior, its summary."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SMALL = 2_000_000  # numbers in X; below it more threads would wait for each ot
 
 
 class BayesianEstimator(BaseEstimator):
-    """Base of the estimators: what does not depend on how rows see the parameters."""
+    """Base of all estimators, linear models and networks."""
 
     _registries: ClassVar[dict[str, Registry]] = {"prior": PRIORS, "noise_prior": NOISE_PRIORS}
     _automatic: ClassVar[dict[str, tuple[str, ...]]] = {}
@@ -70,7 +70,7 @@ class BayesianEstimator(BaseEstimator):
         return super().set_params(**params)
 
     def _resolve(self, name: str) -> Any:
-        """Return the component that a parameter stands for; None stays None."""
+        """Component that a parameter stands for; None stays None."""
         value = getattr(self, name)
         if value is None and name in ("clip", "preconditioner"):
             return None
@@ -88,7 +88,7 @@ class BayesianEstimator(BaseEstimator):
         return prior
 
     def _resolve_auto(self, name: str, **bounds: Any) -> Any:
-        """Return a number, or None for ``"auto"``."""
+        """A number, or None for ``"auto"``."""
         return number_or_auto(getattr(self, name), name, **bounds)
 
     def _check_params(self) -> None:
@@ -151,7 +151,7 @@ class BayesianEstimator(BaseEstimator):
     def _encode(
         self, X: Array, y: Array, weight: Array | None
     ) -> tuple[Array, Array, Array | None]:
-        """Return the data with y in numbers."""
+        """The data, with y as numbers."""
         raise NotImplementedError
 
     def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
@@ -159,7 +159,7 @@ class BayesianEstimator(BaseEstimator):
         raise NotImplementedError
 
     def _predictor(self, chosen: Any = slice(None)) -> Predictor:
-        """Return what takes rows to their predictors under the chosen draws."""
+        """Function from rows to their predictors under the chosen draws."""
         raise NotImplementedError
 
     def _feature_names(self) -> list[str] | None:
@@ -173,26 +173,25 @@ class BayesianEstimator(BaseEstimator):
     # ---- the posterior ------------------------------------------------------------------------
 
     def summary(self, coverage: float = 0.9) -> pd.DataFrame:
-        """Return a table of the posterior, one row a parameter.
+        """Summary table of the posterior, one row a parameter.
 
         Parameters
         ----------
         coverage : float, default=0.9
-            Of the equal-tailed credible interval.
+            Probability of the equal-tailed credible interval, in (0, 1).
 
         Returns
         -------
         table : pandas.DataFrame
             Mean, sd, the interval's ends, bulk and tail effective sample size, R-hat and the
-            Monte Carlo standard error of the mean. Its ``attrs`` say how the draws were made:
-            the value of every setting by its name, and under ``"plan"`` a table of the values
-            and the reasons.
+            Monte Carlo standard error of the mean. Its ``attrs`` have the value of every setting
+            by its name, and under ``"plan"`` a table of the values and their reasons.
         """
         check_is_fitted(self)
         return self.posterior_.summary(coverage)
 
     def _choose_draws(self, n_samples: int | None, random_state: Any) -> Array:
-        """Return the flat numbers of ``n_samples`` draws, all where None."""
+        """Indices of ``n_samples`` draws among those of all chains; None: all."""
         check_is_fitted(self)
         if n_samples is not None:
             check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
@@ -204,7 +203,7 @@ class BayesianEstimator(BaseEstimator):
     # ---- pickles ------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        """Stamp the version: another one may read the attributes otherwise."""
+        """State with the version, since another one may read the attributes otherwise."""
         return {**super().__getstate__(), _STAMP: version("skbayes-sgld")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -248,21 +247,21 @@ class LinearEstimator(BayesianEstimator):
     def _set_draws(
         self, posterior: GLMPosterior, theta: Array, weights: Array | None = None
     ) -> None:
-        """Keep draws ``theta (C, S, P)`` in the units of the data."""
+        """Set ``posterior_`` from draws ``theta (C, S, P)``, in the units of the data."""
         values = posterior.constrain(theta.reshape(-1, theta.shape[2]))
         values = values.reshape(*theta.shape[:2], -1)
         self.posterior_ = PosteriorDraws.weighted(values, posterior.constrained_names, weights)
         self._set_layout(posterior)
 
     def _set_layout(self, posterior: GLMPosterior) -> None:
-        """Keep what tells a row of draws apart into coefficients, intercepts and noise."""
+        """Remember how a draw splits into coefficients, intercepts and noise."""
         self._n_predictors = posterior.n_predictors
         self._has_intercept = bool(self.fit_intercept)  # which set_params may change after the fit
 
     # ---- the fitted parameters ----------------------------------------------------------------
 
     def _split(self, values: Array) -> dict[str, Array]:
-        """Return ``coef (S, K, d)``, ``intercept (S, K)`` and ``noise_variance (S,)``, if any."""
+        """Draws by part: ``coef (S, K, d)``, ``intercept (S, K)``, and the noise's, if any."""
         d, K = self.n_features_in_, self._n_predictors
         width = d + self._has_intercept
         linear = values[:, : K * width].reshape(len(values), K, width)
@@ -290,14 +289,14 @@ class LinearEstimator(BayesianEstimator):
         """Set the point estimate of the noise, where the model has one."""
 
     def sample_posterior(self, n_samples: int | None = None, random_state: Any = None) -> Bunch:
-        """Return draws from the posterior, by parameter.
+        """Draws from the posterior, by parameter.
 
         Parameters
         ----------
         n_samples : int or None, default=None
-            How many, chosen at random among those that ``fit`` kept. None: all of them.
+            Number of draws, chosen at random among those of the fit. None: all of them.
         random_state : int, RandomState or None, default=None
-            For the choice; the estimator's own where None.
+            Seed of the choice; the estimator's own where None.
 
         Returns
         -------
@@ -351,7 +350,7 @@ def _unchanged_on_error(estimator: Any) -> Iterator[None]:
 
 
 def check_quantiles(q: Any, argument: str = "q") -> Array:
-    """Return levels as an array, or raise where one is not inside (0, 1)."""
+    """Levels as an array; raise where one is not inside (0, 1)."""
     levels = np.atleast_1d(np.asarray(q))
     if levels.dtype.kind not in "fiu" or levels.ndim != 1:
         raise TypeError(f"{argument}={q!r} is not accepted; give numbers in (0, 1).")
@@ -361,6 +360,6 @@ def check_quantiles(q: Any, argument: str = "q") -> Array:
 
 
 def interval_levels(coverage: Any) -> Array:
-    """Return the levels of an equal-tailed interval."""
+    """Levels of an equal-tailed interval."""
     check_number(coverage, "coverage", low=0, high=1)
     return np.array([(1 - coverage) / 2, (1 + coverage) / 2])

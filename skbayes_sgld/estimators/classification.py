@@ -74,7 +74,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         )
 
     def _point_predictive(self) -> Predictive:
-        """The distribution whose probabilities are predicted."""
+        """Predictive distribution that point predictions are taken from."""
         return self._predictive()
 
     def decision_function(self, X: ArrayLike) -> Array:
@@ -144,7 +144,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
         coverage : float, default=0.9
-            The posterior probability of the interval, in (0, 1).
+            Posterior probability of the interval, in (0, 1).
 
         Returns
         -------
@@ -174,7 +174,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
 
 
 class BayesianClassifier(ClassificationModel, LinearEstimator):
-    """Logistic model, binary or multinomial: what a classification estimator adds to the base."""
+    """A classifier with one linear predictor a class, or one for two classes."""
 
     def _make_posterior(
         self, X: Array, y: Array, weight: Array | None, center: bool

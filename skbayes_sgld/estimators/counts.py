@@ -20,16 +20,16 @@ from skbayes_sgld.estimators.regression import LinearRegressor
 
 
 class CountRegressor(LinearRegressor):
-    """Poisson counts: what exposure adds to a regressor.
+    """A regressor of Poisson counts, each over an exposure.
 
-    A count y over an exposure e, of weight w, is as good as a rate y / e of weight w e: their log
-    likelihoods differ by a constant. That is what the posterior is given.
+    A count y over an exposure e, of weight w, has the log likelihood of a rate y / e of weight
+    w e, up to a constant; the posterior is given the latter.
     """
 
     _family = "poisson"
 
     def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that the target is not negative."""
+        """Tags of scikit-learn: the target is not negative."""
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags
@@ -135,7 +135,7 @@ class CountRegressor(LinearRegressor):
         ----------
         X : array-like of shape (n_samples, n_features)
         coverage : float, default=0.9
-            The probability of the interval, in (0, 1).
+            Probability of the interval, in (0, 1).
         kind : {"predictive", "mean"}, default="predictive"
             For a new count, or for its mean.
         exposure : array-like of shape (n_samples,) or float, default=None

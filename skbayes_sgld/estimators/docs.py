@@ -32,7 +32,7 @@ prior : str or CoefficientPrior, default="normal"
     (times exposures). The intercept has a prior of its own.""",
     "fit_intercept": """\
 fit_intercept : bool, default=True
-    Whether to add an intercept.
+    Whether the model has an intercept.
 intercept_prior : str or CoefficientPrior, default="flat"
     Prior of the intercept: any that ``prior`` takes, of one number, such as
     ``Normal(scale=10.0)``. It acts on the intercept at X = 0. Over more than two classes each
@@ -49,7 +49,8 @@ sampler : str or Sampler, default="auto"
 step_size : float or "auto", default="auto"
     eta of the recursion, in the preconditioned space: with the curvature preconditioner it has
     no unit (0.2 moves a fifth of the way to the mode), without one it is in raw units. The
-    default is the largest that a pilot finds to bias no standard deviation by 1 %.
+    default is the largest at which a pilot finds no mean or standard deviation off by more than
+    1.5 % of a standard deviation.
 schedule : str or Schedule, default="constant"
     How the step size changes: ``"constant"``, ``"harmonic"``, ``"polynomial"``,
     ``"flat_decay_flat"``, ``"cyclical"`` or an instance.
@@ -75,10 +76,10 @@ parameterization : {"auto", "centered", "noncentered", "row_space"}, default="au
     prior and fewer rows than columns). The posterior is the same. ``"auto"`` leaves the model's
     own only in the metric of the curvature, with all rows at every step.
 init : {"auto", "mode", "prior", "zeros"} or array-like, default="auto"
-    Where the chains begin: overdispersed around the mode; at draws from the prior, or zeros where
-    that is flat, the noise variance at that of y; at zeros; or an array of shape (n_params,) or
-    (n_chains, n_params), in the order and the units of ``summary()``. ``"auto"`` is the mode in
-    the metric of the curvature, and the prior otherwise, as published.
+    Starting points of the chains: overdispersed around the mode; draws from the prior, or zeros
+    where that is flat, with the noise variance at that of y; zeros; or an array of shape
+    (n_params,) or (n_chains, n_params), in the order and the units of ``summary()``. ``"auto"`` is
+    the mode in the metric of the curvature, and the prior otherwise, as published.
 clip : str, Clip or None, default=None
     Bound on the gradient: ``"norm"``, ``"value"`` or an instance such as
     ``NormClip(threshold=100.0)``. Clipping biases the posterior.
@@ -89,13 +90,13 @@ n_burnin : int or "auto", default="auto"
 thin : int or "auto", default="auto"
     Steps from draw to draw; by default so many that neighbours are nearly independent.
 n_chains : int, default=4
-    Chains, which start apart, so that R-hat means something.
+    Chains. They start apart, so that R-hat can tell whether they have mixed.
 warm_start : bool, default=False
     Start the chains where those of the last ``fit`` stopped, without burn-in.
 n_jobs : int or None, default=None
     Processes to share the chains between. The draws do not depend on it.
 random_state : int, RandomState or None, default=None
-    Fixes every draw.
+    Seed of the pilots and the chains.
 verbose : int, default=0
     1 shows a progress bar (needs tqdm).""",
     "climbing": """\
@@ -133,7 +134,7 @@ preconditioner : str, Preconditioner, array-like or None, default=None
     ``"auto"`` and ``"curvature"`` are the inverse curvature at the start, which undoes the
     correlation of the columns; an array is a matrix or a diagonal of your own.
 init : {"auto", "zeros", "prior"} or array-like of shape (n_params,), default="auto"
-    Where it starts: by default no effects, with the intercept and the noise of y; zeros; a draw
+    Starting point: by default no effects, with the intercept and the noise of y; zeros; a draw
     from the prior, with zeros where it is flat; or a point in the order of ``posterior_.names``.
 clip : str, Clip or None, default=None
     Bound on the gradient: ``"norm"``, ``"value"`` or an instance.
@@ -163,14 +164,14 @@ posterior_ : PosteriorDraws
     The draws, ``(chain, draw, parameter)``, with the parameters' names. ``coef_`` and the like
     are their means, weighted by step size where the schedule decays.
 result_ : SamplingResult
-    What :func:`~skbayes_sgld.sample` returns; ``print(result_.plan)`` says what was chosen and
-    why.
+    As :func:`~skbayes_sgld.sample` returns it; ``print(result_.plan)`` is a table of every setting
+    and the reason for it.
 sampler_, step_size_, batch_size_, gradient_, preconditioner_ : object
-    What was used; ``batch_size_`` is None where every step takes all rows.
+    Values that were used; ``batch_size_`` is None where every step takes all rows.
 parameterization_, init_, n_burnin_, thin_ : object
-    What was used.
+    Values that were used.
 clipped_fraction_ : float
-    The share of steps on which the gradient was clipped.
+    Share of the steps on which the gradient was clipped.
 n_features_in_ : int
 feature_names_in_ : ndarray of shape (n_features,)
     Where X had names.""",
@@ -180,7 +181,7 @@ posterior_ : PosteriorDraws
     normal, with the inverse curvature there times the temperature. Under a projection 1,000, each
     taken to the nearest point of the set in that metric (Dunson & Neelon 2003).
 distance_ : float
-    How far the mode is from there, as ``tol`` counts it.
+    Distance of the mode from there, in the units of ``tol``.
 path_iter_ : ndarray of shape (n_points,)
     The passes after which the path was recorded.
 log_posterior_path_ : ndarray of shape (n_points,)
@@ -190,9 +191,9 @@ coef_path_, intercept_path_ : ndarray of shape (n_points, ...)
 n_iter_ : int
     Passes made over the rows.
 step_size_, batch_size_ : object
-    The last that were used; ``batch_size_`` is None where the optimizer takes all rows.
+    Values at the end; ``batch_size_`` is None where the optimizer takes all rows.
 clipped_fraction_ : float
-    The share of steps on which the gradient was clipped.
+    Share of the steps on which the gradient was clipped.
 n_features_in_ : int
 feature_names_in_ : ndarray of shape (n_features,)
     Where X had names.""",
@@ -217,7 +218,7 @@ that bring less evidence than they cost are switched off (Trippe & Turner 2018):
 and few rows little is fitted.""",
     "network": """\
 activation : {"tanh", "relu"}, default="tanh"
-    Of the hidden units.
+    Activation of the hidden units.
 prior : str or CoefficientPrior, default="normal"
     Prior of weights and biases, for standardised X and y: ``"normal"``, ``"laplace"``,
     ``"student_t"`` or an instance. The scale of a weight's is divided by the root of the inputs
@@ -247,10 +248,11 @@ thin : int, default=40
 n_chains : int, default=4
     Chains, each from random weights of its own.
 random_state : int, RandomState or None, default=None
-    Fixes every draw.""",
+    Seed of the pilots and the chains.""",
     "network_variational": """\
 step_size : float, default=0.2
-    Of Adam, at the start, in units of the standard deviations that the approximation begins with.
+    Step size of Adam at the start, in units of the standard deviations that the approximation
+    begins with.
 max_iter : int, default=3000
     Steps of Adam.
 n_particles : int, default=4
@@ -261,7 +263,7 @@ batch_size : int or "auto", default="auto"
 n_draws : int, default=1000
     Draws to keep from the approximation.
 random_state : int, RandomState or None, default=None
-    Fixes every draw.""",
+    Seed of the pilots and the chains.""",
     "fitted_network": """\
 posterior_ : PosteriorDraws
     The draws, ``(chain, draw, parameter)``, of the weights for X and y in the units that ``fit``
@@ -271,9 +273,9 @@ feature_names_in_ : ndarray of shape (n_features,)
     Where X had names.""",
     "fitted_network_sampling": """\
 step_size_, batch_size_ : float, int
-    What was used.
+    Values that were used.
 clipped_fraction_ : float
-    The share of steps on which a gradient ten times as long as is usual was bounded.""",
+    Share of the steps on which the gradient was ten times as long as usual, and was bounded.""",
     "fitted_network_variational": """\
 elbo_, elbo_steps_ : ndarray of shape (n_points,)
     The learning curve: the evidence lower bound, up to the prior's constant.

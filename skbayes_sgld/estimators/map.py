@@ -1,4 +1,4 @@
-"""How the MAP estimators fit: settings, a climb, and the Laplace approximation where it ended."""
+"""Fitting the MAP estimators: settings, a climb, and the Laplace approximation at its end."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _INITS = ("auto", "zeros", "prior")
 
 @dataclass(frozen=True)
 class MAPSettings:
-    """What the user wrote, checked: the climb's settings, where it starts and in what set."""
+    """Settings of a fit, checked: those of the climb, its start and its set."""
 
     climb: ClimbSettings
     projection: Projection | None
@@ -52,7 +52,7 @@ class MAPSettings:
 
     @property
     def centers(self) -> bool:
-        """Whether the intercept is taken at the mean of X: not where the steps are in raw units."""
+        """Whether the intercept is taken at the mean of X: not where steps are in raw units."""
         plain = isinstance(self.climb.preconditioner, Identity)
         return self.climb.step_size is None if plain else self.climb.preconditioner.uses_curvature
 
@@ -100,7 +100,7 @@ class MAPEstimator(LinearEstimator):
         self._keep(posterior, found, laplace_draws(posterior, found.end, settings))
 
     def _settings(self, n_samples: int) -> MAPSettings:
-        """Return the settings; raise where one of them, used or not, cannot be."""
+        """Checked settings; raise where one of them, used or not, is not accepted."""
         check_number(self.max_iter, "max_iter", low=1, closed="left", integer=True)
         check_number(self.tol, "tol", low=0, closed="left")
         check_number(self.temperature, "temperature", low=0)
@@ -182,7 +182,7 @@ class MAPEstimator(LinearEstimator):
 
 
 def check_average(average: Any, max_iter: int) -> int:
-    """Return the first pass whose iterates are averaged, or 0."""
+    """First pass whose iterates are averaged, or 0."""
     if isinstance(average, (bool, np.bool_)):
         return int(average)
     accepted = f"give False, True or the first pass to average, a whole number in [1, {max_iter}]"
@@ -195,7 +195,7 @@ def check_average(average: Any, max_iter: int) -> int:
 
 
 def check_init(init: Any) -> Any:
-    """Return where to start from: a name, or an array of numbers."""
+    """Start of the climb as given: a name, or an array of numbers."""
     accepted = f"choose one of {', '.join(map(repr, _INITS))}, or give an array (n_params,)"
     if isinstance(init, str):
         if init not in _INITS:
@@ -213,7 +213,7 @@ def check_init(init: Any) -> Any:
 
 
 def start_of(posterior: GLMPosterior, settings: MAPSettings) -> Array:
-    """Return the point ``(P,)`` that the climb starts from."""
+    """Point ``(P,)`` that the climb starts from."""
     init, start = settings.init, posterior.start()
     if not isinstance(init, str):
         names = posterior.constrained_names
@@ -257,7 +257,7 @@ def find(posterior: GLMPosterior, start: Array, settings: MAPSettings, progress:
 def _overflow(
     error: ChainOverflowError, posterior: GLMPosterior, start: Array, plan: ClimbSettings
 ) -> ValueError:
-    """Return the error that names step, parameter and a step size that was seen to hold."""
+    """Error that names step, parameter and a step size that did not overflow."""
     assert plan.step_size is not None
     remedy = "set step_size='auto', or a smaller step_size"
     holds, begin = plan.step_size, measure(posterior, start).distance
@@ -279,7 +279,7 @@ def _overflow(
 
 
 def laplace_draws(posterior: GLMPosterior, end: Standing, settings: MAPSettings) -> Array:
-    """Return draws ``(S, P)`` of the normal approximation at the end, in pairs about it.
+    """Draws ``(S, P)`` of the normal approximation at the end, in pairs about it.
 
     Under a projection each is taken to the nearest point of the set.
     """

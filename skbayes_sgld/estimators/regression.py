@@ -40,7 +40,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
     _family: ClassVar[str]  # name of the likelihood
 
     def _likelihood(self) -> Likelihood:
-        """The distribution of an observation, as ``fit`` is told it."""
+        """Distribution of an observation, as the parameters of the estimator say."""
         return LIKELIHOODS[self._family]()
 
     def _predictive(self, chosen: Any = slice(None)) -> Predictive:
@@ -96,7 +96,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
     ) -> Array:
         """Quantiles of the posterior predictive distribution.
 
-        They are those of the mixture of the draws' distributions: deterministic, no fresh noise.
+        They are quantiles of the mixture of the draws' distributions, computed without random
+        numbers.
 
         Parameters
         ----------
@@ -128,7 +129,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
         coverage : float, default=0.9
-            The probability of the interval, in (0, 1).
+            Probability of the interval, in (0, 1).
         kind : {"predictive", "mean"}, default="predictive"
             For a new observation, or for the regression function.
 
@@ -195,7 +196,7 @@ class NormalModel(RegressionModel):
 
 
 class LinearRegressor(RegressionModel, LinearEstimator):
-    """A regressor with one linear predictor: a likelihood and the name of a prior suffice."""
+    """A regressor with one linear predictor."""
 
     def _components(self, y: Array, weight: Array | None) -> tuple[Any, NoisePrior | None]:
         """The priors of the coefficients and of the noise."""
@@ -233,7 +234,7 @@ class LinearRegressor(RegressionModel, LinearEstimator):
 
 
 class BayesianRegressor(NormalModel, LinearRegressor):
-    """Normal linear model: what a regression estimator adds to the base."""
+    """A regressor with one linear predictor and normal noise."""
 
     def _components(self, y: Array, weight: Array | None) -> tuple[Any, NoisePrior | None]:
         prior = self._resolve("prior")

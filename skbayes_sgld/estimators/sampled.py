@@ -30,7 +30,7 @@ _RESOLVED = (
 
 
 class SampledEstimator(LinearEstimator):
-    """A linear model whose posterior is sampled by chains.
+    """A linear model whose posterior is sampled: settings, posterior, plan, run, result.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class SampledEstimator(LinearEstimator):
         posterior = self._make_posterior(X, y, weight, center=settings.uses_curvature)
         check_propriety(posterior)
         positions, n_fits = self._last_positions(settings, posterior.constrained_names)
-        # chains that go on must not meet their old noise again
+        # chains that continue must not repeat their old noise
         seed = settings.draw_seed() + n_fits
         result = run(plan(posterior, settings, seed, positions))
         self.result_, self.posterior_, self._n_fits = result, result.draws, n_fits + 1
@@ -63,7 +63,7 @@ class SampledEstimator(LinearEstimator):
         self._set_point(np.average(draws.flat, axis=0, weights=draws.flat_weights))
 
     def _last_positions(self, settings: Settings, names: list[str]) -> tuple[Array | None, int]:
-        """Return where the last fit's chains stopped, if this one's go on, and how many did."""
+        """Last positions of the chains that this fit continues, if any, and the fits before it."""
         last = vars(self).get("result_")
         if not settings.warm_start or last is None or last.names != names:
             return None, 0
@@ -72,7 +72,7 @@ class SampledEstimator(LinearEstimator):
         return last.positions, self._n_fits
 
     def diagnose(self) -> Diagnosis:
-        """Print and return a report on what the draws are worth.
+        """Diagnosis of the draws, which is printed too.
 
         Returns
         -------

@@ -1,1 +1,1 @@
-"""Inference: every automatic setting is resolved, the chains are run, the draws are judged."""
+"""Inference: settings and posterior to a plan, the plan to a result, the result to a diagnosis."""

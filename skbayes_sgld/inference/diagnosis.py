@@ -1,4 +1,4 @@
-"""What a fit is found to be worth: the figures, the problems, and one readable report."""
+"""Diagnosis of the draws: figures, problems with their remedies, and a report."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pandas as pd
 from skbayes_sgld.sampling.schedules import Constant, Schedule
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
-NORMAL_SHIFT, NORMAL_WIDTH = 0.1, 0.05  # of sds: within it the Laplace approximation would do
+NORMAL_SHIFT, NORMAL_WIDTH = 0.1, 0.05  # in sds: within both, the Laplace approximation would do
 
 
 @dataclass
 class Diagnosis:
-    """The findings on a fitted posterior; printed, it is a report.
+    """Findings on the draws of a fit; ``print`` gives a report.
 
     Attributes
     ----------
@@ -23,28 +23,28 @@ class Diagnosis:
         R-hat, bulk and tail effective sample size and Monte Carlo standard error by parameter.
     noise_ratio : float
         alpha, the variance of the minibatches' noise over that of the injected noise, in the
-        direction where it is largest (Welling & Teh 2011, Section 4.2). A variance grows by it, a
-        standard deviation, where it is small, by half of it.
+        direction where it is largest (Welling & Teh 2011, Section 4.2). Posterior variances grow
+        by the factor 1 + alpha; standard deviations by half of alpha, where it is small.
     bias, bias_error : float
-        What the step size costs a mean, in sds, or an sd, relative, and two standard errors of
-        the measurement.
+        Discretisation error: the largest of a mean, in posterior sds, or of an sd, relative; and
+        two standard errors of its measurement.
     halved_bias : float
-        The same at half the step size: where it is much less, shorter steps help.
+        Discretisation error at half the step size: where it is much smaller, shorter steps help.
     acceptance : float
-        The mean Metropolis acceptance of the chain's own Euler transitions; nan where the data
-        are no longer there.
+        Mean Metropolis acceptance of the chains' own transitions, or, where the sampler accepts
+        all, of Euler transitions from the draws; nan once the result was pickled.
     shift, width : float
-        How far the posterior is from its Laplace approximation, in the worst direction: of the
-        mean, in sds, and of the sd, relative.
+        Distance from the Laplace approximation, for the worst parameter: of the mean, in sds, and
+        of the sd, relative.
     clipped : float
-        The share of steps on which the gradient was clipped.
+        Share of the steps on which the gradient was clipped.
     divergent : list of int
         Chains that stayed far from the mode.
     problems : list of str
-        What is wrong, each with its figure and its remedy.
+        Reasons not to rely on the draws, each with its figure and its remedy.
     notes : list of str
-        What is worth knowing and does not make the draws unusable: what the schedule breaks of
-        Condition 27.
+        Remarks that do not make the draws unusable: the part of Condition 27 that the schedule
+        breaks.
     """
 
     table: pd.DataFrame
@@ -66,7 +66,7 @@ class Diagnosis:
         return not self.problems
 
     def __str__(self) -> str:
-        """Return the report."""
+        """Report of several lines."""
         worst = self.table
         near = abs(self.shift) <= NORMAL_SHIFT and abs(self.width) <= NORMAL_WIDTH
         verdict = (
@@ -97,7 +97,7 @@ class Diagnosis:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        """Return one line; ``print`` gives the report."""
+        """One line; ``print`` gives the report."""
         return f"Diagnosis(usable={self.usable}, {len(self.problems)} problems)"
 
 
@@ -109,12 +109,12 @@ def _line(label: str, column: str, table: pd.DataFrame, *, largest: bool, fmt: s
 
 
 def inflation(noise_ratio: float) -> float:
-    """Return by how much a standard deviation grows whose variance grows by ``noise_ratio``."""
+    """Relative growth of a standard deviation whose variance grows by ``noise_ratio``."""
     return float(np.sqrt(1.0 + noise_ratio) - 1.0)
 
 
 def noise_problem(noise_ratio: float, given: bool) -> list[str]:
-    """Return the sentence on minibatch noise, if it is visible."""
+    """Sentence on minibatch noise, where it is visible."""
     wider = inflation(noise_ratio)
     if wider <= THRESHOLDS.told_inflation:
         return []
@@ -126,7 +126,7 @@ def noise_problem(noise_ratio: float, given: bool) -> list[str]:
 
 
 def bias_problem(bias: float, doubt: float, step_size: float) -> list[str]:
-    """Return the sentence on the discretisation bias, if it is visible."""
+    """Sentence on the discretisation bias, where it is visible."""
     if bias - doubt <= THRESHOLDS.told_inflation:
         return []
     size = f"{bias:.0%}" if np.isfinite(bias) else "any amount"
@@ -137,7 +137,7 @@ def bias_problem(bias: float, doubt: float, step_size: float) -> list[str]:
 
 
 def clip_problem(clipped: float, clip: object) -> list[str]:
-    """Return the sentence on clipping, if it was frequent."""
+    """Sentence on clipping, where it was frequent."""
     if clipped <= THRESHOLDS.told_clipped:
         return []
     return [
@@ -147,7 +147,7 @@ def clip_problem(clipped: float, clip: object) -> list[str]:
 
 
 def heat_problem(n_hot: int, n_burnin: int) -> list[str]:
-    """Return the sentence on draws that were kept while the chains still cooled, if any were."""
+    """Sentence on draws that were kept while the chains still cooled, if any were."""
     if n_burnin >= n_hot:
         return []
     return [
@@ -157,9 +157,9 @@ def heat_problem(n_hot: int, n_burnin: int) -> list[str]:
 
 
 def condition_27_notes(schedule: Schedule) -> list[str]:
-    """Return what a schedule breaks of Condition 27 of Karagiannis, Handout 6, if anything.
+    """Part of Condition 27 (Karagiannis, Handout 6) that a schedule breaks, if any.
 
-    Of a constant step nothing is said: its bias stands in the report.
+    A constant step size is not mentioned: its bias is in the report.
     """
     if schedule.satisfies_condition_27 is not False or isinstance(schedule, Constant):
         return []
@@ -186,7 +186,7 @@ def condition_27_notes(schedule: Schedule) -> list[str]:
 
 
 def undefined_problem(share: float, where: str) -> list[str]:
-    """Return the sentence on proposals whose log density is no number, if there were many."""
+    """Sentence on proposals whose log density is not a number, if there were many."""
     if share <= THRESHOLDS.told_undefined:
         return []
     return [

@@ -1,4 +1,4 @@
-"""What is said when a chain leaves the range of floating point numbers."""
+"""The error that explains an overflow: where it happened, and a step size that held."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from skbayes_sgld.sampling.chains import ChainOverflowError, Run, check_constrai
 Array = NDArray[Any]
 
 _SHORTER, _FAR_SHORTER = 0.25, 1e-3  # the next step size that is tried, over the last
-_SHARES = 20  # of the run's steps: as many as a trial takes
-_FAR = 1e6  # times the start
+_SHARES = 20  # a trial takes one part in so many of the run's steps
+_FAR = 1e6  # times the size of the start: beyond it a chain is on its way to an overflow
 _AT_ONCE = 10  # steps: what overflows within them is far too long
 
 
@@ -28,10 +28,10 @@ def explain_overflow(
     n_steps: int,
     given: bool,
 ) -> ValueError:
-    """Error that names step, parameter and chain, and a shorter step that was seen to run.
+    """Error that names step, parameter and chain, and a smaller step size that did not overflow.
 
-    Shorter steps are tried, all together for no more steps than the run was to take.
-    ``given`` tells whether the step size is the user's.
+    Smaller step sizes are tried, all together for no more steps than the run was to take.
+    ``given`` tells whether the user chose the step size.
     """
     who = f"chain {error.chain}" if run.sampler.uses_noise else "the optimizer"
     head = (

@@ -17,7 +17,7 @@ from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
 
-_MANY = 2000  # parameters: from here on the rows' space is worth its products
+_MANY = 2000  # parameters: with more, the space of the rows saves more than its products cost
 _ROUNDS = 3  # the first ones find the noise level, the last is taken there
 _NEEDS = {
     "noncentered": "a normal likelihood whose noise is inferred",
@@ -28,10 +28,10 @@ _NEEDS = {
 def reparameterize(
     posterior: Any, settings: Settings
 ) -> tuple[BasePosterior, Mode | None, tuple[str, str]]:
-    """Return the posterior in the coordinates to be sampled, its mode there, if known, and why.
+    """Posterior in the coordinates to be sampled, its mode there, if known, and the reason.
 
     ``"auto"`` leaves the model's own coordinates only where the metric is the curvature's and
-    every step takes all rows: minibatches and other metrics are of the coefficients themselves.
+    every step takes all rows: minibatches and other metrics refer to the coefficients themselves.
 
     Raises
     ------
@@ -70,10 +70,10 @@ def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
 
 
 def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[NoncenteredPosterior, Mode]:
-    """Return a normal linear model with the noise noncentered, and its mode there.
+    """Normal linear model in non-centered coordinates, and its mode there.
 
-    Under a normal prior the coordinates are standard normal but for the noise; the mode and the
-    metric are then known: the origin and the identity.
+    Under a normal prior all coordinates but the noise are standard normal: mode and metric are
+    known, the origin and the identity.
     """
     start = posterior.start()
     gamma = float(start[-1])

@@ -32,13 +32,13 @@ from skbayes_sgld.sampling.tuning.tune import Tuned, choose_spacing, tune
 
 Array = NDArray[Any]
 
-_SMALL_STEP = 0.2  # of the sampler's own; below, only what is known on a normal target is told
+_SMALL_STEP = 0.2  # of the sampler's own; below it the bias is that on a normal target
 _PUBLISHED_THIN = 10  # steps from draw to draw where nothing is known of the posterior
 _GIVEN = "given"
 
 
 class Choice(NamedTuple):
-    """One resolved setting: its value, and why it is so."""
+    """One resolved setting: its value, and the reason for it."""
 
     value: Any
     why: str
@@ -51,29 +51,29 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """All that a run of chains is made of; printed, a table of what was chosen and why.
+    """Everything that a run of chains needs; ``print`` gives a table of settings and reasons.
 
     Attributes
     ----------
     posterior : BasePosterior
-        In the coordinates that are sampled.
+        Target, in the coordinates that are sampled.
     run : Run
         Sampler, gradient, metric, step size, schedule and temperature.
     start : ndarray of shape (n_chains, n_params)
-        Where the chains begin, in the coordinates that are sampled.
+        Starting points of the chains, in the coordinates that are sampled.
     seed : int
     n_draws, n_burnin, thin : int
     mode : Mode or None
-        The posterior's mode and the curvature there; None where nothing asks for it.
+        Mode of the posterior and the curvature there; None where nothing asks for it.
     center : Mode or None
-        Centre and metric of the posterior as the tuning found them: the mode's, or a pilot's.
+        Centre and metric of the posterior by the tuning: those of the mode, or of a pilot's draws.
     bias : tuple of float
-        What the step size costs a mean or an sd, and two standard errors of it; nan where only
-        the draws can tell.
+        Largest error that the step size makes in a mean, in sds, or in an sd, relative, and two
+        standard errors of it; nan where it is measured from the draws.
     choices : dict of str to Choice
         Every setting, resolved.
     settings : Settings
-        What the user wrote.
+        The settings as the user wrote them.
     """
 
     posterior: BasePosterior
@@ -100,12 +100,12 @@ class Plan:
         return self.n_burnin + self.n_draws * self.thin
 
     def __str__(self) -> str:
-        """Return the table."""
+        """Table of settings, values and reasons."""
         return as_table(self.choices)
 
 
 def as_table(choices: dict[str, Choice]) -> str:
-    """Return the choices as a text table: setting, value and reason."""
+    """Text table of the choices: setting, value and reason."""
     rows = [(name, shown(choice.value), choice.why) for name, choice in choices.items()]
     name_width, value_width = (max(len(row[k]) for row in rows) for k in (0, 1))
     indent = " " * (name_width + value_width + 4)
@@ -118,7 +118,7 @@ def as_table(choices: dict[str, Choice]) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return the value of a setting as a table or a repr shows it."""
+    """Value of a setting as tables and reprs show it."""
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
@@ -135,10 +135,10 @@ def plan(
     posterior : BasePosterior
     settings : Settings
     seed : int
-        Of the pilots and of the chains.
+        Seed of the pilots and of the chains.
     positions : ndarray of shape (n_chains, n_params) or None
-        Where the chains of an earlier run stopped, in the users' parameters: the run goes on
-        from there, without burn-in.
+        Last positions of an earlier run's chains, in the user's parameters: the run continues from
+        there, without burn-in.
 
     Returns
     -------
@@ -226,7 +226,7 @@ _ORDER = (
 
 
 def _first_choice(posterior: BasePosterior, settings: Settings) -> Sampler:
-    """Return the sampler to begin with; an automatic one may yet be found in error."""
+    """Sampler to begin with; a pilot may find an automatic one in error."""
     if settings.sampler is not None:
         return settings.sampler
     return ParallelTempering() if posterior.multimodal else SGLD()
@@ -242,7 +242,7 @@ def _needs_mode(posterior: BasePosterior, settings: Settings) -> bool:
 
 
 def _locate(posterior: BasePosterior) -> Mode:
-    """Return the mode and the curvature there; where there may be none, the start alone."""
+    """Mode and curvature there; for a posterior that may have no mode, the start alone."""
     try:
         mode = find_mode(posterior, posterior.start())
     except NoModeError:
@@ -256,7 +256,7 @@ def _locate(posterior: BasePosterior) -> Mode:
 def _choose_gradient(
     posterior: BasePosterior, settings: Settings, reference: Mode, seed: int
 ) -> tuple[Gradient, int | None, NoiseLevel | None, dict[str, Choice]]:
-    """Return the gradient, the batch size (None: all rows) and the noise, if measured."""
+    """Gradient, batch size (None: all rows) and minibatch noise, if measured."""
     gradient, batch_size = settings.gradient, settings.batch_size
     n, tau = posterior.n_samples, settings.tau
     if gradient is None and batch_size is None:
@@ -305,7 +305,7 @@ def _both(
 def _choose_step_size(
     draft: Run, mode: Mode | None, settings: Settings, noise: NoiseLevel | None, seed: int
 ) -> tuple[Tuned, dict[str, Choice]]:
-    """Return the run with its sampler and step size, and what is known of it."""
+    """Run with its sampler and step size, and what the tuning found."""
     automatic, given = settings.sampler is None, settings.step_size
     why_sampler, why = _GIVEN, _GIVEN
     if automatic:
@@ -351,7 +351,7 @@ def _choose_step_size(
 def _choose_lengths(
     tuned: Tuned, settings: Settings, goes_on: bool
 ) -> tuple[int, int, dict[str, Choice]]:
-    """Return the steps before the first draw and from draw to draw."""
+    """Burn-in and thinning, in steps."""
     n_burnin, thin = settings.n_burnin, settings.thin
     if tuned.time is None:
         spacing, why_thin = _PUBLISHED_THIN, "nothing is known of the posterior's widths"
@@ -381,7 +381,7 @@ def _choose_lengths(
 def measure_bias(
     run: Run, mode: Mode, eta: float, in_curvature: bool, seed: int
 ) -> tuple[float, float]:
-    """Return what a step of size eta costs a mean or an sd, and two standard errors of it."""
+    """Bias of a step of size eta, of a mean or an sd, and two standard errors of it."""
     if run.sampler.adjusted:
         return 0.0, 0.0
     if in_curvature and eta > _SMALL_STEP * pilots.step_sizes(run.sampler)[0]:

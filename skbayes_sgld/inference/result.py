@@ -1,4 +1,4 @@
-"""What a run of chains gives back: the draws, how they were made, and what they are worth."""
+"""The result of a run of chains: the draws, how they were made, and their diagnosis."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 Array = NDArray[Any]
 
-_WORK = 5e7  # multiplications that the transitions of a judgement may take
+_WORK = 5e7  # multiplications that the transitions of a diagnosis may take
 _FEWEST, _MOST = 16, 256  # transitions
 
 
@@ -40,9 +40,9 @@ class PosteriorDraws:
     values : ndarray of shape (n_chains, n_draws, n_params)
     names : list of str
     weights : ndarray of shape (n_draws,) or None
-        Of the draws, averaging 1; None where all weigh the same.
+        Weights of the draws, which average 1; None where all are equal.
     choices : dict of str to Choice
-        How they were drawn: every setting's value, and why it is so.
+        How they were drawn: the value of every setting, and the reason for it.
 
     Examples
     --------
@@ -72,19 +72,19 @@ class PosteriorDraws:
         weights: Array | None,
         choices: dict[str, Choice] | None = None,
     ) -> PosteriorDraws:
-        """Return draws whose weights, if they differ at all, average 1."""
+        """Draws whose weights, if they differ at all, average 1."""
         if weights is not None:
             weights = None if np.ptp(weights) == 0 else weights / weights.mean()
         return cls(values, names, weights, choices or {})
 
     def __getitem__(self, name: str) -> Array:
-        """Return the draws of one parameter ``(n_chains, n_draws)``."""
+        """Draws of one parameter ``(n_chains, n_draws)``."""
         if name not in self.names:
             raise KeyError(f"{name!r} is not a parameter; there are {', '.join(self.names)}.")
         return self.values[..., self.names.index(name)]
 
     def __repr__(self) -> str:
-        """Say how many draws there are, of what, and how they were made."""
+        """Number of draws, names of the parameters, and every setting."""
         n_chains, n_draws, n_params = self.values.shape
         listed = self.names if n_params <= 6 else [*self.names[:3], "...", *self.names[-2:]]
         what = f"{n_chains} chains x {n_draws} draws of {', '.join(listed)}"
@@ -102,26 +102,25 @@ class PosteriorDraws:
         return None if self.weights is None else np.tile(self.weights, self.values.shape[0])
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table, one row a draw, indexed by chain and draw."""
+        """Table of the draws, one row a draw, indexed by chain and draw."""
         n_chains, n_draws, _ = self.values.shape
         index = pd.MultiIndex.from_product([range(n_chains), range(n_draws)])
         return pd.DataFrame(self.flat, columns=self.names, index=index.set_names(["chain", "draw"]))
 
     def summary(self, coverage: float = 0.9) -> pd.DataFrame:
-        """Return a table of the posterior, one row a parameter.
+        """Summary table of the posterior, one row a parameter.
 
         Parameters
         ----------
         coverage : float, default=0.9
-            Of the equal-tailed credible interval.
+            Probability of the equal-tailed credible interval, in (0, 1).
 
         Returns
         -------
         table : pandas.DataFrame
             Mean, sd, the interval's ends, bulk and tail effective sample size, R-hat and the
-            Monte Carlo standard error of the mean. Its ``attrs`` say how the draws were made:
-            the value of every setting by its name, and under ``"plan"`` a table of the values
-            and the reasons.
+            Monte Carlo standard error of the mean. Its ``attrs`` have the value of every setting
+            by its name, and under ``"plan"`` a table of the values and their reasons.
         """
         check_number(coverage, "coverage", low=0, high=1)
         table = summarize(self.values, self.names, self.weights, coverage)
@@ -131,7 +130,7 @@ class PosteriorDraws:
         return table
 
     def choose(self, n_samples: int | None, rng: np.random.RandomState) -> Array:
-        """Return the flat numbers of ``n_samples`` draws, all where None, by their weights."""
+        """Indices in :attr:`flat` of ``n_samples`` draws, chosen by their weights; None: all."""
         total = self.values.shape[0] * self.values.shape[1]
         weights = self.flat_weights
         if weights is None:
@@ -144,7 +143,7 @@ class PosteriorDraws:
 
 @dataclass(repr=False)
 class SamplingResult:
-    """Draws from a posterior, and what is known of them; :func:`sample` returns it.
+    """Draws from a posterior with their plan and diagnosis; :func:`sample` returns it.
 
     Attributes
     ----------
@@ -152,27 +151,28 @@ class SamplingResult:
         In the parameters' own units.
     plan : Plan or None
         How they were made; ``print(result.plan)`` is a table. None once the result was pickled:
-        the data stay behind.
+        the data are not pickled with it.
     mode : Mode or None
-        The posterior's mode and the curvature there; None where nothing asked for it.
+        Mode of the posterior and the curvature there; None where nothing asked for it.
     theta : ndarray of shape (n_chains, n_draws, n_params)
         The draws in the coordinates that were sampled.
     temperature : float
-        That the draws are of.
+        Temperature of the draws.
     n_hot : int
-        Steps before the chains were at it.
+        Steps before the chains reached that temperature.
     positions : ndarray of shape (n_chains, n_params)
-        Where the chains stopped, in the parameters' own units.
+        Last positions of the chains, in the parameters' own units.
     clipped : float
-        The share of steps on which the gradient was clipped.
+        Share of the steps on which the gradient was clipped.
     acceptance : float or None
-        The share of proposals that were accepted; None where all moves are.
+        Share of the proposals that were accepted; None where the sampler accepts every step.
     noise_ratio : float
         Variance of the minibatches' noise over that of the injected noise.
     bias : tuple of float
-        What the step size costs a mean, in sds, or an sd, and two standard errors of it.
+        Largest error that the step size makes in a mean, in sds, or in an sd, relative, and two
+        standard errors of it.
     undefined : tuple of float and str
-        The share of proposals at which the log density was no number (NaN), and one of them.
+        Share of the proposals at which the log density was not a number, and one of them.
     """
 
     draws: PosteriorDraws
@@ -200,27 +200,27 @@ class SamplingResult:
 
     @property
     def choices(self) -> dict[str, Choice]:
-        """Every setting: its value, and why it is so."""
+        """Every setting: its value, and the reason for it."""
         return self.draws.choices
 
     def __getitem__(self, name: str) -> Array:
-        """Return the draws of one parameter ``(n_chains, n_draws)``."""
+        """Draws of one parameter ``(n_chains, n_draws)``."""
         return self.draws[name]
 
     def __repr__(self) -> str:
-        """Say how many draws there are, of what, and how they were made."""
+        """Number of draws, names of the parameters, and every setting."""
         return repr(self.draws).replace("PosteriorDraws", "SamplingResult", 1)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table, one row a draw, indexed by chain and draw."""
+        """Table of the draws, one row a draw, indexed by chain and draw."""
         return self.draws.to_frame()
 
     def summary(self, coverage: float = 0.9) -> pd.DataFrame:
-        """Return a table of the posterior, one row a parameter: see PosteriorDraws.summary."""
+        """Summary table of the posterior: see :meth:`PosteriorDraws.summary`."""
         return self.draws.summary(coverage)
 
     def diagnose(self) -> Diagnosis:
-        """Print and return a report on what the draws are worth.
+        """Diagnosis of the draws, which is printed too.
 
         Returns
         -------
@@ -254,7 +254,7 @@ class SamplingResult:
         return diagnosis
 
     def find_problems(self) -> list[str]:
-        """List what is wrong with the draws, each problem with its figure and its remedy."""
+        """Reasons not to rely on the draws, each with its figure and its remedy."""
         found = []
         apart = convergence_problems(self.values, self.names)
         if apart:
@@ -273,7 +273,7 @@ class SamplingResult:
         return "raise n_draws; or, where there are several modes, set sampler='parallel_tempering'"
 
     def _halved_bias(self) -> float:
-        """Bias at half the step size; nan where it cannot be told."""
+        """Bias at half the step size; nan where the mode or the data are not at hand."""
         plan = self.plan
         if plan is None or plan.mode is None:
             return float("nan")
@@ -299,7 +299,7 @@ class SamplingResult:
         return transition_acceptance(theta, eta, replace(run.dynamics))
 
     def from_laplace(self) -> tuple[float, float]:
-        """Return the largest shift of a mean from the mode, and of an sd, less 1.
+        """Largest shift of a mean from the mode, and largest relative excess of an sd.
 
         Both in the standard deviations of the Laplace approximation, at the temperature of the
         run; nan where the mode was not looked for.
@@ -309,7 +309,7 @@ class SamplingResult:
         return float(shift[np.abs(shift).argmax()]), float(width[np.abs(width).argmax()])
 
     def divergent(self, limit: float) -> list[int]:
-        """Return the chains whose mean is over ``limit`` sds from the mode, in any parameter."""
+        """Chains whose mean is more than ``limit`` sds from the mode in any parameter."""
         if self.mode is None:
             return []
         far = np.abs(self._standardised().mean(axis=1)).max(axis=1)
@@ -322,5 +322,5 @@ class SamplingResult:
         return (self.theta - self.mode.theta) / sds
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the data behind: what is pickled holds the draws, not what they came from."""
+        """State without the plan, which holds the data."""
         return vars(replace(self, plan=None))

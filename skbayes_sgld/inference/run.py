@@ -1,4 +1,4 @@
-"""A plan carried out: the chains are run, and what can be measured of the draws is measured."""
+"""From plan to result: runs the chains, and measures minibatch noise and bias."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from skbayes_sgld.sampling.tuning.noise import measure_noise
 
 Array = NDArray[Any]
 
-_BATCHES = 20  # of draws: their means tell the Monte Carlo error
+_BATCHES = 20  # batches of draws, whose means have the Monte Carlo error
 _WORK = 2e8  # multiplications that the gradients at the draws may take
-_CHANCE = 1e-3  # that the worst of all parameters is told in error
+_CHANCE = 1e-3  # probability of a false alarm, over all parameters
 
-_SHOWN = 5  # parameters of a place in a sentence
+_SHOWN = 5  # parameters that a message shows
 
 
 def run(plan: Plan) -> SamplingResult:
@@ -48,7 +48,7 @@ def run(plan: Plan) -> SamplingResult:
     Warns
     -----
     ConvergenceWarning
-        Where the draws are not to be relied on: each problem with its figure and its remedy.
+        Where the draws are not to be relied on; it names each problem, its figure and its remedy.
     """
     lengths = {"n_draws": plan.n_draws, "n_burnin": plan.n_burnin, "thin": plan.thin}
     try:
@@ -102,7 +102,7 @@ def _result(plan: Plan, chains: Chains) -> SamplingResult:
 
 
 def _undefined(posterior: BasePosterior, chains: Chains) -> tuple[float, str]:
-    """Return the share of proposals whose density is no number, and the parameters at one."""
+    """Share of the proposals whose density is not a number, and the parameters at one."""
     share, theta = chains.undefined
     if theta is None:
         return 0.0, ""
@@ -113,9 +113,9 @@ def _undefined(posterior: BasePosterior, chains: Chains) -> tuple[float, str]:
 
 
 def _noise_ratio(plan: Plan, chains: Chains) -> float:
-    """Return alpha, the variance of the minibatches' noise over the injected noise's.
+    """Alpha: variance of the minibatches' noise over that of the injected noise.
 
-    Measured around the mode, or, where nobody looked for it, around the chain's own mean.
+    It is measured around the mode, or around the chains' mean where the mode was not looked for.
     """
     run, tau = plan.run, plan.settings.tau
     if run.batch_size is None:
@@ -132,10 +132,10 @@ def _noise_ratio(plan: Plan, chains: Chains) -> float:
 
 
 def _bias_of_draws(plan: Plan, theta: Array) -> tuple[float, float]:
-    """Return how far the draws' sds are off, and what chance can make of it, from gradients.
+    """Relative error of the draws' sds, by gradients at the draws, and the part chance explains.
 
     Under every density ``E[-(theta_j - c) d log p / d theta_j] = tau`` (integration by parts); a
-    chain whose step is too long has more. Chains that have not met cannot tell.
+    chain whose steps are too long exceeds it. Chains that have not mixed show nothing by it.
     """
     posterior, tau, (n_chains, n_draws, P) = plan.posterior, plan.settings.tau, theta.shape
     n_batches = max(1, _BATCHES // n_chains)

@@ -1,4 +1,4 @@
-"""Draws from any posterior, with every sampler and automatic setting of the estimators."""
+"""``sample``: draws from any posterior, by the same plan and run as the estimators."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sample(
     random_state: Any = None,
     verbose: int = 0,
 ) -> SamplingResult:
-    r"""Draw from any posterior, with every sampler and automatic setting of the estimators.
+    r"""Draws from any posterior, with the samplers and automatic settings of the estimators.
 
     Parameters
     ----------

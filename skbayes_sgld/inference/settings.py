@@ -1,4 +1,4 @@
-"""What the user wrote, checked once: the settings of a run of chains."""
+"""The settings of a run of chains, as the user wrote them, checked once."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Settings:
 
     @property
     def tau(self) -> float:
-        """The temperature that the draws are of."""
+        """Temperature of the draws."""
         return self.temperature.final
 
     @property
@@ -112,7 +112,7 @@ class Settings:
 
     @property
     def takes_all_rows(self) -> bool:
-        """Whether nothing that the user wrote asks for minibatches."""
+        """Whether neither ``batch_size`` nor ``gradient`` asks for minibatches."""
         minibatch = self.gradient is not None and self.gradient.minibatch
         return self.batch_size is None and not minibatch
 
@@ -122,7 +122,7 @@ class Settings:
         return Curvature() if self.preconditioner is None else self.preconditioner
 
     def draw_seed(self) -> int:
-        """Return the seed of a run, drawn from ``random_state``."""
+        """Seed of a run, drawn from ``random_state``."""
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
 
@@ -133,7 +133,7 @@ def _component(value: Any, name: str, automatic: bool = False) -> Any:
 
 
 def resolve_preconditioner(value: Any) -> Preconditioner | None:
-    """Component; None for "auto". The user's None is the identity, an array itself."""
+    """Preconditioner as a component; None for "auto", the identity for the user's None."""
     if value is None:
         return Identity()
     if isinstance(value, (str, Component)):
@@ -142,7 +142,7 @@ def resolve_preconditioner(value: Any) -> Preconditioner | None:
 
 
 def _name(value: Any, argument: str, names: tuple[str, ...]) -> str | None:
-    """Return one of the names; None for "auto"."""
+    """One of the names; None for "auto"."""
     if not isinstance(value, str) or value not in names:
         error = ValueError if isinstance(value, str) else TypeError
         raise error(
@@ -169,7 +169,7 @@ def _check_init(value: Any) -> None:
 
 
 def number_or_auto(value: Any, argument: str, **bounds: Any) -> Any:
-    """Return a checked number, or None for ``"auto"``."""
+    """Checked number, or None for ``"auto"``."""
     if isinstance(value, str):
         if value == "auto":
             return None
@@ -179,7 +179,7 @@ def number_or_auto(value: Any, argument: str, **bounds: Any) -> Any:
 
 
 def check_flag(value: Any, argument: str) -> bool:
-    """Return a bool, or raise where the value is none."""
+    """A bool; raise where the value is none."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{argument}={value!r} is not accepted; give True or False.")
     return bool(value)

@@ -1,4 +1,4 @@
-"""Where the chains begin."""
+"""Starting points of the chains."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from skbayes_sgld.sampling.tuning.tune import Tuned
 
 Array = NDArray[Any]
 
-_REACH = 2.0  # Stan's: every unconstrained parameter begins within it
+_REACH = 2.0  # as in Stan: unconstrained parameters begin within it
 
 
 def choose_start(
@@ -26,7 +26,7 @@ def choose_start(
     seed: int,
     positions: Array | None,
 ) -> tuple[Array, tuple[str, str]]:
-    """Return the starting points ``(C, P)``, and their name and why they were chosen.
+    """Starting points ``(C, P)``, with their name and the reason for them.
 
     Raises
     ------
