@@ -18,7 +18,9 @@ from scipy.special import expit
 
 from benchmarks._tools import heading, interleave, rival, table
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
-from skbayes_sgld.sampling import SGLD, Constant, Dynamics, Identity, Minibatch, Run, run_chains
+from skbayes_sgld.sampling import SGLD, Constant, Identity, Minibatch
+from skbayes_sgld.sampling.chains import Run, run_chains
+from skbayes_sgld.sampling.protocol import Dynamics
 
 SIZES = (1340, 20, 32), (100_000, 50, 100)  # rows, columns, rows of a batch
 CHAINS = 1, 4, 16

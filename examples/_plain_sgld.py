@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from skbayes_sgld.sampling import (
-    SGLD,
-    Dynamics,
-    Identity,
-    Minibatch,
-    Run,
-    Schedule,
-)
+from skbayes_sgld.sampling import SGLD, Identity, Minibatch, Schedule
+from skbayes_sgld.sampling.chains import Run
+from skbayes_sgld.sampling.protocol import Dynamics
 
 PLAIN: dict[str, Any] = {
     "sampler": SGLD(integrator="euler"),

@@ -40,7 +40,8 @@ from sklearn.preprocessing import scale
 from skbayes_sgld import SamplingResult, sample
 from skbayes_sgld.datasets import load_nba_rookies, make_logistic
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Laplace
-from skbayes_sgld.sampling import Polynomial, run_chains
+from skbayes_sgld.sampling import Polynomial
+from skbayes_sgld.sampling.chains import run_chains
 
 TRUTH = {"intercept": 4.2, "first slope": 2.0, "second slope": -3.4}  # those of the report's code
 COLORS = (BLUE, ORANGE, GREEN)

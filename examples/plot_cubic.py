@@ -25,7 +25,8 @@ from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.datasets import make_cubic
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import FixedGaussian, GLMPosterior, Laplace
-from skbayes_sgld.sampling import Polynomial, run_chains
+from skbayes_sgld.sampling import Polynomial
+from skbayes_sgld.sampling.chains import run_chains
 
 MODEL: dict[str, Any] = {"prior": Laplace(1.0), "noise_variance": 1.0, "fit_intercept": False}
 SCHEDULE = Polynomial(offset=50, power=0.6)

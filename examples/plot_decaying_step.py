@@ -22,7 +22,8 @@ from _plain_sgld import PLAIN, plain_run
 import skbayes_sgld
 from skbayes_sgld.datasets import make_tied_means_mixture
 from skbayes_sgld.posterior import TiedGaussianMixture
-from skbayes_sgld.sampling import SGLD, Polynomial, run_chains
+from skbayes_sgld.sampling import SGLD, Polynomial
+from skbayes_sgld.sampling.chains import run_chains
 
 EPSILON, SCHEDULE, BATCH_SIZE = 0.03, Polynomial(offset=6, power=0.55), 30
 PRINTED_VARIANCE = 0.001  # of the noise, in the report's code

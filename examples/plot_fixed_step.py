@@ -24,7 +24,8 @@ from arviz_stats.base import array_stats
 import skbayes_sgld
 from skbayes_sgld.datasets import make_tied_means_mixture
 from skbayes_sgld.posterior import TiedGaussianMixture
-from skbayes_sgld.sampling import Constant, Polynomial, run_chains
+from skbayes_sgld.sampling import Constant, Polynomial
+from skbayes_sgld.sampling.chains import run_chains
 
 EPSILON = 0.01  # fixed, in Welling & Teh's unit
 N_DRAWS, N_LAGS = 2000, 50

@@ -34,16 +34,15 @@ from skbayes_sgld.sampling import (
     SVRG,
     Constant,
     ControlVariate,
-    Dynamics,
     Full,
     Gradient,
     Identity,
     Minibatch,
-    Mode,
-    Run,
     find_mode,
-    run_chains,
 )
+from skbayes_sgld.sampling.chains import Run, run_chains
+from skbayes_sgld.sampling.protocol import Dynamics
+from skbayes_sgld.sampling.tuning.mode import Mode
 
 BATCH_SIZE, PERIOD = 50, 100
 STEP = 0.2  # over the largest curvature

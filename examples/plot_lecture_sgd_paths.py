@@ -28,13 +28,8 @@ from _plain_sgld import plain_run
 
 from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.posterior import ConjugateNormal, Gaussian, GLMPosterior, InverseGamma
-from skbayes_sgld.sampling import (
-    SGD,
-    Constant,
-    Polynomial,
-    Schedule,
-    run_chains,
-)
+from skbayes_sgld.sampling import SGD, Constant, Polynomial, Schedule
+from skbayes_sgld.sampling.chains import run_chains
 
 PRIOR_SCALE, PHI, PSI = 10.0, 1.0, 1.0  # V = 100 I and IG(1, 1)
 START = (1.1, -2.0, 0.0)  # of the handout's code

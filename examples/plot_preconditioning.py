@@ -19,19 +19,10 @@ from _figure import GREY, PRINTED, RIGHT, new_figure, parse, save, say, tidy
 
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import FixedGaussian, GLMPosterior, Normal
-from skbayes_sgld.sampling import (
-    GD,
-    SGLD,
-    Constant,
-    Curvature,
-    Dynamics,
-    Full,
-    Identity,
-    Mode,
-    Run,
-    find_mode,
-    run_chains,
-)
+from skbayes_sgld.sampling import GD, SGLD, Constant, Curvature, Full, Identity, find_mode
+from skbayes_sgld.sampling.chains import Run, run_chains
+from skbayes_sgld.sampling.protocol import Dynamics
+from skbayes_sgld.sampling.tuning.mode import Mode
 
 START = np.array([-2.6, 1.2])  # in posterior sds along the valley and across it
 LEVELS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)  # posterior sds

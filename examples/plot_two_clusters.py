@@ -24,7 +24,8 @@ from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.datasets import make_two_clusters
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Laplace
-from skbayes_sgld.sampling import Polynomial, run_chains
+from skbayes_sgld.sampling import Polynomial
+from skbayes_sgld.sampling.chains import run_chains
 
 STEP, SCHEDULE = 0.005, Polynomial(offset=50, power=0.6)
 LEVELS = (0.01, 0.1, 0.5, 0.9, 0.99)

@@ -17,18 +17,11 @@ from skbayes_sgld.estimators.base import Array, LinearEstimator
 from skbayes_sgld.inference.plan import Choice
 from skbayes_sgld.inference.settings import resolve_preconditioner
 from skbayes_sgld.posterior import GLMPosterior, check_mode, check_propriety
-from skbayes_sgld.sampling import (
-    OPTIMIZERS,
-    PROJECTIONS,
-    BoundProjection,
-    ChainOverflowError,
-    Curvature,
-    Newton,
-    Projection,
-    find_mode,
-)
+from skbayes_sgld.sampling import OPTIMIZERS, PROJECTIONS, Curvature, Newton, Projection, find_mode
+from skbayes_sgld.sampling.chains import ChainOverflowError
 from skbayes_sgld.sampling.optimizers.climb import Climb, ClimbSettings, climb
 from skbayes_sgld.sampling.optimizers.find import check_batch_size, far_message
+from skbayes_sgld.sampling.optimizers.projections import BoundProjection
 from skbayes_sgld.sampling.optimizers.standing import Standing, measure
 from skbayes_sgld.sampling.preconditioners import Identity
 from skbayes_sgld.sampling.randomness import start_generators, start_normals

@@ -1,6 +1,9 @@
-"""How it is sampled: the shared NumPy backend of samplers and optimisers."""
+"""How a posterior is sampled or its mode found: the pieces that users compose.
 
-from skbayes_sgld.sampling.chains import ChainOverflowError, Chains, Run, RunState, run_chains
+Samplers, optimizers, gradients, schedules, preconditioners, clips and projections, the registries
+that hold them by name, and `find_mode`. What runs them stays in the modules that define it.
+"""
+
 from skbayes_sgld.sampling.clipping import CLIPS, Clip, NormClip, ValueClip
 from skbayes_sgld.sampling.gradients import (
     GRADIENTS,
@@ -18,14 +21,11 @@ from skbayes_sgld.sampling.optimizers import (
     SGD,
     AdaGrad,
     Adam,
-    Averaged,
     Ball,
-    BoundProjection,
     Box,
     Momentum,
     Newton,
     Optimizer,
-    Projected,
     Projection,
     RMSprop,
     SVRGDescent,
@@ -38,7 +38,7 @@ from skbayes_sgld.sampling.preconditioners import (
     Matrix,
     Preconditioner,
 )
-from skbayes_sgld.sampling.protocol import Dynamics, Sampler
+from skbayes_sgld.sampling.protocol import Sampler
 from skbayes_sgld.sampling.samplers import (
     HMC,
     MALA,
@@ -60,7 +60,7 @@ from skbayes_sgld.sampling.schedules import (
     Polynomial,
     Schedule,
 )
-from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError
+from skbayes_sgld.sampling.tuning.mode import NoModeError
 
 __all__ = [
     "CLIPS",
@@ -82,19 +82,14 @@ __all__ = [
     "SVRG",
     "AdaGrad",
     "Adam",
-    "Averaged",
     "Ball",
-    "BoundProjection",
     "Box",
-    "ChainOverflowError",
-    "Chains",
     "Clip",
     "Constant",
     "ControlVariate",
     "Cooling",
     "Curvature",
     "Cyclical",
-    "Dynamics",
     "FlatDecayFlat",
     "Full",
     "Gradient",
@@ -102,7 +97,6 @@ __all__ = [
     "Identity",
     "Matrix",
     "Minibatch",
-    "Mode",
     "Momentum",
     "Newton",
     "NoModeError",
@@ -111,16 +105,12 @@ __all__ = [
     "ParallelTempering",
     "Polynomial",
     "Preconditioner",
-    "Projected",
     "Projection",
     "RMSprop",
     "RandomWalk",
-    "Run",
-    "RunState",
     "SVRGDescent",
     "Sampler",
     "Schedule",
     "ValueClip",
     "find_mode",
-    "run_chains",
 ]

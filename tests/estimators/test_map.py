@@ -21,8 +21,9 @@ from skbayes_sgld.posterior import (
     InverseGamma,
     Normal,
 )
-from skbayes_sgld.sampling import OPTIMIZERS, Mode, find_mode
+from skbayes_sgld.sampling import OPTIMIZERS, find_mode
 from skbayes_sgld.sampling.tuning import mode as tuning
+from skbayes_sgld.sampling.tuning.mode import Mode
 
 ENDS_EARLY = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 X, Y = load_diabetes(return_X_y=True)

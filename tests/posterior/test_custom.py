@@ -16,7 +16,8 @@ from skbayes_sgld.posterior import (
     Posterior,
     check_gradient,
 )
-from skbayes_sgld.sampling import MALA, run_chains
+from skbayes_sgld.sampling import MALA
+from skbayes_sgld.sampling.chains import run_chains
 from tests.references.targets import NormalMean, make_run
 
 BOUNDED = [

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from skbayes_sgld.sampling import (
-    SGLD,
-    Constant,
-    Dynamics,
-    Full,
-    Identity,
-    Minibatch,
-    Run,
-    run_chains,
-)
+from skbayes_sgld.sampling import SGLD, Constant, Full, Identity, Minibatch
+from skbayes_sgld.sampling.chains import Run, run_chains
+from skbayes_sgld.sampling.protocol import Dynamics
 
 
 class NormalMean:

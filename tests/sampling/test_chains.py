@@ -14,15 +14,14 @@ from skbayes_sgld.posterior import (
 from skbayes_sgld.sampling import (
     SGLD,
     Adam,
-    ChainOverflowError,
     ControlVariate,
     Curvature,
     Full,
     Minibatch,
     Polynomial,
     find_mode,
-    run_chains,
 )
+from skbayes_sgld.sampling.chains import ChainOverflowError, run_chains
 from tests.references.targets import NormalMean, make_run
 
 

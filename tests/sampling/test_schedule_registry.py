@@ -7,14 +7,7 @@ import numpy as np
 import pytest
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.sampling import (
-    SCHEDULES,
-    Constant,
-    Cyclical,
-    FlatDecayFlat,
-    Harmonic,
-    Polynomial,
-)
+from skbayes_sgld.sampling import SCHEDULES, Constant, Cyclical, FlatDecayFlat, Harmonic, Polynomial
 
 STEPS = np.r_[np.arange(2000), 10 ** np.arange(4, 10)]
 

@@ -18,8 +18,8 @@ from skbayes_sgld.sampling import (
     Harmonic,
     ParallelTempering,
     RandomWalk,
-    run_chains,
 )
+from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.schedules import resolve_temperature
 from tests.references.targets import NormalMean, make_run, stationary_draws
 

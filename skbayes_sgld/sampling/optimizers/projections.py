@@ -121,7 +121,8 @@ class Box(Projection):
     Examples
     --------
     >>> import numpy as np
-    >>> from skbayes_sgld.sampling import BoundProjection, Box
+    >>> from skbayes_sgld.sampling import Box
+    >>> from skbayes_sgld.sampling.optimizers.projections import BoundProjection
     >>> positive = BoundProjection(Box(), n_coef=2)
     >>> theta = np.array([[-1.0, 0.0]])
     >>> positive(theta, np.eye(2))[0].tolist()

@@ -9,7 +9,8 @@ from scipy import integrate, optimize, stats
 
 from skbayes_sgld.datasets import make_tied_means_mixture
 from skbayes_sgld.posterior import TiedGaussianMixture, check_gradient
-from skbayes_sgld.sampling import MALA, run_chains
+from skbayes_sgld.sampling import MALA
+from skbayes_sgld.sampling.chains import run_chains
 from tests.references.targets import make_run
 
 FEW = np.array([-1.4, 0.3, 0.9, 2.2, 3.1, -0.2])

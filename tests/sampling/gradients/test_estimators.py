@@ -11,16 +11,8 @@ from skbayes_sgld.posterior import (
     InverseGamma,
     Normal,
 )
-from skbayes_sgld.sampling import (
-    SAGA,
-    SGLD,
-    SVRG,
-    ControlVariate,
-    Full,
-    Minibatch,
-    find_mode,
-    run_chains,
-)
+from skbayes_sgld.sampling import SAGA, SGLD, SVRG, ControlVariate, Full, Minibatch, find_mode
+from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.tuning.noise import measure_noise
 from tests.references.targets import make_run
 

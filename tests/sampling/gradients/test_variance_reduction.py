@@ -4,15 +4,8 @@ import numpy as np
 import pytest
 
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
-from skbayes_sgld.sampling import (
-    SGD,
-    Curvature,
-    NormClip,
-    Polynomial,
-    SVRGDescent,
-    find_mode,
-    run_chains,
-)
+from skbayes_sgld.sampling import SGD, Curvature, NormClip, Polynomial, SVRGDescent, find_mode
+from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.randomness import ChainStreams
 from tests.references.targets import NormalMean, make_run
 

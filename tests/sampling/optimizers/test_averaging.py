@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
-from skbayes_sgld.sampling import SGD, Adam, Averaged, run_chains
+from skbayes_sgld.sampling import SGD, Adam
+from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.optimizers.averaging import Averaged
 from tests.references.modes import TASKS, distance, newton_mode, task
 from tests.references.targets import NormalMean, make_run
 

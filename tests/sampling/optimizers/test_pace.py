@@ -11,12 +11,13 @@ from skbayes_sgld.posterior import (
     InverseGamma,
     Normal,
 )
-from skbayes_sgld.sampling import SGD, Dynamics, Full
+from skbayes_sgld.sampling import SGD, Full
 from skbayes_sgld.sampling.optimizers.climb import ClimbSettings, climb
 from skbayes_sgld.sampling.optimizers.pace import shuffled_noise
 from skbayes_sgld.sampling.optimizers.scaling import Following, Scales, column_scales
 from skbayes_sgld.sampling.optimizers.standing import measure
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal
+from skbayes_sgld.sampling.protocol import Dynamics
 
 
 @pytest.mark.parametrize("pull", [0.9, 0.3, 0.05, 0.005])

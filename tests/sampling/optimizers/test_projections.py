@@ -9,7 +9,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
-from skbayes_sgld.sampling import OPTIMIZERS, PROJECTIONS, Ball, BoundProjection, Box
+from skbayes_sgld.sampling import OPTIMIZERS, PROJECTIONS, Ball, Box
+from skbayes_sgld.sampling.optimizers.projections import BoundProjection
 from tests.references.modes import point, task
 
 SETS = {

@@ -6,19 +6,12 @@ from scipy import integrate
 
 from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.posterior import as_posterior
-from skbayes_sgld.sampling import (
-    HMC,
-    MALA,
-    SGLD,
-    Curvature,
-    Mode,
-    ParallelTempering,
-    RandomWalk,
-    run_chains,
-)
+from skbayes_sgld.sampling import HMC, MALA, SGLD, Curvature, ParallelTempering, RandomWalk
+from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.preconditioners.metric import Dense
 from skbayes_sgld.sampling.tuning.adaptation import adapt
 from skbayes_sgld.sampling.tuning.bias import measure_bias
+from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import NormalMean, make_run
 
 

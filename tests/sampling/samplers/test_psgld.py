@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from skbayes_sgld.sampling import PSGLD, Dynamics, Full, Identity
+from skbayes_sgld.sampling import PSGLD, Full, Identity
+from skbayes_sgld.sampling.protocol import Dynamics
 
 
 class Line:

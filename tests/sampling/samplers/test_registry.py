@@ -12,8 +12,10 @@ import pytest
 from scipy import special
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.sampling import SAMPLERS, Curvature, Mode, run_chains
+from skbayes_sgld.sampling import SAMPLERS, Curvature
+from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.preconditioners.metric import Dense
+from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import make_run
 
 N_CHAINS, N_DRAWS = 48, 400

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from skbayes_sgld.posterior import Bernoulli, FixedGaussian, GLMPosterior, Laplace, Normal
-from skbayes_sgld.sampling import SAMPLERS, Curvature, Mode, find_mode, run_chains
+from skbayes_sgld.sampling import SAMPLERS, Curvature, find_mode
+from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.preconditioners.metric import Dense
+from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import make_run
 
 N_CHAINS, N_STEPS = 64, 400

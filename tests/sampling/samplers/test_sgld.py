@@ -15,8 +15,8 @@ from skbayes_sgld.sampling import (
     Polynomial,
     ValueClip,
     find_mode,
-    run_chains,
 )
+from skbayes_sgld.sampling.chains import run_chains
 from tests.references.targets import NormalMean, make_run, stationary_draws, z_of_variance
 
 

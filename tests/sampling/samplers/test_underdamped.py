@@ -6,7 +6,8 @@ from scipy import stats
 
 import skbayes_sgld
 from skbayes_sgld.posterior import FunctionPosterior
-from skbayes_sgld.sampling import SGNHT, run_chains
+from skbayes_sgld.sampling import SGNHT
+from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.tuning.bias import StandardNormal
 from tests.references.targets import make_run
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from skbayes_sgld.posterior import FunctionPosterior
-from skbayes_sgld.sampling import HMC, Mode
+from skbayes_sgld.sampling import HMC
 from skbayes_sgld.sampling.preconditioners.metric import Metric
 from skbayes_sgld.sampling.tuning import adaptation
+from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import make_run
 
 P = 2

@@ -8,17 +8,8 @@ from scipy import stats
 
 import skbayes_sgld
 from skbayes_sgld.posterior import FunctionPosterior, as_posterior
-from skbayes_sgld.sampling import (
-    PSGLD,
-    SAMPLERS,
-    SGHMC,
-    SGLD,
-    SGNHT,
-    Curvature,
-    Sampler,
-    find_mode,
-    run_chains,
-)
+from skbayes_sgld.sampling import PSGLD, SAMPLERS, SGHMC, SGLD, SGNHT, Curvature, Sampler, find_mode
+from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.protocol import check_requirements
 from skbayes_sgld.sampling.tuning import bias
 from skbayes_sgld.sampling.tuning.bias import (

@@ -9,11 +9,12 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.datasets import load_nba_rookies, make_logistic
-from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Curvature, Full, Mode, NormClip
+from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Curvature, Full, NormClip
 from skbayes_sgld.sampling.preconditioners.metric import Dense
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning import tune as tuning
 from skbayes_sgld.sampling.tuning.bias import Bias
+from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.closed_forms import importance_sampling, laplace_fit, logistic_log_density
 from tests.references.targets import NormalMean, make_run
 

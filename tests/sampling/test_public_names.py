@@ -1,0 +1,27 @@
+"""`skbayes_sgld.sampling` exports what users compose, all of it and nothing else."""
+
+from skbayes_sgld import sampling
+from skbayes_sgld._components import Component
+
+EXPORTED = {name: getattr(sampling, name) for name in sampling.__all__}
+REGISTRIES = {name: value for name, value in EXPORTED.items() if isinstance(value, dict)}
+# composed by `average=True` and `projection=`, never by hand
+WRAPPERS = {"Averaged", "Projected"}
+
+
+def test_machinery_is_imported_from_its_own_module():
+    functions = {"find_mode"}
+    errors = {"NoModeError"}
+    others = {
+        name
+        for name, value in EXPORTED.items()
+        if name not in REGISTRIES and not (isinstance(value, type) and issubclass(value, Component))
+    }
+    assert others == functions | errors
+    assert WRAPPERS.isdisjoint(EXPORTED)
+
+
+def test_every_member_of_a_registry_is_exported():
+    members = {member for registry in REGISTRIES.values() for member in registry.values()}
+    assert members <= {value for value in EXPORTED.values() if isinstance(value, type)}
+    assert len(REGISTRIES) == 7
