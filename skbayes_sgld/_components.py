@@ -44,7 +44,7 @@ class Registry(dict[str, type[T]]):
 
 
 def resolve(value: Any, registry: Registry[T], argument: str, also: tuple[str, ...] = ()) -> T:
-    """Return the component that ``value``, a name or an instance, stands for.
+    """Component that ``value``, a name or an instance, stands for.
 
     Parameters
     ----------

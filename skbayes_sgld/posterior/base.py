@@ -1,4 +1,4 @@
-"""The base of all posteriors: what each has, and a default for what it has not."""
+"""The base of all posteriors: a default, or an error, for every method the package uses."""
 
 from __future__ import annotations
 
@@ -15,25 +15,27 @@ Array = NDArray[Any]
 
 
 class BasePosterior:
-    """A posterior of which everything can be asked.
+    """A posterior with every method the package uses.
 
-    A subclass has either ``log_density`` and ``grad``, or rows: ``n_samples``,
-    ``log_likelihood``, ``grad_log_likelihood``, ``log_prior`` and ``grad_log_prior``. Everything
-    else has a default here, or an error that says what is missing. :attr:`abilities` names what
-    a posterior has of its own (see :data:`~skbayes_sgld.posterior.protocol.ABILITIES`); it
-    follows from the methods that a subclass defines.
+    A subclass defines either ``log_density`` and ``grad``, or rows: ``n_samples``,
+    ``log_likelihood``, ``grad_log_likelihood``, ``log_prior`` and ``grad_log_prior``. Every other
+    method has a default here, or raises an error that says what is missing.
 
     Attributes
     ----------
     n_params : int
+        Number of parameters P.
     param_names : list of str
+        Names of the coordinates of theta.
     n_samples : int
-        Rows of data; 0 where the posterior is a density alone.
+        Number of rows of data; 0 for a density without rows.
     n_predictors : int
-        Linear predictors that a row has.
+        Number of linear predictors of a row.
     precision : float
-        Rounding error of what its functions return, relative: that of float64 or float32.
+        Relative rounding error of the returned arrays: that of float64 or of float32.
     abilities : frozenset of str
+        What the subclass defines itself, by the names of
+        :data:`~skbayes_sgld.posterior.protocol.ABILITIES`.
     """
 
     n_params: int
@@ -44,7 +46,7 @@ class BasePosterior:
     abilities: frozenset[str] = frozenset()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Note which abilities the subclass has."""
+        """Set :attr:`abilities` from the methods that the subclass defines."""
         super().__init_subclass__(**kwargs)
         cls.abilities = frozenset(
             ability
@@ -58,7 +60,7 @@ class BasePosterior:
             return []
         return [m for m in MEMBERS[ability] if _is_default(type(self), m)] or list(MEMBERS[ability])
 
-    # ---- what is known of the model -----------------------------------------------------------
+    # ---- properties of the model --------------------------------------------------------------
 
     @property
     def cheap_full_gradient(self) -> bool:
@@ -67,22 +69,22 @@ class BasePosterior:
 
     @property
     def noise_index(self) -> int | None:
-        """Position of a log noise variance among the parameters; None where there is none."""
+        """Position of the log noise variance among the parameters; None without one."""
         return None
 
     @property
     def multimodal(self) -> bool:
-        """Whether chains are expected not to cross between modes by themselves."""
+        """Whether there are several modes between which chains are not expected to cross."""
         return False
 
     @property
     def steep(self) -> bool:
-        """Whether a step that is not accepted or rejected may leave its stable range."""
+        """Whether steps without an accept-reject test may become unstable."""
         return False
 
     @property
     def has_mode(self) -> bool:
-        """Whether the posterior is known to have a mode: not to find it is an error."""
+        """Whether the posterior is known to have a mode, so that failing to find it is an error."""
         return False
 
     @property
@@ -91,7 +93,7 @@ class BasePosterior:
         return ("centered",)
 
     def check_mode(self, theta: Array) -> None:
-        """Raise where the mode found at ``theta (P,)`` says that the posterior is improper."""
+        """Raise where the mode found at ``theta (P,)`` shows that the posterior is improper."""
 
     # ---- the density, from rows or on its own -------------------------------------------------
 
@@ -108,7 +110,7 @@ class BasePosterior:
         return self.log_density(theta), self.grad(theta)
 
     def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
-        """Log likelihood of each row ``(C, B)``; without rows all of the density is the prior."""
+        """Log likelihood of each row ``(C, B)``; without rows the prior is the whole density."""
         return np.zeros((len(theta), 0))
 
     def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
@@ -126,7 +128,7 @@ class BasePosterior:
     # ---- rows through local parameters: no default --------------------------------------------
 
     def take(self, idx: Array) -> Rows:
-        """Rows ``idx (..., B)`` gathered."""
+        """Gathered rows ``idx (..., B)``."""
         raise self._lacking("local_rows")
 
     def local(self, theta: Array, rows: Rows) -> Array:
@@ -134,7 +136,7 @@ class BasePosterior:
         raise self._lacking("local_rows")
 
     def score(self, u: Array, rows: Rows) -> Array:
-        """Gradient of each gathered row's log likelihood in its local parameters."""
+        """Gradient of each gathered row's log likelihood in u ``(C, n_local, B)``."""
         raise self._lacking("local_rows")
 
     def pullback(self, score: Array, rows: Rows) -> Array:
@@ -142,11 +144,11 @@ class BasePosterior:
         raise self._lacking("local_rows")
 
     def local_curvature(self, u: Array, rows: Rows) -> Array:
-        """Minus the Hessian of each gathered row's log likelihood in its local parameters."""
+        """Minus the Hessian of each row's log likelihood in u ``(C, n_local, n_local, B)``."""
         raise self._lacking("row_curvature")
 
     def gram(self, design: Array, local: Array) -> Array:
-        """Sum over rows of ``A_i^T W_i A_i (P, P)``, A_i being what takes theta to row i's u."""
+        """Sum over rows of ``A_i^T W_i A_i (P, P)``, where A_i maps theta to row i's u."""
         raise self._lacking("row_curvature")
 
     def likelihood_curvature(self, theta: Array) -> Array:
@@ -167,51 +169,51 @@ class BasePosterior:
         return difference_curvature(self.grad, theta, self.n_samples)
 
     def curvature_diagonal(self, theta: Array) -> Array:
-        """Diagonal of minus the Hessian ``(P,)`` at one ``theta (P,)``; without its own, a guess.
+        """Diagonal of minus the Hessian ``(P,)`` at one ``theta (P,)``.
 
-        It comes from differences of gradients in random directions.
+        By default it is estimated from differences of gradients in random directions.
         """
         return probed_diagonal(self.grad, theta, self.n_samples)
 
     def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:
-        """Diagonal d ``(P,)`` and F ``(m, P)`` of the curvature ``diag(d) + F^T F``, or None."""
+        """Diagonal d ``(P,)`` and F ``(m, P)`` or None of the curvature ``diag(d) + F^T F``."""
         return self.curvature_diagonal(theta), None
 
     def averaged_normal(self, theta: Array, temperature: float) -> tuple[Array, Array] | None:
-        """Mean and precision of the normal nearest in expectation, where the mode tells little."""
+        """Mean and precision of the normal nearest in expectation; None where the mode serves."""
         return None
 
     # ---- forms of the same posterior ----------------------------------------------------------
 
     def smoothed(self, spread: Array | None) -> BasePosterior:
-        """Posterior averaged over errors of sd ``spread (P,)``; itself where it has no kinks."""
+        """Posterior averaged over errors of sd ``spread (P,)``; itself if it has no kinks."""
         return self
 
     def softened(self, spread: Array) -> BasePosterior:
-        """Posterior with its kinks rounded over a part of ``spread (P,)``; itself without any."""
+        """Posterior with kinks rounded over a fraction of ``spread (P,)``; itself without any."""
         return self
 
     def tempered(self, temperature: float) -> BasePosterior:
-        """Posterior whose density, to the power 1 / temperature, is to be sampled."""
+        """Posterior to hand to a sampler that raises its density to the power 1 / temperature."""
         return self
 
-    # ---- the parameters that users know -------------------------------------------------------
+    # ---- the reported parameters --------------------------------------------------------------
 
     @property
     def constrained_names(self) -> list[str]:
-        """Names of what :meth:`constrain` returns."""
+        """Names of the reported parameters."""
         return self.param_names
 
     def constrain(self, theta: Array) -> Array:
-        """Parameters that users know ``(C, n_constrained)``; theta itself by default."""
+        """Reported parameters ``(C, n_constrained)`` at theta; by default theta itself."""
         return theta
 
     def unconstrain(self, values: Array) -> Array:
-        """Theta ``(C, P)`` from the parameters that users know."""
+        """Theta ``(C, P)`` at the reported parameters."""
         return values
 
     def start(self) -> Array:
-        """Point ``(P,)`` to look for the mode from."""
+        """Point ``(P,)`` from which to search for the mode."""
         return np.zeros(self.n_params)
 
     def zeros(self) -> Array:
@@ -219,7 +221,7 @@ class BasePosterior:
         return np.zeros(self.n_params)
 
     def draw_prior(self, generators: list[np.random.Generator]) -> Array | None:
-        """Draws from the prior ``(C, n_constrained)``, one a generator; None where unknown."""
+        """Draws from the prior ``(C, n_constrained)``, one per generator; None where unknown."""
         return None
 
     def _describe(self) -> str:
@@ -228,8 +230,8 @@ class BasePosterior:
 
 
 def _is_default(cls: type, member: str) -> bool:
-    """Whether a class has no more of a member than the base gives it."""
-    if member in BasePosterior.__annotations__:  # set by constructors, but for the rows' number
+    """Whether a class takes a member from :class:`BasePosterior` unchanged."""
+    if member in BasePosterior.__annotations__:  # constructors set these
         return False
     return getattr(cls, member) is getattr(BasePosterior, member)
 
@@ -245,14 +247,16 @@ def require(
     abilities : iterable of str
         Names of :data:`~skbayes_sgld.posterior.protocol.ABILITIES`, as in ``requires``.
     component : str
-        What needs them, as the user wrote it: ``"gradient='saga'"``.
+        Component that needs them, as the user wrote it: ``"gradient='saga'"``.
     remedy : str
-        What else can be done than to add what is missing: ``"set gradient='svrg'"``.
+        Alternative to adding what is missing: ``"set gradient='svrg'"``.
 
     Raises
     ------
     TypeError
-        Naming component, ability, the members that are missing, and the remedy.
+        When one is missing; the error names component, ability, missing members and remedy.
+    ValueError
+        When an ability is not known.
     """
     for ability in abilities:
         if ability not in ABILITIES:

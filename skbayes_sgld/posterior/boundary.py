@@ -1,4 +1,4 @@
-"""Where objects that users write become posteriors: the one place that looks what they have."""
+"""Objects that users write as posteriors: the one place that inspects which methods they have."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FLAGS = ("multimodal", "cheap_full_gradient")
 
 
 def as_posterior(model: Any, argument: str = "posterior") -> BasePosterior:
-    """Posterior of which the package can ask everything, from an object that a user wrote.
+    """Posterior with every method the package uses, from an object that a user wrote.
 
     Parameters
     ----------
@@ -30,20 +30,21 @@ def as_posterior(model: Any, argument: str = "posterior") -> BasePosterior:
         ``n_params``, ``param_names`` and either ``log_density(theta)`` and ``grad(theta)``, or
         rows: ``n_samples``, ``log_likelihood(theta, idx=None)``,
         ``grad_log_likelihood(theta, idx=None)``, ``log_prior(theta)`` and
-        ``grad_log_prior(theta)``. What else it has of
-        :data:`~skbayes_sgld.posterior.protocol.ABILITIES` is used.
+        ``grad_log_prior(theta)``. Further methods, such as ``curvature`` or ``start``, are used
+        where the object has them.
     argument : str, default="posterior"
-        What the user calls it, for errors.
+        Name of the argument in errors.
 
     Returns
     -------
     posterior : BasePosterior
+        Its ``abilities`` name what the object was found to have.
 
     Raises
     ------
     TypeError
-        When members are missing, functions take other arguments, or return other things than
-        real numbers.
+        When members are missing, or functions take other arguments or return anything but real
+        numbers.
     ValueError
         When a function returns the wrong shape, or numbers that are not finite, at the start.
 
@@ -68,14 +69,14 @@ def as_posterior(model: Any, argument: str = "posterior") -> BasePosterior:
 
 
 class UserPosterior(BasePosterior):
-    """A user's object as a posterior; its own methods stand in the place of the defaults.
+    """A user's object as a posterior: its own methods replace the defaults.
 
     Parameters
     ----------
     model : object
         See :func:`as_posterior`.
     argument : str
-        What the user calls it, for errors.
+        Name of the argument in errors.
     """
 
     multimodal = False
@@ -110,7 +111,7 @@ class UserPosterior(BasePosterior):
         return list(self.model.constrained_names if renamed else self.param_names)
 
     def lacks(self, ability: str) -> list[str]:
-        """Members that the model misses for an ability."""
+        """Members that the model lacks for an ability."""
         return _missing(self.model, ability)
 
     def _describe(self) -> str:
@@ -128,7 +129,10 @@ class UserPosterior(BasePosterior):
         )
 
     def check_functions(self, start: Array, names: Sequence[str] | None = None) -> None:
-        """Call each function on two chains at ``start (P,)``: one would hide a missing axis."""
+        """Check what each function returns for two chains at ``start (P,)``.
+
+        A single chain would hide a missing axis.
+        """
         theta = np.tile(np.asarray(start, dtype=float), (2, 1))
         if theta.shape != (2, self.n_params):
             raise ValueError(
@@ -158,7 +162,7 @@ class UserPosterior(BasePosterior):
 
 
 def _as_floats(function: Callable[..., Any]) -> Callable[..., Array]:
-    """Make arrays of floating point numbers of a function's lists and whole numbers."""
+    """Function whose lists and whole numbers are turned into arrays of floats."""
 
     def floats(*args: Any) -> Array:
         return np.asarray(function(*args), dtype=float)
@@ -167,7 +171,7 @@ def _as_floats(function: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def _missing(model: Any, ability: str) -> list[str]:
-    """Members that an object misses for an ability; names of parameters have a default."""
+    """Members that an object lacks for an ability; ``param_names`` has a default."""
     needs = [*MEMBERS[ability]]
     if ability == "rows":
         needs.insert(0, "n_params")
@@ -175,7 +179,7 @@ def _missing(model: Any, ability: str) -> list[str]:
 
 
 def check_names(names: Sequence[str] | None, n_params: int) -> list[str]:
-    """List of the parameters' names; raise where they are not as many, or not different."""
+    """List of the parameters' names; raises where their number is wrong or two are equal."""
     if names is None:
         return [f"theta[{j}]" for j in range(n_params)]
     if isinstance(names, str) or len(set(names)) != n_params or len(names) != n_params:
@@ -201,18 +205,26 @@ def _check_signature(function: Callable[..., Any], name: str, n_arguments: int) 
 def check_returned(
     name: str, returned: Any, shape: tuple[int, ...], param_names: Sequence[str], at: Array
 ) -> None:
-    """Raise where what a user's function returned at two chains cannot be used.
+    """Raise where a user's function returned something unusable for two chains.
 
     Parameters
     ----------
     name : str
-        The function's, for the error.
+        Name of the function in errors.
     returned : object
+        What it returned.
     shape : tuple of int
-        What it must have.
+        Shape that it must have returned.
     param_names : sequence of str
     at : ndarray of shape (P,)
-        Where it was called.
+        Point at which it was called.
+
+    Raises
+    ------
+    TypeError
+        When ``returned`` is not an array of real numbers.
+    ValueError
+        When its shape is wrong, or a number is not finite.
     """
     try:
         array = np.asarray(returned)

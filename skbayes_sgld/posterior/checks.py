@@ -136,7 +136,7 @@ def _differences(
     n_samples: int,
     precision: float,
 ) -> tuple[Array, Array]:
-    """Return the derivatives at one point, and how far off rounding and truncation may put them."""
+    """Derivatives at one point, and how far off rounding and truncation may put them."""
     # the rule's truncation is of fourth order: rounding and it are least at the fifth root, where
     # the step would cross a kink more often than it need in double precision
     step = 1e-4 if precision < 1e-12 else precision**0.2

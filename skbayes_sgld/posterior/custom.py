@@ -1,4 +1,4 @@
-"""Models that users write: their functions, in coordinates that a sampler can move in."""
+"""Models that users write, in the unbounded coordinates that samplers move in."""
 
 from __future__ import annotations
 
@@ -12,64 +12,65 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sgld._components import check_number
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import UserPosterior
-from skbayes_sgld.posterior.transforms import Coordinates, Elementwise
+from skbayes_sgld.posterior.transforms import Coordinates, Elementwise, Transform
 
 Array = NDArray[Any]
 
 
 class CustomPosterior(BasePosterior):
-    r"""A model of your own, as a posterior that every sampler of the package takes.
+    r"""Posterior of a model of your own, which every sampler of the package takes.
 
-    The model speaks of its parameters x as one writes them down; the sampler moves in
-    coordinates theta without bounds. With :math:`x = x(\theta)` the law in theta has the density
+    The model's functions take its parameters x, some of which may be bounded; the sampler moves
+    in unbounded coordinates theta. With :math:`x = x(\theta)` the density in theta is
 
     .. math:: p(x(\theta) \mid \text{data}) \, \left| \det \frac{dx}{d\theta} \right|.
 
     Parameters
     ----------
     model : object
-        With ``n_samples``, ``n_params`` and four functions of ``x (C, P)``, one row a chain:
+        With ``n_samples``, ``n_params`` and four functions of ``x (C, P)``, one row per chain:
 
-        - ``log_likelihood(x, idx=None)``: of each row of the data, ``(C, n_samples)``, or of the
-          rows ``idx (C, B)``, each chain its own: ``(C, B)``;
+        - ``log_likelihood(x, idx=None)``: log likelihood of each row of the data,
+          ``(C, n_samples)``, or of the rows ``idx (C, B)``, each chain's own: ``(C, B)``;
         - ``grad_log_likelihood(x, idx=None)``: its gradient summed over these rows, not rescaled,
           ``(C, P)``;
-        - ``log_prior(x)``: ``(C,)``, up to a constant;
-        - ``grad_log_prior(x)``: ``(C, P)``.
+        - ``log_prior(x)``: log prior up to a constant, ``(C,)``;
+        - ``grad_log_prior(x)``: its gradient, ``(C, P)``.
 
         ``param_names``, a list of P, is optional. So is ``value_and_grad(x)``, the log posterior
-        ``(C,)`` and its gradient ``(C, P)`` from all rows, where both at once cost less.
+        ``(C,)`` and its gradient ``(C, P)`` from all rows, where both together cost less.
     transforms : dict or Coordinates, default=None
-        The range of each parameter that has one, by its name: ``"positive"`` (sampled by its
-        logarithm), ``"unit_interval"`` (by its log odds), or an instance such as
-        :class:`Interval(-1.0, 1.0) <Interval>`. ``"tau"`` stands for ``"tau[0]"``, ``"tau[1]"``
-        ... too. Parameters that are not named take all numbers.
+        Range of each bounded parameter, by its name: ``"positive"`` (sampled by its logarithm),
+        ``"unit_interval"`` (by its log odds), or an instance such as
+        :class:`Interval(-1.0, 1.0) <Interval>`. ``"tau"`` also stands for ``"tau[0]"``,
+        ``"tau[1]"``, ... Parameters that are not named are unbounded.
     start : array-like of shape (n_params,), default=None
-        Where to begin, in x. By default theta = 0: 0 for a free parameter, 1 for a positive one,
-        the middle of an interval.
+        Parameters x to begin at. By default theta = 0: 0 for an unbounded parameter, 1 for a
+        positive one, the middle of an interval.
     batched : bool, default=True
-        False for functions of one ``x (P,)`` and its ``idx (B,)``, without the axis of the
-        chains. They are called chain by chain, which is slower.
+        False for functions of one chain, ``x (P,)`` and its ``idx (B,)``. They are called chain
+        by chain, which is slower.
 
     Attributes
     ----------
     param_names, constrained_names : list of str
-        The names of theta's coordinates (``"log_sigma"``) and of x's (``"sigma"``).
+        Names of the coordinates theta (``"log_sigma"``) and of the parameters x (``"sigma"``).
     temperature : float
-        tau of the law to be sampled, 1 unless :meth:`tempered`. Tempering acts on the density of
-        x, so the Jacobian is taken tau times: the power 1 / tau gives it back whole.
+        Temperature tau that the sampler is to use, 1 unless set by :meth:`tempered`. Tempering
+        acts on the density of x, so the log Jacobian is multiplied by tau: the sampler's power
+        1 / tau then restores it.
 
     Raises
     ------
     TypeError
         When the model lacks an attribute, or a transform is neither a name nor an instance.
     ValueError
-        When a transform names no parameter, ``start`` is out of range, or a function returns the
-        wrong shape, or a number that is not finite, at the start.
+        When a key of ``transforms`` is no parameter, ``start`` is out of range, or a function
+        returns the wrong shape, or a number that is not finite, at the start.
 
     Examples
     --------
-    The rate of a Poisson law under an exponential prior:
+    The rate of a Poisson distribution under an exponential prior:
 
     >>> import numpy as np
     >>> from scipy.special import gammaln
@@ -100,7 +101,7 @@ class CustomPosterior(BasePosterior):
         self,
         model: Any,
         *,
-        transforms: Mapping[str, Any] | Coordinates | None = None,
+        transforms: Mapping[str, str | Transform] | Coordinates | None = None,
         start: ArrayLike | None = None,
         batched: bool = True,
     ) -> None:
@@ -140,7 +141,7 @@ class CustomPosterior(BasePosterior):
         return self._functions.multimodal
 
     def lacks(self, ability: str) -> list[str]:
-        """Members that the model misses for an ability."""
+        """Members that the model lacks for an ability."""
         return self._functions.lacks(ability) if ability == "rows" else super().lacks(ability)
 
     def _check_start(self, start: ArrayLike) -> Array:
@@ -152,25 +153,27 @@ class CustomPosterior(BasePosterior):
         return self._coordinates.inverse(x[None])[0]
 
     def start(self) -> Array:
-        """Return the point to begin at, ``theta (P,)``."""
+        """Coordinates ``theta (P,)`` to begin at."""
         return self._start.copy()
 
     def tempered(self, temperature: float) -> CustomPosterior:
-        """Return the posterior whose density, to the power 1 / temperature, is to be sampled.
+        """Copy for a sampler that runs at ``temperature``, whose Jacobian is not tempered.
 
         Parameters
         ----------
         temperature : float > 0
+            Temperature tau, which the sampler must be given too.
 
         Returns
         -------
         posterior : CustomPosterior
-            A copy; the sampler is to be given the same temperature.
+            Its density to the power 1 / tau, transformed to x, is that of the model to the power
+            1 / tau.
 
         Raises
         ------
         TypeError, ValueError
-            When the temperature is not a positive number.
+            When ``temperature`` is not a positive number.
         """
         check_number(temperature, "temperature", low=0)
         other = copy(self)
@@ -178,46 +181,46 @@ class CustomPosterior(BasePosterior):
         return other
 
     def constrain(self, theta: Array) -> Array:
-        """Return the model's parameters x ``(C, P)``."""
+        """Parameters x ``(C, P)`` of the model at theta."""
         return self._coordinates.forward(theta)
 
     def unconstrain(self, values: Array) -> Array:
-        """Return theta ``(C, P)`` from the model's parameters."""
+        """Coordinates theta ``(C, P)`` of the model's parameters."""
         return self._coordinates.inverse(values)
 
     # ---- the protocol -------------------------------------------------------------------------
 
     def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
-        """Return the log likelihood of each row ``(C, B)``."""
+        """Log likelihood of each row ``(C, B)``."""
         return self._functions.log_likelihood(self._coordinates.forward(theta), idx)
 
     def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
-        """Return the gradient of the log likelihood, summed over the rows ``(C, P)``."""
+        """Gradient of the log likelihood, summed over the rows ``(C, P)``."""
         grad = self._functions.grad_log_likelihood(self._coordinates.forward(theta), idx)
         return self._coordinates.pull_back(grad, theta)
 
     def log_prior(self, theta: Array) -> Array:
-        """Return the log prior of theta: that of x and the Jacobian ``(C,)``."""
+        """Log prior of theta ``(C,)``: that of x plus the log Jacobian."""
         value = self._functions.log_prior(self._coordinates.forward(theta))
         return value + self._log_jacobian(theta)
 
     def grad_log_prior(self, theta: Array) -> Array:
-        """Return the gradient of the log prior ``(C, P)``."""
+        """Gradient of the log prior ``(C, P)``."""
         grad = self._functions.grad_log_prior(self._coordinates.forward(theta))
         return self._pull_back_posterior(grad, theta)
 
     def log_density(self, theta: Array) -> Array:
-        """Return the log posterior density of theta up to a constant ``(C,)``."""
+        """Log posterior density of theta up to a constant ``(C,)``."""
         value = self._functions.log_density(self._coordinates.forward(theta))
         return value + self._log_jacobian(theta)
 
     def grad(self, theta: Array) -> Array:
-        """Return the gradient of the log posterior ``(C, P)``."""
+        """Gradient of the log posterior ``(C, P)``."""
         grad = self._functions.grad(self._coordinates.forward(theta))
         return self._pull_back_posterior(grad, theta)
 
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
-        """Return the log posterior density ``(C,)`` and its gradient ``(C, P)``."""
+        """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
         value, grad = self._functions.value_and_grad(self._coordinates.forward(theta))
         return value + self._log_jacobian(theta), self._pull_back_posterior(grad, theta)
 
@@ -230,19 +233,21 @@ class CustomPosterior(BasePosterior):
 
 
 class FunctionPosterior(CustomPosterior):
-    """A law given by two functions: its log density and the gradient.
+    """Distribution given by two functions: its log density and the gradient.
 
-    There are no rows to take minibatches of: every step calls the functions once.
+    It has no rows, so there are no minibatches: every step calls the functions once.
 
     Parameters
     ----------
     log_density : callable
-        Takes the parameters ``(C, P)``, returns the log density up to a constant ``(C,)``.
+        Function from the parameters ``(C, P)``, one row per chain, to the log density up to a
+        constant ``(C,)``.
     grad : callable
-        Takes the same, returns the gradient ``(C, P)``.
+        Function from the parameters ``(C, P)`` to the gradient ``(C, P)``.
     n_params : int
+        Number of parameters P.
     param_names : list of str, default=None
-        By default ``theta[0]``, ``theta[1]`` ...
+        Names of the parameters; by default ``theta[0]``, ``theta[1]``, ...
     transforms, start, batched
         As for :class:`CustomPosterior`. With ``batched=False`` the functions take ``(P,)`` and
         return a number and ``(P,)``.
@@ -277,7 +282,7 @@ class FunctionPosterior(CustomPosterior):
         n_params: int,
         param_names: Sequence[str] | None = None,
         *,
-        transforms: Mapping[str, Any] | Coordinates | None = None,
+        transforms: Mapping[str, str | Transform] | Coordinates | None = None,
         start: ArrayLike | None = None,
         batched: bool = True,
     ) -> None:
@@ -305,13 +310,13 @@ class _Density:
 
 
 class _OneByOne:
-    """A model whose functions take one chain, called chain by chain."""
+    """A model whose functions take one chain at a time."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
 
     def __getattr__(self, name: str) -> Any:
-        """Return the model's own attribute, a function as one of all chains."""
+        """The model's own attribute; a function becomes one of all chains."""
         if name.startswith("_"):
             raise AttributeError(name)
         value = getattr(self._model, name)
@@ -319,7 +324,7 @@ class _OneByOne:
 
 
 def _each(function: Callable[..., Any]) -> Callable[..., Array]:
-    """Make a function of all chains of a function of one."""
+    """Function of all chains ``(C, P)`` from a function of one ``(P,)``."""
 
     def of_all(x: Array, idx: Array | None = None) -> Array:
         if idx is None:

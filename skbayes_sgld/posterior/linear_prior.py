@@ -60,7 +60,7 @@ class LinearPrior:
         return self.n_features * self.coef.scaled_by_noise + of_intercept
 
     def scaled_part(self) -> LinearPrior:
-        """Return the part that the noise scales; the rest is flat."""
+        """Part that the noise scales; the rest is flat."""
         intercept = self.intercept
         if intercept is not None and not intercept.scaled_by_noise:
             intercept = None
@@ -69,12 +69,12 @@ class LinearPrior:
         )
 
     def given_noise(self, variance: float) -> LinearPrior:
-        """Return the prior where the noise variance is known."""
+        """Prior where the noise variance is known."""
         intercept = None if self.intercept is None else self.intercept.given_noise(variance)
         return replace(self, coef=self.coef.given_noise(variance), intercept=intercept)
 
     def smoothed(self, spread: Array | None) -> LinearPrior:
-        """Return the prior averaged over normal errors of sd ``spread (K, width)``."""
+        """Prior averaged over normal errors of sd ``spread (K, width)``."""
         d, at_zero = self.n_features, None
         if spread is not None and self.intercept is not None:
             variance = np.square(spread[:, d:])
@@ -90,7 +90,7 @@ class LinearPrior:
     # ---- density and gradient -------------------------------------------------------------------
 
     def _at_zero(self, linear: Array) -> Array:
-        """Return the intercepts at X = 0 ``(C, K, 1)``."""
+        """Intercepts at X = 0 ``(C, K, 1)``."""
         level = linear[..., self.n_features :]
         if self.center is None:
             return level
@@ -109,7 +109,7 @@ class LinearPrior:
         return linear
 
     def log_density(self, linear: Array, gamma: Array | None) -> Array:
-        """Return the log density up to a constant ``(C,)``."""
+        """Log density up to a constant ``(C,)``."""
         value = self.coef.log_density(linear[..., : self.n_features], gamma)
         if self.intercept is not None:
             value = value + self.intercept.log_density(self._at_zero(linear), gamma)
@@ -118,7 +118,7 @@ class LinearPrior:
         return value
 
     def grad(self, linear: Array, gamma: Array | None) -> tuple[Array, Array | None]:
-        """Return the gradient in the parameters ``(C, K, width)`` and in gamma ``(C,)``."""
+        """Gradient in the parameters ``(C, K, width)`` and in gamma ``(C,)``."""
         out = np.zeros_like(linear)
         out[..., : self.n_features], in_gamma = self.coef.grad(
             linear[..., : self.n_features], gamma
@@ -137,7 +137,7 @@ class LinearPrior:
     # ---- curvature ------------------------------------------------------------------------------
 
     def of_intercept(self, linear: Array, gamma: float | None) -> tuple[Array, Array, Array, float]:
-        """Return the direction ``(width,)`` that the intercept's prior sees, and its curvature.
+        """Direction ``(width,)`` that the intercept's prior sees, and its curvature.
 
         Beside the direction stand the curvature in it ``(K,)``, what it shares with gamma
         ``(K,)`` and gamma's own.
@@ -154,7 +154,7 @@ class LinearPrior:
         return direction, np.broadcast_to(np.ravel(own), K), shared, corner
 
     def diagonal(self, linear: Array, gamma: float | None) -> tuple[Array, float]:
-        """Return the curvature's diagonal at one ``linear (K, width)``, and gamma's own."""
+        """Curvature's diagonal at one ``linear (K, width)``, and gamma's own."""
         d = self.n_features
         of_coef, _, corner = self.coef.curvature(linear[:, :d], gamma)
         if of_coef.ndim > 2:
@@ -168,7 +168,7 @@ class LinearPrior:
         return diagonal, corner + more
 
     def curvature(self, linear: Array, gamma: float | None) -> tuple[Array, Array, float]:
-        """Return minus the Hessian at one ``linear (K, width)``.
+        """Minus the Hessian at one ``linear (K, width)``.
 
         Returns
         -------

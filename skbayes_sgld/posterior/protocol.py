@@ -1,10 +1,11 @@
-"""What samplers need to know of a model: the Posterior protocol, and further abilities by name.
+"""The Posterior protocol that samplers rely on, and further abilities that a posterior may have.
 
-Shapes are the contract: C chains, P parameters, B rows a batch. ``theta`` is ``(C, P)``, one row
-a chain. ``idx`` is ``(C, B)``, the rows of each chain's minibatch, or None for all rows.
+Shapes are the contract, with C chains, P parameters and B rows in a batch: ``theta`` is
+``(C, P)``, one row per chain; ``idx`` is ``(C, B)``, the rows of each chain's minibatch, or None
+for all rows.
 
-Every protocol but the first is an ability that a posterior may have besides; :data:`ABILITIES`
-gives its name, which samplers and gradients declare in ``requires``.
+Every protocol after the first is an optional ability; :data:`ABILITIES` gives its name, which
+samplers and gradients declare in ``requires``.
 """
 
 from __future__ import annotations
@@ -17,10 +18,15 @@ Array = NDArray[Any]
 
 
 class Rows(NamedTuple):
-    """Rows of the data taken for some chains; a leading axis, of steps, may stand before.
+    """Rows of the data gathered for each chain, with an optional leading axis of steps.
 
-    ``design`` is ``(C, B, d + 1)``, the columns (centred where the model is) and a one for the
-    intercept where there is one; ``y`` and ``weight`` are ``(C, B)``.
+    Attributes
+    ----------
+    design : ndarray of shape (..., C, B, d + 1)
+        Columns of X, centred if the model centres them, then a column of ones if the model has an
+        intercept.
+    y : ndarray of shape (..., C, B)
+    weight : ndarray of shape (..., C, B) or None
     """
 
     design: Array
@@ -28,13 +34,13 @@ class Rows(NamedTuple):
     weight: Array | None
 
     def flatten(self) -> Rows:
-        """Return the rows with steps and chains on one axis."""
+        """The same rows with steps and chains on one axis."""
         n = self.y.shape[0] * self.y.shape[1]
         weight = None if self.weight is None else self.weight.reshape(n, -1)
         return Rows(self.design.reshape(n, *self.design.shape[2:]), self.y.reshape(n, -1), weight)
 
     def step(self, t: int) -> Rows:
-        """Return the rows of one step."""
+        """Rows of one step."""
         weight = None if self.weight is None else self.weight[t]
         return Rows(self.design[t], self.y[t], weight)
 
@@ -43,8 +49,8 @@ class Rows(NamedTuple):
 class Posterior(Protocol):
     """A log density with its gradient: all that a sampler on the full gradient needs.
 
-    :func:`~skbayes_sgld.posterior.as_posterior` gives it everything else that the package asks
-    of a posterior, from the object's own methods where it has them.
+    :func:`~skbayes_sgld.posterior.as_posterior` adds everything else that the package uses, from
+    the object's own methods where it has them.
     """
 
     n_params: int
@@ -54,15 +60,14 @@ class Posterior(Protocol):
         """Log posterior density up to a constant ``(C,)``."""
 
     def grad(self, theta: Array) -> Array:
-        """Its gradient ``(C, P)``."""
+        """Gradient of the log density ``(C, P)``."""
 
 
 @runtime_checkable
 class HasRows(Protocol):
-    """A likelihood that is a sum over rows of data, so that minibatches can stand for all.
+    """A log likelihood that is a sum over rows of data, so that minibatches can estimate it.
 
-    The log density is then the likelihood summed plus the prior; ``log_density`` and ``grad`` of
-    its own are optional.
+    The log density is then that sum plus the log prior; ``log_density`` and ``grad`` are optional.
     """
 
     n_samples: int
@@ -71,7 +76,7 @@ class HasRows(Protocol):
         """Log likelihood of each row ``(C, B)``."""
 
     def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
-        """Its gradient summed over the batch, not rescaled ``(C, P)``."""
+        """Gradient of the log likelihood ``(C, P)``, summed over the batch and not rescaled."""
 
     def log_prior(self, theta: Array) -> Array:
         """Log prior up to a constant ``(C,)``."""
@@ -81,21 +86,21 @@ class HasRows(Protocol):
 
 
 class HasValueAndGrad(Protocol):
-    """Log density and gradient together, where that costs less than one after the other."""
+    """Log density and gradient together, where that costs less than one call of each."""
 
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Log density ``(C,)`` and gradient ``(C, P)``."""
 
 
 class HasLocalRows(Protocol):
-    """Rows that see theta through a few local parameters, such as a linear predictor.
+    """Rows whose likelihood depends on theta through a few local parameters u.
 
-    Rows are gathered once for many steps, and a row's gradient is remembered as ``n_local``
-    numbers in place of P.
+    A linear predictor is one. Rows are gathered once for many steps, and a row's gradient is
+    stored as ``n_local`` numbers in place of P.
     """
 
     def take(self, idx: Array) -> Rows:
-        """Rows ``idx (..., B)`` gathered."""
+        """Gathered rows ``idx (..., B)``."""
 
     def local(self, theta: Array, rows: Rows) -> Array:
         """Local parameters of each gathered row ``(C, n_local, B)``."""
@@ -114,14 +119,14 @@ class HasRowCurvature(Protocol):
         """Minus the Hessian of each row's log likelihood ``(C, n_local, n_local, B)``."""
 
     def gram(self, design: Array, local: Array) -> Array:
-        """Sum over rows of ``A_i^T W_i A_i (P, P)``, A_i being what takes theta to row i's u."""
+        """Sum over rows of ``A_i^T W_i A_i (P, P)``, where A_i maps theta to row i's u."""
 
     def likelihood_curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log likelihood ``(P, P)`` at one ``theta (P,)``."""
 
 
 class HasCurvature(Protocol):
-    """The curvature of the log density, which otherwise comes from differences of gradients."""
+    """The curvature of the log density, otherwise taken from differences of gradients."""
 
     def curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log density ``(P, P)`` at one ``theta (P,)``."""
@@ -135,55 +140,55 @@ class HasCurvatureDiagonal(Protocol):
 
 
 class HasCurvatureFactor(Protocol):
-    """The curvature as a diagonal and a few rows, ``diag(d) + F^T F``, without the matrix."""
+    """The curvature as a diagonal plus a low rank, ``diag(d) + F^T F``, without the matrix."""
 
     def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:
-        """Diagonal d ``(P,)`` and F ``(m, P)``, None where there is none, at one ``theta (P,)``."""
+        """Diagonal d ``(P,)`` and F ``(m, P)`` at one ``theta (P,)``; F None: d is everything."""
 
 
 class HasSubset(Protocol):
     """The posterior given some of the rows, in the same coordinates."""
 
-    def subset(self, rows: slice) -> Any:
-        """Posterior of these rows."""
+    def subset(self, rows: slice) -> Posterior:
+        """Posterior given these rows."""
 
 
 class HasSmoothed(Protocol):
-    """A density with kinks, and smooth ones close to it."""
+    """A density with kinks that can be replaced by smooth ones close to it."""
 
-    def smoothed(self, spread: Array | None) -> Any:
+    def smoothed(self, spread: Array | None) -> Posterior:
         """Posterior averaged over errors of sd ``spread (P,)``; None is the prior's own width."""
 
-    def softened(self, spread: Array) -> Any:
-        """Posterior whose kinks are rounded over a small part of ``spread (P,)``."""
+    def softened(self, spread: Array) -> Posterior:
+        """Posterior whose kinks are rounded over a small fraction of ``spread (P,)``."""
 
 
 class HasConstrain(Protocol):
-    """Parameters that users know (a standard deviation) as functions of theta (its logarithm)."""
+    """Reported parameters (a standard deviation) that are functions of theta (its logarithm)."""
 
     @property
     def constrained_names(self) -> list[str]:
-        """Names of what :meth:`constrain` returns."""
+        """Names of the reported parameters."""
 
     def constrain(self, theta: Array) -> Array:
-        """Parameters ``(C, n_constrained)`` from theta."""
+        """Reported parameters ``(C, n_constrained)`` at theta."""
 
     def unconstrain(self, values: Array) -> Array:
-        """Theta ``(C, P)`` from the parameters."""
+        """Theta ``(C, P)`` at the reported parameters."""
 
 
 class HasStart(Protocol):
-    """A point to look for the mode from."""
+    """A point from which to search for the mode."""
 
     def start(self) -> Array:
-        """Theta ``(P,)``."""
+        """Theta ``(P,)`` to begin at."""
 
 
 class HasTempered(Protocol):
-    """Coordinates whose Jacobian is not to be tempered with the density."""
+    """Coordinates whose Jacobian must not be tempered along with the density."""
 
-    def tempered(self, temperature: float) -> Any:
-        """Posterior whose density, to the power 1 / temperature, is to be sampled."""
+    def tempered(self, temperature: float) -> Posterior:
+        """Posterior to hand to a sampler that raises its density to the power 1 / temperature."""
 
 
 ABILITIES: dict[str, type] = {
@@ -209,4 +214,4 @@ MEMBERS: dict[str, tuple[str, ...]] = {
     )
     for ability, protocol in ABILITIES.items()
 }
-"""What an object must have for an ability."""
+"""Members that an object must have for each ability."""

@@ -1,7 +1,7 @@
-"""Coordinates without bounds for parameters that have them.
+"""Unbounded coordinates for bounded parameters.
 
 A sampler moves in all of R^P. A parameter x that must be positive, or lie in an interval, is a
-function x(t) of a free coordinate t, and its density in t gains the factor dx/dt.
+function x(t) of an unbounded coordinate t, and its density in t gains the factor dx/dt.
 """
 
 from __future__ import annotations
@@ -20,32 +20,40 @@ Array = NDArray[Any]
 
 
 class Transform(Component):
-    """An increasing map from the line onto the open interval from ``low`` to ``high``."""
+    """An increasing map from the real line onto the open interval from ``low`` to ``high``.
+
+    Attributes
+    ----------
+    low, high : float
+        Ends of the interval.
+    prefix : str
+        What the name of the coordinate begins with: ``"log"`` makes ``"log_sigma"`` of ``"sigma"``.
+    """
 
     low: float
     high: float
-    prefix: str  # of the coordinate's name
+    prefix: str
 
     def forward(self, t: Array) -> Array:
-        """Return x(t)."""
+        """The parameter x at the coordinate t."""
         raise NotImplementedError
 
     def inverse(self, x: Array) -> Array:
-        """Return t(x)."""
+        """The coordinate t of the parameter x."""
         raise NotImplementedError
 
     def log_slope(self, t: Array) -> Array:
-        """Return log dx/dt."""
+        """Log of the derivative ``dx / dt``."""
         raise NotImplementedError
 
     def grad_log_slope(self, t: Array) -> Array:
-        """Return its derivative in t."""
+        """Derivative of the log slope in t."""
         raise NotImplementedError
 
 
 @dataclass(eq=False, repr=False)
 class Positive(Transform):
-    """The positive numbers by their logarithm, ``x = exp(t)``.
+    """Positive parameter by its logarithm, ``x = exp(t)``.
 
     Examples
     --------
@@ -60,30 +68,30 @@ class Positive(Transform):
     prefix = "log"
 
     def forward(self, t: Array) -> Array:
-        """Return ``exp(t)``."""
+        """``exp(t)``."""
         return np.exp(t)
 
     def inverse(self, x: Array) -> Array:
-        """Return ``log(x)``."""
+        """``log(x)``."""
         return np.log(x)
 
     def log_slope(self, t: Array) -> Array:
-        """Return t."""
+        """``t``, the log of ``exp(t)``."""
         return t
 
     def grad_log_slope(self, t: Array) -> Array:
-        """Return one."""
+        """Ones."""
         return np.ones_like(t)
 
 
 @dataclass(eq=False, repr=False)
 class Interval(Transform):
-    """An interval by the log odds, ``x = low + (high - low) / (1 + exp(-t))``.
+    """Parameter in an interval by its log odds, ``x = low + (high - low) / (1 + exp(-t))``.
 
     Parameters
     ----------
     low, high : float, default=0.0 and 1.0
-        The open ends. A correlation takes ``Interval(-1.0, 1.0)``.
+        Ends of the open interval. A correlation takes ``Interval(-1.0, 1.0)``.
 
     Examples
     --------
@@ -103,19 +111,19 @@ class Interval(Transform):
         check_number(self.high, "transform.high", low=self.low)
 
     def forward(self, t: Array) -> Array:
-        """Return the point whose share of the interval is ``expit(t)``."""
+        """Point whose share of the interval is ``expit(t)``."""
         return self.low + (self.high - self.low) * expit(t)
 
     def inverse(self, x: Array) -> Array:
-        """Return the log odds of x's share of the interval."""
+        """Log odds of the share of the interval that lies below x."""
         return logit((x - self.low) / (self.high - self.low))
 
     def log_slope(self, t: Array) -> Array:
-        """Return ``log(high - low) + log p + log(1 - p)``, p being ``expit(t)``."""
+        """``log(high - low) + log p + log(1 - p)``, p being ``expit(t)``."""
         return np.log(self.high - self.low) + log_expit(t) + log_expit(-t)
 
     def grad_log_slope(self, t: Array) -> Array:
-        """Return ``1 - 2 p``."""
+        """``1 - 2 p``."""
         return -np.tanh(0.5 * t)
 
 
@@ -124,38 +132,39 @@ TRANSFORMS: Registry[Transform] = Registry(Transform, positive=Positive, unit_in
 
 @runtime_checkable
 class Coordinates(Protocol):
-    """A smooth one-to-one map from free coordinates ``theta (C, P)`` to a model's parameters."""
+    """A smooth one-to-one map from unbounded ``theta (C, P)`` to a model's parameters."""
 
     param_names: list[str]
 
     def forward(self, theta: Array) -> Array:
-        """Return the parameters ``(C, P)``."""
+        """Parameters ``(C, P)`` at theta."""
 
     def inverse(self, values: Array) -> Array:
-        """Return theta ``(C, P)`` from the parameters."""
+        """Theta ``(C, P)`` from the parameters."""
 
     def pull_back(self, grad: Array, theta: Array) -> Array:
-        """Return the gradient in theta of a function whose gradient in the parameters is given."""
+        """Gradient in theta ``(C, P)`` of a function of gradient ``grad`` in the parameters."""
 
     def log_jacobian(self, theta: Array) -> Array:
-        """Return the log of the determinant of d parameters / d theta ``(C,)``."""
+        """Log determinant of d parameters / d theta ``(C,)``."""
 
     def grad_log_jacobian(self, theta: Array) -> Array:
-        """Return its gradient ``(C, P)``."""
+        """Gradient of the log determinant ``(C, P)``."""
 
 
 class Elementwise:
-    """Coordinates that transform some of the parameters, one by one, and leave the others.
+    """Coordinates that transform some of the parameters one by one and leave the others alone.
 
     Parameters
     ----------
     names : sequence of str
         The parameters' names.
     transforms : mapping of str to str or Transform
-        By a parameter's name; ``"tau"`` also stands for all of ``"tau[0]"``, ``"tau[1]"`` ...
+        Transform of each parameter by its name; ``"tau"`` also stands for all of ``"tau[0]"``,
+        ``"tau[1]"``, ...
     """
 
-    def __init__(self, names: Sequence[str], transforms: Mapping[str, Any]) -> None:
+    def __init__(self, names: Sequence[str], transforms: Mapping[str, str | Transform]) -> None:
         self._names = names
         self.param_names = list(names)
         self._parts: list[tuple[list[int], Transform]] = []
@@ -173,14 +182,14 @@ class Elementwise:
                 self.param_names[j] = f"{transform.prefix}_{names[j]}"
 
     def forward(self, theta: Array) -> Array:
-        """Return the parameters ``(C, P)``."""
+        """Parameters ``(C, P)`` at theta."""
         values = theta.copy()
         for columns, transform in self._parts:
             values[:, columns] = transform.forward(theta[:, columns])
         return values
 
     def inverse(self, values: Array) -> Array:
-        """Return theta ``(C, P)``; a value out of its parameter's range raises ValueError."""
+        """Theta ``(C, P)``; a value out of its parameter's range raises ValueError."""
         theta = values.astype(float)
         for columns, transform in self._parts:
             x = theta[:, columns]
@@ -195,21 +204,21 @@ class Elementwise:
         return theta
 
     def pull_back(self, grad: Array, theta: Array) -> Array:
-        """Return the gradient in theta ``(C, P)`` from that in the parameters."""
+        """Gradient in theta ``(C, P)`` of a function of gradient ``grad`` in the parameters."""
         out = grad.copy()
         for columns, transform in self._parts:
             out[:, columns] *= np.exp(transform.log_slope(theta[:, columns]))
         return out
 
     def log_jacobian(self, theta: Array) -> Array:
-        """Return the log determinant of d parameters / d theta ``(C,)``."""
+        """Log determinant of d parameters / d theta ``(C,)``."""
         total = np.zeros(len(theta))
         for columns, transform in self._parts:
             total += transform.log_slope(theta[:, columns]).sum(axis=1)
         return total
 
     def grad_log_jacobian(self, theta: Array) -> Array:
-        """Return its gradient ``(C, P)``."""
+        """Gradient of the log determinant ``(C, P)``."""
         grad = np.zeros_like(theta)
         for columns, transform in self._parts:
             grad[:, columns] = transform.grad_log_slope(theta[:, columns])

@@ -33,7 +33,7 @@ class _Walk:
     # ---- likelihood: y_t ~ StudentT(nu, 0, exp(h_t)) ------------------------------------------
 
     def _ratio(self, x: Array, idx: Array | None) -> tuple[Array, Array, Array]:
-        """Return nu ``(C, 1)``, and h and ``y^2 / (nu scale^2)`` of the rows ``(C, B)``."""
+        """Nu ``(C, 1)``, and h and ``y^2 / (nu scale^2)`` of the rows ``(C, B)``."""
         nu, h, square = x[:, 1:2], x[:, 2:], self._square
         if idx is not None:
             h, square = np.take_along_axis(h, idx, axis=1), square[idx]
@@ -59,7 +59,7 @@ class _Walk:
     # ---- prior: exponential sigma and nu, normal steps ----------------------------------------
 
     def _steps(self, x: Array) -> tuple[Array, Array]:
-        """Return the steps over their sd, and the sd, both ``(C, T)``; the first leads from 0."""
+        """Steps over their sd, and the sd, both ``(C, T)``; the first leads from 0."""
         steps = np.diff(x[:, 2:], axis=1, prepend=0.0)
         sd = np.repeat(x[:, :1], steps.shape[1], axis=1)
         if self._initial_scale is not None:
@@ -98,7 +98,7 @@ class _Frequencies:
         self._level = level
 
     def _scales(self, theta: Array) -> tuple[Array, Array]:
-        """Return w's unit in h's transform, and how it grows with log sigma: d log scale."""
+        """W's unit in h's transform, and how it grows with log sigma: d log scale."""
         prior = self.eigenvalues * np.exp(-2.0 * theta[:, :1])
         total = prior + _INFORMATION
         return 1.0 / np.sqrt(total), prior / total
@@ -233,13 +233,13 @@ class StochasticVolatility(CustomPosterior):
         return ["sigma", "nu"] + [f"volatility[{t}]" for t in range(self.n_samples)]
 
     def constrain(self, theta: Array) -> Array:
-        """Return sigma, nu and the volatilities ``(C, P)``."""
+        """Sigma, nu and the volatilities ``(C, P)``."""
         values = super().constrain(theta)
         values[:, 2:] = np.exp(values[:, 2:])
         return values
 
     def unconstrain(self, values: Array) -> Array:
-        """Return theta ``(C, P)`` from sigma, nu and the volatilities, all positive."""
+        """Theta ``(C, P)`` from sigma, nu and the volatilities, all positive."""
         if not np.all(values > 0):
             raise ValueError("sigma, nu and volatility must be positive.")
         x = np.array(values, dtype=float)
@@ -247,7 +247,7 @@ class StochasticVolatility(CustomPosterior):
         return super().unconstrain(x)
 
     def curvature_diagonal(self, theta: Array) -> Array:
-        """Return the diagonal of the expected curvature at one ``theta (P,)``, as ``(P,)``.
+        """Diagonal of the expected curvature at one ``theta (P,)``, as ``(P,)``.
 
         Its inverse is a preconditioner. Returns tell ``f = 2 nu / (nu + 3)`` of their own log
         scale (the t law's Fisher information), and the walk is taken for stationary, so that its

@@ -130,7 +130,7 @@ class TiedGaussianMixture(CustomPosterior):
         theta2: tuple[float, float] = (-5.0, 5.0),
         n_points: int = 201,
     ) -> Bunch:
-        """Return the density on a grid: the truth to compare draws with.
+        """Density on a grid: the truth to compare draws with.
 
         Sums over the grid are integrals, to a relative error of 0.001: for a smooth density that
         ends inside the grid they converge faster than any power of the spacing. The mass of a

@@ -107,7 +107,7 @@ class NoncenteredPosterior(BasePosterior):
         return self._level
 
     def _standardise(self) -> tuple[float, float]:
-        """Return mean and sd of gamma where z = 0: its marginal moments, under a normal prior."""
+        """Mean and sd of gamma where z = 0: its marginal moments, under a normal prior."""
         grid = np.linspace(-_WIDEST, _WIDEST, _GRID) + self._gamma
         while True:
             phi = np.zeros((_GRID, self.n_params))
@@ -141,7 +141,7 @@ class NoncenteredPosterior(BasePosterior):
         return _Parts(gamma, ratio, scaled, D, phi[:, :-1] / np.sqrt(D))
 
     def to_theta(self, phi: Array, parts: _Parts | None = None) -> Array:
-        """Return theta ``(C, P)`` from ``phi (C, P)``."""
+        """Theta ``(C, P)`` from ``phi (C, P)``."""
         gamma, ratio, _, D, w = parts or self._parts(phi)
         if self._moves:
             w = w + (ratio - 1.0) * self._pull / D
@@ -152,7 +152,7 @@ class NoncenteredPosterior(BasePosterior):
         return theta
 
     def from_theta(self, theta: Array) -> Array:
-        """Return phi ``(C, P)`` from ``theta (C, P)``."""
+        """Phi ``(C, P)`` from ``theta (C, P)``."""
         phi = np.zeros_like(theta)
         phi[:, -1] = (theta[:, -1] - self._level) / self._width
         _, ratio, _, D, _ = self._parts(phi)
@@ -164,7 +164,7 @@ class NoncenteredPosterior(BasePosterior):
         return -0.5 * self._temperature * np.log(parts.D).sum(axis=1)
 
     def _chain_rule(self, grad: Array, phi: Array, parts: _Parts | None = None) -> Array:
-        """Return the gradient in phi of a function whose gradient in theta is ``grad``."""
+        """Gradient in phi of a function whose gradient in theta is ``grad``."""
         _, ratio, scaled, D, w = parts or self._parts(phi)
         in_w = matmul_rows(grad[:, :-1], self._basis)
         out = np.empty_like(phi)
@@ -183,42 +183,42 @@ class NoncenteredPosterior(BasePosterior):
     # ---- the protocol -------------------------------------------------------------------------
 
     def log_likelihood(self, phi: Array, idx: Array | None = None) -> Array:
-        """Return the log likelihood of each row ``(C, B)``."""
+        """Log likelihood of each row ``(C, B)``."""
         return self.inner.log_likelihood(self.to_theta(phi), idx)
 
     def grad_log_likelihood(self, phi: Array, idx: Array | None = None) -> Array:
-        """Return the gradient of the log likelihood, summed over the rows ``(C, P)``."""
+        """Gradient of the log likelihood, summed over the rows ``(C, P)``."""
         return self._chain_rule(self.inner.grad_log_likelihood(self.to_theta(phi), idx), phi)
 
     def log_prior(self, phi: Array) -> Array:
-        """Return the log prior of phi: that of theta and the Jacobian ``(C,)``."""
+        """Log prior of phi: that of theta and the Jacobian ``(C,)``."""
         return self.inner.log_prior(self.to_theta(phi)) + self._log_jacobian(self._parts(phi))
 
     def grad_log_prior(self, phi: Array) -> Array:
-        """Return the gradient of the log prior ``(C, P)``."""
+        """Gradient of the log prior ``(C, P)``."""
         grad = self._chain_rule(self.inner.grad_log_prior(self.to_theta(phi)), phi)
         return self._add_jacobian(grad, self._parts(phi))
 
     def log_density(self, phi: Array) -> Array:
-        """Return the log posterior density of phi up to a constant ``(C,)``."""
+        """Log posterior density of phi up to a constant ``(C,)``."""
         parts = self._parts(phi)
         return self.inner.log_density(self.to_theta(phi, parts)) + self._log_jacobian(parts)
 
     def value_and_grad(self, phi: Array) -> tuple[Array, Array]:
-        """Return the log posterior density ``(C,)`` and its gradient ``(C, P)``."""
+        """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
         parts = self._parts(phi)
         value, grad = self.inner.value_and_grad(self.to_theta(phi, parts))
         grad = self._add_jacobian(self._chain_rule(grad, phi, parts), parts)
         return value + self._log_jacobian(parts), grad
 
     def grad(self, phi: Array) -> Array:
-        """Return the gradient of the log posterior ``(C, P)``."""
+        """Gradient of the log posterior ``(C, P)``."""
         parts = self._parts(phi)
         grad = self.inner.grad(self.to_theta(phi, parts))
         return self._add_jacobian(self._chain_rule(grad, phi, parts), parts)
 
     def softened(self, spread: Array) -> NoncenteredPosterior:
-        """Return the posterior with kinks rounded; ``spread`` is in phi, and 1 by construction."""
+        """Posterior with kinks rounded; ``spread`` is in phi, and 1 by construction."""
         width = np.append(np.sqrt(np.square(self._basis).sum(axis=1)), self._width)
         inner = self.inner.softened(width)
         if inner is self.inner:
@@ -228,11 +228,11 @@ class NoncenteredPosterior(BasePosterior):
         return other
 
     def constrain(self, phi: Array) -> Array:
-        """Return the parameters that users know."""
+        """Parameters that users know."""
         return self.inner.constrain(self.to_theta(phi))
 
     def unconstrain(self, values: Array) -> Array:
-        """Return phi from the parameters that users know."""
+        """Phi from the parameters that users know."""
         return self.from_theta(self.inner.unconstrain(values))
 
     def zeros(self) -> Array:
@@ -281,13 +281,13 @@ class NormalNoncenteredPosterior(NoncenteredPosterior):
         return value
 
     def log_density(self, phi: Array) -> Array:
-        """Return the log posterior density of phi up to a constant ``(C,)``."""
+        """Log posterior density of phi up to a constant ``(C,)``."""
         gamma, ratio, scaled, D, _ = self._parts(phi)
         z = phi[:, :-1]
         return self._marginal(gamma, ratio, scaled, D) - 0.5 * np.einsum("cp,cp->c", z, z)
 
     def grad(self, phi: Array) -> Array:
-        """Return the gradient of the log posterior ``(C, P)``."""
+        """Gradient of the log posterior ``(C, P)``."""
         gamma, ratio, scaled, D, _ = self._parts(phi)
         noise_prior = self.inner.noise_prior
         assert noise_prior is not None
@@ -301,5 +301,5 @@ class NormalNoncenteredPosterior(NoncenteredPosterior):
         return grad
 
     def value_and_grad(self, phi: Array) -> tuple[Array, Array]:
-        """Return the log posterior density ``(C,)`` and its gradient ``(C, P)``."""
+        """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
         return self.log_density(phi), self.grad(phi)

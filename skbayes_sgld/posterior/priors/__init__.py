@@ -18,7 +18,7 @@ from skbayes_sgld.posterior.priors.student_t import Cauchy, StudentT
 
 
 class _Priors(Registry[CoefficientPrior]):
-    """Priors that are checked under the name of the argument: they are of slopes or intercept."""
+    """A registry whose errors name the argument: the priors serve slopes and intercepts."""
 
     def check(self, component: CoefficientPrior, argument: str) -> None:
         component.check(argument=argument)

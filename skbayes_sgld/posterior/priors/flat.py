@@ -11,7 +11,7 @@ from skbayes_sgld.posterior.priors.base import Array, CoefficientPrior
 
 @dataclass(eq=False, repr=False)
 class Flat(CoefficientPrior):
-    """Flat (improper) prior: the likelihood alone speaks.
+    """Flat (improper) prior: the posterior is proportional to the likelihood.
 
     The posterior is proper only where the data determine every coefficient: more rows than
     columns, no constant column beside an intercept, classes that no plane separates.
@@ -28,13 +28,13 @@ class Flat(CoefficientPrior):
     normal = True  # the limit of ever wider normal priors
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
-        """Return zeros."""
+        """Zeros ``(C,)``."""
         return np.zeros(coef.shape[0])
 
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
-        """Return zeros."""
+        """Zeros ``(C, K, d)``; gamma does not enter."""
         return np.zeros_like(coef), None
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
-        """Return zeros."""
+        """Zeros ``(K, d)``."""
         return np.zeros_like(coef), None, 0.0

@@ -41,26 +41,26 @@ class Laplace(CoefficientPrior):
         return self.location + np.multiply(self.scale, rng.laplace(size=shape))
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
-        """Return ``-sum |beta - mu| / b``."""
+        """``-sum |beta - mu| / b``."""
         return -np.abs((coef - self.location) / self.scale).sum(axis=(1, 2))
 
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
-        """Return the subgradient ``-sign(beta - mu) / b``, 0 at the kink."""
+        """Subgradient ``-sign(beta - mu) / b``: 0 at the kink."""
         return -np.sign(coef - self.location) / self.scale, None
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
-        """Return zeros: there is no curvature away from the kink; see :meth:`smoothed`."""
+        """Zeros: all curvature is at the kink, where :meth:`smoothed` spreads it out."""
         return np.zeros_like(coef), None, 0.0
 
     def smoothed(self, spread: Array | None) -> CoefficientPrior:
-        """Return the average over normal errors, in closed form."""
+        """Prior averaged over normal errors of sd ``spread (K, d)``, in closed form."""
         prior = _SmoothedLaplace(self.scale, self.location)
         prior.spread = np.sqrt(2.0) * np.asarray(self.scale) if spread is None else spread
         return prior
 
 
 class _SmoothedLaplace(Laplace):
-    """The Laplace log density averaged over normal errors: the folded normal's mean."""
+    """The Laplace log density averaged over normal errors: the mean of a folded normal."""
 
     spread: Array
 

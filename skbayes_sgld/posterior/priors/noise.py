@@ -23,19 +23,19 @@ class NoisePrior(Component):
     proper = True
 
     def for_data(self, variance: float) -> NoisePrior:
-        """Return the prior with every ``"auto"`` set from the variance of y."""
+        """Prior with every ``"auto"`` set from the variance of y."""
         return self
 
     def log_density(self, gamma: Array) -> Array:
-        """Return the log density of gamma up to a constant ``(C,)``."""
+        """Log density of gamma up to a constant ``(C,)``."""
         raise NotImplementedError
 
     def grad(self, gamma: Array) -> Array:
-        """Return its derivative ``(C,)``."""
+        """Derivative of the log density ``(C,)``."""
         raise NotImplementedError
 
     def curvature(self, gamma: float) -> float:
-        """Return minus its second derivative at one gamma."""
+        """Minus the second derivative of the log density at one gamma."""
         raise NotImplementedError
 
 
@@ -73,20 +73,20 @@ class InverseGamma(NoisePrior):
             check_number(self.scale, "noise_prior.scale", low=0)
 
     def for_data(self, variance: float) -> InverseGamma:
-        """Return the prior with ``scale="auto"`` set to ``shape * variance``."""
+        """Prior with ``scale="auto"`` set to ``shape * variance``."""
         scale = self.shape * variance if self.scale == "auto" else self.scale
         return InverseGamma(self.shape, scale)
 
     def log_density(self, gamma: Array) -> Array:
-        """Return ``-phi gamma - psi exp(-gamma)``."""
+        """``-phi gamma - psi exp(-gamma)``."""
         return -self.shape * gamma - self.scale * np.exp(-gamma)
 
     def grad(self, gamma: Array) -> Array:
-        """Return ``-phi + psi exp(-gamma)``."""
+        """``-phi + psi exp(-gamma)``."""
         return -self.shape + self.scale * np.exp(-gamma)
 
     def curvature(self, gamma: float) -> float:
-        """Return ``psi exp(-gamma)``."""
+        """``psi exp(-gamma)``."""
         return float(self.scale * np.exp(-gamma))
 
 
@@ -104,20 +104,20 @@ class FlatNoise(NoisePrior):
     proper = False
 
     def log_density(self, gamma: Array) -> Array:
-        """Return ``gamma / 2``, the Jacobian d sigma / d gamma."""
+        """``gamma / 2``, the Jacobian d sigma / d gamma."""
         return 0.5 * gamma
 
     def grad(self, gamma: Array) -> Array:
-        """Return one half."""
+        """One half, at every gamma."""
         return np.full_like(gamma, 0.5)
 
     def curvature(self, gamma: float) -> float:
-        """Return zero."""
+        """Zero: the log density is linear in gamma."""
         return 0.0
 
 
 class _OnDeviation(NoisePrior):
-    """A density on the standard deviation sigma, with a scale that may follow y."""
+    """A density on the standard deviation sigma, whose scale may be taken from y."""
 
     scale: Any
 
@@ -127,7 +127,7 @@ class _OnDeviation(NoisePrior):
             check_number(self.scale, "noise_prior.scale", low=0)
 
     def for_data(self, variance: float) -> NoisePrior:
-        """Return the prior with ``scale="auto"`` set to the standard deviation of y."""
+        """Prior with ``scale="auto"`` set to the standard deviation of y."""
         prior = copy(self)
         prior.scale = np.sqrt(variance) if self.scale == "auto" else self.scale
         return prior
@@ -152,15 +152,15 @@ class HalfNormal(_OnDeviation):
     scale: Any = "auto"
 
     def log_density(self, gamma: Array) -> Array:
-        """Return ``-sigma^2 / (2 s^2) + gamma / 2``."""
+        """``-sigma^2 / (2 s^2) + gamma / 2``."""
         return 0.5 * (gamma - np.exp(gamma) / self.scale**2)
 
     def grad(self, gamma: Array) -> Array:
-        """Return its derivative."""
+        """Derivative of the log density ``(C,)``."""
         return 0.5 * (1.0 - np.exp(gamma) / self.scale**2)
 
     def curvature(self, gamma: float) -> float:
-        """Return minus its second derivative."""
+        """Minus the second derivative of the log density."""
         return float(0.5 * np.exp(gamma) / self.scale**2)
 
 
@@ -198,16 +198,16 @@ class HalfStudentT(_OnDeviation):
         return np.exp(gamma) / (self._df * self.scale**2)
 
     def log_density(self, gamma: Array) -> Array:
-        """Return ``-(df + 1) / 2 log(1 + sigma^2 / (df s^2)) + gamma / 2``."""
+        """``-(df + 1) / 2 log(1 + sigma^2 / (df s^2)) + gamma / 2``."""
         return 0.5 * (gamma - (self._df + 1) * np.log1p(self._ratio(gamma)))
 
     def grad(self, gamma: Array) -> Array:
-        """Return its derivative."""
+        """Derivative of the log density ``(C,)``."""
         ratio = self._ratio(gamma)
         return 0.5 * (1.0 - (self._df + 1) * ratio / (1 + ratio))
 
     def curvature(self, gamma: float) -> float:
-        """Return minus its second derivative."""
+        """Minus the second derivative of the log density."""
         ratio = float(self._ratio(np.asarray(gamma)))
         return 0.5 * (self._df + 1) * ratio / (1 + ratio) ** 2
 
@@ -254,13 +254,13 @@ class Exponential(_OnDeviation):
     scale: Any = "auto"
 
     def log_density(self, gamma: Array) -> Array:
-        """Return ``-sigma / s + gamma / 2``."""
+        """``-sigma / s + gamma / 2``."""
         return 0.5 * gamma - np.exp(0.5 * gamma) / self.scale
 
     def grad(self, gamma: Array) -> Array:
-        """Return its derivative."""
+        """Derivative of the log density ``(C,)``."""
         return 0.5 * (1.0 - np.exp(0.5 * gamma) / self.scale)
 
     def curvature(self, gamma: float) -> float:
-        """Return minus its second derivative."""
+        """Minus the second derivative of the log density."""
         return float(0.25 * np.exp(0.5 * gamma) / self.scale)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg
 
 from skbayes_sgld._components import check_covariance
@@ -15,11 +16,11 @@ from skbayes_sgld.posterior.priors.base import Array, CoefficientPrior
 
 @dataclass(eq=False, repr=False)
 class NormalPrior(CoefficientPrior):
-    """What the two normal priors share: a mean, and widths or a matrix of covariances."""
+    """Base of the two normal priors: a mean, and standard deviations or a covariance matrix."""
 
     scale: float | Array = 1.0
     location: float | Array = 0.0
-    covariance: Any = None
+    covariance: ArrayLike | None = None
 
     normal = True
 
@@ -44,10 +45,10 @@ class NormalPrior(CoefficientPrior):
     def _by_column(self) -> dict[str, Any]:
         return {"scale": self.scale, "location": self.location}
 
-    # ---- the prior's own units: z = R^-1 (beta - location), R R' being the covariance -----------
+    # ---- whitened coordinates: z = R^-1 (beta - location), with R R' the covariance -------------
 
     def _factors(self) -> tuple[Array, Array]:
-        """Return a lower root of the covariance, and the transpose of its inverse."""
+        """Lower triangular root R of the covariance, and ``R^-T``."""
         covariance, factors = self.__dict__.get("_known", (None, None))
         if covariance is not self.covariance:
             V = np.asarray(self.covariance, dtype=float)
@@ -57,29 +58,29 @@ class NormalPrior(CoefficientPrior):
         return factors
 
     def whiten(self, coef: Array) -> Array:
-        """Return ``R^-1 beta`` for each row of ``coef (..., d)``."""
+        """``R^-1 beta`` for each row of ``coef (..., d)``."""
         if self.covariance is None:
             return coef / self.scale
         return _rows_times(coef, self._factors()[1])
 
     def unwhiten(self, z: Array) -> Array:
-        """Return ``R z`` for each row of ``z (..., d)``."""
+        """``R z`` for each row of ``z (..., d)``."""
         if self.covariance is None:
             return z * self.scale
         return _rows_times(z, self._factors()[0].T)
 
     def scale_columns(self, X: Array) -> Array:
-        """Return ``X R``, the columns that see z as those of X see the coefficients."""
+        """``X R``, the columns whose coefficients are the whitened ones."""
         return X * self.scale if self.covariance is None else X @ self._factors()[0]
 
     def _precise(self, z: Array) -> Array:
-        """Return ``R^-T z``: the covariance's inverse times beta - location."""
+        """``R^-T z``: the inverse covariance times ``beta - location``."""
         if self.covariance is None:
             return z / self.scale
         return _rows_times(z, self._factors()[1].T)
 
     def _precision(self, shape: tuple[int, ...]) -> Array:
-        """Return the inverse covariance: its diagonal ``(K, d)``, or as ``(1, d, d)``."""
+        """Inverse covariance: its diagonal ``(K, d)``, or the matrix ``(1, d, d)``."""
         if self.covariance is None:
             return np.broadcast_to(np.divide(1.0, np.square(self.scale)), shape)
         inverse = self._factors()[1]
@@ -105,9 +106,9 @@ class Normal(NormalPrior):
     location : float or array-like of shape (n_features,), default=0.0
         Mean.
     covariance : array-like of shape (n_features, n_features) or None, default=None
-        Covariance matrix, in place of ``scale``. It has a name of its own because its diagonal
-        holds variances, where ``scale`` holds standard deviations. Over several classes each
-        has this prior.
+        Covariance matrix, in place of ``scale``. Its diagonal holds variances, where ``scale``
+        holds standard deviations; hence the separate name. With several classes, the
+        coefficients of each have this prior.
 
     Examples
     --------
@@ -125,15 +126,15 @@ class Normal(NormalPrior):
         return self.location + self.unwhiten(rng.standard_normal(shape))
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
-        """Return ``-z'z / 2``, z being ``(beta - mu) / s`` or its like under the covariance."""
+        """``-z'z / 2``, with z the whitened ``beta - mu``."""
         return -0.5 * np.square(self._z(coef)).sum(axis=(1, 2))
 
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
-        """Return minus the inverse covariance times ``beta - mu``; gamma does not enter."""
+        """Minus the inverse covariance times ``beta - mu``; gamma does not enter."""
         return -self._precise(self._z(coef)), None
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
-        """Return ``1 / s^2``, or the inverse covariance."""
+        """``1 / s^2``, or the inverse covariance."""
         return self._precision(coef.shape), None, 0.0
 
 
@@ -147,8 +148,8 @@ class ConjugateNormal(NormalPrior):
     Parameters
     ----------
     scale : float or array-like of shape (n_features,), default=10.0
-        Standard deviation in units of the noise's, the root of V's diagonal; 10 is the handout's
-        V = 100 I.
+        Standard deviation in units of that of the noise: the root of V's diagonal. 10 is the
+        handout's V = 100 I.
     location : float or array-like of shape (n_features,), default=0.0
         The handout's mu.
     covariance : array-like of shape (n_features, n_features) or None, default=None
@@ -170,7 +171,7 @@ class ConjugateNormal(NormalPrior):
     scaled_by_noise = True
 
     def given_noise(self, variance: float) -> CoefficientPrior:
-        """Return the normal prior of sd ``scale * sqrt(variance)``."""
+        """Normal prior of sd ``scale * sqrt(variance)``."""
         if self.covariance is not None:
             return Normal(location=self.location, covariance=variance * np.asarray(self.covariance))
         return Normal(np.multiply(self.scale, np.sqrt(variance)), self.location)
@@ -182,14 +183,14 @@ class ConjugateNormal(NormalPrior):
         return self.given_noise(noise_variance).sample(rng, shape, noise_variance)
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
-        """Return ``-d gamma / 2 - exp(-gamma) z'z / 2``."""
+        """``-d gamma / 2 - exp(-gamma) z'z / 2``."""
         assert gamma is not None
         size = coef.shape[1] * coef.shape[2]
         square = np.square(self._z(coef)).sum(axis=(1, 2))
         return -0.5 * (size * gamma + np.exp(-gamma) * square)
 
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
-        """Return the gradient; the handout's (4.2) has the sign of d/2 in gamma reversed."""
+        """Gradient in coefficients and gamma; (4.2) of the handout has the wrong sign of d/2."""
         assert gamma is not None
         precision = np.exp(-gamma)
         z = self._z(coef)
@@ -198,7 +199,7 @@ class ConjugateNormal(NormalPrior):
         return -self._precise(z) * precision[:, None, None], in_gamma
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
-        """Return the curvature of coefficients and gamma together."""
+        """Curvature of coefficients and gamma together."""
         assert gamma is not None
         precision = np.exp(-gamma)
         z = self._z(coef)

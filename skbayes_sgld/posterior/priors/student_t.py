@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +31,9 @@ class StudentT(CoefficientPrior):
     df : float, default=4.0
         Degrees of freedom; 1 is the Cauchy prior.
     scale : float or array-like of shape (n_features,), default=1.0
+        Scale of the t distribution, in the units of the coefficients.
     location : float or array-like of shape (n_features,), default=0.0
+        Median.
 
     Examples
     --------
@@ -60,23 +63,23 @@ class StudentT(CoefficientPrior):
         return self.location + np.multiply(self.scale, rng.standard_t(self._df, shape))
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
-        """Return ``-(df + 1) / 2 sum log(1 + z^2 / df)``."""
+        """``-(df + 1) / 2 sum log(1 + z^2 / df)``."""
         z = (coef - self.location) / self.scale
         return -0.5 * (self._df + 1) * np.log1p(np.square(z) / self._df).sum(axis=(1, 2))
 
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
-        """Return ``-(df + 1) z / (df + z^2) / s``."""
+        """``-(df + 1) z / (df + z^2) / s``."""
         z = (coef - self.location) / self.scale
         return -(self._df + 1) * z / (self._df + np.square(z)) / self.scale, None
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
-        """Return the curvature, which is negative in the tails."""
+        """Minus the Hessian's diagonal ``(K, d)``, which is negative in the tails."""
         square = np.square((coef - self.location) / self.scale)
         curvature = (self._df + 1) * (self._df - square) / np.square(self._df + square)
         return curvature / np.square(self.scale), None, 0.0
 
     def smoothed(self, spread: Array | None) -> CoefficientPrior:
-        """Return the average over normal errors, by Gauss-Hermite quadrature."""
+        """Prior averaged over normal errors of sd ``spread (K, d)``, by Gauss-Hermite rules."""
         width = np.asarray(self.scale, dtype=float) if spread is None else spread
         return _Averaged(self, width)
 
@@ -90,6 +93,7 @@ class Cauchy(StudentT):
         Half the interquartile range; 2.5 is the default of Gelman, Jakulin, Pittau & Su (2008)
         for logistic regression on columns of standard deviation one half.
     location : float or array-like of shape (n_features,), default=0.0
+        Median.
 
     Examples
     --------
@@ -113,7 +117,7 @@ class _Averaged(CoefficientPrior):
     def __init__(self, prior: CoefficientPrior, spread: Array) -> None:
         self.prior, self.spread = prior, spread
 
-    def _average(self, function: Any) -> Array:
+    def _average(self, function: Callable[[Array], Any]) -> Array:
         return sum(w * function(x * self.spread) for x, w in zip(_NODES, _WEIGHTS, strict=True))
 
     def check(self, n_features: int | None = None, argument: str = "prior") -> None:
