@@ -173,8 +173,7 @@ def _metric(draws: Array, mode: Mode, tau: float) -> Mode:
         target = share * variances + (1.0 - share) * variances.mean()
         return Mode(center, mode.metric.stretched(np.sqrt(target)))
     share = worth / (worth + 5.0 * P)
-    if share < _LITTLE and P > _MANY:
-        assert isinstance(mode.metric, Dense)
+    if share < _LITTLE and P > _MANY and isinstance(mode.metric, Dense):
         return Mode(center, mode.metric.scaled(float(variances.mean())))
     shrunk = share * (u.T @ u) / len(flat) + (1.0 - share) * variances.mean() * np.eye(P)
     try:

@@ -20,6 +20,7 @@ _MAX_STEPS = 100
 _TOLERANCE = 1e-10  # Newton decrement: squared distance to the mode in posterior sds
 _SUBSET_FROM = 40_000  # rows; from here on a part of them finds the neighbourhood of the mode
 _DAMPING = (0.0, *np.logspace(-4, 4, 9))
+_DIFFERENCED = 2000  # parameters: with more, no curvature is taken by differences of gradients
 _MAX_CLIMBS = 20
 _CLIMB_STEPS = 200
 _CLIMB_TOLERANCE = 1e-8
@@ -62,8 +63,8 @@ class NoModeError(ValueError):
 def find_mode(posterior: Any, start: Array) -> Mode:
     """Find the mode of ``posterior`` from ``start (P,)``.
 
-    Up to 3,000 parameters by Newton's method, with central differences of the gradient where the
-    posterior does not know its curvature; above by L-BFGS (Liu & Nocedal 1989) in coordinates
+    Up to 3,000 parameters by Newton's method, up to 2,000 where the posterior does not know its
+    curvature and it takes central differences of the gradient; above by L-BFGS (Liu & Nocedal 1989) in coordinates
     whitened by the curvature where it stands.
 
     A prior with kinks is averaged over the width of the posterior (``posterior.smoothed``): what
@@ -95,7 +96,8 @@ def find_mode(posterior: Any, start: Array) -> Mode:
 
 
 def _search(posterior: Any, start: Array) -> Mode:
-    find = _damped_newton if start.size <= MAX_DENSE else _climb
+    largest = MAX_DENSE if "curvature" in posterior.abilities else min(_DIFFERENCED, MAX_DENSE)
+    find = _damped_newton if start.size <= largest else _climb
     with np.errstate(all="ignore"):  # a step may go too far; the line search takes it back
         return find(posterior, start.astype(float))
 
