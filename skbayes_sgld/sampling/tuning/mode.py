@@ -64,8 +64,8 @@ def find_mode(posterior: Any, start: Array) -> Mode:
     """Find the mode of ``posterior`` from ``start (P,)``.
 
     Up to 3,000 parameters by Newton's method, up to 2,000 where the posterior does not know its
-    curvature and it takes central differences of the gradient; above by L-BFGS (Liu & Nocedal 1989) in coordinates
-    whitened by the curvature where it stands.
+    curvature and it takes central differences of the gradient; above by L-BFGS (Liu & Nocedal
+    1989) in coordinates whitened by the curvature where it stands.
 
     A prior with kinks is averaged over the width of the posterior (``posterior.smoothed``): what
     is found then is the centre of the normal law that matches the posterior best in expectation
