@@ -299,5 +299,5 @@ def test_a_model_that_gathers_no_rows_takes_all_of_them():
 
     posterior = CustomPosterior(Rates())
     mode = find_mode(posterior, posterior.start())
-    gradient, _ = tuning.choose_gradient(posterior, mode, 1.0, 0)
+    gradient, *_ = tuning.choose_gradient(posterior, mode, 1.0, 0)
     assert not gradient.minibatch
