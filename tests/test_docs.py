@@ -8,8 +8,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from sklearn.preprocessing import StandardScaler
 
 import skbayes_sgld
+from skbayes_sgld.datasets import load_nba_rookies
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -94,3 +96,13 @@ def test_what_a_fit_gives_back_is_in_the_api_reference():
         "potential_scale_reduction",
         "summarize",
     } <= functions
+
+
+def test_the_plan_that_is_shown_is_the_one_that_is_made():
+    shown = re.search(r"```text\n(sampler .*?)```", (DOCS / "how_auto_works.md").read_text(), re.S)
+    rookies = load_nba_rookies()
+    X = StandardScaler().fit_transform(rookies.data.fillna(0.0))
+    model = skbayes_sgld.SGLDLogisticRegression(random_state=0).fit(X, rookies.target)
+    figures = re.compile(r"[\d.]+%")  # of the pilot: the last digit is the machine's
+    made = str(model.result_.plan)
+    assert figures.sub("%", shown[1].rstrip()) == figures.sub("%", made)

@@ -343,7 +343,7 @@ def _choose_step_size(
         "step_size": Choice(tuned.run.step_size, why),
         "preconditioner": Choice(
             settings.metric,
-            "steps without a unit, on any data" if settings.preconditioner is None else _GIVEN,
+            "its steps have no unit, on any data" if settings.preconditioner is None else _GIVEN,
         ),
     }
 
@@ -360,7 +360,8 @@ def _choose_lengths(
         burnin, spacing = choose_spacing(tuned.time)
         spacing = min(spacing, tuned.most_spaced)
         why_thin = f"{tuned.time:.3g} steps to an independent draw"
-        burnin, why_burnin = min(burnin, settings.n_draws * (thin or spacing)), "ten times that"
+        burnin = min(burnin, settings.n_draws * (thin or spacing))
+        why_burnin = "ten independent draws' worth, at most half of the run"
     if settings.temperature.n_hot:
         burnin += settings.temperature.n_hot
         why_burnin += " after the temperature has settled"

@@ -42,7 +42,7 @@ def choose_start(
     why = "given"
     if init == "auto":
         init = "mode" if settings.uses_curvature else "prior"
-        why = "overdispersed around it" if init == "mode" else "no mode is looked for"
+        why = "overdispersed around the mode" if init == "mode" else "no mode is looked for"
     if init == "mode":
         center = tuned.mode
         assert center is not None

@@ -122,7 +122,7 @@ def reason_for_all_rows(posterior: BasePosterior) -> str:
     if posterior.cheap_full_gradient:
         return "the rows are summed up once, into sufficient statistics"
     if n <= THRESHOLDS.few_rows:
-        return f"{n:,} rows: all of them cost no more than a batch"
+        return f"{n:,} rows: all of them cost little more than a batch"
     if not posterior.abilities.issuperset(ControlVariate().requires):
         return "rows without local parameters: a batch would be noisy"
     if posterior.n_params > MAX_DENSE:

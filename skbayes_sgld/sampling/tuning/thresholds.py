@@ -18,7 +18,7 @@ class Thresholds:
     # sd from 1,000 independent draws (2.2 %)
     max_noise: float = 0.01
     # Sds that the step size may cost a mean, or relative of an sd: below the same 2.2 %. NBA
-    # rookies: 0.1 % at a step of 0.5; breast cancer under a prior sd of 1: 4 % at 0.5, 0.1 % at
+    # rookies: 0.3 % at a step of 0.5; breast cancer under a prior sd of 1: 6 % at 0.5, 1 % at
     # 0.25.
     max_bias: float = 0.015
     # Of a variance over that at the mode. Heavy tails and nearly separated classes exceed it, and
@@ -30,8 +30,8 @@ class Thresholds:
 
     # ---- rows ---------------------------------------------------------------------------------
 
-    # Rows up to which a step on all of them costs no more than on a minibatch: on the rookies,
-    # four chains, about 80 against 120 microseconds
+    # Rows up to which a step on all of them costs little more than on a minibatch, and has no
+    # noise: on the rookies, four chains, 75 microseconds against 54
     few_rows: int = 2000
     # A gathered row costs about four times one that is read in order
     gathered_cost: int = 4
