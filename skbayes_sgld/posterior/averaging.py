@@ -1,34 +1,67 @@
 """The normal distribution nearest to a posterior whose rows are averaged over it.
 
-Where there are few rows a parameter, a classifier's posterior is far from its mode: most rows are
-certain there, and what bends the density is the few that are not. The normal distribution that
-matches the posterior best in expectation (Opper & Archambeau 2009, eq. 8 and 9) has its mean where
-the averaged gradient vanishes, and the averaged curvature for precision.
+With few rows per parameter, the bulk of a classifier's posterior lies far from its mode: at the
+mode most rows are classified with certainty, and the curvature comes from the few that are not. The
+normal distribution nearest to the posterior in expectation (Opper & Archambeau 2009, eq. 8 and 9)
+has its mean where the averaged gradient vanishes, and the averaged curvature as its precision.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
 from skbayes_sgld._linalg import row_slices
+from skbayes_sgld.posterior.likelihoods import Likelihood
+from skbayes_sgld.posterior.priors import CoefficientPrior
 
 Array = NDArray[Any]
 
-_MANY, _FEW_ROWS = 300, 5  # parameters, and rows of each, between which the mode tells little
+_MANY, _FEW_ROWS = 300, 5  # parameters at least, and rows per parameter at most, to average
 _ROUNDS = 20
-_DAMPING = 0.5, 0.7  # of the log variances' change: the first rounds overshoot most
-_CHANGE = 0.15  # of a log variance, and of a mean in root mean squared sds: a metric asks no more
+_DAMPING = 0.5, 0.7  # factors on the log variances' change: the first rounds overshoot most
+_CHANGE = 0.15  # tolerance of a log variance, and of the mean in sds: enough for a metric
 
 
-def averaged_normal(posterior: Any, theta: Array, temperature: float) -> tuple[Array, Array] | None:
-    """Mean and precision at temperature 1 of that normal, from the mode ``theta (P,)``.
+class _LinearModel(Protocol):
+    """The members of a generalised linear model that averaging uses."""
 
-    None where the curvature at the mode serves as well, with few parameters or many rows of each,
-    and where the rounds do not settle.
+    n_samples: int
+    n_features: int
+    n_params: int
+    y: Array
+    weight: Array | None
+    likelihood: Likelihood
+
+    @property
+    def prior(self) -> CoefficientPrior: ...
+    def design(self, rows: slice) -> Array: ...
+    def curvature(self, theta: Array) -> Array: ...
+    def grad_log_prior(self, theta: Array) -> Array: ...
+    def add_prior_curvature(self, H: Array, theta: Array) -> None: ...
+
+
+def averaged_normal(
+    posterior: _LinearModel, theta: Array, temperature: float
+) -> tuple[Array, Array] | None:
+    """Mean and precision of the normal distribution nearest in expectation.
+
+    Parameters
+    ----------
+    posterior : GLMPosterior
+    theta : ndarray of shape (P,)
+        Mode of the posterior, from which the rounds begin.
+    temperature : float
+
+    Returns
+    -------
+    normal : tuple of ndarrays of shape (P,) and (P, P), or None
+        Mean, and precision at temperature 1. None where the curvature at the mode serves as well
+        (few parameters, or many rows per parameter) and where the rounds do not converge.
     """
     few = theta.size >= _MANY and posterior.n_samples < _FEW_ROWS * theta.size
     if not (few and posterior.likelihood.averages) or posterior.prior.nonsmooth:
@@ -51,13 +84,13 @@ def averaged_normal(posterior: Any, theta: Array, temperature: float) -> tuple[A
     return None
 
 
-def _slices(posterior: Any) -> Any:
-    """Blocks of at least as many rows as parameters: a P by P matrix is added to by each."""
+def _slices(posterior: _LinearModel) -> Iterator[slice]:
+    """Blocks of at least as many rows as parameters, since each adds a whole P by P matrix."""
     return row_slices(posterior.n_samples, posterior.n_features, posterior.n_params)
 
 
-def _row_variances(posterior: Any, lower: Array) -> Array:
-    """Variance of each row's predictor where theta has the precision ``lower lower^T``."""
+def _row_variances(posterior: _LinearModel, lower: Array) -> Array:
+    """Variance of each row's predictor where the precision of theta is ``lower lower^T``."""
     variances = np.empty(posterior.n_samples)
     for rows in _slices(posterior):
         design = posterior.design(rows)
@@ -66,8 +99,8 @@ def _row_variances(posterior: Any, lower: Array) -> Array:
     return variances
 
 
-def _averaged(posterior: Any, theta: Array, variances: Array) -> tuple[Array, Array]:
-    """Gradient and curvature of the log posterior, the rows' averaged."""
+def _averaged(posterior: _LinearModel, theta: Array, variances: Array) -> tuple[Array, Array]:
+    """Gradient and curvature of the log posterior, averaged over the rows' predictors."""
     H = np.zeros((theta.size, theta.size))
     posterior.add_prior_curvature(H, theta)
     grad = posterior.grad_log_prior(theta[None])[0]

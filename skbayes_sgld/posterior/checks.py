@@ -1,4 +1,4 @@
-"""Whether a model's gradients are those of its densities."""
+"""A check of a model's gradients against finite differences of its densities."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sgld._components import check_number
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
+from skbayes_sgld.posterior.protocol import HasRows, Posterior
 
 Array = NDArray[Any]
 
@@ -23,34 +25,40 @@ _ROUNDING = 10  # rounding errors that a sum's result may be off by
 
 
 def check_gradient(
-    posterior: Any, theta: ArrayLike | None = None, *, rtol: float = 1e-5, random_state: int = 0
+    posterior: Posterior | HasRows,
+    theta: ArrayLike | None = None,
+    *,
+    rtol: float = 1e-5,
+    random_state: int = 0,
 ) -> None:
-    """Compare a posterior's gradients with finite differences, and its minibatches with the whole.
+    """Compare a posterior's gradients with finite differences, and its minibatches with all rows.
 
-    Prior and likelihood are checked apart. Each derivative is taken by central differences with
-    two steps, h and 2 h; what the two disagree by, and the rounding of the type that the
-    functions return (float32 or float64), is allowed for besides ``rtol``.
-    Beyond 200 parameters, 200 at random are checked. Then the rows are dealt into random batches,
-    other ones for each point: together they must give the likelihood and the gradient of all rows.
-    Where the posterior has ``value_and_grad``, it must be the sum of the parts.
+    Prior and likelihood are checked separately. Each derivative is estimated by central
+    differences with steps h and 2 h; besides ``rtol``, the check allows for the difference
+    between the two estimates and for the rounding of the type that the functions return (float32
+    or float64). Of more than 200 parameters, 200 are checked at random. The rows are then split
+    into random batches, different ones at each point: together they must give the log likelihood
+    and the gradient of all rows. ``value_and_grad`` must be the sum of likelihood and prior.
 
     Parameters
     ----------
     posterior : Posterior
-        Anything with the functions of :class:`Posterior`.
+        Object with the functions of :class:`Posterior`.
     theta : array-like of shape (C, P) or (P,), default=None
-        The points, in the posterior's coordinates. By default two at random near its start, or
-        near 0: where a density has a kink there is no gradient to compare.
+        Points to check at, in the posterior's coordinates. By default two random points near its
+        start, or near 0. A kink of the density has no gradient to compare.
     rtol : float, default=1e-5
-        Relative error of a derivative that is accepted.
+        Relative error that is accepted in a derivative.
     random_state : int, default=0
-        Chooses points, coordinates and batches.
+        Seed of the points, coordinates and batches.
 
     Raises
     ------
     ValueError
-        When a derivative is wrong: names the parameter whose derivative is worst, with both
-        values. When a density is not finite. When the batches do not make up the whole.
+        When a derivative is wrong (the error names the worst parameter and shows both values), a
+        density is not finite, or the batches do not add up to all rows.
+    TypeError
+        When ``posterior`` lacks a function.
 
     Examples
     --------
@@ -64,24 +72,24 @@ def check_gradient(
     differences 32.
     """
     check_number(rtol, "rtol", low=0)
-    posterior = as_posterior(posterior)
+    checked = as_posterior(posterior)
     rng = np.random.default_rng(random_state)
-    points = _points(posterior, theta, rng)
-    compare = partial(_compare, posterior, points, rtol, rng)
-    if not posterior.n_samples:
-        compare("grad", posterior.log_density, posterior.grad)
+    points = _points(checked, theta, rng)
+    compare = partial(_compare, checked, points, rtol, rng)
+    if not checked.n_samples:
+        compare("grad", checked.log_density, checked.grad)
         return
-    compare("grad_log_prior", posterior.log_prior, posterior.grad_log_prior)
+    compare("grad_log_prior", checked.log_prior, checked.grad_log_prior)
     compare(
         "grad_log_likelihood",
-        lambda theta: posterior.log_likelihood(theta).sum(axis=1),
-        posterior.grad_log_likelihood,
+        lambda theta: checked.log_likelihood(theta).sum(axis=1),
+        checked.grad_log_likelihood,
     )
-    _check_batches(posterior, points, rng)
-    _check_sum(posterior, points)
+    _check_batches(checked, points, rng)
+    _check_sum(checked, points)
 
 
-def _points(posterior: Any, theta: ArrayLike | None, rng: np.random.Generator) -> Array:
+def _points(posterior: BasePosterior, theta: ArrayLike | None, rng: np.random.Generator) -> Array:
     P = posterior.n_params
     if theta is None:
         return posterior.start() + _SPREAD * rng.standard_normal((_N_POINTS, P))
@@ -94,7 +102,7 @@ def _points(posterior: Any, theta: ArrayLike | None, rng: np.random.Generator) -
 
 
 def _compare(
-    posterior: Any,
+    posterior: BasePosterior,
     points: Array,
     rtol: float,
     rng: np.random.Generator,
@@ -136,9 +144,9 @@ def _differences(
     n_samples: int,
     precision: float,
 ) -> tuple[Array, Array]:
-    """Derivatives at one point, and how far off rounding and truncation may put them."""
-    # the rule's truncation is of fourth order: rounding and it are least at the fifth root, where
-    # the step would cross a kink more often than it need in double precision
+    """Derivatives at one point, and a bound on their error from rounding and truncation."""
+    # truncation is of fourth order, so the total error is least at the fifth root of the rounding
+    # error; in double precision a shorter step is accurate enough and crosses fewer kinks
     step = 1e-4 if precision < 1e-12 else precision**0.2
     h = step * np.maximum(1.0, np.abs(point[coordinates]))
     moves = np.repeat(np.arange(len(coordinates)), len(_OFFSETS))
@@ -158,7 +166,7 @@ def _differences(
         return (4.0 * narrow - wide) / 3.0, slack
 
 
-def _check_batches(posterior: Any, points: Array, rng: np.random.Generator) -> None:
+def _check_batches(posterior: BasePosterior, points: Array, rng: np.random.Generator) -> None:
     C, n = len(points), posterior.n_samples
     idx = np.stack([rng.permutation(n) for _ in range(C)])
     batches = np.array_split(idx, min(n, 3), axis=1)
@@ -183,8 +191,8 @@ def _check_batches(posterior: Any, points: Array, rng: np.random.Generator) -> N
             )
 
 
-def _check_sum(posterior: Any, points: Array) -> None:
-    """Compare ``value_and_grad``, which may be code of its own, with the parts."""
+def _check_sum(posterior: BasePosterior, points: Array) -> None:
+    """Raise where ``value_and_grad`` is not the sum of likelihood and prior."""
     value, grad = posterior.value_and_grad(points)
     parts = (
         posterior.log_likelihood(points).sum(axis=1) + posterior.log_prior(points),

@@ -1,4 +1,4 @@
-"""Curvature from differences of gradients, for posteriors that do not know their own."""
+"""Curvature from differences of gradients, for posteriors without a curvature of their own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Array = NDArray[Any]
 GradientFunction = Callable[[Array], Array]
 
 _STEP = 6e-6  # the cube root of the rounding error, at which a central difference loses least
-_LONGEST, _SAFE = 0.03, 0.003  # of an sd: a step beyond the first is replaced by the second
+_LONGEST, _SAFE = 0.03, 0.003  # in sds: a step longer than the first is replaced by the second
 _ROUNDS = 4
 _BLOCK_NUMBERS = 2**20  # of gradients times rows or parameters at a time
 _PROBES = 64
@@ -21,17 +21,21 @@ _PROBES = 64
 def difference_curvature(grad: GradientFunction, theta: Array, n_samples: int) -> Array:
     """Minus the Hessian ``(P, P)`` at ``theta (P,)``, by central differences of the gradient.
 
-    All coordinates move side by side as chains, in blocks. A first step knows nothing of the
-    parameters' widths; where it was long against the width that came out, the coordinate is
-    taken again.
+    The coordinates are moved in blocks, each as a chain of its own. The first steps are chosen
+    without knowledge of the posterior's widths; where a step turns out to be long against the
+    width that it finds, that coordinate is done again with a shorter one.
 
     Parameters
     ----------
     grad : callable
-        Takes ``(C, P)`` to the gradient of the log density ``(C, P)``.
+        Function from parameters ``(C, P)`` to the gradient of the log density ``(C, P)``.
     theta : ndarray of shape (P,)
     n_samples : int
-        Rows of data that a gradient reads, which bound the size of a block.
+        Number of rows of data that a gradient reads, which bounds the size of a block.
+
+    Returns
+    -------
+    curvature : ndarray of shape (P, P)
     """
     P = theta.size
     steps = _STEP * np.maximum(np.abs(theta), 1.0)
@@ -62,19 +66,19 @@ def probed_diagonal(grad: GradientFunction, theta: Array, n_samples: int) -> Arr
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (_PROBES, theta.size))
     steps = _STEP * np.maximum(np.abs(theta), 1.0)
     diagonal = np.zeros_like(theta)
-    for _ in range(2):  # the second time with steps that know of the parameters' widths
+    for _ in range(2):  # the second time with steps in proportion to the widths found
         size = max(1, _BLOCK_NUMBERS // max(theta.size, n_samples) // 2)
         blocks = [signs[start : start + size] for start in range(0, _PROBES, size)]
         total = sum((v * _slopes(grad, theta, steps * v)).sum(axis=0) for v in blocks)
         diagonal = -total / (_PROBES * steps)
         with np.errstate(divide="ignore", invalid="ignore"):
             sds = 1.0 / np.sqrt(np.abs(diagonal))
-        # all coordinates move at once: each by so little that all together stay within an sd
+        # all coordinates move at once, so each step is shorter: together they stay within an sd
         steps = np.where(np.isfinite(sds) & (sds > 0), _SAFE / np.sqrt(theta.size) * sds, steps)
     return diagonal
 
 
 def _slopes(grad: GradientFunction, theta: Array, moves: Array) -> Array:
-    """How the gradient changes along each of ``moves (M, P)``, at ``theta (P,)``."""
+    """Change of the gradient at ``theta (P,)`` along each of ``moves (M, P)``."""
     both = grad(np.concatenate([theta + moves, theta - moves]))
     return 0.5 * (both[: len(moves)] - both[len(moves) :])

@@ -1,4 +1,4 @@
-"""The prior of all linear parameters: coefficients, intercepts, and the classes' common shift."""
+"""The joint prior of all linear parameters: coefficients, intercepts and common shift."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class LinearPrior:
-    """Priors put together on ``linear (C, K, width)``, a row a linear predictor.
+    """Prior of the parameters ``linear (C, K, width)`` of K linear predictors.
+
+    A row of ``linear`` holds the coefficients of one predictor and then its intercept.
 
     Attributes
     ----------
     coef : CoefficientPrior
-        Of the first ``n_features`` columns.
+        Prior of the first ``n_features`` columns.
     intercept : CoefficientPrior or None
-        Of the intercept at X = 0; None where there is no intercept or its prior is flat.
+        Prior of the intercept at X = 0; None without an intercept or under a flat prior.
     n_features : int
     center : ndarray of shape (n_features,) or None
-        Where the last column is the intercept at this point of X instead of at 0.
+        Point of X at which the last column is the intercept; None for X = 0.
     pin : ndarray of shape (width,) or None
-        Precision of the predictors' mean, which softmax probabilities do not see.
+        Precision of the mean over the predictors, which leaves softmax probabilities unchanged.
     """
 
     coef: CoefficientPrior
@@ -38,29 +40,29 @@ class LinearPrior:
 
     @property
     def normal(self) -> bool:
-        """Whether all of it is normal, given the noise."""
+        """Whether the prior is normal, given the noise."""
         return self.coef.normal and (self.intercept is None or self.intercept.normal)
 
     @property
     def nonsmooth(self) -> bool:
-        """Whether its gradient jumps somewhere."""
+        """Whether the gradient jumps somewhere."""
         return self.coef.nonsmooth or (self.intercept is not None and self.intercept.nonsmooth)
 
     @property
     def follows_noise(self) -> bool:
-        """Whether the noise scales all of it, as far as it is not flat."""
+        """Whether the noise scales every part that is not flat."""
         return self.coef.scaled_by_noise and (
             self.intercept is None or self.intercept.scaled_by_noise
         )
 
     @property
     def n_scaled(self) -> int:
-        """How many parameters of a predictor have a prior that the noise scales."""
+        """Number of parameters of a predictor whose prior is scaled by the noise."""
         of_intercept = self.intercept is not None and self.intercept.scaled_by_noise
         return self.n_features * self.coef.scaled_by_noise + of_intercept
 
     def scaled_part(self) -> LinearPrior:
-        """Part that the noise scales; the rest is flat."""
+        """Prior whose parts that the noise does not scale are made flat."""
         intercept = self.intercept
         if intercept is not None and not intercept.scaled_by_noise:
             intercept = None
@@ -78,7 +80,7 @@ class LinearPrior:
         d, at_zero = self.n_features, None
         if spread is not None and self.intercept is not None:
             variance = np.square(spread[:, d:])
-            if self.center is not None:  # correlations are left out: it is a width to round over
+            if self.center is not None:  # without correlations: a rough width is enough here
                 variance = variance + np.square(spread[:, :d] * self.center).sum(1, keepdims=True)
             at_zero = np.sqrt(variance)
         coef = self.coef.smoothed(None if spread is None else spread[:, :d])
@@ -100,7 +102,7 @@ class LinearPrior:
     def sample(
         self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float
     ) -> Array:
-        """Linear parameters ``(K, width)`` from the prior, intercepts at X = 0; flat ones 0."""
+        """Draw of the linear parameters ``(K, width)``, intercepts at X = 0; flat ones are 0."""
         linear = np.zeros(shape)
         d = self.n_features
         linear[:, :d] = self.coef.sample(rng, (shape[0], d), noise_variance)
@@ -137,10 +139,18 @@ class LinearPrior:
     # ---- curvature ------------------------------------------------------------------------------
 
     def of_intercept(self, linear: Array, gamma: float | None) -> tuple[Array, Array, Array, float]:
-        """Direction ``(width,)`` that the intercept's prior sees, and its curvature.
+        """Curvature of the intercept's prior, which has one direction per predictor.
 
-        Beside the direction stand the curvature in it ``(K,)``, what it shares with gamma
-        ``(K,)`` and gamma's own.
+        Returns
+        -------
+        direction : ndarray of shape (width,)
+            Gradient of the intercept at X = 0 in a row of ``linear``.
+        own : ndarray of shape (K,)
+            Curvature along it.
+        cross : ndarray of shape (K,)
+            Mixed curvature with gamma.
+        corner : float
+            Curvature in gamma.
         """
         direction, K = np.zeros(linear.shape[1]), linear.shape[0]
         if self.intercept is None:
@@ -154,7 +164,7 @@ class LinearPrior:
         return direction, np.broadcast_to(np.ravel(own), K), shared, corner
 
     def diagonal(self, linear: Array, gamma: float | None) -> tuple[Array, float]:
-        """Curvature's diagonal at one ``linear (K, width)``, and gamma's own."""
+        """Diagonal of the curvature at one ``linear (K, width)``, and the curvature in gamma."""
         d = self.n_features
         of_coef, _, corner = self.coef.curvature(linear[:, :d], gamma)
         if of_coef.ndim > 2:
@@ -174,9 +184,9 @@ class LinearPrior:
         -------
         H : ndarray of shape (K * width, K * width)
         cross : ndarray of shape (K * width,)
-            With gamma.
+            Minus the mixed derivatives with gamma.
         corner : float
-            Of gamma with itself.
+            Minus the second derivative in gamma.
         """
         (K, width), d = linear.shape, self.n_features
         of_coef, with_gamma, corner = self.coef.curvature(linear[:, :d], gamma)

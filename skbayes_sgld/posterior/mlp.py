@@ -1,4 +1,4 @@
-"""The posterior of multilayer perceptrons: backpropagation in NumPy, for all chains at once."""
+"""The posterior of a multilayer perceptron: backpropagation in NumPy, for all chains at once."""
 
 from __future__ import annotations
 
@@ -18,14 +18,21 @@ from skbayes_sgld.posterior.priors.noise import NoisePrior
 
 Array = NDArray[Any]
 
-_BLOCK = 2**16  # numbers in a layer of a block of rows: those of one chain stay in cache
+_BLOCK = 2**16  # numbers in a layer of a block of rows, so that one chain's stay in cache
 
 
 class Activation(NamedTuple):
-    """A function of a hidden unit, and its derivative as a function of its value.
+    """Activation function of the hidden units.
 
-    The gain makes up for what the function takes from the size of its input (He, Zhang, Ren & Sun
-    2015, eq. 10; 5/3 for tanh is common usage).
+    Attributes
+    ----------
+    value : callable
+        The function.
+    slope : callable
+        Its derivative as a function of its value.
+    gain : float
+        Factor on the weights that keeps the size of a signal from layer to layer (He, Zhang, Ren
+        & Sun 2015, eq. 10; 5/3 for tanh is common usage).
     """
 
     value: Callable[[Array], Array]
@@ -42,7 +49,7 @@ ACTIVATIONS = {
 
 
 def check_layout(hidden_layer_sizes: Any, activation: Any) -> tuple[int, ...]:
-    """Sizes of the hidden layers, of which one may be given as a number.
+    """Sizes of the hidden layers as a tuple; a single layer may be given as a number.
 
     Raises
     ------
@@ -68,15 +75,18 @@ def check_layout(hidden_layer_sizes: Any, activation: Any) -> tuple[int, ...]:
 
 
 class Network:
-    """A multilayer perceptron with linear outputs; its parameters are arguments of its methods.
+    """A multilayer perceptron with linear outputs, whose parameters are passed to its methods.
 
-    ``theta (C, P)`` holds, a layer after the other, the weights, input by input, and the biases.
+    ``theta (C, P)`` holds layer after layer, the weights of each (input by input) before its
+    biases.
 
     Parameters
     ----------
     sizes : sequence of int
-        Inputs, the hidden layers' units, outputs. Without hidden layers it is a linear map.
+        Numbers of inputs, of units of each hidden layer, and of outputs. Without hidden layers
+        the network is a linear map.
     activation : {"tanh", "relu"}, default="tanh"
+        Activation function of the hidden units.
     """
 
     def __init__(self, sizes: Sequence[int], activation: str = "tanh") -> None:
@@ -95,7 +105,7 @@ class Network:
         return coefs, intercepts
 
     def fan_in(self) -> Array:
-        """Number of inputs to the unit that each weight leads to, 1 for biases ``(P,)``."""
+        """Number of inputs of the unit that each weight leads to ``(P,)``; 1 for biases."""
         fan_in = np.ones((1, self.n_params))
         for weights, n_in in zip(self.split(fan_in)[0], self.sizes, strict=False):
             weights[:] = n_in
@@ -104,7 +114,7 @@ class Network:
     def names(self, feature_names: Sequence[str] | None = None) -> list[str]:
         """Names of the parameters: ``weight[layer, from, to]``, ``bias[layer, to]``."""
         names: list[str] = []
-        sources: Sequence[Any] = feature_names or [f"x{j}" for j in range(self.sizes[0])]
+        sources: Sequence[str | int] = feature_names or [f"x{j}" for j in range(self.sizes[0])]
         for layer, n_out in enumerate(self.sizes[1:]):
             names += [f"weight[{layer}, {i}, {j}]" for i in sources for j in range(n_out)]
             names += [f"bias[{layer}, {j}]" for j in range(n_out)]
@@ -124,15 +134,17 @@ class Network:
         return values
 
     def backward(self, theta: Array, values: list[Array], delta: Array, grad: Array) -> None:
-        """Add the gradient in theta to ``grad (C, P)``, from that in the outputs.
+        """Add to ``grad`` the gradient in theta, given that in the outputs.
 
         Parameters
         ----------
         theta : ndarray of shape (C, P)
         values : list of ndarray
-            From :meth:`forward`.
+            Values of every layer, from :meth:`forward`.
         delta : ndarray of shape (C, B, n_outputs)
+            Gradient in the outputs.
         grad : ndarray of shape (C, P)
+            Changed in place.
         """
         slope = ACTIVATIONS[self.activation].slope
         weights, (in_weights, in_biases) = self.split(theta)[0], self.split(grad)
@@ -148,29 +160,32 @@ class MLPPosterior(BasePosterior):
     """Posterior of a multilayer perceptron, for all chains at once.
 
     ``theta`` holds the parameters of the :class:`Network` and, last, ``gamma = log sigma^2`` where
-    the noise is inferred. A weight's prior has the scale of ``prior`` over the root of the number
-    of inputs of its unit, so that a unit's input is of the same size however wide the layer below
-    (Neal 1996, Section 2.1); a bias has the scale itself. Where there are hidden layers they are
-    multiplied by the activation's gain, 5/3 for tanh and sqrt(2) for relu, and those of outputs
-    that are log odds by 5.
+    the noise is inferred. The prior scale of a weight is that of ``prior`` over the root of the
+    number of inputs of its unit, so that a unit's input is of the same size however wide the layer
+    below (Neal 1996, Section 2.1); the prior scale of a bias is that of ``prior``. In a network
+    with hidden layers, the scales are multiplied by the activation's gain, 5/3 for tanh and
+    sqrt(2) for relu; those of outputs that are log odds are multiplied by 5 instead.
 
     Parameters
     ----------
     X : ndarray of shape (n, d)
-        Standardised columns suit the prior.
+        Features; the default scale of the prior suits standardised columns.
     y : ndarray of shape (n,)
+        Observations.
     likelihood : Likelihood
-        Its predictors are the outputs.
+        Distribution of y given the outputs of the network, which are its predictors.
     prior : CoefficientPrior
-        Proper, its parameters single numbers.
+        Proper prior of the weights and biases, whose parameters are single numbers.
     noise_prior : NoisePrior or None
-        Where the likelihood infers the noise.
+        Prior of the noise variance; needed if the likelihood infers the noise.
     hidden_layer_sizes : sequence of int, default=(50,)
-        Units of the hidden layers; ``()`` is the generalised linear model.
+        Number of units of each hidden layer; ``()`` is the generalised linear model.
     activation : {"tanh", "relu"}, default="tanh"
+        Activation function of the hidden units.
     sample_weight : ndarray of shape (n,) or None
+        Weight of each row: a weight of w counts as w rows.
     feature_names : sequence of str or None
-        For ``param_names``.
+        Names of the columns of X, for ``param_names``.
 
     Raises
     ------
@@ -213,7 +228,7 @@ class MLPPosterior(BasePosterior):
         self.prior = self._widen(prior)
 
     def _widen(self, prior: CoefficientPrior) -> CoefficientPrior:
-        """Prior with one scale a parameter of the network."""
+        """Prior with a scale of its own for each parameter of the network."""
         if not prior.proper:
             raise ValueError(
                 f"prior={prior!r} is flat, and the posterior of a network would be improper; "
@@ -230,7 +245,7 @@ class MLPPosterior(BasePosterior):
 
     @property
     def _gain(self) -> Array:
-        """The factors of the prior's scale, by parameter of the network ``(P,)``."""
+        """Factor on the prior's scale for each parameter of the network ``(P,)``."""
         gain = np.ones((1, self.network.n_params))
         if len(self.network.sizes) > 2:
             gain *= ACTIVATIONS[self.network.activation].gain
@@ -241,17 +256,17 @@ class MLPPosterior(BasePosterior):
 
     @property
     def marginal_sd(self) -> Array:
-        """Scale of each parameter's prior ``(P,)``, 1 for gamma."""
+        """Scale of each parameter's prior ``(P,)``; 1 for gamma."""
         spread = np.ones(self.n_params)
         spread[: self.network.n_params] = self.prior.get_params()["scale"]
         return spread
 
     @property
     def unit(self) -> Array:
-        """Size of the parameters of a random network ``(P,)``: no hidden unit is saturated.
+        """Standard deviations ``(P,)`` of a random network's parameters: no unit saturates.
 
         One over the root of the number of inputs (LeCun, Bottou, Orr & Mueller 1998, Section
-        4.6), and no more than the prior's scale.
+        4.6), and at most the prior's scale.
         """
         unit = np.ones(self.n_params)
         unit[: self.network.n_params] /= np.sqrt(self.network.fan_in())
@@ -281,7 +296,7 @@ class MLPPosterior(BasePosterior):
         return np.concatenate([u, np.broadcast_to(theta[:, -1, None, None], u.shape)], axis=1)
 
     def _batches(self, idx: Array | None) -> Iterator[tuple[Array, Array, Array | None]]:
-        """Yield the rows, targets and weights of the batch, all rows by blocks."""
+        """Rows, targets and weights of the minibatch, or of all rows block by block."""
         if idx is not None:
             yield self.X[idx], self.y[idx], None if self.weight is None else self.weight[idx]
             return
@@ -310,7 +325,7 @@ class MLPPosterior(BasePosterior):
     def _pull_back(
         self, theta: Array, values: list[Array], score: Array, weight: Array | None, grad: Array
     ) -> None:
-        """Add the gradient in theta, from the rows' gradients in their local parameters."""
+        """Add to ``grad`` the gradient in theta that the rows' scores give."""
         if weight is not None:
             score = score * (weight if weight.ndim == 1 else weight[:, None])
         delta = score[:, : self.likelihood.n_predictors].swapaxes(-1, -2)

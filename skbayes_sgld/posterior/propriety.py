@@ -1,15 +1,16 @@
-"""Whether a posterior is proper: what a flat prior leaves undetermined is named before sampling."""
+"""Checks that a posterior is proper: errors name what a flat prior leaves undetermined."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from skbayes_sgld._linalg import column_means, row_blocks
-from skbayes_sgld.posterior.likelihoods.base import LabelLikelihood
+from skbayes_sgld.posterior.likelihoods.base import LabelLikelihood, Likelihood
+from skbayes_sgld.posterior.priors import CoefficientPrior, NoisePrior
 
 Array = NDArray[Any]
 
@@ -19,20 +20,46 @@ _RANK = 1e-14  # smallest over largest eigenvalue of the scaled Gram matrix
 
 
 class ImproperPosteriorError(ValueError):
-    """The prior is flat in a direction that the data do not determine."""
+    """A posterior without a finite integral: the prior is flat where the data determine nothing."""
 
 
-def check_propriety(posterior: Any) -> None:
+class _LinearModel(Protocol):
+    """The members of a generalised linear model that its checks use."""
+
+    X: Array
+    y: Array
+    weight: Array | None
+    n_samples: int
+    n_features: int
+    n_params: int
+    n_predictors: int
+    param_names: list[str]
+    likelihood: Likelihood
+    noise_prior: NoisePrior | None
+
+    @property
+    def prior(self) -> CoefficientPrior: ...
+    @property
+    def intercept_is_free(self) -> bool: ...
+    def log_likelihood(self, theta: Array) -> Array: ...
+
+
+def check_propriety(posterior: _LinearModel) -> None:
     """Raise where flat priors leave the posterior without a finite integral.
+
+    Parameters
+    ----------
+    posterior : GLMPosterior
 
     Raises
     ------
     ImproperPosteriorError
-        With the reason and what to change.
+        With the reason and a remedy.
     """
     n, names = posterior.n_samples, posterior.param_names
     n_free = posterior.n_params - posterior.likelihood.infers_noise
-    # what is left of the noise is sigma^-(n - d) under flat coefficients: it must beat 1 / sigma
+    # integrating over flat coefficients leaves a density of sigma like sigma^-(n - d), which must
+    # fall faster than 1 / sigma
     needed = n_free + 1 + (not posterior.prior.proper)
     if posterior.noise_prior is not None and not posterior.noise_prior.proper and n < needed:
         raise ImproperPosteriorError(
@@ -50,11 +77,22 @@ def check_propriety(posterior: Any) -> None:
     _check_directions(posterior)
 
 
-def check_mode(posterior: Any, theta: Array) -> None:
-    """Raise where flat coefficients would go on from ``theta (P,)`` for ever.
+def check_mode(posterior: _LinearModel, theta: Array) -> None:
+    """Raise where coefficients under flat priors would grow without limit from ``theta (P,)``.
 
-    The likelihood at a mode is then 1; and labels that are all more likely than not, wherever
-    that is seen, are separated.
+    The likelihood at the supposed mode is then 1. Classes are also separated wherever some theta
+    gives every label a probability above a half.
+
+    Parameters
+    ----------
+    posterior : GLMPosterior
+    theta : ndarray of shape (P,)
+        Mode that a search has found.
+
+    Raises
+    ------
+    ImproperPosteriorError
+        With the reason and a remedy.
     """
     if posterior.prior.proper or not posterior.likelihood.improper:
         return
@@ -64,22 +102,22 @@ def check_mode(posterior: Any, theta: Array) -> None:
         raise _unbounded(posterior)
 
 
-def _all_right(posterior: Any, by_row: Array) -> bool:
+def _all_right(posterior: _LinearModel, by_row: Array) -> bool:
     """Whether the label of every row has a probability above a half."""
     weight = 1.0 if posterior.weight is None else posterior.weight
     return bool(np.all(by_row > weight * np.log(0.5)))
 
 
-def _unbounded(posterior: Any) -> ImproperPosteriorError:
+def _unbounded(posterior: _LinearModel) -> ImproperPosteriorError:
     return ImproperPosteriorError(
         f"{posterior.likelihood.improper}: under prior='flat' the coefficients would go to "
         f"infinity; {_REMEDY}."
     )
 
 
-def _check_rank(posterior: Any, names: list[str]) -> None:
+def _check_rank(posterior: _LinearModel, names: list[str]) -> None:
     X, d = posterior.X, posterior.n_features
-    free = posterior.intercept_is_free  # a proper prior holds the intercept where it is
+    free = posterior.intercept_is_free  # under a proper prior the data need not determine it
     mean = column_means(X, posterior.weight) if free else np.zeros(d)
     reference = X[0] if free else 0.0
     spread = np.max(np.abs(X - reference), axis=0)
@@ -108,17 +146,17 @@ def _check_rank(posterior: Any, names: list[str]) -> None:
         )
 
 
-def _check_directions(posterior: Any) -> None:
-    """Look for a direction in which the likelihood never falls, and in some row rises.
+def _check_directions(posterior: _LinearModel) -> None:
+    """Raise where the likelihood rises for some row and falls for none along some direction.
 
-    It is found by a linear programme (Konis 2007, Section 4), over what the likelihood says of
-    its own :meth:`~skbayes_sgld.posterior.Likelihood.gains`.
+    A linear programme (Konis 2007, Section 4) finds the direction from the likelihood's
+    :meth:`~skbayes_sgld.posterior.Likelihood.gains`.
     """
     X, K = posterior.X, posterior.n_predictors
     free = posterior.intercept_is_free
     n, width = X.shape[0], X.shape[1] + free
     if n * width * max(K - 1, 1) * 2 > _MAX_LP:
-        return  # too large a programme; Newton's method finds no mode then, and says so
+        return  # the programme would be too large; the search for the mode fails instead
     spread = np.max(np.abs(X), axis=0)
     design = X / np.where(spread > 0, spread, 1.0)
     if free:

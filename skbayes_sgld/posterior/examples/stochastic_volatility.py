@@ -14,11 +14,11 @@ from skbayes_sgld.posterior.custom import CustomPosterior
 
 Array = NDArray[Any]
 
-_INFORMATION = 20 / 13  # of a return about its log scale, 2 nu / (nu + 3), where nu = 10
+_INFORMATION = 20 / 13  # Fisher information of a return on its log scale at nu = 10
 
 
 class _Walk:
-    """The model of x = (sigma, nu, h), with h the log volatility."""
+    """The model in terms of x = (sigma, nu, h), with h the log volatility."""
 
     def __init__(
         self, returns: Array, sigma_rate: float, nu_rate: float, initial_scale: float | None
@@ -33,7 +33,7 @@ class _Walk:
     # ---- likelihood: y_t ~ StudentT(nu, 0, exp(h_t)) ------------------------------------------
 
     def _ratio(self, x: Array, idx: Array | None) -> tuple[Array, Array, Array]:
-        """Nu ``(C, 1)``, and h and ``y^2 / (nu scale^2)`` of the rows ``(C, B)``."""
+        """``nu (C, 1)``, and ``h`` and ``y^2 / (nu scale^2)`` of the rows ``(C, B)``."""
         nu, h, square = x[:, 1:2], x[:, 2:], self._square
         if idx is not None:
             h, square = np.take_along_axis(h, idx, axis=1), square[idx]
@@ -59,7 +59,7 @@ class _Walk:
     # ---- prior: exponential sigma and nu, normal steps ----------------------------------------
 
     def _steps(self, x: Array) -> tuple[Array, Array]:
-        """Steps over their sd, and the sd, both ``(C, T)``; the first leads from 0."""
+        """Steps over their sd, and the sd, both ``(C, T)``; the first step is from 0."""
         steps = np.diff(x[:, 2:], axis=1, prepend=0.0)
         sd = np.repeat(x[:, :1], steps.shape[1], axis=1)
         if self._initial_scale is not None:
@@ -86,9 +86,9 @@ class _Walk:
 class _Frequencies:
     """Coordinates (log sigma, log nu, w) of (sigma, nu, h) in which the posterior is nearly round.
 
-    The steps of a walk and returns that each tell k of their own h give h the conditional
-    precision ``D'D / sigma^2 + k I``. The cosine transform diagonalises D'D, with eigenvalues
-    ``4 sin(pi j / 2T)^2``; w is h's transform over the conditional sds.
+    The steps of the walk, and returns of Fisher information k on their own h, give h the
+    conditional precision ``D'D / sigma^2 + k I``. The cosine transform diagonalises D'D, with
+    eigenvalues ``4 sin(pi j / 2T)^2``; w is the transform of h over the conditional sds.
     """
 
     def __init__(self, n_samples: int, level: float) -> None:
@@ -98,7 +98,7 @@ class _Frequencies:
         self._level = level
 
     def _scales(self, theta: Array) -> tuple[Array, Array]:
-        """W's unit in h's transform, and how it grows with log sigma: d log scale."""
+        """Conditional sds of h's transform, and their log derivatives in log sigma."""
         prior = self.eigenvalues * np.exp(-2.0 * theta[:, :1])
         total = prior + _INFORMATION
         return 1.0 / np.sqrt(total), prior / total
@@ -138,39 +138,40 @@ class _Frequencies:
 
 
 class StochasticVolatility(CustomPosterior):
-    r"""Returns with a Student t law whose log scale is a Gaussian random walk.
+    r"""Returns with a Student t distribution whose log scale is a Gaussian random walk.
 
     .. math:: y_t \sim t_\nu(0, e^{h_t}), \quad h_t \sim N(h_{t-1}, \sigma^2), \quad
         \sigma \sim \text{Exponential}(50), \; \nu \sim \text{Exponential}(0.1)
 
-    The volatility :math:`e^{h_t}` is the **scale** of the t law. PyMC writes the same model by
-    the precision ``lam = exp(-2 h)``; where :math:`e^{-2h}` stands in the place of a scale, as
-    in some renderings, it is a slip.
+    The volatility :math:`e^{h_t}` is the **scale** of the t distribution. PyMC writes the same
+    model with the precision ``lam = exp(-2 h)``; some renderings put :math:`e^{-2h}` in the place
+    of a scale by mistake.
 
-    There are as many latent steps as returns, and their law depends on sigma. In h itself the
-    density has no maximum (sigma goes to 0 with the steps); in standard normal steps every
-    return pulls on all steps before it, and the curvatures spread by a factor of the order of
-    ``(sigma T)^2``. The chains move in :math:`(\log\sigma, \log\nu, w)` instead, w being the
-    cosine transform of h over its conditional sds given sigma: all curvatures of w are about 1.
-    The law of (sigma, nu, h) is the same in any coordinates; a gradient costs O(T log T).
+    There are as many latent steps as returns, and their distribution depends on sigma. In terms
+    of h the density has no maximum (it grows as sigma and the steps go to 0); in terms of
+    standard normal steps every return depends on all steps before it, and the curvatures differ
+    by a factor of the order of ``(sigma T)^2``. The chains move in
+    :math:`(\log\sigma, \log\nu, w)` instead, where w is the cosine transform of h over its
+    conditional sds given sigma: all curvatures of w are about 1. The distribution of (sigma, nu,
+    h) is the same in any coordinates. A gradient costs O(T log T).
 
     Parameters
     ----------
     returns : array-like of shape (T,)
-        In any unit; zeros are accepted.
+        Returns, in any unit; zeros are accepted.
     sigma_rate : float > 0, default=50.0
-        Rate of sigma's exponential prior (Hoffman & Gelman, PyMC 3, NumPyro; today's PyMC: 10).
+        Rate of the exponential prior of sigma (Hoffman & Gelman, PyMC 3, NumPyro; PyMC today: 10).
     nu_rate : float > 0, default=0.1
-        Rate of nu's.
+        Rate of the exponential prior of nu.
     initial_scale : float > 0 or None, default=100.0
-        The sd of h_1 around 0. With 100, PyMC's, the data set the level, so that the unit of the
-        returns does not matter. None is sigma, as if h_0 = 0 (NumPyro): for returns whose scale
-        begins near 1.
+        Standard deviation of h_1 around 0. At PyMC's 100 the data determine the level, so the unit
+        of the returns does not matter. None takes sigma, as if h_0 = 0 (NumPyro): for returns
+        whose scale begins near 1.
 
     Notes
     -----
-    Minibatches: the likelihood is a sum over t given h, so a batch's gradient is unbiased though
-    the returns are no exchangeable rows. But a batch costs O(T log T) like the whole.
+    Given h the log likelihood is a sum over t, so the gradient of a minibatch is unbiased although
+    the returns are not exchangeable. But a minibatch costs O(T log T), as all rows do.
 
     ``constrain`` gives sigma, nu and ``volatility[t]``, the scale at each t. Tempering acts on the
     density of (sigma, nu, h).
@@ -229,7 +230,7 @@ class StochasticVolatility(CustomPosterior):
 
     @property
     def constrained_names(self) -> list[str]:
-        """Names of what :meth:`constrain` returns."""
+        """Names of the reported parameters: sigma, nu and the volatilities."""
         return ["sigma", "nu"] + [f"volatility[{t}]" for t in range(self.n_samples)]
 
     def constrain(self, theta: Array) -> Array:
@@ -247,11 +248,11 @@ class StochasticVolatility(CustomPosterior):
         return super().unconstrain(x)
 
     def curvature_diagonal(self, theta: Array) -> Array:
-        """Diagonal of the expected curvature at one ``theta (P,)``, as ``(P,)``.
+        """Diagonal ``(P,)`` of the expected curvature at one ``theta (P,)``.
 
-        Its inverse is a preconditioner. Returns tell ``f = 2 nu / (nu + 3)`` of their own log
-        scale (the t law's Fisher information), and the walk is taken for stationary, so that its
-        transform has independent entries (Whittle's approximation).
+        Its inverse serves as a preconditioner. A return has the Fisher information
+        ``f = 2 nu / (nu + 3)`` on its own log scale, and the walk is treated as stationary, so that
+        its transform has independent entries (Whittle's approximation).
         """
         sigma, nu = np.exp(theta[:2])
         T = self.n_samples

@@ -1,4 +1,4 @@
-"""The mixture with tied means: a posterior of two modes, known to any accuracy."""
+"""The mixture with tied means: a posterior with two modes that a grid computes to any accuracy."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from skbayes_sgld.posterior.custom import CustomPosterior
 Array = NDArray[Any]
 
 _BLOCK_NUMBERS = 2**21
-_AT_THE_EDGE = 1e-4  # of the peak: more than that goes on beyond the grid
-_COARSE = 1e-3
+_AT_THE_EDGE = 1e-4  # share of the peak: with more at its edge, a grid cuts the density off
+_COARSE = 1e-3  # relative change of the integral on half the points that is too much
 
 
 class _TiedMeans:
@@ -60,20 +60,20 @@ class TiedGaussianMixture(CustomPosterior):
         + \tfrac12 N(\theta_1 + \theta_2, \sigma_x^2), \quad
         \theta_1 \sim N(0, \sigma_1^2), \; \theta_2 \sim N(0, \sigma_2^2)
 
-    To exchange the components is to replace (theta1, theta2) by (theta1 + theta2, -theta2). The
-    likelihood does not see it, and the map keeps areas: each mode has an image, with
-    (0, 1) that is (1, -1), and the points that stay where they are, theta2 = 0, are the line
-    between the two. The prior sees it: the posterior density is
+    Exchanging the components replaces (theta1, theta2) by (theta1 + theta2, -theta2). This map
+    leaves the likelihood unchanged and preserves areas, so each mode has an image: (1, -1) is that
+    of (0, 1). The two lie on either side of the line theta2 = 0, which the map leaves in place. The
+    prior is not symmetric: the posterior density is
     ``exp((2 theta1 + theta2) theta2 / (2 sigma_1^2))`` times that of the image, 1.05 at (0, 1).
 
     Parameters
     ----------
     X : array-like of shape (n_samples,) or (n_samples, 1)
-        The points, as from :func:`~skbayes_sgld.datasets.make_tied_means_mixture`.
+        Points, as from :func:`~skbayes_sgld.datasets.make_tied_means_mixture`.
     variance : float > 0, default=2.0
-        sigma_x^2, the variance of a component.
+        Variance sigma_x^2 of a component.
     prior_variances : pair of float > 0, default=(10.0, 1.0)
-        sigma_1^2 and sigma_2^2. All three defaults are the paper's.
+        Prior variances sigma_1^2 and sigma_2^2. All three defaults are the paper's.
 
     Raises
     ------
@@ -119,7 +119,7 @@ class TiedGaussianMixture(CustomPosterior):
             raise ValueError(f"prior_variances={prior_variances!r} must be two numbers.")
         for j, value in enumerate(prior_variances):
             check_number(value, f"prior_variances[{j}]", low=0)
-        # at theta2 = 0 the gradient is 0, and that is no mode: begin a prior sd to its side
+        # at (mean, 0) the gradient nearly vanishes, though it is no mode: start a prior sd away
         apart = np.sqrt(prior_variances[1])
         model = _TiedMeans(x, variance, np.array(prior_variances, dtype=float))
         super().__init__(model, start=[x.mean() - 0.5 * apart, apart])
@@ -130,34 +130,35 @@ class TiedGaussianMixture(CustomPosterior):
         theta2: tuple[float, float] = (-5.0, 5.0),
         n_points: int = 201,
     ) -> Bunch:
-        """Density on a grid: the truth to compare draws with.
+        """Posterior density on a grid, to compare draws with.
 
-        Sums over the grid are integrals, to a relative error of 0.001: for a smooth density that
-        ends inside the grid they converge faster than any power of the spacing. The mass of a
-        half plane, whose edge cuts the density, is to the square of the spacing.
+        Sums over the grid equal integrals to a relative error of 0.001: for a smooth density that
+        vanishes towards the edges they converge faster than any power of the spacing. The error
+        of the mass of a half plane, whose edge cuts the density, is of the order of the squared
+        spacing.
 
         Parameters
         ----------
         theta1, theta2 : pair of float
-            The ends of the axes. The defaults hold the posterior of 100 points or more from the
+            Ends of the two axes. The defaults enclose the posterior of 100 points or more from the
             paper's model.
         n_points : int, default=201
-            Along an axis; every point of the grid costs as much as a log density.
+            Number of points along each axis; each point of the grid costs one log density.
 
         Returns
         -------
         grid : :class:`~sklearn.utils.Bunch`
-            ``theta1`` and ``theta2 (n_points,)``; ``density (n_points, n_points)``, at each theta1
-            (rows) and theta2 (columns), of total mass 1, at a :attr:`temperature` other than 1
-            that of the tempered law; ``log_evidence``, the log of the integral that it was
-            divided by, at temperature 1 the log marginal likelihood; ``mass (2,)``, of the mode
-            where theta2 > 0, and of the one where theta2 < 0.
+            ``theta1`` and ``theta2 (n_points,)``, the axes; ``density (n_points, n_points)``, the
+            normalised density at each theta1 (rows) and theta2 (columns), tempered where
+            :attr:`temperature` is not 1; ``log_evidence``, the log of the integral before
+            normalisation, which at temperature 1 is the log marginal likelihood; ``mass (2,)``,
+            the probabilities of theta2 > 0 and of theta2 < 0.
 
         Raises
         ------
         TypeError, ValueError
-            When the axes are not pairs of numbers in order, the density goes on beyond them, or
-            the grid is too coarse for it.
+            When the ends are not two numbers in increasing order, the density reaches beyond them,
+            or the grid is too coarse.
         """
         check_number(n_points, "n_points", low=5, closed="left", integer=True)
         axes = []

@@ -1,12 +1,12 @@
-"""What a likelihood is: everything that a model knows about y.
+"""The base of the likelihoods: everything that a model knows about y.
 
 Conventions
 -----------
-A row sees the parameters through ``u``, of ``n_local`` numbers: its linear predictors and, where
-the noise is inferred, ``gamma = log sigma^2`` last. ``u`` is ``(C, n_local, B)`` for C chains and
-B rows; ``y`` is ``(B,)``, or ``(C, B)`` when every chain has rows of its own. That view makes one
-piece of code serve gradients, curvature and control variates of every model. Predictions look at
-C rows under B draws.
+The likelihood of a row depends on the parameters through ``u``, of ``n_local`` numbers: its linear
+predictors and, where the noise is inferred, ``gamma = log sigma^2`` last. ``u`` is
+``(C, n_local, B)`` for C chains and B rows; ``y`` is ``(B,)``, or ``(C, B)`` when every chain has
+rows of its own. In these terms one piece of code serves the gradients, curvature and control
+variates of every model. In predictions, C is the number of rows and B that of draws.
 """
 
 from __future__ import annotations
@@ -25,32 +25,50 @@ Array = NDArray[Any]
 class Likelihood(Component):
     """The distribution of one observation given its local parameters u.
 
-    A new family writes :meth:`check_target`, :meth:`log_density`, :meth:`score`,
-    :meth:`curvature`, :meth:`mean`, :meth:`variance`, :meth:`cdf` and :meth:`sample`; what else
-    there is has a default.
+    A new family defines :meth:`check_target`, :meth:`log_density`, :meth:`score`,
+    :meth:`curvature`, :meth:`mean`, :meth:`variance`, :meth:`cdf` and :meth:`sample`; everything
+    else has a default.
+
+    Attributes
+    ----------
+    n_predictors : int
+        Number of linear predictors of a row.
+    infers_noise : bool
+        Whether the log noise variance gamma is a parameter.
+    quadratic : bool
+        Whether the log density is quadratic in eta, so that sufficient statistics replace the rows.
+    averages : bool
+        Whether the family defines :meth:`averaged`.
+    whole : bool
+        Whether the observations are whole numbers.
+    reach : float
+        Largest linear predictor that is to be expected, which sets the scale of a network's output.
+    improper : str
+        What is wrong with data for which the likelihood never falls along some direction; used in
+        errors.
     """
 
     n_predictors = 1
     infers_noise = False
-    quadratic = False  # in eta: the rows can be summed once, into sufficient statistics
-    averages = False  # over errors of its predictor: :meth:`averaged`
-    whole = False  # the observations are whole numbers
-    reach: ClassVar[float] = 1.0  # size of a linear predictor that is not out of the way
-    improper: ClassVar[str] = ""  # what is wrong where `gains` finds a direction
+    quadratic = False
+    averages = False
+    whole = False
+    reach: ClassVar[float] = 1.0
+    improper: ClassVar[str] = ""
 
     @property
     def n_local(self) -> int:
-        """How many local parameters a row has."""
+        """Number of local parameters of a row."""
         return self.n_predictors + self.infers_noise
 
     # ---- the data -----------------------------------------------------------------------------
 
     def check_target(self, y: Array) -> Array:
-        """Observations as floats, or a ValueError that says which value is out of range."""
+        """Observations as floats; a ValueError names a value that is out of range."""
         raise NotImplementedError
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
-        """Local parameters ``(n_local,)`` of a model without columns, to look for the mode from.
+        """Local parameters ``(n_local,)`` of a model without columns: where a search begins.
 
         Parameters
         ----------
@@ -62,28 +80,32 @@ class Likelihood(Component):
         return np.zeros(self.n_local)
 
     def level_is_free(self, y: Array) -> bool:
-        """Whether an intercept under a flat prior could go to infinity."""
+        """Whether an intercept under a flat prior would go to infinity."""
         return False
 
     def gains(self, design: Array, y: Array) -> Any:
         """Matrix G such that the likelihood never falls along v where ``G v >= 0``.
 
-        Where some such v has ``G v != 0``, a posterior under flat priors has no finite integral.
-        None stands for a likelihood that falls in every direction that the rows see.
+        If some such v has ``G v != 0``, the posterior under flat priors has no finite integral.
 
         Parameters
         ----------
         design : ndarray of shape (n, width)
+            Columns of X, with one of ones for an intercept.
         y : ndarray of shape (n,)
 
         Returns
         -------
         gains : ndarray or sparse array of shape (m, n_predictors * width), or None
+            None for a likelihood that falls in every direction in which a predictor changes.
         """
         return None
 
     def averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
-        """Score and curvature ``(B,)`` averaged over normal errors of the predictor ``u (B,)``."""
+        """Score and curvature ``(B,)`` averaged over normal errors of the predictor ``u (B,)``.
+
+        ``variance (B,)`` is that of the errors.
+        """
         raise NotImplementedError
 
     # ---- one observation ----------------------------------------------------------------------
@@ -101,17 +123,17 @@ class Likelihood(Component):
         raise NotImplementedError
 
     def value_and_score(self, u: Array, y: Array) -> tuple[Array, Array]:
-        """Log density and its gradient; together they may cost less."""
+        """Log density and score; both together may cost less."""
         return self.log_density(u, y), self.score(u, y)
 
     def noise_variance(self, gamma: Array | None) -> Any:
-        """Variance of an observation, where it does not depend on eta."""
+        """Variance of an observation, for a family in which it does not depend on eta."""
         raise NotImplementedError
 
     # ---- predictions --------------------------------------------------------------------------
 
     def mean(self, u: Array) -> Array:
-        """Mean of an observation ``(C, B)``; the probability of every class ``(C, K, B)``."""
+        """Mean of an observation ``(C, B)``; for K classes their probabilities ``(C, K, B)``."""
         raise NotImplementedError
 
     def variance(self, u: Array) -> Array:
@@ -127,24 +149,26 @@ class Likelihood(Component):
         raise NotImplementedError
 
     def unit(self, gamma: Array | None, n_draws: int) -> Array:
-        """What the deviations of :meth:`mixture_quantile` are measured in ``(B,)``."""
+        """Units ``(B,)`` of the deviations that :meth:`mixture_quantile` takes."""
         return np.ones(n_draws)
 
     def mixture_quantile(
         self, center: Array, deviation: Array, unit: Array, share: Array, q: float
     ) -> Array:
-        """Quantile of an observation under all draws together, by row.
+        """Quantile of each row's observation under the mixture of all draws.
 
         Parameters
         ----------
         center : ndarray of shape (C,)
             Mean of the row's linear predictor over the draws.
         deviation : ndarray of shape (C, B)
-            Every draw's predictor less the centre, over its ``unit``.
+            Each draw's predictor minus ``center``, divided by ``unit``.
         unit : ndarray of shape (B,)
+            Units of the deviations, from :meth:`unit`.
         share : ndarray of shape (B,)
             Probabilities of the draws.
         q : float
+            Level of the quantile, in (0, 1).
 
         Returns
         -------
@@ -162,14 +186,14 @@ class Likelihood(Component):
 
 
 class LabelLikelihood(Likelihood):
-    """The distribution of one label: y holds codes 0 ... ``n_classes`` - 1."""
+    """The distribution of one label; y holds codes 0 ... ``n_classes - 1``."""
 
     n_classes = 2
-    reach = 5.0  # a classifier that is sure gives probabilities of 0.99
+    reach = 5.0  # log odds of a probability of 0.99
     improper = "a plane separates the classes of y, completely or nearly"
 
     def check_target(self, y: Array) -> Array:
-        """Codes as floats."""
+        """Codes as floats; a ValueError names a value that is no code."""
         codes = np.asarray(y, dtype=float)
         valid = (codes >= 0) & (codes < self.n_classes) & (codes == np.floor(codes))
         if not valid.all():
@@ -182,12 +206,12 @@ class LabelLikelihood(Likelihood):
     def probabilities(self, u: Array) -> tuple[Array, Array]:
         """Probability of each class, and of all others together, each ``(C, n_classes, B)``.
 
-        Neither is 1 less the other: a digit that is small is not lost.
+        Neither is computed as 1 minus the other, so a tiny probability keeps its digits.
         """
         raise NotImplementedError
 
     def log_probabilities(self, u: Array) -> tuple[Array, Array]:
-        """Logs of :meth:`probabilities`, finite where those underflow."""
+        """Logs of :meth:`probabilities`, which stay finite where those underflow."""
         raise NotImplementedError
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:

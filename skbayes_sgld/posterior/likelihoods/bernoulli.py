@@ -17,13 +17,13 @@ class Bernoulli(LabelLikelihood):
     averages = True
 
     def level_is_free(self, y: Array) -> bool:
-        """Whether there is one class only."""
+        """Whether all labels are the same."""
         return bool(y.min() == y.max())
 
     def gains(self, design: Array, y: Array) -> Array:
-        """Rows with the sign of their class: each gains where its own side does.
+        """Rows of the design, with a minus sign for class 0.
 
-        Albert & Anderson (1984): a direction in which none loses is separation.
+        A direction along which no row loses separates the classes (Albert & Anderson 1984).
         """
         return design * (2.0 * y - 1.0)[:, None]
 
@@ -32,14 +32,14 @@ class Bernoulli(LabelLikelihood):
         return y * u[:, 0] - np.logaddexp(0.0, u[:, 0])
 
     def score(self, u: Array, y: Array) -> Array:
-        """``y - p``, with p by tanh: a third of the time of ``expit``."""
+        """``y - p``, with p computed by tanh in a third of the time of ``expit``."""
         score = np.tanh(0.5 * u)
         score *= -0.5
         score += y[..., None, :] - 0.5
         return score
 
     def value_and_score(self, u: Array, y: Array) -> tuple[Array, Array]:
-        """Both from one exponential."""
+        """Log density and score, from one exponential."""
         sign = 2.0 * y[..., None, :] - 1.0
         v = sign * u
         small = np.exp(-np.abs(v))
@@ -54,7 +54,8 @@ class Bernoulli(LabelLikelihood):
     def averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
         """Score and curvature ``(B,)`` averaged over normal errors of the predictor ``u (B,)``.
 
-        By the logistic function's nearness to the normal one (MacKay 1992, eq. 10).
+        The logistic function is approximated by a normal distribution function (MacKay 1992,
+        eq. 10).
         """
         shrink = 1.0 / np.sqrt(1.0 + np.pi * variance / 8.0)
         p = expit(shrink * u)
@@ -73,11 +74,11 @@ class Bernoulli(LabelLikelihood):
         return expit(u[:, 0]) * expit(-u[:, 0])
 
     def probabilities(self, u: Array) -> tuple[Array, Array]:
-        """``(1 - p, p)`` and the reverse, each from its own exponential."""
+        """``(1 - p, p)`` and ``(p, 1 - p)``, each element from its own exponential."""
         p = expit(np.concatenate([-u, u], axis=1))
         return p, p[:, ::-1]
 
     def log_probabilities(self, u: Array) -> tuple[Array, Array]:
-        """``-log(1 + exp(eta))`` and ``-log(1 + exp(-eta))``, and the reverse."""
+        """Logs of ``(1 - p, p)`` and of ``(p, 1 - p)``."""
         log_p = -np.logaddexp(0.0, np.concatenate([u, -u], axis=1))
         return log_p, log_p[:, ::-1]

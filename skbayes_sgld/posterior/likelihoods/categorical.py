@@ -19,19 +19,20 @@ class Categorical(LabelLikelihood):
     Parameters
     ----------
     n_classes : int, default=3
+        Number of classes K.
     """
 
     n_classes: int = 3
 
     @property
     def n_predictors(self) -> int:  # type: ignore[override]
-        """One linear predictor a class."""
+        """K: one linear predictor per class."""
         return self.n_classes
 
     def gains(self, design: Array, y: Array) -> Any:
-        """Differences between each row's own predictor and every other class's.
+        """Differences between the predictor of each row's own class and those of the others.
 
-        Albert & Anderson (1984): a direction in which none falls is separation.
+        A direction along which none falls separates the classes (Albert & Anderson 1984).
         """
         width, K, codes = design.shape[1], self.n_classes, y.astype(int)
         own, others = np.eye(K)[codes], []
@@ -56,7 +57,7 @@ class Categorical(LabelLikelihood):
         return p
 
     def value_and_score(self, u: Array, y: Array) -> tuple[Array, Array]:
-        """Both from one exponential a class."""
+        """Log density and score, from one exponential per class."""
         observed = self._observed(y).astype(float)
         shifted = u - u.max(axis=1, keepdims=True)
         exponential = np.exp(shifted)
@@ -83,9 +84,9 @@ class Categorical(LabelLikelihood):
         return p
 
     def probabilities(self, u: Array) -> tuple[Array, Array]:
-        """Softmax, and what the other classes have together.
+        """Softmax probability of each class, and of the other classes together.
 
-        Only for the likeliest class does ``1 - p_k`` cancel: there the others are summed.
+        ``1 - p_k`` loses digits for the likeliest class alone; there the others are summed.
         """
         p = self.mean(u)
         rest, first = 1.0 - p, p.argmax(axis=1)[:, None]
@@ -95,7 +96,7 @@ class Categorical(LabelLikelihood):
         return p, rest
 
     def log_probabilities(self, u: Array) -> tuple[Array, Array]:
-        """Log softmax, and the log of what the other classes have together."""
+        """Log softmax, and the log probability of the other classes together."""
         log_p, first = log_softmax(u, axis=1), u.argmax(axis=1)[:, None]
         others = log_p.copy()
         np.put_along_axis(others, first, -np.inf, axis=1)

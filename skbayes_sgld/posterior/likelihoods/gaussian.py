@@ -14,16 +14,16 @@ from skbayes_sgld.posterior.likelihoods.mixture import normal_mixture_quantile
 
 
 class _Normal(Likelihood):
-    """What normal observations share, whether or not their variance is known."""
+    """Base of the normal likelihoods, with known or inferred variance."""
 
     quadratic = True
 
     def check_target(self, y: Array) -> Array:
-        """Any finite number."""
+        """Observations as floats; any finite number is accepted."""
         return np.asarray(y, dtype=float)
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
-        """The mean of y, and the log of its variance about it."""
+        """Mean of y, and the log of its variance about it where the noise is inferred."""
         level = float(np.average(y, weights=weight)) if has_level else 0.0
         if not self.infers_noise:
             return np.array([level])
@@ -47,13 +47,13 @@ class _Normal(Likelihood):
         return u[:, 0] + rng.standard_normal(u[:, 0].shape) * np.sqrt(self.variance(u))
 
     def unit(self, gamma: Array | None, n_draws: int) -> Array:
-        """``sigma``: what is left is of the order of 1, which single precision holds."""
+        """``sigma``: deviations in this unit are of order 1, which single precision holds."""
         return np.broadcast_to(np.sqrt(self.noise_variance(gamma)), n_draws)
 
     def mixture_quantile(
         self, center: Array, deviation: Array, unit: Array, share: Array, q: float
     ) -> Array:
-        """The quantile of a mixture of normal distributions."""
+        """Quantile of each row's mixture of normal distributions ``(C,)``."""
         return center + normal_mixture_quantile(deviation, unit, share, q)
 
 
@@ -67,7 +67,7 @@ class Gaussian(_Normal):
     infers_noise = True
 
     def check_target(self, y: Array) -> Array:
-        """Numbers that differ: there is no noise to infer otherwise."""
+        """Observations as floats; a ValueError where all are equal, with no noise to infer."""
         y = super().check_target(y)
         if np.ptp(y) == 0:
             raise ValueError(
@@ -93,7 +93,7 @@ class Gaussian(_Normal):
         return np.stack([scaled, 0.5 * (residual * scaled - 1.0)], axis=1)
 
     def curvature(self, u: Array, y: Array) -> Array:
-        """The 2 x 2 curvature of (eta, gamma)."""
+        """Curvature in (eta, gamma) ``(C, 2, 2, B)``."""
         residual = y - u[:, 0]
         precision = np.exp(-u[:, 1])
         cross = residual * precision
@@ -118,11 +118,11 @@ class FixedGaussian(_Normal):
         check_number(self.sigma2, "noise_variance", low=0)
 
     def noise_variance(self, gamma: Array | None) -> Any:
-        """The known variance."""
+        """``sigma2``, the known variance."""
         return self.sigma2
 
     def log_density(self, u: Array, y: Array) -> Array:
-        """The normal log density."""
+        """``-(log(2 pi sigma2) + (y - eta)^2 / sigma2) / 2``."""
         return -0.5 * (np.log(2 * np.pi * self.sigma2) + np.square(y - u[:, 0]) / self.sigma2)
 
     def score(self, u: Array, y: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Quantiles of mixtures, one mixture a row: what the draws together say of an observation."""
+"""Quantiles of mixtures, one per row: the predictive distribution of an observation."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Array = NDArray[Any]
 
 _MAX_STEPS = 200
 _MAX_SECANTS = 30  # then the bracket is halved
-_TOLERANCE = 1e-5  # of the mixture's sd
-_EXTREME = 1e-3  # levels nearer to 0 or 1 than this are taken in double precision
+_TOLERANCE = 1e-5  # in units of the mixture's sd
+_EXTREME = 1e-3  # levels nearer to 0 or 1 than this are computed in double precision
 _REACH = 6.5  # beyond it the distribution function is 0 or 1 in single precision
 
 
@@ -26,18 +26,20 @@ def solve_quantile(
     Parameters
     ----------
     cdf : callable
-        Takes points ``t (m,)`` and the numbers of their rows ``(m,)`` to probabilities ``(m,)``.
+        Function from points ``t (m,)`` and the positions of their rows ``(m,)`` to the
+        probabilities ``(m,)`` of at most t.
     q : float
+        Level of the quantile, in (0, 1).
     mean, sd : ndarray of shape (n,)
-        Of each row's distribution.
+        Mean and standard deviation of each row's distribution.
     whole : bool, default=False
-        Whether the distribution is one of whole numbers; the quantile is then the least that
-        the distribution function is at least q at.
+        Whether the distribution is one of whole numbers; the quantile is then the smallest t with
+        ``cdf(t) >= q``.
 
     Returns
     -------
     quantile : ndarray of shape (n,)
-        To 1e-5 of the sd; exact where whole. Not finite where the moments are not.
+        Accurate to 1e-5 sds, and exact for whole numbers. Not finite where the moments are not.
     """
     # Cantelli's inequality: no quantile is further from the mean
     low, high = mean - sd * np.sqrt((1 - q) / q), mean + sd * np.sqrt(q / (1 - q))
@@ -78,10 +80,10 @@ def solve_quantile(
 
 
 def _logit_polynomial(degree: int = 6) -> Array:
-    """Coefficients c with ``Phi(z) = (1 + tanh(z sum_k c_k z^2k)) / 2``, fitted where |z| <= 6.5.
+    """Coefficients c with ``Phi(z) = (1 + tanh(z sum_k c_k z^2k)) / 2``, fitted on |z| <= 6.5.
 
-    The half log odds of Phi are odd and smooth, and tanh costs a thirtieth of the error
-    function. The weights turn the fit's error into that of Phi, which stays below 1e-6.
+    Half the log odds of Phi is an odd, smooth function, and tanh costs a thirtieth of the error
+    function. The weights make the fit's error that of Phi, which stays below 1e-6.
     """
     z = np.linspace(1e-3, _REACH, 4000)
     half_log_odds = 0.5 * (log_ndtr(z) - log_ndtr(-z))
@@ -96,7 +98,7 @@ _COEFFICIENTS = _logit_polynomial().astype(np.float32)
 
 
 def _normal_cdf_mean(z: Array, share: Array) -> Array:
-    """``Phi(z) @ share`` for each row of ``z (n, S)``; single precision is fast."""
+    """``Phi(z) @ share`` for each row of ``z (n, S)``; by tanh in single precision."""
     if z.dtype == np.float64:
         return ndtr(z) @ share
     np.clip(z, -_REACH, _REACH, out=z)
@@ -117,17 +119,18 @@ def normal_mixture_quantile(deviation: Array, scale: Array, share: Array, q: flo
     Parameters
     ----------
     deviation : ndarray of shape (n, S)
-        The components' means, less any number of the row's own, **over their scales**.
+        Means of the components, minus an arbitrary number for each row, **over their scales**.
     scale : ndarray of shape (S,)
-        The components' standard deviations, in any unit.
+        Standard deviations of the components, in any unit.
     share : ndarray of shape (S,)
-        Their weights, which sum to 1.
+        Weights of the components, which sum to 1.
     q : float
+        Level of the quantile, in (0, 1).
 
     Returns
     -------
     quantile : ndarray of shape (n,)
-        To 1e-5 of the mixture's sd.
+        Accurate to 1e-5 of the mixture's sd.
     """
     if not _EXTREME <= q <= 1.0 - _EXTREME:
         deviation = deviation.astype(np.float64, copy=False)

@@ -9,7 +9,7 @@ from scipy.special import gammaln, pdtr, xlogy
 
 from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
 
-_LARGEST = 1e18  # rate that NumPy draws from
+_LARGEST = 1e18  # rate at which NumPy still draws
 
 
 @dataclass(eq=False, repr=False)
@@ -20,7 +20,7 @@ class Poisson(Likelihood):
     improper = "some combination of the columns is zero where y is not, and else of one sign"
 
     def check_target(self, y: Array) -> Array:
-        """Counts as floats; fractions stand for counts over their exposure."""
+        """Counts as floats, with fractions for counts over an exposure; none below 0."""
         if np.any(y < 0):
             raise ValueError(f"y has the value {y.min():g}; counts must be 0 or more.")
         return np.asarray(y, dtype=float)
@@ -35,15 +35,14 @@ class Poisson(Likelihood):
         return not y.any()
 
     def gains(self, design: Array, y: Array) -> Array:
-        """Rows with no count, which gain from a smaller rate, and the others with both signs."""
+        """Rows of count 0, which gain as the rate falls, and the others with either sign."""
         some = design[y > 0]
         return np.concatenate([-design[y == 0], some, -some])
 
     def log_density(self, u: Array, y: Array) -> Array:
-        """``y eta - exp(eta) - log y!``, around the maximum at ``eta = log y``.
+        """``y eta - exp(eta) - log y!``, expanded around its maximum at ``eta = log y``.
 
-        Of large counts the three terms nearly cancel, and what is left must tell one eta from
-        the next.
+        For large counts the three terms nearly cancel; the expansion keeps the difference.
         """
         some = np.where(y > 0, y, 1.0)
         delta = u[:, 0] - np.log(some)

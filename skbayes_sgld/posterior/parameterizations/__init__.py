@@ -1,1 +1,1 @@
-"""Parameterizations in which a model is easier to sample."""
+"""Parameterizations in which a generalised linear model is easier to sample."""

@@ -1,18 +1,18 @@
-"""A normal linear model in coordinates in which noise and coefficients are independent.
+"""The non-centered parameterization of a normal linear model, free of its funnel.
 
 Given the noise, the coefficients of a normal linear model under a normal prior are normal, with a
-mean and a width that move with the noise: a funnel, which no constant preconditioner follows. In
-``z``, the coefficients less that mean over that width, the funnel is gone: z is standard normal
-whatever the noise. With gamma* a reference value and t = exp(gamma* - gamma), the conditional
-precision t S + Lambda is diagonal for every t in the eigenvectors U of S in the metric of
-S + Lambda, with entries D = t a + 1 - a, and
+mean and a width that depend on the noise: a funnel, to which no constant preconditioner fits. The
+coordinates ``z``, the coefficients minus that mean over that width, are standard normal whatever
+the noise. With gamma* a reference value and t = exp(gamma* - gamma), the conditional precision
+t S + Lambda is diagonal for every t in the eigenvectors U of S in the metric of S + Lambda, with
+entries D = t a + 1 - a, and
 
     beta = beta* + U ((t - 1) kappa / D + z / sqrt(D)),
 
-kappa being U' times the gradient of the log likelihood at the conditional mode beta*. A prior
-that the noise scales counts with the likelihood; where all do, the whole precision scales: a = 1
-and kappa = 0. Under other priors the
-coordinates use their average curvature, z is nearly normal, and the density says how nearly.
+where kappa is U' times the gradient of the log likelihood at the conditional mode beta*. Priors
+scaled by the noise count as part of the likelihood; if all are, the whole precision scales with t,
+so a = 1 and kappa = 0. For other priors their average curvature is used: z is then only nearly
+normal, but its density is still exact.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 Array = NDArray[Any]
 
 _GRID = 400
-_WIDEST = 20.0  # of the log noise variance, either way; further down the digits run out
+_WIDEST = 20.0  # half width of the grid of gamma; further down double precision runs out
 _STEEP = 0.28
-_NEGLIGIBLE = 1e-6  # of the density's peak, at the upper end of the grid
+_NEGLIGIBLE = 1e-6  # share of the density's peak that the upper end of the grid may have
 
 
 class _Parts(NamedTuple):
-    """What every function of phi needs: gamma, t, t a, D, and the part of w that is z's."""
+    """Quantities that every function of phi needs: gamma, t, t a, D and ``w = z / sqrt(D)``."""
 
     gamma: Array
     ratio: Array
@@ -47,22 +47,22 @@ class _Parts(NamedTuple):
 
 
 class NoncenteredPosterior(BasePosterior):
-    """The same posterior in the coordinates (z, g), g being the standardised log noise variance.
+    """The same posterior in coordinates phi = (z, g), g the standardised log noise variance.
 
     Parameters
     ----------
     posterior : GLMPosterior
-        A normal likelihood whose noise is inferred.
+        Posterior of a normal likelihood whose noise is inferred.
     center : ndarray of shape (P - 1,)
-        The conditional mode of the linear parameters at the reference noise.
+        Conditional mode of the linear parameters at the reference noise.
     root : ndarray of shape (P - 1, P - 1)
-        A root of the inverse of their conditional precision there.
+        Root of the inverse of their conditional precision there.
     gamma : float
-        The reference log noise variance.
+        Reference log noise variance.
     temperature : float
-        tau of the distribution to be sampled. Tempering acts on the density of
-        (beta, log sigma^2), so the Jacobian of these coordinates is taken tau times: the power
-        1 / tau gives it back whole.
+        Temperature tau that the sampler is to use. Tempering acts on the density of
+        (beta, log sigma^2), so the log Jacobian of these coordinates is multiplied by tau: the
+        sampler's power 1 / tau then restores it.
     """
 
     cheap_full_gradient = True
@@ -88,26 +88,27 @@ class NoncenteredPosterior(BasePosterior):
             share, vectors = np.linalg.eigh(root.T @ curvature @ root)
             self._basis, self._share = root @ vectors, np.clip(share, 0.0, 1.0)
             self._pull = self._basis.T @ posterior.scaled_grad(theta[None])[0]
-        self._moves = bool(np.any(self._pull))  # not under the conjugate prior
+        self._moves = bool(np.any(self._pull))  # False under the conjugate prior
         self._level, self._width = gamma, 1.0
         self._level, self._width = self._standardise()
 
     @property
     def steep(self) -> bool:
-        """Whether the noise is so uncertain that a free step may leave its stable range.
+        """Whether the noise is so uncertain that steps without a test may become unstable.
 
-        The likelihood falls like ``exp(-exp(-gamma))`` towards small noise: a free step of half
-        the width is stable while gamma stays within 1.4 of its mode, five of these sds.
+        The likelihood falls like ``exp(-exp(-gamma))`` towards small noise: a Langevin step of
+        half the width is stable while gamma stays within 1.4 of its mode, which is five sds at
+        this limit.
         """
         return self._width * np.sqrt(self._temperature) > _STEEP
 
     @property
     def noise_level(self) -> float:
-        """The mean of the log noise variance where z = 0."""
+        """Mean of the log noise variance where z = 0."""
         return self._level
 
     def _standardise(self) -> tuple[float, float]:
-        """Mean and sd of gamma where z = 0: its marginal moments, under a normal prior."""
+        """Mean and sd of gamma where z = 0; under a normal prior, its marginal mean and sd."""
         grid = np.linspace(-_WIDEST, _WIDEST, _GRID) + self._gamma
         while True:
             phi = np.zeros((_GRID, self.n_params))
@@ -128,7 +129,7 @@ class NoncenteredPosterior(BasePosterior):
             step = grid[1] - grid[0]
             if sd > 4 * step:
                 return mean, sd / np.sqrt(self._temperature)
-            # narrower than the grid can tell: look closer
+            # too narrow for this grid: refine it
             grid = np.linspace(mean - 10 * (sd + step), mean + 10 * (sd + step), _GRID)
 
     # ---- the map ------------------------------------------------------------------------------
@@ -141,7 +142,7 @@ class NoncenteredPosterior(BasePosterior):
         return _Parts(gamma, ratio, scaled, D, phi[:, :-1] / np.sqrt(D))
 
     def to_theta(self, phi: Array, parts: _Parts | None = None) -> Array:
-        """Theta ``(C, P)`` from ``phi (C, P)``."""
+        """Theta ``(C, P)`` at ``phi (C, P)``."""
         gamma, ratio, _, D, w = parts or self._parts(phi)
         if self._moves:
             w = w + (ratio - 1.0) * self._pull / D
@@ -152,7 +153,7 @@ class NoncenteredPosterior(BasePosterior):
         return theta
 
     def from_theta(self, theta: Array) -> Array:
-        """Phi ``(C, P)`` from ``theta (C, P)``."""
+        """Coordinates phi ``(C, P)`` of ``theta (C, P)``."""
         phi = np.zeros_like(theta)
         phi[:, -1] = (theta[:, -1] - self._level) / self._width
         _, ratio, _, D, _ = self._parts(phi)
@@ -191,7 +192,7 @@ class NoncenteredPosterior(BasePosterior):
         return self._chain_rule(self.inner.grad_log_likelihood(self.to_theta(phi), idx), phi)
 
     def log_prior(self, phi: Array) -> Array:
-        """Log prior of phi: that of theta and the Jacobian ``(C,)``."""
+        """Log prior of phi ``(C,)``: that of theta plus the log Jacobian."""
         return self.inner.log_prior(self.to_theta(phi)) + self._log_jacobian(self._parts(phi))
 
     def grad_log_prior(self, phi: Array) -> Array:
@@ -218,7 +219,7 @@ class NoncenteredPosterior(BasePosterior):
         return self._add_jacobian(self._chain_rule(grad, phi, parts), parts)
 
     def softened(self, spread: Array) -> NoncenteredPosterior:
-        """Posterior with kinks rounded; ``spread`` is in phi, and 1 by construction."""
+        """Posterior with its kinks rounded; ``spread`` is 1 in phi by construction."""
         width = np.append(np.sqrt(np.square(self._basis).sum(axis=1)), self._width)
         inner = self.inner.softened(width)
         if inner is self.inner:
@@ -228,32 +229,32 @@ class NoncenteredPosterior(BasePosterior):
         return other
 
     def constrain(self, phi: Array) -> Array:
-        """Parameters that users know."""
+        """Reported parameters ``(C, P)`` at phi."""
         return self.inner.constrain(self.to_theta(phi))
 
     def unconstrain(self, values: Array) -> Array:
-        """Phi from the parameters that users know."""
+        """Coordinates phi ``(C, P)`` of the reported parameters."""
         return self.from_theta(self.inner.unconstrain(values))
 
     def zeros(self) -> Array:
-        """Point ``(P,)`` at which no column has an effect, the noise that of y."""
+        """Point ``(P,)`` at which all coefficients are 0 and the noise variance is that of y."""
         return self.from_theta(self.inner.zeros()[None])[0]
 
     def draw_prior(self, generators: list[np.random.Generator]) -> Array | None:
-        """Draws from the prior ``(C, P)``, constrained."""
+        """Draws from the prior ``(C, P)``, as reported parameters."""
         return self.inner.draw_prior(generators)
 
     @property
     def constrained_names(self) -> list[str]:
-        """The names of what :meth:`constrain` returns."""
+        """Names of the reported parameters."""
         return self.inner.constrained_names
 
 
 class NormalNoncenteredPosterior(NoncenteredPosterior):
-    """The noncentered posterior under normal priors: z is standard normal, exactly.
+    """The non-centered posterior under normal priors, in which z is exactly standard normal.
 
-    The density is then ``-z^2 / 2 + m(gamma)``, with m the log marginal density of gamma in closed
-    form: a step costs O(P) and no product with a matrix.
+    The log density is then ``-z^2 / 2 + m(gamma)``, with m the log marginal density of gamma in
+    closed form: a step costs O(P), without a product with a matrix.
     """
 
     def __init__(
@@ -265,7 +266,7 @@ class NormalNoncenteredPosterior(NoncenteredPosterior):
         temperature: float = 1.0,
     ) -> None:
         theta = np.append(center, gamma)[None]
-        # -2 exp(gamma) times what falls with the noise in the log density at the centre
+        # residual and prior squares at the centre: the log density has -0.5 exp(-gamma) times them
         self._exponent = posterior.total_weight + posterior.linear_prior.n_scaled
         self._rss = posterior.scaled_square(theta)
         super().__init__(posterior, center, root, gamma, temperature)
