@@ -101,6 +101,9 @@ class BayesianEstimator(BaseEstimator):
         if self._settings_type is not None:
             self._settings_type.check(self)
 
+    def _resolve_intercept_prior(self) -> CoefficientPrior:
+        return self._resolve_unscaled_prior("intercept_prior")
+
     # ---- fit ----------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -235,9 +238,6 @@ class LinearEstimator(BayesianEstimator):
         "preconditioner": ("auto",),
     }
     fit_intercept: Any
-
-    def _resolve_intercept_prior(self) -> CoefficientPrior:
-        return self._resolve_unscaled_prior("intercept_prior")
 
     def _make_posterior(
         self, X: Array, y: Array, weight: Array | None, center: bool

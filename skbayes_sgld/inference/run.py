@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,8 @@ def run(plan: Plan) -> SamplingResult:
     """
     lengths = {"n_draws": plan.n_draws, "n_burnin": plan.n_burnin, "thin": plan.thin}
     try:
-        with progress_bar(plan.settings.verbose, plan.n_steps, "sampling") as progress:
+        shows = plan.settings.verbose
+        with progress_bar(shows, plan.n_steps, "sampling") if shows else nullcontext() as progress:
             chains = run_chains(
                 plan.run,
                 plan.start,
