@@ -92,7 +92,7 @@ class VariationalPosterior(BasePosterior):
     >>> elbo.param_names
     ['mean[a]', 'mean[b]', 'log_sd[a]', 'log_sd[b]']
     >>> draws = sample(elbo, "hmc", random_state=0)
-    >>> np.cov(elbo.at_means(draws.posterior_.flat).T).round(1).tolist()  # inverse of Lambda
+    >>> np.cov(elbo.at_means(draws.draws.flat).T).round(1).tolist()  # inverse of Lambda
     [[0.7, -0.3], [-0.3, 0.7]]
     """
 

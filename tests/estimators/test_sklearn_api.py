@@ -186,9 +186,13 @@ NESTED = {
         {"gradient": "control_variate", "batch_size": 20},
         ControlVariate(order=1),
     ),
-    "sampler__integrator": ("linear", {}, SGLD(integrator="euler")),
+    "sampler__integrator": ("linear", {"sampler": "sgld"}, SGLD(integrator="euler")),
     "noise_prior__shape": ("linear", {}, InverseGamma(shape=40.0)),
-    "optimizer__period": ("map_linear", {"optimizer": "svrg"}, SVRGDescent(period=3)),
+    "optimizer__period": (
+        "map_linear",
+        {"optimizer": "svrg", "batch_size": 10},
+        SVRGDescent(period=3),
+    ),
     "projection__low": ("map_linear", {"projection": "box"}, Box(low=0.5)),
     "optimizer__decay": ("map_linear", {"optimizer": "momentum"}, Momentum(decay=0.5)),
 }

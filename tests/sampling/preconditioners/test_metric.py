@@ -5,7 +5,6 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.posterior import (
     Bernoulli,
     Categorical,
@@ -29,7 +28,7 @@ from skbayes_sgld.sampling.preconditioners.metric import (
     preconditioned_eigenvalues,
 )
 from skbayes_sgld.sampling.tuning import mode as mode_module
-from skbayes_sgld.sampling.tuning import noise as tuning
+from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.curvature import structured_metric
 from tests.sampling.preconditioners.test_registry import check_metric
 
@@ -228,52 +227,71 @@ def many(n_params):
     )
 
 
-def test_a_users_model_of_many_parameters_gets_a_diagonal_from_its_gradients():
-    scales, posterior = many(2500)
-    mode = find_mode(posterior, scales * np.random.default_rng(0).uniform(-1, 1, 2500))
+FEW_DENSE = [
+    f"skbayes_sgld.{module}.MAX_DENSE"
+    for module in ("sampling.tuning.mode", "sampling.tuning.noise", "posterior.glm")
+] + ["skbayes_sgld.sampling.preconditioners.metric.MAX_DENSE"]
+
+
+@pytest.fixture
+def hardly_any_dense(monkeypatch):
+    """Let no matrix of more than 200 parameters be formed, so that small models tell."""
+    for name in FEW_DENSE:
+        monkeypatch.setattr(name, 200)
+
+
+def test_a_users_model_of_many_parameters_gets_a_diagonal_from_its_gradients(hardly_any_dense):
+    scales, posterior = many(500)
+    mode = find_mode(posterior, scales * np.random.default_rng(0).uniform(-1, 1, 500))
+    assert isinstance(mode.metric, Diagonal)
     assert np.all(np.abs(mode.theta) < 1e-3 * scales)
     np.testing.assert_allclose(mode.marginal_sd, scales, rtol=0.02)
 
 
-def test_the_diagonal_that_a_model_knows_is_taken():
-    scales, posterior = many(2500)
+def test_the_diagonal_that_a_model_knows_is_taken(hardly_any_dense):
+    scales, posterior = many(500)
     posterior.curvature_diagonal = lambda theta: 4.0 / scales**2
     np.testing.assert_allclose(find_mode(posterior, 0 * scales).marginal_sd, scales / 2)
 
 
 @pytest.mark.parametrize("prior", [Normal(), Laplace()])
 @pytest.mark.parametrize("metric", [LowRank, Diagonal])
-def test_no_matrix_of_parameters_by_parameters_is_formed(prior, metric, monkeypatch):
+def test_no_matrix_of_parameters_by_parameters_is_formed(
+    prior, metric, hardly_any_dense, monkeypatch
+):
     if metric is Diagonal:
         monkeypatch.setattr("skbayes_sgld.posterior.glm.MAX_DENSE", 10)  # too many rows for it
-    X = np.random.default_rng(0).standard_normal((20, 3500))
+    P = 1201
+    X = np.random.default_rng(0).standard_normal((20, P - 1))
     posterior = GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), prior, center=True)
     tracemalloc.start()
-    mode = find_mode(posterior, posterior.start())
-    tuning.measure_noise(posterior, Minibatch(), mode, 1.0, 0)
-    preconditioned_eigenvalues(Metric(3501), mode.metric)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    try:
+        mode = find_mode(posterior, posterior.start())
+        noise.measure_noise(posterior, Minibatch(), mode, 1.0, 0)
+        preconditioned_eigenvalues(Metric(P), mode.metric)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
     assert isinstance(mode.metric, metric)
-    assert peak < 8 * 3501**2 / 2
+    assert peak < 8 * P**2 / 2
 
 
 def test_the_noise_found_without_the_matrix_is_that_of_the_matrix(monkeypatch):
     posterior = glm(Bernoulli(), n=400, d=6, center=True)
     mode = find_mode(posterior, posterior.start())
     for gradient in (Minibatch(), ControlVariate(1)):
-        whole = tuning.measure_noise(posterior, gradient, mode, 1.0, 3)
-        monkeypatch.setattr(tuning, "MAX_DENSE", 1)
-        products = tuning.measure_noise(posterior, gradient, mode, 1.0, 3)
+        whole = noise.measure_noise(posterior, gradient, mode, 1.0, 3)
+        monkeypatch.setattr(noise, "MAX_DENSE", 1)
+        products = noise.measure_noise(posterior, gradient, mode, 1.0, 3)
         monkeypatch.undo()
         assert products.variance == pytest.approx(whole.variance, rel=1e-3)
 
 
-def test_many_parameters_take_all_rows():
-    posterior = glm(Bernoulli(), n=2100, d=MAX_DENSE, center=True)
+def test_many_parameters_take_all_rows(hardly_any_dense):
+    posterior = glm(Bernoulli(), n=2100, d=200, center=True)
     mode = mode_module.Mode(np.zeros(posterior.n_params), Diagonal(np.ones(posterior.n_params)))
-    gradient, batch_size, *_ = tuning.choose_gradient(posterior, mode, 1.0, 0)
-    assert not gradient.minibatch and batch_size is None
+    gradient, batch_size, why = noise.choose_gradient(posterior, mode, 1.0, 0)
+    assert not gradient.minibatch and batch_size is None and "parameters" in why
 
 
 def test_a_model_that_gathers_no_rows_takes_all_of_them():
@@ -299,5 +317,5 @@ def test_a_model_that_gathers_no_rows_takes_all_of_them():
 
     posterior = CustomPosterior(Rates())
     mode = find_mode(posterior, posterior.start())
-    gradient, *_ = tuning.choose_gradient(posterior, mode, 1.0, 0)
-    assert not gradient.minibatch
+    gradient, _, why = noise.choose_gradient(posterior, mode, 1.0, 0)
+    assert not gradient.minibatch and "local parameters" in why

@@ -99,7 +99,7 @@ def assert_mean(values, expected, allowed, what):
 
 def check_sampler(name):
     """Raise where the sampler of this name draws from another law than it declares."""
-    sampler = resolve(name, SAMPLERS, "sampler").candidates(full_gradient=False)[0]
+    sampler = resolve(name, SAMPLERS, "sampler")
     rough = ROUGH.get(name, 0.0)
     for temperature in (1.0, 2.5):
         white, step = draw(sampler, normal(), temperature)

@@ -103,7 +103,6 @@ def draw(sampler, posterior, mode, temperature=1.0):
 def test_a_sampler_has_the_moments_of_its_target(sampler, name):
     posterior, mode, mean, covariance = target(name)
     sampler = SAMPLERS[sampler]()
-    sampler = sampler.candidates(full_gradient=False)[0]
     run, draws = draw(sampler, posterior, mode)
     key = {v: k for k, v in SAMPLERS.items()}[type(sampler)]
     rough = ROUGH.get(key, 0.0)
@@ -126,7 +125,7 @@ def test_a_sampler_has_the_moments_of_its_target(sampler, name):
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_a_sampler_samples_the_tempered_law(sampler):
     posterior, mode, _, covariance = target("gaussian")
-    sampler = SAMPLERS[sampler]().candidates(full_gradient=False)[0]
+    sampler = SAMPLERS[sampler]()
     _, draws = draw(sampler, posterior, mode, temperature=0.25)
     variance = draws.var(axis=(0, 1))
     np.testing.assert_allclose(variance, 0.25 * np.diagonal(covariance), rtol=0.15)
