@@ -152,6 +152,14 @@ class Sampler(Algorithm):
         """Return how many gradients a step of this size takes."""
         return 1
 
+    def settle(self, state: State, temperature: float) -> None:
+        """Bring what the state remembers to where it is after long on a standard normal target.
+
+        A pilot measures chains that have forgotten their start; what a sampler learns on the way
+        (a metric, say) would be wrong for longer than a pilot runs. There is nothing to do, the
+        default, where the state holds positions only or forgets as fast as they do.
+        """
+
     def gaussian_inflation(self, eta: float) -> float | None:
         """Return the chain's variance over the target's, on a normal target of precision 1.
 

@@ -74,6 +74,12 @@ class PSGLD(Sampler):
         """Return the state: positions, and no squares yet."""
         return {"theta": theta, "square": np.zeros_like(theta), "count": np.zeros(len(theta))}
 
+    def settle(self, state: State, temperature: float) -> None:
+        """Set the squares to their mean on a standard normal target, as if long remembered."""
+        # one first gradient near 0 makes a metric that throws the chain tens of sds away
+        state["square"] = np.full_like(state["theta"], temperature)
+        state["count"] = np.full(len(state["theta"]), 1.0 / (1.0 - self.decay))
+
     def prepare(
         self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
     ) -> Array | None:

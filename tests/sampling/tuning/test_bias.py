@@ -16,6 +16,7 @@ from skbayes_sgld.sampling.tuning.bias import (
     STEP_SIZES,
     StandardNormal,
     choose_step_size,
+    largest_error,
     measure_bias,
     normal_inflation,
     step_sizes,
@@ -105,7 +106,7 @@ def test_eulers_bias_on_a_skewed_law_is_that_of_its_draws():
     assert found.size == pytest.approx(0.5 * abs(from_grad - 1), abs=found.doubt + 0.01)
 
 
-@pytest.mark.parametrize("name", sorted(set(SAMPLERS) - {"psgld"}))  # of a memory too long for it
+@pytest.mark.parametrize("name", sorted(SAMPLERS))
 def test_the_variance_that_a_sampler_declares_is_what_it_has_when_it_runs(name, monkeypatch):
     sampler = SAMPLERS[name]()
     if sampler.adjusted:
@@ -130,14 +131,32 @@ def test_every_sampler_has_step_sizes_on_its_own_scale():
         assert sizes[0] == 0.1 and list(sizes) == sorted(sizes, reverse=True)
 
 
-def test_shorter_steps_are_not_tried_where_they_do_not_help():
-    # PSGLD's memory biases it at any step: 2 % at 0.1, and as much at 0.004
+def test_a_step_is_not_shortened_for_an_error_that_is_not_its_own():
+    # PSGLD's memory leaves 1.6 % of an sd at the best of its steps; at 0.1 Euler adds 1.2 %, and
+    # the step fell to a third for an error above 1.5 % that no step is without
     posterior = StandardNormal(2)
     mode = find_mode(posterior, posterior.start())
     run = make_run(posterior, sampler=PSGLD(), preconditioner=Curvature(), mode=mode)
     step, found = choose_step_size(run, mode, 0, step_sizes(PSGLD()))
-    assert 0.02 < step < 0.1
-    assert THRESHOLDS.max_bias < found.size < 0.025
+    assert step == 0.1
+    assert found.size == pytest.approx(0.028, abs=0.002)
+
+
+def test_the_limit_is_widened_only_for_an_error_that_no_step_is_without():
+    for sampler in (SGLD(), SGLD("euler"), SGHMC(), SGNHT(), PSGLD(decay=0.9999)):
+        assert largest_error(sampler, step_sizes(sampler), 3) == THRESHOLDS.max_bias
+    sizes = step_sizes(PSGLD())
+    least = min(np.sqrt(PSGLD().gaussian_inflation(step)) - 1.0 for step in sizes)
+    assert least > THRESHOLDS.max_bias
+    assert largest_error(PSGLD(), sizes, 3) == pytest.approx(least + THRESHOLDS.max_bias)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_pilot_is_not_thrown_far_away_by_a_metric_of_one_gradient(seed):
+    # a first gradient near 0 makes a metric of its inverse: widths of 9, times of 1e5
+    found = bias_of(PSGLD(), StandardNormal(20), 0.1, seed)
+    assert found.width == pytest.approx(1.06, abs=0.25)
+    assert found.time < THRESHOLDS.distrust * PSGLD().pace(np.ones(20), 0.1)[1]
 
 
 def test_minibatches_of_a_run_are_those_of_the_pilot():
@@ -177,13 +196,15 @@ def test_an_algorithm_says_what_it_needs_and_what_else_would_do():
     [(0.0599, 0.5), (0.0601, 0.35), (0.12, 0.35), (0.13, 0.25), (200.0, 0.02)],
 )
 def test_the_step_is_the_largest_that_costs_at_most_0_015_sds(monkeypatch, error_at_one, expected):
-    measured = []
+    posterior = StandardNormal(2)
+    mode = find_mode(posterior, posterior.start())
+    run, measured = make_run(posterior, sampler=SGLD()), []
 
     def second_order(run, mode, step_size, seed):
         measured.append(step_size)
         return bias.Bias(error_at_one * step_size**2, 0.0, 1.0, 4.0)
 
     monkeypatch.setattr(bias, "measure_bias", second_order)
-    step_size, found = choose_step_size(None, None, 0, STEP_SIZES)
+    step_size, found = choose_step_size(run, mode, 0, STEP_SIZES)
     assert step_size == expected
     assert found.size == pytest.approx(error_at_one * expected**2)
