@@ -99,6 +99,12 @@ def test_rows_that_count_as_hardly_any_are_told(estimator):
         estimator(n_draws=50, random_state=0, **settings).fit(X, y, np.full(60, 1 / 60))
 
 
+def test_weights_too_small_to_tell_the_noise_are_named_and_not_the_temperature():
+    match = "rows count as 1 in all; check sample_weight"
+    with pytest.warns(UserWarning, match="sample_weight"), pytest.raises(ValueError, match=match):
+        SGLDLinearRegression(random_state=0).fit(X, TARGET, np.full(60, 1 / 60))
+
+
 def test_a_column_keeps_its_name():
     frame = pd.DataFrame(X, columns=["log_noise_variance", "b", "c"])
     model = SGLDLinearRegression(n_draws=20, random_state=0)

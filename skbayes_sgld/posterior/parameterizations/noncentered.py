@@ -118,10 +118,14 @@ class NoncenteredPosterior(BasePosterior):
             weight = np.exp((value - np.nanmax(value)) / self._temperature)
             weight = np.where(np.isfinite(weight), weight, 0.0)
             if weight[-1] > _NEGLIGIBLE:
+                hot = f"at temperature={self._temperature:g} " * (self._temperature != 1.0)
+                remedy = (
+                    "lower the temperature" if hot else "check sample_weight, which may be small"
+                )
                 raise ImproperPosteriorError(
-                    f"at temperature={self._temperature:g} the posterior of the noise variance has "
-                    "no end: tempered, it is improper, or nearly; lower the temperature, or "
-                    "give the noise a prior with more weight, such as noise_prior='half_normal'."
+                    f"{hot}the posterior of the noise variance has no upper end: it is improper, "
+                    f"or nearly. The rows count as {self.inner.total_weight:g} in all; {remedy}, "
+                    "or give the noise a prior with more weight, such as noise_prior='half_normal'."
                 )
             weight /= weight.sum()
             mean = float(weight @ grid)
