@@ -1,8 +1,8 @@
 """Components: the small parts (priors, schedules, samplers, ...) that estimators are built from.
 
-A component is named by a string or given as an instance. The registry dict at the foot of the
-file that holds the classes maps the names to the classes; :func:`resolve` is the one place that
-turns what a user wrote into a component.
+A component is given as a name or as an instance. The registry of each family, a dict in the
+family's ``__init__`` or at the foot of its file, maps names to classes; :func:`resolve` is the one
+place where what a user wrote becomes a component.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-_ASYMMETRY = 1e-8  # of a matrix with a diagonal of ones
-_SINGULAR = 1e-13  # smallest eigenvalue of such a matrix
+_ASYMMETRY = 1e-8  # accepted in a matrix scaled to a unit diagonal
+_SINGULAR = 1e-13  # smallest eigenvalue accepted in such a matrix
 
 
 class Component(BaseEstimator):
-    """Base of every component: parameters by name, cloneable, checked when it is resolved.
+    """Base of every component: cloneable, with named parameters that :func:`resolve` checks.
 
-    Subclasses are written as ``@dataclass(eq=False, repr=False)``: the generated constructor is
-    what ``get_params``, ``set_params`` and ``clone`` read. (A frozen dataclass breaks ``clone``.)
+    Subclasses are decorated with ``@dataclass(eq=False, repr=False)``: ``get_params``,
+    ``set_params`` and ``clone`` read the generated constructor. (A frozen dataclass would break
+    ``clone``.)
     """
 
     def check(self) -> None:
@@ -32,14 +33,14 @@ T = TypeVar("T", bound=Component)
 
 
 class Registry(dict[str, type[T]]):
-    """The names of a family of components: what a string stands for."""
+    """The classes of a family of components, by name."""
 
     def __init__(self, family: type[T], **classes: type[T]) -> None:
         super().__init__(classes)
         self.family = family
 
     def check(self, component: T, argument: str) -> None:
-        """Raise where a component's parameters are out of range."""
+        """Raise where a parameter of ``component`` is out of range."""
         component.check()
 
 
@@ -49,24 +50,25 @@ def resolve(value: Any, registry: Registry[T], argument: str, also: tuple[str, .
     Parameters
     ----------
     value : str or Component
+        What the user wrote.
     registry : Registry
-        The names that are accepted for this argument.
+        Classes of the family, by the names that are accepted.
     argument : str
-        What the user calls it, for the error.
-    also : tuple of str
-        Names that the argument takes besides, for the error.
+        Name of the argument in errors.
+    also : tuple of str, default=()
+        Further names, such as "auto", that the argument takes; listed in errors.
 
     Returns
     -------
     component : Component
-        A checked copy; the user's instance is never changed.
+        Checked copy; the user's instance is never changed.
 
     Raises
     ------
     ValueError
-        When the name is not in the registry.
+        When the name is not in the registry, or a parameter is out of range.
     TypeError
-        When it is neither a name nor an instance of the registry's family.
+        When ``value`` is neither a name nor an instance of the registry's family.
     """
     names = ", ".join(repr(name) for name in sorted([*registry, *also]))
     if isinstance(value, str):
@@ -93,7 +95,28 @@ def check_number(
     closed: str = "neither",
     integer: bool = False,
 ) -> None:
-    """Raise an error that names the argument, shows the value and says what is accepted."""
+    """Raise where ``value`` is not a number in the interval from ``low`` to ``high``.
+
+    Parameters
+    ----------
+    value : object
+        What the user wrote.
+    argument : str
+        Name of the argument in errors.
+    low, high : float, default=-inf and inf
+        Ends of the interval.
+    closed : {"neither", "left", "right", "both"}, default="neither"
+        Ends that belong to the interval.
+    integer : bool, default=False
+        Whether ``value`` must be a whole number.
+
+    Raises
+    ------
+    TypeError
+        When ``value`` is not a number, or not a whole one.
+    ValueError
+        When it is out of range.
+    """
     kind = "a whole number" if integer else "a number"
     left, right = closed in ("left", "both"), closed in ("right", "both")
     bounds = f"{'[' if left else '('}{low:g}, {high:g}{']' if right else ')'}"
@@ -109,7 +132,7 @@ def check_number(
 def check_array_or_number(
     value: Any, argument: str, size: int | None, *, positive: bool = False
 ) -> None:
-    """Check a parameter that is one number, or one number a coefficient."""
+    """Raise where ``value`` is neither one number nor a vector of ``size`` numbers."""
     array = np.asarray(value)
     if array.dtype.kind not in "fiu":
         raise TypeError(f"{argument}={value!r} is not a number or an array of numbers.")
@@ -124,7 +147,7 @@ def check_array_or_number(
 
 
 def check_covariance(value: Any, argument: str, size: int | None) -> None:
-    """Check a symmetric positive definite matrix."""
+    """Raise where ``value`` is not a symmetric positive definite matrix of ``size`` columns."""
     matrix = np.asarray(value)
     if matrix.dtype.kind not in "fiu":
         raise TypeError(f"{argument}={value!r} is not a matrix of numbers.")

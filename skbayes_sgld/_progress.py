@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 
 @contextmanager
 def progress_bar(
-    verbose: Any, total: int, description: str
+    verbose: bool | int, total: int, description: str
 ) -> Iterator[Callable[[int], None] | None]:
-    """Yield what a run tells its progress to, or None where ``verbose`` is 0."""
+    """Context with a function to report finished steps to; None where ``verbose`` is 0."""
     if not verbose:
         yield None
         return

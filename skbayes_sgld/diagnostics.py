@@ -17,27 +17,27 @@ Array = NDArray[Any]
 
 MAX_RHAT = 1.01  # Vehtari, Gelman, Simpson, Carpenter & Buerkner 2021, Section 4
 MIN_ESS_PER_CHAIN = 100
-_CHANCE = 1e-4
+_CHANCE = 1e-4  # probability of a false alarm by R-hat in a fit that has converged
 _TAILS = (0.05, 0.95)
-_MIN_DRAWS = 4  # of a chain: two in each half
-_MANY = 50  # parameters; arviz-stats takes those of an ordinary model, one at a time
-_BLOCK = 2**18  # numbers a block of parameters may hold: they stay in cache
+_MIN_DRAWS = 4  # per chain: two in each half
+_MANY = 50  # parameters; with more, arviz-stats, which takes one at a time, would be slow
+_BLOCK = 2**18  # numbers in a block of parameters, so that it stays in cache
 
 
 def effective_sample_size(draws: Array, kind: str = "bulk") -> Array:
-    """Effective sample size of each parameter.
+    """Effective sample size of each parameter (Vehtari et al. 2021, Section 4).
 
     Parameters
     ----------
     draws : ndarray of shape (n_chains, n_draws, n_params)
-    kind : {"bulk", "tail", "mean"}
-        The summaries it is meant for (Vehtari et al. 2021, Section 4): ``"tail"`` is the smaller
-        one of the 5 % and the 95 % quantile.
+    kind : {"bulk", "tail", "mean"}, default="bulk"
+        ``"bulk"`` is that of the rank-normalised draws, ``"tail"`` the smaller one of those of the
+        5 % and the 95 % quantile, ``"mean"`` that of the mean.
 
     Returns
     -------
     ess : ndarray of shape (n_params,)
-        NaN with fewer than four draws a chain.
+        NaN with fewer than four draws per chain.
 
     Examples
     --------
@@ -59,12 +59,12 @@ def potential_scale_reduction(draws: Array) -> Array:
     Parameters
     ----------
     draws : ndarray of shape (n_chains, n_draws, n_params)
-        Of one chain, the first half is compared with the second.
+        A single chain is judged by comparing its halves.
 
     Returns
     -------
     r_hat : ndarray of shape (n_params,)
-        NaN with fewer than four draws a chain, and for a parameter that is constant.
+        NaN with fewer than four draws per chain, and for a parameter that is constant.
 
     Examples
     --------
@@ -79,7 +79,8 @@ def potential_scale_reduction(draws: Array) -> Array:
     return _per_parameter(array_stats.rhat, draws, method="rank")
 
 
-def _per_parameter(function: Any, draws: Array, **kwargs: Any) -> Array:
+def _per_parameter(function: Callable[..., Array], draws: Array, **kwargs: Any) -> Array:
+    """Statistic of arviz-stats for each parameter; NaN with too few draws."""
     if draws.shape[1] < _MIN_DRAWS:
         return np.full(draws.shape[2], np.nan)
     with np.errstate(all="ignore"):
@@ -90,7 +91,10 @@ def _per_parameter(function: Any, draws: Array, **kwargs: Any) -> Array:
 
 
 def _by_block(function: Callable[[Array], Array], draws: Array) -> Array:
-    """Apply ``function`` to ``(block, n_chains, n_draws)``; parameters with a NaN give NaN."""
+    """Statistic of each parameter by a function of blocks ``(block, n_chains, n_draws)``.
+
+    Parameters with a NaN among their draws give NaN.
+    """
     n_chains, n_draws, n_params = draws.shape
     values = np.full(n_params, np.nan)
     if n_draws < _MIN_DRAWS:
@@ -110,14 +114,14 @@ def _split(block: Array) -> Array:
 
 
 def _normal_scores(block: Array) -> Array:
-    """Replace the draws by the normal quantiles of their ranks over all chains."""
+    """Normal quantiles of the draws' ranks over all chains."""
     flat = block.reshape(len(block), -1)
     ranks = rankdata(flat, axis=1)
     return ndtri((ranks - 0.375) / (flat.shape[1] + 0.25)).reshape(block.shape)
 
 
 def _autocorrelation_ess(block: Array) -> Array:
-    """Effective sample size by Geyer's initial monotone sequence, averaged over the chains."""
+    """Effective sample size from Geyer's initial monotone sequence of autocorrelations."""
     _, n_chains, n = block.shape
     means = block.mean(axis=2, keepdims=True)
     length = next_fast_len(2 * n)
@@ -157,7 +161,7 @@ def _rhat_rank(block: Array) -> Array:
     halves = _split(block)
     folded = np.abs(halves - np.median(halves, axis=(1, 2), keepdims=True))
     location, scale = (_rhat(_normal_scores(values)) for values in (halves, folded))
-    return np.where(scale > location, scale, location)  # a NaN of the scale alone is passed over
+    return np.where(scale > location, scale, location)  # a NaN of the scale alone is ignored
 
 
 def _rhat(block: Array) -> Array:
@@ -170,23 +174,24 @@ def _rhat(block: Array) -> Array:
 def summarize(
     draws: Array, names: Sequence[str], weights: Array | None = None, coverage: float = 0.9
 ) -> pd.DataFrame:
-    """Table of the posterior, one row a parameter.
+    """Summary table of the posterior, with one row per parameter.
 
     Parameters
     ----------
     draws : ndarray of shape (n_chains, n_draws, n_params)
     names : sequence of str
-    weights : ndarray of shape (n_draws,) or None
+        Names of the parameters.
+    weights : ndarray of shape (n_draws,) or None, default=None
         Weights of the draws, the same in every chain; None where they are equal. Mean, sd and
         interval are weighted.
     coverage : float, default=0.9
-        Coverage of the equal-tailed interval.
+        Coverage of the equal-tailed credible interval.
 
     Returns
     -------
     table : pandas.DataFrame
-        Mean, sd, the interval's ends, bulk and tail effective sample size, R-hat and the Monte
-        Carlo standard error of the mean.
+        Mean, sd, ends of the interval, bulk and tail effective sample size, R-hat and Monte Carlo
+        standard error of the mean.
 
     Examples
     --------
@@ -222,7 +227,7 @@ def summarize(
 
 
 def quantiles(values: Array, q: Array, weights: Array | None = None) -> Array:
-    """Quantiles of each row of ``values (n, S)``, as ``(n, len(q))``."""
+    """Quantiles ``(n, len(q))`` of each row of ``values (n, S)``, with weights ``(S,)``."""
     if weights is None:
         return np.quantile(values, q, axis=-1).T
     return np.quantile(
@@ -231,10 +236,10 @@ def quantiles(values: Array, q: Array, weights: Array | None = None) -> Array:
 
 
 def _chance_rhat(ess: Array, n_chains: int) -> Array:
-    """R-hat that chance alone exceeds once in 10,000 fits, at this effective sample size.
+    """R-hat that a converged fit exceeds once in 10,000 fits, at this effective sample size.
 
-    The variance of the half-chains' means is chi-square where the chains agree; with few draws
-    that alone lifts R-hat above 1.01.
+    If the chains agree, the variance of the half-chains' means is chi-square distributed; with few
+    draws that alone raises R-hat above 1.01.
     """
     n_halves = 2 * max(n_chains, 1)
     ratio = chi2.isf(_CHANCE / len(ess), n_halves - 1) / (n_halves - 1)
@@ -242,24 +247,25 @@ def _chance_rhat(ess: Array, n_chains: int) -> Array:
 
 
 def convergence_problems(draws: Array, names: Sequence[str]) -> list[str]:
-    """Problems of the draws, in sentences that name parameter and figure.
+    """Convergence problems of the draws, as sentences that name a parameter and its figure.
 
     Parameters
     ----------
     draws : ndarray of shape (n_chains, n_draws, n_params)
     names : sequence of str
+        Names of the parameters.
 
     Returns
     -------
     problems : list of str
-        Empty when R-hat and the effective sample sizes are as they should be.
+        Empty when R-hat and the effective sample sizes of all parameters are acceptable.
     """
     if draws.shape[1] < _MIN_DRAWS:
         return [f"{draws.shape[1]} draws a chain are too few to judge"]
     problems = []
-    # every fit pays for these: as in the table to rounding, in a tenth of the time
+    # every fit computes these: equal to the table's up to rounding, in a tenth of the time
     r_hat, ess = _by_block(_rhat_rank, draws), _by_block(_ESS["bulk"], draws)
-    needed = MIN_ESS_PER_CHAIN * min(draws.shape[0], 10)  # a thousand is enough of any
+    needed = MIN_ESS_PER_CHAIN * min(draws.shape[0], 10)  # 1,000 suffice, whatever the chains
     limit = np.maximum(MAX_RHAT, _chance_rhat(np.maximum(ess, needed), draws.shape[0]))
     if np.any(r_hat > limit):
         worst = int(np.nanargmax(r_hat / limit))

@@ -18,7 +18,7 @@ _RandomState = int | np.random.RandomState | None
 def make_correlated_pair(
     n_samples: int = 10_000, *, rho: float = 0.9, random_state: _RandomState = None
 ) -> _Regression:
-    r"""Draw the lecture's linear example: regress one of two correlated normals on the other.
+    r"""The lecture's linear example: regression of one of two correlated normals on the other.
 
     .. math:: (x_i, y_i) \sim N\left(0, \begin{pmatrix} 1 & \rho \\ \rho & 1 \end{pmatrix}\right)
         \quad\Longleftrightarrow\quad
@@ -30,11 +30,11 @@ def make_correlated_pair(
     Parameters
     ----------
     n_samples : int, default=10_000
-        The lecture's size.
+        Number of rows; the default is the lecture's.
     rho : float in (-1, 1), default=0.9
         Correlation of the pair; the default is the lecture's.
     random_state : int, RandomState instance or None, default=None
-        Give an int for the same data at every call.
+        Seed; an int gives the same data at every call.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def make_correlated_pair(
 def make_cubic(
     n_samples: int = 250, *, noise: float = 1.0, random_state: _RandomState = None
 ) -> _Regression:
-    r"""Draw points of a cubic on [-5, 5], with the powers of x as the columns.
+    r"""Points of a cubic on [-5, 5], with the powers of x as the columns.
 
     .. math:: y_i = 0.3\,x_i + x_i^2 + 0.02\,x_i^3 + \text{noise} \cdot z_i,
         \quad x_i \sim U(-5, 5), \; z_i \sim N(0, 1)
@@ -79,13 +79,13 @@ def make_cubic(
     Parameters
     ----------
     n_samples : int, default=250
-        The report's size.
+        Number of rows; the default is the report's.
     noise : float >= 0, default=1.0
         Standard deviation of the noise, in units of y. The report fixes the likelihood's variance
-        at 1 and computes y from the relation alone, which is ``noise=0.0``: its posterior is then
-        wider than the data warrant. The default makes that model the true one.
+        at 1 but computes y without noise, ``noise=0.0``, so that its posterior is wider than the
+        data warrant. With the default the report's model is the true one.
     random_state : int, RandomState instance or None, default=None
-        Give an int for the same data at every call.
+        Seed; an int gives the same data at every call.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def make_cubic(
 def make_two_clusters(
     n_samples: int = 1500, *, std: float = 1.3, random_state: _RandomState = None
 ) -> _Classification:
-    r"""Draw two round clusters, around (-2, 2) (class 0) and (2, -2) (class 1).
+    r"""Two round clusters, around (-2, 2) (class 0) and (2, -2) (class 1).
 
     .. math:: x_i \mid y_i = k \sim N(\mu_k, \text{std}^2 I), \quad
         \mu_0 = (-2, 2), \; \mu_1 = (2, -2)
@@ -130,11 +130,11 @@ def make_two_clusters(
     Parameters
     ----------
     n_samples : int, default=1500
-        Of both clusters together, half of it each; class 0 gets the odd one.
+        Number of rows, half of them in each cluster; class 0 gets the odd one.
     std : float > 0, default=1.3
         Standard deviation of a cluster in each direction; the default is the report's.
     random_state : int, RandomState instance or None, default=None
-        Give an int for the same data at every call.
+        Seed; an int gives the same data at every call.
 
     Returns
     -------
@@ -171,7 +171,7 @@ def make_logistic(
     intercept: float = 4.2,
     random_state: _RandomState = None,
 ) -> _Classification:
-    r"""Draw from a logistic regression with standard normal features.
+    r"""Data of a logistic regression with standard normal features.
 
     .. math:: x_i \sim N(0, I), \quad y_i \mid x_i \sim
         \text{Bernoulli}\left(\frac{1}{1 + \exp(-b - x_i^\top w)}\right)
@@ -179,14 +179,14 @@ def make_logistic(
     Parameters
     ----------
     n_samples : int, default=12_500
-        The report's size.
+        Number of rows; the default is the report's.
     coef : float or array-like of shape (n_features,), default=(2.0, -3.4)
         The true coefficients w, which also set the number of features. The defaults of ``coef``
         and ``intercept`` are those of the report's code; its text says w = (2, -3.5), b = 4.
     intercept : float, default=4.2
         The true intercept b. X has no column of ones: the estimators fit an intercept.
     random_state : int, RandomState instance or None, default=None
-        Give an int for the same data at every call.
+        Seed; an int gives the same data at every call.
 
     Returns
     -------

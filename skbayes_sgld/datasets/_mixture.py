@@ -1,4 +1,4 @@
-"""The mixture with tied means: data for a model that is written by hand, not for an estimator."""
+"""Data of the mixture with tied means, for a posterior of your own rather than an estimator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def make_tied_means_mixture(
     variance: float = 2.0,
     random_state: int | np.random.RandomState | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    r"""Draw from a mixture of two normals whose means share a parameter.
+    r"""Data of a mixture of two normal distributions whose means share a parameter.
 
     .. math:: x_i \sim \tfrac12 N(\theta_1, \sigma_x^2)
         + \tfrac12 N(\theta_1 + \theta_2, \sigma_x^2)
@@ -28,20 +28,20 @@ def make_tied_means_mixture(
     Parameters
     ----------
     n_samples : int, default=1000
-        The size in Chen's code; Welling and Teh draw 100.
+        Number of points; the default is that of Chen's code, and Welling and Teh draw 100.
     theta1, theta2 : float, default=0.0 and 1.0
-        The true parameters; the defaults are those of both sources.
+        True parameters; the defaults are those of both sources.
     variance : float > 0, default=2.0
         Variance (not standard deviation) of a component; the default is that of both sources.
     random_state : int, RandomState instance or None, default=None
-        Give an int for the same data at every call.
+        Seed; an int gives the same data at every call.
 
     Returns
     -------
     X : ndarray of shape (n_samples, 1)
     y : ndarray of shape (n_samples,)
-        The component of each point: 1 for the mean theta1 + theta2, else 0. The model does not
-        see it.
+        Component of each point: 1 for the mean theta1 + theta2, otherwise 0. It is not observed
+        by the model.
 
     Raises
     ------

@@ -17,19 +17,19 @@ _DUPLICATES = ("keep", "drop")
 def load_nba_rookies(
     *, return_X_y: bool = False, as_frame: bool = True, duplicates: str = "keep"
 ) -> Bunch | tuple[pd.DataFrame, pd.Series] | tuple[np.ndarray, np.ndarray]:
-    """Load the NBA rookies: 19 statistics of a first season, and a career of five years or not.
+    """The NBA rookies: 19 statistics of a first season, and whether a career lasted five years.
 
     Two of the statistics are sums of others up to rounding, so the correlation matrix has
-    condition number 5.6e4: a hard posterior of a small, real data set. 11 values of
-    ``three_point_pct`` are missing (NaN); all belong to rookies without an attempt, and 0 is
-    the consistent value.
+    condition number 5.6e4: a hard posterior from a small, real data set. 11 values of
+    ``three_point_pct`` are missing (NaN); all belong to rookies without an attempt, for whom 0 is
+    the natural value.
 
     Parameters
     ----------
     return_X_y : bool, default=False
-        Return ``(data, target)`` instead of the Bunch.
+        Whether to return ``(data, target)`` instead of a Bunch.
     as_frame : bool, default=True
-        Return pandas objects, which keep the column names; NumPy arrays otherwise.
+        Whether to return pandas objects, which keep the column names, or NumPy arrays.
     duplicates : {"keep", "drop"}, default="keep"
         ``"keep"`` is the table as it circulates, for comparison with published results: 1,340
         rows, 831 positive. ``"drop"`` drops the 45 rows of namesakes with the same statistics
@@ -45,20 +45,21 @@ def load_nba_rookies(
         target : Series of shape (n_rows,)
             1 where the career lasted at least five years, else 0.
         names : Series of shape (n_rows,)
-            The rookies' names: the groups for :class:`~sklearn.model_selection.GroupKFold`.
-            A split that ignores them can put one season on both sides.
+            Names of the rookies, to be the groups of
+            :class:`~sklearn.model_selection.GroupKFold`: a split that ignores them can put one
+            season on both sides.
         frame : DataFrame of shape (n_rows, 20)
             ``data`` and ``target`` together; None where ``as_frame=False``.
         feature_names : list of str
             The columns of ``data``.
         target_names : ndarray of shape (2,)
-            What 0 and 1 stand for.
+            Meanings of 0 and 1.
         DESCR : str
-            The full description, in Markdown. Read it before you publish a result.
+            Full description, in Markdown. Read it before you publish a result.
         filename, data_module : str
-            The packaged CSV file and the package it lies in.
+            Packaged CSV file, and the package that contains it.
 
-        Where ``return_X_y=True`` it is the tuple ``(data, target)`` instead.
+        With ``return_X_y=True``, the tuple ``(data, target)`` instead.
 
     Raises
     ------
@@ -111,9 +112,9 @@ def load_nba_rookies(
 
 
 def _drop_duplicates(table: pd.DataFrame) -> pd.DataFrame:
-    """Drop copies, then every season that is left with both labels."""
+    """Table without copies, and without the seasons that occur with both labels."""
     rookie_season = table.columns.drop(_TARGET).tolist()
     distinct = table.drop_duplicates()
-    # Copies are gone: a season that still occurs twice differs from itself in the label only, and
-    # nothing in the table says which label is right.
+    # without copies, a season that still occurs twice has both labels, and nothing in the table
+    # says which one is right
     return distinct.drop_duplicates(rookie_season, keep=False, ignore_index=True)

@@ -8,10 +8,10 @@ from sklearn.utils import Bunch
 
 
 def load_sp500_returns(*, start: str | None = None, end: str | None = None) -> Bunch:
-    """Load the daily log returns of the S&P 500 from January 1999 to December 2018.
+    """Daily log returns of the S&P 500 from January 1999 to December 2018.
 
     The prices come with the package arch, which the extra ``finance`` installs; nothing is
-    downloaded at run time.
+    downloaded.
 
     Parameters
     ----------
@@ -22,8 +22,8 @@ def load_sp500_returns(*, start: str | None = None, end: str | None = None) -> B
     Returns
     -------
     bunch : :class:`~sklearn.utils.Bunch`
-        ``returns``, log of a day's adjusted close over that of the trading day before, ``(T,)``;
-        ``dates``, the T trading days, ``datetime64[D]``.
+        ``returns (T,)``, the log of each day's adjusted close over that of the trading day before;
+        ``dates (T,)``, the trading days, ``datetime64[D]``.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def load_sp500_returns(*, start: str | None = None, end: str | None = None) -> B
             f'imported ({error}): pip install "skbayes_sgld[finance]".'
         ) from error
     price = sp500.load()["Adj Close"]
-    returns = np.log(price).diff().iloc[1:]  # before the cut: its first day has a return too
+    returns = np.log(price).diff().iloc[1:]  # before the selection, whose first day has a return
     for name, day in {"start": start, "end": end}.items():
         if day is not None:
             _check_date(name, day)

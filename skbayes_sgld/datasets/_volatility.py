@@ -1,4 +1,4 @@
-"""Returns whose volatility moves: data for the stochastic volatility model."""
+"""Returns of changing volatility: data for the stochastic volatility model."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ def make_stochastic_volatility(
     initial_volatility: float = 0.01,
     random_state: int | np.random.RandomState | None = None,
 ) -> Bunch:
-    r"""Draw returns with a Student t distribution whose log scale is a Gaussian random walk.
+    r"""Returns with a Student t distribution whose log scale is a Gaussian random walk.
 
     .. math:: y_t \sim t_\nu(0, e^{h_t}), \quad h_t \sim N(h_{t-1}, \sigma^2)
 
     Parameters
     ----------
     n_samples : int, default=2905
-        The number of days in the post.
+        Number of days; the default is that of the post.
     sigma : float > 0, default=0.1
-        The sd of the walk's steps. The defaults of sigma and nu are about the posterior modes
-        that the post finds for the daily returns of the S&P 500.
+        Standard deviation of the walk's steps. The defaults of sigma and nu are near the posterior
+        modes that the post finds for the daily returns of the S&P 500.
     nu : float > 0, default=10.0
         Degrees of freedom.
     initial_volatility : float > 0, default=0.01
-        The scale of the first return: 1 % a day.
+        Scale of the first return; the default is 1 % a day.
     random_state : int, RandomState instance or None, default=None
-        Give an int for the same data at every call.
+        Seed; an int gives the same data at every call.
 
     Returns
     -------
     bunch : :class:`~sklearn.utils.Bunch`
-        ``returns`` and ``volatility``, the true scale of each, exp(h_t), both ``(n_samples,)``;
-        ``sigma`` and ``nu``, the true parameters, as they were given.
+        ``returns (n_samples,)``; ``volatility (n_samples,)``, the true scale ``exp(h_t)`` of each;
+        ``sigma`` and ``nu``, the true parameters as given.
 
     Raises
     ------

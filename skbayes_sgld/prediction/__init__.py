@@ -1,1 +1,1 @@
-"""Predictions as functions of the draws."""
+"""Posterior predictions as functions of the draws."""

@@ -1,4 +1,4 @@
-"""Work on many rows, block by block, on all cores."""
+"""Functions of many rows, evaluated block by block on all cores."""
 
 from __future__ import annotations
 
@@ -14,14 +14,24 @@ from skbayes_sgld._linalg import one_blas_thread
 
 Array = NDArray[Any]
 
-_BLOCK = 2**20  # numbers that the temporaries of a block may hold
+_BLOCK = 2**20  # numbers in the temporaries of a block
 
 
 def map_blocks(function: Callable[[slice], Array], n_rows: int, n_numbers: int) -> Array:
-    """Values of ``function`` on blocks of rows, put together; blocks share the cores.
+    """Concatenated values of ``function`` on blocks of rows, computed in threads.
 
-    A block is of so many rows that ``n_numbers`` a row stay in cache: memory does not grow with
-    the rows, and threads help, since NumPy lets go of the interpreter inside a block.
+    Parameters
+    ----------
+    function : callable
+        Function from a slice of rows to an array with one entry per row.
+    n_rows : int
+    n_numbers : int
+        Numbers that the temporaries of one row hold, which sets the size of a block: it stays in
+        cache, and memory does not grow with the number of rows.
+
+    Returns
+    -------
+    values : ndarray of shape (n_rows, ...)
     """
     size = max(1, _BLOCK // max(n_numbers, 1))
     blocks = [slice(a, min(a + size, n_rows)) for a in range(0, n_rows, size)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,22 +15,25 @@ from skbayes_sgld.prediction.blocks import map_blocks
 from skbayes_sgld.prediction.predictors import Predictor
 
 Array = NDArray[Any]
+_OfRows = Callable[[Array, Array | None], Array]
 
 
 @dataclass(frozen=True)
 class Predictive:
-    """A likelihood whose parameters are known as draws.
+    """Posterior predictive distribution: a likelihood mixed over the draws of its parameters.
 
-    An ``offset (n,)`` is added to the predictors of its rows.
+    Methods take rows ``X (n, d)`` and an optional ``offset (n,)``, which is added to their
+    predictors.
 
     Attributes
     ----------
     predictor : Predictor
+        Map from rows to their predictors under every draw.
     likelihood : Likelihood
     gamma : ndarray of shape (S,) or None
-        Log noise variance of every draw, where the likelihood has one.
+        Log noise variance of each draw, if the likelihood infers it.
     weights : ndarray of shape (S,) or None
-        Of the draws, where they are not equal.
+        Weights of the draws; None where they are equal.
     """
 
     predictor: Predictor
@@ -44,7 +48,7 @@ class Predictive:
         return np.full(n, 1.0 / n) if self.weights is None else self.weights / self.weights.sum()
 
     def local(self, X: Array, offset: Array | None = None) -> Array:
-        """Local parameters ``(n, n_local, S)`` of rows, as the likelihood wants them."""
+        """Local parameters ``(n, n_local, S)`` of the rows, as the likelihood takes them."""
         eta = self.predictor(X)
         if offset is not None:
             eta += offset[:, None]
@@ -52,14 +56,16 @@ class Predictive:
             eta = np.concatenate([eta, np.broadcast_to(self.gamma, eta[:1].shape)])
         return eta.swapaxes(0, 1)
 
-    def _by_blocks(self, function: Any, X: Array, offset: Array | None, copies: int) -> Array:
+    def _by_blocks(self, function: _OfRows, X: Array, offset: Array | None, copies: int) -> Array:
+        """Values of a function of rows and offset, of ``copies`` temporaries per predictor."""
+
         def block(rows: slice) -> Array:
             return function(X[rows], None if offset is None else offset[rows])
 
         numbers = self.predictor.n_draws * self.predictor.n_predictors * copies
         return map_blocks(block, X.shape[0], numbers)
 
-    # ---- numbers ------------------------------------------------------------------------------
+    # ---- observations -------------------------------------------------------------------------
 
     def moments(self, X: Array, offset: Array | None = None) -> Array:
         """Mean and variance of an observation ``(n, 2)``."""
@@ -90,7 +96,7 @@ class Predictive:
         return self._by_blocks(mean_of, X, offset, 2)
 
     def mean_quantiles(self, X: Array, q: Array, offset: Array | None = None) -> Array:
-        """Quantiles over the draws of an observation's mean ``(n, len(q))``."""
+        """Posterior quantiles of the mean of an observation ``(n, len(q))``."""
 
         def quantiles_of(X: Array, offset: Array | None) -> Array:
             return quantiles(self.likelihood.mean(self.local(X, offset)), q, self.weights)
@@ -98,7 +104,7 @@ class Predictive:
         return self._by_blocks(quantiles_of, X, offset, 2)
 
     def quantiles(self, X: Array, q: Array, offset: Array | None = None) -> Array:
-        """Quantiles of an observation ``(n, len(q))``: of the mixture over all draws."""
+        """Quantiles of an observation under the mixture over all draws ``(n, len(q))``."""
         share, likelihood = self.share, self.likelihood
         unit = likelihood.unit(self.gamma, self.predictor.n_draws)
         deviations_of = self.predictor.deviations(share, unit, len(X))
@@ -128,7 +134,7 @@ class Predictive:
     def log_probability(self, X: Array) -> Array:
         """Logs ``(n, n_classes, 2)`` of the mean probability of each class, and of the others.
 
-        Neither is lost where the other is near 1.
+        Each is accurate even where the other is near log 1.
         """
         likelihood, share = self._labels(), self.share
         log_share = np.log(share, where=share > 0, out=np.full_like(share, -np.inf))
@@ -147,7 +153,7 @@ class Predictive:
         return self._by_blocks(log_probability_of, X, None, 4)
 
     def probability_quantiles(self, X: Array, q: Array) -> Array:
-        """Quantiles over the draws of each class's probability ``(n, n_classes, len(q))``."""
+        """Posterior quantiles of the probability of each class ``(n, n_classes, len(q))``."""
 
         def quantiles_of(X: Array, offset: Array | None) -> Array:
             p = self.likelihood.mean(self.local(X))

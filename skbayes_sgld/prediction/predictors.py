@@ -1,9 +1,9 @@
-"""What takes rows to their predictors under every draw.
+"""Maps from rows to their predictors under every draw.
 
 Conventions
 -----------
-A :class:`Predictor` takes n rows to their K predictors under each of S draws, ``(K, n, S)``;
-``share (S,)`` are the draws' probabilities.
+A :class:`Predictor` maps n rows to their K predictors under each of S draws, ``(K, n, S)``;
+``share (S,)`` holds the probabilities of the draws.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from skbayes_sgld._linalg import MAX_DENSE
 
 Array = NDArray[Any]
 
-_FEW = 200  # columns; with more a factor is for more rows than columns
-_LARGEST = 1e15  # deviation whose square single precision holds
+_FEW = 200  # columns; beyond, the draws are factored only for more rows than columns
+_LARGEST = 1e15  # largest deviation whose square single precision holds
 
 
 class Predictor:
@@ -42,7 +42,7 @@ class Predictor:
     def moments(self, share: Array, n_rows: int) -> Callable[[Array], Array]:
         """Function from rows to mean and variance of the first predictor over draws ``(n, 2)``.
 
-        ``n_rows`` is how many rows there will be, by which ways of computing are chosen.
+        ``n_rows`` is the total number of rows to come, which decides how it is computed.
         """
 
         def moments_of(X: Array) -> Array:
@@ -57,8 +57,9 @@ class Predictor:
     ) -> Callable[[Array], tuple[Array, Array]]:
         """Function from rows to the centre and the deviations of their mixtures.
 
-        They are the mean ``(n,)`` of the first predictor over the draws, and every draw's own
-        less that, over its ``unit (S,)``: ``(n, S)``, in single precision where that holds them.
+        The centre ``(n,)`` is the mean of the first predictor over the draws; the deviations
+        ``(n, S)`` are each draw's predictor minus the centre, over its ``unit (S,)``, in single
+        precision where that holds them.
         """
 
         def deviations_of(X: Array) -> tuple[Array, Array]:
@@ -71,7 +72,7 @@ class Predictor:
 
 
 class LinearPredictor(Predictor):
-    """The linear predictors of ``coef (S, K, d)`` and ``intercept (S, K)``."""
+    """Linear predictors under the draws ``coef (S, K, d)`` and ``intercept (S, K)``."""
 
     def __init__(self, coef: Array, intercept: Array) -> None:
         self.n_draws, self.n_predictors, self._width = coef.shape
@@ -86,7 +87,7 @@ class LinearPredictor(Predictor):
 
     @cached_property
     def _by_draw(self) -> tuple[Array, Array]:
-        """Slopes ``(K, d, S)`` and levels ``(K, 1, S)``, draws next to each other."""
+        """Slopes ``(K, d, S)`` and levels ``(K, 1, S)``, contiguous along the draws."""
         slopes = np.ascontiguousarray(self._coef.transpose(1, 2, 0))
         return slopes, np.ascontiguousarray(self._intercept.T)[:, None]
 
@@ -115,7 +116,7 @@ class LinearPredictor(Predictor):
         single = directions.astype(np.float32)
 
         def deviations_of(X: Array) -> tuple[Array, Array]:
-            rotated = _rotate(X, R) / size  # before it is cast: single precision ends at 1e38
+            rotated = _rotate(X, R) / size  # before the cast: single precision ends at 1e38
             center = X @ slope + level
             if _is_large(rotated):
                 return center, rotated @ directions
@@ -127,11 +128,11 @@ class LinearPredictor(Predictor):
         return self._width <= max(_FEW, min(n_rows, MAX_DENSE))
 
     def _factor(self, share: Array) -> tuple[Array, Array, Array, Array]:
-        """Means of slope and level, and Q, R whose product is what the draws deviate by.
+        """Means of slope and level, and factors Q and R of the draws' deviations from them.
 
-        A row's predictors then deviate by ``Q (R x) / sqrt(share)``, x ending with a one. Columns
-        of Q are orthonormal: what cancels between columns of X, or between them and the
-        intercept, does so in ``R x``, of d numbers in double precision.
+        The predictors of a row x, with a one appended, deviate by ``Q (R x) / sqrt(share)``. The
+        columns of Q are orthonormal, so cancellation between columns of X, or between them and
+        the intercept, happens in the d numbers of ``R x``, in double precision.
         """
         slope, level = share @ self._coef[:, 0], share @ self._intercept[:, 0]
         deviation = np.empty((self.n_draws, self._width + 1))
