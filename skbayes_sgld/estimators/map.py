@@ -16,7 +16,8 @@ from skbayes_sgld._progress import progress_bar
 from skbayes_sgld.estimators.base import Array, LinearEstimator
 from skbayes_sgld.inference.plan import Choice
 from skbayes_sgld.inference.settings import resolve_preconditioner
-from skbayes_sgld.posterior import GLMPosterior, check_mode, check_propriety
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.posterior.propriety import check_mode, check_propriety
 from skbayes_sgld.sampling import OPTIMIZERS, PROJECTIONS, Curvature, Newton, Projection, find_mode
 from skbayes_sgld.sampling.chains import ChainOverflowError
 from skbayes_sgld.sampling.optimizers.climb import Climb, ClimbSettings, climb

@@ -14,7 +14,7 @@ from skbayes_sgld.inference.plan import plan
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.inference.run import run
 from skbayes_sgld.inference.settings import REGISTRIES, Settings
-from skbayes_sgld.posterior import check_propriety
+from skbayes_sgld.posterior.propriety import check_propriety
 
 _RESOLVED = (
     "sampler",

@@ -1,6 +1,5 @@
-"""What is sampled: likelihoods, priors, and the posteriors they make with data."""
+"""Posteriors to sample, and what they are composed of: likelihoods, priors and transforms."""
 
-from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.checks import check_gradient
 from skbayes_sgld.posterior.custom import CustomPosterior, FunctionPosterior
@@ -36,7 +35,7 @@ from skbayes_sgld.posterior.priors import (
     Normal,
     StudentT,
 )
-from skbayes_sgld.posterior.propriety import ImproperPosteriorError, check_mode, check_propriety
+from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 from skbayes_sgld.posterior.protocol import Posterior
 from skbayes_sgld.posterior.transforms import (
     TRANSFORMS,
@@ -51,7 +50,6 @@ __all__ = [
     "NOISE_PRIORS",
     "PRIORS",
     "TRANSFORMS",
-    "BasePosterior",
     "Bernoulli",
     "Categorical",
     "Cauchy",
@@ -87,6 +85,4 @@ __all__ = [
     "Transform",
     "as_posterior",
     "check_gradient",
-    "check_mode",
-    "check_propriety",
 ]

@@ -1,4 +1,4 @@
-"""Bayes by Backprop: the normal distribution of a family that is nearest to a posterior."""
+"""Bayes by Backprop: the member of a family of normal distributions nearest to a posterior."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._components import Component, check_number, resolve
-from skbayes_sgld.posterior import BasePosterior, as_posterior
+from skbayes_sgld.posterior import as_posterior
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.protocol import HasRows, Posterior
 from skbayes_sgld.sampling import Adam
 from skbayes_sgld.sampling.randomness import ChainStreams
 from skbayes_sgld.variational.families import FAMILIES, Family, FullRank
@@ -19,25 +21,25 @@ Array = NDArray[Any]
 
 _RECORDS = 100  # points of the learning curve
 _BLOCK = 64  # steps whose random numbers are drawn at a time
-_MAX_FULL_RANK = 1000  # parameters; the covariance of more takes minutes and gigabytes
+_MAX_FULL_RANK = 1000  # parameters; a larger covariance takes minutes and gigabytes
 
 
 class BayesByBackprop(Component):
     """Normal approximation of a posterior, by the reparameterisation trick.
 
-    Of a family of normal distributions q it finds the one that maximises the evidence lower bound
-    ``E_q[log p(y, theta)] + H(q)``, that is, minimises ``KL(q || posterior)`` (Blundell,
+    Within a family of normal distributions it finds the member q that maximises the evidence lower
+    bound ``E_q[log p(y, theta)] + H(q)``, that is, minimises ``KL(q || posterior)`` (Blundell,
     Cornebise, Kavukcuoglu & Wierstra 2015, eq. 1). With ``theta = mean + R e`` and e standard
-    normal the bound's gradient needs only that of the log posterior, g (their Section 3.2)::
+    normal, the gradient of the bound needs only that of the log posterior, g (their Section 3.2)::
 
         d / d mean = E[g(theta)]        d / d R = E[g(theta) e^T] + d H(q) / d R
 
-    R is diagonal for the mean-field family, lower triangular for the full-rank one, and the
-    entropy's gradient is taken in closed form. A minibatch's likelihood is rescaled by n / B,
-    which is the same as spreading the KL evenly over the batches (their Section 3.4). The draws e
-    come in pairs of opposite sign, so that on a normal posterior the mean's gradient has no noise;
-    the step size falls linearly to zero, and mean and scale are averaged over the second half
-    of the steps (Polyak & Juditsky 1992).
+    R is diagonal for the mean-field family and lower triangular for the full-rank one; the
+    gradient of the entropy is in closed form. The log likelihood of a minibatch is rescaled by
+    n / B, which amounts to spreading the KL evenly over the minibatches (their Section 3.4). The
+    draws e come in pairs of opposite sign, so that on a normal posterior the gradient in the mean
+    has no noise; the step size falls linearly to zero, and mean and scale are averaged over the
+    second half of the steps (Polyak & Juditsky 1992).
 
     On a normal posterior of precision Lambda the mean is exact. The mean-field variances are
     ``1 / Lambda_jj``: the conditional ones, smaller than the posterior's wherever parameters are
@@ -46,15 +48,15 @@ class BayesByBackprop(Component):
     Parameters
     ----------
     family : {"mean_field", "full_rank", "isotropic"} or Family, default="mean_field"
-        Family of the approximation. ``"full_rank"`` takes a matrix of parameters by parameters.
+        Family of the approximation. ``"full_rank"`` stores a P by P matrix for P parameters.
     step_size : float, default=0.05
-        Step size of Adam at the start, in units of ``scale``.
+        Initial step size of Adam, in units of ``scale``.
     max_iter : int, default=2000
         Number of steps.
     n_particles : int, default=8
         Number of draws of theta in each step; even.
     batch_size : int or None, default=None
-        Rows of a minibatch, drawn without replacement; None takes all.
+        Number of rows of a minibatch, drawn without replacement; None takes all rows.
     random_state : int, RandomState or None, default=None
         Seed of the draws and the minibatches.
 
@@ -67,7 +69,7 @@ class BayesByBackprop(Component):
     elbo_ : ndarray of shape (n_points,)
         Learning curve: estimates of the evidence lower bound, up to the prior's constant.
     elbo_steps_ : ndarray of shape (n_points,)
-        Steps at which they were taken.
+        Steps at which the learning curve was recorded.
 
     Examples
     --------
@@ -94,7 +96,7 @@ class BayesByBackprop(Component):
         max_iter: int = 2000,
         n_particles: int = 8,
         batch_size: int | None = None,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.family = family
         self.step_size = step_size
@@ -118,19 +120,22 @@ class BayesByBackprop(Component):
             check_number(self.batch_size, "batch_size", low=1, closed="left", integer=True)
 
     def fit(
-        self, posterior: Any, start: ArrayLike | None = None, scale: ArrayLike = 1.0
+        self,
+        posterior: Posterior | HasRows,
+        start: ArrayLike | None = None,
+        scale: ArrayLike = 1.0,
     ) -> BayesByBackprop:
         """Fit the approximation to a posterior.
 
         Parameters
         ----------
         posterior : Posterior
-            Any of the package's, or one of your own: see
+            One of the package's posteriors or of your own: see
             :func:`~skbayes_sgld.posterior.as_posterior`.
         start : array-like of shape (n_params,) or None, default=None
-            Mean to begin with; None is zero.
+            Initial mean; None is zero.
         scale : float or array-like of shape (n_params,), default=1.0
-            Standard deviations to begin with, and the units in which the step size is taken.
+            Initial standard deviations, which are also the units of the step size.
 
         Returns
         -------
@@ -142,8 +147,8 @@ class BayesByBackprop(Component):
             When a parameter is out of range, or the approximation overflows.
         """
         self.check()
-        posterior, family = as_posterior(posterior), resolve(self.family, FAMILIES, "family")
-        n, P = posterior.n_samples, posterior.n_params
+        target, family = as_posterior(posterior), resolve(self.family, FAMILIES, "family")
+        n, P = target.n_samples, target.n_params
         self._check_sizes(family, n, P)
         origin = _vector(np.zeros(P) if start is None else start, "start", P)
         unit = _vector(np.broadcast_to(np.asarray(scale), (P,)), "scale", P)
@@ -169,9 +174,9 @@ class BayesByBackprop(Component):
             idx = self._rows(streams, n, n_pairs)
             if t % every == 0 or t == self.max_iter - 1:
                 entropy = family.entropy(phi, P)[0] + log_unit
-                curve.append(self._log_joint(posterior, theta, idx).mean() + entropy)
+                curve.append(self._log_joint(target, theta, idx).mean() + entropy)
                 steps.append(t)
-            grad = self._grad(posterior, theta, idx)
+            grad = self._grad(target, theta, idx)
             ascent = family.pull_back(phi, noise, unit * grad[None] / self.n_particles)
             ascent += in_entropy
             if not np.isfinite(ascent).all():
@@ -221,32 +226,36 @@ class BayesByBackprop(Component):
             )
 
     def _rows(self, streams: ChainStreams, n: int, n_pairs: int) -> Array | None:
-        """Minibatches of the particles; those of a pair share theirs."""
+        """Minibatch of each particle, the same for both of a pair; None for all rows."""
         if self.batch_size is None:
             return None
         return np.tile(streams.rows(n_pairs, n, self.batch_size, False), (2, 1))
 
     def _log_joint(self, posterior: BasePosterior, theta: Array, idx: Array | None) -> Array:
-        """Estimates of the log density ``(B,)`` at the particles."""
+        """Estimates of the log density at the particles ``(n_particles,)``."""
         if idx is None:
             return posterior.log_density(theta)
         likelihood = posterior.log_likelihood(theta, idx).sum(axis=1)
         return likelihood * (posterior.n_samples / idx.shape[1]) + posterior.log_prior(theta)
 
     def _grad(self, posterior: BasePosterior, theta: Array, idx: Array | None) -> Array:
-        """Estimates of its gradient ``(B, n_params)``."""
+        """Estimates of the gradient at the particles ``(n_particles, n_params)``."""
         if idx is None:
             return posterior.grad(theta)
         likelihood = posterior.grad_log_likelihood(theta, idx)
         return likelihood * (posterior.n_samples / idx.shape[1]) + posterior.grad_log_prior(theta)
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
-        """Draw independently from the approximation.
+    def sample(
+        self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
+    ) -> Array:
+        """Independent draws from the approximation.
 
         Parameters
         ----------
         n_samples : int, default=1
+            Number of draws.
         random_state : int, RandomState or None, default=None
+            Seed of the draws.
 
         Returns
         -------

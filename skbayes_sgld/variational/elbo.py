@@ -10,73 +10,79 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from skbayes_sgld._components import check_number, resolve
-from skbayes_sgld.posterior import BasePosterior, as_posterior
+from skbayes_sgld.posterior import as_posterior
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.protocol import HasRows, Posterior
 from skbayes_sgld.variational.families import FAMILIES, Family, Isotropic
 
 Array = NDArray[Any]
 
-_BLOCK = 2**20  # numbers that the draws of a block may hold
+_BLOCK = 2**20  # numbers in the draws of a block
 
 
 class VariationalPosterior(BasePosterior):
     r"""The density ``exp(ELBO)`` of variational parameters, for samplers to draw from.
 
-    Some of a posterior's parameters, z, are given a normal approximation q of variational
-    parameters lambda; the others, psi, stay parameters. What is sampled is phi = (psi, lambda)
-    with the density
+    Some of a posterior's parameters, z, get a normal approximation q with variational parameters
+    lambda; the others, psi, stay as they are. Samplers draw phi = (psi, lambda) from the density
 
     .. math:: \pi(\psi, \lambda) \propto
         \exp\{ E_{q(z \mid \lambda)}[\log p(y, \psi, z)] + H(q_\lambda) \},
 
-    whose gradient by the reparameterisation z = z(lambda, noise) is unbiased from a few draws of
-    the noise. This is SGLD on the loss of B. Keng, "Bayesian Learning via Stochastic Gradient
-    Langevin Dynamics and Bayes by Backprop", Section 5.2.1, equations 36 to 39. Its q is
-    ``s_i ~ N(mu_i, sigma^2)``, of which only the means are learned, and sigma is the sd of the
-    model's own random walk: that is ``family="isotropic"`` with ``tied="log_sigma"``. The mode of
-    the density is what :class:`BayesByBackprop` finds; a ``temperature`` near 0 stays there.
+    whose gradient, by the reparameterisation z = z(lambda, noise), is estimated without bias from
+    a few draws of the noise. This is SGLD on the loss of B. Keng, "Bayesian Learning via
+    Stochastic Gradient Langevin Dynamics and Bayes by Backprop", Section 5.2.1, equations 36 to
+    39. The post's q is ``s_i ~ N(mu_i, sigma^2)``, in which only the means are learned, and sigma
+    is the sd of the model's own random walk: that is ``family="isotropic"`` with
+    ``tied="log_sigma"``. The mode of the density is what :class:`BayesByBackprop` finds; at a
+    ``temperature`` near 0 the draws stay there.
 
     Parameters
     ----------
     posterior : Posterior
-        Its gradients are asked for at all draws at once, as if each were a chain.
+        Posterior whose gradients are evaluated at all draws at once, as if each were a chain.
     family : {"mean_field", "full_rank", "isotropic"} or Family, default="mean_field"
         Family of q.
     over : sequence of str or None, default=None
-        Names of the parameters that q approximates; ``"h"`` stands for ``h[0]``, ``h[1]`` ...
-        too. None is all.
+        Names of the parameters z that q approximates; ``"h"`` also stands for ``h[0]``, ``h[1]``,
+        ... None is all parameters.
     tied : str or None, default=None
         Coordinate among the other parameters that is also the ``log_sd`` of an isotropic q.
     start : array-like of shape (n_params,) or None, default=None
-        Point to begin at, in the posterior's coordinates; None is the posterior's own.
+        Point to begin at, in the posterior's coordinates; None takes the posterior's own.
     scale : float, default=1.0
-        Standard deviation of q to begin with.
+        Initial standard deviation of q.
     n_pairs : int, default=256
-        Size of the bank of noise that stands for the expectation: pairs of opposite sign, scaled
-        to second moments of 1 (and, where they outnumber z, uncorrelated), so that the expectation
-        of a quadratic is exact. A pair is a row, and minibatches of rows are the few draws of the
-        noise that a step takes.
+        Number of pairs of noise of opposite sign whose average replaces the expectation. They are
+        scaled to second moments of 1 (and made uncorrelated where they outnumber z), so that the
+        expectation of a quadratic is exact. A pair counts as a row of data, and a minibatch holds
+        the few draws of noise that a step takes.
     random_state : int, RandomState or None, default=0
-        Seed of the bank.
+        Seed of the noise.
 
     Attributes
     ----------
-    n_samples, n_params, param_names
-        Pairs of noise; variational and other parameters.
+    n_samples : int
+        Number of pairs of noise.
+    n_params : int
+        Number of parameters psi and lambda together.
+    param_names : list of str
+        Their names, psi first.
 
     Notes
     -----
-    What the draws mean. On a normal posterior N(m, C), C the inverse of Lambda, everything is
-    known. The *means* are distributed as N(m, C), as the parameters themselves are, whatever the
-    family. The scales are no answer to any question about the data: a mean-field sd is
-    half-normal of scale ``1 / sqrt(Lambda_jj)``. So draws from q at sampled lambda count the
-    uncertainty twice (their covariance is ``C + E[covariance of q]``), and :meth:`at_means`, which
-    is what the post plots, is the posterior itself.
+    How to read the draws: for a normal posterior N(m, C), with C the inverse of Lambda, their
+    distribution is known. The *means* are distributed as N(m, C), like the parameters themselves,
+    whatever the family. The scales say nothing of the data: a mean-field sd is half-normal with
+    scale ``1 / sqrt(Lambda_jj)``. Draws from q at sampled lambda therefore count the uncertainty
+    twice (their covariance is ``C + E[covariance of q]``), whereas :meth:`at_means`, which the post
+    plots, has the distribution of the posterior itself.
 
-    In the post's model the entropy of q undoes the normaliser of the walk: q's ``log sigma`` for
-    each step cancels the prior's ``-log sigma``. What is sampled under the name of sigma weighs
-    the roughness of the means against a likelihood blurred by q: it is not the sd of the walk's
-    steps. On simulated days with sigma = 0.1 it settles near 0.5 (40 days) and 1.3 (300 days); the
-    post's 0.025, a quarter of what HMC gives, depends on when it stopped.
+    In the post's model the entropy of q cancels the normalising constant of the walk: ``log
+    sigma`` from q against ``-log sigma`` from the prior, for each step. The sampled sigma then
+    balances the roughness of the means against a likelihood blurred by q, and is not the sd of the
+    walk's steps. On simulated days with sigma = 0.1 it settles near 0.5 (40 days) and 1.3 (300
+    days); the post's 0.025, a quarter of what HMC gives, depends on when the run stopped.
 
     Examples
     --------
@@ -98,7 +104,7 @@ class VariationalPosterior(BasePosterior):
 
     def __init__(
         self,
-        posterior: Any,
+        posterior: Posterior | HasRows,
         family: str | Family = "mean_field",
         *,
         over: Sequence[str] | None = None,
@@ -106,7 +112,7 @@ class VariationalPosterior(BasePosterior):
         start: ArrayLike | None = None,
         scale: float = 1.0,
         n_pairs: int = 256,
-        random_state: Any = 0,
+        random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         check_number(n_pairs, "n_pairs", low=1, closed="left", integer=True)
         check_number(scale, "scale", low=0)
@@ -128,7 +134,7 @@ class VariationalPosterior(BasePosterior):
         self._start = self._check_start(start, scale, len(names))
 
     def _tie(self, tied: str, n_direct: int) -> None:
-        """Let q's log sd be a coordinate of psi."""
+        """Make q's log sd the same coordinate as one of psi."""
         others = self.param_names[:n_direct]
         if not isinstance(self.family, Isotropic) or tied not in others:
             raise ValueError(
@@ -150,31 +156,31 @@ class VariationalPosterior(BasePosterior):
         return phi
 
     def start(self) -> Array:
-        """Variational parameters to begin at ``(n_params,)``."""
+        """Parameters phi to begin at ``(n_params,)``."""
         return self._start.copy()
 
     # ---- from phi to theta --------------------------------------------------------------------
 
     def _theta(self, phi: Array, noise: Array) -> Array:
-        """Parameters ``(C, B, P)`` of the posterior at draws of q."""
+        """Parameters ``(C, B, P)`` of the posterior, with z drawn from q by the noise."""
         theta = np.empty((*noise.shape[:2], len(self._direct) + len(self._latent)))
         theta[..., self._direct] = phi[:, None, : len(self._direct)]
         theta[..., self._latent] = self.family.transform(phi[:, self._columns], noise)
         return theta
 
     def at_means(self, phi: Array) -> Array:
-        """Parameters of the posterior ``(C, P)``, each z at the mean of its q."""
+        """Parameters of the posterior ``(C, P)``, with z at the mean of q."""
         return self._theta(phi, np.zeros((len(phi), 1, len(self._latent))))[:, 0]
 
-    def draw(self, phi: Array, random_state: Any = None) -> Array:
-        """Parameters of the posterior ``(C, P)``, each z drawn from its q."""
+    def draw(self, phi: Array, random_state: int | np.random.RandomState | None = None) -> Array:
+        """Parameters of the posterior ``(C, P)``, with z drawn from q."""
         rng = check_random_state(random_state)
         return self._theta(phi, rng.standard_normal((len(phi), 1, len(self._latent))))[:, 0]
 
     # ---- the protocol: a row is a pair of opposite draws, the prior is the entropy ------------
 
     def _blocks(self, phi: Array, idx: Array | None) -> list[Array]:
-        """Noise of the rows by blocks ``(C, B, Q)``, both signs."""
+        """Noise of the rows in blocks ``(C, B, Q)``, with both signs."""
         if idx is None:
             noise = np.broadcast_to(self._noise, (len(phi), *self._noise.shape))
         else:
@@ -195,7 +201,7 @@ class VariationalPosterior(BasePosterior):
         return np.concatenate(values, axis=1) / (2 * self.n_samples)
 
     def grad_log_likelihood(self, phi: Array, idx: Array | None = None) -> Array:
-        """Gradient of the pairs' shares, summed ``(C, n_params)``."""
+        """Gradient of the pairs' shares in phi, summed over the pairs ``(C, n_params)``."""
         grad = np.zeros_like(phi)
         for noise in self._blocks(phi, idx):
             theta = self._theta(phi, noise)
@@ -216,7 +222,7 @@ class VariationalPosterior(BasePosterior):
 
 
 def _positions(names: list[str], over: Sequence[str] | None) -> Array:
-    """Positions of the parameters that are named, or of their elements."""
+    """Positions of the named parameters, or of their elements."""
     if over is None:
         return np.arange(len(names))
     if isinstance(over, str):
@@ -233,8 +239,10 @@ def _positions(names: list[str], over: Sequence[str] | None) -> Array:
     return np.unique(chosen)
 
 
-def _bank(n_pairs: int, n_variables: int, random_state: Any) -> Array:
-    """Standard normal noise ``(n_pairs, Q)`` of second moments 1, uncorrelated where it can be."""
+def _bank(
+    n_pairs: int, n_variables: int, random_state: int | np.random.RandomState | None
+) -> Array:
+    """Normal noise ``(n_pairs, Q)`` of second moments 1, uncorrelated where n_pairs > Q."""
     noise = check_random_state(random_state).standard_normal((n_pairs, n_variables))
     if n_pairs <= n_variables:
         return noise / np.sqrt(np.square(noise).mean(axis=0))

@@ -2,10 +2,10 @@
 
 Conventions
 -----------
-``phi (C, R)`` holds the variational parameters of C distributions: the mean ``(Q,)`` of the Q
-variables, then what sets the scale. At phi = 0 each family is the standard normal distribution.
-``noise (C, B, Q)`` is standard normal. Scales enter by their logarithms, so the entropy is linear
-in phi.
+``phi (C, R)`` holds the variational parameters of C distributions: the means of the Q variables,
+then the parameters of scale. At phi = 0 every family is the standard normal distribution.
+``noise (C, B, Q)`` is standard normal. Scales are given by their logarithms, so the entropy is
+linear in phi.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Array = NDArray[Any]
 
 @dataclass(eq=False, repr=False)
 class Family(Component):
-    """Base of the families."""
+    """A family of normal distributions, as functions of standard normal noise."""
 
     def n_params(self, n_variables: int) -> int:
-        """R, how many variational parameters there are."""
+        """Number R of variational parameters."""
         raise NotImplementedError
 
     def names(self, variables: Sequence[str]) -> list[str]:
@@ -35,15 +35,15 @@ class Family(Component):
         raise NotImplementedError
 
     def transform(self, phi: Array, noise: Array) -> Array:
-        """Draws ``(C, B, Q)``, one for each row of the noise: the reparameterisation."""
+        """Draws ``(C, B, Q)`` by reparameterisation, one for each row of the noise."""
         raise NotImplementedError
 
     def pull_back(self, phi: Array, noise: Array, grad: Array) -> Array:
-        """Gradient in phi ``(C, R)``, summed over the draws, from that in them ``(C, B, Q)``."""
+        """Gradient in phi ``(C, R)``, summed over draws, given that in the draws ``(C, B, Q)``."""
         raise NotImplementedError
 
     def log_scales(self, n_variables: int) -> Array:
-        """Weights ``(R,)`` of phi in the entropy ``phi @ weights + Q log(2 pi e) / 2``."""
+        """Weights ``(R,)`` with which the entropy is ``phi @ weights + Q log(2 pi e) / 2``."""
         raise NotImplementedError
 
     def covariance(self, phi: Array) -> Array:
@@ -51,34 +51,34 @@ class Family(Component):
         raise NotImplementedError
 
     def averaged(self, phi: Array) -> Array:
-        """Statistic of one ``phi (R,)``'s scale to be averaged over the iterates of a fit.
+        """Statistic of the scale at one ``phi (R,)`` that is averaged over the iterates of a fit.
 
-        Nearly linear in it is the gradient on a normal posterior, so that the noise of the
-        iterates does not move the average: variances, or a triangular root.
+        On a normal posterior the gradient is nearly linear in variances and in triangular roots,
+        so the noise of the iterates does not bias their average.
         """
         return self.covariance(phi)
 
     def root(self, average: Array) -> Array:
-        """Root of the covariance from that average: sds ``(Q,)`` or L ``(Q, Q)``."""
+        """Root of the covariance, sds ``(Q,)`` or L ``(Q, Q)``, given that average."""
         return np.sqrt(average)
 
     def entropy(self, phi: Array, n_variables: int) -> Array:
-        """Entropy ``(C,)``."""
+        """Entropy of the distributions ``(C,)``."""
         constant = 0.5 * n_variables * np.log(2.0 * np.pi * np.e)
         return phi @ self.log_scales(n_variables) + constant
 
 
 @dataclass(eq=False, repr=False)
 class MeanField(Family):
-    """Independent normal variables, each with a mean and a standard deviation of its own.
+    """Independent normal variables, each with its own mean and standard deviation.
 
-    phi is the means, then the logarithms of the sds. On a normal posterior of precision Lambda
+    phi holds the means, then the logarithms of the sds. For a normal posterior of precision Lambda
     the nearest member has the exact mean and the variances ``1 / Lambda_jj``: the conditional
     ones, too small wherever variables are correlated (Bishop 2006, Section 10.1.2).
     """
 
     def n_params(self, n_variables: int) -> int:
-        """Two for each variable."""
+        """``2 Q``: two for each variable."""
         return 2 * n_variables
 
     def names(self, variables: Sequence[str]) -> list[str]:
@@ -91,7 +91,7 @@ class MeanField(Family):
         return mean + np.exp(log_sd) * noise
 
     def pull_back(self, phi: Array, noise: Array, grad: Array) -> Array:
-        """Gradient in phi."""
+        """Gradient in phi ``(C, R)``."""
         sd = np.exp(phi[:, noise.shape[2] :])
         return np.concatenate([grad.sum(axis=1), sd * (grad * noise).sum(axis=1)], axis=1)
 
@@ -100,7 +100,7 @@ class MeanField(Family):
         return np.repeat([0.0, 1.0], n_variables)
 
     def covariance(self, phi: Array) -> Array:
-        """Variances."""
+        """Variances ``(Q,)``."""
         return np.exp(2.0 * phi[len(phi) // 2 :])
 
 
@@ -108,8 +108,8 @@ class MeanField(Family):
 class FullRank(Family):
     """Normal variables with any covariance ``L L^T``, L lower triangular.
 
-    phi is the means, L below its diagonal row by row, and the logarithms of its diagonal:
-    ``Q (Q + 3) / 2`` numbers. The nearest member to a normal posterior is that posterior.
+    phi holds the means, the elements of L below its diagonal row by row, and the logarithms of the
+    diagonal: ``Q (Q + 3) / 2`` numbers. The member nearest to a normal posterior is that posterior.
     """
 
     def n_params(self, n_variables: int) -> int:
@@ -123,7 +123,7 @@ class FullRank(Family):
         return [f"mean[{v}]" for v in variables] + below + diagonal
 
     def triangle(self, phi: Array) -> Array:
-        """L, as ``(C, Q, Q)``."""
+        """Lower triangular roots L ``(C, Q, Q)``."""
         n = round(np.sqrt(2.0 * phi.shape[1] + 2.25) - 1.5)
         root = np.zeros((len(phi), n, n))
         i, j = np.tril_indices(n, -1)
@@ -136,7 +136,7 @@ class FullRank(Family):
         return phi[:, None, : noise.shape[2]] + noise @ self.triangle(phi).swapaxes(1, 2)
 
     def pull_back(self, phi: Array, noise: Array, grad: Array) -> Array:
-        """Gradient in phi."""
+        """Gradient in phi ``(C, R)``."""
         n = noise.shape[2]
         outer = grad.swapaxes(1, 2) @ noise
         i, j = np.tril_indices(n, -1)
@@ -155,23 +155,23 @@ class FullRank(Family):
         return root @ root.T
 
     def averaged(self, phi: Array) -> Array:
-        """L."""
+        """L ``(Q, Q)``."""
         return self.triangle(phi[None])[0]
 
     def root(self, average: Array) -> Array:
-        """L."""
+        """L ``(Q, Q)``."""
         return average
 
 
 @dataclass(eq=False, repr=False)
 class Isotropic(Family):
-    """Independent normal variables of one common standard deviation.
+    """Independent normal variables with a common standard deviation.
 
-    phi is the means and, last, the logarithm of the sd.
+    phi holds the means and, last, the logarithm of the sd.
     """
 
     def n_params(self, n_variables: int) -> int:
-        """One for each variable, and one."""
+        """``Q + 1``: one for each variable, and one."""
         return n_variables + 1
 
     def names(self, variables: Sequence[str]) -> list[str]:
@@ -183,7 +183,7 @@ class Isotropic(Family):
         return phi[:, None, :-1] + np.exp(phi[:, None, -1:]) * noise
 
     def pull_back(self, phi: Array, noise: Array, grad: Array) -> Array:
-        """Gradient in phi."""
+        """Gradient in phi ``(C, R)``."""
         in_scale = np.exp(phi[:, -1:]) * (grad * noise).sum(axis=(1, 2))[:, None]
         return np.concatenate([grad.sum(axis=1), in_scale], axis=1)
 
@@ -194,7 +194,7 @@ class Isotropic(Family):
         return weights
 
     def covariance(self, phi: Array) -> Array:
-        """Variances."""
+        """Variances ``(Q,)``."""
         return np.full(len(phi) - 1, np.exp(2.0 * phi[-1]))
 
 

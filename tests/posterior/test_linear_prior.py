@@ -20,14 +20,13 @@ from skbayes_sgld.posterior import (
     Laplace,
     Normal,
     Poisson,
-    check_propriety,
 )
 from skbayes_sgld.posterior.parameterizations.noncentered import (
     NoncenteredPosterior,
     NormalNoncenteredPosterior,
 )
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
-from skbayes_sgld.posterior.propriety import ImproperPosteriorError
+from skbayes_sgld.posterior.propriety import ImproperPosteriorError, check_propriety
 from skbayes_sgld.sampling import find_mode
 from tests.numeric import assert_derivative, derivative
 

@@ -8,7 +8,6 @@ import pytest
 
 import skbayes_sgld
 from skbayes_sgld.posterior import (
-    BasePosterior,
     Bernoulli,
     CustomPosterior,
     FixedGaussian,
@@ -19,7 +18,7 @@ from skbayes_sgld.posterior import (
     Posterior,
     as_posterior,
 )
-from skbayes_sgld.posterior.base import require
+from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.posterior.protocol import ABILITIES, MEMBERS
 from skbayes_sgld.sampling import SAGA, SAMPLERS, SVRG, ControlVariate, Minibatch, find_mode
 from tests.references.targets import NormalMean
