@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.protocol import Dynamics, State, check_requirements
+from skbayes_sgld.sampling.protocol import Algorithm, Dynamics, State, check_requirements
 from skbayes_sgld.sampling.randomness import ChainStreams
 from skbayes_sgld.sampling.schedules import Schedule
 
 Array = NDArray[Any]
 
-_BLOCK_NUMBERS = 2**16  # of random numbers and gathered values a block: they stay in cache
+_BLOCK_NUMBERS = 2**16  # random numbers and gathered values of a block, which then stays in cache
 _BLOCK_STEPS = 512
 
 
@@ -43,7 +43,7 @@ class ChainOverflowError(FloatingPointError):
 
 @dataclass
 class RunState:
-    """Where a run stands: with it the run goes on as if it had never stopped."""
+    """State of a run between steps; a run resumed from it is bit-identical to one never stopped."""
 
     step: int
     sampler_state: State
@@ -52,7 +52,7 @@ class RunState:
 
 @dataclass
 class Chains:
-    """What a run gives back.
+    """Draws of a run, and the state in which it ended.
 
     Attributes
     ----------
@@ -88,9 +88,9 @@ class Chains:
 
 @dataclass
 class Run:
-    """How the chains are run: everything but where they start and how long they go on."""
+    """Algorithm and settings of a run: everything but its starting points and its length."""
 
-    sampler: Any  # or an optimiser
+    sampler: Algorithm  # a Sampler, or an Optimizer
     dynamics: Dynamics
     schedule: Schedule
     step_size: float
@@ -149,7 +149,7 @@ def run_chains(
     ChainOverflowError
         When a chain leaves the range of floating point numbers.
     TypeError, ValueError
-        When the algorithm needs what the posterior or the gradient has not got.
+        When the posterior or the gradient lacks what the algorithm needs.
     """
     check_requirements(run.sampler, run.dynamics.gradient.posterior, run.batch_size)
     state = start if isinstance(start, RunState) else _begin(run, start, seed, first_chain)
@@ -280,7 +280,7 @@ def _default_block(run: Run, n_chains: int, n_params: int) -> int:
 def draw_block(
     run: Run, streams: list[ChainStreams], length: int, n_params: int
 ) -> tuple[Array | None, Any]:
-    """Return the normals ``(T, C, P)`` of the next steps and what they need of their rows."""
+    """Standard normals ``(T, C, P)`` of the next steps, and the rows that these read."""
     normals = None
     if run.sampler.uses_noise:
         n_normals = run.sampler.n_normals(n_params)
@@ -313,7 +313,7 @@ def _report_overflow(
 
 
 def check_constrained(posterior: BasePosterior, chains: Chains, n_burnin: int, thin: int) -> None:
-    """Raise where the draws are finite and the parameters that users know are not."""
+    """Raise where the draws are finite and the constrained parameters are not."""
     n_chains, n_draws, P = chains.draws.shape
     with np.errstate(all="ignore"):
         values = posterior.constrain(chains.draws.reshape(-1, P))

@@ -1,6 +1,6 @@
 """Clipping of the gradient estimate, for gradients that explode.
 
-Clipping changes the law that is sampled. A run counts the steps on which it fired, and the
+Clipping changes the distribution that is sampled. A run counts the steps on which it fired, and the
 estimators warn when they are more than one in a hundred (Karagiannis, Handout 6, Note 41).
 """
 
@@ -20,7 +20,7 @@ class Clip(Component):
     def __call__(
         self, gradient: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the bounded gradients ``(C, P)`` and which chains were bounded ``(C,)``."""
+        """Bounded gradients ``(C, P)``, and whether each chain's was changed ``(C,)``."""
         raise NotImplementedError
 
 
@@ -53,7 +53,7 @@ class NormClip(Clip):
     def __call__(
         self, gradient: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the scaled gradients and which chains were scaled."""
+        """Scaled gradients, and whether each chain's was changed."""
         norm = np.sqrt(np.einsum("cp,cp->c", gradient, gradient))
         fired = norm > self.threshold
         if fired.any():
@@ -90,7 +90,7 @@ class ValueClip(Clip):
     def __call__(
         self, gradient: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the bounded gradients and which chains were bounded."""
+        """Bounded gradients, and whether each chain's was changed."""
         fired = np.asarray((np.abs(gradient) > self.threshold).any(axis=1))
         if fired.any():
             gradient = np.clip(gradient, -self.threshold, self.threshold)

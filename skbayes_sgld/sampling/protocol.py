@@ -1,4 +1,4 @@
-"""What every algorithm of the package is written against: State, Dynamics, Sampler."""
+"""Interfaces of the algorithms: State, Dynamics, Algorithm and Sampler."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from skbayes_sgld.sampling.preconditioners.metric import Metric
 Array = NDArray[Any]
 
 State = dict[str, Array]
-"""What the next step needs: ``theta (C, P)`` and an algorithm's own arrays, chains first."""
+"""State of the chains: ``theta (C, P)`` and an algorithm's own arrays, chains first."""
 
 
 @dataclass
 class Dynamics:
-    """What moves the chains: gradient, its bound, the metric and the temperature.
+    """Gradient, its bound, metric and temperature: all that a step needs beside the state.
 
     ``target``, if given, is the posterior whose density accepts or rejects; trajectories may
     follow the gradient of another.
@@ -31,12 +31,12 @@ class Dynamics:
     gradient: BoundGradient
     preconditioner: Metric
     clip: Clip | None = None
-    temperature: Any = 1.0  # a number; to `prepare` also one a step, to `step` one a chain
+    temperature: float | Array = 1.0  # one a step in `prepare`, one a chain in `step`
     clipped: Array | int = 0
     target: BasePosterior | None = None
 
     def gradient_at(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
-        """Return ``clip(g)`` at ``theta (C, P)``, counting the chains that were clipped.
+        """``clip(g)`` at ``theta (C, P)``; the chains whose gradient was clipped are counted.
 
         ``memory`` is the chains' state, where the gradient keeps what it remembers.
         """
@@ -47,7 +47,7 @@ class Dynamics:
         return grad
 
     def value_and_gradient_at(self, theta: Array) -> tuple[Array, Array]:
-        """Return the log density ``(C,)`` and ``clip(g)``, both from all rows."""
+        """Log density ``(C,)`` and ``clip(g)``, both from all rows."""
         if self.target is None:
             value, grad = self.gradient.posterior.value_and_grad(theta)
         else:
@@ -58,39 +58,39 @@ class Dynamics:
         return value, grad
 
     def value_at(self, theta: Array) -> Array:
-        """Return the log density ``(C,)``."""
+        """Log density ``(C,)``."""
         return (self.target or self.gradient.posterior).log_density(theta)
 
     def drift(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
-        """Return ``G clip(g)`` at ``theta (C, P)``."""
+        """``G clip(g)`` at ``theta (C, P)``."""
         return self.preconditioner.scale(self.gradient_at(theta, batch, memory))
 
 
 class Algorithm(Component):
-    """What advances all chains by one step at a time: a sampler or an optimiser.
+    """Rule that advances all chains by one step at a time: a sampler or an optimizer.
 
-    ``init`` makes the state, ``prepare`` turns the normals of many steps into what the steps
-    add, ``step`` makes one step.
+    ``init`` makes the state, ``prepare`` turns the normals of many steps into the noise that
+    they add, ``step`` makes one step.
     """
 
     uses_noise = True
     full_gradient = False
     extra_normals = 0  # that a step takes besides one a parameter
     requires: tuple[str, ...] = ()  # abilities of the posterior, see posterior.protocol.ABILITIES
-    remedy = "choose another sampler"  # where it has not got them, for the error
+    remedy = "choose another sampler"  # of a posterior that lacks them, for the error
 
     def n_normals(self, n_params: int) -> int:
-        """Return how many standard normals a step takes."""
+        """Standard normals that a step takes."""
         return n_params + self.extra_normals
 
     def init(self, theta: Array, noise: Array | None) -> State:
-        """Return the state at ``theta (C, P)``; ``noise (C, P)`` is each chain's first."""
+        """State at ``theta (C, P)``; ``noise`` holds each chain's first standard normals."""
         return {"theta": theta}
 
     def prepare(
         self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
     ) -> Array | None:
-        """Return the noise that each step adds ``(T, C, P)``, for ``normals (T, C, P)``."""
+        """Noise that each step adds ``(T, C, P)``, made of ``normals (T, C, P)``."""
         return None
 
     def step(
@@ -132,24 +132,24 @@ def check_requirements(
 class Sampler(Algorithm):
     """An algorithm whose positions are draws."""
 
-    adjusted = False  # by acceptance and rejection: exact for any step size
-    noise_gain = 1.0  # what a minibatch's noise counts for beside the injected, over SGLD's
+    adjusted = False  # by accepting or rejecting, and so exact at any step size
+    noise_gain = 1.0  # weight of minibatch noise beside the injected noise, relative to SGLD's
 
     def speed(self, rate: float) -> float:
-        """Return what a step of size 1 moves by of the way to the mode, at this curvature."""
+        """Share of the way to the mode that a step of size 1 makes, at this curvature."""
         return rate
 
     def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
-        """Return a step size, and how many steps it takes to an independent draw.
+        """Step size, and the number of steps to an independent draw.
 
-        They suit a normal law whose curvatures in the preconditioned space are ``rates``,
+        They suit a normal distribution whose curvatures in the preconditioned space are ``rates``,
         ascending; ``step``, if given, is the step size.
         """
         step = step or 0.5 / self.speed(rates[-1])
         return step, 2.0 / (step * self.speed(rates[0]))
 
     def gradients(self, step: float) -> int:
-        """Return how many gradients a step of this size takes."""
+        """Gradients that a step of this size takes."""
         return 1
 
     def settle(self, state: State, temperature: float) -> None:
@@ -161,7 +161,7 @@ class Sampler(Algorithm):
         """
 
     def gaussian_inflation(self, eta: float) -> float | None:
-        """Return the chain's variance over the target's, on a normal target of precision 1.
+        """Variance of the chain over the target's, on a normal target of precision 1.
 
         None, the default, has it measured by running the sampler on such a target; a closed form
         is exact, and costs nothing. An adjusted sampler's is 1.

@@ -25,11 +25,11 @@ class ChainStreams:
         self._noise = _generator(seed, chain, _NOISE)
 
     def normals(self, n_steps: int, n_params: int) -> Array:
-        """Return standard normals ``(n_steps, n_params)``."""
+        """Standard normals ``(n_steps, n_params)``."""
         return self._noise.standard_normal((n_steps, n_params))
 
     def rows(self, n_steps: int, n_samples: int, batch_size: int, replacement: bool) -> Array:
-        """Return the rows of each step's minibatch ``(n_steps, batch_size)``."""
+        """Rows of each step's minibatch ``(n_steps, batch_size)``."""
         if replacement:
             return self._index.integers(0, n_samples, size=(n_steps, batch_size))
         if batch_size * batch_size > 8 * n_samples:
@@ -48,7 +48,7 @@ def start_generators(seed: int, chains: range) -> list[np.random.Generator]:
 
 
 def start_normals(seed: int, chains: range, n_params: int) -> Array:
-    """Return the standard normals ``(C, n_params)`` from which the chains' starts are made."""
+    """Standard normals ``(C, n_params)`` of which the chains' starting points are made."""
     rows = [g.standard_normal(n_params) for g in start_generators(seed, chains)]
     return np.array(rows).reshape(len(chains), n_params)
 

@@ -7,7 +7,7 @@ their ``t`` is ``t + 1`` here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,7 +43,7 @@ class Schedule(Component):
         return None if np.isnan(p) else bool(0.5 < p <= 1.0)
 
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
-        """Return the values at steps ``t`` (0 is the first), in the shape of ``t``."""
+        """Values at steps ``t`` (0 is the first), in the shape of ``t``."""
         raise NotImplementedError
 
 
@@ -69,7 +69,7 @@ class Constant(Schedule):
         return 0.0
 
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
-        """Return ones in the shape of ``t``."""
+        """Ones in the shape of ``t``."""
         return np.ones_like(t, dtype=float)
 
 
@@ -104,7 +104,7 @@ class Harmonic(Schedule):
         return 1.0
 
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
-        """Return ``t0 / (t + 1)``."""
+        """``t0 / (t + 1)``."""
         return self.t0 / (np.asarray(t, dtype=float) + 1.0)
 
 
@@ -152,7 +152,7 @@ class Polynomial(Schedule):
         return np.inf if self.power > 0 else 0.0
 
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
-        """Return ``(offset + t + 1) ** -power``."""
+        """``(offset + t + 1) ** -power``."""
         return (self.offset + np.asarray(t, dtype=float) + 1.0) ** -self.power
 
 
@@ -206,7 +206,7 @@ class FlatDecayFlat(Schedule):
         return float(np.ceil(self.hold * self.floor ** (-1.0 / self.power))) - 1.0
 
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
-        """Return the multipliers, between ``floor`` and 1."""
+        """Multipliers between ``floor`` and 1."""
         ratio = self.hold / (np.asarray(t, dtype=float) + 1.0)
         return np.clip(ratio**self.power, self.floor, 1.0)
 
@@ -244,7 +244,7 @@ class Cyclical(Schedule):
         return 0.0
 
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
-        """Return ``(cos(pi (t mod period) / period) + 1) / 2``."""
+        """``(cos(pi (t mod period) / period) + 1) / 2``."""
         return 0.5 * (np.cos(np.pi * np.mod(t, self.period) / self.period) + 1.0)
 
 
@@ -300,7 +300,7 @@ class Cooling(Schedule):
         return float(self.hold + self.decay)
 
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
-        """Return ``low (high / low)^share``, the share falling from 1 to 0."""
+        """``low (high / low)^share``, the share falling from 1 to 0."""
         share = 1.0 - (np.asarray(t, dtype=float) - self.hold) / self.decay
         return self.low * (self.high / self.low) ** np.clip(share, 0.0, 1.0)
 
@@ -317,7 +317,7 @@ SCHEDULES: Registry[Schedule] = Registry(
 
 
 class Temperature(NamedTuple):
-    """What the ``temperature`` of a user comes to.
+    """Final temperature, and the schedule that leads to it.
 
     Everything automatic (metric, step size, batch size, starting points) is chosen for ``final``.
 
@@ -338,8 +338,8 @@ class Temperature(NamedTuple):
         return 0 if self.schedule is None else int(self.schedule.settles_at)
 
 
-def resolve_temperature(value: Any) -> Temperature:
-    """Return the temperature that a number, or a schedule's name or instance, stands for.
+def resolve_temperature(value: float | str | Schedule) -> Temperature:
+    """Temperature that a number, or a schedule's name or instance, stands for.
 
     Raises
     ------

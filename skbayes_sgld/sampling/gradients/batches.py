@@ -1,4 +1,4 @@
-"""How an estimator reads the rows of a minibatch: gathered beforehand, or by their numbers."""
+"""Access to the rows of a minibatch: gathered beforehand, or by their numbers."""
 
 from __future__ import annotations
 

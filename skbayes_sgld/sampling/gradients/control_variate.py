@@ -41,7 +41,7 @@ class _ControlVariate(BoundGradient):
         return rows.step(t), [a[t] for a in at_center]
 
     def row_score(self, theta: Array, batch: Any) -> Array:
-        """Return what each row leaves to the batch ``(C, n_local, B)``."""
+        """Each row's gradient less its expansion around the centre ``(C, n_local, B)``."""
         rows, (u_center, score_center, *curvature) = batch
         u = self.posterior.local(theta, rows)
         rest = self.posterior.score(u, rows) - score_center

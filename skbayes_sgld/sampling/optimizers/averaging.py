@@ -1,4 +1,4 @@
-"""Averages of an optimiser's iterates."""
+"""Averages of an optimizer's iterates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from skbayes_sgld.sampling.protocol import Algorithm, Array, Dynamics, State
 
 
 class Averaged(Algorithm):
-    """An optimiser that keeps the mean of its iterates beside them.
+    """An optimizer that keeps the mean of its iterates beside them.
 
     Under a schedule that decays slower than 1 / t the mean of the iterates from step ``start`` on
     has, in the limit, the smallest variance that any rule can reach (Polyak & Juditsky 1992,
@@ -31,13 +31,13 @@ class Averaged(Algorithm):
         self.optimizer, self.start = optimizer, start
 
     def init(self, theta: Array, noise: Array | None) -> State:
-        """Return the optimiser's state and the average, which is the start."""
+        """State of the optimizer, and the average, which is the starting point."""
         return self.optimizer.init(theta, noise) | {"average": theta}
 
     def step(
         self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
     ) -> None:
-        """Make the optimiser's step and move the average."""
+        """Make the optimizer's step and move the average."""
         self.optimizer.step(state, eta, noise, batch, dynamics)
         n_averaged = np.maximum(state["count"] - self.start + 1, 1)[:, None]
         state["average"] = state["average"] + (state["theta"] - state["average"]) / n_averaged

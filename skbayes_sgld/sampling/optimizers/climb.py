@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from skbayes_sgld.sampling.optimizers.rules import SGD, Optimizer
 from skbayes_sgld.sampling.optimizers.scaling import Following, Scales, column_scales
 from skbayes_sgld.sampling.optimizers.standing import Standing, measure
 from skbayes_sgld.sampling.preconditioners import Identity, Preconditioner
+from skbayes_sgld.sampling.preconditioners.metric import Metric
 from skbayes_sgld.sampling.protocol import Algorithm, Array, Dynamics, State
 from skbayes_sgld.sampling.schedules import Polynomial, Schedule
 
@@ -29,7 +29,7 @@ _PATH_NUMBERS = 2**22
 
 @dataclass(frozen=True)
 class ClimbSettings:
-    """What a climb is to be; None stands for what the climb chooses as it goes.
+    """Settings of a climb; what is None the climb chooses as it goes.
 
     Attributes
     ----------
@@ -146,12 +146,12 @@ class _Walk:
         if settings.projection is not None:
             start = settings.projection(start[None], np.eye(start.size))[0][0]
         scales, self.pace = self._plan(start)
-        algorithm: Any = Following(rule, scales)
+        algorithm: Algorithm = Following(rule, scales)
         if settings.projection is not None:
             algorithm = Projected(algorithm, settings.projection)
         if settings.average:
             algorithm = Averaged(algorithm, np.iinfo(int).max)
-        self._algorithm: Algorithm = algorithm
+        self._algorithm = algorithm
         self._rng = np.random.default_rng(np.random.SeedSequence(settings.seed))
         estimator = rule.gradient(settings.replacement)
         self._part = Dynamics(estimator.bind(posterior, None), scales.metric, settings.clip)
@@ -162,7 +162,7 @@ class _Walk:
         self._safe = dict(self._state)
 
     def _plan(self, start: Array) -> tuple[Scales, Pace]:
-        """Return the metric and the pace; where nothing is to be chosen, without a look."""
+        """Metric and pace; the posterior is evaluated only where one of them has to be chosen."""
         posterior, settings = self.posterior, self.settings
         named, pace = settings.preconditioner, Pace(self.posterior.n_samples, settings)
         raw = isinstance(named, Identity) and not pace.chooses_steps
@@ -198,6 +198,7 @@ class _Walk:
         """Make one more pass over the rows."""
         state, step = self._state, self._algorithm.step
         if self.settings.average == n_passes + 1:
+            assert isinstance(self._algorithm, Averaged)
             self._algorithm.start = self._n_steps + 1
         with np.errstate(all="ignore"):
             if self.pace.batch_size is None:
@@ -253,6 +254,6 @@ class _Walk:
             self._back()
         return here
 
-    def _metric(self) -> Any:
+    def _metric(self) -> Metric:
         whole = self.pace.batch_size is None
         return (self._whole if whole else self._part).preconditioner

@@ -1,37 +1,38 @@
-"""The mode of any posterior that has rows, by Newton's method or by any optimiser."""
+"""The mode of any posterior that has rows, by Newton's method or by any optimizer."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._components import check_number, resolve
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
-from skbayes_sgld.sampling.clipping import CLIPS
+from skbayes_sgld.posterior.protocol import Posterior
+from skbayes_sgld.sampling.clipping import CLIPS, Clip
 from skbayes_sgld.sampling.optimizers.climb import ClimbSettings, climb
 from skbayes_sgld.sampling.optimizers.rules import Newton, Optimizer
 from skbayes_sgld.sampling.preconditioners import Identity, Preconditioner
-from skbayes_sgld.sampling.schedules import SCHEDULES
+from skbayes_sgld.sampling.schedules import SCHEDULES, Schedule
 from skbayes_sgld.sampling.tuning import mode as tuning
 
 __all__ = ["far_message", "find_mode"]
 
 
 def find_mode(
-    posterior: Any,
+    posterior: Posterior | BasePosterior,
     start: ArrayLike | None = None,
     optimizer: str | Optimizer = "newton",
     *,
     step_size: float | None = None,
-    schedule: Any = "polynomial",
+    schedule: str | Schedule = "polynomial",
     batch_size: int | None = None,
     replacement: bool = True,
     preconditioner: Preconditioner | None = None,
-    clip: Any = None,
+    clip: str | Clip | None = None,
     max_iter: int = 1000,
     tol: float = 0.1,
     random_state: int = 0,
@@ -67,12 +68,19 @@ def find_mode(
     Returns
     -------
     mode : Mode
-        Where the optimiser ended, and the inverse curvature there.
+        Where the optimizer ended, and the inverse curvature there.
 
     Warns
     -----
     ConvergenceWarning
         Where that is further than ``tol`` from the mode, with the distance.
+
+    Raises
+    ------
+    NoModeError
+        Where Newton's method finds no mode: the posterior is improper, or nearly.
+    TypeError, ValueError
+        Where a setting is out of range, or the optimizer needs what the posterior has not got.
 
     Examples
     --------
@@ -83,20 +91,20 @@ def find_mode(
     >>> find_mode(normal, np.zeros(1), optimizer="gd").theta.round(2).tolist()
     [3.0]
     """
-    posterior = as_posterior(posterior)
-    theta = np.asarray(posterior.start() if start is None else start, dtype=float)
-    if theta.shape != (posterior.n_params,):
-        raise ValueError(f"start has shape {theta.shape}; it must be ({posterior.n_params},).")
+    bound = as_posterior(posterior)
+    theta = np.asarray(bound.start() if start is None else start, dtype=float)
+    if theta.shape != (bound.n_params,):
+        raise ValueError(f"start has shape {theta.shape}; it must be ({bound.n_params},).")
     from skbayes_sgld.sampling.optimizers import OPTIMIZERS  # which holds this module
 
     rule = resolve(optimizer, OPTIMIZERS, "optimizer")
     if isinstance(rule, Newton):
-        return tuning.find_mode(posterior, theta)
+        return tuning.find_mode(bound, theta)
     check_number(max_iter, "max_iter", low=1, closed="left", integer=True)
     check_number(tol, "tol", low=0, closed="left")
     if step_size is not None:
         check_number(step_size, "step_size", low=0)
-    check_batch_size(batch_size, posterior.n_samples)
+    check_batch_size(batch_size, bound.n_samples)
     settings = ClimbSettings(
         optimizer=rule,
         step_size=step_size,
@@ -109,15 +117,15 @@ def find_mode(
         tol=tol,
         seed=random_state,
     )
-    found = climb(posterior, theta, settings)
+    found = climb(bound, theta, settings)
     if not found.end.distance <= tol:
         message = far_message(found.end.distance, settings)
         warnings.warn(message, ConvergenceWarning, stacklevel=2)
     return tuning.Mode(found.end.theta, found.end.metric)
 
 
-def check_batch_size(batch_size: Any, n_samples: int) -> None:
-    """Raise where a batch size is no number of rows that there are."""
+def check_batch_size(batch_size: int | None, n_samples: int) -> None:
+    """Raise where a batch size is neither None nor a number of rows up to ``n_samples``."""
     if batch_size is None:
         return
     check_number(batch_size, "batch_size", low=1, closed="left", integer=True)
@@ -129,7 +137,7 @@ def check_batch_size(batch_size: Any, n_samples: int) -> None:
 
 
 def far_message(distance: float, settings: ClimbSettings) -> str:
-    """What is said of an optimiser that did not arrive, with remedies that are not in force."""
+    """Warning of an optimizer that did not arrive, with the remedies that are not in force."""
     remedies = ["raise max_iter"]
     if settings.step_size is not None:
         remedies.append("leave the step size to be chosen")
@@ -137,7 +145,7 @@ def far_message(distance: float, settings: ClimbSettings) -> str:
         remedies.append("set preconditioner='curvature', which undoes the correlation of columns")
     remedies.append("set optimizer='newton', which finds the mode")
     return (
-        f"The optimiser is {distance:.3g} posterior standard deviations from the mode after "
+        f"The optimizer is {distance:.3g} posterior standard deviations from the mode after "
         f"max_iter={settings.max_iter} passes over the rows, and tol={settings.tol:g}; "
         f"{', or '.join(remedies)}."
     )

@@ -1,15 +1,18 @@
-"""How long the steps of a climb are and how many rows each takes."""
+"""Step size and batch size of a climb."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from skbayes_sgld.sampling.optimizers.standing import Standing
 from skbayes_sgld.sampling.preconditioners.metric import Metric, preconditioned_eigenvalues
 from skbayes_sgld.sampling.protocol import Array
+
+if TYPE_CHECKING:
+    from skbayes_sgld.sampling.optimizers.climb import ClimbSettings  # which imports this module
 
 _HEAVY = 4.0  # a row's share of the curvature, over the mean row's: what a batch may meet
 _FLUSH = 8  # passes with all rows, which forget the noise of the batches before
@@ -41,7 +44,7 @@ class Pace:
     settings : ClimbSettings
     """
 
-    def __init__(self, n_samples: int, settings: Any) -> None:
+    def __init__(self, n_samples: int, settings: ClimbSettings) -> None:
         self._n, self._settings, self._rule = n_samples, settings, settings.optimizer
         self._factor, self.patience = 1.0, 1
         self._away = self._last = self._nearest = np.inf
@@ -78,7 +81,7 @@ class Pace:
         return None if self._rule.full_gradient else self.batch_size or self._n
 
     def etas(self, n_passes: int, n_steps: int, length: int) -> Array:
-        """Return the sizes of the next steps ``(length,)``."""
+        """Sizes of the next steps ``(length,)``."""
         count = n_steps + np.arange(length)
         if self._settings.batch_size is None:
             count = np.full(length, n_passes)
@@ -107,7 +110,7 @@ class Pace:
         self.step_size *= _SHORTER
 
     def _halve(self) -> None:
-        """Take steps of half the length, but no shorter than need be, and larger batches."""
+        """Halve the steps while they are longer than ``tol`` asks, then double the batches."""
         if not self._rule.shrinks and self.step_size > 0.5 * self._settings.tol:
             self._factor *= 0.5
         elif self._grows and self.batch_size is not None:
@@ -159,7 +162,7 @@ class Pace:
 
 
 def _directions(here: Standing, metric: Metric) -> tuple[Array, Array]:
-    """Return the curvatures in the scaled coordinates, ascending, and how far the mode is there.
+    """Curvatures in the scaled coordinates, ascending, and the distance of the mode along each.
 
     Both are ``(P,)``, the latter in posterior standard deviations.
     """
@@ -173,7 +176,7 @@ def _directions(here: Standing, metric: Metric) -> tuple[Array, Array]:
 
 
 def shuffled_noise(pull: Array, n_steps: int) -> Array:
-    """Return the noise at the end of a pass along a shuffled order, in posterior sds ``(P,)``.
+    """Noise at the end of a pass along a shuffled order, in posterior sds ``(P,)``.
 
     Parameters
     ----------

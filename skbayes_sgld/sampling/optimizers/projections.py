@@ -1,4 +1,4 @@
-"""Projections: an optimiser's path is kept in a convex set of coefficients.
+"""Projections: an optimizer's path is kept in a convex set of coefficients.
 
 A step of metric M that leaves the set is taken back to the point of the set that is the nearest
 in M, not in the units of the parameters: only so does the path come to rest at the constrained
@@ -32,11 +32,11 @@ class Projection(Component):
         """Raise where a parameter of the set does not fit ``n_coef`` coefficients."""
 
     def nearest(self, coef: Array) -> Array:
-        """Return the points of the set nearest to ``coef (C, d)``, in the usual distance."""
+        """Points of the set nearest to ``coef (C, d)`` in Euclidean distance."""
         return coef
 
     def shortest(self, coef: Array, root: Array) -> tuple[Array, Array]:
-        """Return the shortest ``y`` with which ``coef + root y`` is in the set.
+        """Shortest ``y`` for which ``coef + root y`` is in the set.
 
         Parameters
         ----------
@@ -73,12 +73,12 @@ class BoundProjection:
         self._set, self._n_coef = projection, n_coef
 
     def outside(self, theta: Array) -> Array:
-        """Return which of the parameters ``theta (C, P)`` are not in the set ``(C,)``."""
+        """Whether each of the points ``theta (C, P)`` is outside the set ``(C,)``."""
         coef = theta[:, : self._n_coef]
         return (self._set.nearest(coef) != coef).any(axis=1)
 
     def __call__(self, theta: Array, root: Array) -> tuple[Array, Array]:
-        """Return the nearest parameters in the set, and the way there.
+        """Nearest parameters in the set, and the whitened move that leads there.
 
         Parameters
         ----------
@@ -155,11 +155,11 @@ class Box(Projection):
         return bool(np.all(np.less(self.low, np.inf)) and np.all(np.greater(self.high, -np.inf)))
 
     def nearest(self, coef: Array) -> Array:
-        """Return the coefficients, clipped."""
+        """Coefficients clipped to the bounds."""
         return np.clip(coef, self.low, self.high)
 
     def shortest(self, coef: Array, root: Array) -> tuple[Array, Array]:
-        """Return the shortest move into the box, and where it leads."""
+        """Shortest move into the box, and the coefficients where it ends."""
         low, high = (np.broadcast_to(b, coef.shape) for b in (self.low, self.high))
         metric = root @ root.swapaxes(1, 2)
         variance = np.diagonal(metric, axis1=1, axis2=2)
@@ -168,7 +168,7 @@ class Box(Projection):
             return np.einsum("cdp,cd->cp", root, (reached - coef) / variance), reached
         A = np.concatenate([root, -root], axis=1)
         b = np.hstack([low - coef, coef - high])
-        # nnls takes one problem at a time; an optimiser of the estimators runs one chain
+        # nnls takes one problem at a time; an optimizer of the estimators runs one chain
         solved = [_least_distance(*problem) for problem in zip(A, b, strict=True)]
         y, on_edge = (np.stack(part) for part in zip(*solved, strict=True))
         reached = np.clip(coef + np.einsum("cdp,cp->cd", root, y), low, high)
@@ -177,7 +177,7 @@ class Box(Projection):
 
 
 def _least_distance(A: Array, b: Array) -> tuple[Array, Array]:
-    """Return the shortest ``y`` with ``A y >= b``, where b has a positive element.
+    """Shortest ``y`` with ``A y >= b``, where b has a positive element.
 
     The second array says which of the inequalities hold it back.
     """
@@ -227,14 +227,14 @@ class Ball(Projection):
         check_array_or_number(self.center, "projection.center", n_coef)
 
     def nearest(self, coef: Array) -> Array:
-        """Return the coefficients, drawn in towards the centre where they are outside."""
+        """Coefficients, drawn in towards the centre where they are outside the ball."""
         arm = coef - self.center
         length = np.linalg.norm(arm, axis=1, keepdims=True)
         outside = length > self.radius * (1.0 + _ROUNDING)
         return np.where(outside, self.center + arm * self.radius / np.maximum(length, 1e-300), coef)
 
     def shortest(self, coef: Array, root: Array) -> tuple[Array, Array]:
-        """Return the shortest move into the ball, and where it leads."""
+        """Shortest move into the ball, and the coefficients where it ends."""
         arm = coef - self.center
         values, vectors = np.linalg.eigh(root @ root.swapaxes(1, 2))
         turned = np.einsum("cji,cj->ci", vectors, arm)
@@ -254,7 +254,7 @@ class Ball(Projection):
 
 
 class Projected(Algorithm):
-    """An optimiser whose every step ends in a set.
+    """An optimizer whose every step ends in a set.
 
     Parameters
     ----------
@@ -268,13 +268,13 @@ class Projected(Algorithm):
         self.optimizer, self.projection = optimizer, projection
 
     def init(self, theta: Array, noise: Array | None) -> State:
-        """Return the optimiser's state."""
+        """State of the optimizer."""
         return self.optimizer.init(theta, noise)
 
     def step(
         self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
     ) -> None:
-        """Make the optimiser's step and project, in the metric of that step."""
+        """Make the optimizer's step and project, in the metric of that step."""
         self.optimizer.step(state, eta, noise, batch, dynamics)
         theta = state["theta"]
         if not self.projection.outside(theta).any():

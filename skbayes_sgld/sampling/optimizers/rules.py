@@ -1,4 +1,4 @@
-"""MAP optimisers: the recursion of the samplers without the noise (ascent)."""
+"""MAP optimizers: the recursion of the samplers without the noise (ascent)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Optimizer(Algorithm):
     shrinks = False  # its steps by itself
 
     def init(self, theta: Array, noise: Array | None) -> State:
-        """Return the state: positions, a step count and the rule's accumulators, all zero."""
+        """State: positions, a step count and the rule's accumulators, all zero."""
         state = {"theta": theta, "count": np.zeros(theta.shape[0])}
         return state | {name: np.zeros_like(theta) for name in self.accumulators}
 
@@ -45,19 +45,19 @@ class Optimizer(Algorithm):
         state["theta"] = state["theta"] + eta * metric.sqrt(self.direction(state, gradient))
 
     def direction(self, state: State, gradient: Array) -> Array:
-        """Return the direction to move in, from the gradient ``(C, P)``."""
+        """Direction of the move, from the gradient ``(C, P)``."""
         return gradient
 
     def scale(self, state: State) -> Array:
-        """Return what the rule multiplied each coordinate by at the last step ``(C, P)``."""
+        """Factor that the rule applied to each coordinate at the last step ``(C, P)``."""
         return np.ones_like(state["theta"])
 
     def gradient(self, replacement: bool) -> Gradient:
-        """Return the estimator of the gradient that the rule takes."""
+        """Estimator of the gradient that the rule follows."""
         return Full() if self.full_gradient else Minibatch(replacement)
 
     def step_size(self, steepest: float, away: float) -> float:
-        """Return a step size that is stable and no shorter than need be.
+        """Largest step size that is stable.
 
         Parameters
         ----------
@@ -69,7 +69,7 @@ class Optimizer(Algorithm):
         return 1.0 / steepest
 
     def first_batch_size(self, n_samples: int) -> int:
-        """Return how many rows the batches begin with, where they may grow."""
+        """Rows of the first batches, where batches may grow."""
         return _FEWEST
 
 
@@ -117,12 +117,12 @@ class Momentum(Optimizer):
         check_number(self.decay, "optimizer.decay", low=0, high=1, closed="left")
 
     def direction(self, state: State, gradient: Array) -> Array:
-        """Return the averaged gradient."""
+        """Running mean of the gradients."""
         state["velocity"] = self.decay * state["velocity"] + (1 - self.decay) * gradient
         return state["velocity"]
 
     def step_size(self, steepest: float, away: float) -> float:
-        """Return a step size for which ``(1 - decay)`` times it is what suits plain SGD."""
+        """Step size of plain SGD over ``1 - decay``."""
         return 1.0 / steepest / (1.0 - self.decay)
 
 
@@ -158,11 +158,11 @@ class SVRGDescent(Optimizer):
         check_number(self.period, "optimizer.period", low=1, closed="left", integer=True)
 
     def gradient(self, replacement: bool) -> Gradient:
-        """Return the estimator around snapshots."""
+        """Estimator around snapshots."""
         return SVRG(self.period, replacement)
 
     def first_batch_size(self, n_samples: int) -> int:
-        """Return a batch with which a period is a pass over the rows."""
+        """Batch size at which a period is a pass over the rows."""
         return max(_FEWEST, -(-n_samples // self.period))
 
 
@@ -173,11 +173,11 @@ class _UnitSteps(Optimizer):
     unit_steps = True
 
     def scale(self, state: State) -> Array:
-        """Return one over the root of the squares."""
+        """Reciprocal root of the squares."""
         return 1.0 / (np.sqrt(state["square"]) + self.epsilon)
 
     def step_size(self, steepest: float, away: float) -> float:
-        """Return a twentieth of the way to the mode, in the coordinates of the steps."""
+        """A twentieth of the distance to the mode, in the coordinates of the steps."""
         return max(away, 1.0) / _UNITS / float(np.sqrt(steepest))
 
 
@@ -200,11 +200,11 @@ class AdaGrad(_UnitSteps):
         check_number(self.epsilon, "optimizer.epsilon", low=0)
 
     def step_size(self, steepest: float, away: float) -> float:
-        """Return half of the way to the mode: the steps shrink by themselves."""
+        """Half of the distance to the mode: the steps shrink by themselves."""
         return max(away, 1.0) / 2.0 / float(np.sqrt(steepest))
 
     def direction(self, state: State, gradient: Array) -> Array:
-        """Return the scaled gradient."""
+        """Gradient scaled by the reciprocal root of its squares."""
         state["square"] = state["square"] + np.square(gradient)
         return gradient * self.scale(state)
 
@@ -231,7 +231,7 @@ class RMSprop(_UnitSteps):
         check_number(self.epsilon, "optimizer.epsilon", low=0)
 
     def direction(self, state: State, gradient: Array) -> Array:
-        """Return the scaled gradient."""
+        """Gradient scaled by the reciprocal root of its squares."""
         state["square"] = self.decay * state["square"] + (1 - self.decay) * np.square(gradient)
         return gradient * self.scale(state)
 
@@ -262,13 +262,13 @@ class Adam(_UnitSteps):
         check_number(self.epsilon, "optimizer.epsilon", low=0)
 
     def direction(self, state: State, gradient: Array) -> Array:
-        """Return the corrected and scaled mean gradient."""
+        """Mean gradient, corrected for its start and scaled."""
         b1, b2 = self.decay, self.square_decay
         state["velocity"] = b1 * state["velocity"] + (1 - b1) * gradient
         state["square"] = b2 * state["square"] + (1 - b2) * np.square(gradient)
         return state["velocity"] / (1 - b1 ** state["count"][:, None]) * self.scale(state)
 
     def scale(self, state: State) -> Array:
-        """Return one over the root of the corrected squares."""
+        """Reciprocal root of the squares, corrected for their start."""
         square = state["square"] / (1 - self.square_decay ** state["count"][:, None])
         return 1.0 / (np.sqrt(square) + self.epsilon)

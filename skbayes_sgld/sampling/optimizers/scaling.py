@@ -1,4 +1,4 @@
-"""What each parameter's step is scaled by, where the noise variance moves along."""
+"""Scales of the parameters' steps, which follow the noise variance as it moves."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.optimizers.rules import Optimizer
 from skbayes_sgld.sampling.optimizers.standing import Standing
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal, Metric
 from skbayes_sgld.sampling.protocol import Algorithm, Array, Dynamics, State
 
 
 def column_scales(posterior: BasePosterior, start: Standing) -> Metric:
-    """Return the inverse of the curvature's diagonal at the start: a step size a parameter.
+    """Inverse of the curvature's diagonal at the start: a step size for each parameter.
 
-    It standardises the columns of X: what is done in raw units is done in theirs.
+    It standardises the columns of X: steps in raw units become steps in the columns' own.
     """
     if start.curvature is not None:
         diagonal = np.diagonal(start.curvature)
@@ -73,7 +74,7 @@ class Scales:
         self._gamma = None if noise is None else float(theta[noise])
 
     def at(self, theta: Array) -> Metric:
-        """Return the metric at ``theta (1, P)``."""
+        """Metric at ``theta (1, P)``."""
         if self._gamma is None:
             return self.metric
         factor = np.full(theta.shape[1], np.exp(0.5 * (theta[0, self.noise] - self._gamma)))
@@ -82,34 +83,34 @@ class Scales:
 
 
 class Following(Algorithm):
-    """An optimiser whose metric follows the noise, and whose noise moves by a bounded ratio.
+    """An optimizer whose metric follows the noise, and whose noise moves by a bounded ratio.
 
     A step of x in the log noise variance multiplies the variance by ``1 + x``, or divides it by
     ``1 - x`` where x is negative: to first order the same, and no step is too long.
 
     Parameters
     ----------
-    optimizer : Algorithm
+    optimizer : Optimizer
     scales : Scales
     """
 
     uses_noise = False
 
-    def __init__(self, optimizer: Any, scales: Scales) -> None:
+    def __init__(self, optimizer: Optimizer, scales: Scales) -> None:
         self.optimizer, self.scales = optimizer, scales
 
     def init(self, theta: Array, noise: Array | None) -> State:
-        """Return the optimiser's state."""
+        """State of the optimizer."""
         return self.optimizer.init(theta, noise)
 
     def scale(self, state: State) -> Array:
-        """Return what the rule multiplied each coordinate by at the last step ``(C, P)``."""
+        """Factor that the rule applied to each coordinate at the last step ``(C, P)``."""
         return self.optimizer.scale(state)
 
     def step(
         self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
     ) -> None:
-        """Make the optimiser's step in the metric of where it is."""
+        """Make the optimizer's step in the metric of where it is."""
         before = state["theta"]
         dynamics.preconditioner = self.scales.at(before)
         self.optimizer.step(state, eta, noise, batch, dynamics)

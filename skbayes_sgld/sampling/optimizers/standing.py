@@ -96,7 +96,7 @@ def _metric_at(
 
 
 def _absolute_root(H: Array) -> Array:
-    """Return a root of ``|H|^{-1}``, eigenvalues taken by size (Dauphin et al. 2014, Section 4)."""
+    """Root of ``|H|^{-1}``, by absolute eigenvalues (Dauphin et al. 2014, Section 4)."""
     if not np.isfinite(H).all():
         return np.full_like(H, np.nan)
     values, vectors = np.linalg.eigh(H)

@@ -22,7 +22,7 @@ class Preconditioner(Component):
     uses_curvature = False
 
     def bind(self, n_params: int, mode: Mode | None) -> Metric:
-        """Return the matrix itself, for a posterior of ``n_params`` with this mode."""
+        """Metric for a posterior of ``n_params`` parameters with this mode."""
         raise NotImplementedError
 
 
@@ -31,7 +31,7 @@ class Identity(Preconditioner):
     """No preconditioning: the step size is in the raw units of the parameters."""
 
     def bind(self, n_params: int, mode: Mode | None) -> Metric:
-        """Return the identity."""
+        """The identity."""
         return Metric(n_params)
 
 
@@ -48,7 +48,7 @@ class Curvature(Preconditioner):
     uses_curvature = True
 
     def bind(self, n_params: int, mode: Mode | None) -> Metric:
-        """Return the mode's own metric."""
+        """Metric of the mode."""
         assert mode is not None
         return mode.metric
 
@@ -67,7 +67,13 @@ class Matrix(Preconditioner):
     matrix: ArrayLike = 1.0
 
     def bind(self, n_params: int, mode: Mode | None) -> Metric:
-        """Return the matrix; raise ValueError where its shape or sign does not fit."""
+        """Metric of the matrix.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Where it is no array of numbers, has another shape or is not positive definite.
+        """
         try:
             matrix = np.asarray(self.matrix, dtype=float)
         except (TypeError, ValueError):

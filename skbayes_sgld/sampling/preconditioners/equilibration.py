@@ -26,20 +26,20 @@ class ChainDiagonal(Metric):
         self._values, self.roots = values, np.sqrt(values)
 
     def scale(self, v: Array) -> Array:
-        """Return ``G v`` for each row of ``v (C, P)``."""
+        """``G v`` for each row of ``v (C, P)``."""
         return v * self._values
 
     def sqrt(self, z: Array) -> Array:
-        """Return ``G^{1/2} z`` for ``z (C, P)``, or for many of a chain's ``(C, T, P)``."""
+        """``G^{1/2} z`` for ``z (C, P)``, or for many of a chain's ``(C, T, P)``."""
         return z * (self.roots if z.ndim == 2 else self.roots[:, None])
 
     def sqrt_t(self, v: Array) -> Array:
-        """Return ``(G^{1/2})^T v`` for each row of ``v (C, P)``."""
+        """``(G^{1/2})^T v`` for each row of ``v (C, P)``."""
         return v * self.roots
 
 
 def row_norms(gradient: Callable[[Array], Array], theta: Array, spread: Array, seed: int) -> Array:
-    """Return the norms of the rows of the Hessian at ``theta (C, P)``, in units of the spread.
+    """Norms of the Hessian's rows at ``theta (C, P)``, in units of the spread.
 
     They are the equilibration ``sqrt(E (H v)^2)`` over standard normal v (Dauphin, de Vries &
     Bengio 2015, Section 5): positive, and no smaller than the diagonal's size, where the Hessian
@@ -69,10 +69,10 @@ def row_norms(gradient: Callable[[Array], Array], theta: Array, spread: Array, s
 def equilibrate(
     gradient: Callable[[Array], Array], theta: Array, spread: Array, norms: Array
 ) -> ChainDiagonal:
-    """Return the metric ``spread^2 / norms`` over the largest eigenvalue that it leaves.
+    """Metric ``spread^2 / norms``, over the largest eigenvalue that it leaves.
 
     In it the steepest direction at ``theta (C, P)`` has curvature 1: a step size has no unit, and
-    is stable below 2 on a normal law. The eigenvalue is found by power iteration.
+    is stable below 2 on a normal distribution. The eigenvalue is found by power iteration.
     """
     roots = 1.0 / np.sqrt(norms)
     v = np.ones_like(theta) * np.where(np.arange(theta.shape[1]) % 2, 1.0, -1.0)
@@ -84,7 +84,7 @@ def equilibrate(
 
 
 def _product(gradient: Callable[[Array], Array], theta: Array, spread: Array, v: Array) -> Array:
-    """Return minus the Hessian's product with ``v (C, P)``, both in units of the spread."""
+    """Minus the Hessian's product with ``v (C, P)``, both in units of the spread."""
     h = _STEP / np.sqrt(np.mean(np.square(v), axis=1, keepdims=True))
     move = h * v * spread
     return spread * (gradient(theta - move) - gradient(theta + move)) / (2.0 * h)

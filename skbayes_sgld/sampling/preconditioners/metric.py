@@ -28,32 +28,32 @@ class Metric:
         self.n_params = n_params
 
     def scale(self, v: Array) -> Array:
-        """Return ``G v`` for each row of ``v (C, P)``."""
+        """``G v`` for each row of ``v (C, P)``."""
         return v
 
     def sqrt(self, z: Array) -> Array:
-        """Return ``R z`` for each ``z (..., P)``."""
+        """``R z`` for each ``z (..., P)``."""
         return z
 
     def sqrt_t(self, v: Array) -> Array:
-        """Return ``R^T v``, a gradient in the preconditioned coordinates ``(C, P)``."""
+        """``R^T v``, a gradient in the preconditioned coordinates ``(C, P)``."""
         return v
 
     def whiten(self, x: Array) -> Array:
-        """Return ``R^{-1} x`` for each row of ``x (C, P)``."""
+        """``R^{-1} x`` for each row of ``x (C, P)``."""
         return x
 
     def whiten_t(self, v: Array) -> Array:
-        """Return ``R^{-T} v`` for each row of ``v (C, P)``."""
+        """``R^{-T} v`` for each row of ``v (C, P)``."""
         return v
 
     @property
     def marginal_sd(self) -> Array:
-        """The roots of G's diagonal ``(P,)``: the sds of a normal law of covariance G."""
+        """The roots of G's diagonal ``(P,)``: the sds under ``N(0, G)``."""
         return np.ones(self.n_params)
 
     def stretched(self, sds: Array) -> Metric:
-        """Return the metric in which what had the sds ``(P,)``, whitened, has the sd 1."""
+        """Metric in which directions whose whitened sds were ``sds (P,)`` have the sd 1."""
         return Diagonal(np.square(sds))
 
 
@@ -65,23 +65,23 @@ class Diagonal(Metric):
         self._variances, self._sds = variances, np.sqrt(variances)
 
     def scale(self, v: Array) -> Array:
-        """Return ``G v``."""
+        """``G v``."""
         return v * self._variances
 
     def sqrt(self, z: Array) -> Array:
-        """Return ``R z``."""
+        """``R z``."""
         return z * self._sds
 
     def sqrt_t(self, v: Array) -> Array:
-        """Return ``R^T v``."""
+        """``R^T v``."""
         return v * self._sds
 
     def whiten(self, x: Array) -> Array:
-        """Return ``R^{-1} x``."""
+        """``R^{-1} x``."""
         return x / self._sds
 
     def whiten_t(self, v: Array) -> Array:
-        """Return ``R^{-T} v``."""
+        """``R^{-T} v``."""
         return v / self._sds
 
     @property
@@ -90,7 +90,7 @@ class Diagonal(Metric):
         return self._sds
 
     def stretched(self, sds: Array) -> Metric:
-        """Return the diagonal times the variances."""
+        """The diagonal times the variances."""
         return Diagonal(self._variances * np.square(sds))
 
 
@@ -117,29 +117,29 @@ class LowRank(Metric):
         self._stretch = np.sqrt(1.0 + np.square(values))
 
     def _apply(self, x: Array, gain: Array) -> Array:
-        """Return ``(I + V (gain - 1) V^T) x``."""
+        """``(I + V (gain - 1) V^T) x``."""
         seen = matmul_rows(x, self._vectors.T) * (gain - 1.0)
         return x + matmul_rows(seen, self._vectors)
 
     def scale(self, v: Array) -> Array:
-        """Return ``G v``."""
+        """``G v``."""
         return self._sds * self._apply(v * self._sds, self._stretch**-2.0)
 
     def sqrt(self, z: Array) -> Array:
-        """Return ``R z``."""
+        """``R z``."""
         rows = z.reshape(-1, z.shape[-1])
         return (self._sds * self._apply(rows, 1.0 / self._stretch)).reshape(z.shape)
 
     def sqrt_t(self, v: Array) -> Array:
-        """Return ``R^T v``."""
+        """``R^T v``."""
         return self._apply(v * self._sds, 1.0 / self._stretch)
 
     def whiten(self, x: Array) -> Array:
-        """Return ``R^{-1} x``."""
+        """``R^{-1} x``."""
         return self._apply(x / self._sds, self._stretch)
 
     def whiten_t(self, v: Array) -> Array:
-        """Return ``R^{-T} v``."""
+        """``R^{-T} v``."""
         return self._apply(v, self._stretch) / self._sds
 
     @property
@@ -149,7 +149,7 @@ class LowRank(Metric):
         return self._sds * np.sqrt(1.0 + seen)
 
     def stretched(self, sds: Array) -> Metric:
-        """Return the metric times the mean variance: the draws tell no single direction apart."""
+        """The metric times the mean variance: its form has no room for one a direction."""
         other = object.__new__(LowRank)
         vars(other).update(vars(self), _sds=self._sds * np.sqrt(np.mean(np.square(sds))))
         return other
@@ -171,7 +171,7 @@ class Dense(Metric):
         self._root, self._curvature = root, curvature
 
     def scaled(self, variance: float) -> Dense:
-        """Return the metric times a number."""
+        """The metric times a number."""
         curvature = None if self._curvature is None else self._curvature / variance
         return Dense(self._root * np.sqrt(variance), curvature)
 
@@ -191,23 +191,23 @@ class Dense(Metric):
         return self._curvature @ self._root
 
     def scale(self, v: Array) -> Array:
-        """Return ``G v``."""
+        """``G v``."""
         return matmul_rows(v, self._matrix)
 
     def sqrt(self, z: Array) -> Array:
-        """Return ``R z``."""
+        """``R z``."""
         return matmul_rows(z.reshape(-1, z.shape[-1]), self._root_t, _ROWS).reshape(z.shape)
 
     def sqrt_t(self, v: Array) -> Array:
-        """Return ``R^T v``."""
+        """``R^T v``."""
         return matmul_rows(v, self._root)
 
     def whiten(self, x: Array) -> Array:
-        """Return ``R^{-1} x``."""
+        """``R^{-1} x``."""
         return matmul_rows(x, self._inverse_t, _ROWS)
 
     def whiten_t(self, v: Array) -> Array:
-        """Return ``R^{-T} v``."""
+        """``R^{-T} v``."""
         return matmul_rows(v, self._inverse_t.T, _ROWS)
 
     @property
@@ -217,12 +217,12 @@ class Dense(Metric):
 
 
 def preconditioned_eigenvalues(metric: Metric, curvature: Metric) -> Array:
-    """Return how fast a unit step pulls to the mode, direction by direction, ascending ``(P,)``.
+    """Rates at which a step of size 1 moves to the mode, by direction, ascending ``(P,)``.
 
     They are the eigenvalues of G H, H being the inverse of the second metric: a step of size eta
-    is stable on a normal law while eta times the largest is below 2, and forgets at eta times
-    the smallest. Above 3,000 parameters only these two are found; between them stand numbers
-    evenly spaced in the logarithm.
+    is stable on a normal distribution while eta times the largest is below 2, and forgets at
+    eta times the smallest. Above 3,000 parameters only these two are found, and values evenly
+    spaced in the logarithm are put between them.
     """
     if metric.n_params <= MAX_DENSE:
         whitened = curvature.whiten(metric.sqrt(np.eye(metric.n_params)))
@@ -232,7 +232,7 @@ def preconditioned_eigenvalues(metric: Metric, curvature: Metric) -> Array:
 
 
 def _largest_width(metric: Metric, beside: Metric) -> float:
-    """Return the largest variance of one metric's law in the units of the other's."""
+    """Largest variance of the one metric's normal distribution in units of the other's."""
 
     def product(z: Array) -> Array:
         x = beside.whiten(metric.sqrt(z.reshape(1, -1)))

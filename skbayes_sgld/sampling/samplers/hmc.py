@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -12,12 +11,17 @@ from skbayes_sgld._components import check_number
 from skbayes_sgld.sampling.protocol import Array, Dynamics, State
 from skbayes_sgld.sampling.samplers.metropolis import Adjusted
 
-_MAX_LEAPFROG = 50  # steps: where they must be tiny a trajectory is cut short
-_JITTER = 0.2  # of the step, either way: no trajectory is then a whole period for long
+_MAX_LEAPFROG = 50  # steps: beyond, a trajectory is cut short
+_JITTER = 0.2  # of the step, either way: no trajectory is a whole period every time
 
 
 def leapfrog(
-    theta: Array, grad: Array, velocity: Array, step: Any, n_steps: int, dynamics: Dynamics
+    theta: Array,
+    grad: Array,
+    velocity: Array,
+    step: float | Array,
+    n_steps: int,
+    dynamics: Dynamics,
 ) -> tuple[Array, Array, Array, Array]:
     """Follow Hamilton's equations in the metric G, by leapfrog steps (Neal 2011, eq. 2.28-2.30).
 
@@ -37,9 +41,9 @@ def leapfrog(
         The log density there.
     grad : ndarray of shape (C, P)
     work : ndarray of shape (C,)
-        What the kinetic energy has grown by, summed over the kicks: it takes no ``G^{-1}``.
+        Gain of kinetic energy, summed over the kicks, so that no ``G^{-1}`` is needed.
     """
-    work: Any = 0.0
+    work = np.zeros(len(theta))
     kick = 0.5 * step
     for left in range(n_steps, 0, -1):
         velocity, gain = _push(velocity, grad, kick, dynamics)
@@ -52,14 +56,16 @@ def leapfrog(
     return theta, value, grad, work + _push(velocity, grad, 0.5 * step, dynamics)[1]
 
 
-def _push(velocity: Array, grad: Array, kick: Any, dynamics: Dynamics) -> tuple[Array, Array]:
-    """Return the velocity after a kick, and the kinetic energy that it brought."""
+def _push(
+    velocity: Array, grad: Array, kick: float | Array, dynamics: Dynamics
+) -> tuple[Array, Array]:
+    """Velocity after a kick, and the kinetic energy that the kick added."""
     push = kick * dynamics.preconditioner.scale(grad)
     return velocity + push, np.einsum("cp,cp->c", kick * grad, velocity + 0.5 * push)
 
 
 def transition_acceptance(theta: Array, eta: float, dynamics: Dynamics) -> float:
-    """Return the mean Metropolis acceptance of one Euler step of size eta from ``theta (C, P)``."""
+    """Mean Metropolis acceptance of one Euler step of size eta from ``theta (C, P)``."""
     z = np.random.default_rng(0).standard_normal(theta.shape)
     velocity = np.sqrt(dynamics.temperature) * dynamics.preconditioner.sqrt(z)
     with np.errstate(all="ignore"):
@@ -75,25 +81,25 @@ class Trajectories(Adjusted):
     def prepare(
         self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
     ) -> Array | None:
-        """Return each trajectory's velocity, the log of a uniform number, and a jitter."""
+        """Each trajectory's velocity, the log of a uniform number, and a jitter."""
         assert normals is not None
         own = normals.shape[-1] - self.extra_normals
         jitter = 1.0 + _JITTER * (2.0 * ndtr(normals[..., own + 1 :]) - 1.0)
         moves = super().prepare(state, normals[..., : own + 1], eta, dynamics)
         return np.concatenate([moves, jitter], axis=-1)
 
-    def trajectory(self, eta: float, jitter: Array) -> tuple[Any, int]:
-        """Return the leapfrog step of each chain, and how many it takes."""
+    def trajectory(self, eta: float, jitter: Array) -> tuple[float | Array, int]:
+        """Size of each chain's leapfrog steps, and their number."""
         raise NotImplementedError
 
     def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
-        """Return a leapfrog step, and how many trajectories it takes to an independent draw."""
+        """Size of a leapfrog step, and the number of trajectories to an independent draw."""
         step = step or 1.0 / np.sqrt(rates[-1])
         reach = step * self.trajectory(step, np.ones(1))[1] * np.sqrt(rates[0])
         return step, max(1.0, 2.0 / reach**2)
 
     def gradients(self, step: float) -> int:
-        """Return how many leapfrog steps make a trajectory."""
+        """Leapfrog steps of a trajectory."""
         return self.trajectory(step, np.ones(1))[1]
 
     def propose(
@@ -121,12 +127,12 @@ class HMC(Trajectories):
     ----------
     path_length : float, default=pi / 2
         The time that a trajectory takes, in units of the preconditioned space: a quarter of a
-        period takes a normal law in the curvature's metric to an independent point. The number
-        of leapfrog steps is this over the step size, rounded; each trajectory's step is jittered
-        by up to 20 %, so that none comes back to its start every time.
+        period leads to an independent point of a normal distribution in the curvature's metric.
+        The number of leapfrog steps is this over the step size, rounded; each trajectory's step
+        is jittered by up to 20 %, so that none comes back to its start every time.
     target_acceptance : float, default=0.7
         The acceptance that ``step_size="auto"`` aims at by dual averaging (Hoffman & Gelman 2014,
-        Section 3.2). In many dimensions 0.65 is optimal (Beskos et al. 2013); few want more.
+        Section 3.2). In many dimensions 0.65 is optimal (Beskos et al. 2013), in few more.
 
     Examples
     --------
@@ -143,12 +149,12 @@ class HMC(Trajectories):
     extra_normals = 2  # to accept or reject, and for the jitter
 
     def check(self) -> None:
-        """Raise where the path has no length or the acceptance aimed at is none."""
+        """Raise where the path has no length or the target acceptance is not a probability."""
         super().check()
         check_number(self.path_length, "sampler.path_length", low=0)
 
-    def trajectory(self, eta: float, jitter: Array) -> tuple[Any, int]:
-        """Return jittered steps ``(C, 1)`` and how many make a path."""
+    def trajectory(self, eta: float, jitter: Array) -> tuple[float | Array, int]:
+        """Jittered step sizes ``(C, 1)``, and the number of steps of a path."""
         return eta * jitter, int(np.clip(round(self.path_length / eta), 1, _MAX_LEAPFROG))
 
 
@@ -175,10 +181,10 @@ class MALA(Trajectories):
     extra_normals = 1
 
     def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
-        """Return SGLD's."""
+        """Step size and time of SGLD."""
         step = step or 0.5 / rates[-1]
         return step, 2.0 / (step * rates[0])
 
-    def trajectory(self, eta: float, jitter: Array) -> tuple[Any, int]:
-        """Return the one step."""
+    def trajectory(self, eta: float, jitter: Array) -> tuple[float | Array, int]:
+        """A single step, of ``sqrt(2 eta)``."""
         return np.sqrt(2.0 * eta), 1

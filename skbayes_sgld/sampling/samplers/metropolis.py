@@ -1,4 +1,4 @@
-"""What accepts or rejects: the base of its samplers, and the random walk."""
+"""Samplers that accept or reject: their base, and the random walk."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Adjusted(Sampler):
     target_acceptance: float
 
     def check(self) -> None:
-        """Raise where the acceptance aimed at is none."""
+        """Raise where the target acceptance is not a probability."""
         check_number(self.target_acceptance, "sampler.target_acceptance", low=0, high=1)
 
     def init(self, theta: Array, noise: Array | None) -> State:
-        """Return the state: positions, what is known of the density there, and acceptances."""
+        """State: positions, log density and gradient there, and counts of acceptances."""
         n_chains = theta.shape[0]
         # no value yet: the first step computes it
         unknown = {"value": np.full(n_chains, np.nan), "grad": np.zeros_like(theta)}
@@ -39,7 +39,7 @@ class Adjusted(Sampler):
     def prepare(
         self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
     ) -> Array | None:
-        """Return ``sqrt(tau) G^{1/2} z`` of every step, and the log of a uniform number."""
+        """``sqrt(tau) G^{1/2} z`` of every step, and the log of a uniform number."""
         assert normals is not None
         # chains first: a chain's noise is then a product of its own
         by_chain = np.ascontiguousarray(normals[..., :-1].swapaxes(0, 1))
@@ -48,14 +48,14 @@ class Adjusted(Sampler):
         return np.concatenate([noise, log_ndtr(normals[..., -1:])], axis=-1)
 
     def evaluate(self, theta: Array, dynamics: Dynamics) -> State:
-        """Return what a proposal from ``theta`` must know of it."""
+        """Entries of the state that depend on the density at ``theta``."""
         value, grad = dynamics.value_and_gradient_at(theta)
         return {"value": value, "grad": grad}
 
     def propose(
         self, state: State, eta: np.floating, noise: Array, dynamics: Dynamics
     ) -> tuple[Array, Array, Array, Array]:
-        """Return proposals, log densities and gradients there, and tau times the log ratio."""
+        """Proposals, log densities and gradients there, and tau times the log acceptance ratio."""
         raise NotImplementedError
 
     def step(
@@ -77,9 +77,9 @@ class Adjusted(Sampler):
 
 
 def _count_undefined(state: State, proposal: Array, value: Array) -> None:
-    """Note where a density is no number, which is refused as if there were none.
+    """Count proposals whose log density is not a number; they are rejected.
 
-    A trajectory that has overflowed is no place.
+    A trajectory that has overflowed is not counted.
     """
     undefined = np.isnan(value) & np.isfinite(proposal).all(axis=1)
     state["undefined"] = state["undefined"] + undefined
@@ -111,11 +111,11 @@ class RandomWalk(Adjusted):
     largest_step = 2.4
 
     def evaluate(self, theta: Array, dynamics: Dynamics) -> State:
-        """Return the log density."""
+        """Log density, without a gradient."""
         return {"value": dynamics.value_at(theta)}
 
     def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
-        """Return 2.38 over the root of the dimension, in the narrowest direction's sds."""
+        """2.38 over the root of the dimension, in sds of the narrowest direction."""
         step = step or 2.38 / np.sqrt(len(rates) * rates[-1])
         return step, 34.0 / (step**2 * rates[0])
 

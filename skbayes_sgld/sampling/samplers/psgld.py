@@ -58,20 +58,20 @@ class PSGLD(Sampler):
         check_number(self.damping, "sampler.damping", low=0)
 
     def gaussian_inflation(self, eta: float) -> float:
-        """Return the chain's variance over the target's, on a normal target of precision 1."""
+        """Variance of the chain over the target's, on a normal target of precision 1."""
         lag = (1.0 - self.decay) / eta
         return (1.0 + lag / (2.0 + lag)) / (1.0 - eta / 2.0)  # G is about 1, and the step SGLD's
 
     def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
-        """Return a step of a tenth of the way: the metric jitters, and Euler's error is there."""
+        """A step of a tenth of the way: the metric fluctuates, and Euler's error is added."""
         return super().pace(rates, step or 0.1 / self.speed(rates[-1]))
 
     def speed(self, rate: float) -> float:
-        """Return the root of the curvature: G is about one over it."""
+        """Root of the curvature, since G is about one over it."""
         return float(np.sqrt(rate))
 
     def init(self, theta: Array, noise: Array | None) -> State:
-        """Return the state: positions, and no squares yet."""
+        """State: positions, and no squares yet."""
         return {"theta": theta, "square": np.zeros_like(theta), "count": np.zeros(len(theta))}
 
     def settle(self, state: State, temperature: float) -> None:
@@ -83,7 +83,7 @@ class PSGLD(Sampler):
     def prepare(
         self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
     ) -> Array | None:
-        """Return ``sqrt(2 eta tau) noise`` of every step."""
+        """``sqrt(2 eta tau) noise`` of every step."""
         assert normals is not None
         return normals * np.sqrt(2.0 * dynamics.temperature * eta)[:, None, None]
 

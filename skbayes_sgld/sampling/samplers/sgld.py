@@ -50,18 +50,18 @@ class SGLD(Sampler):
             )
 
     def gaussian_inflation(self, eta: float) -> float:
-        """Return the chain's variance over the target's, on a normal target of precision 1."""
+        """Variance of the chain over the target's, on a normal target of precision 1."""
         return 1.0 / (1.0 - eta / 2.0) if self.integrator == "euler" else 1.0
 
     def init(self, theta: Array, noise: Array | None) -> State:
-        """Return the state: positions and each chain's latest normal."""
+        """State: positions, and each chain's latest standard normals."""
         assert noise is not None
         return {"theta": theta, "normal": noise}
 
     def prepare(
         self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
     ) -> Array | None:
-        """Return ``sqrt(2 eta tau) G^{1/2} noise`` of every step."""
+        """``sqrt(2 eta tau) G^{1/2} noise`` of every step."""
         assert normals is not None
         if self.integrator != "euler":
             path = np.concatenate([state["normal"][None], normals])

@@ -44,7 +44,7 @@ class ParallelTempering(HMC):
     max_temperature: float = 20.0
 
     def check(self) -> None:
-        """Raise where there is no ladder."""
+        """Raise where the ladder has fewer than two rungs or does not rise."""
         super().check()
         check_number(
             self.n_temperatures, "sampler.n_temperatures", low=2, closed="left", integer=True
@@ -57,12 +57,12 @@ class ParallelTempering(HMC):
         return np.geomspace(1.0, self.max_temperature, self.n_temperatures)
 
     def n_normals(self, n_params: int) -> int:
-        """Return how many standard normals a step takes: a trajectory a rung, and the swaps."""
+        """Standard normals that a step takes: for the trajectory of each rung and for the swaps."""
         K = self.n_temperatures
         return K * super().n_normals(n_params) + K - 1
 
     def init(self, theta: Array, noise: Array | None) -> State:
-        """Return the state: all rungs at ``theta``, and how often the coldest were accepted."""
+        """State: all rungs at ``theta``, and counts of the coldest's acceptances."""
         shape = (theta.shape[0], self.n_temperatures)
         rungs = np.repeat(theta[:, None], self.n_temperatures, axis=1)
         zero = np.zeros(theta.shape[0])
@@ -73,7 +73,7 @@ class ParallelTempering(HMC):
     def prepare(
         self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
     ) -> Array | None:
-        """Return what each rung's trajectory takes, side by side, and the swaps' uniforms."""
+        """Noise of each rung's trajectory, side by side, and the logs of the swaps' uniforms."""
         assert normals is not None
         K = self.n_temperatures
         by_rung = np.split(normals[..., : 1 - K], K, axis=-1)
@@ -113,7 +113,7 @@ class ParallelTempering(HMC):
     def _swap(
         self, values: Array, tau: Array, log_uniform: Array, state: State
     ) -> tuple[Array, Array]:
-        """Return which rung's replica each rung has afterwards, and its log density."""
+        """Rung whose replica each rung takes over, and the log density of that replica."""
         order = np.tile(np.arange(len(tau)), (len(values), 1))
         low = np.arange(int(state["count"][0]) % 2, len(tau) - 1, 2)  # even and odd pairs in turn
         gain = (1.0 / tau[low] - 1.0 / tau[low + 1]) * (values[:, low + 1] - values[:, low])
@@ -125,7 +125,7 @@ class ParallelTempering(HMC):
 
 
 def _merge_undefined(state: State, flat: State, n_rungs: int) -> None:
-    """Count on the chain what its rungs met, as shares of a step's proposals."""
+    """Add the rungs' undefined proposals to their chain, as shares of a step's proposals."""
     by_rung = flat["undefined"].reshape(-1, n_rungs)
     first = by_rung.argmax(axis=1)
     at = flat["undefined_at"].reshape(len(by_rung), n_rungs, -1)[np.arange(len(by_rung)), first]

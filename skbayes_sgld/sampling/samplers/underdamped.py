@@ -17,23 +17,23 @@ class _Underdamped(Sampler):
     friction: float
 
     def check(self) -> None:
-        """Raise where the friction is none."""
+        """Raise where the friction is not in (0, 1]."""
         check_number(self.friction, "sampler.friction", low=0, high=1, closed="right")
 
     def init(self, theta: Array, noise: Array | None) -> State:
-        """Return the state: positions, at rest."""
+        """State: positions, at rest."""
         return {"theta": theta, "velocity": np.zeros_like(theta)}
 
     def prepare(
         self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
     ) -> Array | None:
-        """Return ``sqrt(2 friction eta tau) noise`` of every step."""
+        """``sqrt(2 friction eta tau) noise`` of every step."""
         assert normals is not None
         scale = np.sqrt(2.0 * self.friction * dynamics.temperature * eta)
         return normals * scale[:, None, None]
 
     def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
-        """Return a step of 0.1 in the steepest direction, and the time of the slowest mode."""
+        """A step of 0.1 in the steepest direction, and the time of the slowest direction."""
         step = step or 0.1 / rates[-1]
         return step, 2.0 * max(1.0 / self.friction, self.friction / (step * rates[0]))
 
@@ -79,7 +79,7 @@ class SGHMC(_Underdamped):
         return 1.0 / self.friction
 
     def gaussian_inflation(self, eta: float) -> float:
-        """Return the chain's variance over the target's, on a normal target of precision 1."""
+        """Variance of the chain over the target's, on a normal target of precision 1."""
         return 1.0 / (1.0 - eta / (2.0 * (2.0 - self.friction)))
 
     def step(
@@ -134,19 +134,19 @@ class SGNHT(_Underdamped):
     noise_gain = 0.0  # the thermostat takes it away
 
     def gaussian_inflation(self, eta: float) -> float:
-        """Return the chain's variance over the target's, on a normal target of precision 1."""
+        """Variance of the chain over the target's, on a normal target of precision 1."""
         # 4 A = xi (2 (2 - xi) - eta), from E v^2 = eta tau and the AR(2) variance
         xi = 0.25 * (4.0 - eta - np.sqrt(np.square(4.0 - eta) - 32.0 * self.friction))
         return float(1.0 - 0.5 * xi)
 
     def check(self) -> None:
-        """Raise where no friction holds the temperature."""
+        """Raise where the friction or the inertia is out of range."""
         check_number(self.friction, "sampler.friction", low=0, high=0.4)
         if self.inertia is not None:
             check_number(self.inertia, "sampler.inertia", low=0)
 
     def init(self, theta: Array, noise: Array | None) -> State:
-        """Return the state: positions at rest, and the friction that the noise needs."""
+        """State: positions at rest, and the friction that balances the injected noise."""
         friction = np.full(theta.shape[0], self.friction)
         return super().init(theta, noise) | {"friction": friction}
 

@@ -37,7 +37,7 @@ _PILOT_SHARE = 0.6  # of the slowest autocorrelation time: it is the largest of 
 
 @dataclass
 class Adapted:
-    """What the pilot found.
+    """Findings of the pilot: metric, step size and spacing.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     variance in it (Ledoit & Wolf 2004, eq. 1): in many dimensions the posterior is wider than its
     mode tells. The step size is averaged towards the sampler's target acceptance.
     """
-    P, tau = mode.theta.size, run.dynamics.temperature
+    P, tau = mode.theta.size, float(run.dynamics.temperature)
     mode = _average(run, mode)
     n = max(run.n_samples, 1)
     fewest = _MIN_CHAINS if n * P < _LARGE else _FEW_CHAINS
@@ -86,8 +86,8 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
 
 
 def _average(run: Run, mode: Mode) -> Mode:
-    """Return the normal nearest in expectation, where the mode tells little of the posterior."""
-    posterior, tau = run.dynamics.gradient.posterior, run.dynamics.temperature
+    """Normal distribution nearest in expectation, where the posterior provides one."""
+    posterior, tau = run.dynamics.gradient.posterior, float(run.dynamics.temperature)
     found = posterior.averaged_normal(mode.theta, tau)
     if found is None or mode.theta.size > MAX_DENSE:
         return mode
@@ -115,6 +115,7 @@ def _run_pilot(
     with one_blas_thread(), np.errstate(all="ignore"):
         normals, _ = draw_block(run, streams, n_steps, P)
         noise = sampler.prepare(state, normals, np.ones(n_steps), dynamics)
+        assert noise is not None
         for t in range(n_steps):
             sampler.step(state, np.exp(log_step), noise[t], None, dynamics)
             draws[:, t] = state["theta"]
@@ -130,7 +131,7 @@ def _run_pilot(
 
 
 def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 0) -> Array:
-    """Return where chains that start at ``position (C, P)`` are once they have lost their start.
+    """Positions of chains that began at ``position (C, P)`` and have forgotten it.
 
     A chain that accepts or rejects may stand still for long where it starts too far out
     (Christensen, Roberts & Rosenthal 2005); one that does not reject never does. Where free
@@ -159,7 +160,7 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
 
 
 def _metric(draws: Array, mode: Mode, tau: float) -> Mode:
-    """Return centre and metric from draws, shrunk to the mode's by the draws' own worth."""
+    """Centre and metric from draws, shrunk to the mode's the more, the fewer the draws."""
     n_chains, _, P = draws.shape
     flat = draws.reshape(-1, P)
     center = flat.mean(axis=0)
@@ -185,7 +186,7 @@ def _metric(draws: Array, mode: Mode, tau: float) -> Mode:
 
 
 def _autocorrelation(draws: Array, metric: Mode) -> float:
-    """Return the integrated autocorrelation time of the slowest direction, from batch means."""
+    """Integrated autocorrelation time of the slowest direction, from batch means."""
     n_chains, n_steps, P = draws.shape
     u = metric.whiten((draws - metric.theta).reshape(-1, P)).reshape(draws.shape)
     worst = 1.0

@@ -1,4 +1,4 @@
-"""What a step size costs: a sampler's bias, measured by running it beside itself.
+"""Bias of a step size, measured by running the sampler on the posterior and on a normal.
 
 A pilot runs the sampler on the posterior and, with the same random numbers, on the normal
 distribution of the mode, where its variance is known. The difference of the two has little
@@ -31,11 +31,11 @@ STEP_SIZES = (0.5, 0.35, 0.25, 0.18, 0.125, 0.09, 0.0625, 0.045, 0.03, 0.02)
 _SMALLEST = 0.05  # step size at which a variance is measured; below, it is extrapolated
 _LOST = 1e4  # times the variance at the mode: such chains have left the posterior
 _BLOCK = 20  # steps whose random numbers are drawn at a time
-_SEED = 0x5EED  # of what does not depend on the posterior
+_SEED = 0x5EED  # of measurements that do not depend on the posterior
 
 
 class Bias(NamedTuple):
-    """What a step size costs.
+    """Error of a sampler's moments at a step size.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class StandardNormal(BasePosterior):
 
 
 class _Remembered(BoundGradient):
-    """A gradient whose last value is kept, for who asks again at the same place."""
+    """A gradient whose last value is kept, since the pilot and the sampler ask for the same."""
 
     def __init__(self, inner: BoundGradient) -> None:
         super().__init__(inner.posterior)
@@ -96,7 +96,7 @@ class _Remembered(BoundGradient):
 
 
 def measure_bias(run: Run, mode: Mode, step_size: float, seed: int) -> Bias:
-    """Measure what a step size costs a run in the metric of the mode's curvature.
+    """Measure the bias of a step size, for a run in the metric of the mode's curvature.
 
     Two identities hold under every density (integration by parts): with u the parameters whitened
     by the metric, ``E[d log p / d u_j] = 0`` and ``E[-u_j d log p / d u_j] = tau``. Their errors
@@ -110,14 +110,14 @@ def measure_bias(run: Run, mode: Mode, step_size: float, seed: int) -> Bias:
     mode : Mode
     step_size : float
     seed : int
-        Of the pilot's own chains.
+        Seed of the pilot's own chains.
 
     Returns
     -------
     bias : Bias
         Of infinite size where a chain overflows.
     """
-    tau, P = run.dynamics.temperature, mode.theta.size
+    tau, P = float(run.dynamics.temperature), mode.theta.size
     posterior = run.dynamics.gradient.posterior
     seen = (run.batch_size or run.n_samples or 1) * posterior.n_predictors
     n_chains = int(np.clip(THRESHOLDS.pilot_rows // seen, *THRESHOLDS.pilot_chains))
@@ -241,7 +241,7 @@ class _Chain:
     def begin(self, noise: Array | None) -> None:
         """Make the state, as a run does."""
         self.state = self._sampler.init(self._start.copy(), noise)
-        self._sampler.settle(self.state, self._dynamics.temperature)
+        self._sampler.settle(self.state, float(self._dynamics.temperature))
         self.state |= self._dynamics.gradient.begin(self._start)
 
     def prepare(self, normals: Array | None, eta: Array) -> None:
@@ -268,7 +268,7 @@ def normal_inflation(sampler: Sampler, step_size: float, n_params: int) -> float
     declared = sampler.gaussian_inflation(step_size)
     if declared is not None:
         return float(declared) if declared > 0 else np.inf  # beyond where a closed form holds
-    measured_at = max(step_size, _SMALLEST)  # chains of tiny steps would take for ever
+    measured_at = max(step_size, _SMALLEST)  # chains of tiny steps would take too long
     excess = _measured_inflation(_Key(sampler), measured_at, n_params) - 1.0
     return 1.0 + excess * step_size / measured_at  # of first order in the step, or higher
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -10,7 +11,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root, solve_positive
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
+from skbayes_sgld.posterior.protocol import Posterior
 from skbayes_sgld.sampling.preconditioners.metric import Dense, Metric
 from skbayes_sgld.sampling.tuning.curvature import structured_metric
 
@@ -27,7 +30,7 @@ _CLIMB_TOLERANCE = 1e-8
 
 
 class Mode(NamedTuple):
-    """A mode, and a metric: what the curvature there says of the posterior's width.
+    """A mode, and the metric of the curvature there.
 
     The metric is a dense matrix up to 3,000 parameters. Above it is diagonal, or diagonal plus a
     term for each row of the data where these are fewer than the parameters; no matrix of
@@ -43,11 +46,11 @@ class Mode(NamedTuple):
         return self.metric.marginal_sd
 
     def unwhiten(self, z: Array) -> Array:
-        """Return ``R z`` for each row of ``z (C, P)``, R being a root of the inverse curvature."""
+        """``R z`` for each row of ``z (C, P)``, R being a root of the inverse curvature."""
         return self.metric.sqrt(z)
 
     def whiten(self, x: Array) -> Array:
-        """Return ``R^{-1} x`` for each row of ``x (C, P)``."""
+        """``R^{-1} x`` for each row of ``x (C, P)``."""
         return self.metric.whiten(x)
 
     @property
@@ -60,7 +63,7 @@ class NoModeError(ValueError):
     """No mode was found: the posterior is improper, or nearly."""
 
 
-def find_mode(posterior: Any, start: Array) -> Mode:
+def find_mode(posterior: Posterior | BasePosterior, start: Array) -> Mode:
     """Find the mode of ``posterior`` from ``start (P,)``.
 
     Up to 3,000 parameters by Newton's method, up to 2,000 where the posterior does not know its
@@ -68,8 +71,8 @@ def find_mode(posterior: Any, start: Array) -> Mode:
     1989) in coordinates whitened by the curvature where it stands.
 
     A prior with kinks is averaged over the width of the posterior (``posterior.smoothed``): what
-    is found then is the centre of the normal law that matches the posterior best in expectation
-    (Opper & Archambeau 2009, eq. 8), which is what a preconditioner wants to know.
+    is found then is the centre of the normal distribution that matches the posterior best in
+    expectation (Opper & Archambeau 2009, eq. 8), on which a preconditioner should be based.
 
     Raises
     ------
@@ -95,14 +98,14 @@ def find_mode(posterior: Any, start: Array) -> Mode:
     return mode
 
 
-def _search(posterior: Any, start: Array) -> Mode:
+def _search(posterior: BasePosterior, start: Array) -> Mode:
     largest = MAX_DENSE if "curvature" in posterior.abilities else min(_DIFFERENCED, MAX_DENSE)
     find = _damped_newton if start.size <= largest else _climb
     with np.errstate(all="ignore"):  # a step may go too far; the line search takes it back
         return find(posterior, start.astype(float))
 
 
-def _damped_newton(posterior: Any, theta: Array) -> Mode:
+def _damped_newton(posterior: BasePosterior, theta: Array) -> Mode:
     value = float(posterior.log_density(theta[None])[0])
     for _ in range(_MAX_STEPS):
         grad = posterior.grad(theta[None])[0]
@@ -119,7 +122,7 @@ def _damped_newton(posterior: Any, theta: Array) -> Mode:
 
 
 def _damped_step(H: Array, grad: Array) -> tuple[Array, bool]:
-    """Return Newton's step, with as much of H's diagonal added to H as that takes."""
+    """Newton's step, with as much of H's diagonal added to H as makes it positive definite."""
     diagonal = np.abs(np.diagonal(H))
     for damping in _DAMPING:
         try:
@@ -134,7 +137,7 @@ def _damped_step(H: Array, grad: Array) -> tuple[Array, bool]:
 
 
 def _line_search(
-    posterior: Any, theta: Array, value: float, step: Array, decrement: float
+    posterior: BasePosterior, theta: Array, value: float, step: Array, decrement: float
 ) -> tuple[Array, float]:
     fraction = 1.0
     while fraction > 1e-10:
@@ -148,7 +151,7 @@ def _line_search(
     return theta + step, value
 
 
-def _climb(posterior: Any, theta: Array) -> Mode:
+def _climb(posterior: BasePosterior, theta: Array) -> Mode:
     """Climb by L-BFGS, whitening anew by the curvature at each stop."""
     steepest = np.sqrt(0.1 * _CLIMB_TOLERANCE / theta.size)
     for _ in range(_MAX_CLIMBS):
@@ -170,8 +173,10 @@ def _climb(posterior: Any, theta: Array) -> Mode:
     )
 
 
-def _whitened(posterior: Any, origin: Array, metric: Metric) -> Any:
-    """Return minus the log density and its gradient as functions of theta whitened."""
+def _whitened(
+    posterior: BasePosterior, origin: Array, metric: Metric
+) -> Callable[[Array], tuple[float, Array]]:
+    """Minus the log density and its gradient, as functions of the whitened theta."""
 
     def negative(z: Array) -> tuple[float, Array]:
         value, grad = posterior.value_and_grad(origin + metric.sqrt(z[None]))

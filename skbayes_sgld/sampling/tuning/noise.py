@@ -39,7 +39,7 @@ class NoiseLevel:
     variance: float
 
     def inflation(self, step_size: float, batch_size: int, temperature: float) -> float:
-        """Return the largest relative inflation of a posterior variance.
+        """Largest relative inflation of a posterior variance.
 
         Minibatch noise of covariance S / B adds eta^2 S / B to the 2 eta tau of a step's injected
         noise; their ratio is what the stationary variance grows by.
@@ -48,11 +48,11 @@ class NoiseLevel:
         return step_size * max(self.variance, 1e-12) / (2.0 * temperature * batch_size)
 
     def batch_size(self, step_size: float, temperature: float) -> int:
-        """Return the batch at which the inflation falls to 1 %."""
+        """Batch size at which the inflation falls to 1 %."""
         return int(np.ceil(self.inflation(step_size, 1, temperature) / THRESHOLDS.max_noise))
 
     def step_size(self, batch_size: int, temperature: float) -> float:
-        """Return the step size at which the inflation falls to 1 %."""
+        """Step size at which the inflation falls to 1 %."""
         return THRESHOLDS.max_noise / self.inflation(1.0, batch_size, temperature)
 
 
@@ -102,14 +102,14 @@ def measure_noise(
 
 
 def _row_rests(bound: BoundGradient, theta: Array, idx: Array) -> Array:
-    """Return one-row estimates at ``theta (P,)`` less their mean, each row as a chain."""
+    """One-row estimates at ``theta (P,)`` less their mean, each row as a chain."""
     batch = bound.at(bound.prepare(idx[None, :, None]), 0)
     estimates = bound(np.tile(theta, (len(idx), 1)), batch)
     return estimates - estimates.mean(axis=0)
 
 
 def _largest_variance(rests: Array) -> float:
-    """Return the largest eigenvalue of ``rests' rests / N``, rests being ``(N, P)``."""
+    """Largest eigenvalue of ``rests' rests / N``, rests being ``(N, P)``."""
     small = rests if rests.shape[1] <= rests.shape[0] else rests.T
     return largest_eigenvalue(small.T @ small) / len(rests)
 
@@ -133,7 +133,7 @@ def reason_for_all_rows(posterior: BasePosterior) -> str:
 def choose_gradient(
     posterior: BasePosterior, mode: Mode, temperature: float, seed: int
 ) -> tuple[Gradient, int | None, str]:
-    """Return the cheapest gradient estimator without visible noise, its batch size, and why.
+    """Cheapest gradient estimator without visible noise, its batch size, and the reason.
 
     It takes all rows where minibatches have nothing to gain: few rows, sums known beforehand, a
     posterior that does not gather rows, or so many parameters that the curvature at the mode,
@@ -153,6 +153,6 @@ def choose_gradient(
 
 
 def choose_batch_size(noise: NoiseLevel, n_samples: int, temperature: float) -> int:
-    """Return a batch without visible noise, or all rows' worth where there is none."""
+    """Batch size without visible noise, at most the number of rows."""
     wanted = noise.batch_size(STEP_SIZES[0], temperature)
     return min(max(THRESHOLDS.min_batch, wanted), n_samples)

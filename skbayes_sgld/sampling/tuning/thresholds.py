@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Thresholds:
-    """What a pilot may find, what it may cost, and from where on a user is told.
+    """Errors that are accepted, the cost of pilots, and the levels at which a user is warned.
 
     ``docs/how_auto_works.md`` has the tables behind the figures.
     """
@@ -17,8 +17,8 @@ class Thresholds:
     # Of a variance, by minibatches: half of it of an sd, a sixth of the Monte Carlo error of an
     # sd from 1,000 independent draws (2.2 %)
     max_noise: float = 0.01
-    # Sds that the step size may cost a mean, or relative of an sd: below the same 2.2 %. NBA
-    # rookies: 0.3 % at a step of 0.5; breast cancer under a prior sd of 1: 6 % at 0.5, 1 % at
+    # Error of a mean in sds, or relative error of an sd, by the step size: below the same 2.2 %.
+    # NBA rookies: 0.3 % at a step of 0.5; breast cancer under a prior sd of 1: 6 % at 0.5, 1 % at
     # 0.25. Beyond the least error of a sampler that no step size keeps within it: PSGLD's memory
     # leaves 1.6 %, and shorter steps than 0.1 (2.8 %) gave a sixth of the draws a gradient.
     max_bias: float = 0.015

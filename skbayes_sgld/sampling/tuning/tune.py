@@ -1,7 +1,7 @@
 """Sampler, step size and spacing of a run, from a pilot in the metric of the curvature.
 
-What is decided depends on the posterior and on a stream of its own, never on the chains that are
-run with it.
+The choices depend on the posterior and on random numbers of the pilot's own, never on the chains
+that are run with them.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 
 def choose_spacing(time: float) -> tuple[int, int]:
-    """Return burn-in and thinning for chains that take this many steps to an independent draw.
+    """Burn-in and thinning of chains whose autocorrelation time is ``time`` steps.
 
-    Spaced by the time, draws are nearly independent; where that takes many steps, half of the
-    time leaves them half of their worth. Ten times the time forgets the start.
+    Draws spaced by it are nearly independent. Long times are halved: such draws are worth half as
+    much at half of the cost. A burn-in of ten times it forgets the start.
     """
-    time = round(max(time, 1.0), 6)  # no step more for the last bit
+    time = round(max(time, 1.0), 6)  # rounding must not add a step
     thin = time if time <= THRESHOLDS.short_thin else max(THRESHOLDS.short_thin, 0.5 * time)
     n_burnin = min(np.ceil(THRESHOLDS.burnin * time), THRESHOLDS.max_burnin)
     return int(n_burnin), int(min(np.ceil(thin), THRESHOLDS.max_thin))
@@ -35,7 +35,7 @@ def choose_spacing(time: float) -> tuple[int, int]:
 
 @dataclass
 class Tuned:
-    """A run whose sampler, metric and step size are chosen, and what is known of it.
+    """A run whose sampler, metric and step size are chosen, with the pilot's findings.
 
     Attributes
     ----------
@@ -45,12 +45,12 @@ class Tuned:
     time : float or None
         Steps to an independent draw, in the slowest direction; None where it is not known.
     bias : tuple of float or None
-        What the step size costs and two standard errors of it, as ``bias.measure_bias`` has them;
-        None where it was not measured.
+        Error by the step size and two standard errors of it, as of ``bias.measure_bias``; None
+        where it was not measured.
     most_spaced : int
         Steps from draw to draw that can be afforded.
     found : str
-        What the pilot found of the cheap sampler.
+        Finding of the pilot that ran the cheap sampler.
     why : str
         Reason for the step size.
     """
@@ -93,7 +93,7 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
     dynamics = replace(run.dynamics, preconditioner=adapted.mode.metric)
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
     known = run.sampler.pace(np.ones(mode.theta.size), adapted.step_size)[1]
-    # a step may be much work, and the pilot does not tell the time to a half
+    # a step may be expensive, and the pilot knows the time to less than a half
     measured = float(np.round(adapted.autocorrelation))
     most = THRESHOLDS.max_gradients / run.sampler.gradients(run.step_size)
     fewest = THRESHOLDS.fewest_spaced
@@ -105,13 +105,13 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
 def _time(sampler: Sampler, step_size: float, n_params: int, pilot: Bias) -> float:
     """Steps to an independent draw of a sampler that a pilot has run."""
     declared = sampler.pace(np.ones(n_params), step_size)[1]
-    # what a sampler says of itself is no estimate, and the better unless it is wrong
+    # a declared time has no Monte Carlo error, and is better unless it is wrong
     time = pilot.time if pilot.time > THRESHOLDS.distrust * declared else declared
     return time * (pilot.width if pilot.width > THRESHOLDS.max_width else 1.0)
 
 
 def _affordable(run: Run) -> int:
-    """Return how many steps of a sampler there may be from draw to draw, whatever they are worth.
+    """Most steps from draw to draw that can be afforded, however slowly the chain mixes.
 
     A gradient takes two products with the rows, and one with the metric where that is dense.
     """
@@ -123,7 +123,7 @@ def _affordable(run: Run) -> int:
 
 
 def _soften(dynamics: Dynamics, mode: Mode) -> Dynamics:
-    """Let trajectories follow a density without kinks, where there are any.
+    """Dynamics whose trajectories follow a smoothed density, where the density has kinks.
 
     Every kink that a leapfrog step crosses costs an error of first order in the step; a gradient
     that is rounded there costs none, and the density itself still accepts or rejects.
