@@ -3,64 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import ChainOverflowError
-from skbayes_sgld.sampling.clipping import Clip
 from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.optimizers.averaging import Averaged
 from skbayes_sgld.sampling.optimizers.pace import Pace
-from skbayes_sgld.sampling.optimizers.projections import BoundProjection, Projected
-from skbayes_sgld.sampling.optimizers.rules import SGD, Optimizer
+from skbayes_sgld.sampling.optimizers.projections import Projected
 from skbayes_sgld.sampling.optimizers.scaling import Following, Scales, column_scales
+from skbayes_sgld.sampling.optimizers.settings import ClimbSettings
 from skbayes_sgld.sampling.optimizers.standing import Standing, measure
-from skbayes_sgld.sampling.preconditioners import Identity, Preconditioner
+from skbayes_sgld.sampling.preconditioners import Identity
 from skbayes_sgld.sampling.preconditioners.metric import Metric
 from skbayes_sgld.sampling.protocol import Algorithm, Array, Dynamics, State
-from skbayes_sgld.sampling.schedules import Polynomial, Schedule
 
 _BLOCK_NUMBERS = 2**16  # of gathered values: they stay in cache
 _PATH_POINTS = 500
 _PATH_NUMBERS = 2**22
-
-
-@dataclass(frozen=True)
-class ClimbSettings:
-    """Settings of a climb; what is None the climb chooses as it goes.
-
-    Attributes
-    ----------
-    step_size : float or None
-    batch_size : int or None
-        None: a shuffled order in contiguous batches, which grow up to all rows.
-    replacement : bool
-        Whether batches of a given size are drawn with replacement, or along a shuffled order.
-    preconditioner : Preconditioner
-        Taken at the start; ``Identity()`` with no ``step_size`` stands for a step size a column.
-    average : int
-        The pass from which on the iterates are averaged; 0 for none.
-    max_iter : int
-        Passes over the rows.
-    tol : float
-        The distance to the mode, in posterior standard deviations, at which it ends.
-    """
-
-    optimizer: Optimizer = field(default_factory=SGD)
-    step_size: float | None = None
-    schedule: Schedule = field(default_factory=Polynomial)
-    batch_size: int | None = None
-    replacement: bool = True
-    preconditioner: Preconditioner = field(default_factory=Identity)
-    clip: Clip | None = None
-    projection: BoundProjection | None = None
-    average: int = 0
-    temperature: float = 1.0
-    max_iter: int = 1000
-    tol: float = 0.1
-    seed: int = 0
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Posterior
 from skbayes_sgld.sampling.clipping import CLIPS, Clip
-from skbayes_sgld.sampling.optimizers.climb import ClimbSettings, climb
+from skbayes_sgld.sampling.optimizers.climb import climb
 from skbayes_sgld.sampling.optimizers.rules import Newton, Optimizer
+from skbayes_sgld.sampling.optimizers.settings import ClimbSettings
 from skbayes_sgld.sampling.preconditioners import Identity, Preconditioner
 from skbayes_sgld.sampling.schedules import SCHEDULES, Schedule
 from skbayes_sgld.sampling.tuning import mode as tuning

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from skbayes_sgld.sampling.optimizers.settings import ClimbSettings
 from skbayes_sgld.sampling.optimizers.standing import Standing
 from skbayes_sgld.sampling.preconditioners.metric import Metric, preconditioned_eigenvalues
 from skbayes_sgld.sampling.protocol import Array
-
-if TYPE_CHECKING:
-    from skbayes_sgld.sampling.optimizers.climb import ClimbSettings  # which imports this module
 
 _HEAVY = 4.0  # a row's share of the curvature, over the mean row's: what a batch may meet
 _FLUSH = 8  # passes with all rows, which forget the noise of the batches before

@@ -12,9 +12,10 @@ from skbayes_sgld.posterior import (
     Normal,
 )
 from skbayes_sgld.sampling import SGD, Full
-from skbayes_sgld.sampling.optimizers.climb import ClimbSettings, climb
+from skbayes_sgld.sampling.optimizers.climb import climb
 from skbayes_sgld.sampling.optimizers.pace import shuffled_noise
 from skbayes_sgld.sampling.optimizers.scaling import Following, Scales, column_scales
+from skbayes_sgld.sampling.optimizers.settings import ClimbSettings
 from skbayes_sgld.sampling.optimizers.standing import measure
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal
 from skbayes_sgld.sampling.protocol import Dynamics
