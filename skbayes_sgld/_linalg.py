@@ -1,7 +1,7 @@
-"""Products whose rows do not depend, to the last bit, on how many rows stand beside them.
+"""Linear algebra whose results do not depend on the number of chains, threads or blocks.
 
 BLAS may round a row of a product differently when the number of rows changes. The draws of a
-chain must not depend on how many chains run beside it, so products over chains are taken in
+chain must not depend on how many chains run beside it, so products over chains are computed in
 groups of a fixed size.
 """
 
@@ -25,9 +25,9 @@ Array = NDArray[Any]
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
-MAX_DENSE = 3000  # parameters: with more, no matrix of parameters by parameters is formed
-BLOCK_NUMBERS = 2**17  # of X in a block of rows: it stays in cache from one product to the next
-ROW_BLOCK = 8192  # rows of a block at most: the temporaries of a few chains stay in cache
+MAX_DENSE = 3000  # parameters; with more, no P by P matrix is formed
+BLOCK_NUMBERS = 2**17  # numbers of X in a block of rows, so that it stays in cache
+ROW_BLOCK = 8192  # rows in a block at most, so that the temporaries of a few chains stay in cache
 _FEWEST_ROWS = 128
 _GROUP = 4
 
@@ -38,10 +38,10 @@ def _threads() -> ThreadpoolController:
 
 
 class _OneBlasThread:
-    """The limit of one BLAS thread, held while any thread of the process is inside.
+    """A limit of one BLAS thread, held while any thread of the process is inside.
 
-    The number of BLAS threads belongs to the process. Were it saved and restored by each of two
-    overlapping blocks, the one that ends last would restore the limit of the other.
+    The number of BLAS threads belongs to the process. If overlapping blocks each saved and
+    restored it, the one that ends last would restore the other's limit.
     """
 
     def __init__(self) -> None:
@@ -65,9 +65,9 @@ class _OneBlasThread:
 
 
 def _let_this_thread_set_limits() -> None:
-    """Take the right to set OpenBLAS's threads from the thread that did it first.
+    """Let this thread set OpenBLAS's threads, in place of the thread that set them first.
 
-    From version 3.7 threadpoolctl ignores all others while that one is alive.
+    From version 3.7, threadpoolctl ignores every other thread as long as that one is alive.
     """
     for library in _threads().lib_controllers:
         clear = getattr(library, "clear_controlling_thread", None)
@@ -79,10 +79,10 @@ _ONE_BLAS_THREAD = _OneBlasThread()
 
 
 def one_blas_thread() -> _OneBlasThread:
-    """Return a context in which BLAS keeps to one thread; blocks may nest and overlap.
+    """Context in which BLAS uses one thread; blocks may nest and overlap.
 
-    Products of a few rows gain nothing from more, which would only change the rounding and, on a
-    busy machine, wait for each other.
+    Products of a few rows gain nothing from more threads, which would change the rounding and, on
+    a busy machine, wait for each other.
     """
     return _ONE_BLAS_THREAD
 
@@ -93,9 +93,9 @@ def _workers() -> ThreadPoolExecutor:
 
 
 def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
-    """Return ``work(part)`` for each part, computed side by side where there is more than one.
+    """List of ``work(part)`` for each part, computed in threads if there are several parts.
 
-    What comes back depends on the parts alone, not on how many threads there are.
+    The result depends on the parts alone, not on the number of threads.
     """
     if len(parts) == 1 or cpu_count() == 1:
         return [work(part) for part in parts]
@@ -110,17 +110,17 @@ def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Re
 
 
 def row_slices(n_rows: int, n_columns: int, fewest: int = _FEWEST_ROWS) -> Iterator[slice]:
-    """Yield the slices of rows that passes over the data take one after the other."""
+    """Slices of the blocks of rows in which a pass over the data is made."""
     size = max(fewest, int(np.clip(BLOCK_NUMBERS // n_columns, _FEWEST_ROWS, ROW_BLOCK)))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
 
 def row_blocks(X: Array, center: Array | None = None) -> Iterator[tuple[slice, Array]]:
-    """Yield slices of the rows with X there, less ``center (d,)``, in float64 and C order.
+    """Slices of rows with the block of X there, minus ``center (d,)``, in float64 and C order.
 
-    A block is the same numbers in the same places whatever the dtype and the order of X, so no
-    sum depends on either; and X is never copied whole.
+    A block is the same array whatever the dtype and the memory order of X, so no sum depends on
+    either; and X is never copied as a whole.
     """
     for rows in row_slices(*X.shape):
         if center is None:
@@ -130,7 +130,7 @@ def row_blocks(X: Array, center: Array | None = None) -> Iterator[tuple[slice, A
 
 
 def matmul_rows(a: Array, b: Array, group: int = _GROUP) -> Array:
-    """Return ``a @ b`` for ``a (C, k)`` and ``b (k, m)``, each row as if it stood alone."""
+    """``a @ b`` for ``a (C, k)`` and ``b (k, m)``, each row independent of the others."""
     n_rows = a.shape[0]
     pad = -n_rows % group
     if pad:
@@ -140,7 +140,7 @@ def matmul_rows(a: Array, b: Array, group: int = _GROUP) -> Array:
 
 
 def column_means(X: Array, weight: Array | None) -> Array:
-    """Return the weighted mean of each column, without a temporary of the size of X."""
+    """Weighted mean of each column ``(d,)``, without a temporary of the size of X."""
     w = np.ones(X.shape[0]) if weight is None else weight
     total = np.zeros(X.shape[1])
     for rows, block in row_blocks(X):
@@ -149,10 +149,10 @@ def column_means(X: Array, weight: Array | None) -> Array:
 
 
 def inverse_root(H: Array) -> Array:
-    """Return a root R, ``R R^T = H^{-1}``, of a symmetric positive definite matrix.
+    """Root R, ``R R^T = H^{-1}``, of a symmetric positive definite matrix.
 
-    The rows and columns are scaled to a unit diagonal before the Cholesky factorisation, so that
-    columns in units 1e12 apart do no harm.
+    Rows and columns are scaled to a unit diagonal before the Cholesky factorisation, so that
+    units of the columns that differ by a factor of 1e12 do no harm.
 
     Raises
     ------
@@ -165,13 +165,13 @@ def inverse_root(H: Array) -> Array:
 
 
 def solve_positive(H: Array, v: Array) -> Array:
-    """Return ``H^{-1} v``, H being as in :func:`inverse_root`: a third of the work of its root."""
+    """``H^{-1} v`` with H as in :func:`inverse_root`, at a third of the cost of its root."""
     lower, scale = _scaled_cholesky(H)
     return scale * linalg.cho_solve((lower, True), scale * v)
 
 
 def _scaled_cholesky(H: Array) -> tuple[Array, Array]:
-    """Return the Cholesky factor of H scaled to a unit diagonal, and the scale."""
+    """Cholesky factor of H scaled to a unit diagonal, and the scale ``(P,)``."""
     diagonal = np.diagonal(H)
     if not np.all(np.isfinite(H)) or np.any(diagonal <= 0):
         raise np.linalg.LinAlgError("the matrix is not positive definite")
@@ -180,13 +180,13 @@ def _scaled_cholesky(H: Array) -> tuple[Array, Array]:
 
 
 def largest_eigenvalue(S: Array) -> float:
-    """Return the largest eigenvalue of a symmetric matrix."""
+    """Largest eigenvalue of a symmetric matrix."""
     last = S.shape[0] - 1
     return float(linalg.eigh(S, eigvals_only=True, subset_by_index=[last, last])[0])
 
 
 def largest_eigenvalue_of(product: Callable[[Array], Array], size: int) -> float:
-    """Return the largest eigenvalue of a symmetric matrix of which only products are known."""
+    """Largest eigenvalue of a symmetric matrix that is given by its products with vectors."""
     operator = LinearOperator((size, size), matvec=product, dtype=float)
     start = np.random.default_rng(0).standard_normal(size)
     return float(eigsh(operator, k=1, which="LA", v0=start, tol=1e-4, return_eigenvectors=False)[0])

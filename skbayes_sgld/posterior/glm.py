@@ -1,4 +1,4 @@
-"""The posterior of generalised linear models: likelihood, priors and data put together."""
+"""The posterior of a generalised linear model, composed of likelihood, priors and data."""
 
 from __future__ import annotations
 
@@ -24,38 +24,55 @@ from skbayes_sgld.posterior.statistics import GaussianStatistics
 
 Array = NDArray[Any]
 
-_SOFT = 0.15  # of a posterior sd: halves the trajectories' work and moves them little
-_NOT_NOTHING = 1e-8  # of the rows' curvature, where the prior has none: no width changes by it
+_SOFT = 0.15  # posterior sds that kinks are rounded over: halves the work of HMC, at little error
+_NOT_NOTHING = 1e-8  # share of the rows' curvature added where the prior has none
 
 
 class GLMPosterior(RowSums, BasePosterior):
     """Posterior of a generalised linear model, for all chains at once.
 
-    ``theta`` holds, a linear predictor after the other, the coefficients and the intercept, and
-    last ``gamma = log sigma^2`` where the noise is inferred.
+    ``theta`` holds the coefficients and the intercept of each linear predictor in turn, and last
+    ``gamma = log sigma^2`` where the noise is inferred.
 
-    Softmax predictors have a common shift that no data see. Where its prior is flat it is given
-    a normal density of its own, which leaves every difference between classes as it was; and
-    :meth:`constrain` reports coefficients and intercepts that sum to zero over the classes.
+    A shift common to all softmax predictors does not change the likelihood. Where its prior is
+    flat the shift is given a normal density of its own, which leaves the distribution of every
+    difference between classes unchanged; and :meth:`constrain` reports coefficients and intercepts
+    that sum to zero over the classes.
 
     Parameters
     ----------
     X : ndarray of shape (n, d), float32 or float64
-        Never copied.
+        Features; a large array is not copied.
     y : ndarray of shape (n,)
+        Observations.
     likelihood : Likelihood
+        Distribution of an observation given its linear predictors.
     prior : CoefficientPrior
-    noise_prior : NoisePrior or None
-        Where the likelihood infers the noise.
-    intercept_prior : CoefficientPrior or None
-        Of the intercept at X = 0; None is the flat prior.
-    sample_weight : ndarray of shape (n,) or None
-    fit_intercept : bool
-    center : bool
-        Take the intercept at the mean of X (in theta only). It is the same posterior in better
-        coordinates; the plain algorithms run without it.
-    feature_names, class_names : sequence of str or None
-        For ``param_names``.
+        Prior of the coefficients.
+    noise_prior : NoisePrior or None, default=None
+        Prior of the noise variance; needed if the likelihood infers the noise.
+    intercept_prior : CoefficientPrior or None, default=None
+        Prior of the intercept at X = 0; None is the flat prior.
+    sample_weight : ndarray of shape (n,) or None, default=None
+        Weight of each row: a weight of w counts as w rows.
+    fit_intercept : bool, default=True
+        Whether the model has an intercept.
+    center : bool, default=False
+        Whether theta holds the intercept at the mean of X instead of at X = 0: the same posterior
+        in coordinates that are easier to sample.
+    feature_names, class_names : sequence of str or None, default=None
+        Names of the columns of X and of the classes, for ``param_names``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 1.0])
+    >>> posterior = GLMPosterior(X, y, Bernoulli(), Normal(scale=2.5))
+    >>> posterior.param_names
+    ['coef[x0]', 'intercept']
+    >>> posterior.log_density(np.zeros((1, 2))).round(3).tolist()  # 3 log(1 / 2)
+    [-2.079]
     """
 
     def __init__(
@@ -73,16 +90,9 @@ class GLMPosterior(RowSums, BasePosterior):
         feature_names: Sequence[str] | None = None,
         class_names: Sequence[str] | None = None,
     ) -> None:
-        fit_intercept = bool(fit_intercept)  # NumPy's do not multiply lists
-        super().__init__(
-            X,
-            y,
-            sample_weight,
-            likelihood.n_predictors,
-            likelihood.infers_noise,
-            fit_intercept,
-            center,
-        )
+        fit_intercept = bool(fit_intercept)  # np.bool_ does not multiply lists
+        K, infers_noise = likelihood.n_predictors, likelihood.infers_noise
+        super().__init__(X, y, sample_weight, K, infers_noise, fit_intercept, center)
         prior.check(self.n_features)
         intercept_prior = Flat() if intercept_prior is None else intercept_prior
         intercept_prior.check(1, "intercept_prior")
@@ -102,12 +112,12 @@ class GLMPosterior(RowSums, BasePosterior):
 
     @property
     def prior(self) -> CoefficientPrior:
-        """The prior of the coefficients."""
+        """Prior of the coefficients."""
         return self.linear_prior.coef
 
     @property
     def intercept_is_free(self) -> bool:
-        """Whether there is an intercept that the data alone must determine."""
+        """Whether there is an intercept under an improper prior, which the data must determine."""
         intercept = self.linear_prior.intercept
         return bool(self.fit_intercept) and (intercept is None or not intercept.proper)
 
@@ -118,11 +128,11 @@ class GLMPosterior(RowSums, BasePosterior):
 
     @property
     def noise_index(self) -> int | None:
-        """Position of the log noise variance among the parameters; None where it is known."""
+        """Position of the log noise variance among the parameters; None without one."""
         return self.n_params - 1 if self.likelihood.infers_noise else None
 
     def start(self) -> Array:
-        """Return a point ``(P,)`` to look for the mode from: no effects, the rest as y has it."""
+        """Point ``(P,)`` to search for the mode from: coefficients 0, the rest estimated from y."""
         theta = np.zeros(self.n_params)
         local = self.likelihood.start(self.y, self.weight, self.fit_intercept)
         if self.fit_intercept:
@@ -133,11 +143,11 @@ class GLMPosterior(RowSums, BasePosterior):
 
     @property
     def has_mode(self) -> bool:
-        """A proper posterior of a generalised linear model has a mode."""
+        """Whether the posterior is known to have a mode: it does if it is proper."""
         return True
 
     def check_mode(self, theta: Array) -> None:
-        """Raise where the likelihood at the mode says that flat coefficients have no end."""
+        """Raise where the likelihood at the mode shows that flat coefficients are unbounded."""
         if not self.prior.proper:
             check_mode(self, theta)
 
@@ -153,14 +163,17 @@ class GLMPosterior(RowSums, BasePosterior):
         return tuple(names)
 
     def zeros(self) -> Array:
-        """Point ``(P,)`` without effects, the noise that of y."""
+        """Point ``(P,)`` at which all coefficients are 0 and the noise variance is that of y."""
         theta = np.zeros(self.n_params)
         if self.likelihood.infers_noise:
             theta[-1] = self.start()[-1]
         return theta
 
     def draw_prior(self, generators: list[np.random.Generator]) -> Array:
-        """Draws from the prior ``(C, P)``, constrained; flat parameters 0, the noise that of y."""
+        """Draws of the reported parameters ``(C, P)`` from the prior; flat ones are 0.
+
+        The noise variance is that of y.
+        """
         values = np.zeros((len(generators), self.n_params))
         noise = 1.0
         if self.likelihood.infers_noise:
@@ -171,21 +184,8 @@ class GLMPosterior(RowSums, BasePosterior):
             linear[c] = self.linear_prior.sample(rng, linear.shape[1:], noise)
         return values
 
-    def _name_params(
-        self, feature_names: Sequence[str] | None, class_names: Sequence[str] | None
-    ) -> list[str]:
-        features = list(feature_names or (f"x{j}" for j in range(self.n_features)))
-        if self.n_predictors == 1:
-            names = [f"coef[{f}]" for f in features] + ["intercept"] * self.fit_intercept
-        else:
-            names = []
-            for k in class_names or [str(k) for k in range(self.n_predictors)]:
-                names += [f"coef[{k}, {f}]" for f in features]
-                names += [f"intercept[{k}]"] * self.fit_intercept
-        return names + ["log_noise_variance"] * self.likelihood.infers_noise
-
     def _shift_precision(self) -> Array:
-        """Precision of the classes' common shift: about the data's own, where the prior is flat."""
+        """Precision of the classes' common shift: under a flat prior, about that of the data."""
         pin = np.zeros(self._width)
         if not self.prior.proper:
             mean = column_means(self.X, self.weight)
@@ -201,15 +201,15 @@ class GLMPosterior(RowSums, BasePosterior):
 
     @property
     def constrained_names(self) -> list[str]:
-        """The names of what :meth:`constrain` returns."""
+        """Names of the reported parameters."""
         linear = self.param_names[: self._n_linear]
         return linear + ["noise_variance"] * self.likelihood.infers_noise
 
     def constrain(self, theta: Array) -> Array:
-        """Return the parameters that users know, in theta's order, from ``theta (S, P)``.
+        """Reported parameters ``(S, P)`` at ``theta (S, P)``, in the same order.
 
-        Intercepts are at X = 0, the noise is a variance, and over more than one predictor
-        coefficients and intercepts sum to zero.
+        Intercepts are those at X = 0, the noise is a variance, and with several predictors
+        coefficients and intercepts sum to zero over them.
         """
         values = theta.copy()
         linear = self._linear(values)
@@ -222,7 +222,7 @@ class GLMPosterior(RowSums, BasePosterior):
         return values
 
     def unconstrain(self, values: Array) -> Array:
-        """Return theta ``(S, P)`` from the parameters that users know."""
+        """Theta ``(S, P)`` at the reported parameters."""
         theta = values.copy()
         if self.center is not None:
             linear = self._linear(theta)
@@ -234,7 +234,7 @@ class GLMPosterior(RowSums, BasePosterior):
     # ---- likelihood ---------------------------------------------------------------------------
 
     def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
-        """Return the gradient of the log likelihood, summed over the rows ``(C, P)``."""
+        """Gradient of the log likelihood, summed over the rows ``(C, P)``."""
         if idx is not None:
             taken = self.take(idx)
             return self.pullback(self.score(self.local(theta, taken), taken), taken)
@@ -263,31 +263,31 @@ class GLMPosterior(RowSums, BasePosterior):
         return value, grad
 
     def residual_sum(self, theta: Array) -> float:
-        """Return the weighted residual sum of squares of a normal model at ``theta (1, P)``."""
+        """Weighted residual sum of squares of a normal model at ``theta (1, P)``."""
         total = float(self._statistics_value_and_grad(theta)[0][0])
         gamma = float(theta[0, -1])
         return -np.exp(gamma) * (2.0 * total + self.total_weight * (np.log(2 * np.pi) + gamma))
 
-    # ---- what the noise scales: the likelihood's squares and the priors in units of the noise ---
+    # ---- the part that the noise scales: the likelihood, and priors in units of the noise -------
 
     def scaled_square(self, theta: Array) -> float:
-        """Return the sum of squares over the noise variance at ``theta (1, P)``: rows' and prior's.
+        """Sum of the squares that the noise variance divides, at ``theta (1, P)``.
 
-        Without the terms in gamma alone it is -2 times the log density of what the noise scales.
+        They are those of the residuals and of the priors that the noise scales.
         """
         prior = self.linear_prior.scaled_part()
         value = prior.log_density(self._linear(theta), np.zeros(1))
         return self.residual_sum(theta) - 2.0 * float(value[0])
 
     def scaled_grad(self, theta: Array) -> Array:
-        """Return the gradient of the log density of what the noise scales ``(1, n_linear)``."""
+        """Gradient of the log density of what the noise scales ``(1, n_linear)``."""
         prior = self.linear_prior.scaled_part()
         grad, _ = prior.grad(self._linear(theta), self._gamma(theta))
         of_rows = self.grad_log_likelihood(theta)[:, : self._n_linear]
         return of_rows + grad.reshape(of_rows.shape)
 
     def scaled_curvature(self, theta: Array) -> Array:
-        """Return minus the Hessian of the same at one ``theta (P,)``."""
+        """Minus the Hessian of that log density at one ``theta (P,)``."""
         linear, gamma = self._linear(theta[None])[0], self._gamma(theta[None])
         g = None if gamma is None else float(gamma[0])
         of_rows = self.likelihood_curvature(theta)[: self._n_linear, : self._n_linear]
@@ -296,7 +296,7 @@ class GLMPosterior(RowSums, BasePosterior):
     # ---- prior and posterior ------------------------------------------------------------------
 
     def log_prior(self, theta: Array) -> Array:
-        """Return the log prior up to a constant ``(C,)``."""
+        """Log prior up to a constant ``(C,)``."""
         gamma = self._gamma(theta)
         value = self.linear_prior.log_density(self._linear(theta), gamma)
         if gamma is not None:
@@ -305,7 +305,7 @@ class GLMPosterior(RowSums, BasePosterior):
         return value
 
     def grad_log_prior(self, theta: Array) -> Array:
-        """Return the gradient of the log prior ``(C, P)``."""
+        """Gradient of the log prior ``(C, P)``."""
         grad, gamma = np.empty_like(theta), self._gamma(theta)
         self._linear(grad)[...], in_gamma = self.linear_prior.grad(self._linear(theta), gamma)
         if gamma is not None:
@@ -316,7 +316,7 @@ class GLMPosterior(RowSums, BasePosterior):
         return grad
 
     def log_density(self, theta: Array) -> Array:
-        """Return the log posterior density up to a constant ``(C,)``."""
+        """Log posterior density up to a constant ``(C,)``."""
         if self._statistics is not None:
             value = self._statistics_value_and_grad(theta)[0]
         else:
@@ -325,11 +325,11 @@ class GLMPosterior(RowSums, BasePosterior):
         return value + self.log_prior(theta)
 
     def grad(self, theta: Array) -> Array:
-        """Return the gradient of the log posterior ``(C, P)``."""
+        """Gradient of the log posterior ``(C, P)``."""
         return self.grad_log_likelihood(theta) + self.grad_log_prior(theta)
 
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
-        """Return the log posterior density ``(C,)`` and its gradient ``(C, P)``."""
+        """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
         if self._statistics is not None:
             value, grad = self._statistics_value_and_grad(theta)
         else:
@@ -338,7 +338,7 @@ class GLMPosterior(RowSums, BasePosterior):
         return value + self.log_prior(theta), grad + self.grad_log_prior(theta)
 
     def given_noise(self, variance: float) -> GLMPosterior:
-        """Return the posterior of the linear parameters where the noise variance is known."""
+        """Posterior of the linear parameters where the noise variance is known."""
         other = copy(self)
         other.likelihood, other.noise_prior = FixedGaussian(variance), None
         other._infers_noise = False
@@ -349,31 +349,31 @@ class GLMPosterior(RowSums, BasePosterior):
     # ---- curvature ----------------------------------------------------------------------------
 
     def averaged_normal(self, theta: Array, temperature: float) -> tuple[Array, Array] | None:
-        """Return mean and precision of the normal nearest in expectation, from the mode ``(P,)``.
+        """Mean and precision of the normal distribution nearest in expectation, from the mode.
 
-        None where the curvature at the mode serves as well: with more than a few rows a
-        parameter, few parameters, or rows that are no closer to certain than elsewhere.
+        None where the curvature at the mode serves as well: with few parameters, more than a few
+        rows per parameter, or a likelihood that cannot be averaged.
         """
         return averaged_normal(self, theta, temperature)
 
     def curvature(self, theta: Array) -> Array:
-        """Return minus the Hessian of the log posterior at one ``theta (P,)``, as ``(P, P)``."""
+        """Minus the Hessian of the log posterior ``(P, P)`` at one ``theta (P,)``."""
         H = self.likelihood_curvature(theta)
         self.add_prior_curvature(H, theta)
         return H
 
     def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:
-        """Return d and F with the curvature ``diag(d) + F^T F`` at one ``theta (P,)``.
+        """Diagonal d and factor F of the curvature ``diag(d) + F^T F`` at one ``theta (P,)``.
 
-        What the noise variance shares with the coefficients is left out: at the mode it is small.
+        The mixed derivatives of noise variance and coefficients, small at the mode, are left out.
 
         Returns
         -------
         diagonal : ndarray of shape (P,)
         factor : ndarray of shape (n, P) or (n + 1, P), or None
-            A row of X each, and one of the intercept's prior. None where it would be no help, with
-            more rows than parameters or more than 3,000, or more than one linear predictor;
-            ``diagonal`` is then all of the curvature's.
+            One row per row of X, and one for the intercept's prior. None where it would not pay:
+            with more rows than parameters or than 3,000, or several linear predictors.
+            ``diagonal`` is then the whole diagonal of the curvature.
         """
         n, P, K, width = self.n_samples, self.n_params, self.n_predictors, self._width
         few = K == 1 and n <= min(P, MAX_DENSE)
@@ -391,7 +391,7 @@ class GLMPosterior(RowSums, BasePosterior):
         prior = self._prior_diagonal(theta)
         if factor is None:
             return seen + prior, None
-        if self.linear_prior.intercept is not None:  # a row more, for one direction
+        if self.linear_prior.intercept is not None:  # one more row, for the intercept's prior
             gamma = float(theta[-1]) if self._infers_noise else None
             linear = self._linear(theta[None])[0]
             direction, curvature, *_ = self.linear_prior.of_intercept(linear, gamma)
@@ -425,7 +425,7 @@ class GLMPosterior(RowSums, BasePosterior):
             H[-1, -1] += corner + self.noise_prior.curvature(g)
 
     def subset(self, rows: slice) -> GLMPosterior:
-        """Return the posterior given some of the rows, in the same coordinates."""
+        """Posterior given some of the rows, in the same coordinates."""
         other = copy(self)
         weight = None if self.weight is None else self.weight[rows]
         other._bind(self.X[rows], self.y[rows], weight)
@@ -433,13 +433,13 @@ class GLMPosterior(RowSums, BasePosterior):
         return other
 
     def softened(self, spread: Array) -> GLMPosterior:
-        """Return the posterior with kinks rounded over a small part of ``spread (P,)``."""
+        """Posterior with its kinks rounded over a small fraction of ``spread (P,)``."""
         return self.smoothed(_SOFT * spread) if self.linear_prior.nonsmooth else self
 
     def smoothed(self, spread: Array | None) -> GLMPosterior:
-        """Return the posterior with its prior averaged over errors of sd ``spread (P,)``.
+        """Posterior with its prior averaged over errors of sd ``spread (P,)``.
 
-        None stands for the prior's own width. A smooth prior is returned as it is.
+        ``spread=None`` takes the prior's own width. A posterior without kinks is returned as it is.
         """
         prior = self.linear_prior.smoothed(
             None if spread is None else self._linear(spread[None])[0]

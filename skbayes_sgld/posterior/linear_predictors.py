@@ -1,8 +1,8 @@
-"""What theta does to the rows of the data, and the way back: the linear predictors."""
+"""Linear predictors of the rows of the data, and the gradients that come back through them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,25 +21,25 @@ _HELD_NUMBERS = 2**20  # of X in another type or order: fewer are put in order o
 class LinearPredictors:
     """The map from ``theta (C, P)`` to each row's local parameters u, and its transpose.
 
-    ``theta`` holds, a linear predictor after the other, the coefficients and the intercept, and
-    last ``gamma = log sigma^2`` where the noise is inferred; a row sees ``u (C, n_local, B)``,
-    its predictors and gamma.
+    ``theta`` holds the coefficients and the intercept of each linear predictor in turn, and last
+    ``gamma = log sigma^2`` where the noise is inferred. The local parameters
+    ``u (C, n_local, B)`` of a row are its predictors and gamma.
 
-    All products are of float64 numbers in C order, a block of rows at a time: what is computed
-    from float32 data, or from data in Fortran order, is to the last bit what is computed from the
-    same numbers in float64 and C order.
+    All products are of float64 arrays in C order, a block of rows at a time: results for float32
+    data, or for data in Fortran order, equal those for the same numbers in float64 and C order to
+    the last bit.
 
     Parameters
     ----------
     X : ndarray of shape (n, d), float32 or float64
-        Not copied where it is large.
+        Data, of which a large array is not copied.
     y : ndarray of shape (n,)
     weight : ndarray of shape (n,) or None
     n_predictors : int
     infers_noise : bool
     fit_intercept : bool
     center : bool
-        Take the intercept at the mean of X.
+        Whether the intercept is that at the mean of X.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class LinearPredictors:
         self._bind(X, y, weight)
 
     def _bind(self, X: Array, y: Array, weight: Array | None) -> None:
-        """Set the rows; where they are few, put them in order for all passes to come."""
+        """Set the data; a small X is converted to float64 and C order once, for all passes."""
         self.X, self.y, self.weight, self.n_samples = X, y, weight, X.shape[0]
         held = X.size <= _HELD_NUMBERS
         self._ordered = np.ascontiguousarray(X, dtype=np.float64) if held else X
@@ -74,9 +74,9 @@ class LinearPredictors:
         return row_slices(self.n_samples, self.n_features)
 
     def _parts(self) -> list[list[slice]]:
-        """Return the blocks in the parts that a pass over many rows takes side by side.
+        """Blocks of rows, divided into the parts that threads may share.
 
-        They depend on the shape of the data alone, so the sums do too.
+        The division depends on the shape of the data alone, so the sums do not depend on threads.
         """
         blocks = list(self._blocks())
         if self.X.size < _SHARED_NUMBERS:
@@ -85,7 +85,7 @@ class LinearPredictors:
         return [blocks[:half], blocks[half:]]
 
     def _block(self, rows: slice) -> Array:
-        """Return rows of X in float64 and C order: no copy where that is what X is in."""
+        """Rows of X in float64 and C order, without a copy if X already is."""
         return np.ascontiguousarray(self._ordered[rows], dtype=np.float64)
 
     def _weights(self, rows: slice) -> Array:
@@ -97,8 +97,22 @@ class LinearPredictors:
     def _gamma(self, theta: Array) -> Array | None:
         return theta[:, -1] if self._infers_noise else None
 
+    def _name_params(
+        self, feature_names: Sequence[str] | None, class_names: Sequence[str] | None
+    ) -> list[str]:
+        """Names of the parameters, from those of the columns and of the classes."""
+        features = list(feature_names or (f"x{j}" for j in range(self.n_features)))
+        if self.n_predictors == 1:
+            names = [f"coef[{f}]" for f in features] + ["intercept"] * self.fit_intercept
+        else:
+            names = []
+            for k in class_names or [str(k) for k in range(self.n_predictors)]:
+                names += [f"coef[{k}, {f}]" for f in features]
+                names += [f"intercept[{k}]"] * self.fit_intercept
+        return names + ["log_noise_variance"] * self._infers_noise
+
     def take(self, idx: Array) -> Rows:
-        """Gather the rows ``idx (..., B)``, once for as many steps as the indices are of."""
+        """Gathered rows ``idx (..., B)``; a leading axis of steps gathers those of many at once."""
         weight = None if self.weight is None else self.weight.take(idx)
         if self._design is not None:
             return Rows(self._design.take(idx, axis=0), self.y.take(idx), weight)
@@ -123,7 +137,7 @@ class LinearPredictors:
         return np.concatenate([u, np.broadcast_to(gamma[:, None, None], u.shape)], axis=1)
 
     def local(self, theta: Array, rows: Rows) -> Array:
-        """Return the local parameters of gathered rows ``(C, n_local, B)``."""
+        """Local parameters of gathered rows ``(C, n_local, B)``."""
         return self._append_gamma(self._linear(theta) @ rows.design.swapaxes(-1, -2), theta)
 
     def _local_block(self, theta: Array, rows: slice) -> Array:
@@ -134,17 +148,17 @@ class LinearPredictors:
         if self.fit_intercept:
             level = linear[..., -1]
             if self.center is not None:
-                # einsum and not matmul: it rounds a chain alike whatever the number of chains
+                # einsum, unlike matmul, rounds a chain alike whatever the number of chains
                 level = level - np.einsum("ckd,d->ck", linear[..., :-1], self.center)
             u += level[..., None]
         return self._append_gamma(u, theta)
 
     def _product(self, left: Array, right: Array) -> Array:
-        """Return ``left (C, K, m) @ right (m, k)``, every chain as if it stood alone."""
+        """``left (C, K, m) @ right (m, k)``, each chain independent of the others."""
         return matmul_rows(left[:, 0], right)[:, None] if left.shape[1] == 1 else left @ right
 
     def pullback(self, score: Array, rows: Rows) -> Array:
-        """Return the gradient in theta ``(C, P)`` from the rows' gradients in u."""
+        """Gradient in theta ``(C, P)`` from the rows' gradients in u."""
         linear = score[:, : self.n_predictors] @ rows.design
         grad = linear.reshape(score.shape[0], self._n_linear)
         if self._infers_noise:
@@ -166,14 +180,14 @@ class LinearPredictors:
                 linear[..., : self.n_features] -= total[..., None] * self.center
 
     def gram(self, design: Array, local: Array) -> Array:
-        """Return ``sum_i A_i^T W_i A_i (P, P)``, A_i being what takes theta to row i's u.
+        """Sum over rows of ``A_i^T W_i A_i (P, P)``, where A_i maps theta to row i's u.
 
         Parameters
         ----------
         design : ndarray of shape (B, d + 1)
-            Rows as :meth:`take` gathers them.
+            Rows of the design, as :meth:`take` gathers them.
         local : ndarray of shape (n_local, n_local, B)
-            The symmetric W_i.
+            Symmetric matrices W_i.
         """
         K, width = self.n_predictors, self._width
         H = np.zeros((self.n_params, self.n_params))
@@ -190,7 +204,7 @@ class LinearPredictors:
         return H
 
     def design(self, rows: slice) -> Array:
-        """Return rows of the design ``(B, d + 1)``, as :meth:`take` gathers them."""
+        """Rows of the design ``(B, d + 1)``, as :meth:`take` gathers them."""
         X = self.X[rows]
         design = np.empty((X.shape[0], self._width))
         self._fill(design, X)
@@ -198,19 +212,19 @@ class LinearPredictors:
 
 
 class RowSums(LinearPredictors):
-    """What the rows' likelihood adds up to, through their linear predictors."""
+    """Sums over the rows of the log likelihood and its derivatives."""
 
     likelihood: Likelihood
 
     # ---- rows gathered for a batch --------------------------------------------------------------
 
     def score(self, u: Array, rows: Rows) -> Array:
-        """Return the gradient of each gathered row's log likelihood in u, weighted."""
+        """Weighted gradient of each gathered row's log likelihood in u ``(C, n_local, B)``."""
         score = self.likelihood.score(u, rows.y)
         return score if rows.weight is None else score * rows.weight[:, None]
 
     def local_curvature(self, u: Array, rows: Rows) -> Array:
-        """Return minus the Hessian of each gathered row's log likelihood in u, weighted."""
+        """Weighted minus Hessian of each row's log likelihood in u ``(C, n_local, n_local, B)``."""
         curvature = self.likelihood.curvature(u, rows.y)
         return curvature if rows.weight is None else curvature * rows.weight[:, None, None]
 
@@ -251,7 +265,7 @@ class RowSums(LinearPredictors):
         return local if self.weight is None else local * self.weight[rows]
 
     def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
-        """Return the weighted log likelihood of each row ``(C, B)``."""
+        """Weighted log likelihood of each row ``(C, B)``."""
         if idx is not None:
             taken = self.take(idx)
             value = self.likelihood.log_density(self.local(theta, taken), taken.y)
@@ -260,9 +274,9 @@ class RowSums(LinearPredictors):
         return np.concatenate(blocks, axis=1)
 
     def likelihood_curvature(self, theta: Array) -> Array:
-        """Return minus the Hessian of the log likelihood at one ``theta (P,)``."""
+        """Minus the Hessian of the log likelihood ``(P, P)`` at one ``theta (P,)``."""
         H = np.zeros((self.n_params, self.n_params))
-        # as many rows as parameters at least: every block adds a whole matrix
+        # at least as many rows as parameters, since every block adds a whole P by P matrix
         for rows in row_slices(self.n_samples, self.n_features, self.n_params):
             H += self.gram(self.design(rows), self._weighted_curvature(theta, rows))
         return H

@@ -16,9 +16,9 @@ Array = NDArray[Any]
 class GaussianStatistics:
     """Residual sum of squares as a function of the coefficients, without the rows.
 
-    With delta = beta - reference, and b the intercept at the mean of X,
+    With delta = beta - reference and b the intercept at the mean of X,
     ``RSS = rss - 2 delta' c + delta' S delta + W (b - y_mean)^2``. The reference is the least
-    squares solution: expanded around it, nothing cancels when the fit is close.
+    squares solution: in an expansion around it nothing cancels when the fit is close.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class GaussianStatistics:
     y : ndarray of shape (n,)
     weight : ndarray of shape (n,) or None
     centred : bool
-        Whether the model has an intercept, so that X and y are taken around their means.
+        Whether to subtract the means of X and y, as the model has an intercept.
     """
 
     def __init__(self, X: Array, y: Array, weight: Array | None, centred: bool) -> None:
@@ -52,13 +52,13 @@ class GaussianStatistics:
             self.rss += float(w[rows] @ np.square(residual))
 
     def residual_sum(self, coef: Array, level: Array) -> tuple[Array, Array, Array]:
-        """Return RSS and minus half its gradient.
+        """Residual sum of squares, and minus half its gradient.
 
         Parameters
         ----------
         coef : ndarray of shape (C, d)
         level : ndarray of shape (C,)
-            The intercept at the mean of X.
+            Intercept at the mean of X.
 
         Returns
         -------
@@ -74,19 +74,24 @@ class GaussianStatistics:
         return rss, in_coef, in_level
 
     def value_and_grad(
-        self, coef: Array, level: Array, variance: Any, log_variance: Any, at_mean: bool
+        self,
+        coef: Array,
+        level: Array,
+        variance: Array | float,
+        log_variance: Array | float,
+        at_mean: bool,
     ) -> tuple[Array, Array, Array, Array]:
-        """Return the log likelihood and its gradient.
+        """Log likelihood and its gradient.
 
         Parameters
         ----------
         coef : ndarray of shape (C, d)
         level : ndarray of shape (C,)
-            The intercept, zero where there is none.
+            Intercept; zero in a model without one.
         variance, log_variance : ndarray of shape (C,) or float
-            Of the noise.
+            Variance of the noise, and its logarithm.
         at_mean : bool
-            Whether ``level`` is the intercept at the mean of X, or at X = 0.
+            Whether ``level`` is the intercept at the mean of X rather than at X = 0.
 
         Returns
         -------

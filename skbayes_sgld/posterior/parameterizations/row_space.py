@@ -1,15 +1,14 @@
-r"""Few rows and many columns: the model in the space that the rows span, and what is left.
+r"""Few rows and many columns: the model in the space that the rows span.
 
-Under a normal prior the coefficients in units of the prior's widths are a priori
-:math:`\beta / s \sim N(\mu / s, v I)`, v being 1 or the noise's variance. With an orthonormal
-basis Q of the scaled rows, ``X diag(s) = L Q'`` (a root of the prior's covariance stands in for
-diag(s) where it is a matrix), the rows see them through
-:math:`a = Q' \beta / s` alone:
+Under a normal prior the coefficients over the prior sds are a priori
+:math:`\beta / s \sim N(\mu / s, v I)`, with v equal to 1 or to the noise variance. With an
+orthonormal basis Q of the scaled rows, ``X diag(s) = L Q'`` (for a prior covariance matrix, its
+root replaces diag(s)), the likelihood depends on them through :math:`a = Q' \beta / s` alone:
 
 .. math:: X \beta = L a, \quad a \sim N(Q' \mu / s, v I),
 
-a model of the same kind with as many columns as there are rows. Given a and v, the rest is what
-the prior says it is, and is drawn so (Matheron's rule; Wilson et al. 2021, eq. 8):
+a model of the same kind with as many columns as there are rows. Given a and v, the rest of the
+coefficients follows the prior, from which it is drawn (Matheron's rule; Wilson et al. 2021, eq. 8):
 
 .. math:: \beta / s = e + Q (a - Q' e), \quad e \sim N(\mu / s, v I).
 """
@@ -37,16 +36,16 @@ _GROUP = 16
 class RowSpacePosterior(GLMPosterior):
     """A generalised linear model under a normal prior, in the space of its rows.
 
-    It is the model of the coefficients a, with the intercept and the noise as they were.
-    :meth:`constrain` gives the coefficients of X; the part that no row sees is drawn.
+    Its coefficients are a, with the intercept and the noise unchanged. :meth:`constrain` returns
+    the coefficients of X; their part outside the row space is drawn from the prior.
 
     Parameters
     ----------
     posterior : GLMPosterior
-        With :class:`~skbayes_sgld.posterior.Normal` or
-        :class:`~skbayes_sgld.posterior.ConjugateNormal` coefficients, and fewer rows than columns.
+        Posterior with a :class:`~skbayes_sgld.posterior.Normal` or
+        :class:`~skbayes_sgld.posterior.ConjugateNormal` prior, and fewer rows than columns.
     temperature : float
-        tau of the distribution to be sampled, of all parameters together.
+        Temperature tau that the sampler is to use, which tempers all parameters together.
     """
 
     def __init__(self, posterior: GLMPosterior, temperature: float = 1.0) -> None:
@@ -63,7 +62,7 @@ class RowSpacePosterior(GLMPosterior):
         )
         noise_prior = posterior.noise_prior
         if noise_prior is not None and prior.scaled_by_noise:
-            # to the power 1 / tau, what no row sees integrates to a power of the variance
+            # at temperature tau, the part outside the row space integrates to a power of v
             n_unseen = d - upper.shape[0]
             noise_prior = _Tilted(noise_prior, 0.5 * (temperature - 1.0) * n_unseen)
         super().__init__(
@@ -81,23 +80,23 @@ class RowSpacePosterior(GLMPosterior):
 
     @property
     def parameterizations(self) -> tuple[str, ...]:
-        """Names of the further coordinates: its own are those of the rows."""
+        """Names of the coordinates in which the posterior can be sampled, without these."""
         return tuple(n for n in super().parameterizations if n != "row_space")
 
     def draw_prior(self, generators: list[np.random.Generator]) -> Array:
-        """Draws from the prior of all coefficients ``(C, P)``, constrained."""
+        """Draws from the prior of all coefficients ``(C, P)``, as reported parameters."""
         return self._full.draw_prior(generators)
 
     @property
     def constrained_names(self) -> list[str]:
-        """The names of what :meth:`constrain` returns."""
+        """Names of the reported parameters."""
         return self._full.constrained_names
 
     def constrain(self, theta: Array) -> Array:
-        """Return the parameters that users know ``(S, P)``, from ``theta (S, P of the rows)``.
+        """Reported parameters ``(S, P)`` at ``theta``, whose width is that of the row space.
 
-        The first draw's own digits seed the part that no row sees: the same draws are completed
-        alike, whatever stands behind them, and others otherwise.
+        The part outside the row space is random, seeded by the first draw itself: the same draws
+        always give the same parameters, and other draws give independent ones.
         """
         seen, full, d = super().constrain(theta), self._full, self._full.n_features
         rng = np.random.default_rng(np.ascontiguousarray(theta[0], dtype=float).view(np.uint64))
@@ -107,7 +106,7 @@ class RowSpacePosterior(GLMPosterior):
         values = np.empty((len(theta), full.n_params))
         coef, level = np.split(full._linear(values), [d], axis=2)
         seen_coef, seen_level = np.split(self._linear(seen), [self.n_features], axis=2)
-        for start in range(0, len(theta), _BLOCK):  # all draws at once would take twice the memory
+        for start in range(0, len(theta), _BLOCK):  # all draws at once would double the memory
             rows = slice(start, start + _BLOCK)
             e = self._location + sds[rows] * rng.standard_normal(coef[rows].shape)
             rest = seen_coef[rows] - _project(e, self._basis)
@@ -120,7 +119,7 @@ class RowSpacePosterior(GLMPosterior):
         return values
 
     def unconstrain(self, values: Array) -> Array:
-        """Return theta from the parameters that users know."""
+        """Theta ``(S, P of the row space)`` of the reported parameters."""
         full, d = self._full, self._full.n_features
         seen = np.empty((len(values), self.n_params))
         coef, level = np.split(full._linear(values), [d], axis=2)
@@ -132,7 +131,7 @@ class RowSpacePosterior(GLMPosterior):
 
 
 def _project(coef: Array, basis: Array) -> Array:
-    """Return ``coef (S, K, d)`` times a basis, every draw as if it stood alone."""
+    """``coef (S, K, d)`` times a basis ``(d, m)``, each draw independent of the others."""
     flat = matmul_rows(coef.reshape(-1, coef.shape[2]), basis, _GROUP)
     return flat.reshape(*coef.shape[:2], -1)
 
