@@ -29,7 +29,7 @@ class ChainOverflowError(FloatingPointError):
     Attributes
     ----------
     step, chain, parameter : int
-        Where it happened first.
+        Step, chain and parameter at which it happened first.
     """
 
     def __init__(self, step: int, chain: int, parameter: int) -> None:
@@ -37,7 +37,7 @@ class ChainOverflowError(FloatingPointError):
         self.step, self.chain, self.parameter = step, chain, parameter
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by the three numbers: workers raise it across processes."""
+        """Pickle the three numbers, since workers raise it across processes."""
         return type(self), (self.step, self.chain, self.parameter)
 
 
@@ -60,9 +60,9 @@ class Chains:
     weights : ndarray of shape (n_draws,)
         The step size at each draw (Karagiannis, Handout 6, eq. 3.8).
     clipped : ndarray of shape (n_chains,)
-        The share of steps on which the gradient was clipped.
+        Share of steps on which the gradient was clipped.
     state : RunState
-        For resuming.
+        State after the last step, from which a run can be resumed.
     """
 
     draws: Array
@@ -72,13 +72,13 @@ class Chains:
 
     @property
     def acceptance(self) -> float | None:
-        """The share of all proposals so far that were accepted; None where all moves are."""
+        """Share of all proposals so far that were accepted; None for a sampler that accepts all."""
         accepted = self.state.sampler_state.get("accepted")
         return None if accepted is None else float(accepted.mean() / max(self.state.step, 1))
 
     @property
     def undefined(self) -> tuple[float, Array | None]:
-        """The share of all proposals at which the log density was no number, and one ``(P,)``."""
+        """Share of all proposals whose log density was not a number, and one of them ``(P,)``."""
         counts = self.state.sampler_state.get("undefined")
         if counts is None or not counts.any():
             return 0.0, None
@@ -222,7 +222,7 @@ def _run(
     block_size: int | None,
     progress: Callable[[int], None] | None = None,
 ) -> Chains:
-    # a run owns its dynamics (which counts) and its streams (which advance)
+    # copies, since the dynamics count and the streams advance while the run goes on
     dynamics = replace(run.dynamics, clipped=0)
     state = {name: array.copy() for name, array in start.sampler_state.items()}
     streams = deepcopy(start.streams)
@@ -301,7 +301,7 @@ def _report_overflow(
     dynamics: Dynamics,
     first_step: int,
 ) -> None:
-    """Make the block's steps again, one at a time, to say where it went wrong."""
+    """Repeat the block's steps one at a time and raise at the first that overflows."""
     for t in range(len(eta)):
         batch = dynamics.gradient.at(prepared, t)
         if tau is not None:
@@ -321,4 +321,5 @@ def check_constrained(posterior: BasePosterior, chains: Chains, n_burnin: int, t
     if len(bad):
         chain, draw, parameter = (int(k) for k in bad[bad[:, 1].argmin()])
         step = n_burnin + (draw + 1) * thin - 1
-        raise ChainOverflowError(step, chain, min(parameter, P - 1))  # the noise is last in both
+        # the noise variance is the last of both
+        raise ChainOverflowError(step, chain, min(parameter, P - 1))

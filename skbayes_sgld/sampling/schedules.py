@@ -24,7 +24,7 @@ class Schedule(Component):
 
     @property
     def decay_power(self) -> float:
-        """The p of ``t^-p``, as which it vanishes; 0 where it does not, nan where unknown."""
+        """Power p of the decay ``t^-p``; 0 where the value does not vanish, nan where unknown."""
         return np.nan
 
     @property
@@ -148,7 +148,7 @@ class Polynomial(Schedule):
 
     @property
     def settles_at(self) -> float:
-        """The first step where the power is zero."""
+        """Infinity, or the first step where the power is zero."""
         return np.inf if self.power > 0 else 0.0
 
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
@@ -172,7 +172,7 @@ class FlatDecayFlat(Schedule):
     hold : float, default=1000.0
         The last step, counted from 1, of the first regime.
     power : float, default=1.0
-        Of the decay.
+        Power of the decay.
     floor : float, default=0.1
         The multiplier that the decay ends at.
 
@@ -235,7 +235,7 @@ class Cyclical(Schedule):
     period: int = 1000
 
     def check(self) -> None:
-        """Raise where the period is no number of steps."""
+        """Raise where the period is not a positive whole number."""
         check_number(self.period, "schedule.period", low=1, closed="left", integer=True)
 
     @property
@@ -334,7 +334,7 @@ class Temperature(NamedTuple):
 
     @property
     def n_hot(self) -> int:
-        """How many steps pass before the final temperature."""
+        """Steps before the final temperature is reached."""
         return 0 if self.schedule is None else int(self.schedule.settles_at)
 
 
@@ -345,7 +345,7 @@ def resolve_temperature(value: float | str | Schedule) -> Temperature:
     ------
     ValueError, TypeError
         Where it is neither, or is a schedule that never settles: draws at a temperature that
-        goes on changing are of no one distribution.
+        goes on changing do not come from one distribution.
     """
     if not isinstance(value, (str, Component)):
         check_number(value, "temperature", low=0)

@@ -28,13 +28,13 @@ class Gradient(Component):
         Abilities that the posterior must have, by their names in
         :data:`~skbayes_sgld.posterior.protocol.ABILITIES`.
     remedy : str
-        What to do where it has not got them, for the error.
+        Advice for a posterior that lacks them, for the error.
     minibatch : bool
-        Whether it reads some of the rows at a step, and not all.
+        Whether a step reads a batch of the rows rather than all of them.
     replacement : bool
         Whether a batch may hold a row twice.
     needs_mode : bool
-        Whether the estimator is one around the mode.
+        Whether the estimator is centred on the mode.
     """
 
     requires: tuple[str, ...] = ("rows",)
@@ -83,11 +83,11 @@ class BoundGradient:
         return None
 
     def row_score(self, theta: Array, batch: Any) -> Array:
-        """Part of the gradient that each row of a batch leaves to it ``(C, n_local, B)``."""
+        """Each row's contribution to a batch's estimate ``(C, n_local, B)``."""
         raise NotImplementedError
 
     def begin(self, theta: Array) -> dict[str, Array]:
-        """Arrays that are remembered of each chain from step to step, chains first."""
+        """Arrays that the estimator keeps of each chain from step to step, chains first."""
         return {}
 
     def __call__(self, theta: Array, batch: Any, memory: dict[str, Array] | None = None) -> Array:
@@ -101,7 +101,14 @@ class BoundGradient:
 
 @dataclass(eq=False, repr=False)
 class Full(Gradient):
-    """The gradient from all rows; for a normal likelihood from its sufficient statistics."""
+    """The gradient from all rows; for a normal likelihood from its sufficient statistics.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLogisticRegression
+    >>> SGLDLogisticRegression(gradient="full")
+    SGLDLogisticRegression(gradient='full')
+    """
 
     requires = ()
     minibatch = False

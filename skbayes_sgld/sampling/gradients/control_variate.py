@@ -1,4 +1,4 @@
-"""Control variates: a batch's gradient with what is known at the mode taken out."""
+"""Control variates: a batch's gradient around its known expansion at the mode."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _ControlVariate(BoundGradient):
         self._curvature = posterior.likelihood_curvature(center) if order == 2 else None
 
     def prepare(self, idx: Array | None) -> Any:
-        # what the rows contribute at the centre does not depend on theta: once for all steps
+        # the rows' contributions at the centre do not depend on theta: computed once for all steps
         assert idx is not None
         posterior, steps = self.posterior, idx.shape[:2]
         rows = posterior.take(idx)
@@ -62,18 +62,27 @@ class _ControlVariate(BoundGradient):
 
 @dataclass(eq=False, repr=False)
 class ControlVariate(Gradient):
-    """A batch's gradient with what is known at the mode taken out.
+    """The gradient expanded around the mode, exact, plus a batch's estimate of the rest.
 
-    Order 1 (Baker, Fearnhead, Fox & Nemeth 2019, eq. 6) leaves the batch the change of each
-    row's gradient since the mode; order 2 takes the exact curvature at the mode out as well and
-    leaves it the third-order rest. Neither has any variance at the mode. Order 1 takes any rows,
-    order 2 those that see theta through local parameters, as linear predictors.
+    With order 1 (Baker, Fearnhead, Fox & Nemeth 2019, eq. 6) the batch estimates the change of
+    the gradient since the mode; with order 2 the exact curvature at the mode is subtracted too,
+    and the batch estimates what is left of third order. Neither has any variance at the mode.
+    Order 1 takes any rows, order 2 those that see theta through local parameters, as linear
+    predictors.
 
     Parameters
     ----------
     order : {1, 2}, default=2
+        Order of the expansion.
     replacement : bool, default=True
         Whether a batch may hold a row twice.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLogisticRegression
+    >>> from skbayes_sgld.sampling import ControlVariate
+    >>> SGLDLogisticRegression(gradient=ControlVariate(order=1), batch_size=50)
+    SGLDLogisticRegression(batch_size=50, gradient=ControlVariate(order=1))
     """
 
     order: int = 2
@@ -92,7 +101,7 @@ class ControlVariate(Gradient):
 
     @property
     def remedy(self) -> str:  # type: ignore[override]
-        """The first order takes any rows."""
+        """Advice for a posterior that lacks them: the first order takes any rows."""
         if self.order == 2:
             return "set gradient=ControlVariate(order=1), which takes any rows, or 'full'"
         return super().remedy

@@ -47,6 +47,13 @@ class Minibatch(Gradient):
     replacement : bool, default=True
         Whether a batch may hold a row twice. Without, the noise is smaller by
         ``(n - B) / (n - 1)`` and the indices cost more to draw.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLogisticRegression
+    >>> from skbayes_sgld.sampling import Minibatch
+    >>> SGLDLogisticRegression(gradient=Minibatch(replacement=False), batch_size=50)
+    SGLDLogisticRegression(batch_size=50, gradient=Minibatch(replacement=False))
     """
 
     replacement: bool = True

@@ -1,4 +1,4 @@
-"""Gradient estimates that remember: SVRG and SAGA."""
+"""Gradient estimates with a memory: SVRG and SAGA."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _SVRG(SnapshotGradient):
         self._period = period
 
     def begin(self, theta: Array) -> dict[str, Array]:
-        """Take a snapshot that the first step takes anew."""
+        """Empty snapshots, which the first step replaces."""
         empty = np.zeros_like(theta)
         age = np.full(len(theta), self._period)
         return {"snapshot": empty, "snapshot_grad": empty, "age": age}
@@ -63,7 +63,7 @@ class _SVRG(SnapshotGradient):
         """Estimate around each chain's snapshot, which is renewed once a period."""
         if memory is None:
             return super().__call__(theta, batch)
-        if memory["age"][0] >= self._period:  # chains step together and are of one age
+        if memory["age"][0] >= self._period:  # chains step together, so one age stands for all
             grad = np.array(self.posterior.grad_log_likelihood(theta))
             memory.update(snapshot=theta, snapshot_grad=grad, age=np.zeros(len(theta)))
         memory["age"] = memory["age"] + 1
@@ -72,7 +72,7 @@ class _SVRG(SnapshotGradient):
 
 
 class _SAGA(SnapshotGradient):
-    """The gradient of every row where it was last seen, plus the batch's change since."""
+    """Every row's gradient where it was last evaluated, plus the batch's change since."""
 
     def begin(self, theta: Array) -> dict[str, Array]:
         """Each row's score at ``theta`` and the gradient that they add up to."""
@@ -95,7 +95,7 @@ class _SAGA(SnapshotGradient):
         return super().row_score(theta, batch[0])
 
     def __call__(self, theta: Array, batch: Any, memory: dict[str, Array] | None = None) -> Array:
-        """Estimate with every row's gradient where its chain last saw it."""
+        """Estimate with every row's gradient where its chain last evaluated it."""
         rows, idx = batch
         if memory is None:
             return super().__call__(theta, rows)
@@ -135,7 +135,7 @@ class SVRG(Gradient):
     replacement: bool = True
 
     def check(self) -> None:
-        """Raise where the period is no number of steps."""
+        """Raise where the period is not a positive whole number."""
         check_number(self.period, "gradient.period", low=1, closed="left", integer=True)
 
     def make(self, posterior: BasePosterior, center: Array | None) -> BoundGradient:
@@ -145,7 +145,7 @@ class SVRG(Gradient):
 
 @dataclass(eq=False, repr=False)
 class SAGA(Gradient):
-    """Every row's gradient where the chain last saw it, plus a batch's change since.
+    """Every row's gradient where the chain last evaluated it, plus a batch's change since.
 
     Defazio, Bach & Lacoste-Julien 2014; for Langevin dynamics Dubey et al. 2016, Algorithm 1
     (SAGA-LD). A row's gradient is known by its local parameters', one number a linear predictor,

@@ -20,14 +20,14 @@ from skbayes_sgld.sampling.preconditioners import Identity
 from skbayes_sgld.sampling.preconditioners.metric import Metric
 from skbayes_sgld.sampling.protocol import Algorithm, Array, Dynamics, State
 
-_BLOCK_NUMBERS = 2**16  # of gathered values: they stay in cache
+_BLOCK_NUMBERS = 2**16  # gathered values of a block, which then stays in cache
 _PATH_POINTS = 500
 _PATH_NUMBERS = 2**22
 
 
 @dataclass(frozen=True)
 class Climb:
-    """Where a climb ended, and its way there.
+    """End of a climb, and the path that led there.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Climb:
     batch_size : int or None
         The last; None where every step took all rows.
     clipped : float
-        The share of steps on which the gradient was clipped.
+        Share of steps on which the gradient was clipped.
     """
 
     end: Standing
@@ -142,7 +142,7 @@ class _Walk:
 
     @property
     def looks(self) -> bool:
-        """Whether anything depends on how far the mode is before the end."""
+        """Whether the distance to the mode is needed before the last pass."""
         return self.settings.tol > 0 or self.pace.adapts
 
     @property
@@ -182,7 +182,7 @@ class _Walk:
             self._back()
 
     def _back(self) -> None:
-        """Go back to where it was last well, and on in shorter steps."""
+        """Return to the last state that was well, and go on in shorter steps."""
         self._state.update(self._safe)
         self.pace.shorten()
 

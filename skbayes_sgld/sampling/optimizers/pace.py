@@ -11,15 +11,15 @@ from skbayes_sgld.sampling.optimizers.standing import Standing
 from skbayes_sgld.sampling.preconditioners.metric import Metric, preconditioned_eigenvalues
 from skbayes_sgld.sampling.protocol import Array
 
-_HEAVY = 4.0  # a row's share of the curvature, over the mean row's: what a batch may meet
-_FLUSH = 8  # passes with all rows, which forget the noise of the batches before
-_NEAR = 0.9  # of tol: a distance at which the climb may end
-_GAP = 0.25  # of the passes so far: until the distance is measured again
+_HEAVY = 4.0  # largest share of a row in the curvature that is allowed for, over the mean row's
+_FLUSH = 8  # last passes, with all rows, which forget the noise of earlier batches
+_NEAR = 0.9  # of tol: distance at which the climb is expected to end
+_GAP = 0.25  # of the passes so far, until the distance is measured again
 _CHEAP = 50  # parameters: measuring with so many costs about as much as a pass
-_LEAST = 1e-12  # of the steepest curvature: rounding below
-_LOST = 3.0  # times as far as at the last look: the steps are too long
+_LEAST = 1e-12  # of the steepest curvature; rounding errors are below
+_LOST = 3.0  # times the nearest distance so far: the steps are too long
 _SHORTER = 0.25
-_STALLED = 0.8  # of the last distance: a rule of unit steps has come as near as its steps let it
+_STALLED = 0.8  # of the last distance: a rule of unit steps needs shorter ones to come nearer
 
 
 class Pace:
@@ -29,11 +29,12 @@ class Pace:
     eigenvalue of the scaled curvature, and a batch of B rows has up to ``4 P / B`` more (Gower et
     al. 2019, Proposition 3.8, with rows of four times the mean size).
 
-    Small batches make many steps a pass, and leave noise in the directions that they move fast;
-    all rows forget it, and move the other directions little. At each look the batch is chosen
-    after which, and eight passes with all rows, a quadratic density would leave the mode nearest;
-    and all rows once these alone reach it. A pass goes along a shuffled order, and the schedule
-    counts passes. With a given batch size it counts steps.
+    Small batches make many steps a pass, but leave noise in the directions of high curvature.
+    Passes with all rows forget that noise, but advance little in the other directions. Each time
+    the distance is measured, the batch size is chosen that on a quadratic density would end
+    nearest to the mode, eight passes with all rows included; once passes with all rows alone reach
+    it, these are taken. A pass follows a shuffled order and the schedule counts passes; with a
+    given batch size the schedule counts steps.
 
     Parameters
     ----------
@@ -59,12 +60,12 @@ class Pace:
 
     @property
     def chooses_steps(self) -> bool:
-        """Whether the step size is the climb's to choose."""
+        """Whether the step size is automatic."""
         return self._settings.step_size is None
 
     @property
     def adapts(self) -> bool:
-        """Whether anything is chosen from where the climb stands."""
+        """Whether the step or batch size depends on measurements on the way."""
         return self.chooses_steps or self._grows
 
     @property
@@ -91,7 +92,7 @@ class Pace:
         self._set(here, metric, 0)
 
     def follow(self, here: Standing, metric: Metric, n_passes: int) -> bool:
-        """Set the pace from where the climb stands; False where it has gone astray."""
+        """Set the pace from the point reached; False where the climb has diverged."""
         lost = not here.distance <= _LOST * max(self._nearest, self._settings.tol)
         if lost and self.chooses_steps:
             return False
@@ -131,7 +132,7 @@ class Pace:
             if until_last > 0 or n_passes < _FLUSH:
                 self.patience = max(1, min(self.patience, until_last))
                 self._choose_batch(lambda b: np.minimum(step_of(b) * now * rates, 1.0), left)
-            else:  # whatever there is left to gain, the noise is to go
+            else:  # the last passes are there to forget the noise
                 self.batch_size = None
         self.step_size = step_of(self.batch_size)
 

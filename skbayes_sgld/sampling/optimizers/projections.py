@@ -21,7 +21,7 @@ from skbayes_sgld.sampling.protocol import Algorithm, Dynamics, State
 
 Array = NDArray[Any]
 
-_ROUNDS = 100  # of Newton's method, which takes a handful
+_ROUNDS = 100  # of Newton's method, which needs a handful
 _ROUNDING = 1e-12
 
 
@@ -48,7 +48,7 @@ class Projection(Component):
         -------
         y : ndarray of shape (C, P)
         reached : ndarray of shape (C, d)
-            The coefficients there, to the last bit on the edge of the set.
+            Coefficients there, exactly on the edge of the set.
         """
         raise NotImplementedError
 
@@ -60,7 +60,7 @@ class BoundProjection:
     ----------
     projection : Projection
     n_coef : int
-        How many of the parameters, the first ones, the set is of; the others are free.
+        Number of coefficients, which are the first parameters; the others are free.
 
     Raises
     ------
@@ -84,7 +84,7 @@ class BoundProjection:
         ----------
         theta : ndarray of shape (C, P)
         root : ndarray of shape (P, P) or (C, P, P)
-            Of the metric: the distance of u and v is ``|root^{-1} (u - v)|``.
+            Root of the metric: the distance of u and v is ``|root^{-1} (u - v)|``.
 
         Returns
         -------
@@ -110,7 +110,7 @@ class Box(Projection):
 
     Without correlations in the metric every coefficient is clipped. With them the nearest point
     is a least distance problem, which scipy's ``nnls`` solves (Lawson & Hanson 1974, Algorithm
-    LDP, 23.27): at every step of the path, which is dear beyond a hundred columns or so.
+    LDP, 23.27): at every step of the path, which is expensive beyond about a hundred columns.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class Box(Projection):
     high: ArrayLike = np.inf
 
     def check(self) -> None:
-        """Raise where the bounds are no numbers, or the set is empty."""
+        """Raise where the bounds are not numbers or the set is empty."""
         self.check_size(None)
 
     def check_size(self, n_coef: int | None) -> None:
@@ -218,12 +218,12 @@ class Ball(Projection):
     center: ArrayLike = 0.0
 
     def check(self) -> None:
-        """Raise where the radius is not positive or the centre no numbers."""
+        """Raise where the radius is not positive or the centre is not numeric."""
         check_number(self.radius, "projection.radius", low=0)
         check_array_or_number(self.center, "projection.center", None)
 
     def check_size(self, n_coef: int) -> None:
-        """Raise where the centre is not one of ``n_coef`` coefficients."""
+        """Raise where the centre does not fit ``n_coef`` coefficients."""
         check_array_or_number(self.center, "projection.center", n_coef)
 
     def nearest(self, coef: Array) -> Array:

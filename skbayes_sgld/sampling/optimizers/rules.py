@@ -12,8 +12,8 @@ from skbayes_sgld.sampling.gradients import Full, Gradient, Minibatch
 from skbayes_sgld.sampling.gradients.variance_reduction import SVRG
 from skbayes_sgld.sampling.protocol import Algorithm, Array, Dynamics, State
 
-_FEWEST = 32  # rows of a batch
-_UNITS = 20.0  # steps that a rule of unit steps would take from the start to the mode
+_FEWEST = 32  # rows of the first batches
+_UNITS = 20.0  # steps from the start to the mode for a rule of unit steps
 
 
 class Optimizer(Algorithm):
@@ -26,9 +26,9 @@ class Optimizer(Algorithm):
 
     uses_noise = False
     accumulators: tuple[str, ...] = ()
-    noisy = True  # at the mode
-    unit_steps = False  # whatever the length of the gradient
-    shrinks = False  # its steps by itself
+    noisy = True  # whether its steps have noise at the mode
+    unit_steps = False  # whether a step's length does not depend on the gradient's
+    shrinks = False  # whether its steps become shorter by themselves
 
     def init(self, theta: Array, noise: Array | None) -> State:
         """State: positions, a step count and the rule's accumulators, all zero."""
@@ -75,7 +75,14 @@ class Optimizer(Algorithm):
 
 @dataclass(eq=False, repr=False)
 class GD(Optimizer):
-    """Gradient descent with all rows at every step (Karagiannis, Handout 6, Algorithm 11)."""
+    """Gradient descent with all rows at every step (Karagiannis, Handout 6, Algorithm 11).
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGDMAPClassifier
+    >>> SGDMAPClassifier(optimizer="gd", max_iter=50)
+    SGDMAPClassifier(max_iter=50, optimizer='gd')
+    """
 
     full_gradient = True
     noisy = False
@@ -85,7 +92,13 @@ class GD(Optimizer):
 class Newton(Optimizer):
     """Newton's method with a line search, all rows at every step (:func:`find_mode`).
 
-    It is for those who want the mode: it knows neither step size, batches nor schedule.
+    It has neither step size, batches nor schedule.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGDMAPClassifier
+    >>> SGDMAPClassifier(optimizer="newton", max_iter=50)
+    SGDMAPClassifier(max_iter=50, optimizer='newton')
     """
 
     full_gradient = True
@@ -94,7 +107,14 @@ class Newton(Optimizer):
 
 @dataclass(eq=False, repr=False)
 class SGD(Optimizer):
-    """Batch stochastic gradient descent (Karagiannis, Handout 6, Algorithm 14)."""
+    """Batch stochastic gradient descent (Karagiannis, Handout 6, Algorithm 14).
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGDMAPClassifier
+    >>> SGDMAPClassifier(optimizer="sgd", max_iter=50)
+    SGDMAPClassifier(max_iter=50)
+    """
 
 
 @dataclass(eq=False, repr=False)
@@ -106,7 +126,14 @@ class Momentum(Optimizer):
     Parameters
     ----------
     decay : float, default=0.9
-        In [0, 1).
+        Weight of the past velocity, in [0, 1).
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGDMAPClassifier
+    >>> from skbayes_sgld.sampling import Momentum
+    >>> SGDMAPClassifier(optimizer=Momentum(decay=0.5))
+    SGDMAPClassifier(optimizer=Momentum(decay=0.5))
     """
 
     decay: float = 0.9
@@ -188,7 +215,14 @@ class AdaGrad(_UnitSteps):
     Parameters
     ----------
     epsilon : float, default=1e-8
-        Added to the root.
+        Added to the root, so that a gradient of zero does not divide.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGDMAPClassifier
+    >>> from skbayes_sgld.sampling import AdaGrad
+    >>> SGDMAPClassifier(optimizer=AdaGrad(epsilon=1e-06))
+    SGDMAPClassifier(optimizer=AdaGrad(epsilon=1e-06))
     """
 
     epsilon: float = 1e-8
@@ -216,9 +250,16 @@ class RMSprop(_UnitSteps):
     Parameters
     ----------
     decay : float, default=0.99
-        Of the running mean.
+        Weight of the past in the running mean, in [0, 1).
     epsilon : float, default=1e-8
-        Added to the root.
+        Added to the root, so that a gradient of zero does not divide.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGDMAPClassifier
+    >>> from skbayes_sgld.sampling import RMSprop
+    >>> SGDMAPClassifier(optimizer=RMSprop(decay=0.9))
+    SGDMAPClassifier(optimizer=RMSprop(decay=0.9))
     """
 
     decay: float = 0.99
@@ -243,11 +284,18 @@ class Adam(_UnitSteps):
     Parameters
     ----------
     decay : float, default=0.9
-        beta_1.
+        Weight of the past in the mean gradient: beta_1 of the paper.
     square_decay : float, default=0.999
-        beta_2.
+        Weight of the past in the mean square: beta_2 of the paper.
     epsilon : float, default=1e-8
-        Added to the root.
+        Added to the root, so that a gradient of zero does not divide.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGDMAPClassifier
+    >>> from skbayes_sgld.sampling import Adam
+    >>> SGDMAPClassifier(optimizer=Adam(square_decay=0.99))
+    SGDMAPClassifier(optimizer=Adam(square_decay=0.99))
     """
 
     decay: float = 0.9

@@ -1,4 +1,4 @@
-"""How far a point is from the mode, told from the point itself: gradient and curvature there."""
+"""Distance of a point from the mode, by the gradient and the curvature at the point."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from skbayes_sgld.sampling.preconditioners.metric import Dense, Metric
 from skbayes_sgld.sampling.protocol import Array
 from skbayes_sgld.sampling.tuning.curvature import structured_metric
 
-_LEAST = 1e-12  # of the largest eigenvalue: where the curvature is none, or the wrong way round
+_LEAST = 1e-12  # of the largest eigenvalue: floor where the curvature is zero or negative
 _NO_NOISE = 1e-300
 
 

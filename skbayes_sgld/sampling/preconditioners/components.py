@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 class Preconditioner(Component):
-    """How the parameter space is stretched before a step is taken."""
+    """Choice of the metric G in which steps are taken."""
 
     uses_curvature = False
 
@@ -28,7 +28,14 @@ class Preconditioner(Component):
 
 @dataclass(eq=False, repr=False)
 class Identity(Preconditioner):
-    """No preconditioning: the step size is in the raw units of the parameters."""
+    """No preconditioning: the step size is in the raw units of the parameters.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLogisticRegression
+    >>> SGLDLogisticRegression(preconditioner="none", step_size=1e-4)
+    SGLDLogisticRegression(preconditioner='none', step_size=0.0001)
+    """
 
     def bind(self, n_params: int, mode: Mode | None) -> Metric:
         """The identity."""
@@ -43,6 +50,12 @@ class Curvature(Preconditioner):
     3,000 parameters it is a matrix. Above, it is diagonal; but where a single linear predictor
     has fewer rows than parameters, and no more than 3,000, it is exact: the prior's diagonal and
     a term for each row.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLogisticRegression
+    >>> SGLDLogisticRegression(preconditioner="curvature", step_size=0.2)
+    SGLDLogisticRegression(preconditioner='curvature', step_size=0.2)
     """
 
     uses_curvature = True
@@ -62,6 +75,14 @@ class Matrix(Preconditioner):
     matrix : array-like of shape (n_params, n_params) or (n_params,)
         In the order of the parameters: for each linear predictor the coefficients and the
         intercept, then the log noise variance where it is inferred.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLogisticRegression
+    >>> from skbayes_sgld.sampling import Matrix
+    >>> SGLDLogisticRegression(preconditioner=Matrix([0.1, 0.1, 1.0]), step_size=0.05)
+    SGLDLogisticRegression(preconditioner=Matrix(matrix=[0.1, 0.1, 1.0]),
+                           step_size=0.05)
     """
 
     matrix: ArrayLike = 1.0

@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 _STEP = 1e-4  # of a finite difference, in units of the spread
 _PROBES = 10
-_POWER = 12  # iterations; the largest eigenvalue is wanted to a tenth
+_POWER = 12  # iterations, which find the largest eigenvalue to a tenth
 
 
 class ChainDiagonal(Metric):

@@ -18,7 +18,7 @@ from skbayes_sgld._linalg import MAX_DENSE, largest_eigenvalue_of, matmul_rows
 
 Array = NDArray[Any]
 
-_ROWS = 16  # rows of noise a product: fixed, so that the draws do not depend on the block size
+_ROWS = 16  # rows of noise in a product: fixed, so that draws do not depend on the block size
 
 
 class Metric:
@@ -95,7 +95,7 @@ class Diagonal(Metric):
 
 
 class LowRank(Metric):
-    """The inverse of ``diag(d) + F^T F``: few rows that tell of many parameters.
+    """Inverse of ``diag(d) + F^T F``, F having fewer rows than there are parameters.
 
     With the thin singular value decomposition ``F d^{-1/2} = U S V^T`` a root is
     ``d^{-1/2} (I + V ((1 + S^2)^{-1/2} - 1) V^T)`` (by the Woodbury identity): O(m P) a product.

@@ -41,10 +41,11 @@ class Adjusted(Sampler):
     ) -> Array | None:
         """``sqrt(tau) G^{1/2} z`` of every step, and the log of a uniform number."""
         assert normals is not None
-        # chains first: a chain's noise is then a product of its own
+        # chains first, so that each chain's noise is a product of its own
         by_chain = np.ascontiguousarray(normals[..., :-1].swapaxes(0, 1))
         noise = dynamics.preconditioner.sqrt(by_chain).swapaxes(0, 1)
-        noise = noise * np.reshape(np.sqrt(dynamics.temperature), (-1, 1, 1))  # one a step, or one
+        # a temperature for all steps, or one each
+        noise = noise * np.reshape(np.sqrt(dynamics.temperature), (-1, 1, 1))
         return np.concatenate([noise, log_ndtr(normals[..., -1:])], axis=-1)
 
     def evaluate(self, theta: Array, dynamics: Dynamics) -> State:

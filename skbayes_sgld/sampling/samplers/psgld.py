@@ -22,9 +22,9 @@ class PSGLD(Sampler):
         theta <- theta + eta G g + sqrt(2 eta tau G) noise
 
     The paper takes V and the damping of the mean row's gradient, g / n: its epsilon is
-    2 eta / n. V is the plain mean of the first squares, until they are as many as the decay
-    remembers. The correction Gamma, the divergence of G, is left out, as the paper does in
-    practice, and the metric follows the chain: on a normal target of precision lambda in each
+    2 eta / n. V is the plain mean of the squares until there are ``1 / (1 - decay)`` of them. The
+    correction Gamma, the divergence of G, is left out, as the paper does in practice, and the
+    metric follows the chain: on a normal target of precision lambda in each
     coordinate, with full gradients, that makes variances too wide by ``kappa / (2 + kappa)``,
     kappa being ``(1 - decay) / (eta sqrt(lambda))``, the time that a coordinate takes to forget
     over the time that V takes. (``kappa / 2`` is the first order, from the generator of the
@@ -76,7 +76,7 @@ class PSGLD(Sampler):
 
     def settle(self, state: State, temperature: float) -> None:
         """Set the squares to their mean on a standard normal target, as if long remembered."""
-        # one first gradient near 0 makes a metric that throws the chain tens of sds away
+        # otherwise a first gradient near 0 makes a metric that throws the chain tens of sds away
         state["square"] = np.full_like(state["theta"], temperature)
         state["count"] = np.full(len(state["theta"]), 1.0 / (1.0 - self.decay))
 
@@ -93,7 +93,7 @@ class PSGLD(Sampler):
         """Advance the squares, and theta in their metric."""
         metric, theta = dynamics.preconditioner, state["theta"]
         gradient = metric.sqrt_t(dynamics.gradient_at(theta, batch, state))
-        # the plain mean of the first squares, until they are as many as are remembered
+        # the plain mean, until there are 1 / (1 - decay) squares
         keep = np.minimum(self.decay, state["count"] / (state["count"] + 1.0))[:, None]
         state["square"] = keep * state["square"] + (1.0 - keep) * np.square(gradient)
         state["count"] = state["count"] + 1.0

@@ -66,7 +66,7 @@ class SGLD(Sampler):
         if self.integrator != "euler":
             path = np.concatenate([state["normal"][None], normals])
             normals, state["normal"] = 0.5 * (path[:-1] + path[1:]), path[-1]
-        # chains first: a chain's noise is then a product of its own
+        # chains first, so that each chain's noise is a product of its own
         by_chain = np.ascontiguousarray(normals.swapaxes(0, 1))
         colored = dynamics.preconditioner.sqrt(by_chain).swapaxes(0, 1)
         scale = np.sqrt(2.0 * dynamics.temperature * eta)

@@ -115,7 +115,7 @@ class SGNHT(_Underdamped):
     Parameters
     ----------
     friction : float, default=0.05
-        A, the friction that the injected noise would need alone.
+        A, the friction that balances the injected noise alone.
     inertia : float > 0 or None, default=None
         mu. None is ``max(1, 4 eta tau / (P A^2))``, the least at which the friction's sd is half
         of A: the paper's where there are hundreds of parameters.
@@ -131,7 +131,7 @@ class SGNHT(_Underdamped):
     friction: float = 0.05
     inertia: float | None = None
 
-    noise_gain = 0.0  # the thermostat takes it away
+    noise_gain = 0.0  # the thermostat removes minibatch noise
 
     def gaussian_inflation(self, eta: float) -> float:
         """Variance of the chain over the target's, on a normal target of precision 1."""

@@ -26,12 +26,12 @@ _SETTLE_STEP = 0.1
 _SETTLE_TIME = 4.0
 _LOST = 30.0  # sds from the mode at which a free chain has left the posterior
 _NEARER = 0.1
-_CHANCE = 5.0  # nats, and one a parameter, that a chain in the posterior may go down by
-_SETTLE = 0x5E771E  # other random numbers than the run's own
+_CHANCE = 5.0  # nats, plus one a parameter: largest fall of the log density within a posterior
+_SETTLE = 0x5E771E  # for random numbers other than the run's own
 _FEW_CHAINS, _MIN_CHAINS, _MAX_CHAINS = 8, 16, 64
-_CHAIN_ROWS = 20_000  # chains times rows: what a step of the pilot may cost
-_MANY, _LITTLE = 300, 0.1  # parameters, and share of the draws, that leave the metric's shape alone
-_LARGE = 1_000_000  # rows times parameters: from here on few chains must do
+_CHAIN_ROWS = 20_000  # chains times rows of a step of the pilot
+_MANY, _LITTLE = 300, 0.1  # parameters, and share of the draws: the metric then keeps its shape
+_LARGE = 1_000_000  # rows times parameters: beyond, the pilot runs few chains
 _PILOT_SHARE = 0.6  # of the slowest autocorrelation time: it is the largest of many noisy ones
 
 

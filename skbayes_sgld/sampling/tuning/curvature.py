@@ -1,4 +1,4 @@
-"""The metric that a posterior's curvature makes, without a matrix of parameters by parameters."""
+"""Inverse curvature of a posterior, without a matrix of parameters by parameters."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def structured_metric(posterior: BasePosterior, theta: Array) -> Metric:
     if factor is not None:
         return LowRank(diagonal, factor)
     positive = diagonal > 0
-    # where the curvature is none or the wrong way round, that of the others must do
+    # where the curvature is zero or negative the median of the others stands in
     usual = np.median(diagonal[positive]) if positive.any() else 1.0
     return Diagonal(1.0 / np.where(positive, diagonal, usual))

@@ -1,4 +1,4 @@
-"""The mode of a log density, and the metric that its curvature there makes."""
+"""The mode of a log density, and the metric of the curvature there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 _MAX_STEPS = 100
 _TOLERANCE = 1e-10  # Newton decrement: squared distance to the mode in posterior sds
-_SUBSET_FROM = 40_000  # rows; from here on a part of them finds the neighbourhood of the mode
+_SUBSET_FROM = 40_000  # rows: beyond, the search begins at the mode of a subset
 _DAMPING = (0.0, *np.logspace(-4, 4, 9))
 _DIFFERENCED = 2000  # parameters: with more, no curvature is taken by differences of gradients
 _MAX_CLIMBS = 20
@@ -82,7 +82,7 @@ def find_mode(posterior: Posterior | BasePosterior, start: Array) -> Mode:
     posterior = as_posterior(posterior)
     if posterior.n_samples > _SUBSET_FROM and "subset" in posterior.abilities:
         every = posterior.n_samples // (_SUBSET_FROM // 2)
-        with suppress(NoModeError):  # the rows left out may be what determines the mode
+        with suppress(NoModeError):  # the rows left out may be those that determine the mode
             start = find_mode(posterior.subset(slice(None, None, every)), start).theta
     smooth = posterior.smoothed(None)
     if smooth is posterior:
@@ -143,7 +143,7 @@ def _line_search(
     while fraction > 1e-10:
         proposal = theta + fraction * step
         new = float(posterior.log_density(proposal[None])[0])
-        # near the mode the gain drowns in rounding: allow for it
+        # near the mode the gain is below the rounding error
         rounding = 1e-12 * (abs(value) + 1.0)
         if np.isfinite(new) and new >= value + 1e-4 * fraction * decrement - rounding:
             return proposal, new

@@ -1,4 +1,4 @@
-"""The noise of minibatches, measured at the mode, and the batch size at which it is not seen."""
+"""Minibatch noise, measured at the mode, and the batch size at which it is negligible."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 Array = NDArray[Any]
 
 _PROBE_ROWS = 20_000
-_PROBE_WORK = 5e8  # multiplications that a probe may take
+_PROBE_WORK = 5e8  # multiplications of a probe at most
 _PROBE_DRAWS = 32
-_FEW_ROWS = 1000  # of a model whose rows are seen one gradient at a time
+_FEW_ROWS = 1000  # of a model whose rows are evaluated one gradient at a time
 
 
 @dataclass
 class NoiseLevel:
-    """How much noise a minibatch of one row adds to the gradient, near the mode.
+    """Noise that a minibatch of one row adds to the gradient, near the mode.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class NoiseLevel:
         Minibatch noise of covariance S / B adds eta^2 S / B to the 2 eta tau of a step's injected
         noise; their ratio is what the stationary variance grows by.
         """
-        # no noise at all would divide by zero where it is asked what is allowed
+        # a floor, since the step size and the batch size divide by it
         return step_size * max(self.variance, 1e-12) / (2.0 * temperature * batch_size)
 
     def batch_size(self, step_size: float, temperature: float) -> int:

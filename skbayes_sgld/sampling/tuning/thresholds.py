@@ -12,7 +12,7 @@ class Thresholds:
     ``docs/how_auto_works.md`` has the tables behind the figures.
     """
 
-    # ---- what the automatic settings accept ---------------------------------------------------
+    # ---- errors that the automatic settings accept --------------------------------------------
 
     # Of a variance, by minibatches: half of it of an sd, a sixth of the Monte Carlo error of an
     # sd from 1,000 independent draws (2.2 %)
@@ -50,10 +50,10 @@ class Thresholds:
     # together leave a doubt of 1 % of an sd once the control chain has taken its share
     pilot_steps: int = 100
     # Times the autocorrelation time that a pilot runs before it measures: e^-2 of the start is
-    # left, of a start that is right but for what is not normal
+    # left, of a start that is exact on a normal posterior
     pilot_burnin: float = 2.0
-    # Autocorrelation time of a sampler on a normal target, over the one it declares, from where
-    # on what was measured counts; of one parameter it is known to a quarter
+    # Autocorrelation time of a sampler on a normal target, over the one it declares, beyond
+    # which the measured one is used; of one parameter it is known to a quarter
     distrust: float = 2.0
     # Coordinates of the normal target on which an undeclared variance is measured: with 25 times
     # the autocorrelation time of each, to 0.2 %
@@ -72,15 +72,15 @@ class Thresholds:
     max_burnin: int = 10_000
     # Autocorrelation times that a chain runs before its first draw: e^-20 of the start is left
     burnin: float = 10.0
-    # Trajectories from draw to draw: the pilot of an adjusted sampler is too short to vouch for
+    # Trajectories from draw to draw: the pilot of an adjusted sampler is too short to justify
     # fewer
     fewest_spaced: float = 3.0
-    # Gradients from draw to draw: what mixes more slowly is told, not waited for
+    # Gradients from draw to draw: slower mixing is reported instead
     max_gradients: int = 400
     # Multiplications a chain from draw to draw: a minute for a thousand draws of four chains
     max_work: float = 5e7
 
-    # ---- what a user is told ------------------------------------------------------------------
+    # ---- warnings -----------------------------------------------------------------------------
 
     # Of an sd, by minibatches or the step size: beyond it a 95 % interval covers less than 94 %
     # or more than 96 %
@@ -89,7 +89,7 @@ class Thresholds:
     told_clipped: float = 0.01
     # Laplace sds that a chain's mean may be from the mode
     told_distance: float = 10.0
-    # Of all proposals of the chains, with a log density that is no number
+    # Of all proposals of the chains, with a log density that is not a number
     told_undefined: float = 1e-3
 
 

@@ -116,7 +116,7 @@ def _affordable(run: Run) -> int:
     A gradient takes two products with the rows, and one with the metric where that is dense.
     """
     P = run.dynamics.preconditioner.n_params
-    # what the gradient of a user's model costs is not known
+    # the cost of a user's own gradient is not known
     rows = run.n_samples if "local_rows" in run.dynamics.gradient.posterior.abilities else 1
     work = 2 * rows * P + (P * P if P <= MAX_DENSE else P)
     return max(1, round(THRESHOLDS.max_work / work / run.sampler.gradients(run.step_size)))
