@@ -14,7 +14,7 @@ NAMES = sorted(m.name for m in pkgutil.iter_modules([str(HERE)]) if not m.name.s
 
 
 def describe(name: str) -> str:
-    """Return the first line of a benchmark's docstring, without importing it."""
+    """First line of a benchmark's docstring, without importing it."""
     source = (HERE / f"{name}.py").read_text(encoding="utf-8")
     return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
 

@@ -26,7 +26,7 @@ def sgld(
     n_steps: int,
     ahead: bool,
 ) -> tuple[Callable[[int], np.ndarray], float]:
-    """Return a function from a seed to all positions ``(C, T, d + 1)``, and its compile time.
+    """A function from a seed to all positions ``(C, T, d + 1)``, and its compile time.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ def _listen(event: str, seconds: float, **_: object) -> None:
 def nuts(
     X: np.ndarray, y: np.ndarray, *, n_draws: int, dense_mass: bool, seed: int
 ) -> tuple[np.ndarray, float]:
-    """Return the draws ``(C, S, d + 1)``, the intercept last, and the seconds of compiling.
+    """Draws ``(C, S, d + 1)``, the intercept last, and the seconds of compiling.
 
     As many steps of warm-up as draws; the chains run in parallel, on all cores.
     """
@@ -68,7 +68,7 @@ def _run(model: Callable[[], None], *, n_draws: int, dense_mass: bool, seed: int
 
 
 def nuts_volatility(returns: np.ndarray, *, n_draws: int, seed: int) -> tuple[np.ndarray, float]:
-    """Return draws ``(C, S, 5)`` of :data:`VOLATILITY_NAMES`, and the seconds of compiling.
+    """Draws ``(C, S, 5)`` of :data:`VOLATILITY_NAMES`, and the seconds of compiling.
 
     The walk is built from independent normal steps, as in NumPyro's own example.
     """

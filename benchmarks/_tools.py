@@ -20,7 +20,7 @@ def rival(name: str) -> Any:
 
 
 def interleave(tasks: dict[str, Callable[[], Any]], rounds: int) -> dict[str, np.ndarray]:
-    """Return the seconds of each task, one figure a round; in a round they run one by one.
+    """Seconds of each task, one figure a round; in a round they run one by one.
 
     What else the machine does then falls on all of them alike.
     """

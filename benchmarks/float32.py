@@ -21,7 +21,7 @@ _NAMED = ((500, 20, 1), (500, 20, 2), (200_000, 20, 0), (1_000_000, 50, 0))
 
 
 def make(n_rows: int, n_columns: int, seed: int, offset: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return float32 columns around ``offset`` spreads, and classes by a logistic model."""
+    """Float32 columns around ``offset`` spreads, and classes by a logistic model."""
     rng = np.random.default_rng(seed)
     spread = np.exp(rng.standard_normal(n_columns)).astype(np.float32)
     unit = rng.standard_normal((n_rows, n_columns), dtype=np.float32)
@@ -34,7 +34,7 @@ def make(n_rows: int, n_columns: int, seed: int, offset: float) -> tuple[np.ndar
 
 
 def fit(X: np.ndarray, y: np.ndarray, n_draws: int) -> tuple[np.ndarray | None, float]:
-    """Return the coefficients' draws, None where there is no fit, and the seconds."""
+    """Draws of the coefficients, None where there is no fit, and the seconds."""
     model = SGLDLogisticRegression(n_draws=n_draws, random_state=0)
     start = process_time()
     try:

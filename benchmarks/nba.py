@@ -26,7 +26,7 @@ OURS, NUTS, DENSE = "SGLDLogisticRegression()", "NUTS, defaults", "NUTS, dense m
 
 
 def load() -> tuple[np.ndarray, np.ndarray]:
-    """Return the standardised columns, no attempt being 0 per cent, and the labels."""
+    """Standardised columns, no attempt being 0 per cent, and the labels."""
     X, y = load_nba_rookies(return_X_y=True, as_frame=False)
     X = np.nan_to_num(X)
     return (X - X.mean(axis=0)) / X.std(axis=0), y

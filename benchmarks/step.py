@@ -29,7 +29,7 @@ ROUNDS = 7
 
 
 def make_run(X: np.ndarray, y: np.ndarray, batch_size: int, step_size: float) -> Run:
-    """Return our run of the model: plain SGLD to the letter."""
+    """Our run of the model: plain SGLD to the letter."""
     posterior = GLMPosterior(X, y, Bernoulli(), Normal(scale=1.0))
     return Run(
         SGLD(integrator="euler"),
@@ -42,7 +42,7 @@ def make_run(X: np.ndarray, y: np.ndarray, batch_size: int, step_size: float) ->
 
 
 def make_data(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return standard normal columns and labels that they explain in part."""
+    """Standard normal columns and labels that they explain in part."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d))
     return X, (rng.random(n) < expit(X @ rng.normal(0.0, 0.3, d))).astype(float)

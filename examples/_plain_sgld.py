@@ -24,9 +24,9 @@ def plain_run(
     batch_size: int,
     sampler: Any = PLAIN["sampler"],
 ) -> Run:
-    """Return a run with step sizes ``epsilon * schedule(t)`` in Welling & Teh's unit.
+    """A run with step sizes ``epsilon * schedule(t)`` in Welling & Teh's unit.
 
-    It can start anywhere, and be gone on with by another run; ``sampler`` may be an optimiser.
+    It can start anywhere, and be gone on with by another run; ``sampler`` may be an optimizer.
     """
     gradient = Minibatch(replacement=False).bind(posterior, None)
     metric = Identity().bind(posterior.n_params, None)

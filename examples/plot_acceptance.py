@@ -54,7 +54,7 @@ class Acceptance:
         return scale * likelihood + self.posterior.log_prior(theta)
 
     def log_ratio(self, gradient: Any, density: Any, variance: Any = None) -> np.ndarray:
-        """Return log of pi(new) q(old | new) / (pi(old) q(new | old)); rows None are all."""
+        """Log of pi(new) q(old | new) / (pi(old) q(new | old)); rows None are all."""
         noise = self.epsilon if variance is None else variance
         drift = 0.5 * self.epsilon * self._gradient(self.path, gradient)
         new = self.path + drift + np.sqrt(noise) * self.normals
@@ -65,7 +65,7 @@ class Acceptance:
 
 
 def averages(values: np.ndarray, n: int = 30) -> np.ndarray:
-    """Return the means of ``n`` consecutive parts."""
+    """Means of ``n`` consecutive parts."""
     return np.array([part.mean() for part in np.array_split(values, n)])
 
 

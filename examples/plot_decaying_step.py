@@ -33,12 +33,12 @@ class PrintedNoise(SGLD):
     """SGLD with noise of the same variance at every step, whatever its size."""
 
     def prepare(self, state: Any, normals: Any, eta: Any, dynamics: Any) -> Any:
-        """Return the noise of every step."""
+        """Noise of every step."""
         return np.sqrt(PRINTED_VARIANCE) * normals
 
 
 def run(posterior: TiedGaussianMixture, sampler: SGLD, n_steps: int) -> np.ndarray:
-    """Return the path ``(n_steps, 2)`` of one chain."""
+    """Path ``(n_steps, 2)`` of one chain."""
     plain = plain_run(posterior, EPSILON, SCHEDULE, BATCH_SIZE, sampler)
     return run_chains(plain, np.array([[0.5, 0.0]]), n_draws=n_steps).draws[0]
 

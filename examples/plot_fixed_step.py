@@ -33,7 +33,7 @@ NAMES = (r"$\theta_1$", r"$\theta_2$")
 
 
 def continued(posterior: TiedGaussianMixture, n_steps: int) -> np.ndarray:
-    """Return the draws of a fixed step, from where decaying steps led."""
+    """Draws of a fixed step, from where decaying steps led."""
     decaying = plain_run(posterior, 0.03, Polynomial(offset=6, power=0.55), batch_size=30)
     first = run_chains(decaying, np.array([[0.5, 0.0]]), n_draws=1, n_burnin=n_steps)
     fixed = replace(decaying, step_size=EPSILON / 2.0, schedule=Constant())
@@ -50,13 +50,13 @@ class Marginal:
         self.sd = float(np.sqrt(np.trapezoid((axis - mean) ** 2 * self.density, axis)))
 
     def box(self, label: str) -> dict[str, Any]:
-        """Return the box of the exact quantiles."""
+        """Box of the exact quantiles."""
         low, q1, median, q3, high = np.interp([0.05, 0.25, 0.5, 0.75, 0.95], self.levels, self.axis)
         return {"label": label, "whislo": low, "q1": q1, "med": median, "q3": q3, "whishi": high}
 
 
 def largest_curvature(posterior: TiedGaussianMixture, mode: np.ndarray) -> float:
-    """Return the largest eigenvalue of the negative Hessian, by finite differences."""
+    """Largest eigenvalue of the negative Hessian, by finite differences."""
     moves = 1e-4 * np.eye(2)
     hessian = (posterior.grad(mode + moves) - posterior.grad(mode - moves)) / 2e-4
     return float(np.linalg.eigvalsh(-hessian)[-1])

@@ -72,7 +72,7 @@ class Lecture:
         self.mle = np.r_[mle, np.log(rss[0] / n)]
 
     def climb(self, rule: str, batch_size: int, n_paths: int) -> np.ndarray:
-        """Return paths of Algorithm 14, ``(n_paths, 1 + N_STEPS, 3)``."""
+        """Paths of Algorithm 14, ``(n_paths, 1 + N_STEPS, 3)``."""
         schedule, step_size = SCHEDULES[rule]
         run = plain_run(self.posterior, 2.0 * step_size, schedule, batch_size, SGD())
         start = np.tile(START, (n_paths, 1))
@@ -80,11 +80,11 @@ class Lecture:
         return np.concatenate([start[:, None], draws], axis=1)
 
     def distance(self, points: np.ndarray) -> np.ndarray:
-        """Return the slope's distance from the mode, in posterior sds."""
+        """Distance of the slope from the mode, in posterior sds."""
         return (points[..., SLOPE] - self.mode[SLOPE]) / self.sd[SLOPE]
 
     def predict(self, rule: str, batch_size: int, weights: np.ndarray) -> float:
-        """Return the distance that a weighted mean of the steps must have, in posterior sds.
+        """Distance that a weighted mean of the steps must have, in posterior sds.
 
         Near the mode, in posterior sds, the error of the slope is multiplied by 1 - a at every
         step, a = eta / sd^2, and gains a times the noise of a batch, whose variance is n / m - 1:
@@ -121,8 +121,8 @@ def tell(lecture: Lecture, paths: dict[tuple[str, int], np.ndarray]) -> None:
         for rule, weights in columns.values():
             away = lecture.distance(np.einsum("t,ctp->cp", weights, paths[rule, m][:, 1:]))
             size = np.sqrt(np.mean(np.square(away)))
-            law = lecture.predict(rule, m, weights)
-            cells.append(f"{size:.2f} +- {size / np.sqrt(2 * len(away)):.2f} ({law:.2f})")
+            exact = lecture.predict(rule, m, weights)
+            cells.append(f"{size:.2f} +- {size / np.sqrt(2 * len(away)):.2f} ({exact:.2f})")
         print("  ".join(f"{cell:>26}" for cell in cells))
     print()
     say(

@@ -32,7 +32,7 @@ SHOWN = ("games_played", "points", "field_goals_made", "rebounds")
 
 
 def fit(X: Any, y: Any, **settings: Any) -> tuple[SGLDLogisticRegression, np.ndarray, float]:
-    """Return the fitted model, its effective sample sizes, and the seconds that it took."""
+    """Fitted model, its effective sample sizes, and the seconds that it took."""
     started = time.process_time()
     model = SGLDLogisticRegression(prior=Laplace(1.0), **settings).fit(X, y)
     seconds = time.process_time() - started

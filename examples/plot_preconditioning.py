@@ -46,7 +46,7 @@ def follow(
     n_steps: int,
     start: np.ndarray,
 ) -> np.ndarray:
-    """Return the path ``(n_steps + 1, 2)`` of one chain."""
+    """Path ``(n_steps + 1, 2)`` of one chain."""
     gradient = Full().bind(posterior, None)
     metric = preconditioner.bind(2, mode)
     run = Run(algorithm, Dynamics(gradient, metric), Constant(), eta, posterior.n_samples)

@@ -55,7 +55,7 @@ class Exact(NamedTuple):
 
 
 def worst_ess(draws: np.ndarray) -> float:
-    """Return the smallest effective sample size, bulk or tail, of any parameter."""
+    """Smallest effective sample size, bulk or tail, of any parameter."""
     return min(effective_sample_size(draws, kind).min() for kind in ("bulk", "tail"))
 
 
@@ -71,7 +71,7 @@ def make_normal() -> tuple[Any, Exact]:
 
 
 def make_rookies(n_reference: int) -> tuple[Any, Exact]:
-    """Return the logistic posterior, and means and sds of a long run."""
+    """Logistic posterior, and means and sds of a long run."""
     table, y = load_nba_rookies(return_X_y=True)
     X = scale(table.fillna(table.mean()).to_numpy())
     posterior = GLMPosterior(X, y.to_numpy(float), Bernoulli(), Laplace(1.0), center=True)
@@ -80,7 +80,7 @@ def make_rookies(n_reference: int) -> tuple[Any, Exact]:
 
 
 def make_linear(n_reference: int) -> tuple[Any, Exact]:
-    """Return the linear posterior, and means and sds by Gibbs sampling."""
+    """Linear posterior, and means and sds by Gibbs sampling."""
     X, y = make_cubic(random_state=0)
     posterior = GLMPosterior(X, y, FixedGaussian(1.0), Laplace(1.0), fit_intercept=False)
     rng, draws = np.random.default_rng(0), np.empty((n_reference, 3))
@@ -95,7 +95,7 @@ def make_linear(n_reference: int) -> tuple[Any, Exact]:
 
 
 def count_gradients(posterior: Any) -> tuple[Any, list[int]]:
-    """Return a copy of the posterior, and a list that gets the chains of every evaluation."""
+    """A copy of the posterior, and a list that gets the chains of every evaluation."""
     counted: list[int] = []
 
     def counting(name: str) -> Any:
@@ -114,7 +114,7 @@ def count_gradients(posterior: Any) -> tuple[Any, list[int]]:
 
 
 def measure(posterior: Any, exact: Exact, sampler: Any, **settings: Any) -> dict[str, float]:
-    """Return what a sampler gives on a posterior, at what cost."""
+    """What a sampler gives on a posterior, at what cost."""
     watched, counted = count_gradients(posterior)
     started = time.process_time()
     with unconverged():

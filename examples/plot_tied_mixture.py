@@ -29,14 +29,14 @@ FIRST, LAST, POWER = 0.01, 0.0001, 0.55  # of epsilon, Welling & Teh's step size
 
 
 def decaying(n_steps: int) -> tuple[float, Polynomial]:
-    """Return a and the schedule of ``epsilon = a (b + t)^-0.55`` from FIRST to LAST."""
+    """Constant a and the schedule of ``epsilon = a (b + t)^-0.55`` from FIRST to LAST."""
     ratio = (FIRST / LAST) ** (1.0 / POWER)
     offset = (n_steps - ratio) / (ratio - 1.0)
     return FIRST * (offset + 1.0) ** POWER, Polynomial(offset, POWER)
 
 
 def run_plain(posterior: TiedGaussianMixture, batch_size: int, n_steps: int) -> np.ndarray:
-    """Return every tenth draw of plain SGLD."""
+    """Every tenth draw of plain SGLD."""
     a, schedule = decaying(n_steps)
     settings = PLAIN | {"gradient": Minibatch(replacement=False), "thin": 10}
     with unconverged():
@@ -53,12 +53,12 @@ def run_plain(posterior: TiedGaussianMixture, batch_size: int, n_steps: int) -> 
 
 
 def upper(draws: np.ndarray) -> np.ndarray:
-    """Return the share of each chain's draws in the mode where theta2 > 0."""
+    """Share of each chain's draws in the mode where theta2 > 0."""
     return (draws[..., 1] > 0).mean(axis=1)
 
 
 def with_error(draws: np.ndarray) -> str:
-    """Return that share over all chains, and its Monte Carlo standard error."""
+    """That share over all chains, and its Monte Carlo standard error."""
     above = (draws[..., 1:] > 0).astype(float)
     error = above.std() / np.sqrt(effective_sample_size(above, "mean")[0])
     return f"{above.mean():.3f} ± {error:.3f}"

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def derivative(function, x, h=1e-5):
-    """Return the derivatives of ``function(x)`` in every element of ``x``, of shape out + x.
+    """Derivatives of ``function(x)`` in every element of ``x``, of shape out + x.
 
     By Richardson's extrapolation of central differences: exact up to the fifth power.
     """

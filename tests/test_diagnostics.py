@@ -17,7 +17,7 @@ KINDS = ("bulk", "tail", "mean")
 
 
 def walks(n_chains, n_draws, n_params=60, seed=0):
-    """Return draws of many kinds: slow, fast, alternating, heavy-tailed, two values, constant."""
+    """Draws of many kinds: slow, fast, alternating, heavy-tailed, two values, constant."""
     rng = np.random.default_rng(seed)
     draws = rng.standard_normal((n_chains, n_draws, n_params))
     for j, share in enumerate(np.linspace(-0.9, 0.99, 20)):

@@ -49,7 +49,7 @@ ALLOWED = {
 
 
 def find_modules():
-    """Return the path of every module of the package by its full name."""
+    """Path of every module of the package by its full name."""
     found = {}
     for path in sorted(ROOT.rglob("*.py")):
         parts = path.relative_to(ROOT.parent).with_suffix("").parts
@@ -58,7 +58,7 @@ def find_modules():
 
 
 def imported(tree, module, is_package=False):
-    """Return the full names of all that is imported below ``tree``, relative ones resolved."""
+    """Full names of all that is imported below ``tree``, relative ones resolved."""
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -92,12 +92,12 @@ def library(name):
 
 
 def layer(module):
-    """Return the part of a module's name below the package's own."""
+    """Part of a module's name below the package's own."""
     return (module.split(".") + [""])[1]
 
 
 def module_of(name):
-    """Return the module of the package that a full name is, or is in."""
+    """Module of the package that a full name is, or is in."""
     while name and name not in MODULES:
         name = name.rpartition(".")[0]
     return name

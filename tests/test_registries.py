@@ -55,7 +55,7 @@ def all_modules():
 
 
 def concrete(family):
-    """Return the classes of a family's own package that nothing is derived from."""
+    """Classes of a family's own package that nothing is derived from."""
     package = family.__module__.rpartition(".")[0]
     leaves, seen = set(), [family]
     while seen:

@@ -23,7 +23,7 @@ N_BINS = 20
 
 
 def ranks(name: str, number: int, changes: dict[str, Any]) -> tuple[dict[str, int], bool]:
-    """Return the rank of each true parameter in one replication, and whether the fit warned."""
+    """Rank of each true parameter in one replication, and whether the fit warned."""
     sample, estimator, warned = fitted(name, number, changes)
     posterior = estimator.posterior_
     # The default draws are nearly independent; every tenth of a chain is so even where they are
@@ -37,7 +37,7 @@ def ranks(name: str, number: int, changes: dict[str, Any]) -> tuple[dict[str, in
 
 
 def judge(ranks: np.ndarray) -> dict[str, float]:
-    """Return what the ranks of one parameter say.
+    """What the ranks of one parameter say.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def judge(ranks: np.ndarray) -> dict[str, float]:
 def calibrate(
     name: str, n_replications: int = N_REPLICATIONS, **changes: Any
 ) -> tuple[pd.DataFrame, int]:
-    """Return the table of one model, a row a parameter, and how many fits warned.
+    """Table of one model, a row a parameter, and how many fits warned.
 
     Parameters
     ----------
@@ -87,5 +87,5 @@ def calibrate(
 
 
 def family_p_value(table: pd.DataFrame) -> float:
-    """Return the smallest p-value times the number of parameters (Bonferroni)."""
+    """Smallest p-value times the number of parameters (Bonferroni)."""
     return min(1.0, float(table["p_value"].min()) * len(table))

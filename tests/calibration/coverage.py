@@ -18,7 +18,7 @@ FIRST = 100_000  # replications from here on: other data than those of the calib
 
 
 def covered(name: str, number: int, changes: dict[str, Any]) -> tuple[dict[str, np.ndarray], bool]:
-    """Return the share of one data set's new rows that each interval covers, by level."""
+    """Share of one data set's new rows that each interval covers, by level."""
     sample, estimator, warned = fitted(name, FIRST + number, changes)
     shares: dict[str, list[float]] = {}
 
@@ -41,7 +41,7 @@ def covered(name: str, number: int, changes: dict[str, Any]) -> tuple[dict[str, 
 def cover(
     name: str, n_replications: int = N_REPLICATIONS, **changes: Any
 ) -> tuple[pd.DataFrame, int]:
-    """Return the table of one model, a row an interval and a level, and how many fits warned.
+    """Table of one model, a row an interval and a level, and how many fits warned.
 
     The rows of a data set depend on each other: the standard error is that of the mean of the
     data sets' shares. ``deviation`` is coverage minus nominal in standard errors.

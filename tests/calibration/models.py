@@ -20,7 +20,7 @@ from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, Laplace, Norma
 
 N_DRAWS = 250  # of each of the four chains; every other setting is the default
 N_NEW = 5  # rows to predict
-SHAPE, SCALE = 3.0, 2.0  # of the inverse gamma law of the noise variance
+SHAPE, SCALE = 3.0, 2.0  # of the inverse gamma distribution of the noise variance
 # A flat prior cannot be drawn from. Under a normal likelihood the level of y carries no
 # information on the other parameters: a fixed intercept leaves every rank and every coverage as
 # exact as a drawn one would, its own included (the flat prior is the invariant one), so the
@@ -39,7 +39,7 @@ class Model:
     linear: bool
 
     def estimator(self, seed: int) -> Any:
-        """Return the estimator with all its default settings."""
+        """Estimator with all its default settings."""
         # a copy: set_params(prior__scale=...) must not reach the next replication
         settings = {"prior": clone(self.prior), "n_draws": N_DRAWS, "random_state": seed}
         if self.linear:
@@ -103,7 +103,7 @@ def simulate(model: Model, rng: np.random.Generator, n: int, d: int) -> Sample:
 
 
 def fitted(name: str, number: int, changes: dict[str, Any]) -> tuple[Sample, Any, bool]:
-    """Return replication ``number`` of a model, its fit, and whether the fit warned.
+    """Replication ``number`` of a model, its fit, and whether the fit warned.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def fitted(name: str, number: int, changes: dict[str, Any]) -> tuple[Sample, Any
 
 
 def log_likelihood(model: Model, sample: Sample, values: np.ndarray) -> np.ndarray:
-    """Return the log likelihood of the data under each row of parameters, up to a constant."""
+    """Log likelihood of the data under each row of parameters, up to a constant."""
     d = sample.X.shape[1]
     eta = values[:, :d] @ sample.X.T
     if not model.linear:

@@ -16,7 +16,7 @@ N_REPLICATIONS = 500
 def replicate(
     function: Callable[..., Any], name: str, n_replications: int, changes: dict[str, Any]
 ) -> list[Any]:
-    """Return ``function(name, number, changes)`` of every replication, in their order.
+    """``function(name, number, changes)`` of every replication, in their order.
 
     The replications share two processes with one BLAS thread each; every 50 a line is printed.
     """
@@ -33,7 +33,7 @@ def replicate(
 
 
 def as_text(table: pd.DataFrame, markdown: bool = False) -> str:
-    """Return a table of formatted figures; words to the left, figures to the right."""
+    """A table of formatted figures; words to the left, figures to the right."""
     columns = [[str(name), *map(_figure, table[name])] for name in table]
     words = [table[name].dtype.kind not in "if" for name in table]
     widths = [max(map(len, column)) for column in columns]

@@ -94,7 +94,7 @@ def refuse(cls, match, params, X=X, y=None, weight=None):
 
 
 def case(label, match, on=EVERY, *data, **params):
-    """Return a case for every class in ``on``: what to give to ``refuse``."""
+    """A case for every class in ``on``: what to give to ``refuse``."""
     given = {name: params.pop(name) for name in ("X", "y", "weight") if name in params}
     given |= dict(zip(("X", "y"), data, strict=False))
     return [pytest.param(c, match, params, given, id=f"{label}-{c.__name__}") for c in on]
@@ -268,7 +268,7 @@ HEADS = {
     "optimizer": (CLIMBED, how.OPTIMIZERS),
     "projection": (CLIMBED, how.PROJECTIONS),
 }
-# an optimiser makes steps as a sampler does, but without noise: it would sample nothing
+# an optimizer makes steps as a sampler does, but without noise: it would sample nothing
 WRONG = {
     "sampler": [Normal(), how.SGD(), None],
     "clip": [how.SGLD(), 3.0],
@@ -346,7 +346,7 @@ def test_an_overflow_names_step_parameter_chain_and_a_step_size_that_holds(kind)
     assert parameter.replace("log_", "") in model.posterior_.names
 
 
-def test_an_optimiser_that_overflows_names_a_step_size_that_holds():
+def test_an_optimizer_that_overflows_names_a_step_size_that_holds():
     match = (
         r"step_size=50: the optimizer overflowed at step \d+ in (\S+)\. "
         r"With step_size=(\S+) (\d+) steps did not"

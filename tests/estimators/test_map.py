@@ -33,7 +33,7 @@ each = pytest.mark.parametrize(("model", "y"), CASES, ids=["regressor", "classif
 
 
 def told(model, X, y):
-    """Return the distance of each warning that a fit gives."""
+    """Distance of each warning that a fit gives."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y)
@@ -42,7 +42,7 @@ def told(model, X, y):
 
 
 def true_distance(model, X, y):
-    """Return how far a regressor is from Newton's mode, in posterior sds."""
+    """How far a regressor is from Newton's mode, in posterior sds."""
     prior, noise = ConjugateNormal(), InverseGamma().for_data(y.var())
     posterior = GLMPosterior(X, y, Gaussian(), prior, noise)
     mode = tuning.find_mode(posterior, posterior.start())

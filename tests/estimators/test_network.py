@@ -42,7 +42,7 @@ def standardised(X):
 
 
 def function_draws(model, rows):
-    """Return draws of the first output ``(C, S, n)``, from the weights that the user is given."""
+    """Draws of the first output ``(C, S, n)``, from the weights that the user is given."""
     draws = model.sample_posterior()
     a = np.broadcast_to(rows, (len(draws.coefs[0]), *rows.shape))
     for w, b in zip(draws.coefs[:-1], draws.intercepts[:-1], strict=True):
@@ -61,7 +61,7 @@ def assert_moments(draws, mean, sd, extra=0.0):
 
 
 def linear_posterior(X, y, noise):
-    """Return mean and covariance of (coef, intercept) of the standardised linear model."""
+    """Mean and covariance of (coef, intercept) of the standardised linear model."""
     A = standardised(X)
     covariance = np.linalg.inv(A.T @ A / noise + np.diag(np.r_[np.full(A.shape[1] - 1, D), 1.0]))
     return covariance @ A.T @ y / noise, covariance

@@ -90,7 +90,7 @@ def predictions(estimator, rows):
 
 
 def ridge(noise_variance, scale):
-    """Return mean and sd of (coef, intercept), the noise known, coef ~ N(0, scale^2)."""
+    """Mean and sd of (coef, intercept), the noise known, coef ~ N(0, scale^2)."""
     A = np.column_stack([X, np.ones(N)])
     precision = A.T @ A / noise_variance + np.diag(np.r_[np.full(D, scale**-2.0), 0.0])
     covariance = np.linalg.inv(precision)

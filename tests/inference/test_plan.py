@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The draws are not to be relied o
 
 
 def normal(scale=1.0):
-    """Return a one-dimensional normal density as a user's posterior."""
+    """A one-dimensional normal density as a user's posterior."""
     return FunctionPosterior(
         lambda x: -0.5 * np.square(x / scale).sum(axis=1), lambda x: -x / scale**2, n_params=1
     )

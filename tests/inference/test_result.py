@@ -59,7 +59,7 @@ def test_warnings_point_at_the_users_line():
 
 
 def gamma(grad):
-    """Return Gamma(3, 2) with a gradient of the caller's."""
+    """Gamma(3, 2) with a gradient of the caller's."""
     return FunctionPosterior(
         lambda x: (2 * np.log(x) - 2 * x)[:, 0],
         grad,

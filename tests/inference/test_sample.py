@@ -1,4 +1,4 @@
-"""``sample``: any posterior, by name of the sampler, against laws known in closed form."""
+"""``sample``: any posterior, by name of the sampler, against distributions known in closed form."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from skbayes_sgld.sampling import SGLD, Polynomial
 
 
 class GammaRate:
-    """Exponential rows of unknown rate under a gamma prior: the posterior is a gamma law."""
+    """Exponential rows of unknown rate under a gamma prior: the posterior is a gamma too."""
 
     n_params, param_names = 1, ["rate"]
     shape, prior_rate = 2.0, 1.0
@@ -35,7 +35,7 @@ class GammaRate:
     def grad_log_prior(self, x):
         return (self.shape - 1) / x - self.prior_rate
 
-    def law(self, temperature=1.0):
+    def exact(self, temperature=1.0):
         shape = (self.shape - 1 + self.n_samples) / temperature + 1
         return stats.gamma(shape, scale=temperature / (self.prior_rate + self.y.sum()))
 
@@ -44,30 +44,30 @@ def rate(model=None):
     return CustomPosterior(model or GammaRate(), transforms={"rate": "positive"})
 
 
-def agree(draws, law):
-    """Compare mean and sd of all draws with a law's, within four standard errors."""
+def agree(draws, exact):
+    """Compare mean and sd of all draws with the exact ones, within four standard errors."""
     table, values = draws.summary().iloc[0], draws.values.ravel()
-    error = law.std() / np.sqrt(min(table.ess_bulk, table.ess_tail))
-    assert abs(values.mean() - law.mean()) < 4 * error
-    assert abs(values.std() - law.std()) < 4 * error
+    error = exact.std() / np.sqrt(min(table.ess_bulk, table.ess_tail))
+    assert abs(values.mean() - exact.mean()) < 4 * error
+    assert abs(values.std() - exact.std()) < 4 * error
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.3, 3.0])
 @pytest.mark.parametrize("sampler", ["auto", "hmc", "mala", "random_walk"])
-def test_a_bounded_parameter_has_its_exact_law(sampler, temperature):
+def test_a_bounded_parameter_has_its_exact_distribution(sampler, temperature):
     draws = skbayes_sgld.sample(rate(), sampler, temperature=temperature, random_state=0)
     assert draws.names == ["rate"]
-    agree(draws, GammaRate().law(temperature))
+    agree(draws, GammaRate().exact(temperature))
 
 
-def test_minibatches_of_a_users_model_have_its_law_and_their_noise_is_told():
+def test_minibatches_of_a_users_model_have_its_distribution_and_their_noise_is_told():
     model = GammaRate(4000)
     settings = {"gradient": "minibatch", "random_state": 0}
     quiet = skbayes_sgld.sample(rate(model), batch_size=2000, step_size=0.05, thin=20, **settings)
-    agree(quiet, model.law())
+    agree(quiet, model.exact())
     with pytest.warns(UserWarning, match="minibatches' noise"):
         loud = skbayes_sgld.sample(rate(model), batch_size=20, step_size=0.1, thin=20, **settings)
-    ratio = loud.values.var() / model.law().var() - 1
+    ratio = loud.values.var() / model.exact().var() - 1
     assert loud.diagnose().noise_ratio == pytest.approx(ratio, rel=0.25)
 
 
@@ -76,7 +76,7 @@ def test_snapshots_quieten_the_minibatches_of_a_users_model():
     draws = skbayes_sgld.sample(
         rate(model), gradient="svrg", batch_size=20, step_size=0.1, thin=20, random_state=0
     )
-    agree(draws, model.law())
+    agree(draws, model.exact())
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_one_call_gives_both_modes_their_mass(mixture):
 
 
 def test_modes_far_apart_have_their_mass_too():
-    # two normal laws 12 sds apart, masses 0.3 and 0.7: no chain without a ladder goes over
+    # two normal distributions 12 sds apart, masses 0.3 and 0.7: no chain without a ladder goes over
     weight = np.array([0.3, 0.7])
 
     def parts(x):

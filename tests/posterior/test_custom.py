@@ -1,4 +1,4 @@
-"""Models of the users' own: the law they are sampled from, and the errors that are found."""
+"""Models of the users' own: their distribution under the samplers, and the errors found."""
 
 import re
 
@@ -27,14 +27,14 @@ BOUNDED = [
 ]
 
 
-def of_law(law, transform):
-    """A FunctionPosterior whose natural parameter has the law; its slope is numerical."""
+def of_distribution(exact, transform):
+    """A FunctionPosterior whose parameter has this distribution; its slope is numerical."""
 
     def slope(x, h=1e-6):
-        return (law.logpdf(x * (1 + h)) - law.logpdf(x * (1 - h))) / (2 * h * x)
+        return (exact.logpdf(x * (1 + h)) - exact.logpdf(x * (1 - h))) / (2 * h * x)
 
     return FunctionPosterior(
-        lambda x: law.logpdf(x[:, 0]), slope, 1, ["a"], transforms={"a": transform}, batched=True
+        lambda x: exact.logpdf(x[:, 0]), slope, 1, ["a"], transforms={"a": transform}, batched=True
     )
 
 
@@ -101,15 +101,17 @@ def trend(**kwargs):
     return CustomPosterior(Trend(), transforms={"s": "positive"}, **kwargs)
 
 
-# ---- the law ------------------------------------------------------------------------------------
+# ---- the distribution ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.5, 1.6])
-@pytest.mark.parametrize("transform, law", BOUNDED)
-def test_a_tempered_law_has_the_same_integral_in_any_coordinate(transform, law, temperature):
-    posterior = of_law(law, transform).tempered(temperature)
-    low, high = law.support()
-    natural, _ = integrate.quad(lambda x: law.pdf(x) ** (1 / temperature), low, high)
+@pytest.mark.parametrize("transform, exact", BOUNDED)
+def test_a_tempered_distribution_has_the_same_integral_in_any_coordinate(
+    transform, exact, temperature
+):
+    posterior = of_distribution(exact, transform).tempered(temperature)
+    low, high = exact.support()
+    natural, _ = integrate.quad(lambda x: exact.pdf(x) ** (1 / temperature), low, high)
     free, _ = integrate.quad(
         lambda t: np.exp(posterior.log_density(np.array([[t]]))[0] / temperature), -40, 30
     )
@@ -119,9 +121,9 @@ def test_a_tempered_law_has_the_same_integral_in_any_coordinate(transform, law, 
 
 
 @pytest.mark.parametrize("temperature", [1.0, 3.0])
-@pytest.mark.parametrize("transform, law", BOUNDED)
-def test_gradients_hold_the_jacobian(transform, law, temperature):
-    posterior = of_law(law, transform).tempered(temperature)
+@pytest.mark.parametrize("transform, exact", BOUNDED)
+def test_gradients_hold_the_jacobian(transform, exact, temperature):
+    posterior = of_distribution(exact, transform).tempered(temperature)
     theta, h = np.array([[-1.0], [0.3], [2.0]]), 1e-4
     expected = (posterior.log_density(theta + h) - posterior.log_density(theta - h)) / (2 * h)
     np.testing.assert_allclose(posterior.grad(theta)[:, 0], expected, rtol=1e-5, atol=1e-6)
@@ -130,18 +132,18 @@ def test_gradients_hold_the_jacobian(transform, law, temperature):
     np.testing.assert_array_equal(grad, posterior.grad(theta))
 
 
-@pytest.mark.parametrize("transform, law", BOUNDED)
-def test_natural_and_free_coordinates_are_one_to_one(transform, law):
-    posterior = of_law(law, transform)
-    values = law.ppf([[0.01], [0.4], [0.99]])
+@pytest.mark.parametrize("transform, exact", BOUNDED)
+def test_natural_and_free_coordinates_are_one_to_one(transform, exact):
+    posterior = of_distribution(exact, transform)
+    values = exact.ppf([[0.01], [0.4], [0.99]])
     np.testing.assert_allclose(posterior.constrain(posterior.unconstrain(values)), values)
-    low, high = law.support()
+    low, high = exact.support()
     wide = posterior.constrain(np.array([[-30.0], [30.0]]))
     assert low <= wide[0, 0] < wide[1, 0] <= high
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.0])
-def test_chains_sample_the_tempered_law_of_the_natural_parameter(temperature):
+def test_chains_sample_the_tempered_distribution_of_the_natural_parameter(temperature):
     # Poisson counts under an exponential prior: the rate is gamma, and tempered gamma too
     y = np.array([3.0, 0.0, 2.0, 4.0])
     posterior = FunctionPosterior(
@@ -152,13 +154,13 @@ def test_chains_sample_the_tempered_law_of_the_natural_parameter(temperature):
         transforms={"rate": "positive"},
     ).tempered(temperature)
     shape, scale = y.sum() / temperature + 1, temperature / (len(y) + 1)
-    law = stats.gamma(shape, scale=scale)
+    exact = stats.gamma(shape, scale=scale)
     run = make_run(posterior, sampler=MALA(), step_size=0.08, temperature=temperature)
-    start = np.log(law.rvs((20, 1), random_state=0))
+    start = np.log(exact.rvs((20, 1), random_state=0))
     draws = run_chains(run, start, n_draws=1500, thin=2).draws
     rate = posterior.constrain(draws.reshape(-1, 1)).reshape(20, -1)
     mean_log = digamma(shape) + np.log(scale)
-    for statistic, expected in [(rate, law.mean()), (np.log(rate), mean_log)]:
+    for statistic, expected in [(rate, exact.mean()), (np.log(rate), mean_log)]:
         error = array_stats.mcse(statistic, chain_axis=0, draw_axis=1, method="mean")
         assert error < 0.02
         assert abs(statistic.mean() - expected) < 4 * error

@@ -1,4 +1,4 @@
-"""The posterior of networks: gradients, laws and layout against what shares no code with it."""
+"""The posterior of networks: gradients, densities and layout against independent computations."""
 
 import warnings
 
@@ -148,8 +148,8 @@ def test_without_hidden_layers_it_is_the_linear_model(likelihood):
     other = np.concatenate([by_class.reshape(len(theta), width), theta[:, width:]], axis=1)
     np.testing.assert_allclose(network.log_likelihood(theta), linear.log_likelihood(other))
     # the prior of a coefficient over D inputs has 1 / sqrt(D) of the scale
-    law = stats.norm(0.1, np.r_[np.full(D * K, 1.3 / np.sqrt(D)), np.full(K, 1.3)])
-    expected = law.logpdf(theta[:, :width]).sum(axis=1)
+    exact = stats.norm(0.1, np.r_[np.full(D * K, 1.3 / np.sqrt(D)), np.full(K, 1.3)])
+    expected = exact.logpdf(theta[:, :width]).sum(axis=1)
     if likelihood.infers_noise:
         expected += network.noise_prior.log_density(theta[:, -1])
     assert np.ptp(network.log_prior(theta) - expected) < 1e-12
@@ -211,7 +211,7 @@ def test_a_matrix_of_covariances_is_refused():
 
 
 def quadratic(n_chains, n_params, seed=0):
-    """Return symmetric matrices, one a chain, neither positive nor well scaled."""
+    """Symmetric matrices, one a chain, neither positive nor well scaled."""
     rng = np.random.default_rng(seed)
     H = rng.standard_normal((n_chains, n_params, n_params))
     H = (H + H.swapaxes(1, 2)) * 10.0

@@ -109,7 +109,7 @@ def test_std_is_that_of_the_mixture_of_the_draws(few):
     np.testing.assert_allclose(model.predict(X, return_std=True)[1], expected, rtol=1e-9)
 
 
-def test_sampled_y_follows_the_predictive_law(linear, diabetes):
+def test_sampled_y_follows_the_predictive_distribution(linear, diabetes):
     X = diabetes[0][:5]
     y = linear.sample_y(X, n_samples=4000, random_state=1)
     for row, t in zip(y, linear.predict_quantiles(X, [0.1, 0.5, 0.9]), strict=True):

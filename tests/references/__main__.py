@@ -15,7 +15,7 @@ WIDTHS = (31, 8, 6, 10, 24, 7, 7, 8, 7, 8, 30)
 
 
 def cells(verdict):
-    """Return a row's cells, what breaks a bound marked with an exclamation mark."""
+    """A row's cells, what breaks a bound marked with an exclamation mark."""
     marks = {word: "!" for text in verdict.broken for word in text.split()[:1]}
     return [
         verdict.name,

@@ -1,4 +1,4 @@
-"""How near each optimiser comes to the mode: ``python -m tests.references._optimizers``.
+"""How near each optimizer comes to the mode: ``python -m tests.references._optimizers``.
 
 Distances are root mean squares over the parameters, in posterior sds; the mode is by scikit-learn
 (``LogisticRegression``) or in closed form.
@@ -31,7 +31,7 @@ CURVED = {"preconditioner": "curvature"}
 
 
 def climb(model, data, **settings):
-    """Return how far from the mode a fit ended, whether it warned, its passes and seconds."""
+    """How far from the mode a fit ended, whether it warned, its passes and seconds."""
     X, y = task(model, data)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -40,7 +40,7 @@ class Case:
     settings: dict = field(default_factory=dict)
 
     def estimator(self):
-        """Return the estimator: default settings, except what the case demands."""
+        """Estimator: default settings, except what the case demands."""
         arguments = dict(self.settings, random_state=0)
         if self.prior is not None:
             arguments["prior"] = _component(PRIORS[self.prior.family], self.prior)
@@ -58,7 +58,7 @@ class Case:
         return (SGLDLinearRegression if linear else SGLDLogisticRegression)(**arguments)
 
     def problem(self):
-        """Return the problem with the documented defaults as numbers."""
+        """Problem with the documented defaults as numbers."""
         X, y, *weight = self.data()
         weight = np.asarray(weight[0], dtype=float) if weight else np.ones(len(y))
         n_classes, linear = 0, self.model == "linear"
@@ -83,7 +83,7 @@ class Case:
         )
 
     def how(self):
-        """Return the kind of the reference."""
+        """Kind of the reference."""
         if self.method != "auto":
             return self.method
         if self.model == "logistic":
@@ -92,7 +92,7 @@ class Case:
         return "quadrature" if family in ("normal", "conjugate_normal", "flat") else "gibbs"
 
     def reference(self, recompute=False):
-        """Return the reference, from the cache where it is dear and the problem is the same."""
+        """Reference, from the cache where it is dear and the problem is the same."""
         problem, how = self.problem(), self.how()
         if how == "quadrature":
             return quadrature(problem)
@@ -116,14 +116,14 @@ class Case:
 
 
 def _component(cls, stated):
-    """Return the package's component for a stated prior, of the parameters that it has."""
+    """Package's component for a stated prior, of the parameters that it has."""
     names = cls().get_params()
     given = {name: getattr(stated, name) for name in names if hasattr(stated, name)}
     return cls(**{name: value for name, value in given.items() if value is not None})
 
 
 def all_cases():
-    """Return every case by name."""
+    """Every case by name."""
     from .classification_cases import CASES as logistic
     from .linear_cases import CASES as linear
 

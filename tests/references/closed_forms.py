@@ -37,7 +37,7 @@ def normal_inverse_gamma(X, y, *, scale, shape, rate, fit_intercept=True):
 
 
 def logistic_log_density(X, y, scale):
-    """Return the log posterior (one theta a row) of (beta, intercept), beta ~ N(0, scale^2)."""
+    """Log posterior (one theta a row) of (beta, intercept), beta ~ N(0, scale^2)."""
     sign = 2.0 * y - 1.0
 
     def log_density(theta):
@@ -48,7 +48,7 @@ def logistic_log_density(X, y, scale):
 
 
 def laplace_fit(log_density, n_params):
-    """Return the mode and the inverse of a finite-difference Hessian there."""
+    """Mode and the inverse of a finite-difference Hessian there."""
     found = optimize.minimize(lambda t: -log_density(t[None])[0], np.zeros(n_params), method="BFGS")
     mode = optimize.minimize(lambda t: -log_density(t[None])[0], found.x, method="BFGS").x
     h = 1e-3
@@ -64,7 +64,7 @@ def laplace_fit(log_density, n_params):
 def importance_sampling(
     log_density, mode, covariance, n_draws=200_000, df=8, seed=0, transform=lambda theta: theta
 ):
-    """Return moments of transform(theta) by importance sampling from a multivariate t."""
+    """Moments of transform(theta) by importance sampling from a multivariate t."""
     rng = np.random.default_rng(seed)
     P = len(mode)
     root = np.linalg.cholesky(covariance)
@@ -82,7 +82,7 @@ def importance_sampling(
 
 
 def metropolis(log_density, mode, covariance, n_steps=6000, n_chains=64, seed=0):
-    """Return moments by a random-walk Metropolis run with the Laplace covariance."""
+    """Moments by a random-walk Metropolis run with the Laplace covariance."""
     rng = np.random.default_rng(seed)
     P = len(mode)
     root = np.linalg.cholesky(covariance) * 2.38 / np.sqrt(P)

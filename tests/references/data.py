@@ -95,7 +95,7 @@ def affairs():
 
 @cache
 def star98():
-    """Return pupils above and below the median, by district: two rows each, with counts."""
+    """Pupils above and below the median, by district: two rows each, with counts."""
     X, counts = _statsmodels("star98")
     X = standardised(X)
     y = np.repeat([1, 0], len(X))
@@ -106,7 +106,7 @@ def star98():
 
 
 def columns(n, d, kind="normal", seed=0):
-    """Return a design of a kind."""
+    """A design of a kind."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
     if kind == "collinear":  # a correlation matrix of condition number 1e8
@@ -131,7 +131,7 @@ def columns(n, d, kind="normal", seed=0):
 
 
 def linear(n, d, kind="normal", noise=1.0, seed=0, unit=None, y_unit=1.0):
-    """Return a linear model's data; ``unit`` are the sizes of the coefficients."""
+    """A linear model's data; ``unit`` are the sizes of the coefficients."""
     X = columns(n, d, kind, seed)
     rng = np.random.default_rng(seed + 1000)
     beta = rng.standard_normal(d) * (1.0 if unit is None else unit)
@@ -147,7 +147,7 @@ def logistic(n, d, kind="normal", signal=1.0, intercept=0.0, seed=0, unit=None):
 
 
 def classes(n, d, K, kind="normal", signal=1.0, seed=0, rare=0.0):
-    """Return a softmax model's data; ``rare`` is taken from the last class's intercept."""
+    """A softmax model's data; ``rare`` is taken from the last class's intercept."""
     X = columns(n, d, kind, seed)
     rng = np.random.default_rng(seed + 1000)
     level = np.zeros(K)

@@ -45,7 +45,7 @@ def _fit(case, X, y, weight):
 
 
 def judge(case, recompute=False):
-    """Return the verdict on one case."""
+    """Verdict on one case."""
     X, y, *weight = case.data()
     n, d = X.shape
     with threadpool_limits(1):  # small products: a second thread costs more than it brings
@@ -95,10 +95,11 @@ def _used(model):
 
 
 def sd_bounds(reference):
-    """Return the bound on the error of each sd.
+    """Bound on the error of each sd.
 
-    A law of kurtosis k lets ``sqrt((k - 1) / (4 S))`` of S independent draws vary by chance; for
-    a normal law four times that are within the bound, for a heavy tail they may not be.
+    From S independent draws the sd of a distribution of kurtosis k varies by
+    ``sqrt((k - 1) / (4 S))``; four times that are within the bound for a normal distribution, and
+    may not be for a heavy tail.
     """
     chance = np.sqrt((reference.kurtosis - 1) / (4 * _DRAWS))
     return np.maximum(MAX_SD, 4 * chance)

@@ -35,7 +35,7 @@ TWELVE = [
 
 @cache
 def task(model, data):
-    """Return X and y: a data set, its target in two halves for the classifier."""
+    """X and y: a data set, its target in two halves for the classifier."""
     if data == "nba":
         X, y = load_nba_rookies(return_X_y=True, as_frame=False)
         return StandardScaler().fit_transform(np.nan_to_num(X)), y.astype(float)
@@ -73,7 +73,7 @@ LOADERS = {
 
 @cache
 def newton_mode(model, data):
-    """Return the mode under the default priors, and the precision of the posterior there."""
+    """Mode under the default priors, and the precision of the posterior there."""
     X, y = task(model, data)
     n, d = X.shape
     A = np.column_stack([X, np.ones(n)])
@@ -99,7 +99,7 @@ def newton_mode(model, data):
 
 
 def softmax_mode(A, y):
-    """Return the mode of several classes, and the precision there, intercepts after coefficients.
+    """Mode of several classes, and the precision there, intercepts after coefficients.
 
     A common shift of the classes is not told by the data: it is left out of the precision.
     """
@@ -120,12 +120,12 @@ def softmax_mode(A, y):
 
 
 def point(fit):
-    """Return the parameters of a fit in one vector."""
+    """Parameters of a fit in one vector."""
     noise = [np.log(fit.noise_variance_)] if hasattr(fit, "noise_variance_") else []
     return np.r_[np.ravel(fit.coef_), np.ravel(fit.intercept_), noise]
 
 
 def distance(fit, mode, precision):
-    """Return the root mean square distance to a mode, in posterior sds."""
+    """Root mean square distance to a mode, in posterior sds."""
     error = point(fit) - mode
     return float(np.sqrt(error @ precision @ error / len(mode)))

@@ -58,7 +58,7 @@ class Problem:
         self.centred = self.X - self.x_mean
 
     def collapsed(self):
-        """Return the same problem with equal rows counted once, where there are many rows."""
+        """The same problem with equal rows counted once, where there are many rows."""
         if len(self.y) < 200_000:
             return self
         key = self.X @ np.sqrt(np.arange(2.0, self.X.shape[1] + 2)) + np.pi * self.y
@@ -67,7 +67,7 @@ class Problem:
         return replace(self, X=self.X[first], y=self.y[first], weight=counts)
 
     def fingerprint(self):
-        """Return a few numbers that change when the problem does."""
+        """A few numbers that change when the problem does."""
         rows = np.sin(np.arange(len(self.y)))
         numbers = [*self.X.shape, rows @ self.X @ np.cos(np.arange(self.X.shape[1])), rows @ self.y]
         numbers += [rows @ self.weight, self.scale.sum(), self.location.sum(), self.prior.df]
@@ -91,7 +91,7 @@ class Reference:
 
 
 def from_draws(draws, weights=None):
-    """Return mean, sd, quantiles and kurtosis of ``draws (S, P)``."""
+    """Mean, sd, quantiles and kurtosis of ``draws (S, P)``."""
     mean = np.average(draws, axis=0, weights=weights)
     deviation = draws - mean
     sd = np.sqrt(np.average(deviation**2, axis=0, weights=weights))
@@ -109,7 +109,7 @@ def from_draws(draws, weights=None):
 
 
 def log_noise_density(noise, gamma, variance_of_y):
-    """Return the log density of ``gamma = log sigma^2``."""
+    """Log density of ``gamma = log sigma^2``."""
     sigma, square = np.exp(gamma / 2), np.exp(gamma)
     scale = noise.scale
     if noise.family == "inverse_gamma":
@@ -132,7 +132,7 @@ def variance_of(problem):
 
 
 class _GivenNoise:
-    """The normal law of (coefficients, intercept) at each of some log variances ``gamma (G,)``."""
+    """Normal distribution of (coefficients, intercept) given log variances ``gamma (G,)``."""
 
     def __init__(self, problem):
         self.problem, self.tau = problem, problem.temperature
@@ -149,7 +149,7 @@ class _GivenNoise:
         self.rest = np.sum((target - U @ self.u) ** 2)  # what no coefficients explain
 
     def precisions(self, gamma):
-        """Return those along the singular vectors ``(G, r)`` and of the prior ``(G, 1)``."""
+        """Those along the singular vectors ``(G, r)`` and of the prior ``(G, 1)``."""
         family = self.problem.prior.family
         prior = {
             "normal": np.ones_like(gamma),
@@ -159,7 +159,7 @@ class _GivenNoise:
         return np.exp(-gamma)[:, None] * self.singular**2 + prior, prior
 
     def log_density(self, gamma):
-        """Return the log density of gamma, the coefficients and intercept integrated out."""
+        """Log density of gamma, the coefficients and intercept integrated out."""
         problem, d = self.problem, self.problem.X.shape[1]
         precision, prior = self.precisions(gamma)
         unexplained = self.rest + (self.u**2 * prior / precision).sum(1)
@@ -173,7 +173,7 @@ class _GivenNoise:
         return value + 0.5 * gamma * problem.fit_intercept
 
     def moments(self, gamma):
-        """Return mean and variance ``(G, P)``."""
+        """Mean and variance ``(G, P)``."""
         precision, prior = self.precisions(gamma)
         solution = np.exp(-gamma)[:, None] * self.singular * self.u / precision
         mean = self.problem.location + solution @ (self.unit[:, None] * self.V).T
@@ -196,19 +196,19 @@ class _GivenNoise:
 
 
 def quadrature(problem):
-    """Return the exact posterior: normal given sigma, and sigma by quadrature on 400 points."""
-    law = _GivenNoise(problem)
+    """Exact posterior: normal given sigma, and sigma by quadrature on 400 points."""
+    exact = _GivenNoise(problem)
     if problem.variance is not None:
         gamma, weight = np.log([problem.variance]), np.ones(1)
     else:
         wide = np.log(variance_of(problem)) + np.linspace(-30, 30, 6001)
-        value = law.log_density(wide)
+        value = exact.log_density(wide)
         near = wide[value > value.max() - 60]
         gamma = np.linspace(near[0], near[-1], 401)
-        value = law.log_density(gamma)
+        value = exact.log_density(gamma)
         weight = np.exp(value - value.max())
         weight /= weight.sum()
-    means, variances = law.moments(gamma)
+    means, variances = exact.moments(gamma)
     mean = weight @ means
     deviation = (means - mean) ** 2
     sd = np.sqrt(weight @ (variances + deviation))
@@ -232,7 +232,7 @@ def _fourth(weight, values):
 
 
 def _normal_scale(cdf, gamma):
-    """Return the distribution function by its normal scores, nearly a line: easy to invert."""
+    """Distribution function by its normal scores, nearly a line: easy to invert."""
     inside = (cdf > 1e-9) & (cdf < 1 - 1e-9)
     return stats.norm.ppf(cdf[inside]), gamma[inside]
 

@@ -42,7 +42,7 @@ class Classification:
             self.observed = (problem.y * problem.weight)[None]
 
     def __call__(self, theta, value=True):
-        """Return the log density ``(C,)`` (None unless asked for) and gradient ``(C, P)``."""
+        """Log density ``(C,)`` (None unless asked for) and gradient ``(C, P)``."""
         linear = theta.reshape(len(theta), self.K, self.width)
         eta = (linear.reshape(-1, self.width) @ self.A.T).reshape(len(theta), self.K, -1)
         log_p = None
@@ -86,7 +86,7 @@ class Classification:
         return value, -(df + 1) * z / (df + z**2) / self.scale
 
     def hessian(self, theta):
-        """Return minus the Hessian at ``theta (P,)``, a normal prior standing for any other."""
+        """Minus the Hessian at ``theta (P,)``, a normal prior standing for any other."""
         linear = theta.reshape(self.K, self.width)
         eta, w = linear @ self.A.T, self.problem.weight
         p = special.expit(eta) if self.K == 1 else special.softmax(eta, axis=0)
@@ -102,7 +102,7 @@ class Classification:
         return H.reshape(self.P, self.P) / self.problem.temperature
 
     def laplace_fit(self):
-        """Return mode and covariance, by Newton's method (under the normal prior)."""
+        """Mode and covariance, by Newton's method (under the normal prior)."""
         theta, step = np.zeros(self.P), np.inf
         surrogate = self.problem.prior.family not in ("normal", "flat")
         for _ in range(200):
@@ -122,7 +122,7 @@ class Classification:
         return theta, np.linalg.inv(self.hessian(theta))
 
     def constrain(self, theta):
-        """Return the parameters that users see ``(S, P)``."""
+        """Parameters that users see ``(S, P)``."""
         linear = theta.reshape(len(theta), self.K, self.width).copy()
         if self.K > 1:
             linear -= linear.mean(1, keepdims=True)
@@ -133,7 +133,7 @@ class Classification:
 
 
 def importance(problem, n_draws=100_000, df=8, seed=0):
-    """Return the posterior by importance sampling from a multivariate t, refitted twice."""
+    """Posterior by importance sampling from a multivariate t, refitted twice."""
     target = Classification(problem)
     centre, covariance = target.laplace_fit()
     rng = np.random.default_rng(seed)
@@ -157,7 +157,7 @@ def importance(problem, n_draws=100_000, df=8, seed=0):
 
 
 def hamiltonian(problem, n_draws=800, n_chains=64, n_warmup=100):
-    """Return the posterior by HMC in whitened coordinates, from two seeds."""
+    """Posterior by HMC in whitened coordinates, from two seeds."""
     target = Classification(problem)
     centre, covariance = target.laplace_fit()
     rounds = 0 if target.P > 120 else 4
@@ -186,8 +186,8 @@ def _run(target, middle, root, z, step, n_steps, rng, adapt=False):
     draws = np.empty((n_steps, *z.shape))
     log_p, grad = density(z)
     for t in range(n_steps):
-        # short and varying steps: a long one turns a normal law by half a circle, again and again,
-        # and does not turn back; now and then one short enough for the steepest part
+        # short and varying steps: a long one turns a normal target by half a circle, again and
+        # again, and does not turn back; now and then one short enough for the steepest part
         size = min(step, 0.6) * np.exp(rng.uniform(-1.2, 0.1))
         n_leaps = int(np.clip(np.ceil(rng.uniform(0.6, 1.4) * np.pi / 2 / size), 1, 60))
         speed = rng.standard_normal(z.shape)
@@ -209,7 +209,7 @@ def _run(target, middle, root, z, step, n_steps, rng, adapt=False):
 
 
 def from_halves(kind, first, second):
-    """Return the reference of both halves of a run, and say how well they agree."""
+    """Reference of both halves of a run, and how well they agree."""
     both = np.concatenate([first, second])
     moments = from_draws(both)
     mean = np.max(np.abs(first.mean(0) - second.mean(0)) / moments[1])
@@ -224,7 +224,7 @@ def from_halves(kind, first, second):
 
 
 def gibbs(problem, n_draws=2500, n_chains=64):
-    """Return the posterior by Gibbs sampling of the scale mixture, from two seeds.
+    """Posterior by Gibbs sampling of the scale mixture, from two seeds.
 
     Laplace: beta_j | t_j ~ N(mu_j, t_j), t_j ~ Exp(mean 2 b_j^2) (Park & Casella 2008, with b_j
     not in units of the noise). Student's t: t_j ~ IG(df / 2, df s_j^2 / 2).

@@ -1,4 +1,4 @@
-"""Targets whose laws are known, and what it takes to run chains on them."""
+"""Targets whose distributions are known, and what it takes to run chains on them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class NormalMean:
     """The mean of normal rows of known variance under a flat prior: a user's own posterior.
 
     The posterior is N(mean(y), variance / n), and the noise of a minibatch does not depend on
-    theta, so the law of the discretised chain is known exactly.
+    theta, so the distribution of the discretised chain is known exactly.
     """
 
     param_names = ["mean"]
@@ -77,7 +77,7 @@ def make_run(
     clip=None,
     mode=None,
 ):
-    """Return a run of the plain recursion, or of what is asked for."""
+    """A run of the plain recursion, or of what is asked for."""
     gradient = gradient or (Full() if batch_size is None else Minibatch())
     center = None if mode is None else mode.theta
     dynamics = Dynamics(
@@ -98,13 +98,13 @@ def make_run(
 
 
 def stationary_draws(run, posterior, n_draws=4000, n_chains=50, n_burnin=200, seed=1):
-    """Return the draws of chains that have forgotten where they began."""
+    """Draws of chains that have forgotten where they began."""
     start = np.tile(posterior.y.mean(), (n_chains, 1))
     return run_chains(run, start, n_draws=n_draws, n_burnin=n_burnin, seed=seed).draws
 
 
 def z_of_variance(draws, expected, rho):
-    """Return how many standard errors the variance of an AR(1) chain is from the expected one."""
+    """How many standard errors the variance of an AR(1) chain is from the expected one."""
     variance = np.mean((draws - draws.mean()) ** 2)
     standard_error = expected * np.sqrt(2 * (1 + rho**2) / (1 - rho**2) / draws.size)
     return (variance - expected) / standard_error

@@ -14,7 +14,7 @@ MOST = 0.02
 
 
 def alarms(name, seed):
-    """Return what a default fit warns of and what its report finds."""
+    """What a default fit warns of and what its report finds."""
     case = all_cases()[name]
     X, y, *weight = case.data()
     model = case.estimator().set_params(random_state=seed)

@@ -104,7 +104,7 @@ def test_a_run_resumes_as_if_it_had_never_stopped(case):
     np.testing.assert_array_equal(again.draws, second.draws)
 
 
-def test_a_resumed_run_goes_on_with_the_schedule_and_the_optimisers_memory():
+def test_a_resumed_run_goes_on_with_the_schedule_and_the_optimizers_memory():
     posterior = posterior_of(Bernoulli())
     run = make_run(posterior, sampler=Adam(), batch_size=8, schedule=Polynomial(), step_size=0.05)
     start = posterior.start()[None]

@@ -11,7 +11,7 @@ from tests.references.targets import CorrelatedNormal, NormalMean
 
 
 def sd_error(precision, sd, max_iter, n_particles):
-    """Return the standard errors of log sd, by the noise of the averaged gradient.
+    """Standard errors of log sd, by the noise of the averaged gradient.
 
     A pair of draws contributes ``s_i sum_j Lambda_ij s_j e_i e_j``, whose variance at the optimum
     is 2 + sum_{j != i} (Lambda_ij s_i s_j)^2; the slope of its mean there is 2, and the answer

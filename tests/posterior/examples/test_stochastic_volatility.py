@@ -193,7 +193,7 @@ def test_curvature_diagonal_is_that_of_the_density_on_average_over_data():
     assert np.all(np.abs(np.mean(found, axis=0) - expected) < 4 * error + 0.05 * expected)
 
 
-def test_simulated_returns_have_their_law():
+def test_simulated_returns_have_their_distribution():
     data = make_stochastic_volatility(
         20_000, sigma=0.05, nu=4.0, initial_volatility=3.0, random_state=0
     )

@@ -1,4 +1,4 @@
-"""The mixture with tied means: its laws, its symmetry, and the grid that tells the truth."""
+"""The mixture with tied means: its distribution, its symmetry, and the exact grid."""
 
 from itertools import product
 
@@ -84,7 +84,7 @@ def test_the_start_is_no_point_between_the_modes():
 
 
 def evidence_and_mass():
-    """Return the marginal likelihood of FEW and the mass of theta2 > 0, in closed form.
+    """Marginal likelihood of FEW and the mass of theta2 > 0, in closed form.
 
     Given each point's component the model is linear and normal; the 64 ways to give the
     components are equally likely beforehand.
@@ -109,7 +109,7 @@ def test_the_grid_has_the_integrals_of_the_closed_form():
     np.testing.assert_allclose(grid.mass, [mass, 1 - mass], atol=1e-4)
 
 
-def test_the_grid_of_a_tempered_law_is_that_of_the_power():
+def test_the_grid_of_a_tempered_distribution_is_that_of_the_power():
     # few points, so that the grid is wide; the axes are asymmetric, so as not to be exchanged
     grid = few().tempered(2.5).grid_density(theta1=(-14, 16), theta2=(-8, 9))
     a, b = np.linspace(-14, 16, 241), np.linspace(-8, 9, 261)

@@ -40,7 +40,7 @@ def ranks():
 
 
 def z_of_mean(values, expected):
-    """Return how many standard errors a mean over series is from the expected one."""
+    """How many standard errors a mean over series is from the expected one."""
     return (values.mean() - expected) / (values.std(ddof=1) / np.sqrt(len(values)))
 
 
@@ -88,7 +88,7 @@ def series():
 
 
 def z_scores(draws, reference):
-    """Return how many standard errors the means and the sds of two runs are apart."""
+    """How many standard errors the means and the sds of two runs are apart."""
     scores = []
     for method, statistic in {"mean": np.mean, "sd": np.std}.items():
         pair = draws, reference
@@ -99,7 +99,7 @@ def z_scores(draws, reference):
 
 
 def allowed(scores):
-    """Return the largest score that chance leaves, but for one time in a thousand."""
+    """Largest score that chance leaves, but for one time in a thousand."""
     return stats.norm.isf(RISK / 2 / len(scores))
 
 

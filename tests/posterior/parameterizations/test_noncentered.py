@@ -1,4 +1,4 @@
-"""The decoupled coordinates: the same law, in which the noise is independent of z."""
+"""The non-centered coordinates: the same distribution, in which the noise is independent of z."""
 
 import numpy as np
 import pytest
@@ -99,7 +99,7 @@ def test_few_rows_agree_with_the_closed_form_at_every_temperature(n, d, temperat
         temperature=temperature,
         random_state=0,
     ).fit(X, y)
-    # p^(1/tau) of a normal-inverse-gamma law in (beta, gamma) is another: given gamma the
+    # p^(1/tau) of a normal-inverse-gamma distribution in (beta, gamma) is another: given gamma the
     # precision falls by tau, and gamma's exponents with it, but for the d + 1 coefficients
     A = np.column_stack([X, np.ones(n)])
     one = normal_inverse_gamma(X, y, scale=3.0, shape=3.0, rate=2.0)

@@ -1,4 +1,4 @@
-"""Few rows, many columns: the law of what the rows see, and the prior of the rest."""
+"""Few rows, many columns: the distribution of what the rows see, and the prior of the rest."""
 
 import pickle
 
@@ -32,7 +32,7 @@ MODELS = {
 
 
 def pair(name, temperature=1.0, **options):
-    """Return a small model and the same in the space of its five rows."""
+    """A small model and the same in the space of its five rows."""
     likelihood, prior = MODELS[name]
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((5, 9)) + 2.0, np.array([0.0, 1.0, 2.0, 1.0, 0.0])
@@ -70,7 +70,7 @@ def test_the_density_is_that_of_the_rows_times_that_of_the_rest(name, options):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_what_no_row_sees_has_the_priors_law_and_the_rows_see_their_own(name):
+def test_what_no_row_sees_has_the_priors_distribution_and_the_rows_see_their_own(name):
     full, reduced = pair(name, temperature=1.7, center=True)
     theta = np.tile(0.3 * np.random.default_rng(2).standard_normal(reduced.n_params), (40_000, 1))
     values = reduced.constrain(theta)
@@ -109,7 +109,7 @@ def test_the_rest_is_another_for_other_draws_and_the_same_for_the_same():
 @pytest.mark.parametrize("temperature", [1.0, 1.6])
 def test_tempering_acts_on_all_parameters_together(temperature):
     full, reduced = pair("conjugate", temperature, center=True)
-    whole = noncenter(full, temperature)[0]  # the closed form of the same law, unreduced
+    whole = noncenter(full, temperature)[0]  # the closed form of the same distribution, unreduced
     short = noncenter(reduced, temperature)[0]
     assert short.noise_level == pytest.approx(whole.noise_level, abs=1e-6)
     assert short._width == pytest.approx(whole._width, rel=1e-5)
@@ -122,7 +122,7 @@ N, D = 60, 150
 
 @pytest.fixture
 def wide(monkeypatch):
-    """Return data on which the estimators go by the rows: 150 columns stand for 2,001."""
+    """Data on which the estimators go by the rows: 150 columns stand for 2,001."""
     monkeypatch.setattr("skbayes_sgld.inference.parameterization._MANY", 100)
     rng = np.random.default_rng(4)
     X = rng.standard_normal((N, D)) / np.sqrt(D) + 0.01

@@ -20,7 +20,7 @@ GAMMA = np.array([-0.7, 0.1, 0.4, 1.2])
 
 
 def variants(name):
-    """Return the prior as it is by default, and with vectors and a matrix where it takes them."""
+    """Prior as it is by default, and with vectors and a matrix where it takes them."""
     given = {
         "scale": np.array([0.4, 1.0, 2.5]),
         "location": np.array([0.3, -0.2, 0.1]),
@@ -62,7 +62,7 @@ def check_derivatives(prior):
 
 
 def joint_gradient(prior, x):
-    """Return the gradient at coefficients and gamma in one vector."""
+    """Gradient at coefficients and gamma in one vector."""
     in_coef, in_gamma = prior.grad(x[:-1].reshape(1, K, D), x[-1:])
     return np.r_[np.broadcast_to(in_coef, (1, K, D)).ravel(), 0.0 if in_gamma is None else in_gamma]
 

@@ -43,7 +43,7 @@ def mode(posterior):
 
 
 def one_row_estimates(posterior, mode, gradient, theta):
-    """Return the estimates of all one-row minibatches ``(n, P)``."""
+    """Estimates of all one-row minibatches ``(n, P)``."""
     n = posterior.n_samples
     bound = gradient.bind(posterior, mode.theta)
     batch = bound.at(bound.prepare(np.arange(n)[None, :, None]), 0)
@@ -101,7 +101,7 @@ def test_the_noise_level_is_the_variance_of_one_row_estimates(posterior, mode, g
 
 
 def remembered_estimates(posterior, mode, gradient, theta, memory):
-    """Return the estimates of all one-row batches of one chain that remembers ``memory``."""
+    """Estimates of all one-row batches of one chain that remembers ``memory``."""
     bound, estimates = gradient.bind(posterior, mode.theta), []
     for row in range(posterior.n_samples):
         batch = bound.at(bound.prepare(np.array([[[row]]])), 0)
@@ -111,7 +111,7 @@ def remembered_estimates(posterior, mode, gradient, theta, memory):
 
 
 def a_memory(posterior, mode, gradient, n_steps):
-    """Return where a chain stands that has moved around, and what it remembers."""
+    """Where a chain stands that has moved around, and what it remembers."""
     bound, rng = gradient.bind(posterior, mode.theta), np.random.default_rng(2)
     theta = mode.theta + mode.marginal_sd
     memory = bound.begin(theta[None])

@@ -16,7 +16,7 @@ N = 24
 
 @cache
 def target(kind):
-    """Return a posterior of few rows and its mode."""
+    """A posterior of few rows and its mode."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N, 2)) + 1.0
     y = X @ [1.0, -1.0] + rng.standard_normal(N)
@@ -30,12 +30,12 @@ def target(kind):
 
 
 def batch_of(bound, rows):
-    """Return one step's batch for one chain, as the runner prepares it."""
+    """One step's batch for one chain, as the runner prepares it."""
     return bound.at(bound.prepare(None if rows is None else np.array(rows)[None, None]), 0)
 
 
 def wander(bound, posterior, mode, replacement):
-    """Return where a chain stands after a few steps, and what its gradient remembers."""
+    """Where a chain stands after a few steps, and what its gradient remembers."""
     rng = np.random.default_rng(1)
     theta = (mode.theta + mode.marginal_sd)[None]
     memory = bound.begin(theta)

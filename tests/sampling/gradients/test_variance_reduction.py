@@ -20,7 +20,7 @@ def posterior():
 
 
 def full_gradient(theta):
-    """Return the gradient of the log posterior at ``theta (D,)``, by hand."""
+    """Gradient of the log posterior at ``theta (D,)``, by hand."""
     return X.T @ (Y - 1.0 / (1.0 + np.exp(-X @ theta))) - theta / 4.0
 
 

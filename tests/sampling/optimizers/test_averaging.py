@@ -29,7 +29,7 @@ def test_the_average_is_the_mean_of_the_iterates_from_the_start_on(rule, start):
         np.testing.assert_allclose(part.state.sampler_state["average"], expected, rtol=1e-12)
 
 
-def test_the_variance_of_last_iterate_and_average_are_those_of_the_law():
+def test_the_variance_of_last_iterate_and_average_are_those_of_the_formula():
     target, batch, n_steps, n_chains = NormalMean(), 5, 300, 600
     rate = 0.2
     run = make_run(
@@ -39,12 +39,12 @@ def test_the_variance_of_last_iterate_and_average_are_those_of_the_law():
     state = run_chains(run, start, n_draws=1, thin=n_steps, seed=2).state.sampler_state
     noise = (run.step_size * target.n_samples) ** 2 * target.row_variance / batch
     kept = (1.0 - rate) ** np.arange(n_steps)  # of each step's noise, the last one first
-    laws = {
+    exact = {
         "theta": noise * np.sum(kept**2),
         "average": noise * np.sum(np.cumsum(kept) ** 2) / n_steps**2,
     }
-    assert laws["average"] < 0.04 * laws["theta"]  # about 2 / (rate n_steps)
-    for name, variance in laws.items():
+    assert exact["average"] < 0.04 * exact["theta"]  # about 2 / (rate n_steps)
+    for name, variance in exact.items():
         found = np.mean((state[name] - target.y.mean()) ** 2)
         assert abs(found / variance - 1.0) < 4.0 * np.sqrt(2.0 / n_chains)
 
@@ -61,7 +61,7 @@ def test_under_a_constant_step_size_the_average_is_much_nearer_to_the_mode(model
         fit = model(preconditioner="curvature", average=average, max_iter=n_passes, **settings)
         fit.set_params(random_state=0).fit(X, y)
         ends[bool(average)] = distance(fit, *newton_mode(model, data))
-    # sqrt(2 / (0.05 * 3000)) = 0.12 by the law, from one run of each and a bias of second order
+    # sqrt(2 / (0.05 * 3000)) = 0.12 by the formula, from one run of each and a bias of second order
     assert ends[True] < 0.35 * ends[False]
 
 

@@ -24,7 +24,7 @@ D, P = 4, 6
 
 
 def scipys_constraints(projection, n_params, d):
-    """Return the set as scipy's minimisers take it."""
+    """The set as scipy's minimisers take it."""
     if isinstance(projection, Box):
         low, high = (np.broadcast_to(b, d) for b in (projection.low, projection.high))
         free = np.full(n_params - d, np.inf)
@@ -41,7 +41,7 @@ def scipys_constraints(projection, n_params, d):
 
 
 def metric_roots(n_chains):
-    """Return roots of metrics, no two alike, with correlations."""
+    """Roots of metrics, no two alike, with correlations."""
     A = np.random.default_rng(1).standard_normal((n_chains, P, P))
     return np.linalg.cholesky(A @ A.swapaxes(1, 2) / P + 0.05 * np.eye(P))
 
@@ -117,7 +117,7 @@ def data_of(name):
 
 
 def negative_log_posterior(name):
-    """Return it, under the default priors and with its gradient, by hand."""
+    """Mode, under the default priors and with its gradient, by hand."""
     X, y = data_of(name)
     n, d = X.shape
     A, sign, phi, psi = np.column_stack([X, np.ones(n)]), 2.0 * y - 1.0, 1e-3, 1e-3 * y.var()
@@ -141,7 +141,7 @@ def negative_log_posterior(name):
 
 @cache
 def constrained_mode(name):
-    """Return the mode in the set by scipy, and the sds of the posterior without it."""
+    """Mode in the set by scipy, and the sds of the posterior without it."""
     loss, d = negative_log_posterior(name), data_of(name)[0].shape[1]
     n_params = d + 1 + (CASES[name][0] is SGDMAPRegressor)
     settings = {"jac": True, "method": "SLSQP", "options": {"ftol": 1e-13, "maxiter": 2000}}
@@ -154,7 +154,7 @@ def constrained_mode(name):
 
 
 def errors(fit, name):
-    """Return how far the parameters are from the constrained mode, in sds."""
+    """How far the parameters are from the constrained mode, in sds."""
     mode, sd = constrained_mode(name)
     return (point(fit) - mode) / sd
 

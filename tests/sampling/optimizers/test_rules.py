@@ -1,4 +1,4 @@
-"""MAP optimisers reach the mode that Newton's method and scipy find."""
+"""MAP optimizers reach the mode that Newton's method and scipy find."""
 
 import re
 import warnings
@@ -38,7 +38,7 @@ def rookies():
 
 
 def end_of(fit, model, data):
-    """Return how far a fit ended from the mode, and how far it says that it did."""
+    """How far a fit ended from the mode, and how far it says that it did."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fit.fit(*task(model, data))

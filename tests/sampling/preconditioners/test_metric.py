@@ -107,7 +107,7 @@ def test_without_a_factor_the_diagonal_is_the_curvatures(likelihood):
 
 
 class Protocol:
-    """The four functions and nothing else: a law of precision A, its scales far apart."""
+    """The four functions and nothing else: a distribution of precision A, its scales far apart."""
 
     n_samples = 0
 
@@ -218,7 +218,7 @@ def test_the_structured_mode_of_a_small_model_is_newtons(monkeypatch):
 
 
 def many(n_params):
-    """A law of independent coordinates whose scales are far apart, without a curvature."""
+    """A distribution of independent coordinates whose scales are far apart, without a curvature."""
     scales = np.geomspace(1e-3, 1e3, n_params)
     return scales, FunctionPosterior(
         lambda x: -np.logaddexp(x / scales, -x / scales).sum(axis=1),

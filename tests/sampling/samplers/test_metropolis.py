@@ -16,7 +16,7 @@ from tests.references.targets import NormalMean, make_run
 
 
 class Skewed:
-    """exp(theta) ~ Gamma(shape), a law that leans: its cheap integrators err."""
+    """exp(theta) ~ Gamma(shape), a skewed distribution, on which cheap integrators err."""
 
     n_samples, n_params, param_names = 1, 1, ["log_x"]
     shape = 1.5

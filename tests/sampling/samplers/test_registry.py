@@ -1,8 +1,8 @@
 """Every registered sampler on targets whose moments are known in closed form.
 
-On a normal law the variance is the one that the sampler declares for its discretised chain, in
-every direction of a correlated law; a sampler that accepts or rejects has the moments of a skewed
-one too. Tolerances are Monte Carlo standard errors, told by the spread between the chains.
+On a normal target the variance is the one that the sampler declares for its discretised chain, in
+every direction of a correlated one; a sampler that accepts or rejects has the moments of a skewed
+target too. Tolerances are Monte Carlo standard errors, told by the spread between the chains.
 """
 
 from functools import cache
@@ -46,7 +46,7 @@ class Known:
 
 @cache
 def normal():
-    """A normal law of correlation 0.9."""
+    """A normal distribution of correlation 0.9."""
     mean, covariance = np.array([1.0, -2.0]), np.array([[4.0, 0.9], [0.9, 0.25]])
     precision = np.linalg.inv(covariance)
 
@@ -69,7 +69,7 @@ def skewed():
 
 
 def draw(sampler, target, temperature=1.0):
-    """Return whitened draws ``(chain, draw, parameter)`` and the step size they were made with."""
+    """Whitened draws ``(chain, draw, parameter)`` and the step size they were made with."""
     step, time = sampler.pace(np.ones(2))
     if not sampler.adjusted:
         step, time = sampler.pace(np.ones(2), min(0.5 * step, 0.1))
@@ -98,7 +98,7 @@ def assert_mean(values, expected, allowed, what):
 
 
 def check_sampler(name):
-    """Raise where the sampler of this name draws from another law than it declares."""
+    """Raise where the sampler of this name draws from another distribution than it declares."""
     sampler = resolve(name, SAMPLERS, "sampler")
     rough = ROUGH.get(name, 0.0)
     for temperature in (1.0, 2.5):
@@ -109,10 +109,10 @@ def check_sampler(name):
         assert_mean(white[..., :1] * white[..., 1:] / variance, 0.0, rough, "covariance")
     if sampler.adjusted:
         white, _ = draw(sampler, skewed())
-        assert_mean(white, 0.0, 0.0, "mean of the skewed law")
-        assert_mean(white**2, 1.0, 0.0, "variance of the skewed law")
+        assert_mean(white, 0.0, 0.0, "mean of the skewed distribution")
+        assert_mean(white**2, 1.0, 0.0, "variance of the skewed distribution")
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_a_sampler_draws_from_the_law_it_declares(name):
+def test_a_sampler_draws_from_the_distribution_it_declares(name):
     check_sampler(name)

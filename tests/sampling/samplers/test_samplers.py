@@ -16,7 +16,7 @@ N_CHAINS, N_STEPS = 64, 400
 
 
 class CorrelatedGaussian:
-    """A normal law of two parameters with correlation 0.9, as a user would write it."""
+    """A normal distribution of two parameters with correlation 0.9, as a user would write it."""
 
     n_samples, n_params, param_names = 1, 2, ["a", "b"]
     mean = np.array([1.0, -2.0])
@@ -49,12 +49,12 @@ def glm(likelihood, prior, seed):
 
 @cache
 def target(name):
-    """Return a posterior, its mode, and its mean and covariance, by a grid but for the first."""
+    """A posterior, its mode, and its mean and covariance, by a grid but for the first."""
     if name == "gaussian":
-        law = CorrelatedGaussian()
-        root = np.linalg.cholesky(law.covariance)
-        mode = Mode(law.mean, Dense(root))
-        return law, mode, law.mean, law.covariance
+        exact = CorrelatedGaussian()
+        root = np.linalg.cholesky(exact.covariance)
+        mode = Mode(exact.mean, Dense(root))
+        return exact, mode, exact.mean, exact.covariance
     posterior = (
         glm(Bernoulli(), Normal(scale=2.0), 0)
         if name == "logistic"
@@ -74,7 +74,7 @@ def target(name):
     return posterior, mode, mean, (away * weight[:, None]).T @ away
 
 
-# what a sampler's moments may be off by, relative, beside what is known of it on a normal law
+# relative error that a sampler's moments may have beside its known one on a normal target
 ROUGH = {"psgld": 0.04, "sgnht": 0.05, "sgld": 0.02, "sghmc": 0.02}
 
 
@@ -97,7 +97,7 @@ def draw(sampler, posterior, mode, temperature=1.0):
 
 @pytest.mark.parametrize(
     "name",
-    ["logistic", "laplace"],  # the normal law is test_registry.py's
+    ["logistic", "laplace"],  # the normal distribution is test_registry.py's
 )
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_a_sampler_has_the_moments_of_its_target(sampler, name):
@@ -123,7 +123,7 @@ def test_a_sampler_has_the_moments_of_its_target(sampler, name):
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_a_sampler_samples_the_tempered_law(sampler):
+def test_a_sampler_samples_the_tempered_distribution(sampler):
     posterior, mode, _, covariance = target("gaussian")
     sampler = SAMPLERS[sampler]()
     _, draws = draw(sampler, posterior, mode, temperature=0.25)

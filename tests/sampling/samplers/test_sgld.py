@@ -1,4 +1,4 @@
-"""SGLD: the law of the discretised chain, its limits, and what steers it."""
+"""SGLD: the distribution of the discretised chain, its limits, and what steers it."""
 
 import numpy as np
 import pytest
@@ -72,7 +72,7 @@ def correlated_posterior():
 
 
 @pytest.mark.parametrize("kind", ["curvature", "matrix", "diagonal"])
-def test_preconditioned_chains_sample_the_same_law(kind):
+def test_preconditioned_chains_sample_the_same_distribution(kind):
     posterior = correlated_posterior()
     mode = find_mode(posterior, posterior.start())
     covariance = np.linalg.inv(posterior.curvature(mode.theta))

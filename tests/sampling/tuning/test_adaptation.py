@@ -25,7 +25,7 @@ def normal(scale=1.0):
     return run_of(lambda x: -0.5 * (x**2).sum(axis=1) / scale**2, lambda x: -x / scale**2)
 
 
-def test_free_chains_of_a_normal_law_lose_their_start():
+def test_free_chains_of_a_normal_distribution_lose_their_start():
     start = np.tile([30.0, -20.0], (400, 1))
     settled = adaptation.settle(normal(), start, MODE, seed=0)
     left = (1.0 - 0.1) ** 40  # of the start, after four units of time

@@ -27,7 +27,7 @@ from tests.references.targets import NormalMean, make_run
 
 @dataclass(eq=False, repr=False)
 class BAOAB(Sampler):
-    """Underdamped Langevin dynamics, split as Leimkuhler & Matthews 2013: exact on normal laws."""
+    """Underdamped Langevin dynamics, split as Leimkuhler & Matthews 2013: exact if normal."""
 
     friction: float = 1.0
 
@@ -83,18 +83,18 @@ def test_a_users_sampler_is_measured_by_running_it():
     assert wrong.size == pytest.approx(0.105, abs=0.01)
 
 
-def test_a_users_sampler_gets_a_step_size_of_use_and_draws_of_the_right_law():
+def test_a_users_sampler_gets_a_step_size_of_use_and_draws_of_the_right_distribution():
     draws = skbayes_sgld.sample(GAMMA, BAOAB(), random_state=0)
-    law, values = stats.gamma(5, scale=0.5), draws.values
+    exact, values = stats.gamma(5, scale=0.5), draws.values
     assert draws.choices["step_size"].value >= 0.25
     table = draws.summary().iloc[0]
     assert table.ess_bulk > 1500
-    error = 4 * law.std() / np.sqrt(min(table.ess_bulk, table.ess_tail))
-    assert abs(values.mean() - law.mean()) < error
-    assert abs(values.std() - law.std()) < error + 0.015 * law.std()
+    error = 4 * exact.std() / np.sqrt(min(table.ess_bulk, table.ess_tail))
+    assert abs(values.mean() - exact.mean()) < error
+    assert abs(values.std() - exact.std()) < error + 0.015 * exact.std()
 
 
-def test_eulers_bias_on_a_skewed_law_is_that_of_its_draws():
+def test_eulers_bias_on_a_skewed_distribution_is_that_of_its_draws():
     found = bias_of(SGLD("euler"), GAMMA, 0.3)
     mode = find_mode(GAMMA, GAMMA.start())
     run = make_run(
