@@ -69,6 +69,10 @@ class Diagnosis:
         """Report of several lines."""
         worst = self.table
         near = abs(self.shift) <= NORMAL_SHIFT and abs(self.width) <= NORMAL_WIDTH
+        normality = "a normal approximation would do" if near else "not normal: the samples matter"
+        if np.isnan(self.shift):
+            normality = "not measured: no mode was looked for"
+        halved = "" if np.isnan(self.halved_bias) else f"; {self.halved_bias:.1%} at half of it"
         verdict = (
             "The draws are usable: no problem was found."
             if self.usable
@@ -85,13 +89,11 @@ class Diagnosis:
             _line("standard error of a mean, in sds", "mcse_sd", worst, largest=True, fmt=".3f"),
             f"  {'minibatch over injected noise':34s}{self.noise_ratio:10.3f}  "
             f"an sd is {inflation(self.noise_ratio):.1%} too wide at most",
-            f"  {'bias of the step size':34s}{self.bias:10.1%}  +- {self.bias_error:.1%}; "
-            f"{self.halved_bias:.1%} at half of it",
+            f"  {'bias of the step size':34s}{self.bias:10.1%}  +- {self.bias_error:.1%}{halved}",
             f"  {'acceptance of its transitions':34s}{self.acceptance:10.2f}",
             f"  {'steps with a clipped gradient':34s}{self.clipped:10.1%}",
             f"  {'divergent chains':34s}{len(self.divergent):10d}",
-            f"  {'mean from the mode, in sds':34s}{self.shift:10.2f}  "
-            + ("a normal approximation would do" if near else "not normal: the samples matter"),
+            f"  {'mean from the mode, in sds':34s}{self.shift:10.2f}  {normality}",
             f"  {'sd over that at the mode, less 1':34s}{self.width:10.1%}",
         ]
         return "\n".join(lines)
