@@ -45,7 +45,7 @@ class Registry(dict[str, type[T]]):
 
 
 def resolve(value: Any, registry: Registry[T], argument: str, also: tuple[str, ...] = ()) -> T:
-    """Component that ``value``, a name or an instance, stands for.
+    """Component that ``value`` names, or a copy of the one that it is.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def check_array_or_number(
         accepted = "positive and finite" if positive else "finite"
         raise ValueError(f"{argument}={value!r} is out of range; it must be {accepted}.")
     if array.ndim > 1 or (array.ndim == 1 and size is not None and array.size != size):
-        wanted = "a vector" if size is None else f"a vector of {size}, one a column of X"
+        wanted = "a vector" if size is None else f"a vector of {size}, one per column of X"
         raise ValueError(
             f"{argument} has shape {array.shape}; it must be a single number or {wanted}."
         )

@@ -184,7 +184,7 @@ def check_names(names: Sequence[str] | None, n_params: int) -> list[str]:
         return [f"theta[{j}]" for j in range(n_params)]
     if isinstance(names, str) or len(set(names)) != n_params or len(names) != n_params:
         raise ValueError(
-            f"param_names={names!r} must be {n_params} different names, one a parameter."
+            f"param_names={names!r} must be {n_params} different names, one per parameter."
         )
     return [str(name) for name in names]
 

@@ -148,7 +148,7 @@ class CustomPosterior(BasePosterior):
         x = np.asarray(start, dtype=float)
         if x.shape != (self.n_params,) or not np.all(np.isfinite(x)):
             raise ValueError(
-                f"start={start!r} must be {self.n_params} finite numbers, one a parameter."
+                f"start={start!r} must be {self.n_params} finite numbers, one per parameter."
             )
         return self._coordinates.inverse(x[None])[0]
 

@@ -271,5 +271,5 @@ class BayesByBackprop(Component):
 def _vector(values: ArrayLike, argument: str, size: int) -> Array:
     vector = np.array(values, dtype=float)
     if vector.shape != (size,) or not np.isfinite(vector).all():
-        raise ValueError(f"{argument}={values!r} must be {size} finite numbers, one a parameter.")
+        raise ValueError(f"{argument}={values!r} must be {size} finite numbers, one per parameter.")
     return vector

@@ -148,7 +148,7 @@ class VariationalPosterior(BasePosterior):
     def _check_start(self, start: ArrayLike | None, scale: float, size: int) -> Array:
         theta = self.posterior.start() if start is None else np.array(start, dtype=float)
         if theta.shape != (size,) or not np.isfinite(theta).all():
-            raise ValueError(f"start={start!r} must be {size} finite numbers, one a parameter.")
+            raise ValueError(f"start={start!r} must be {size} finite numbers, one per parameter.")
         phi = self._in_entropy / max(self._in_entropy.max(), 1.0) * np.log(scale)
         phi[: len(self._direct)] = theta[self._direct]
         means = self._columns[: len(self._latent)]
