@@ -109,6 +109,22 @@ def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Re
         return list(_workers().map(task, parts))
 
 
+def sum_in_threads(work: Callable[[Part], Array], parts: Sequence[Part]) -> Array:
+    """Return the sum of ``work(part)`` over the parts, in their order."""
+    total, *others = in_threads(work, parts)
+    for other in others:
+        total += other
+    return total
+
+
+def weighted_gram(X: Array, weight: Array) -> Array:
+    """Return ``X^T diag(weight) X``, in half of the work where no weight is negative."""
+    if np.all(weight >= 0):
+        scaled = X * np.sqrt(weight)[:, None]
+        return scaled.T @ scaled  # the product of an array with itself is known to be symmetric
+    return (X * weight[:, None]).T @ X
+
+
 def row_slices(n_rows: int, n_columns: int, fewest: int = _FEWEST_ROWS) -> Iterator[slice]:
     """Slices of the blocks of rows in which a pass over the data is made."""
     size = max(fewest, int(np.clip(BLOCK_NUMBERS // n_columns, _FEWEST_ROWS, ROW_BLOCK)))

@@ -8,14 +8,14 @@ has its mean where the averaged gradient vanishes, and the averaged curvature as
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from skbayes_sgld._linalg import row_slices
+from skbayes_sgld._linalg import in_threads, one_blas_thread, sum_in_threads, weighted_gram
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors import CoefficientPrior
 
@@ -40,6 +40,7 @@ class _LinearModel(Protocol):
     @property
     def prior(self) -> CoefficientPrior: ...
     def design(self, rows: slice) -> Array: ...
+    def gram_parts(self) -> list[list[slice]]: ...
     def curvature(self, theta: Array) -> Array: ...
     def grad_log_prior(self, theta: Array) -> Array: ...
     def add_prior_curvature(self, H: Array, theta: Array) -> None: ...
@@ -66,6 +67,13 @@ def averaged_normal(
     few = theta.size >= _MANY and posterior.n_samples < _FEW_ROWS * theta.size
     if not (few and posterior.likelihood.averages) or posterior.prior.nonsmooth:
         return None
+    with one_blas_thread():
+        return _search(posterior, theta, temperature)
+
+
+def _search(
+    posterior: _LinearModel, theta: Array, temperature: float
+) -> tuple[Array, Array] | None:
     try:
         lower = linalg.cholesky(posterior.curvature(theta), lower=True, check_finite=False)
         variances = _row_variances(posterior, lower) * temperature
@@ -84,33 +92,38 @@ def averaged_normal(
     return None
 
 
-def _slices(posterior: _LinearModel) -> Iterator[slice]:
-    """Blocks of at least as many rows as parameters, since each adds a whole P by P matrix."""
-    return row_slices(posterior.n_samples, posterior.n_features, posterior.n_params)
-
-
 def _row_variances(posterior: _LinearModel, lower: Array) -> Array:
     """Variance of each row's predictor where the precision of theta is ``lower lower^T``."""
-    variances = np.empty(posterior.n_samples)
-    for rows in _slices(posterior):
-        design = posterior.design(rows)
-        seen = linalg.solve_triangular(lower, design.T, lower=True, check_finite=False)
-        variances[rows] = np.einsum("pn,pn->n", seen, seen)
-    return variances
+
+    def of_rows(blocks: list[slice]) -> Array:
+        found = []
+        for rows in blocks:
+            design = posterior.design(rows)
+            seen = linalg.solve_triangular(lower, design.T, lower=True, check_finite=False)
+            found.append(np.einsum("pn,pn->n", seen, seen))
+        return np.concatenate(found)
+
+    return np.concatenate(in_threads(of_rows, posterior.gram_parts()))
 
 
 def _averaged(posterior: _LinearModel, theta: Array, variances: Array) -> tuple[Array, Array]:
     """Gradient and curvature of the log posterior, averaged over the rows' predictors."""
-    H = np.zeros((theta.size, theta.size))
+    # the gradient as a last row: both are sums over the same rows
+    sums = sum_in_threads(partial(_sums, posterior, theta, variances), posterior.gram_parts())
+    grad, H = sums[-1], sums[:-1]
     posterior.add_prior_curvature(H, theta)
-    grad = posterior.grad_log_prior(theta[None])[0]
-    for rows in _slices(posterior):
+    return grad + posterior.grad_log_prior(theta[None])[0], H
+
+
+def _sums(posterior: _LinearModel, theta: Array, variances: Array, blocks: list[slice]) -> Array:
+    sums = np.zeros((theta.size + 1, theta.size))
+    for rows in blocks:
         design = posterior.design(rows)
         score, bend = posterior.likelihood.averaged(
             design @ theta, variances[rows], posterior.y[rows]
         )
         if posterior.weight is not None:
             score, bend = score * posterior.weight[rows], bend * posterior.weight[rows]
-        grad += score @ design
-        H += (design * bend[:, None]).T @ design
-    return grad, H
+        sums[-1] += score @ design
+        sums[:-1] += weighted_gram(design, bend)
+    return sums

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import BLOCK_NUMBERS, column_means, matmul_rows, row_slices
+from skbayes_sgld._linalg import (
+    BLOCK_NUMBERS,
+    column_means,
+    matmul_rows,
+    row_slices,
+    sum_in_threads,
+    weighted_gram,
+)
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.protocol import Rows
 
@@ -83,6 +91,18 @@ class LinearPredictors:
             return [blocks]
         half = (len(blocks) + 1) // 2
         return [blocks[:half], blocks[half:]]
+
+    def gram_parts(self) -> list[list[slice]]:
+        """Blocks of rows, in parts to take side by side, for sums of P by P matrices.
+
+        Every block adds a whole matrix, and so has as many rows as there are parameters at least.
+        """
+        if self.X.size < _SHARED_NUMBERS:
+            return [list(row_slices(self.n_samples, self.n_features, self.n_params))]
+        half = (self.n_samples + 1) // 2
+        first = list(row_slices(half, self.n_features, self.n_params))
+        rest = row_slices(self.n_samples - half, self.n_features, self.n_params)
+        return [first, [slice(half + rows.start, half + rows.stop) for rows in rest]]
 
     def _block(self, rows: slice) -> Array:
         """Rows of X in float64 and C order, without a copy if X already is."""
@@ -194,7 +214,7 @@ class LinearPredictors:
         at = [slice(k * width, (k + 1) * width) for k in range(K)]
         for a in range(K):
             for b in range(a, K):
-                block = (design * local[a, b][:, None]).T @ design
+                block = weighted_gram(design, local[a, b])
                 H[at[a], at[b]] = block
                 H[at[b], at[a]] = block.T
             if self._infers_noise:
@@ -275,8 +295,10 @@ class RowSums(LinearPredictors):
 
     def likelihood_curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log likelihood ``(P, P)`` at one ``theta (P,)``."""
+        return sum_in_threads(partial(self._sum_of_gram, theta), self.gram_parts())
+
+    def _sum_of_gram(self, theta: Array, blocks: list[slice]) -> Array:
         H = np.zeros((self.n_params, self.n_params))
-        # at least as many rows as parameters, since every block adds a whole P by P matrix
-        for rows in row_slices(self.n_samples, self.n_features, self.n_params):
+        for rows in blocks:
             H += self.gram(self.design(rows), self._weighted_curvature(theta, rows))
         return H

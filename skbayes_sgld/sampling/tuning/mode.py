@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from skbayes_sgld._linalg import MAX_DENSE, inverse_root, solve_positive
+from skbayes_sgld._linalg import MAX_DENSE, inverse_root, one_blas_thread, solve_positive
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Posterior
@@ -101,7 +101,9 @@ def find_mode(posterior: Posterior | BasePosterior, start: Array) -> Mode:
 def _search(posterior: BasePosterior, start: Array) -> Mode:
     largest = MAX_DENSE if "curvature" in posterior.abilities else min(_DIFFERENCED, MAX_DENSE)
     find = _damped_newton if start.size <= largest else _climb
-    with np.errstate(all="ignore"):  # a step may go too far; the line search takes it back
+    # a Cholesky factorisation by two threads of BLAS takes twenty times as long on a busy machine;
+    # a step may go too far, and the line search takes it back
+    with one_blas_thread(), np.errstate(all="ignore"):
         return find(posterior, start.astype(float))
 
 
