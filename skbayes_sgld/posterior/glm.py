@@ -170,10 +170,7 @@ class GLMPosterior(RowSums, BasePosterior):
         return theta
 
     def draw_prior(self, generators: list[np.random.Generator]) -> Array:
-        """Draws of the reported parameters ``(C, P)`` from the prior; flat ones are 0.
-
-        The noise variance is that of y.
-        """
+        """Reported parameters ``(C, P)`` from the prior; flat ones are 0, the noise that of y."""
         values = np.zeros((len(generators), self.n_params))
         noise = 1.0
         if self.likelihood.infers_noise:

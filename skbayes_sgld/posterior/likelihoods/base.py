@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import sparray
 
 from skbayes_sgld._components import Component
 from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
@@ -83,7 +84,7 @@ class Likelihood(Component):
         """Whether an intercept under a flat prior would go to infinity."""
         return False
 
-    def gains(self, design: Array, y: Array) -> Any:
+    def gains(self, design: Array, y: Array) -> Array | sparray | None:
         """Matrix G such that the likelihood never falls along v where ``G v >= 0``.
 
         If some such v has ``G v != 0``, the posterior under flat priors has no finite integral.
@@ -126,7 +127,7 @@ class Likelihood(Component):
         """Log density and score; both together may cost less."""
         return self.log_density(u, y), self.score(u, y)
 
-    def noise_variance(self, gamma: Array | None) -> Any:
+    def noise_variance(self, gamma: Array | None) -> Array | float:
         """Variance of an observation, for a family in which it does not depend on eta."""
         raise NotImplementedError
 

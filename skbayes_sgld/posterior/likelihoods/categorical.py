@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -29,7 +28,7 @@ class Categorical(LabelLikelihood):
         """K: one linear predictor per class."""
         return self.n_classes
 
-    def gains(self, design: Array, y: Array) -> Any:
+    def gains(self, design: Array, y: Array) -> sparse.sparray:
         """Differences between the predictor of each row's own class and those of the others.
 
         A direction along which none falls separates the classes (Albert & Anderson 1984).

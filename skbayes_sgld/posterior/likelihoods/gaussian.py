@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -76,7 +75,7 @@ class Gaussian(_Normal):
             )
         return y
 
-    def noise_variance(self, gamma: Array | None) -> Any:
+    def noise_variance(self, gamma: Array | None) -> Array:
         """``exp(gamma)``."""
         assert gamma is not None
         return np.exp(gamma)
@@ -117,7 +116,7 @@ class FixedGaussian(_Normal):
         """Raise where the variance is not positive."""
         check_number(self.sigma2, "noise_variance", low=0)
 
-    def noise_variance(self, gamma: Array | None) -> Any:
+    def noise_variance(self, gamma: Array | None) -> float:
         """``sigma2``, the known variance."""
         return self.sigma2
 
