@@ -192,7 +192,7 @@ def check_names(names: Sequence[str] | None, n_params: int) -> list[str]:
 def _check_signature(function: Callable[..., Any], name: str, n_arguments: int) -> None:
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # of compiled functions nothing is known
+    except (TypeError, ValueError):  # compiled functions have no signature to check
         return
     try:
         signature.bind(*[None] * n_arguments)

@@ -17,9 +17,9 @@ from skbayes_sgld.posterior.protocol import HasRows, Posterior
 Array = NDArray[Any]
 
 _MAX_COORDINATES = 200
-_BLOCK_NUMBERS = 2**22  # of log likelihoods or parameters at a time
+_BLOCK_NUMBERS = 2**22  # log likelihoods or parameters that are computed at a time
 _N_POINTS = 2
-_SPREAD = 0.1  # of the default points around the start
+_SPREAD = 0.1  # standard deviation of the default points around the start
 _OFFSETS = np.array([-2.0, -1.0, 1.0, 2.0])
 _ROUNDING = 10  # rounding errors that a sum's result may be off by
 
@@ -159,7 +159,7 @@ def _differences(
         moved[np.arange(len(moved)), coordinates[moves[rows]]] += shifts[rows]
         values.append(density(moved).astype(float))
     f = np.concatenate(values).reshape(-1, len(_OFFSETS))
-    with np.errstate(invalid="ignore"):  # of infinities, which are reported
+    with np.errstate(invalid="ignore"):  # differences of infinities, which are reported
         wide = (f[:, 3] - f[:, 0]) / (4.0 * h)
         narrow = (f[:, 2] - f[:, 1]) / (2.0 * h)
         slack = np.abs(wide - narrow) + _ROUNDING * precision * (1.0 + np.abs(f).max(axis=1)) / h

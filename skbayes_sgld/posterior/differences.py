@@ -14,7 +14,7 @@ GradientFunction = Callable[[Array], Array]
 _STEP = 6e-6  # the cube root of the rounding error, at which a central difference loses least
 _LONGEST, _SAFE = 0.03, 0.003  # in sds: a step longer than the first is replaced by the second
 _ROUNDS = 4
-_BLOCK_NUMBERS = 2**20  # of gradients times rows or parameters at a time
+_BLOCK_NUMBERS = 2**20  # gradients times rows or parameters that are computed at a time
 _PROBES = 64
 
 

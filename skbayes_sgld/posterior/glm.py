@@ -25,7 +25,7 @@ from skbayes_sgld.posterior.statistics import GaussianStatistics
 Array = NDArray[Any]
 
 _SOFT = 0.15  # posterior sds that kinks are rounded over: halves the work of HMC, at little error
-_NOT_NOTHING = 1e-8  # share of the rows' curvature added where the prior has none
+_NEGLIGIBLE = 1e-8  # share of the rows' curvature added where the prior has none
 
 
 class GLMPosterior(RowSums, BasePosterior):
@@ -395,7 +395,7 @@ class GLMPosterior(RowSums, BasePosterior):
             prior[:width] -= curvature[0] * np.square(direction)
             factor = np.concatenate([factor, np.zeros((1, P))])
             factor[-1, :width] = np.sqrt(max(curvature[0], 0.0)) * direction
-        own = np.maximum(prior, _NOT_NOTHING * seen)
+        own = np.maximum(prior, _NEGLIGIBLE * seen)
         if self._infers_noise:
             own[-1] = seen[-1] + prior[-1]
         return own, factor

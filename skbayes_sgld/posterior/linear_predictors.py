@@ -22,8 +22,8 @@ from skbayes_sgld.posterior.protocol import Rows
 
 Array = NDArray[Any]
 
-_SHARED_NUMBERS = 2**20  # of X: from here on two threads share a pass over the rows
-_HELD_NUMBERS = 2**20  # of X in another type or order: fewer are put in order once, for all passes
+_SHARED_NUMBERS = 2**20  # numbers of X from which on two threads share a pass over the rows
+_HELD_NUMBERS = 2**20  # numbers of X up to which it is converted to float64 and C order once
 
 
 class LinearPredictors:

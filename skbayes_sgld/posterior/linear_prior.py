@@ -96,7 +96,7 @@ class LinearPrior:
         level = linear[..., self.n_features :]
         if self.center is None:
             return level
-        # einsum and not matmul: it rounds a chain alike whatever the number of chains
+        # einsum, unlike matmul, rounds a chain alike whatever the number of chains
         return level - np.einsum("ckd,d->ck", linear[..., :-1], self.center)[..., None]
 
     def sample(

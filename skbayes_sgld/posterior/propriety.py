@@ -15,7 +15,7 @@ from skbayes_sgld.posterior.priors import CoefficientPrior, NoisePrior
 Array = NDArray[Any]
 
 _REMEDY = "give the coefficients a proper prior, such as prior='normal'"
-_MAX_LP = 2_000_000  # coefficients of the linear programme that looks for a free direction
+_MAX_LP = 2_000_000  # coefficients of the linear programme at most
 _RANK = 1e-14  # smallest over largest eigenvalue of the scaled Gram matrix
 
 

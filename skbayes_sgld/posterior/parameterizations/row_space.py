@@ -29,7 +29,7 @@ from skbayes_sgld.posterior.priors.normal import NormalPrior
 
 Array = NDArray[Any]
 
-_BLOCK = 256  # draws completed at a time
+_BLOCK = 256  # draws that are mapped to all coefficients at a time
 _GROUP = 16
 
 

@@ -116,7 +116,7 @@ class Normal(NormalPrior):
     >>> from skbayes_sgld.posterior import Normal
     >>> SGLDLogisticRegression(prior=Normal(scale=2.5))
     SGLDLogisticRegression(prior=Normal(scale=2.5))
-    >>> prior = Normal(covariance=[[1.0, 0.9], [0.9, 1.0]])  # of two like coefficients
+    >>> prior = Normal(covariance=[[1.0, 0.9], [0.9, 1.0]])  # two similar coefficients
     """
 
     def sample(
