@@ -110,7 +110,7 @@ def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Re
 
 
 def sum_in_threads(work: Callable[[Part], Array], parts: Sequence[Part]) -> Array:
-    """Return the sum of ``work(part)`` over the parts, in their order."""
+    """Sum of ``work(part)`` over the parts, in their order."""
     total, *others = in_threads(work, parts)
     for other in others:
         total += other
@@ -118,7 +118,7 @@ def sum_in_threads(work: Callable[[Part], Array], parts: Sequence[Part]) -> Arra
 
 
 def weighted_gram(X: Array, weight: Array) -> Array:
-    """Return ``X^T diag(weight) X``, in half of the work where no weight is negative."""
+    """``X^T diag(weight) X``, at half the cost where no weight is negative."""
     if np.all(weight >= 0):
         scaled = X * np.sqrt(weight)[:, None]
         return scaled.T @ scaled  # the product of an array with itself is known to be symmetric
