@@ -358,8 +358,10 @@ def _choose_lengths(
         burnin, why_burnin = settings.n_draws * (thin or spacing), "half of the run"
     else:
         burnin, spacing = choose_spacing(tuned.time)
-        spacing = min(spacing, tuned.most_spaced)
         why_thin = f"{tuned.time:.3g} steps to an independent draw"
+        if tuned.most_spaced < spacing:
+            spacing = tuned.most_spaced
+            why_thin += ", and more steps a draw would take too long"
         burnin = min(burnin, settings.n_draws * (thin or spacing))
         why_burnin = "ten independent draws' worth, at most half of the run"
     if settings.temperature.n_hot:

@@ -146,7 +146,8 @@ def choose_gradient(
     level = measure_noise(posterior, gradient, mode, temperature, seed)
     batch_size = max(THRESHOLDS.min_batch, level.batch_size(STEP_SIZES[0], temperature))
     if THRESHOLDS.gathered_cost * batch_size > n:
-        why = f"a batch without visible noise takes {batch_size:,} of {n:,} rows"
+        taken = f"{batch_size:,} of {n:,}" if batch_size < n else f"more than all {n:,}"
+        why = f"a batch without visible noise takes {taken} rows"
         return Full(), None, why
     why = f"batches of {batch_size:,} add less than 0.5 % to any standard deviation"
     return gradient, batch_size, why
