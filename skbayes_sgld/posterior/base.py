@@ -193,6 +193,10 @@ class BasePosterior:
         """Posterior with kinks rounded over a fraction of ``spread (P,)``; itself without any."""
         return self
 
+    def rounded(self) -> BasePosterior:
+        """Posterior with a cheaper gradient, rounded to single precision; itself without one."""
+        return self
+
     def tempered(self, temperature: float) -> BasePosterior:
         """Posterior to hand to a sampler that raises its density to the power 1 / temperature."""
         return self

@@ -274,7 +274,9 @@ def _run(
 def _default_block(run: Run, n_chains: int, n_params: int) -> int:
     batch = run.batch_size or 0
     numbers = n_chains * (n_params + batch * n_params)
-    return int(np.clip(_BLOCK_NUMBERS // numbers, 1, _BLOCK_STEPS))
+    # a dense metric multiplies the noise of 16 steps at a time
+    least = 16 if numbers <= _BLOCK_NUMBERS else 1
+    return int(np.clip(_BLOCK_NUMBERS // numbers, least, _BLOCK_STEPS))
 
 
 def draw_block(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from skbayes_sgld._linalg import MAX_DENSE, largest_eigenvalue_of, matmul_rows
+from skbayes_sgld._linalg import MAX_DENSE, largest_eigenvalue_of, matmul_rows, matmul_symmetric
 
 Array = NDArray[Any]
 
@@ -192,7 +192,7 @@ class Dense(Metric):
 
     def scale(self, v: Array) -> Array:
         """``G v``."""
-        return matmul_rows(v, self._matrix)
+        return matmul_symmetric(v, self._matrix)
 
     def sqrt(self, z: Array) -> Array:
         """``R z``."""

@@ -65,7 +65,6 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     mode tells. The step size is averaged towards the sampler's target acceptance.
     """
     P, tau = mode.theta.size, float(run.dynamics.temperature)
-    mode = _average(run, mode)
     n = max(run.n_samples, 1)
     fewest = _MIN_CHAINS if n * P < _LARGE else _FEW_CHAINS
     n_chains = int(np.clip(_CHAIN_ROWS // n, fewest, _MAX_CHAINS))
@@ -85,7 +84,7 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     return Adapted(metric, step_size, acceptance, _autocorrelation(draws, metric))
 
 
-def _average(run: Run, mode: Mode) -> Mode:
+def average(run: Run, mode: Mode) -> Mode:
     """Normal distribution nearest in expectation, where the posterior provides one."""
     posterior, tau = run.dynamics.gradient.posterior, float(run.dynamics.temperature)
     found = posterior.averaged_normal(mode.theta, tau)

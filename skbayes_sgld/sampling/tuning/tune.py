@@ -15,10 +15,14 @@ from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.protocol import Dynamics, Sampler
-from skbayes_sgld.sampling.tuning.adaptation import adapt
+from skbayes_sgld.sampling.randomness import start_normals
+from skbayes_sgld.sampling.tuning.adaptation import adapt, average
 from skbayes_sgld.sampling.tuning.bias import Bias, choose_step_size, step_sizes
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+
+_PLACES = 4
+_NO_ERROR = 0.01  # of a whitened gradient: the log of an acceptance ratio changes by as little
 
 
 def choose_spacing(time: float) -> tuple[int, int]:
@@ -72,9 +76,12 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
     step size falls until the error is gone.
     """
     found = ""
+    averaged = average(run, mode) if others or run.sampler.adjusted else mode
     if not run.sampler.adjusted:
         if others and run.dynamics.gradient.posterior.steep:
             found = "the noise is too uncertain for steps that are not accepted or rejected"
+        elif others and averaged is not mode:
+            found = "the posterior is far from its mode, with few rows per parameter"
         else:
             sizes = step_sizes(run.sampler)
             step_size, pilot = choose_step_size(run, mode, seed, sizes[:1] if others else sizes)
@@ -88,8 +95,8 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
             if unbiased:
                 found = f"a pilot's variances are {width:.1f} times those at the mode"
         run = replace(run, sampler=others[0])
-    run = replace(run, dynamics=_soften(run.dynamics, mode))
-    adapted = adapt(run, mode, seed)
+    run = replace(run, dynamics=_round(_soften(run.dynamics, mode), averaged))
+    adapted = adapt(run, averaged, seed)
     dynamics = replace(run.dynamics, preconditioner=adapted.mode.metric)
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
     known = run.sampler.pace(np.ones(mode.theta.size), adapted.step_size)[1]
@@ -120,6 +127,25 @@ def _affordable(run: Run) -> int:
     rows = run.n_samples if "local_rows" in run.dynamics.gradient.posterior.abilities else 1
     work = 2 * rows * P + (P * P if P <= MAX_DENSE else P)
     return max(1, round(THRESHOLDS.max_work / work / run.sampler.gradients(run.step_size)))
+
+
+def _round(dynamics: Dynamics, mode: Mode) -> Dynamics:
+    """Dynamics whose trajectories follow the gradient in single precision, where that is cheaper.
+
+    Leapfrog steps along any deterministic field are reversible and keep volumes, so the draws are
+    as exact as before; what rounding costs is acceptance. Where the rounding is not negligible (on
+    nearly collinear columns, whose coefficients cancel) the gradient stays in double precision.
+    """
+    posterior = dynamics.gradient.posterior
+    rounded = posterior.rounded()
+    if rounded is posterior:
+        return dynamics
+    places = mode.theta + mode.unwhiten(start_normals(0, range(_PLACES), mode.theta.size))
+    error = mode.metric.sqrt_t(rounded.grad(places) - posterior.grad(places))
+    if not float(np.square(error).sum(axis=1).max()) < _NO_ERROR**2:
+        return dynamics
+    target = dynamics.target or posterior
+    return replace(dynamics, gradient=Full().bind(rounded, None), target=target)
 
 
 def _soften(dynamics: Dynamics, mode: Mode) -> Dynamics:
