@@ -15,6 +15,7 @@ Array = NDArray[Any]
 
 _SHORTER, _FAR_SHORTER = 0.25, 1e-3  # the next step size that is tried, over the last
 _SHARES = 20  # a trial takes one part in so many of the run's steps
+_BLOCK = 32  # steps between looks for an overflow: far too long steps overflow at once
 _FAR = 1e6  # times the size of the start: beyond it a chain is on its way to an overflow
 _AT_ONCE = 10  # steps: what overflows within them is far too long
 
@@ -46,7 +47,7 @@ def explain_overflow(
         size = float(f"{size * (_FAR_SHORTER if after < _AT_ONCE else _SHORTER):.2g}")
         shorter = replace(run, step_size=size)
         try:
-            tried = run_chains(shorter, start, n_draws=1, thin=length, seed=seed)
+            tried = run_chains(shorter, start, n_draws=1, thin=length, seed=seed, block_size=_BLOCK)
             check_constrained(posterior, tried, 0, length)
         except ChainOverflowError as again:
             after = again.step
