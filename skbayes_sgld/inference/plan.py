@@ -13,7 +13,7 @@ from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.inference.parameterization import reparameterize
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.start import choose_start
-from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal, preconditioned_eigenvalues
@@ -277,6 +277,7 @@ def _choose_gradient(
                 "rows; set gradient='minibatch' or batch_size='auto'."
             )
         return gradient, None, None, _both(gradient, why, None, "all rows at every step")
+    require(posterior, gradient.requires, f"gradient={gradient!r}", gradient.remedy)
     if batch_size is not None and batch_size > n:
         raise ValueError(
             f"batch_size={batch_size} is larger than the {n} rows; give at most {n}, or "

@@ -174,3 +174,9 @@ def test_a_region_where_the_density_is_no_number_is_told_and_not_cut_off_in_sile
     match = r"not a number \(NaN\) at \d+\.\d% of the proposals, as at x=\d.*return -inf"
     with pytest.warns(UserWarning, match=match):
         skbayes_sgld.sample(CutOff(), sampler, n_draws=300, random_state=0)
+
+
+def test_what_a_gradient_lacks_is_said_before_what_a_batch_lacks():
+    with pytest.raises(TypeError, match=r"gradient=SAGA\(\) needs .*rows"):
+        normal = FunctionPosterior(lambda x: -0.5 * (x**2).sum(1), lambda x: -x, n_params=1)
+        skbayes_sgld.sample(normal, gradient="saga", batch_size=5)
