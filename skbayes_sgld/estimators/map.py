@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar
@@ -13,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from skbayes_sgld._components import Registry, check_number
 from skbayes_sgld._progress import progress_bar
+from skbayes_sgld._warnings import warn
 from skbayes_sgld.estimators.base import Array, LinearEstimator
 from skbayes_sgld.inference.plan import Choice
 from skbayes_sgld.inference.settings import resolve_preconditioner
@@ -91,7 +91,7 @@ class MAPEstimator(LinearEstimator):
         check_mode(posterior, found.end.theta)
         if not found.end.distance <= settings.climb.tol:
             message = far_message(found.end.distance, settings.climb)
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warn(message, ConvergenceWarning)
         self._keep(posterior, found, laplace_draws(posterior, found.end, settings))
 
     def _settings(self, n_samples: int) -> MAPSettings:

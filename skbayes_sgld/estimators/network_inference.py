@@ -6,7 +6,6 @@ takes a posterior and a seed to draws.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._components import check_number
+from skbayes_sgld._warnings import warn
 from skbayes_sgld.diagnostics import effective_sample_size, potential_scale_reduction
 from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.inference.plan import Choice
@@ -81,11 +81,7 @@ class NetworkInference(Protocol):
 def warn_of(problems: list[str]) -> None:
     """Warn the user who called ``fit``, where there are problems."""
     if problems:
-        warnings.warn(
-            f"The draws are not to be relied on: {'; '.join(problems)}.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
+        warn(f"The draws are not to be relied on: {'; '.join(problems)}.", ConvergenceWarning)
 
 
 @contextmanager

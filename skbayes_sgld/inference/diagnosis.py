@@ -127,15 +127,13 @@ def noise_problem(noise_ratio: float, given: bool) -> list[str]:
     ]
 
 
-def bias_problem(bias: float, doubt: float, step_size: float) -> list[str]:
+def bias_problem(bias: float, doubt: float, step_size: float, given: bool) -> list[str]:
     """Sentence on the discretisation bias, where it is visible."""
     if bias - doubt <= THRESHOLDS.told_inflation:
         return []
     size = f"{bias:.0%}" if np.isfinite(bias) else "any amount"
-    return [
-        f"step_size={step_size:.3g} biases means or standard deviations by {size}; set "
-        "step_size='auto', or lower it"
-    ]
+    remedy = "set step_size='auto', or lower it" if given else "set a lower step_size"
+    return [f"step_size={step_size:.3g} biases means or standard deviations by {size}; {remedy}"]
 
 
 def clip_problem(clipped: float, clip: object) -> list[str]:

@@ -277,6 +277,11 @@ def _choose_gradient(
                 "rows; set gradient='minibatch' or batch_size='auto'."
             )
         return gradient, None, None, _both(gradient, why, None, "all rows at every step")
+    if settings.gradient is None and n == 0:
+        raise ValueError(
+            f"batch_size={batch_size} needs a posterior with rows, and this one has none; set "
+            "batch_size='auto'."
+        )
     require(posterior, gradient.requires, f"gradient={gradient!r}", gradient.remedy)
     if batch_size is not None and batch_size > n:
         raise ValueError(
@@ -363,6 +368,8 @@ def _choose_lengths(
         if tuned.most_spaced < spacing:
             spacing = tuned.most_spaced
             why_thin += ", and more steps a draw would take too long"
+        elif spacing + 1 <= tuned.time:
+            why_thin += "; closer draws cost less"
         burnin = min(burnin, settings.n_draws * (thin or spacing))
         why_burnin = "ten independent draws' worth, at most half of the run"
     if settings.temperature.n_hot:

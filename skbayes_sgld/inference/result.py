@@ -259,8 +259,9 @@ class SamplingResult:
         apart = convergence_problems(self.values, self.names)
         if apart:
             found.append(f"{'; '.join(apart)}; {self._remedy()}")
+        step_size = self.choices["step_size"]
         if self.mode is not None or not apart:  # draws of chains that never met cannot tell
-            found += bias_problem(*self.bias, self.choices["step_size"].value)
+            found += bias_problem(*self.bias, step_size.value, step_size.given)
         found += noise_problem(self.noise_ratio, self.choices["gradient"].given)
         found += heat_problem(self.n_hot, self.choices["n_burnin"].value)
         found += undefined_problem(*self.undefined)

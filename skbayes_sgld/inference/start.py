@@ -79,7 +79,21 @@ def _given(posterior: BasePosterior, init: Array, n_chains: int) -> tuple[Array,
     with np.errstate(all="ignore"):
         start = posterior.unconstrain(np.broadcast_to(init, (n_chains, n_params)).copy())
     if not np.all(np.isfinite(start)):
-        raise ValueError(
-            f"init={init.tolist()!r} is out of range for {', '.join(posterior.constrained_names)}."
-        )
+        raise ValueError(_out_of_range(posterior, np.atleast_2d(init)))
     return start, ("array", "given")
+
+
+def _out_of_range(posterior: BasePosterior, init: Array) -> str:
+    """Message that names the first value of ``init (C, P)`` that has no coordinate."""
+    inside = posterior.constrain(posterior.start()[None])
+    for chain, values in enumerate(init):
+        for j, name in enumerate(posterior.constrained_names):
+            probe = inside.copy()
+            probe[0, j] = values[j]
+            with np.errstate(all="ignore"):
+                if not np.all(np.isfinite(posterior.unconstrain(probe))):
+                    return (
+                        f"init has the value {values[j]:g} for {name} in chain {chain}, which is "
+                        "out of its range; scales and variances must be above 0."
+                    )
+    return f"init is out of range for {', '.join(posterior.constrained_names)} together."

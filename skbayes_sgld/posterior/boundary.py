@@ -83,6 +83,8 @@ class UserPosterior(BasePosterior):
     cheap_full_gradient = False
 
     def __init__(self, model: Any, argument: str = "posterior") -> None:
+        if isinstance(model, type):
+            raise TypeError(f"{argument}={model!r} is a class; give an instance of it.")
         self.model, self._argument = model, argument
         self.abilities = frozenset(a for a in MEMBERS if not _missing(model, a))
         if not self.abilities & {"density", "rows"}:
@@ -99,7 +101,7 @@ class UserPosterior(BasePosterior):
             self.cheap_full_gradient = True  # there are no rows that could be left out
         for ability in self.abilities:
             for name in MEMBERS[ability]:
-                if callable(getattr(model, name)):
+                if callable(getattr(model, name, None)):  # param_names has a default
                     setattr(self, name, getattr(model, name))
         for flag in _FLAGS:
             setattr(self, flag, bool(getattr(model, flag, getattr(self, flag))))

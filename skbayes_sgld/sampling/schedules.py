@@ -351,7 +351,8 @@ def resolve_temperature(value: float | str | Schedule) -> Temperature:
         check_number(value, "temperature", low=0)
         return Temperature(float(value))
     if isinstance(value, str) and value not in SCHEDULES:
-        names = ", ".join(map(repr, sorted(SCHEDULES)))
+        settling = (n for n, schedule in SCHEDULES.items() if np.isfinite(schedule().settles_at))
+        names = ", ".join(map(repr, sorted(settling)))
         raise ValueError(
             f"temperature={value!r} is not accepted; it must be a number in (0, inf), or a "
             f"schedule that settles, by name ({names}) or as an instance."

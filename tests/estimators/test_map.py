@@ -349,3 +349,10 @@ def test_a_start_of_another_shape_is_refused():
     posterior = GLMPosterior(X, LABELS, Bernoulli(), Normal())
     with pytest.raises(ValueError, match=r"start has shape \(3,\); it must be \(11,\)"):
         find_mode(posterior, np.zeros(3), "sgd")
+
+
+def test_the_warning_of_a_short_climb_points_at_the_users_line():
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    with pytest.warns(ConvergenceWarning, match="from the mode") as told:
+        SGDMAPRegressor(max_iter=1, tol=1e-9, random_state=0).fit(X, X.sum(axis=1))
+    assert told[0].filename == __file__

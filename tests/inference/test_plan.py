@@ -143,7 +143,7 @@ def test_the_start_of_any_posterior_is_the_users_to_say():
         (np.zeros((1, 1, 1)), ValueError, r"init has shape \(1, 1, 1\)"),
         ([np.nan] * 5, ValueError, "not finite"),
         ({}, TypeError, "init={} is not accepted"),
-        ([0.0, 0.0, 0.0, 0.0, -1.0], ValueError, "is out of range for .*noise_variance"),
+        ([0.0, 0.0, 0.0, 0.0, -1.0], ValueError, "value -1 for noise_variance .* out of its range"),
     ],
 )
 def test_starts_that_cannot_be_used_are_refused(init, error, match):

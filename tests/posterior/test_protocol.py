@@ -237,3 +237,15 @@ def test_nothing_below_the_boundary_asks_a_model_what_it_has():
                 ):
                     found.append(f"{path.name}: {ast.unparse(node)}")
     assert [f for f in found if not f.startswith("custom.py: getattr(self._model")] == []
+
+
+def test_names_have_a_default_and_a_class_is_not_an_instance():
+    class Unnamed:
+        n_params = 2
+        log_density, grad, mean, sd = Ellipse.log_density, Ellipse.grad, Ellipse.mean, Ellipse.sd
+
+    assert as_posterior(Unnamed()).param_names == ["theta[0]", "theta[1]"]
+    with pytest.raises(TypeError, match="is a class; give an instance"):
+        skbayes_sgld.sample(Unnamed)
+    with pytest.raises(ValueError, match="batch_size=3 needs a posterior with rows.*'auto'"):
+        skbayes_sgld.sample(Unnamed(), batch_size=3)
