@@ -183,6 +183,10 @@ class BasePosterior:
         """Mean and precision of the normal nearest in expectation; None where the mode serves."""
         return None
 
+    def mean_curvature(self, theta: Array) -> Array | None:
+        """Mean of the curvatures ``(P, P)`` at draws ``(S, P)``; None where it is not known."""
+        return None
+
     # ---- forms of the same posterior ----------------------------------------------------------
 
     def smoothed(self, spread: Array | None) -> BasePosterior:

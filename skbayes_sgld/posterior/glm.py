@@ -382,6 +382,14 @@ class GLMPosterior(RowSums, BasePosterior):
         self.add_prior_curvature(H, theta)
         return H
 
+    def mean_curvature(self, theta: Array) -> Array | None:
+        """Mean of the curvatures ``(P, P)`` at draws ``(S, P)``; the prior's is at their mean."""
+        if self._infers_noise or self.prior.nonsmooth:
+            return None
+        H = self.likelihood_curvature(theta)
+        self.add_prior_curvature(H, theta.mean(axis=0))
+        return H
+
     def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:
         """Diagonal d and factor F of the curvature ``diag(d) + F^T F`` at one ``theta (P,)``.
 

@@ -281,7 +281,10 @@ class RowSums(LinearPredictors):
         return value if self.weight is None else value * self.weight[rows]
 
     def _weighted_curvature(self, theta: Array, rows: slice) -> Array:
-        local = self.likelihood.curvature(self._local_block(theta[None], rows), self.y[rows])[0]
+        """Curvature of each row in its local parameters, a mean over draws ``theta (S, P)``."""
+        draws = np.atleast_2d(theta)
+        local = self.likelihood.curvature(self._local_block(draws, rows), self.y[rows])
+        local = local[0] if len(draws) == 1 else local.mean(axis=0)
         return local if self.weight is None else local * self.weight[rows]
 
     def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:

@@ -54,3 +54,11 @@ def test_it_is_left_where_the_mode_tells_enough():
     X, y = wide_data(1400, 310)
     posterior = GLMPosterior(X, y, Bernoulli(), Flat(), center=True)
     assert posterior.averaged_normal(np.zeros(posterior.n_params), 1.0) is not None
+
+
+def test_the_mean_curvature_is_the_mean_of_the_curvatures():
+    X, y = wide_data(60, 5)
+    posterior = GLMPosterior(X, y, Bernoulli(), Normal(), center=True)
+    draws = np.random.default_rng(2).standard_normal((7, posterior.n_params))
+    expected = np.mean([posterior.curvature(theta) for theta in draws], axis=0)
+    np.testing.assert_allclose(posterior.mean_curvature(draws), expected, rtol=1e-12, atol=1e-12)

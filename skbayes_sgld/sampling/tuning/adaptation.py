@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root, one_blas_thread
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import ChainOverflowError, Run, draw_block, run_chains
 from skbayes_sgld.sampling.preconditioners.metric import Dense
 from skbayes_sgld.sampling.randomness import ChainStreams, start_normals
@@ -21,6 +22,8 @@ Array = NDArray[Any]
 FIRST_CHAIN = 2**31  # chain numbers from here on are the pilots' own
 
 _ROUNDS = (20, 20, 30, 40)  # trajectories
+_FEW_ROUNDS = (15, 15, 20)  # where each is much work
+_CURVATURES = 64  # draws whose curvatures are averaged
 _GAIN, _DELAY, _FORGET = 0.05, 10.0, 0.75  # gamma, t0 and kappa of Hoffman & Gelman 2014
 _SETTLE_STEP = 0.1
 _SETTLE_TIME = 4.0
@@ -28,7 +31,7 @@ _LOST = 30.0  # sds from the mode at which a free chain has left the posterior
 _NEARER = 0.1
 _CHANCE = 5.0  # nats, plus one a parameter: largest fall of the log density within a posterior
 _SETTLE = 0x5E771E  # for random numbers other than the run's own
-_FEW_CHAINS, _MIN_CHAINS, _MAX_CHAINS = 8, 16, 64
+_FEW_CHAINS, _MIN_CHAINS, _MAX_CHAINS = 4, 16, 64
 _CHAIN_ROWS = 20_000  # chains times rows of a step of the pilot
 _MANY, _LITTLE = 300, 0.1  # parameters, and share of the draws: the metric then keeps its shape
 _LARGE = 1_000_000  # rows times parameters: beyond, the pilot runs few chains
@@ -74,13 +77,15 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     position = settle(run, position, mode, seed, FIRST_CHAIN)
     streams = [ChainStreams(seed, c) for c in chains]
     step_size, metric, kept = 0.5 * run.sampler.largest_step, mode, np.empty((n_chains, 0, P))
-    for number, n_steps in enumerate(_ROUNDS):
+    rounds = _ROUNDS if n * P < _LARGE else _FEW_ROUNDS
+    for number, n_steps in enumerate(rounds):
         pilot = replace(run, dynamics=replace(run.dynamics, preconditioner=metric.metric))
         draws, step_size, acceptance = _run_pilot(pilot, position, streams, step_size, n_steps)
         position = draws[:, -1]
-        if 0 < number < len(_ROUNDS) - 1:  # the first round forgets the start
+        if 0 < number < len(rounds) - 1:  # the first round forgets the start
             kept = np.concatenate([kept, draws], axis=1)
-            metric = _metric(kept[:, kept.shape[1] // 3 :], mode, tau)
+            late = kept[:, kept.shape[1] // 3 :]
+            metric = _metric(late, mode, tau, run.dynamics.gradient.posterior)
     return Adapted(metric, step_size, acceptance, _autocorrelation(draws, metric))
 
 
@@ -158,7 +163,7 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
     return np.where(kept[:, None], settled, nearer)
 
 
-def _metric(draws: Array, mode: Mode, tau: float) -> Mode:
+def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> Mode:
     """Centre and metric from draws, shrunk to the mode's the more, the fewer the draws."""
     n_chains, _, P = draws.shape
     flat = draws.reshape(-1, P)
@@ -174,7 +179,11 @@ def _metric(draws: Array, mode: Mode, tau: float) -> Mode:
         return Mode(center, mode.metric.stretched(np.sqrt(target)))
     share = worth / (worth + 5.0 * P)
     if share < _LITTLE and P > _MANY and isinstance(mode.metric, Dense):
-        return Mode(center, mode.metric.scaled(float(variances.mean())))
+        # too few draws for a covariance; the mean of as many curvatures is known well
+        H = posterior.mean_curvature(flat[:: max(1, len(flat) // _CURVATURES)])
+        if H is None:
+            return Mode(center, mode.metric.scaled(float(variances.mean())))
+        return Mode(center, Dense(inverse_root(H), H))
     shrunk = share * (u.T @ u) / len(flat) + (1.0 - share) * variances.mean() * np.eye(P)
     try:
         root = mode.root @ np.linalg.cholesky(shrunk)

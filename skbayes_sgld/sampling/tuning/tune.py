@@ -16,11 +16,13 @@ from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.protocol import Dynamics, Sampler
 from skbayes_sgld.sampling.randomness import start_normals
+from skbayes_sgld.sampling.samplers.hmc import HMC
 from skbayes_sgld.sampling.tuning.adaptation import adapt, average
 from skbayes_sgld.sampling.tuning.bias import Bias, choose_step_size, step_sizes
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
+_MANY_ACCEPTANCE = 0.65  # acceptance aimed at in many dimensions (Beskos et al. 2013)
 _PLACES = 4
 _NO_ERROR = 0.01  # of a whitened gradient: the log of an acceptance ratio changes by as little
 
@@ -82,6 +84,7 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
             found = "the noise is too uncertain for steps that are not accepted or rejected"
         elif others and averaged is not mode:
             found = "the posterior is far from its mode, with few rows per parameter"
+            others = [HMC(target_acceptance=_MANY_ACCEPTANCE)]
         else:
             sizes = step_sizes(run.sampler)
             step_size, pilot = choose_step_size(run, mode, seed, sizes[:1] if others else sizes)

@@ -138,3 +138,19 @@ def test_spacing_follows_the_time_to_an_independent_draw():
     assert tuning.choose_spacing(6.0) == (60, 6)
     assert tuning.choose_spacing(20.0) == (200, 10)
     assert tuning.choose_spacing(1e4) == (10_000, 100)
+
+
+def test_few_rows_per_parameter_take_no_pilot_of_the_cheap_sampler(monkeypatch):
+    # the mode's metric is known to be wrong there, and a pilot in it costs seconds for nothing
+    def fail(*args):
+        raise AssertionError("a pilot was run")
+
+    monkeypatch.setattr(tuning, "choose_step_size", fail)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((330, 310))
+    y = X[:, 0] + rng.logistic(size=330) > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # three draws say nothing of convergence
+        model = SGLDLogisticRegression(n_draws=3, n_burnin=1, random_state=0).fit(X, y)
+    assert isinstance(model.sampler_, HMC)
+    assert "few rows per parameter" in model.result_.choices["sampler"].why
