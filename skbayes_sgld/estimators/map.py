@@ -265,7 +265,7 @@ def _overflow(
         if found.end.distance <= max(begin, 1.0):  # what goes further off is on its way
             per_pass = -(-posterior.n_samples // (found.batch_size or posterior.n_samples))
             n_steps = found.n_iter * per_pass
-            remedy = f"With step_size={holds:.2g} {n_steps} steps did not; {remedy}"
+            remedy = f"With step_size={holds:.2g} a run of {n_steps} steps did not; {remedy}"
             break
     return ValueError(
         f"step_size={plan.step_size:g}: the optimizer overflowed at step {error.step} in "

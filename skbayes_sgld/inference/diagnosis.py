@@ -90,7 +90,7 @@ class Diagnosis:
             f"  {'minibatch over injected noise':34s}{self.noise_ratio:10.3f}  "
             f"an sd is {inflation(self.noise_ratio):.1%} too wide at most",
             f"  {'bias of the step size':34s}{self.bias:10.1%}  +- {self.bias_error:.1%}{halved}",
-            f"  {'acceptance of its transitions':34s}{self.acceptance:10.2f}",
+            f"  {'acceptance, were steps tested':34s}{self.acceptance:10.2f}",
             f"  {'steps with a clipped gradient':34s}{self.clipped:10.1%}",
             f"  {'divergent chains':34s}{len(self.divergent):10d}",
             f"  {'mean from the mode, in sds':34s}{self.shift:10.2f}  {normality}",

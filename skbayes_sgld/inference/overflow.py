@@ -57,7 +57,7 @@ def explain_overflow(
             continue
         advice = "set step_size='auto' and preconditioner='auto', or " if given else ""
         return ValueError(
-            f"{head}. With step_size={size:g} {length} steps did not overflow; {advice}give a "
+            f"{head}. With step_size={size:g} a run of {length} steps did not overflow; {advice}give a "
             "smaller step_size."
         )
     return ValueError(

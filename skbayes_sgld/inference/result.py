@@ -258,7 +258,7 @@ class SamplingResult:
         found = []
         apart = convergence_problems(self.values, self.names)
         if apart:
-            found.append(f"{'; '.join(apart)}; {self._remedy()}")
+            found.append(f"{'; '.join(apart)}; {self._remedy(apart)}")
         step_size = self.choices["step_size"]
         if self.mode is not None or not apart:  # draws of chains that never met cannot tell
             found += bias_problem(*self.bias, step_size.value, step_size.given)
@@ -267,11 +267,16 @@ class SamplingResult:
         found += undefined_problem(*self.undefined)
         return found + clip_problem(self.clipped, self.choices["clip"].value)
 
-    def _remedy(self) -> str:
+    def _remedy(self, apart: list[str]) -> str:
+        """Remedy for chains that do not agree, or whose draws are worth too little."""
         given = [name for name in ("step_size", "preconditioner") if self.choices[name].given]
         if given:
             return f"set {' and '.join(given)} to 'auto'"
-        return "raise n_draws; or, where there are several modes, set sampler='parallel_tempering'"
+        if any("do not agree" in problem for problem in apart):
+            return (
+                "raise n_draws; or, where there are several modes, set sampler='parallel_tempering'"
+            )
+        return "raise n_draws"
 
     def _halved_bias(self) -> float:
         """Bias at half the step size; nan where the mode or the data are not at hand."""

@@ -327,7 +327,7 @@ def test_an_overflow_names_step_parameter_chain_and_a_step_size_that_holds(kind)
     match = (
         f"step_size={re.escape(format(params['step_size'], 'g'))}: "
         r"chain (\d) overflowed at step (\d+) in (\S+)\. "
-        r"With step_size=(\S+) (\d+) steps did not overflow.*step_size='auto'"
+        r"With step_size=(\S+) a run of (\d+) steps did not overflow.*step_size='auto'"
     )
     data = (LONG, LONG_Y if cls in REGRESSORS else LONG_Y > 0)
     data = (X, Y) if kind in ("noise", "one row") else data
@@ -349,7 +349,7 @@ def test_an_overflow_names_step_parameter_chain_and_a_step_size_that_holds(kind)
 def test_an_optimizer_that_overflows_names_a_step_size_that_holds():
     match = (
         r"step_size=50: the optimizer overflowed at step \d+ in (\S+)\. "
-        r"With step_size=(\S+) (\d+) steps did not"
+        r"With step_size=(\S+) a run of (\d+) steps did not"
     )
     params = {"step_size": 50.0, "schedule": "constant", "noise_variance": 1.0, "max_iter": 500}
     refuse(SGDMAPRegressor, match, params)
