@@ -57,8 +57,8 @@ def explain_overflow(
             continue
         advice = "set step_size='auto' and preconditioner='auto', or " if given else ""
         return ValueError(
-            f"{head}. With step_size={size:g} a run of {length} steps did not overflow; {advice}give a "
-            "smaller step_size."
+            f"{head}. With step_size={size:g} a run of {length} steps did not overflow; "
+            f"{advice}give a smaller step_size."
         )
     return ValueError(
         f"{head}, and so did all shorter steps that were tried, down to {size:g}. Check that the "
