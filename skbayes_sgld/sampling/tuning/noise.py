@@ -24,6 +24,7 @@ _PROBE_ROWS = 20_000
 _PROBE_WORK = 5e8  # multiplications of a probe at most
 _PROBE_DRAWS = 32
 _FEW_ROWS = 1000  # of a model whose rows are evaluated one gradient at a time
+_MANY, _ROWS_EACH = 300, 5  # parameters, and rows for each, below which a batch is noisy
 
 
 @dataclass
@@ -127,6 +128,8 @@ def reason_for_all_rows(posterior: BasePosterior) -> str:
         return "rows without local parameters: a batch would be noisy"
     if posterior.n_params > MAX_DENSE:
         return f"{posterior.n_params:,} parameters: the curvature at the mode is not formed"
+    if posterior.n_params >= _MANY and n < _ROWS_EACH * posterior.n_params:
+        return f"{n:,} rows of {posterior.n_params:,} parameters: a batch would be noisy"
     return ""
 
 
