@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,9 +32,12 @@ _WORK = 5e7  # multiplications that the transitions of a diagnosis may take
 _FEWEST, _MOST = 16, 256  # transitions
 
 
-@dataclass(repr=False)
+@dataclass(repr=False, eq=False)
 class PosteriorDraws:
-    """Draws from a posterior, ``(chain, draw, parameter)``.
+    """Draws from a posterior, ``(chain, draw, parameter)``: a mapping of names to draws.
+
+    ``in``, iteration, ``len``, ``keys`` and ``dict`` go by the parameters' names; ``values`` is the
+    array of all draws.
 
     Attributes
     ----------
@@ -57,6 +61,10 @@ class PosteriorDraws:
     init=mode, n_burnin=40, thin=4)
     >>> model.posterior_["intercept"].shape
     (4, 1000)
+    >>> model.posterior_["coef"].shape  # of all columns
+    (4, 1000, 1)
+    >>> list(model.posterior_)
+    ['coef[x0]', 'intercept', 'noise_variance']
     """
 
     values: Array
@@ -78,16 +86,42 @@ class PosteriorDraws:
         return cls(values, names, weights, choices or {})
 
     def __getitem__(self, name: str) -> Array:
-        """Draws of one parameter ``(n_chains, n_draws)``."""
-        if name not in self.names:
-            raise KeyError(f"{name!r} is not a parameter; there are {', '.join(self.names)}.")
-        return self.values[..., self.names.index(name)]
+        """Draws of one parameter ``(n_chains, n_draws)``, or of all that share a name.
+
+        ``["coef[age]"]`` is one coefficient; ``["coef"]`` is all of them, in their order, on a
+        third axis.
+        """
+        if name in self.names:
+            return self.values[..., self.names.index(name)]
+        indexed = [k for k, own in enumerate(self.names) if own.startswith(f"{name}[")]
+        if not indexed:
+            raise KeyError(f"{name!r} is not a parameter; there are {', '.join(self._listed())}.")
+        return self.values[..., indexed]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a parameter has this name, or several share it."""
+        return name in self.names or any(own.startswith(f"{name}[") for own in self.names)
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterator over the parameters' names."""
+        return iter(self.names)
+
+    def keys(self) -> list[str]:
+        """The parameters' names."""
+        return self.names
+
+    def __len__(self) -> int:
+        """Number of parameters."""
+        return len(self.names)
+
+    def _listed(self) -> list[str]:
+        """Names of the parameters, the middle ones left out where there are many."""
+        return self.names if len(self.names) <= 6 else [*self.names[:3], "...", *self.names[-2:]]
 
     def __repr__(self) -> str:
         """Number of draws, names of the parameters, and every setting."""
-        n_chains, n_draws, n_params = self.values.shape
-        listed = self.names if n_params <= 6 else [*self.names[:3], "...", *self.names[-2:]]
-        what = f"{n_chains} chains x {n_draws} draws of {', '.join(listed)}"
+        n_chains, n_draws, _ = self.values.shape
+        what = f"{n_chains} chains x {n_draws} draws of {', '.join(self._listed())}"
         how = [f"{name}={shown(choice.value)}" for name, choice in self.choices.items()]
         return f"PosteriorDraws({what}{'; ' * bool(how)}{', '.join(how)})"
 
@@ -204,8 +238,24 @@ class SamplingResult:
         return self.draws.choices
 
     def __getitem__(self, name: str) -> Array:
-        """Draws of one parameter ``(n_chains, n_draws)``."""
+        """Draws of one parameter ``(n_chains, n_draws)``, or of all that share a name."""
         return self.draws[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a parameter has this name, or several share it."""
+        return name in self.draws
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterator over the parameters' names."""
+        return iter(self.draws)
+
+    def __len__(self) -> int:
+        """Number of parameters."""
+        return len(self.draws)
+
+    def keys(self) -> list[str]:
+        """The parameters' names."""
+        return self.draws.names
 
     def __repr__(self) -> str:
         """Number of draws, names of the parameters, and every setting."""

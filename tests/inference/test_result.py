@@ -141,3 +141,18 @@ def test_settings_that_are_not_used_are_checked_too(name, value):
 def test_an_unknown_noise_prior_is_refused_where_the_noise_is_known():
     with pytest.raises(ValueError, match="noise_prior='half_flat' is not known"):
         SGLDLinearRegression(noise_variance=1.0, noise_prior="half_flat").fit(X, TARGET)
+
+
+def test_the_draws_are_a_mapping_of_names():
+    frame = pd.DataFrame(X, columns=["age", "points", "team"])
+    model = SGLDLogisticRegression(n_draws=20, random_state=0).fit(frame, LABELS)
+    names = [*(f"coef[{column}]" for column in frame), "intercept"]
+    for draws in (model.posterior_, model.result_):
+        assert list(draws) == names
+        assert "coef[age]" in draws and "coef" in draws
+        assert "age" not in draws and 0 not in draws and "coef[" not in draws
+        np.testing.assert_array_equal(draws["coef"], draws.values[..., :3])
+        np.testing.assert_array_equal(draws["coef[points]"], draws.values[..., 1])
+        np.testing.assert_array_equal(dict(draws)["intercept"], draws.values[..., 3])
+        with pytest.raises(KeyError, match=r"'age' is not a parameter; there are coef\[age\]"):
+            draws["age"]
