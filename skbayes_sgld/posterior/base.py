@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -108,6 +108,18 @@ class BasePosterior:
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
         return self.log_density(theta), self.grad(theta)
+
+    def bind_grad(self, n_chains: int) -> Callable[[Array], Array]:
+        """:meth:`grad` for ``theta (n_chains, P)``, for one run in one thread.
+
+        What does not depend on theta may be settled here and buffers reused from call to call;
+        each call returns a new array.
+        """
+        return self.grad
+
+    def bind_value_and_grad(self, n_chains: int) -> Callable[[Array], tuple[Array, Array]]:
+        """:meth:`value_and_grad` for ``theta (n_chains, P)``, for one run in one thread."""
+        return self.value_and_grad
 
     def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Log likelihood of each row ``(C, B)``; without rows the prior is the whole density."""

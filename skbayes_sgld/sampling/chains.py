@@ -223,7 +223,7 @@ def _run(
     progress: Callable[[int], None] | None = None,
 ) -> Chains:
     # copies, since the dynamics count and the streams advance while the run goes on
-    dynamics = replace(run.dynamics, clipped=0)
+    dynamics = replace(run.dynamics, clipped=0, gradient=run.dynamics.gradient.of_run())
     state = {name: array.copy() for name, array in start.sampler_state.items()}
     streams = deepcopy(start.streams)
     n_chains, n_params = state["theta"].shape

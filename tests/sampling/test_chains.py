@@ -1,5 +1,7 @@
 """The runner: what a chain draws depends on the seed and on its own number, and on nothing else."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -12,12 +14,14 @@ from skbayes_sgld.posterior import (
     Normal,
 )
 from skbayes_sgld.sampling import (
+    HMC,
     SGLD,
     Adam,
     ControlVariate,
     Curvature,
     Full,
     Minibatch,
+    ParallelTempering,
     Polynomial,
     find_mode,
 )
@@ -141,3 +145,35 @@ def test_an_overflow_names_the_step_at_which_it_happened(block_size):
     steps = int(np.ceil(np.log(np.finfo(float).max / 1e300) / np.log(29)))
     assert (error.value.chain, error.value.parameter) == (1, 0)
     assert abs(error.value.step - (steps - 1)) <= 1
+
+
+class _Bound(GLMPosterior):
+    """A posterior whose bound gradient is the only one that a run may take."""
+
+    def bind_grad(self, n_chains):
+        return partial(self._checked, super().grad, n_chains)
+
+    def bind_value_and_grad(self, n_chains):
+        return partial(self._checked, super().value_and_grad, n_chains)
+
+    def _checked(self, function, n_chains, theta):
+        assert theta.shape == (n_chains, self.n_params)
+        return function(theta)
+
+    def grad(self, theta):
+        raise AssertionError("the gradient was looked up once more")
+
+    def value_and_grad(self, theta):
+        raise AssertionError("the gradient was looked up once more")
+
+
+@pytest.mark.parametrize("sampler", [SGLD(), HMC(), ParallelTempering(n_temperatures=3)])
+def test_a_run_binds_the_full_gradient_to_its_chains(sampler):
+    posterior = posterior_of(Bernoulli())
+    start, results = np.zeros((3, posterior.n_params)), []
+    for cls in (GLMPosterior, _Bound):
+        posterior.__class__ = cls
+        run = make_run(posterior, sampler=sampler, step_size=0.001)
+        results += [run_chains(run, start, n_draws=5, n_jobs=n).draws for n in (1, 2)]
+    for draws in results[1:]:
+        np.testing.assert_array_equal(draws, results[0])

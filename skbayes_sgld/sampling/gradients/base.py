@@ -6,7 +6,10 @@ once (``prepare``) and is then called once a step. All are unbiased.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from numpy.typing import NDArray
@@ -71,8 +74,31 @@ class Gradient(Component):
 class BoundGradient:
     """The full gradient; base of the estimators from minibatches."""
 
+    _grad_of: Callable[[int], Callable[[Array], Array]] | None = None
+    _value_and_grad_of: Callable[[int], Callable[[Array], tuple[Array, Array]]] | None = None
+
     def __init__(self, posterior: BasePosterior) -> None:
         self.posterior = posterior
+
+    def of_run(self) -> BoundGradient:
+        """Copy for one run in one thread, whose full gradients are bound to the run's chains."""
+        bound = copy(self)
+        # by the number of chains, since a sampler may hold several replicas of each
+        bound._grad_of = cache(self.posterior.bind_grad)
+        bound._value_and_grad_of = cache(self.posterior.bind_value_and_grad)
+        return bound
+
+    def full(self, theta: Array) -> Array:
+        """Gradient from all rows at ``theta (C, P)``."""
+        if self._grad_of is None:
+            return self.posterior.grad(theta)
+        return self._grad_of(len(theta))(theta)
+
+    def value_and_full(self, theta: Array) -> tuple[Array, Array]:
+        """Log density ``(C,)``, and its gradient from all rows."""
+        if self._value_and_grad_of is None:
+            return self.posterior.value_and_grad(theta)
+        return self._value_and_grad_of(len(theta))(theta)
 
     def prepare(self, idx: Array | None) -> Any:
         """Gather what the steps need of the rows ``idx (T, C, B)``; see :meth:`at`."""
@@ -96,7 +122,7 @@ class BoundGradient:
         ``memory`` holds what :meth:`begin` returned, among other things; it is brought up to
         date. Without it the estimate is that of a chain that begins at the centre.
         """
-        return self.posterior.grad(theta)
+        return self.full(theta)
 
 
 @dataclass(eq=False, repr=False)
