@@ -26,7 +26,7 @@ from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
 
 Array = NDArray[Any]
 
-_FLOATS = [np.float64, np.float32]
+FLOATS = [np.float64, np.float32]
 _STAMP = "_skbayes_sgld_version"
 _SMALL = 2_000_000  # numbers in X; below it more threads would wait for each other
 
@@ -137,7 +137,7 @@ class BayesianEstimator(BaseEstimator):
         return self
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
-        X, y = validate_data(self, X, y, dtype=_FLOATS, **self._y_checks)
+        X, y = validate_data(self, X, y, dtype=FLOATS, **self._y_checks)
         weight = None
         if sample_weight is not None:
             weight = check_weight(sample_weight, X)
@@ -171,7 +171,7 @@ class BayesianEstimator(BaseEstimator):
 
     def _check_rows(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
-        return validate_data(self, X, dtype=_FLOATS, reset=False)
+        return validate_data(self, X, dtype=FLOATS, reset=False)
 
     # ---- the posterior ------------------------------------------------------------------------
 

@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld.estimators.base import (
+    FLOATS,
     Array,
     BayesianEstimator,
     LinearEstimator,
@@ -153,6 +155,54 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         levels = interval_levels(coverage)
         X = self._check_rows(X)
         return self._predictive().probability_quantiles(X, levels)
+
+    def log_likelihood(self, X: ArrayLike, y: ArrayLike) -> Array:
+        """Log probability of every label under every draw.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels among ``classes_``.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_draws_of_all_chains, n_samples)
+            In the order of ``posterior_.flat``. Under a decaying schedule the draws have weights,
+            ``posterior_.flat_weights``.
+        """
+        rows, codes = self._check_observed(X, y)
+        return self._predictive().log_likelihood(rows, codes.astype(float)).T
+
+    def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> Array:
+        """Log posterior predictive probability of every label.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels among ``classes_``.
+
+        Returns
+        -------
+        log_probability : ndarray of shape (n_samples,)
+            That of :meth:`predict_log_proba`.
+        """
+        rows, codes = self._check_observed(X, y)
+        log_probability = self._point_predictive().log_probability(rows)[..., 0]
+        return np.take_along_axis(log_probability, codes[:, None], axis=1)[:, 0]
+
+    def _check_observed(self, X: Any, y: Any) -> tuple[Array, Array]:
+        """Rows and the codes of their labels."""
+        check_is_fitted(self)
+        X, y = validate_data(self, X, y, dtype=FLOATS, reset=False)
+        known = np.isin(y, self.classes_)
+        if not known.all():
+            raise ValueError(
+                f"y has the label {y[~known].tolist()[0]!r}, which is not among the classes of "
+                f"the fit, {self.classes_.tolist()}."
+            )
+        return X, np.searchsorted(self.classes_, y)
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Draws of labels from the posterior predictive distribution.

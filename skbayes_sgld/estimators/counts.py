@@ -148,6 +148,62 @@ class CountRegressor(LinearRegressor):
         X = self._check_rows(X)
         return self._quantiles(X, interval_levels(coverage), kind, _log_exposure(exposure, X))
 
+    def predict_cdf(self, X: ArrayLike, y: ArrayLike, exposure: Any = None) -> Array:
+        """Distribution function of the posterior predictive distribution.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_points)
+            Counts, one or several a row.
+        exposure : array-like of shape (n_samples,) or float, default=None
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        probability : ndarray of the shape of y
+            Of a count of at most ``y``.
+        """
+        X = self._check_rows(X)
+        return self._cdf(X, y, _log_exposure(exposure, X))
+
+    def log_likelihood(self, X: ArrayLike, y: ArrayLike, exposure: Any = None) -> Array:
+        """Log probability of every count under every draw.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        exposure : array-like of shape (n_samples,) or float, default=None
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_draws_of_all_chains, n_samples)
+            In the order of ``posterior_.flat``. Under a decaying schedule the draws have weights,
+            ``posterior_.flat_weights``.
+        """
+        rows, observed = self._check_observed(X, y)
+        return self._predictive().log_likelihood(rows, observed, _log_exposure(exposure, rows)).T
+
+    def log_predictive_density(self, X: ArrayLike, y: ArrayLike, exposure: Any = None) -> Array:
+        """Log posterior predictive probability of every count.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        exposure : array-like of shape (n_samples,) or float, default=None
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        log_probability : ndarray of shape (n_samples,)
+            Log of the probability's mean over the draws.
+        """
+        rows, observed = self._check_observed(X, y)
+        return self._predictive().log_density(rows, observed, _log_exposure(exposure, rows))
+
     def sample_y(
         self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, exposure: Any = None
     ) -> Array:

@@ -7,10 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld.estimators.base import (
+    FLOATS,
     Array,
     BayesianEstimator,
     LinearEstimator,
@@ -139,6 +141,72 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         """
         return self._quantiles(self._check_rows(X), interval_levels(coverage), kind)
 
+    def predict_cdf(self, X: ArrayLike, y: ArrayLike) -> Array:
+        """Distribution function of the posterior predictive distribution.
+
+        At the observations themselves it is their probability integral transform: uniform on
+        (0, 1) where the predictions are calibrated.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_points)
+            Points, one or several a row.
+
+        Returns
+        -------
+        probability : ndarray of the shape of y
+            Of an observation of at most ``y``.
+        """
+        return self._cdf(self._check_rows(X), y)
+
+    def _cdf(self, X: Array, y: ArrayLike, offset: Array | None = None) -> Array:
+        t = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        check_consistent_length(X, t)
+        return self._predictive().cdf(X, t.reshape(len(t), -1), offset).reshape(t.shape)
+
+    def log_likelihood(self, X: ArrayLike, y: ArrayLike) -> Array:
+        """Log density of every observation under every draw.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_draws_of_all_chains, n_samples)
+            In the order of ``posterior_.flat``. Under a decaying schedule the draws have weights,
+            ``posterior_.flat_weights``.
+        """
+        rows, observed = self._check_observed(X, y)
+        return self._predictive().log_likelihood(rows, observed).T
+
+    def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> Array:
+        """Log posterior predictive density of every observation.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples,)
+            Log of the density's mean over the draws.
+        """
+        rows, observed = self._check_observed(X, y)
+        return self._predictive().log_density(rows, observed)
+
+    def _check_observed(self, X: Any, y: Any) -> tuple[Array, Array]:
+        """Rows and their observations, checked as those of ``fit``."""
+        check_is_fitted(self)
+        X, y = validate_data(self, X, y, dtype=FLOATS, reset=False, y_numeric=True)
+        return X, self._check_values(y)
+
+    def _check_values(self, y: Array) -> Array:
+        return self._likelihood().check_target(y)
+
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Draws from the posterior predictive distribution.
 
@@ -180,6 +248,9 @@ class NormalModel(RegressionModel):
         likelihood = FixedGaussian(self.noise_variance)
         likelihood.check()
         return likelihood
+
+    def _check_values(self, y: Array) -> Array:
+        return y.astype(float)  # a single one may be asked about
 
     def _noise_draws(self) -> Array:
         """Noise variance of every draw ``(S,)``."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from skbayes_sgld.diagnostics import quantiles
 from skbayes_sgld.posterior.likelihoods import LabelLikelihood, Likelihood
@@ -15,7 +16,7 @@ from skbayes_sgld.prediction.blocks import map_blocks
 from skbayes_sgld.prediction.predictors import Predictor
 
 Array = NDArray[Any]
-_OfRows = Callable[[Array, Array | None], Array]
+_OfRows = Callable[..., Array]
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,17 @@ class Predictive:
             eta = np.concatenate([eta, np.broadcast_to(self.gamma, eta[:1].shape)])
         return eta.swapaxes(0, 1)
 
-    def _by_blocks(self, function: _OfRows, X: Array, offset: Array | None, copies: int) -> Array:
-        """Values of a function of rows and offset, of ``copies`` temporaries per predictor."""
+    def _by_blocks(
+        self, function: _OfRows, X: Array, offset: Array | None, copies: int, *more: Array
+    ) -> Array:
+        """Values of a function of rows and offset, of ``copies`` temporaries per predictor.
+
+        Arrays in ``more``, of one entry a row, are handed to the function too.
+        """
 
         def block(rows: slice) -> Array:
-            return function(X[rows], None if offset is None else offset[rows])
+            part = None if offset is None else offset[rows]
+            return function(X[rows], part, *(array[rows] for array in more))
 
         numbers = self.predictor.n_draws * self.predictor.n_predictors * copies
         return map_blocks(block, X.shape[0], numbers)
@@ -117,6 +124,34 @@ class Predictive:
             return np.column_stack(each)
 
         return self._by_blocks(quantiles_of, X, offset, 4)
+
+    def log_likelihood(self, X: Array, y: Array, offset: Array | None = None) -> Array:
+        """Log density of each row's observation under every draw ``(n, S)``."""
+        return self._by_blocks(self._log_likelihood, X, offset, 4, y)
+
+    def _log_likelihood(self, X: Array, offset: Array | None, y: Array) -> Array:
+        u = self.local(X, offset)
+        return self.likelihood.log_density(u, np.broadcast_to(y[:, None], u[:, 0].shape))
+
+    def log_density(self, X: Array, y: Array, offset: Array | None = None) -> Array:
+        """Log density of each row's observation under the mixture over all draws ``(n,)``."""
+        with np.errstate(divide="ignore"):
+            log_share = np.log(self.share)
+
+        def log_density_of(X: Array, offset: Array | None, y: Array) -> Array:
+            return logsumexp(self._log_likelihood(X, offset, y) + log_share, axis=1)
+
+        return self._by_blocks(log_density_of, X, offset, 4, y)
+
+    def cdf(self, X: Array, t: Array, offset: Array | None = None) -> Array:
+        """Probability of an observation of at most each of ``t (n, m)``, of its shape."""
+        share, likelihood = self.share, self.likelihood
+
+        def cdf_of(X: Array, offset: Array | None, t: Array) -> Array:
+            u = self.local(X, offset)
+            return np.column_stack([likelihood.cdf(u, at[:, None]) @ share for at in t.T])
+
+        return self._by_blocks(cdf_of, X, offset, 4, t)
 
     def sample(self, X: Array, rng: np.random.RandomState, offset: Array | None = None) -> Array:
         """One observation of every row under every draw ``(n, S)``."""

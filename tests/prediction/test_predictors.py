@@ -1,12 +1,14 @@
 """Predictions are functions of the draws: each is compared with what it stands for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import special, stats
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import BayesianRidge
 
-from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.datasets import make_correlated_pair, make_two_clusters
 from skbayes_sgld.posterior import ConjugateNormal
 from skbayes_sgld.prediction import predictors
@@ -236,3 +238,83 @@ def test_the_predictive_variance_of_weighted_draws_is_that_of_their_mixture():
     center = np.average(flat, axis=0, weights=weights)
     sd = np.sqrt(np.average((flat - center) ** 2, axis=0, weights=weights))
     np.testing.assert_allclose(model.summary()["sd"], sd)
+
+
+# ---- densities of what was observed --------------------------------------------------------------
+
+
+def test_the_log_likelihood_of_a_linear_fit_is_that_of_its_draws(few):
+    model, X = few
+    y = np.linspace(-2.0, 2.0, len(X))
+    draws = model.sample_posterior()
+    mean = draws.coef @ X.T + draws.intercept[:, None]
+    expected = stats.norm.logpdf(y, mean, np.sqrt(draws.noise_variance)[:, None])
+    found = model.log_likelihood(X, y)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    mixture = special.logsumexp(expected, axis=0) - np.log(len(expected))
+    np.testing.assert_allclose(model.log_predictive_density(X, y), mixture, rtol=1e-10)
+
+
+def test_the_distribution_function_is_the_integral_of_the_density(few):
+    model, X = few
+    t = np.linspace(-60.0, 60.0, 4001)
+    cdf = model.predict_cdf(X, np.tile(t, (len(X), 1)))
+    for row in range(len(X)):
+        density = np.exp(model.log_predictive_density(np.tile(X[row], (len(t), 1)), t))
+        np.testing.assert_allclose(np.diff(cdf[row]), np.diff(t) * density[1:], atol=2e-3)
+        found = np.trapezoid(density, t) + cdf[row, 0]
+        assert found == pytest.approx(cdf[row, -1], abs=1e-5)
+
+
+def test_the_distribution_function_is_the_inverse_of_the_quantiles(linear, diabetes):
+    X, _ = diabetes
+    levels = np.array([0.05, 0.5, 0.95])
+    t = linear.predict_quantiles(X, levels)
+    np.testing.assert_allclose(linear.predict_cdf(X, t), np.tile(levels, (len(X), 1)), atol=1e-5)
+    np.testing.assert_allclose(linear.predict_cdf(X, t[:, 1]), 0.5, atol=1e-5)
+
+
+@pytest.mark.parametrize("labels", [[0, 1], ["a", "b", "c"]])
+def test_the_log_predictive_density_of_labels_is_the_log_of_their_probability(labels):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < len(labels)][::3], np.array(labels)[y[y < len(labels)]][::3]
+    model = SGLDLogisticRegression(n_draws=200, random_state=0).fit(X, y)
+    each = model.log_likelihood(X, y)
+    assert each.shape == (800, len(y))
+    found = model.log_predictive_density(X, y)
+    expected = model.predict_log_proba(X)[np.arange(len(y)), np.searchsorted(labels, y)]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    np.testing.assert_allclose(special.logsumexp(each, axis=0) - np.log(800), found, rtol=1e-9)
+    with pytest.raises(ValueError, match="not among the classes"):
+        model.log_likelihood(X[:1], np.array(["z" if labels[0] == "a" else 7]))
+
+
+def test_the_distribution_of_a_count_is_that_of_its_rates_and_exposure():
+    rng = np.random.default_rng(0)
+    X, exposure = rng.standard_normal((80, 2)), rng.uniform(0.5, 5.0, 80)
+    y = rng.poisson(exposure * np.exp(0.5 * X[:, 0]))
+    model = SGLDPoissonRegressor(random_state=0, n_draws=250).fit(X, y, exposure=exposure)
+    draws = model.sample_posterior()
+    rate = exposure * np.exp(draws.coef @ X.T + draws.intercept[:, None])
+    expected = stats.poisson.logpmf(y, rate)
+    found = model.log_likelihood(X, y, exposure=exposure)
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    np.testing.assert_allclose(
+        model.log_predictive_density(X, y, exposure=exposure),
+        np.log(np.exp(expected).mean(axis=0)),
+        rtol=1e-8,
+    )
+    np.testing.assert_allclose(
+        model.predict_cdf(X, y, exposure=exposure), stats.poisson.cdf(y, rate).mean(axis=0)
+    )
+
+
+def test_unequal_weights_of_draws_are_those_of_the_mixture(few):
+    model, X = few
+    weights = np.random.default_rng(0).uniform(size=4)
+    y = np.zeros(len(X))
+    predictive = replace(model._predictive(slice(0, 4)), weights=weights)
+    each = model.log_likelihood(X, y)[:4]
+    np.testing.assert_allclose(
+        predictive.log_density(X, y), np.log(weights / weights.sum() @ np.exp(each))
+    )
