@@ -16,6 +16,12 @@ from skbayes_sgld.neural_network import (
     SGLDMLPClassifier,
     SGLDMLPRegressor,
 )
+from skbayes_sgld.prediction.wrappers import (
+    predict_interval,
+    predict_proba_interval,
+    predict_quantiles,
+    sample_y,
+)
 
 __version__ = "0.1.0.dev0"
 
@@ -32,5 +38,9 @@ __all__ = [
     "SGLDMLPRegressor",
     "SGLDPoissonRegressor",
     "SamplingResult",
+    "predict_interval",
+    "predict_proba_interval",
+    "predict_quantiles",
     "sample",
+    "sample_y",
 ]

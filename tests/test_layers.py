@@ -23,7 +23,7 @@ ALLOWED = {
     "posterior": {"_components", "_linalg"},
     "sampling": {"_components", "_linalg", "posterior"},
     "variational": {"_components", "posterior", "sampling"},
-    "prediction": {"_linalg", "diagnostics", "posterior"},
+    "prediction": {"_components", "_linalg", "diagnostics", "posterior"},
     "inference": {
         "_components",
         "_linalg",

@@ -1,0 +1,309 @@
+"""Uncertainty through pipelines, searches and transformed targets.
+
+scikit-learn's wrappers forward ``predict`` and ``predict_proba`` alone. The functions here take
+them off, layer by layer, and ask the model within.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, singledispatch
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from skbayes_sgld._components import check_number
+
+Array = NDArray[Any]
+
+_OUTER = (0.001, 0.999)  # levels between which the inverse of a transformation must be monotone
+_GRID = 1001  # points at which that is checked
+_STEP = 1e-5  # of the differences that give its slope, in sds of the prediction
+_BENT = 1e-9  # departure from a line, as a share of the range, that is rounding
+
+
+@dataclass(frozen=True)
+class Core:
+    """What is inside the wrappers: the model, the rows that it sees, the target's transformers.
+
+    Attributes
+    ----------
+    model : estimator
+    X : array-like or None
+        Rows as the model takes them.
+    transformers : tuple of transformers
+        Of the target, the outermost first.
+    """
+
+    model: Any
+    X: Any = None
+    transformers: tuple[Any, ...] = ()
+
+    def method(self, name: str) -> Callable[..., Any]:
+        """Method of the model; a TypeError where it has none of the name."""
+        found = getattr(self.model, name, None)
+        if found is None:
+            raise TypeError(
+                f"{type(self.model).__name__} has no method {name}; give an estimator that has it, "
+                "or a Pipeline, a search or a TransformedTargetRegressor around one."
+            )
+        return found
+
+    def to_model(self, y: Array) -> Array:
+        """Values of the target as the model sees them."""
+        for transformer in self.transformers:
+            y = _by_column(transformer.transform, y)
+        return y
+
+    def from_model(self, z: Array) -> Array:
+        """Values of the model's target in the units of the user's."""
+        for transformer in reversed(self.transformers):
+            z = _by_column(transformer.inverse_transform, z)
+        return z
+
+    def slope(self, z: Array, sd: Array) -> Array:
+        """Absolute derivative of :meth:`from_model` at ``z``, with predictions of sd ``sd``."""
+        if not self.transformers:
+            return np.ones(z.shape)
+        step = _STEP * sd
+        return np.abs(self.from_model(z + step) - self.from_model(z - step)) / (2.0 * step)
+
+    def quantiles(self, q: Array, **params: Any) -> Array:
+        """Quantiles of the user's target ``(n, len(q))``."""
+        of = self.method("predict_quantiles")
+        if not self.transformers:
+            return of(self.X, q, **params)
+        z = of(self.X, np.concatenate([q, _OUTER]), **params)
+        if self._is_decreasing(z, linear=params.get("kind") == "mean"):
+            z = of(self.X, 1.0 - q, **params)
+        values = self.from_model(z[:, : len(q)])
+        if not np.isfinite(values).all():
+            raise ValueError(
+                f"the inverse of {self._transformation()} is not finite at a quantile of the "
+                "prediction; choose a transformation whose inverse takes any number."
+            )
+        return values
+
+    def _is_decreasing(self, z: Array, linear: bool) -> bool:
+        """Direction of the inverse on the range of ``z``; an error where it has none."""
+        values = self.from_model(np.linspace(z.min(), z.max(), _GRID))
+        values = values[np.isfinite(values)]
+        rises, falls = np.all(np.diff(values) >= 0), np.all(np.diff(values) <= 0)
+        if not (rises or falls):
+            raise ValueError(
+                f"the inverse of {self._transformation()} is not monotone on the range of the "
+                "predictions, so the ends of an interval cannot be mapped; sample_y still can."
+            )
+        if linear:
+            chord = np.linspace(values[0], values[-1], len(values))
+            if np.any(np.abs(values - chord) > _BENT * np.ptp(values)):
+                raise ValueError(
+                    "kind='mean' is of the mean of y, which is not the inverse of the mean of "
+                    f"the transformed target: {self._transformation()} is not linear."
+                )
+        return not rises
+
+    def _transformation(self) -> str:
+        return " of ".join(repr(transformer) for transformer in self.transformers)
+
+
+def _by_column(function: Callable[[Array], Any], values: Array) -> Array:
+    """Values of a transformer's method, which takes one column, in the shape of ``values``."""
+    return np.asarray(function(np.reshape(values, (-1, 1)))).reshape(np.shape(values))
+
+
+def unwrap(estimator: Any, X: Any = None) -> Core:
+    """Take pipelines, searches and transformed targets off a fitted estimator."""
+    check_is_fitted(estimator)
+    inner, core = _inner(), Core(estimator, X)
+    while (layer := inner(core.model, core)) is not None:
+        core = layer
+    return core
+
+
+@cache
+def _inner() -> Callable[[Any, Core], Core | None]:
+    """Function that takes one layer off, None where there is none.
+
+    The imports are here because importing the package must not cost what they do.
+    """
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+    from sklearn.model_selection._search import BaseSearchCV
+    from sklearn.pipeline import Pipeline
+
+    @singledispatch
+    def inner(estimator: Any, core: Core) -> Core | None:
+        return None
+
+    @inner.register(Pipeline)
+    def _(estimator: Any, core: Core) -> Core:
+        X = core.X
+        if X is not None and len(estimator) > 1:
+            X = estimator[:-1].transform(X)
+        return Core(estimator[-1], X, core.transformers)
+
+    @inner.register(BaseSearchCV)
+    def _(estimator: Any, core: Core) -> Core:
+        if not estimator.refit:
+            raise ValueError(
+                f"{type(estimator).__name__} has refit=False, so it keeps no fitted estimator; "
+                "set refit=True."
+            )
+        return Core(estimator.best_estimator_, core.X, core.transformers)
+
+    @inner.register(TransformedTargetRegressor)
+    def _(estimator: Any, core: Core) -> Core:
+        transformers = (*core.transformers, estimator.transformer_)
+        return Core(estimator.regressor_, core.X, transformers)
+
+    @inner.register(FixedThresholdClassifier)
+    @inner.register(TunedThresholdClassifierCV)
+    def _(estimator: Any, core: Core) -> Core:
+        return Core(estimator.estimator_, core.X, core.transformers)
+
+    @inner.register(FrozenEstimator)
+    def _(estimator: Any, core: Core) -> Core:
+        return Core(estimator.estimator, core.X, core.transformers)
+
+    return inner
+
+
+def predict_quantiles(
+    estimator: Any, X: Any, q: ArrayLike = (0.05, 0.5, 0.95), **params: Any
+) -> Array:
+    """Quantiles of the posterior predictive distribution, through wrappers.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted regressor of this package, or a ``Pipeline``, a search such as ``GridSearchCV``, a
+        ``TransformedTargetRegressor`` or a ``FrozenEstimator`` around one, in any order.
+    X : array-like of shape (n_samples, n_features)
+        Rows as the outermost wrapper takes them.
+    q : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
+        Levels in (0, 1).
+    **params : dict
+        Further arguments of the model's own method: ``kind``, and ``exposure`` of counts.
+
+    Returns
+    -------
+    quantiles : ndarray of shape (n_samples, n_quantiles)
+
+    Raises
+    ------
+    ValueError
+        Where the inverse of a target's transformation is not monotone; a decreasing one swaps the
+        levels. For ``kind="mean"`` it must be linear.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.compose import TransformedTargetRegressor
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skbayes_sgld import SGLDLinearRegression, predict_quantiles
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = SGLDLinearRegression(random_state=0)
+    >>> model = TransformedTargetRegressor(model, func=np.log, inverse_func=np.exp).fit(X, y)
+    >>> print(predict_quantiles(model, X[:1]).round())
+    [[ 97. 190. 371.]]
+    """
+    return unwrap(estimator, X).quantiles(np.atleast_1d(np.asarray(q)), **params)
+
+
+def predict_interval(estimator: Any, X: Any, coverage: Any = 0.9, **params: Any) -> Array:
+    """Equal-tailed predictive intervals, through wrappers.
+
+    Parameters
+    ----------
+    estimator : estimator
+        As in :func:`predict_quantiles`.
+    X : array-like of shape (n_samples, n_features)
+        Rows as the outermost wrapper takes them.
+    coverage : float or array-like of shape (n_coverages,), default=0.9
+        Probability of the interval, in (0, 1); or several.
+    **params : dict
+        Further arguments of the model's own method: ``kind``, and ``exposure`` of counts.
+
+    Returns
+    -------
+    interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_coverages)
+        Lower and upper end; with the coverages last where several are given.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skbayes_sgld import SGLDLinearRegression, predict_interval
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), SGLDLinearRegression(random_state=0)).fit(X, y)
+    >>> print(predict_interval(model, X[:1], coverage=[0.5, 0.9]).round())
+    [[[170. 117.]
+      [243. 295.]]]
+    """
+    levels = check_coverage(coverage)
+    ends = np.concatenate([(1.0 - levels) / 2.0, (1.0 + levels) / 2.0])
+    values = predict_quantiles(estimator, X, ends, **params)
+    interval = values.reshape(len(values), 2, len(levels))
+    return interval[..., 0] if np.ndim(coverage) == 0 else interval
+
+
+def predict_proba_interval(estimator: Any, X: Any, coverage: Any = 0.9) -> Array:
+    """Equal-tailed credible intervals of the probability of each class, through wrappers.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted classifier of this package, or a ``Pipeline``, a search, a classifier of a chosen
+        threshold or a ``FrozenEstimator`` around one, in any order.
+    X : array-like of shape (n_samples, n_features)
+        Rows as the outermost wrapper takes them.
+    coverage : float or array-like of shape (n_coverages,), default=0.9
+        Posterior probability of the interval, in (0, 1); or several.
+
+    Returns
+    -------
+    interval : ndarray of shape (n_samples, n_classes, 2) or (n_samples, n_classes, 2, n_coverages)
+        Lower and upper end; with the coverages last where several are given.
+    """
+    levels, core = check_coverage(coverage), unwrap(estimator, X)
+    of = core.method("predict_proba_interval")
+    intervals = np.stack([of(core.X, coverage=float(level)) for level in levels], axis=-1)
+    return intervals[..., 0] if np.ndim(coverage) == 0 else intervals
+
+
+def sample_y(
+    estimator: Any, X: Any, n_samples: int = 1, random_state: Any = 0, **params: Any
+) -> Array:
+    """Draws from the posterior predictive distribution, through wrappers.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted estimator of this package, or wrappers around one, as in :func:`predict_quantiles`
+        and :func:`predict_proba_interval`. A target's transformation may have any inverse.
+    X : array-like of shape (n_rows, n_features)
+        Rows as the outermost wrapper takes them.
+    n_samples : int, default=1
+    random_state : int, RandomState or None, default=0
+    **params : dict
+        Further arguments of the model's own method: ``exposure`` of counts.
+
+    Returns
+    -------
+    y : ndarray of shape (n_rows, n_samples)
+    """
+    core = unwrap(estimator, X)
+    return core.from_model(core.method("sample_y")(core.X, n_samples, random_state, **params))
+
+
+def check_coverage(coverage: Any) -> Array:
+    """Coverages as an array; an error where one is not in (0, 1)."""
+    for value in np.atleast_1d(np.asarray(coverage, dtype=object)):
+        check_number(value, "coverage", low=0, high=1)
+    return np.atleast_1d(np.asarray(coverage, dtype=float))

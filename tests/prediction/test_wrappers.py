@@ -1,0 +1,259 @@
+"""Uncertainty through wrappers is that of the model within, in the user's units."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    RandomizedSearchCV,
+    TunedThresholdClassifierCV,
+)
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import PowerTransformer, StandardScaler
+
+from skbayes_sgld import (
+    SGDMAPRegressor,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDPoissonRegressor,
+    predict_interval,
+    predict_proba_interval,
+    predict_quantiles,
+    sample_y,
+)
+from skbayes_sgld.prediction.wrappers import unwrap
+
+N = 60
+MODEL = SGLDLinearRegression(n_draws=250, random_state=0)
+LABELS = SGLDLogisticRegression(n_draws=250, random_state=0)
+COUNTS = SGLDPoissonRegressor(n_draws=250, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = 5.0 + 3.0 * rng.standard_normal((N, 2))
+    z = 0.2 * X @ [1.0, -0.5] + 0.3 * rng.standard_normal(N)
+    return X, z
+
+
+def around(model, transformer=None, **functions):
+    return TransformedTargetRegressor(clone(model), transformer=transformer, **functions)
+
+
+WRAPPED = {
+    "pipeline": lambda model: make_pipeline(StandardScaler(), model),
+    "no step before": lambda model: Pipeline([("model", model)]),
+    "search": lambda model: GridSearchCV(
+        make_pipeline(StandardScaler(), model), {"standardscaler__with_mean": [True]}, cv=2
+    ),
+    "pipeline of a search": lambda model: make_pipeline(
+        StandardScaler(),
+        RandomizedSearchCV(model, {"prior__scale": [1.0, 2.0]}, n_iter=1, cv=2, random_state=0),
+    ),
+    "frozen": lambda model: make_pipeline(StandardScaler(), model),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_wrappers_give_what_the_model_within_gives_for_the_rows_that_it_sees(name, data):
+    X, y = data
+    outer = WRAPPED[name](clone(MODEL)).fit(X, y)
+    if name == "frozen":
+        outer = FrozenEstimator(outer)
+    core = unwrap(outer, X)
+    assert isinstance(core.model, SGLDLinearRegression)
+    seen = X if name == "no step before" else StandardScaler().fit_transform(X)
+    assert_allclose(core.X, seen)
+    assert_array_equal(predict_interval(outer, X, 0.8), core.model.predict_interval(seen, 0.8))
+    assert_array_equal(
+        predict_interval(outer, X, 0.8, kind="mean"),
+        core.model.predict_interval(seen, 0.8, kind="mean"),
+    )
+    assert_array_equal(
+        predict_quantiles(outer, X, [0.2]), core.model.predict_quantiles(seen, [0.2])
+    )
+    assert_array_equal(sample_y(outer, X, 3, 5), core.model.sample_y(seen, 3, 5))
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        WRAPPED["pipeline"],
+        lambda model: FixedThresholdClassifier(model, threshold=0.3),
+        lambda model: TunedThresholdClassifierCV(model, cv=2),
+    ],
+)
+def test_intervals_of_probabilities_pass_wrappers_of_classifiers(wrap, data):
+    X, z = data
+    outer = wrap(clone(LABELS)).fit(X, z > 0.5)
+    core = unwrap(outer, X)
+    expected = core.model.predict_proba_interval(core.X, coverage=0.7)
+    assert_array_equal(predict_proba_interval(outer, X, 0.7), expected)
+    assert_array_equal(sample_y(outer, X, 2), core.model.sample_y(core.X, 2))
+
+
+def test_several_coverages_are_stacked_on_the_last_axis(data):
+    X, y = data
+    coverages = [0.5, 0.9, 0.99]
+    model = clone(MODEL).fit(X, y)
+    found = predict_interval(model, X, coverages)
+    assert found.shape == (N, 2, 3)
+    for k, coverage in enumerate(coverages):
+        assert_allclose(found[..., k], model.predict_interval(X, coverage), rtol=1e-6)
+    model = clone(LABELS).fit(X, y > 0.5)
+    found = predict_proba_interval(model, X, coverages)
+    assert found.shape == (N, 2, 2, 3)
+    assert_array_equal(found[..., 1], model.predict_proba_interval(X, 0.9))
+
+
+def test_exposures_of_counts_pass_a_pipeline(data):
+    X, z = data
+    exposure = np.linspace(1.0, 9.0, N)
+    y = np.random.default_rng(0).poisson(exposure * np.exp(z))
+    outer = make_pipeline(StandardScaler(), clone(COUNTS))
+    outer.fit(X, y, sgldpoissonregressor__exposure=exposure)
+    core = unwrap(outer, X)
+    assert_array_equal(
+        predict_interval(outer, X, exposure=exposure),
+        core.model.predict_interval(core.X, exposure=exposure),
+    )
+    assert_array_equal(
+        sample_y(outer, X, exposure=exposure), core.model.sample_y(core.X, exposure=exposure)
+    )
+
+
+# ---- transformed targets ------------------------------------------------------------------------
+
+LEVELS = np.array([0.1, 0.3, 0.95])
+
+
+def test_an_increasing_inverse_maps_the_quantiles(data):
+    X, z = data
+    outer = around(MODEL, func=np.log, inverse_func=np.exp).fit(X, np.exp(z))
+    inner = outer.regressor_
+    assert_allclose(
+        predict_quantiles(outer, X, LEVELS), np.exp(inner.predict_quantiles(X, LEVELS)), rtol=1e-6
+    )
+    assert_allclose(predict_interval(outer, X), np.exp(inner.predict_interval(X)), rtol=1e-6)
+    assert_allclose(sample_y(outer, X, 4), np.exp(inner.sample_y(X, 4)))
+
+
+def test_a_decreasing_inverse_swaps_the_levels(data):
+    X, z = data
+    outer = around(MODEL, func=reversed_log, inverse_func=reversed_exp).fit(X, np.exp(z))
+    inner = outer.regressor_
+    found = predict_quantiles(outer, X, LEVELS)
+    assert_allclose(found, np.exp(-inner.predict_quantiles(X, 1.0 - LEVELS)), rtol=1e-6)
+    assert np.all(np.diff(found, axis=1) > 0)
+    low, high = predict_interval(outer, X).T
+    assert np.all(low < high)
+    y = sample_y(outer, X, 4000)
+    assert_allclose((y < found[:, :1]).mean(axis=1), 0.1, atol=0.04)
+
+
+def reversed_log(y):
+    return -np.log(y)
+
+
+def reversed_exp(z):
+    return np.exp(-z)
+
+
+def test_transformers_and_nested_ones_are_undone_in_their_order(data):
+    X, z = data
+    inner = around(MODEL, StandardScaler())
+    outer = around(make_pipeline(StandardScaler(), inner), func=np.log, inverse_func=np.exp)
+    outer.fit(X, np.exp(z))
+    core = unwrap(outer, X)
+    assert len(core.transformers) == 2
+    y = np.exp(z)
+    assert_allclose(core.to_model(y), (z - z.mean()) / z.std())
+    assert_allclose(core.from_model(core.to_model(y)), y)
+    expected = np.exp(core.model.predict_interval(core.X) * z.std() + z.mean())
+    assert_allclose(predict_interval(outer, X), expected, rtol=1e-6)
+
+
+def test_the_slope_of_an_inverse_is_its_derivative(data):
+    X, z = data
+    outer = around(MODEL, func=reversed_log, inverse_func=reversed_exp).fit(X, np.exp(z))
+    assert_allclose(unwrap(outer, X).slope(z, np.full(N, 0.3)), np.exp(-z), rtol=1e-7)
+    assert_array_equal(unwrap(outer.regressor_, X).slope(z, np.ones(N)), np.ones(N))
+
+
+@pytest.mark.parametrize("transformer", [PowerTransformer(), StandardScaler()])
+def test_intervals_of_a_transformed_target_cover_as_they_should(transformer, data):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((1000, 2))
+    y = X[:, 0] + 0.5 * rng.standard_normal(1000)
+    low, high = predict_interval(around(MODEL, transformer).fit(X, y), X, 0.8).T
+    assert np.mean((low < y) & (y < high)) == pytest.approx(0.8, abs=0.04)
+
+
+def test_an_inverse_that_is_not_monotone_is_refused_for_intervals_only(data):
+    X, z = data
+    outer = around(MODEL, func=np.sqrt, inverse_func=np.square, check_inverse=False)
+    outer.fit(X, 0.05 * np.abs(z))
+    with pytest.raises(ValueError, match=r"not monotone.*sample_y"):
+        predict_interval(outer, X, 0.99)
+    assert_allclose(sample_y(outer, X), np.square(outer.regressor_.sample_y(X)))
+
+
+def test_the_mean_of_a_transformed_target_is_mapped_by_linear_inverses_alone(data):
+    X, z = data
+    scaled = around(MODEL, StandardScaler()).fit(X, z)
+    expected = scaled.regressor_.predict_interval(X, kind="mean") * z.std() + z.mean()
+    assert_allclose(predict_interval(scaled, X, kind="mean"), expected, rtol=1e-6)
+    bent = around(MODEL, func=np.log, inverse_func=np.exp).fit(X, np.exp(z))
+    with pytest.raises(ValueError, match="not linear"):
+        predict_interval(bent, X, kind="mean")
+
+
+def test_an_inverse_that_is_not_finite_at_an_end_is_refused(data):
+    X, z = data
+    # the inverse of a Box-Cox transformation of negative power ends at a finite number
+    y = np.random.default_rng(0).pareto(1.0, N) + 1.0
+    outer = around(MODEL, PowerTransformer("box-cox")).fit(X, y)
+    with pytest.raises(ValueError, match="not finite"):
+        predict_interval(outer, X, 0.9999)
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_unwrapped_is_said(data):
+    X, y = data
+    with pytest.raises(NotFittedError):
+        predict_interval(make_pipeline(StandardScaler(), MODEL), X)
+    with pytest.raises(TypeError, match="Ridge has no method predict_quantiles"):
+        predict_interval(Ridge().fit(X, y), X)
+    search = GridSearchCV(SGDMAPRegressor(), {"prior__scale": [1.0]}, refit=False, cv=2).fit(X, y)
+    with pytest.raises(ValueError, match="refit=False"):
+        predict_interval(search, X)
+
+
+@pytest.mark.parametrize("coverage", [0.0, 1.0, [0.5, 1.2], "0.9", None])
+def test_coverages_out_of_range_are_refused(coverage, data):
+    X, y = data
+    with pytest.raises((ValueError, TypeError), match="coverage="):
+        predict_interval(MODEL, X, coverage)
+
+
+def test_the_import_of_the_package_does_not_take_the_wrappers_along():
+    code = """
+import sys, sklearn.linear_model
+before = set(sys.modules)
+import skbayes_sgld
+print(*{"sklearn.pipeline", "sklearn.compose"} & (set(sys.modules) - before))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
