@@ -31,6 +31,9 @@ ROW_BLOCK = 8192  # rows in a block at most, so that the temporaries of a few ch
 _FEWEST_ROWS = 32
 _GROUP = 4
 _WIDE = 512  # columns of a symmetric matrix from which it is taken by blocks of rows
+_SHARED_NUMBERS = 2**20  # numbers of X from which threads share a pass over the rows
+_PART_NUMBERS = 2**18  # of them at least in a part of a pass, so that starting it costs nothing
+_SUM_NUMBERS = 2**21  # numbers in the sums of all parts together
 
 
 @cache
@@ -133,6 +136,23 @@ def row_slices(n_rows: int, n_columns: int, fewest: int = _FEWEST_ROWS) -> Itera
         yield slice(start, min(start + size, n_rows))
 
 
+def row_parts(
+    n_rows: int, n_columns: int, fewest: int = _FEWEST_ROWS, sums: int = 1
+) -> list[list[slice]]:
+    """Blocks of rows, divided into the parts of a pass that threads may share.
+
+    The division depends on the shape of the data alone, so that sums do not depend on threads.
+    ``sums`` is how many numbers each part adds up.
+    """
+    blocks = list(row_slices(n_rows, n_columns, fewest))
+    numbers = n_rows * n_columns
+    if numbers < _SHARED_NUMBERS:
+        return [blocks]
+    n_parts = int(np.clip(min(numbers // _PART_NUMBERS, _SUM_NUMBERS // sums), 2, 16))
+    edges = np.linspace(0, len(blocks), min(n_parts, len(blocks)) + 1).astype(int)
+    return [blocks[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+
 def row_blocks(X: Array, center: Array | None = None) -> Iterator[tuple[slice, Array]]:
     """Slices of rows with the block of X there, minus ``center (d,)``, in float64 and C order.
 
@@ -144,6 +164,16 @@ def row_blocks(X: Array, center: Array | None = None) -> Iterator[tuple[slice, A
             yield rows, np.ascontiguousarray(X[rows], dtype=np.float64)
         else:
             yield rows, np.subtract(X[rows], center, dtype=np.float64, order="C")
+
+
+def all_finite(X: Array) -> bool:
+    """Whether the sum of all numbers is finite: then they are too, though not the other way."""
+
+    def of_part(blocks: list[slice]) -> Array:
+        return np.array(sum(X[rows].sum() for rows in blocks))
+
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(sum_in_threads(of_part, row_parts(*X.shape))))
 
 
 def matmul_rows(a: Array, b: Array, group: int = _GROUP) -> Array:
@@ -170,10 +200,14 @@ def matmul_symmetric(a: Array, b: Array) -> Array:
 def column_means(X: Array, weight: Array | None) -> Array:
     """Weighted mean of each column ``(d,)``, without a temporary of the size of X."""
     w = np.ones(X.shape[0]) if weight is None else weight
-    total = np.zeros(X.shape[1])
-    for rows, block in row_blocks(X):
-        total += w[rows] @ block
-    return total / float(w.sum())
+
+    def of_part(blocks: list[slice]) -> Array:
+        total = np.zeros(X.shape[1])
+        for rows in blocks:
+            total += w[rows] @ np.ascontiguousarray(X[rows], dtype=np.float64)
+        return total
+
+    return sum_in_threads(of_part, row_parts(*X.shape)) / float(w.sum())
 
 
 def inverse_root(H: Array) -> Array:

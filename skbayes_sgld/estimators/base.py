@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import Bunch, check_random_state
+from sklearn.utils import Bunch, assert_all_finite, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from skbayes_sgld._components import Component, Registry, check_number, resolve
-from skbayes_sgld._linalg import one_blas_thread
+from skbayes_sgld._linalg import all_finite, one_blas_thread
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.settings import Settings, check_flag, number_or_auto
@@ -137,7 +137,9 @@ class BayesianEstimator(BaseEstimator):
         return self
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
-        X, y = validate_data(self, X, y, dtype=FLOATS, **self._y_checks)
+        X, y = validate_data(self, X, y, dtype=FLOATS, ensure_all_finite=False, **self._y_checks)
+        if not (X.size > _SMALL and all_finite(X)):  # the exact check takes a thread, and longer
+            assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
         weight = None
         if sample_weight is not None:
             weight = check_weight(sample_weight, X)

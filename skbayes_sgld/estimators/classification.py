@@ -33,8 +33,11 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
     def _encode(
         self, X: Array, y: Array, weight: Array | None
     ) -> tuple[Array, Array, Array | None]:
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.classes_ = np.unique(y)
+        # the labels stand for y, of which the check would sort every value once more
+        few = 2 * len(self.classes_) <= len(y)
+        check_classification_targets(np.repeat(self.classes_, 2) if few else y)
+        codes = np.searchsorted(self.classes_, y)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y has one class, {self.classes_.tolist()[0]!r}; a classifier needs at least two "

@@ -100,7 +100,16 @@ class GLMPosterior(RowSums, BasePosterior):
     ) -> None:
         fit_intercept = bool(fit_intercept)  # np.bool_ does not multiply lists
         K, infers_noise = likelihood.n_predictors, likelihood.infers_noise
-        super().__init__(X, y, sample_weight, K, infers_noise, fit_intercept, center)
+        self._statistics = (
+            GaussianStatistics(X, y, sample_weight, fit_intercept)
+            if likelihood.quadratic and X.shape[1] <= MAX_DENSE
+            else None
+        )
+        mean = None
+        if center and fit_intercept:
+            known = self._statistics
+            mean = column_means(X, sample_weight) if known is None else known.x_mean
+        super().__init__(X, y, sample_weight, K, infers_noise, fit_intercept, mean)
         prior.check(self.n_features)
         intercept_prior = Flat() if intercept_prior is None else intercept_prior
         intercept_prior.check(1, "intercept_prior")
@@ -113,11 +122,6 @@ class GLMPosterior(RowSums, BasePosterior):
         self.param_names = self._name_params(feature_names, class_names)
         if self.n_predictors > 1:
             self.linear_prior = replace(self.linear_prior, pin=self._shift_precision())
-        self._statistics = (
-            GaussianStatistics(X, y, sample_weight, fit_intercept)
-            if likelihood.quadratic and self.n_features <= MAX_DENSE
-            else None
-        )
 
     @property
     def prior(self) -> CoefficientPrior:
@@ -367,6 +371,23 @@ class GLMPosterior(RowSums, BasePosterior):
         return other
 
     # ---- curvature ----------------------------------------------------------------------------
+
+    def likelihood_curvature(self, theta: Array) -> Array:
+        """Minus the Hessian of the log likelihood ``(P, P)``; a mean over draws ``(S, P)``."""
+        if self._statistics is None:
+            return super().likelihood_curvature(theta)
+        draws = np.atleast_2d(theta)
+        gamma = self._gamma(draws)
+        precision = np.mean(1.0 / self.likelihood.noise_variance(gamma))
+        at_mean = self.center is not None or not self.fit_intercept
+        of_linear = precision * self._statistics.curvature(self._n_linear, at_mean)
+        if gamma is None:
+            return of_linear
+        H = np.empty((self.n_params, self.n_params))
+        H[:-1, :-1] = of_linear
+        H[-1] = H[:, -1] = self._statistics_value_and_grad(draws)[1].mean(axis=0)
+        H[-1, -1] += 0.5 * self.total_weight
+        return H
 
     def averaged_normal(self, theta: Array, temperature: float) -> tuple[Array, Array] | None:
         """Mean and precision of the normal distribution nearest in expectation, from the mode.

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import (
     BLOCK_NUMBERS,
-    column_means,
     matmul_rows,
+    row_parts,
     row_slices,
     sum_in_threads,
     weighted_gram,
@@ -22,7 +22,6 @@ from skbayes_sgld.posterior.protocol import Rows
 
 Array = NDArray[Any]
 
-_SHARED_NUMBERS = 2**20  # numbers of X from which on two threads share a pass over the rows
 _HELD_NUMBERS = 2**20  # numbers of X up to which it is converted to float64 and C order once
 
 
@@ -46,8 +45,8 @@ class LinearPredictors:
     n_predictors : int
     infers_noise : bool
     fit_intercept : bool
-    center : bool
-        Whether the intercept is that at the mean of X.
+    center : ndarray of shape (d,) or None
+        Row at which the intercept is that of the model, in place of X = 0: the mean of X.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class LinearPredictors:
         n_predictors: int,
         infers_noise: bool,
         fit_intercept: bool,
-        center: bool,
+        center: Array | None,
     ) -> None:
         self.n_features = X.shape[1]
         self.total_weight = float(len(y) if weight is None else weight.sum())
@@ -67,7 +66,7 @@ class LinearPredictors:
         self._width = self.n_features + fit_intercept
         self._n_linear = self.n_predictors * self._width
         self.n_params = self._n_linear + infers_noise
-        self.center = column_means(X, weight) if center and fit_intercept else None
+        self.center = center
         self._bind(X, y, weight)
 
     def _bind(self, X: Array, y: Array, weight: Array | None) -> None:
@@ -82,27 +81,16 @@ class LinearPredictors:
         return row_slices(self.n_samples, self.n_features)
 
     def _parts(self) -> list[list[slice]]:
-        """Blocks of rows, divided into the parts that threads may share.
-
-        The division depends on the shape of the data alone, so the sums do not depend on threads.
-        """
-        blocks = list(self._blocks())
-        if self.X.size < _SHARED_NUMBERS:
-            return [blocks]
-        half = (len(blocks) + 1) // 2
-        return [blocks[:half], blocks[half:]]
+        """Blocks of rows, divided into the parts that threads may share."""
+        return row_parts(self.n_samples, self.n_features)
 
     def gram_parts(self) -> list[list[slice]]:
         """Blocks of rows, in parts to take side by side, for sums of P by P matrices.
 
         Every block adds a whole matrix, and so has as many rows as there are parameters at least.
         """
-        if self.X.size < _SHARED_NUMBERS:
-            return [list(row_slices(self.n_samples, self.n_features, self.n_params))]
-        half = (self.n_samples + 1) // 2
-        first = list(row_slices(half, self.n_features, self.n_params))
-        rest = row_slices(self.n_samples - half, self.n_features, self.n_params)
-        return [first, [slice(half + rows.start, half + rows.stop) for rows in rest]]
+        P = self.n_params
+        return row_parts(self.n_samples, self.n_features, P, P * P)
 
     def _block(self, rows: slice) -> Array:
         """Rows of X in float64 and C order, without a copy if X already is."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from skbayes_sgld._linalg import column_means, matmul_rows, row_blocks
+from skbayes_sgld._linalg import matmul_rows, row_parts, sum_in_threads
 
 Array = NDArray[Any]
+
+_TYPICAL = 1000  # rows whose mean is the origin of the sums
+_LOSS = 10.0  # share of a sum of squares that may be due to the origin
+_CLOSE = 1e-4  # share of the sums of squares below which that of the residuals loses digits
 
 
 class GaussianStatistics:
@@ -19,6 +24,9 @@ class GaussianStatistics:
     With delta = beta - reference and b the intercept at the mean of X,
     ``RSS = rss - 2 delta' c + delta' S delta + W (b - y_mean)^2``. The reference is the least
     squares solution: in an expansion around it nothing cancels when the fit is close.
+
+    One pass over the rows sums products of deviations from a typical row; a second one is made
+    where these would lose digits, as the means are far from it or the fit is close.
 
     Parameters
     ----------
@@ -30,26 +38,33 @@ class GaussianStatistics:
     """
 
     def __init__(self, X: Array, y: Array, weight: Array | None, centred: bool) -> None:
-        n_rows, d = X.shape
-        w = np.ones(n_rows) if weight is None else weight
-        self.total_weight = float(w.sum())
-        self.x_mean = column_means(X, weight) if centred else np.zeros(d)
-        self.y_mean = float(np.average(y, weights=w)) if centred else 0.0
-        self.gram = np.zeros((d, d))
-        moment = np.zeros(d)
-        for rows, Xc in row_blocks(X, self.x_mean):
-            Xw = Xc if weight is None else Xc * weight[rows, None]
-            self.gram += Xw.T @ Xc
-            moment += Xw.T @ (y[rows] - self.y_mean)
+        d = X.shape[1]
+        data = _Table(X, y, weight)
+        origin = data.typical_row() if centred else np.zeros(d + 1)
+        products = data.products(origin)
+        mean = products[-1, :-1] / products[-1, -1]
+        spread = np.diagonal(products)[:-1] - mean * products[-1, :-1]
+        if centred and np.any(np.diagonal(products)[:-1] > _LOSS * spread):
+            origin = origin + mean
+            products = data.products(origin)
+            mean = products[-1, :-1] / products[-1, -1]
+        self.total_weight = float(products[-1, -1])
+        about = products[:-1, :-1]
+        if centred:
+            about = about - np.outer(products[-1, :-1], mean)
+        else:
+            mean = np.zeros(d + 1)
+        self.x_mean, self.y_mean = (origin + mean)[:d], float((origin + mean)[d])
+        self.gram, moment = np.ascontiguousarray(about[:d, :d]), about[:d, d]
         scale = np.sqrt(np.where(np.diagonal(self.gram) > 0, np.diagonal(self.gram), 1.0))
         unit = linalg.lstsq(self.gram / scale[:, None] / scale, moment / scale, cond=1e-12)[0]
         self.reference = unit / scale
-        self.cross = np.zeros(d)
-        self.rss = 0.0
-        for rows, Xc in row_blocks(X, self.x_mean):
-            residual = y[rows] - self.y_mean - Xc @ self.reference
-            self.cross += Xc.T @ (w[rows] * residual)
-            self.rss += float(w[rows] @ np.square(residual))
+        self.cross = moment - self.gram @ self.reference
+        self.rss = float(about[d, d] - self.reference @ (moment + self.cross))
+        if self.rss < _CLOSE * max(float(about[d, d]), float(unit @ unit)):
+            center = np.append(self.x_mean, self.y_mean)
+            residuals = data.residual_products(center, self.reference)
+            self.cross, self.rss = residuals[:-1], float(residuals[-1])
 
     def residual_sum(self, coef: Array, level: Array) -> tuple[Array, Array, Array]:
         """Residual sum of squares, and minus half its gradient.
@@ -109,3 +124,78 @@ class GaussianStatistics:
         in_log_variance = 0.5 * (rss / variance - self.total_weight)
         scale = np.reshape(variance, (-1, 1))
         return value, in_coef / scale, in_level / scale[:, 0], in_log_variance
+
+    def curvature(self, n_linear: int, at_mean: bool) -> Array:
+        """Half the second derivative of RSS in coefficients and intercept ``(n_linear, n_linear)``.
+
+        Parameters
+        ----------
+        n_linear : int
+            Number of coefficients, plus 1 in a model with an intercept.
+        at_mean : bool
+            Whether the intercept is that at the mean of X rather than at X = 0.
+        """
+        d = len(self.x_mean)
+        H = np.zeros((n_linear, n_linear))
+        H[:d, :d] = self.gram
+        if n_linear > d:
+            mean = np.append(np.zeros(d) if at_mean else self.x_mean, 1.0)
+            H += self.total_weight * np.outer(mean, mean)
+        return H
+
+
+class _Table:
+    """The rows of X with y as a last column, which are read in blocks."""
+
+    def __init__(self, X: Array, y: Array, weight: Array | None) -> None:
+        self._X, self._y = X, y
+        self._root = None if weight is None else np.sqrt(weight)
+
+    def typical_row(self) -> Array:
+        """Mean of some of the rows, from all parts of the table ``(d + 1,)``."""
+        some = slice(None, None, max(1, len(self._y) // _TYPICAL))
+        rows = np.ascontiguousarray(np.column_stack([self._X[some], self._y[some]]), np.float64)
+        # a mean of equal numbers may differ from them in the last digit
+        return np.where(np.ptp(rows, axis=0) == 0, rows[0], rows.mean(axis=0))
+
+    def products(self, origin: Array) -> Array:
+        """Sums of products of the columns less ``origin``, and of ones, ``(d + 2, d + 2)``."""
+        width = len(origin) + 1
+        return sum_in_threads(partial(self._products, origin), self._parts(width))
+
+    def _parts(self, width: int) -> list[list[slice]]:
+        n_rows, n_columns = self._X.shape
+        return row_parts(n_rows, n_columns, width, width * width)
+
+    def _products(self, origin: Array, blocks: list[slice]) -> Array:
+        total = np.zeros((len(origin) + 1, len(origin) + 1))
+        buffer = np.empty((blocks[0].stop - blocks[0].start, len(total)))
+        for rows in blocks:
+            block = self._deviations(rows, origin, buffer)
+            total += block.T @ block
+        return total
+
+    def _deviations(self, rows: slice, origin: Array, buffer: Array) -> Array:
+        """Rows less ``origin``, with ones behind, times the roots of their weights."""
+        block = buffer[: rows.stop - rows.start]
+        np.subtract(self._X[rows], origin[:-1], out=block[:, :-2])
+        np.subtract(self._y[rows], origin[-1], out=block[:, -2])
+        block[:, -1] = 1.0
+        if self._root is not None:
+            block *= self._root[rows, None]
+        return block
+
+    def residual_products(self, center: Array, coef: Array) -> Array:
+        """Sums of products of the residuals with the columns, and with themselves ``(d + 1,)``."""
+        work = partial(self._residual_products, center, coef)
+        return sum_in_threads(work, self._parts(len(center) + 1))
+
+    def _residual_products(self, center: Array, coef: Array, blocks: list[slice]) -> Array:
+        total = np.zeros(len(center))
+        buffer = np.empty((blocks[0].stop - blocks[0].start, len(center) + 1))
+        for rows in blocks:
+            block = self._deviations(rows, center, buffer)
+            residual = block[:, -2] - block[:, :-2] @ coef
+            total[:-1] += residual @ block[:, :-2]
+            total[-1] += residual @ residual
+        return total

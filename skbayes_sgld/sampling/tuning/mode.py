@@ -80,7 +80,8 @@ def find_mode(posterior: Posterior | BasePosterior, start: Array) -> Mode:
         When there is no mode within reach.
     """
     posterior = as_posterior(posterior)
-    if posterior.n_samples > _SUBSET_FROM and "subset" in posterior.abilities:
+    many = posterior.n_samples > _SUBSET_FROM and not posterior.cheap_full_gradient
+    if many and "subset" in posterior.abilities:
         every = posterior.n_samples // (_SUBSET_FROM // 2)
         with suppress(NoModeError):  # the rows left out may be those that determine the mode
             start = find_mode(posterior.subset(slice(None, None, every)), start).theta

@@ -1,0 +1,122 @@
+"""Sufficient statistics of normal models: exact, from one pass over the rows."""
+
+import numpy as np
+import pytest
+
+from skbayes_sgld.posterior import FixedGaussian, Flat, Gaussian, GLMPosterior, InverseGamma
+from skbayes_sgld.posterior import statistics as module
+from skbayes_sgld.posterior.linear_predictors import RowSums
+from skbayes_sgld.posterior.statistics import GaussianStatistics
+
+N = 4000
+
+
+def table(n=N, d=6):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    return X, X @ rng.standard_normal(d) + rng.standard_normal(n), rng
+
+
+def far(X):
+    return X + 1e8
+
+
+def sorted_column(X):
+    return np.column_stack([np.sort(X[:, 0]), X[:, 1:]])
+
+
+def rare_spikes(X):
+    X[-20:, 0] = 1e6
+    return X
+
+
+def near_copies(X):
+    X[:, 1] = X[:, 0] + 1e-5 * X[:, 1]
+    return X
+
+
+def typical_rows_far_from_the_mean(X):
+    X[: N // 2] += 1e6
+    X[:: N // 1000] = 3.0
+    return X
+
+
+def single_precision(X):
+    return (X + 1e3).astype(np.float32)
+
+
+TABLES = [
+    far,
+    sorted_column,
+    rare_spikes,
+    near_copies,
+    typical_rows_far_from_the_mean,
+    single_precision,
+]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("change", TABLES)
+def test_sums_are_those_of_the_centred_rows(change, weighted):
+    X, y, rng = table()
+    X = change(X)
+    weight = rng.random(N) if weighted else None
+    found = GaussianStatistics(X, y, weight, centred=True)
+    w = (np.ones(N) if weight is None else weight).astype(np.longdouble)
+    exact_X, exact_y = X.astype(np.longdouble), y.astype(np.longdouble)
+    exact_X -= w @ exact_X / w.sum()
+    exact_y -= w @ exact_y / w.sum()
+    gram = (exact_X * w[:, None]).T @ exact_X
+    residual = exact_y - exact_X @ found.reference
+    rss = w @ np.square(residual)
+    spread = np.sqrt(np.diagonal(gram)).astype(float)
+    unit = spread * spread[:, None]
+    np.testing.assert_allclose(found.gram / unit, (gram / unit).astype(float), atol=1e-13)
+    assert found.rss == pytest.approx(float(rss), rel=1e-12)
+    cross = ((w * residual) @ exact_X / spread / np.sqrt(rss / w.sum())).astype(float)
+    scale = spread * float(np.sqrt(rss / w.sum()))
+    np.testing.assert_allclose(found.cross / scale, cross, atol=1e-9)
+
+
+def test_a_constant_column_has_no_spread_at_all():
+    X, y, _ = table()
+    X[:, 3] = 0.1  # whose mean over many rows is rounded
+    found = GaussianStatistics(X, y, None, centred=True)
+    assert not found.gram[3].any()
+    assert abs(found.reference[3]) < 1e-9
+
+
+def test_the_rows_are_read_once_and_twice_where_the_fit_is_close(monkeypatch):
+    read = []
+    whole = module._Table._deviations
+
+    def counted(self, rows, origin, buffer):
+        read.append(rows.stop - rows.start)
+        return whole(self, rows, origin, buffer)
+
+    monkeypatch.setattr(module._Table, "_deviations", counted)
+    n = 40_000
+    X, y, _ = table(n, 30)  # enough for threads
+    for offset in (0.0, 1e8):
+        GaussianStatistics(X + offset, y, None, centred=True)
+        assert sum(read) == n
+        read.clear()
+    GaussianStatistics(X, X[:, 0] + 1e-6 * y, None, centred=True)
+    assert sum(read) == 2 * n
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("likelihood", [Gaussian(), FixedGaussian(0.7)])
+def test_the_curvature_is_the_sum_over_the_rows(likelihood, center):
+    X, y, rng = table()
+    noise = InverseGamma(1, 1) if likelihood.infers_noise else None
+    weight = rng.random(200)
+    posterior = GLMPosterior(
+        X[:200, :3] + 2, y[:200], likelihood, Flat(), noise, center=center, sample_weight=weight
+    )
+    draws = posterior.start() + 0.1 * rng.standard_normal((5, posterior.n_params))
+    for theta in (draws[0], draws):
+        by_rows = RowSums.likelihood_curvature(posterior, theta)
+        rounding = 1e-12 * np.abs(by_rows).max()
+        got = posterior.likelihood_curvature(theta)
+        np.testing.assert_allclose(got, by_rows, rtol=1e-9, atol=rounding)
