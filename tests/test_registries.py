@@ -175,7 +175,7 @@ class _BiasedGradient(MinibatchGradient):
     """Rescaled by n / (B + 1)."""
 
     def __call__(self, theta, batch, memory=None):
-        size = batch.y.shape[-1]
+        size = self._batches.size(batch)
         prior = self.posterior.grad_log_prior(theta)
         return prior + (super().__call__(theta, batch, memory) - prior) * size / (size + 1)
 

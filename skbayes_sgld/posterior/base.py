@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -137,11 +137,19 @@ class BasePosterior:
         """Gradient of the log prior ``(C, P)``."""
         return self.grad(theta)
 
+    def bind_grad_log_prior(self) -> Callable[[Array], Array]:
+        """:meth:`grad_log_prior`, with what does not depend on theta settled."""
+        return self.grad_log_prior
+
     # ---- rows through local parameters: no default --------------------------------------------
 
     def take(self, idx: Array) -> Rows:
         """Gathered rows ``idx (..., B)``."""
         raise self._lacking("local_rows")
+
+    def bind_batches(self, n_chains: int, batch_size: int) -> BoundBatches:
+        """Batches of rows for the chains of one run, in one thread."""
+        return BoundBatches(self, batch_size)
 
     def local(self, theta: Array, rows: Rows) -> Array:
         """Local parameters of gathered rows ``(C, n_local, B)``."""
@@ -247,6 +255,34 @@ class BasePosterior:
     def _describe(self) -> str:
         """Name of the model in an error."""
         return type(self).__name__
+
+
+class BoundBatches:
+    """Batches of one size for a number of chains, in one thread.
+
+    What :meth:`gather` returns, one batch a step, is valid until it is called again; what
+    :meth:`local` returns, until that is.
+    """
+
+    def __init__(self, posterior: BasePosterior, batch_size: int) -> None:
+        self._posterior, self.size = posterior, batch_size
+
+    def gather(self, idx: Array) -> Sequence[Any]:
+        """Batches of the rows ``idx (T, C, B)``, one a step."""
+        rows = self._posterior.take(idx)
+        return [rows.step(t) for t in range(len(idx))]
+
+    def local(self, theta: Array, batch: Any) -> Array:
+        """Local parameters ``(C, n_local, B)``."""
+        return self._posterior.local(theta, batch)
+
+    def score(self, u: Array, batch: Any) -> Array:
+        """Gradient of each row's log likelihood in u, which may be overwritten."""
+        return self._posterior.score(u, batch)
+
+    def pullback(self, score: Array, batch: Any) -> Array:
+        """Gradient in theta from the rows' gradients in u: a new array ``(C, P)``."""
+        return self._posterior.pullback(score, batch)
 
 
 def _is_default(cls: type, member: str) -> bool:

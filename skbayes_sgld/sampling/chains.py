@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from skbayes_sgld.sampling.schedules import Schedule
 
 Array = NDArray[Any]
 
-_BLOCK_NUMBERS = 2**16  # random numbers and gathered values of a block, which then stays in cache
+_BLOCK_NUMBERS = 2**16  # random numbers of a block, which then stays in cache
 _BLOCK_STEPS = 512
 
 
@@ -241,28 +242,26 @@ def _run(
             tau = None if run.temperature is None else run.temperature(steps)
             before = {name: array.copy() for name, array in state.items()}
             clipped = dynamics.clipped
-            normals, prepared = draw_block(run, streams, length, n_params)
+            normals, idx = draw_block(run, streams, length, n_params)
             at_each = dynamics if tau is None else replace(dynamics, temperature=tau)
             noise = run.sampler.prepare(state, normals, eta, at_each)
             path = []
             next_kept = n_burnin + (kept + 1) * thin - 1 - done
-            for t in range(length):
-                batch = dynamics.gradient.at(prepared, t)
-                row = None if noise is None else noise[t]
-                if tau is not None:
-                    dynamics.temperature = tau[t]
-                run.sampler.step(state, eta[t], row, batch, dynamics)
+            for t in _steps(run.sampler, state, eta, tau, noise, idx, dynamics):
                 if t == next_kept:
                     path.append(state["theta"])
-                    weights[kept + len(path) - 1] = eta[t]
                     next_kept += thin
             if not np.isfinite(state["theta"]).all():
                 dynamics.clipped = clipped
-                _report_overflow(
-                    run, before, eta, tau, noise, prepared, dynamics, start.step + done
-                )
+                for t in _steps(run.sampler, before, eta, tau, noise, idx, dynamics):
+                    bad = np.argwhere(~np.isfinite(before["theta"]))
+                    if len(bad):
+                        step = start.step + done + t
+                        raise ChainOverflowError(step, int(bad[0, 0]), int(bad[0, 1]))
             if path:
-                draws[:, kept : kept + len(path)] = np.stack(path, axis=1)
+                new = slice(kept, kept + len(path))
+                np.stack(path, axis=1, out=draws[:, new])
+                weights[new] = eta[n_burnin + (kept + 1) * thin - 1 - done :: thin]
                 kept += len(path)
             done += length
             if progress is not None:
@@ -271,9 +270,28 @@ def _run(
     return Chains(draws, weights, share, RunState(start.step + n_steps, state, streams))
 
 
+def _steps(
+    sampler: Algorithm,
+    state: State,
+    eta: Array,
+    tau: Array | None,
+    noise: Array | None,
+    idx: Array | None,
+    dynamics: Dynamics,
+) -> Iterator[int]:
+    """Advance the state by the steps of a block, and yield the number of each when it is made."""
+    batches = repeat(None) if idx is None else dynamics.gradient.batches(idx)
+    each = zip(eta, repeat(None) if noise is None else noise, batches, strict=False)
+    step = sampler.step
+    for t, (size, row, batch) in enumerate(each):
+        if tau is not None:
+            dynamics.temperature = tau[t]
+        step(state, size, row, batch, dynamics)
+        yield t
+
+
 def _default_block(run: Run, n_chains: int, n_params: int) -> int:
-    batch = run.batch_size or 0
-    numbers = n_chains * (n_params + batch * n_params)
+    numbers = n_chains * (n_params + (run.batch_size or 0))
     # a dense metric multiplies the noise of 16 steps at a time
     least = 16 if numbers <= _BLOCK_NUMBERS else 1
     return int(np.clip(_BLOCK_NUMBERS // numbers, least, _BLOCK_STEPS))
@@ -281,37 +299,17 @@ def _default_block(run: Run, n_chains: int, n_params: int) -> int:
 
 def draw_block(
     run: Run, streams: list[ChainStreams], length: int, n_params: int
-) -> tuple[Array | None, Any]:
-    """Standard normals ``(T, C, P)`` of the next steps, and the rows that these read."""
+) -> tuple[Array | None, Array | None]:
+    """Standard normals ``(T, C, n)`` of the next steps, and the rows ``(T, C, B)`` they read."""
     normals = None
     if run.sampler.uses_noise:
         n_normals = run.sampler.n_normals(n_params)
-        normals = np.stack([s.normals(length, n_normals) for s in streams], axis=1)
+        # chains first in memory, where the noise of each is a product of its own
+        normals = np.stack([s.normals(length, n_normals) for s in streams]).swapaxes(0, 1)
     if run.batch_size is None:
-        return normals, run.dynamics.gradient.prepare(None)
+        return normals, None
     rows = [s.rows(length, run.n_samples, run.batch_size, run.replacement) for s in streams]
-    return normals, run.dynamics.gradient.prepare(np.stack(rows, axis=1))
-
-
-def _report_overflow(
-    run: Run,
-    state: State,
-    eta: Array,
-    tau: Array | None,
-    noise: Array | None,
-    prepared: Any,
-    dynamics: Dynamics,
-    first_step: int,
-) -> None:
-    """Repeat the block's steps one at a time and raise at the first that overflows."""
-    for t in range(len(eta)):
-        batch = dynamics.gradient.at(prepared, t)
-        if tau is not None:
-            dynamics.temperature = tau[t]
-        run.sampler.step(state, eta[t], None if noise is None else noise[t], batch, dynamics)
-        bad = np.argwhere(~np.isfinite(state["theta"]))
-        if len(bad):
-            raise ChainOverflowError(first_step + t, int(bad[0, 0]), int(bad[0, 1]))
+    return normals, np.stack(rows, axis=1)
 
 
 def check_constrained(posterior: BasePosterior, chains: Chains, n_burnin: int, thin: int) -> None:

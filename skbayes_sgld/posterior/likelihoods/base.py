@@ -57,6 +57,13 @@ class Likelihood(Component):
     reach: ClassVar[float] = 1.0
     improper: ClassVar[str] = ""
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Take another way to the score from a base only where the score is the base's too."""
+        super().__init_subclass__(**kwargs)
+        if "score" in vars(cls) and "observed_score" not in vars(cls):
+            cls.observed = Likelihood.observed  # type: ignore[method-assign]
+            cls.observed_score = Likelihood.observed_score  # type: ignore[method-assign]
+
     @property
     def n_local(self) -> int:
         """Number of local parameters of a row."""
@@ -118,6 +125,19 @@ class Likelihood(Component):
     def score(self, u: Array, y: Array) -> Array:
         """Gradient of the log density in u ``(C, n_local, B)``."""
         raise NotImplementedError
+
+    def observed(self, y: Array, weight: Array | None) -> tuple[Array, ...]:
+        """What :meth:`observed_score` takes of observations ``(..., B)`` beside u.
+
+        It is settled once for many gradients: a constant of the rows can be computed here.
+        """
+        return (y,) if weight is None else (y, weight[..., None, :])
+
+    def observed_score(self, u: Array, *observed: Array) -> Array:
+        """Weighted :meth:`score`; u may be overwritten."""
+        y, *weight = observed
+        score = self.score(u, y)
+        return score * weight[0] if weight else score
 
     def curvature(self, u: Array, y: Array) -> Array:
         """Minus the Hessian of the log density in u ``(C, n_local, n_local, B)``."""

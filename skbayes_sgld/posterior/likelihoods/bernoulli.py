@@ -38,6 +38,19 @@ class Bernoulli(LabelLikelihood):
         score += y[..., None, :] - 0.5
         return score
 
+    def observed(self, y: Array, weight: Array | None) -> tuple[Array, ...]:
+        """The sign of each label, and the weighted sign."""
+        sign = 2.0 * y[..., None, :] - 1.0
+        return sign, sign if weight is None else sign * weight[..., None, :]
+
+    def observed_score(self, u: Array, *observed: Array) -> Array:
+        """``weighted sign / (1 + exp(sign eta))``, in place."""
+        sign, weighted = observed
+        u *= sign
+        np.exp(u, out=u)
+        u += 1.0
+        return np.divide(weighted, u, out=u)
+
     def value_and_score(self, u: Array, y: Array) -> tuple[Array, Array]:
         """Log density and score, from one exponential."""
         sign = 2.0 * y[..., None, :] - 1.0

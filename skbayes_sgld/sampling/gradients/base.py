@@ -6,11 +6,11 @@ once (``prepare``) and is then called once a step. All are unbiased.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 from numpy.typing import NDArray
 
@@ -20,6 +20,8 @@ from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Posterior
 
 Array = NDArray[Any]
+
+_GATHERED_NUMBERS = 2**16  # of a few steps' rows, which then stay in cache
 
 
 class Gradient(Component):
@@ -80,7 +82,7 @@ class BoundGradient:
     def __init__(self, posterior: BasePosterior) -> None:
         self.posterior = posterior
 
-    def of_run(self) -> BoundGradient:
+    def of_run(self) -> Self:
         """Copy for one run in one thread, whose full gradients are bound to the run's chains."""
         bound = copy(self)
         # by the number of chains, since a sampler may hold several replicas of each
@@ -101,12 +103,24 @@ class BoundGradient:
         return self._value_and_grad_of(len(theta))(theta)
 
     def prepare(self, idx: Array | None) -> Any:
-        """Gather what the steps need of the rows ``idx (T, C, B)``; see :meth:`at`."""
+        """Gather what the steps need of the rows ``idx (T, C, B)``; see :meth:`at`.
+
+        What it returned in a run is valid until it is called again.
+        """
         return None
 
     def at(self, prepared: Any, t: int) -> Any:
         """Part of the prepared rows that step ``t`` needs."""
         return None
+
+    def batches(self, idx: Array) -> Iterator[Any]:
+        """What each step needs of the rows ``idx (T, C, B)``, gathered a cache full at a time."""
+        most = max(1, _GATHERED_NUMBERS // (idx[0].size * self.posterior.n_params))
+        for first in range(0, len(idx), most):
+            part = idx[first : first + most]
+            prepared = self.prepare(part)
+            for t in range(len(part)):
+                yield self.at(prepared, t)
 
     def row_score(self, theta: Array, batch: Any) -> Array:
         """Each row's contribution to a batch's estimate ``(C, n_local, B)``."""

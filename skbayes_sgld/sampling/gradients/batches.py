@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Sequence
+from copy import copy
+from functools import cache
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import ROW_BLOCK
-from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.protocol import Rows
+from skbayes_sgld.posterior.base import BasePosterior, BoundBatches
 
 Array = NDArray[Any]
 
 
 class Batches(Protocol):
-    """Access to the rows of a posterior; ``batch`` is what :meth:`at` returns."""
+    """Access to the rows of a posterior; ``batch`` is what :meth:`prepare` returns for a step."""
 
-    def prepare(self, idx: Array) -> Any:
-        """Rows ``idx (T, C, B)`` of many steps."""
+    def of_run(self) -> Self:
+        """Copy for one run in one thread, which may reuse its arrays."""
 
-    def at(self, prepared: Any, t: int) -> Any:
-        """Rows of step ``t``."""
+    def prepare(self, idx: Array) -> Sequence[Any]:
+        """Batches of the rows ``idx (T, C, B)``, one a step."""
 
     def size(self, batch: Any) -> int:
         """Rows of a batch, B."""
@@ -37,10 +38,10 @@ class Batches(Protocol):
         """Gradient of the batch's log likelihood ``(C, P)``, a new array."""
 
     def change(self, theta: Array, since: Array, batch: Any) -> Array:
-        """Gradient at theta less that at ``since (C, P)``."""
+        """Gradient at theta less that at ``since (C, P)``, a new array."""
 
-    def blocks(self, n_chains: int) -> Iterator[Any]:
-        """All rows, a block after the other."""
+    def scores(self, theta: Array) -> Array:
+        """Every row's gradient in its local parameters ``(C, n_local, n)``."""
 
 
 class GatheredRows:
@@ -48,40 +49,52 @@ class GatheredRows:
 
     def __init__(self, posterior: BasePosterior) -> None:
         self._posterior = posterior
+        self._bind = posterior.bind_batches
 
-    def prepare(self, idx: Array) -> Rows:
+    def of_run(self) -> Self:
+        """Copy that gathers into the same arrays again and again."""
+        bound = copy(self)
+        bound._bind = cache(self._posterior.bind_batches)
+        return bound
+
+    def prepare(self, idx: Array) -> Sequence[tuple[BoundBatches, Any]]:
         """Gather the rows."""
-        return self._posterior.take(idx)
+        bound = self._bind(*idx.shape[1:])
+        return [(bound, rows) for rows in bound.gather(idx)]
 
-    def at(self, prepared: Rows, t: int) -> Rows:
-        """Rows of step ``t``."""
-        return prepared.step(t)
-
-    def size(self, batch: Rows) -> int:
+    def size(self, batch: tuple[BoundBatches, Any]) -> int:
         """Rows of a batch."""
-        return batch.y.shape[-1]
+        return batch[0].size
 
-    def score(self, theta: Array, batch: Rows) -> Array:
-        """Each row's gradient in its local parameters."""
-        return self._posterior.score(self._posterior.local(theta, batch), batch)
+    def score(self, theta: Array, batch: tuple[BoundBatches, Any]) -> Array:
+        """Each row's gradient in its local parameters, valid until the next is computed."""
+        bound, rows = batch
+        return bound.score(bound.local(theta, rows), rows)
 
-    def pullback(self, score: Array, batch: Rows) -> Array:
+    def pullback(self, score: Array, batch: tuple[BoundBatches, Any]) -> Array:
         """Gradient in theta."""
-        return self._posterior.pullback(score, batch)
+        bound, rows = batch
+        return bound.pullback(score, rows)
 
-    def gradient(self, theta: Array, batch: Rows) -> Array:
+    def gradient(self, theta: Array, batch: tuple[BoundBatches, Any]) -> Array:
         """Gradient of the batch's log likelihood."""
-        return self.pullback(self.score(theta, batch), batch)
+        bound, rows = batch
+        return bound.pullback(bound.score(bound.local(theta, rows), rows), rows)
 
-    def change(self, theta: Array, since: Array, batch: Rows) -> Array:
+    def change(self, theta: Array, since: Array, batch: tuple[BoundBatches, Any]) -> Array:
         """Difference of two gradients, taken row by row."""
-        return self.pullback(self.score(theta, batch) - self.score(since, batch), batch)
+        before = self.score(since, batch).copy()
+        return self.pullback(self.score(theta, batch) - before, batch)
 
-    def blocks(self, n_chains: int) -> Iterator[Rows]:
-        """All rows, the same for every chain."""
-        n = self._posterior.n_samples
-        for start in range(0, n, ROW_BLOCK):
-            yield self.prepare(np.arange(start, min(start + ROW_BLOCK, n))[None])
+    def scores(self, theta: Array) -> Array:
+        """Every row's gradient in its local parameters, a block of rows after the other."""
+        posterior, parts = self._posterior, []
+        for start in range(0, posterior.n_samples, ROW_BLOCK):
+            rows = posterior.take(
+                np.arange(start, min(start + ROW_BLOCK, posterior.n_samples))[None]
+            )
+            parts.append(posterior.score(posterior.local(theta, rows), rows))
+        return np.concatenate(parts, axis=2)
 
 
 class IndexedRows:
@@ -90,13 +103,13 @@ class IndexedRows:
     def __init__(self, posterior: BasePosterior) -> None:
         self._posterior = posterior
 
-    def prepare(self, idx: Array) -> Array:
-        """Keep the numbers."""
-        return idx
+    def of_run(self) -> Self:
+        """Itself: it holds nothing."""
+        return self
 
-    def at(self, prepared: Array, t: int) -> Array:
-        """Numbers of step ``t``."""
-        return prepared[t]
+    def prepare(self, idx: Array) -> Sequence[Array]:
+        """Keep the numbers."""
+        return list(idx)
 
     def size(self, batch: Array) -> int:
         """Rows of a batch."""
@@ -122,14 +135,17 @@ class IndexedRows:
         """Difference of two gradients."""
         return self.gradient(theta, batch) - self._posterior.grad_log_likelihood(since, batch)
 
-    def blocks(self, n_chains: int) -> Iterator[Array]:
-        """All rows' numbers, once for each chain."""
-        n = self._posterior.n_samples
+    def scores(self, theta: Array) -> Array:
+        """Every row's gradient, a block of rows after the other."""
+        n, parts = self._posterior.n_samples, []
         for start in range(0, n, ROW_BLOCK):
-            yield np.tile(np.arange(start, min(start + ROW_BLOCK, n)), (n_chains, 1))
+            rows = np.arange(start, min(start + ROW_BLOCK, n))
+            parts.append(self.score(theta, np.tile(rows, (len(theta), 1))))
+        return np.concatenate(parts, axis=2)
 
 
 def batches_of(posterior: BasePosterior) -> Batches:
     """Access to the rows that a posterior's abilities allow."""
-    gathers = "local_rows" in posterior.abilities
-    return GatheredRows(posterior) if gathers else IndexedRows(posterior)
+    if "local_rows" in posterior.abilities:
+        return GatheredRows(posterior)
+    return IndexedRows(posterior)

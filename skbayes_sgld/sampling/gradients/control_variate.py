@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, Self
 
 import numpy as np
 
-from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld._linalg import ROW_BLOCK, matmul_rows
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.protocol import Rows
 from skbayes_sgld.sampling.gradients.base import Array, BoundGradient, Gradient
 from skbayes_sgld.sampling.gradients.variance_reduction import SnapshotGradient
 
 
 class _ControlVariate(BoundGradient):
-    """The gradient's expansion around the centre, exact, plus the batch's estimate of the rest."""
+    """The gradient's expansion around the centre, exact, plus the batch's estimate of the rest.
+
+    The expansion of a row's score, ``s - W (u - u_0)``, is kept as W and as ``s + W u_0``.
+    """
 
     def __init__(self, posterior: BasePosterior, center: Array, order: int) -> None:
         super().__init__(posterior)
@@ -22,41 +28,81 @@ class _ControlVariate(BoundGradient):
         self._order = order
         self._grad = posterior.grad_log_likelihood(self._center)
         self._curvature = posterior.likelihood_curvature(center) if order == 2 else None
+        self._bind = posterior.bind_batches
+        self._grad_log_prior: Callable[[Array], Array] = posterior.grad_log_prior
+
+    def of_run(self) -> Self:
+        """Copy for one run in one thread, whose batches are gathered into the same arrays."""
+        self._expansion  # noqa: B018  # known before the copy, so that runs share it
+        bound = super().of_run()
+        bound._bind = cache(self.posterior.bind_batches)
+        bound._grad_log_prior = self.posterior.bind_grad_log_prior()
+        return bound
+
+    @cached_property
+    def _expansion(self) -> list[Array]:
+        """The expansion of all rows, one or two arrays ``(n,)``.
+
+        It is empty where rows have several local parameters: it would have a size like that of X.
+        """
+        n, parts = self.posterior.n_samples, []
+        if self._expand(self.posterior.take(np.zeros((1, 1), int)), self._center)[0].shape[1] > 1:
+            return []
+        for start in range(0, n, ROW_BLOCK):
+            rows = self.posterior.take(np.arange(start, min(start + ROW_BLOCK, n))[None])
+            parts.append(self._expand(rows, self._center))
+        return [np.concatenate([part.ravel() for part in a]) for a in zip(*parts, strict=True)]
+
+    def _expand(self, rows: Rows, center: Array) -> list[Array]:
+        """The expansion of gathered rows: ``s + W u_0 (C, n_local, B)`` and W, or s alone."""
+        posterior = self.posterior
+        u = posterior.local(center, rows)
+        score = posterior.score(u, rows)
+        if self._order == 1:
+            return [score]
+        curvature = posterior.local_curvature(u, rows)
+        return [score + np.einsum("cabn,cbn->can", curvature, u), curvature]
+
+    def _expansion_of(self, idx: Array) -> list[Array]:
+        """The expansion of the rows ``idx (T, C, B)``."""
+        if self._expansion:
+            return [a.take(idx)[:, :, None] for a in self._expansion]
+        # every step of every chain a product of its own, so that they round alike
+        flat = self.posterior.take(idx).flatten()
+        center = np.broadcast_to(self._center, (len(flat.y), self._center.size))
+        return [a.reshape(*idx.shape[:2], *a.shape[1:]) for a in self._expand(flat, center)]
 
     def prepare(self, idx: Array | None) -> Any:
-        # the rows' contributions at the centre do not depend on theta: computed once for all steps
+        # the rows' expansion does not depend on theta
         assert idx is not None
-        posterior, steps = self.posterior, idx.shape[:2]
-        rows = posterior.take(idx)
-        # every step of every chain a product of its own, so that they round alike
-        flat = rows.flatten()
-        u = posterior.local(np.broadcast_to(self._center, (len(flat.y), self._center.size)), flat)
-        at_center = [u, posterior.score(u, flat)]
-        if self._order == 2:
-            at_center.append(posterior.local_curvature(u, flat))
-        return rows, [a.reshape(*steps, *a.shape[1:]) for a in at_center]
+        bound = self._bind(*idx.shape[1:])
+        expansion = self._expansion_of(idx)
+        gathered = bound.gather(idx)
+        return [(bound, *step) for step in zip(gathered, *expansion, strict=True)]
 
     def at(self, prepared: Any, t: int) -> Any:
-        rows, at_center = prepared
-        return rows.step(t), [a[t] for a in at_center]
+        return prepared[t]
 
     def row_score(self, theta: Array, batch: Any) -> Array:
         """Each row's gradient less its expansion around the centre ``(C, n_local, B)``."""
-        rows, (u_center, score_center, *curvature) = batch
-        u = self.posterior.local(theta, rows)
-        rest = self.posterior.score(u, rows) - score_center
-        if curvature:
-            rest += np.einsum("cabn,cbn->can", curvature[0], u - u_center)
+        bound, rows, at_center, *curvature = batch
+        u = bound.local(theta, rows)
+        if not curvature:
+            return bound.score(u, rows) - at_center
+        W = curvature[0]
+        rest = W * u if u.shape[1] == 1 else np.einsum("cabn,cbn->can", W, u)
+        rest -= at_center
+        rest += bound.score(u, rows)
         return rest
 
     def __call__(self, theta: Array, batch: Any, memory: dict[str, Array] | None = None) -> Array:
-        posterior, rows = self.posterior, batch[0]
-        grad = posterior.pullback(self.row_score(theta, batch), rows)
-        grad *= posterior.n_samples / rows.y.shape[-1]
+        bound, rows = batch[0], batch[1]
+        grad = bound.pullback(self.row_score(theta, batch), rows)
+        grad *= self.posterior.n_samples / bound.size
         grad += self._grad
         if self._curvature is not None:
             grad -= matmul_rows(theta - self._center, self._curvature)
-        grad += posterior.grad_log_prior(theta)
+        grad += self._grad_log_prior(theta)
         return grad
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.gradients.base import Array, BoundGradient, Gradient
@@ -16,6 +17,14 @@ class MinibatchGradient(BoundGradient):
     def __init__(self, posterior: BasePosterior) -> None:
         super().__init__(posterior)
         self._batches = batches_of(posterior)
+        self._grad_log_prior: Callable[[Array], Array] = posterior.grad_log_prior
+
+    def of_run(self) -> Self:
+        """Copy for one run in one thread, whose batches are gathered into the same arrays."""
+        bound = super().of_run()
+        bound._batches = self._batches.of_run()
+        bound._grad_log_prior = self.posterior.bind_grad_log_prior()
+        return bound
 
     def prepare(self, idx: Array | None) -> Any:
         """Gather the rows, where the posterior lets them be gathered."""
@@ -24,17 +33,17 @@ class MinibatchGradient(BoundGradient):
 
     def at(self, prepared: Any, t: int) -> Any:
         """Rows of step ``t``."""
-        return self._batches.at(prepared, t)
+        return prepared[t]
 
     def row_score(self, theta: Array, batch: Any) -> Array:
         """Each row's gradient in its local parameters ``(C, n_local, B)``."""
-        return self._batches.score(theta, batch)
+        return self._batches.score(theta, batch).copy()
 
     def __call__(self, theta: Array, batch: Any, memory: dict[str, Array] | None = None) -> Array:
         """Batch's gradient, rescaled, and the prior's."""
         grad = self._batches.gradient(theta, batch)
         grad *= self.posterior.n_samples / self._batches.size(batch)
-        grad += self.posterior.grad_log_prior(theta)
+        grad += self._grad_log_prior(theta)
         return grad
 
 

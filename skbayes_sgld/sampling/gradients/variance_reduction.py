@@ -39,7 +39,7 @@ class SnapshotGradient(MinibatchGradient):
     def _estimate(self, theta: Array, change: Array, total: Array, size: int) -> Array:
         """Gradient from the batch's change since a snapshot, and all rows' gradient there."""
         scale = self.posterior.n_samples / size
-        return scale * change + total + self.posterior.grad_log_prior(theta)
+        return scale * change + total + self._grad_log_prior(theta)
 
     def __call__(self, theta: Array, batch: Any, memory: dict[str, Array] | None = None) -> Array:
         """Estimate around the centre."""
@@ -76,10 +76,8 @@ class _SAGA(SnapshotGradient):
 
     def begin(self, theta: Array) -> dict[str, Array]:
         """Each row's score at ``theta`` and the gradient that they add up to."""
-        blocks = self._batches.blocks(len(theta))
-        table = np.concatenate([self._batches.score(theta, rows) for rows in blocks], axis=2)
         total = np.array(self.posterior.grad_log_likelihood(theta))
-        return {"table": table, "table_grad": total}
+        return {"table": self._batches.scores(theta), "table_grad": total}
 
     def prepare(self, idx: Array | None) -> Any:
         """Gather the rows, and keep their numbers."""

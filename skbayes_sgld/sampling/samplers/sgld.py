@@ -63,22 +63,24 @@ class SGLD(Sampler):
     ) -> Array | None:
         """``sqrt(2 eta tau) G^{1/2} noise`` of every step."""
         assert normals is not None
-        if self.integrator != "euler":
-            path = np.concatenate([state["normal"][None], normals])
-            normals, state["normal"] = 0.5 * (path[:-1] + path[1:]), path[-1]
         # chains first, so that each chain's noise is a product of its own
-        by_chain = np.ascontiguousarray(normals.swapaxes(0, 1))
-        colored = dynamics.preconditioner.sqrt(by_chain).swapaxes(0, 1)
+        z = np.ascontiguousarray(normals.swapaxes(0, 1))
         scale = np.sqrt(2.0 * dynamics.temperature * eta)
-        return np.ascontiguousarray(colored * scale[:, None, None])
+        if self.integrator != "euler":
+            means = z.copy()
+            means[:, 0] += state["normal"]
+            means[:, 1:] += z[:, :-1]
+            state["normal"], z = z[:, -1], means
+            scale *= 0.5
+        noise = dynamics.preconditioner.sqrt(z) * scale[:, None]
+        return noise.swapaxes(0, 1)
 
     def step(
         self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
     ) -> None:
         """Advance theta."""
         theta = state["theta"]
-        move = dynamics.drift(theta, batch, state)
-        move = move * eta
+        move = dynamics.drift(theta, batch, state) * eta
         move += noise
         move += theta
         state["theta"] = move

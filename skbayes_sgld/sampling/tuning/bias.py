@@ -122,7 +122,7 @@ def measure_bias(run: Run, mode: Mode, step_size: float, seed: int) -> Bias:
     seen = (run.batch_size or run.n_samples or 1) * posterior.n_predictors
     n_chains = int(np.clip(THRESHOLDS.pilot_rows // seen, *THRESHOLDS.pilot_chains))
     whitened = np.sqrt(tau) * start_normals(seed, _pilot_chains(n_chains), P)
-    gradient = _Remembered(run.dynamics.gradient)
+    gradient = _Remembered(run.dynamics.gradient.of_run())
     dynamics = replace(run.dynamics, gradient=gradient)
     actual = _Chain(run.sampler, dynamics, mode.theta + mode.unwhiten(whitened))
     dynamics = Dynamics(Full().bind(StandardNormal(P)), Metric(P), temperature=tau)
@@ -141,7 +141,8 @@ def measure_bias(run: Run, mode: Mode, step_size: float, seed: int) -> Bias:
         for t in range(n_burnin + kept):
             at = t % _BLOCK
             if at == 0:
-                normals, prepared = draw_block(run, streams, _BLOCK, P)
+                normals, idx = draw_block(run, streams, _BLOCK, P)
+                prepared = gradient.prepare(idx)
                 actual.prepare(normals, eta)
                 normal.prepare(normals, eta)
             batch = gradient.at(prepared, at)
