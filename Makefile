@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+BENCH_ARGS ?= --save
+BASE ?=
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -17,10 +19,10 @@ require_python = @$(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint format docs bench truth clean
+.PHONY: help demo test lint format docs bench bench-quick truth clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.stamp-test ## run the example on the NBA rookies
 	@MPLBACKEND=Agg $(PY) examples/nba_rookies.py
@@ -42,8 +44,11 @@ docs: $(VENV)/.stamp-docs ## build the documentation into docs/_build/html
 	@$(PY) -m sphinx -q -W --keep-going -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-bench: $(VENV)/.stamp-bench ## run the benchmarks against the other libraries
-	@$(PY) -m benchmarks
+bench: $(VENV)/.stamp-bench ## measure every row of the benchmarks, twenty minutes (BENCH_ARGS="nba --rounds 1")
+	@$(PY) -m benchmarks $(BENCH_ARGS)
+
+bench-quick: $(VENV)/.stamp-test ## what became slower since another commit, two minutes (BASE=main)
+	@$(PY) -m benchmarks.quick --base "$(BASE)"
 
 truth: $(VENV)/.stamp-test ## compare the default settings with independent references
 	@$(PY) -m tests.references

@@ -1,5 +1,8 @@
-"""How fast the package is, beside other libraries: ``python -m benchmarks [name ...]``.
+"""How fast the package is, beside other libraries.
 
-A benchmark is a module of this package whose name does not start with an underscore; its docstring
-says what is compared. It runs in a process of its own, ``python -m benchmarks.NAME`` too.
+``python -m benchmarks [row ...]`` measures the rows of the table (``benchmarks/rows``), each in a
+process of its own; ``python -m benchmarks.page`` makes the pages of the documentation from what was
+kept of them, and ``python -m benchmarks.quick`` compares a checkout with another commit. The other
+modules are programs that measure one thing, ``python -m benchmarks.NAME``; their docstrings say
+what.
 """

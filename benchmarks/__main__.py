@@ -1,42 +1,155 @@
-"""Run all benchmarks, or those that are named."""
+"""Measure the rows of the table, or those whose names begin as asked for."""
 
 from __future__ import annotations
 
 import argparse
-import ast
-import pkgutil
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
 
-HERE = Path(__file__).parent
-NAMES = sorted(m.name for m in pkgutil.iter_modules([str(HERE)]) if not m.name.startswith("_"))
+from benchmarks import _machine
+from benchmarks._tools import HEAD, ROWS, as_json, from_json, line, progress, table
+
+ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).parent / "results"
+MODES = {"no-avx512": "without AVX-512", "all-features": "with all features"}
 
 
-def describe(name: str) -> str:
-    """First line of a benchmark's docstring, without importing it."""
-    source = (HERE / f"{name}.py").read_text(encoding="utf-8")
-    return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
+def available() -> list[str]:
+    """What can be measured here: the machine as it is, and without AVX-512 if it has that."""
+    return ["no-avx512", "all-features"] if _machine.avx512() else ["no-avx512"]
+
+
+def measure(name: str, rounds: int | None, quick: bool, target: Path) -> None:
+    """Measure one row in this process, and write what it found."""
+    from benchmarks import rows  # noqa: F401, PLC0415
+
+    asked = ROWS[name]
+    found = asked.measure(rounds or asked.rounds, quick)
+    values = {"machine": _machine.describe(), "found": [as_json(f) for f in found]}
+    target.write_text(json.dumps(values))
+
+
+def run(name: str, mode: str, options: argparse.Namespace) -> dict[str, Any] | None:
+    """What a row finds in a process of its own, None where it fails.
+
+    What one rival sets up for itself is then not to slow the next one down.
+    """
+    environment = os.environ | (_machine.hidden() if hides(mode) else {})
+    if options.base:
+        environment["BENCH_BASE"] = options.base
+    with TemporaryDirectory() as folder:
+        target = Path(folder) / "found.json"
+        command = [sys.executable, "-m", "benchmarks", name, "--write", str(target)]
+        command += ["--rounds", str(options.rounds)] if options.rounds else []
+        command += ["--quick"] if options.quick else []
+        code = subprocess.run(command, env=environment, cwd=ROOT).returncode
+        return None if code else json.loads(target.read_text())
+
+
+def hides(mode: str) -> bool:
+    """Whether something has to be hidden for a mode."""
+    return mode == "no-avx512" and bool(_machine.avx512())
+
+
+def save(mode: str, entries: dict[str, dict[str, Any]]) -> None:
+    """Merge rows into the results; those of another machine or other versions are dropped."""
+    path = RESULTS / f"{mode}.json"
+    before = json.loads(path.read_text()) if path.exists() else {"rows": {}}
+    machine = next(iter(entries.values()))["machine"]
+    rows = before["rows"] if _same(before.get("machine"), machine) else {}
+    rows |= {name: {"commit": e["machine"]["commit"], **e} for name, e in entries.items()}
+    for entry in rows.values():
+        entry.pop("machine", None)
+    ordered = {name: rows[name] for name in ROWS if name in rows}
+    values = {"machine": machine, "rows": ordered}
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(values, indent=1) + "\n")
+
+
+def _same(one: dict[str, Any] | None, other: dict[str, Any]) -> bool:
+    def kept(machine: dict[str, Any]) -> dict[str, Any]:
+        return {k: v for k, v in machine.items() if k != "commit"}
+
+    return one is not None and kept(one) == kept(other)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     # no `choices`: argparse would refuse an empty list of names
-    parser.add_argument("names", nargs="*", metavar="name", help=f"one of {', '.join(NAMES)}")
+    parser.add_argument("names", nargs="*", metavar="row", help="beginning of a row's name")
     parser.add_argument("--list", action="store_true", help="say what there is, and stop")
+    parser.add_argument("--rounds", type=int, help="instead of each row's own")
+    parser.add_argument("--quick", action="store_true", help="small sizes: does it run at all?")
+    parser.add_argument("--simd", choices=MODES, help="one of the two, instead of both")
+    parser.add_argument("--base", help="commit or folder that a search is compared with")
+    parser.add_argument("--save", action="store_true", help="write benchmarks/results/*.json")
+    parser.add_argument("--write", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.list:
-        width = max(map(len, NAMES))
-        print("\n".join(f"{name:{width}}  {describe(name)}" for name in NAMES))
+    if options.write:
+        measure(options.names[0], options.rounds, options.quick, options.write)
         return 0
-    unknown = sorted(set(options.names) - set(NAMES))
+    from benchmarks import rows  # noqa: F401, PLC0415
+
+    if options.list:
+        width = max(map(len, ROWS))
+        print("\n".join(f"{row.name:{width}}  {row.description}" for row in ROWS.values()))
+        return 0
+    begun = {p: [p] if p in ROWS else [n for n in ROWS if n.startswith(p)] for p in options.names}
+    names = [n for n in ROWS if not begun or n in sum(begun.values(), [])]
+    unknown = [part for part, found in begun.items() if not found]
     if unknown:
-        parser.error(f"{', '.join(unknown)}: not known; choose from {', '.join(NAMES)}")
+        parser.error(f"no row begins with {', '.join(unknown)}; choose from {', '.join(ROWS)}")
+    if options.simd and options.simd not in available():
+        parser.error(f"{MODES[options.simd]}: not here; there is {', '.join(available())}")
+    if options.quick and options.save:
+        parser.error("figures of small sizes are not kept")
     failed = 0
-    for name in options.names or NAMES:
-        # a process each: what one rival sets up for itself is not to slow the next one down
-        failed |= subprocess.run([sys.executable, "-m", f"benchmarks.{name}"]).returncode
-    return failed
+    for mode in [options.simd] if options.simd else available():
+        failed += report(mode, names, options)
+    return int(failed > 0)
+
+
+def report(mode: str, names: list[str], options: argparse.Namespace) -> int:
+    """Measure and print the rows in one mode; how many failed."""
+    print(f"\n{MODES[mode]}\n{'=' * len(MODES[mode])}", flush=True)
+    begin, entries = perf_counter(), {}
+    for i, name in enumerate(names):
+        progress(f"[{i + 1}/{len(names)}] {name}, {perf_counter() - begin:.0f} s so far")
+        start, entry = perf_counter(), run(name, mode, options)
+        progress("")
+        if entry is None:
+            print(f"{name}: FAILED", flush=True)
+            continue
+        entries[name] = entry | {"seconds": round(perf_counter() - start, 1)}
+        if len(entries) == 1:
+            print(_machine.heading(entry["machine"]) + "\n", flush=True)
+        for found in filter(is_figure, entry["found"]):
+            cells = dict(zip(HEAD, line(from_json(found)), strict=True))
+            kept = {"yes": "met", "NO": "NOT MET", "": ""}[cells["met"]]
+            print(f"{cells['work']} | {cells['peer']}: {cells['ratio']} {cells['bound']} {kept}")
+            if found["note"]:
+                print(f"    {found['note']}", flush=True)
+    figures = [from_json(f) for e in entries.values() for f in filter(is_figure, e["found"])]
+    if figures:
+        print()
+        table(HEAD, [line(figure) for figure in figures])
+        bounded = [figure for figure in figures if figure.met is not None]
+        kept = sum(bool(figure.met) for figure in bounded)
+        print(f"{kept} of {len(bounded)} bounds met; {perf_counter() - begin:.0f} s", flush=True)
+    if options.save and entries:
+        save(mode, entries)
+    return len(names) - len(entries)
+
+
+def is_figure(found: dict[str, Any]) -> bool:
+    """Whether what a row found is a line of the table."""
+    return "data" not in found
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""NumPyro: the No-U-Turn sampler on a logistic regression."""
+"""NumPyro: the No-U-Turn sampler on the models of the package."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ jax.config.update("jax_enable_x64", True)
 VERSION = f"NumPyro {numpyro.__version__} (JAX {jax.__version__})"
 CORES = os.cpu_count()
 
-_compiling: list[float] = []
-
 VOLATILITY_NAMES = ["sigma", "nu", "log volatility, first", "middle", "last"]
+
+_compiling: list[float] = []
+_Model = tuple[Callable[[], None], Callable[[dict[str, np.ndarray]], np.ndarray]]
 
 
 @jax.monitoring.register_event_duration_secs_listener
@@ -33,42 +34,92 @@ def _listen(event: str, seconds: float, **_: object) -> None:
         _compiling.append(seconds)
 
 
-def nuts(
-    X: np.ndarray, y: np.ndarray, *, n_draws: int, dense_mass: bool, seed: int
-) -> tuple[np.ndarray, float]:
-    """Draws ``(C, S, d + 1)``, the intercept last, and the seconds of compiling.
+class Sampler:
+    """Draws ``(C, S, P)`` of a model from a seed, and the seconds of compiling.
 
-    As many steps of warm-up as draws; the chains run in parallel, on all cores.
+    As many steps of warm-up as draws. It compiles at the first call only.
     """
+
+    def __init__(
+        self, model: _Model, *, n_draws: int, dense_mass: bool = True, chain_method: str
+    ) -> None:
+        program, self._collect = model
+        self._mcmc = MCMC(
+            NUTS(program, dense_mass=dense_mass),
+            num_warmup=n_draws,
+            num_samples=n_draws,
+            num_chains=N_CHAINS,
+            chain_method=chain_method,
+            progress_bar=False,
+        )
+
+    def __call__(self, seed: int) -> tuple[np.ndarray, float]:
+        _compiling.clear()
+        self._mcmc.run(jax.random.key(seed))
+        draws = self._mcmc.get_samples(group_by_chain=True)
+        return self._collect({k: np.asarray(v) for k, v in draws.items()}), sum(_compiling)
+
+
+def _flat(name: str, *shape: int) -> Any:
+    return numpyro.sample(name, dist.ImproperUniform(dist.constraints.real, shape, ()))
+
+
+def logistic(X: np.ndarray, y: np.ndarray, prior_sd: float = 1.0) -> _Model:
+    """Normal prior of the coefficients, flat prior of the intercept, which is last."""
     design, labels = jnp.asarray(X), jnp.asarray(y)
 
     def model():
-        coef = numpyro.sample("coef", dist.Normal(0, 1).expand([X.shape[1]]).to_event(1))
-        flat = dist.ImproperUniform(dist.constraints.real, (), ())
-        intercept = numpyro.sample("intercept", flat)
-        numpyro.sample("y", dist.Bernoulli(logits=design @ coef + intercept), obs=labels)
+        coef = numpyro.sample("coef", dist.Normal(0, prior_sd).expand([X.shape[1]]).to_event(1))
+        logits = design @ coef + _flat("intercept")
+        numpyro.sample("y", dist.Bernoulli(logits=logits), obs=labels)
 
-    draws = _run(model, n_draws=n_draws, dense_mass=dense_mass, seed=seed)
-    parts = [np.asarray(draws["coef"]), np.asarray(draws["intercept"])[..., None]]
-    return np.concatenate(parts, axis=2), sum(_compiling)
+    return model, lambda d: np.concatenate([d["coef"], d["intercept"][..., None]], axis=2)
 
 
-def _run(model: Callable[[], None], *, n_draws: int, dense_mass: bool, seed: int) -> Any:
-    _compiling.clear()
-    mcmc = MCMC(
-        NUTS(model, dense_mass=dense_mass),
-        num_warmup=n_draws,
-        num_samples=n_draws,
-        num_chains=N_CHAINS,
-        chain_method="parallel",
-        progress_bar=False,
-    )
-    mcmc.run(jax.random.key(seed))
-    return mcmc.get_samples(group_by_chain=True)
+def softmax(X: np.ndarray, y: np.ndarray, prior_sd: float = 1.0) -> _Model:
+    """The same for more classes, class by class, the mean over the classes taken out.
+
+    What is sampled are the coordinates of an orthonormal basis of what remains then: a class
+    fewer, and no direction that the data do not see.
+    """
+    design, labels = jnp.asarray(X), jnp.asarray(y)
+    n_classes = int(y.max()) + 1
+    square = np.eye(n_classes)
+    square[:, 0] = 1.0
+    basis = np.linalg.qr(square)[0][:, 1:]  # (K, K - 1), orthogonal to the ones
+
+    def model():
+        shape = [X.shape[1], n_classes - 1]
+        coef = numpyro.sample("coef", dist.Normal(0, prior_sd).expand(shape).to_event(2))
+        intercept = _flat("intercept", n_classes - 1)
+        logits = (design @ coef + intercept) @ basis.T
+        numpyro.sample("y", dist.Categorical(logits=logits), obs=labels)
+
+    def collect(d: dict[str, np.ndarray]) -> np.ndarray:
+        rows = np.concatenate([d["coef"], d["intercept"][:, :, None]], axis=2)  # (C, S, d + 1, K-1)
+        by_class = np.moveaxis(rows @ basis.T, 3, 2)
+        return by_class.reshape(*rows.shape[:2], -1)
+
+    return model, collect
 
 
-def nuts_volatility(returns: np.ndarray, *, n_draws: int, seed: int) -> tuple[np.ndarray, float]:
-    """Draws ``(C, S, 5)`` of :data:`VOLATILITY_NAMES`, and the seconds of compiling.
+def linear_laplace(X: np.ndarray, y: np.ndarray, scale: float, shape: float = 1e-3) -> _Model:
+    """Laplace prior, flat intercept, inverse gamma noise variance; as many rows as there are."""
+    design, target = jnp.asarray(X), jnp.asarray(y)
+    rate = shape * float(np.var(y))
+
+    def model():
+        coef = numpyro.sample("coef", dist.Laplace(0, scale).expand([X.shape[1]]).to_event(1))
+        variance = numpyro.sample("noise_variance", dist.InverseGamma(shape, rate))
+        mean = design @ coef + _flat("intercept")
+        numpyro.sample("y", dist.Normal(mean, jnp.sqrt(variance)), obs=target)
+
+    names = "intercept", "noise_variance"
+    return model, lambda d: np.concatenate([d["coef"], *(d[k][..., None] for k in names)], axis=2)
+
+
+def volatility(returns: np.ndarray) -> _Model:
+    """Stochastic volatility, of :data:`VOLATILITY_NAMES`.
 
     The walk is built from independent normal steps, as in NumPyro's own example.
     """
@@ -83,7 +134,8 @@ def nuts_volatility(returns: np.ndarray, *, n_draws: int, seed: int) -> tuple[np
         numpyro.deterministic("walk", walk)
         numpyro.sample("y", dist.StudentT(nu, 0.0, jnp.exp(walk)), obs=observed)
 
-    draws = _run(model, n_draws=n_draws, dense_mass=False, seed=seed)
-    walk = np.asarray(draws["walk"])[..., [0, T // 2, T - 1]]
-    head = [np.asarray(draws[name])[..., None] for name in ("sigma", "nu")]
-    return np.concatenate([*head, walk], axis=2), sum(_compiling)
+    def collect(d: dict[str, np.ndarray]) -> np.ndarray:
+        head = [d[name][..., None] for name in ("sigma", "nu")]
+        return np.concatenate([*head, d["walk"][..., [0, T // 2, T - 1]]], axis=2)
+
+    return model, collect

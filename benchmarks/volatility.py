@@ -36,7 +36,9 @@ def main(n_samples: int = 2905) -> None:
             h = np.log(values[..., [2, 2 + n_samples // 2, 1 + n_samples]])
             draws, compiling = np.concatenate([values[..., :2], h], axis=2), 0.0
         else:
-            draws, compiling = peer.nuts_volatility(returns, n_draws=N_DRAWS, seed=0)
+            model = peer.volatility(returns)
+            nuts = peer.Sampler(model, n_draws=N_DRAWS, dense_mass=False, chain_method="parallel")
+            draws, compiling = nuts(0)
         seconds, ess = perf_counter() - start - compiling, effective_sample_size(draws)
         found[name] = draws.reshape(-1, draws.shape[2]), ess
         rate = ess.min() / seconds

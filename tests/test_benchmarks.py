@@ -1,0 +1,90 @@
+"""The benchmarks' own arithmetic: bounds, verdicts, the machine, and an independent reference."""
+
+import numpy as np
+import pytest
+
+from benchmarks import __main__ as program
+from benchmarks import _laplace, _machine, quick, rows  # noqa: F401
+from benchmarks._tools import ROWS, agreement, as_json, compare, from_json, number
+
+
+def test_a_ratio_is_that_of_the_medians_and_its_spread_that_of_the_rounds():
+    figure = compare("work", "peer", [1.0, 2.0, 9.0], [4.0, 2.0, 3.0], unit="s", at_most=0.5)
+    assert figure.value == pytest.approx(2.0 / 3.0)
+    assert figure.spread == pytest.approx((0.25, 3.0))
+    assert not figure.met
+
+
+@pytest.mark.parametrize(
+    "bound, met", [({"at_most": 1.0}, True), ({"at_least": 1.0}, False), ({}, None)]
+)
+def test_a_bound_is_kept_on_its_own_side(bound, met):
+    assert compare("work", "peer", [1.0], [2.0], unit="s", **bound).met is met
+
+
+def test_a_figure_survives_json():
+    figure = compare("work", "peer", [1.0, 2.0], [4.0, 2.0], unit="s", at_least=0.5, note="why")
+    assert from_json(as_json(figure)) == figure
+
+
+@pytest.mark.parametrize(
+    "value, text",
+    [(0.0, "0"), (0.00012, "1.2e-04"), (0.0515, "0.0515"), (12.34, "12.3"), (1764.2, "1,764")],
+)
+def test_numbers_have_three_digits(value, text):
+    assert number(value) == text
+
+
+def test_what_differs_by_noise_is_not_called_slower():
+    rng = np.random.default_rng(0)
+    said = [quick.verdict(np.exp(0.1 * rng.standard_normal(10))) for _ in range(1000)]
+    assert sum(map(bool, said)) <= 25  # a probability of 1 % or less each
+
+
+@pytest.mark.parametrize("ratio, said", [(1.3, "slower"), (0.7, "faster"), (1.01, "")])
+def test_what_differs_by_more_than_noise_is_called_so(ratio, said):
+    rng = np.random.default_rng(0)
+    assert quick.verdict(ratio * np.exp(0.01 * rng.standard_normal(8))) == said
+
+
+def test_eight_rounds_are_enough_for_a_verdict_of_one_per_cent():
+    assert quick.interval(np.arange(8.0)) == (0.0, 7.0)  # outside with probability 2 / 2^8
+
+
+def test_what_is_hidden_are_the_features_that_numpy_would_use(monkeypatch):
+    monkeypatch.setattr(_machine, "features", lambda: {"found": ["X86_V3", "X86_V4", "AVX512_ICL"]})
+    assert _machine.hidden()["NPY_DISABLE_CPU_FEATURES"] == "X86_V4 AVX512_ICL"
+    assert program.available() == ["no-avx512", "all-features"]
+    monkeypatch.setattr(_machine, "features", lambda: {"found": ["X86_V3"]})
+    assert program.available() == ["no-avx512"]
+
+
+def test_every_row_says_what_it_is_and_what_it_is_beside():
+    assert len(ROWS) > 15
+    assert all(": " in row.description for row in ROWS.values())
+
+
+def test_agreement_names_the_worst_parameter():
+    rng = np.random.default_rng(0)
+    draws = rng.standard_normal((100_000, 3))
+    moved = draws * [1.0, 1.2, 1.0] + [0.0, 0.0, 0.5]
+    said = agreement(moved, draws, (1e5, 1e5))
+    assert "within 0.498 sd" in said  # 0.5 over the third's own sd
+    assert "sd ratio 1.200" in said
+
+
+def test_the_reference_of_many_rows_is_the_quadrature():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    y = (rng.random(60) < 1 / (1 + np.exp(-X @ [1.5, -1.0]))).astype(int)
+    found = _laplace.reference(X, y, prior_sd=2.0, n_pairs=40_000)
+    axis = np.linspace(-6.0, 8.0, 501)
+    grid = np.stack(np.meshgrid(axis, axis - 1.0, indexing="ij"), axis=-1).reshape(-1, 2)
+    eta = X @ grid.T
+    log_p = y @ eta - np.logaddexp(0, eta).sum(axis=0) - np.square(grid).sum(axis=1) / 8
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    sd = np.sqrt(p @ np.square(grid - p @ grid))
+    assert np.linalg.norm(found["sd"] - sd) / np.linalg.norm(sd) < 4 * found["error"]
+    # and the Laplace approximation alone is not: the correction is what is tested
+    assert np.linalg.norm(found["laplace_sd"] - sd) / np.linalg.norm(sd) > 8 * found["error"]
