@@ -87,4 +87,4 @@ def test_the_reference_of_many_rows_is_the_quadrature():
     sd = np.sqrt(p @ np.square(grid - p @ grid))
     assert np.linalg.norm(found["sd"] - sd) / np.linalg.norm(sd) < 4 * found["error"]
     # and the Laplace approximation alone is not: the correction is what is tested
-    assert np.linalg.norm(found["laplace_sd"] - sd) / np.linalg.norm(sd) > 8 * found["error"]
+    assert np.linalg.norm(found["laplace_sd"] - sd) / np.linalg.norm(sd) > 5 * found["error"]
