@@ -24,6 +24,7 @@ ALLOWED = {
     "sampling": {"_components", "_linalg", "posterior"},
     "variational": {"_components", "posterior", "sampling"},
     "prediction": {"_components", "_linalg", "diagnostics", "posterior"},
+    "metrics": {"_components", "prediction"},
     "inference": {
         "_components",
         "_linalg",

@@ -151,7 +151,7 @@ class Predictive:
             u = self.local(X, offset)
             return np.column_stack([likelihood.cdf(u, at[:, None]) @ share for at in t.T])
 
-        return self._by_blocks(cdf_of, X, offset, 4, t)
+        return self._by_blocks(cdf_of, X, offset, 16, t)
 
     def sample(self, X: Array, rng: np.random.RandomState, offset: Array | None = None) -> Array:
         """One observation of every row under every draw ``(n, S)``."""

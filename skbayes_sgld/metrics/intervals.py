@@ -1,0 +1,207 @@
+"""Scores of predictive intervals and quantiles.
+
+Several coverages at once are a last axis, as ``predict_interval`` of the package gives them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array, check_consistent_length
+
+from skbayes_sgld.metrics.distributions import check_rows
+from skbayes_sgld.prediction.wrappers import check_coverage
+
+Array = NDArray[Any]
+
+_NORMS = ("l1", "max")
+
+
+def interval_score(
+    y_true: ArrayLike, interval: ArrayLike, coverage: Any = 0.9, *, sample_weight: Any = None
+) -> Any:
+    """Interval score: the width, and a fine for each observation outside; smaller is better.
+
+    The fine is 2 / (1 - coverage) times the distance to the interval, so that the expected score is
+    smallest for the interval of the true quantiles.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+    interval : array-like of shape (n_samples, 2) or (n_samples, 2, n_coverages)
+        Lower and upper ends.
+    coverage : float or array-like of shape (n_coverages,), default=0.9
+        Probability that the interval was meant to have, in (0, 1).
+    sample_weight : array-like of shape (n_samples,), default=None
+
+    Returns
+    -------
+    score : float or ndarray of shape (n_coverages,)
+        Mean over the rows, in the units of y.
+
+    References
+    ----------
+    Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation, eq. 43.
+
+    Examples
+    --------
+    >>> from skbayes_sgld.metrics import interval_score
+    >>> print(interval_score([1.0, 2.5], [[0.0, 2.0], [0.0, 2.0]], coverage=0.9).round(2))
+    7.0
+    """
+    levels = check_coverage(coverage)
+    y, low, high = _ends(y_true, interval)
+    if low.ndim == 2 and low.shape[1] != len(levels):
+        raise ValueError(
+            f"interval has shape {np.shape(interval)}, of {low.shape[1]} coverages; coverage has "
+            f"{len(levels)}."
+        )
+    outside = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
+    fine = 2.0 / (1.0 - (levels if low.ndim == 2 else levels[0]))
+    return _mean(high - low + fine * outside, sample_weight)
+
+
+def interval_coverage(y_true: ArrayLike, interval: ArrayLike, *, sample_weight: Any = None) -> Any:
+    """Share of the observations that are in their intervals, the ends included.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+    interval : array-like of shape (n_samples, 2) or (n_samples, 2, n_coverages)
+        Lower and upper ends.
+    sample_weight : array-like of shape (n_samples,), default=None
+
+    Returns
+    -------
+    share : float or ndarray of shape (n_coverages,)
+
+    Examples
+    --------
+    >>> from skbayes_sgld.metrics import interval_coverage
+    >>> print(interval_coverage([1.0, 2.5], [[0.0, 2.0], [0.0, 2.0]]))
+    0.5
+    """
+    y, low, high = _ends(y_true, interval)
+    return _mean((low <= y) & (y <= high), sample_weight)
+
+
+def interval_width(interval: ArrayLike, *, sample_weight: Any = None) -> Any:
+    """Mean width of intervals, their sharpness; of calibrated ones the narrowest are best.
+
+    Parameters
+    ----------
+    interval : array-like of shape (n_samples, 2) or (n_samples, 2, n_coverages)
+        Lower and upper ends.
+    sample_weight : array-like of shape (n_samples,), default=None
+
+    Returns
+    -------
+    width : float or ndarray of shape (n_coverages,)
+        In the units of y.
+    """
+    _, low, high = _ends(np.zeros(len(np.asarray(interval))), interval)
+    return _mean(high - low, sample_weight)
+
+
+def pinball_loss(
+    y_true: ArrayLike, y_quantiles: ArrayLike, q: ArrayLike, *, sample_weight: Any = None
+) -> float:
+    """Pinball loss, or quantile score, averaged over rows and levels; smaller is better.
+
+    At one level it is ``sklearn.metrics.mean_pinball_loss``.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+    y_quantiles : array-like of shape (n_samples, n_quantiles)
+        Quantiles, as from ``predict_quantiles``.
+    q : array-like of shape (n_quantiles,)
+        Their levels, in (0, 1).
+    sample_weight : array-like of shape (n_samples,), default=None
+
+    Returns
+    -------
+    loss : float
+        In the units of y.
+
+    Examples
+    --------
+    >>> from skbayes_sgld.metrics import pinball_loss
+    >>> print(pinball_loss([1.0, 2.0], [[0.0, 3.0], [0.0, 3.0]], q=[0.1, 0.9]))
+    0.15
+    """
+    y, quantiles, levels = _quantiles(y_true, y_quantiles, q)
+    error = y[:, None] - quantiles
+    return float(_mean(np.maximum(levels * error, (levels - 1.0) * error), sample_weight).mean())
+
+
+def quantile_calibration_error(
+    y_true: ArrayLike,
+    y_quantiles: ArrayLike,
+    q: ArrayLike,
+    *,
+    sample_weight: Any = None,
+    norm: str = "l1",
+) -> float:
+    """Difference between the levels of quantiles and the shares of observations below them.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+    y_quantiles : array-like of shape (n_samples, n_quantiles)
+        Quantiles, as from ``predict_quantiles``.
+    q : array-like of shape (n_quantiles,)
+        Their levels, in (0, 1).
+    sample_weight : array-like of shape (n_samples,), default=None
+    norm : {"l1", "max"}, default="l1"
+        Mean over the levels, or the largest.
+
+    Returns
+    -------
+    error : float
+        In [0, 1]. Of n observations and calibrated quantiles it is about 0.3 / sqrt(n) by chance.
+
+    References
+    ----------
+    Kuleshov, Fenner & Ermon (2018), Accurate uncertainties for deep learning using calibrated
+    regression.
+    """
+    check_norm(norm)
+    y, quantiles, levels = _quantiles(y_true, y_quantiles, q)
+    error = np.abs(_mean(y[:, None] <= quantiles, sample_weight) - levels)
+    return float(error.mean() if norm == "l1" else error.max())
+
+
+def check_norm(norm: str) -> None:
+    """Raise where the name of a norm is not known."""
+    if norm not in _NORMS:
+        raise ValueError(f"norm={norm!r} is not known; choose one of 'l1', 'max'.")
+
+
+def _ends(y_true: ArrayLike, interval: ArrayLike) -> tuple[Array, Array, Array]:
+    """Observations and ends of their intervals, with a last axis for coverages if there is one."""
+    y = check_array(y_true, dtype=np.float64, ensure_2d=False, input_name="y_true")
+    ends = check_array(interval, dtype=np.float64, allow_nd=True, input_name="interval")
+    if ends.ndim not in (2, 3) or ends.shape[1] != 2:
+        raise ValueError(
+            f"interval has shape {ends.shape}; it must be (n_samples, 2) or (n_samples, 2, "
+            "n_coverages)."
+        )
+    check_consistent_length(y, ends)
+    return y.reshape((-1,) + (1,) * (ends.ndim - 2)), ends[:, 0], ends[:, 1]
+
+
+def _quantiles(
+    y_true: ArrayLike, y_quantiles: ArrayLike, q: ArrayLike
+) -> tuple[Array, Array, Array]:
+    y, quantiles = check_rows(y_true, y_quantiles, "y_quantiles")
+    levels = np.atleast_1d(np.asarray(q, dtype=float))
+    if levels.shape != quantiles.shape[1:] or not np.all((levels > 0) & (levels < 1)):
+        raise ValueError(f"q={q!r} must be {quantiles.shape[1]} levels in (0, 1), one a column.")
+    return y, quantiles, levels
+
+
+def _mean(values: Array, sample_weight: Any) -> Any:
+    return np.average(values, axis=0, weights=sample_weight)

@@ -1,0 +1,166 @@
+"""Scores of the probabilities of classes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array, check_consistent_length
+
+from skbayes_sgld._components import check_number
+from skbayes_sgld.metrics.intervals import check_norm
+
+Array = NDArray[Any]
+
+_STRATEGIES = ("uniform", "quantile")
+
+
+class Bins(NamedTuple):
+    """Predictions and observations by bin of the predicted probability.
+
+    Attributes
+    ----------
+    predicted, observed : ndarray of shape (n_bins,)
+        Mean predicted probability, and share of the rows in which the event happened.
+    weight : ndarray of shape (n_bins,)
+        Rows in the bin, counted by their weights.
+    """
+
+    predicted: Array
+    observed: Array
+    weight: Array
+
+
+def brier_score(
+    y_true: ArrayLike, y_proba: ArrayLike, *, labels: Any = None, sample_weight: Any = None
+) -> float:
+    """Brier score: mean squared error of probabilities; smaller is better.
+
+    Of two classes it is that of one probability, in [0, 1]; of more the sum over the classes, in
+    [0, 2], as in ``sklearn.metrics.brier_score_loss``.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels.
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probability of the second label, or of each in the order of ``labels``.
+    labels : array-like of shape (n_classes,), default=None
+        The labels in their order, such as ``classes_``. None: those of ``y_true``, sorted.
+    sample_weight : array-like of shape (n_samples,), default=None
+
+    Returns
+    -------
+    score : float
+
+    Examples
+    --------
+    >>> from skbayes_sgld.metrics import brier_score
+    >>> print(round(brier_score(["no", "yes"], [0.2, 0.7]), 3))
+    0.065
+    """
+    happened, proba = _one_hot(y_true, y_proba, labels)
+    score = np.square(proba - happened).sum(axis=1)
+    if proba.shape[1] == 2:
+        score *= 0.5
+    return float(np.average(score, weights=sample_weight))
+
+
+def calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    n_bins: int = 10,
+    strategy: str = "uniform",
+    norm: str = "l1",
+    labels: Any = None,
+    sample_weight: Any = None,
+) -> float:
+    """Expected, or maximum, calibration error of probabilities.
+
+    Rows are put into bins by their predicted probability; in each the mean prediction is compared
+    with the share observed. Of two classes the probability is that of the second; of more it is
+    that of the likeliest class, and the event that it was right.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels.
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probability of the second label, or of each in the order of ``labels``.
+    n_bins : int, default=10
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width, or of equally many rows.
+    norm : {"l1", "max"}, default="l1"
+        Mean over the bins by their rows, or the largest.
+    labels : array-like of shape (n_classes,), default=None
+        The labels in their order, such as ``classes_``. None: those of ``y_true``, sorted.
+    sample_weight : array-like of shape (n_samples,), default=None
+
+    Returns
+    -------
+    error : float
+        In [0, 1]. It is above 0 by chance, the more so the fewer rows a bin has.
+
+    References
+    ----------
+    Guo, Pleiss, Sun & Weinberger (2017), On calibration of modern neural networks.
+
+    Examples
+    --------
+    >>> from skbayes_sgld.metrics import calibration_error
+    >>> print(round(calibration_error([0, 0, 1, 1], [0.25, 0.25, 0.25, 0.95]), 4))
+    0.075
+    """
+    check_norm(norm)
+    happened, proba = _one_hot(y_true, y_proba, labels)
+    if proba.shape[1] == 2:
+        event, p = happened[:, 1], proba[:, 1]
+    else:
+        event, p = happened[np.arange(len(proba)), proba.argmax(axis=1)], proba.max(axis=1)
+    bins = bin_probabilities(event, p, n_bins, strategy, sample_weight)
+    error = np.abs(bins.observed - bins.predicted)
+    return float(np.average(error, weights=bins.weight) if norm == "l1" else error.max())
+
+
+def bin_probabilities(
+    event: Array, p: Array, n_bins: int, strategy: str, sample_weight: Any = None
+) -> Bins:
+    """Bins with rows in them, by probability ``p (n,)`` of the ``event (n,)``, which is 0 or 1."""
+    check_number(n_bins, "n_bins", low=1, closed="left", integer=True)
+    if strategy not in _STRATEGIES:
+        raise ValueError(
+            f"strategy={strategy!r} is not known; choose one of 'quantile', 'uniform'."
+        )
+    levels = np.linspace(0.0, 1.0, n_bins + 1)
+    edges = levels if strategy == "uniform" else np.quantile(p, levels)
+    index = np.searchsorted(edges[1:-1], p)
+    weight = np.ones(len(p)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    total, predicted, observed = (
+        np.bincount(index, weights=weight * values, minlength=n_bins)
+        for values in (np.ones(len(p)), p, event)
+    )
+    some = total > 0
+    return Bins(predicted[some] / total[some], observed[some] / total[some], total[some])
+
+
+def _one_hot(y_true: ArrayLike, y_proba: ArrayLike, labels: Any) -> tuple[Array, Array]:
+    """Whether each class was observed, and its probability, both ``(n_samples, n_classes)``."""
+    y = check_array(y_true, ensure_2d=False, dtype=None, input_name="y_true")
+    proba = check_array(y_proba, ensure_2d=False, dtype=np.float64, input_name="y_proba")
+    check_consistent_length(y, proba)
+    if proba.ndim == 1:
+        proba = np.column_stack([1.0 - proba, proba])
+    if np.any((proba < 0) | (proba > 1)):
+        raise ValueError("y_proba has values outside [0, 1]; it must be probabilities.")
+    known = np.unique(y) if labels is None else np.asarray(labels)
+    if len(known) != proba.shape[1]:
+        raise ValueError(
+            f"y_proba has {proba.shape[1]} classes and there are {len(known)} labels; name all of "
+            "them, in the order of the columns, in labels."
+        )
+    happened = y[:, None] == known
+    if not happened.any(axis=1).all():
+        raise ValueError(f"y_true has a label that is not in labels={known.tolist()}.")
+    return happened.astype(float), proba

@@ -1,0 +1,256 @@
+"""Scorers: what ``scoring=`` of searches and cross-validation takes, of fitted distributions.
+
+They look into pipelines, searches and transformed targets. As in scikit-learn greater is better,
+and the names of losses begin with ``neg_``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.utils.metadata_routing import MetadataRequest
+
+from skbayes_sgld.metrics.distributions import integrated_crps, summed_crps
+from skbayes_sgld.metrics.intervals import (
+    interval_coverage,
+    interval_score,
+    interval_width,
+    pinball_loss,
+    quantile_calibration_error,
+)
+from skbayes_sgld.metrics.probabilities import brier_score, calibration_error
+from skbayes_sgld.prediction.wrappers import Core, predict_interval, predict_quantiles, unwrap
+
+Array = NDArray[Any]
+
+_LEVELS = tuple(np.round(np.arange(0.05, 0.96, 0.05), 2).tolist())
+
+
+def _log_predictive_density(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
+    core = unwrap(fitted, X)
+    z = _as_model_sees(core, y)
+    each = core.method("log_predictive_density")(core.X, z, **params)
+    if core.transformers:
+        sd = core.method("predict")(core.X, return_std=True, **params)[1]
+        each = each - np.log(core.slope(z, sd))
+    return float(np.average(each, weights=weight))
+
+
+def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
+    core = unwrap(fitted, X)
+    z, of = _as_model_sees(core, y), core.method("predict_cdf")
+    mean, sd = core.method("predict")(core.X, return_std=True, **params)
+
+    def cdf(t: Array) -> Array:
+        return of(core.X, t, **params)
+
+    if core.model._likelihood().whole and not core.transformers:
+        each = summed_crps(cdf, z, mean, sd)
+    else:
+        each = integrated_crps(cdf, z, mean, sd, lambda t: core.slope(t, sd[:, None]))
+    return -float(np.average(each, weights=weight))
+
+
+def _neg_interval_score(
+    fitted: Any, X: Any, y: Any, weight: Any, params: Any, coverage: float = 0.9
+) -> float:
+    interval = predict_interval(fitted, X, coverage, **params)
+    return -float(interval_score(y, interval, coverage, sample_weight=weight))
+
+
+def _neg_coverage_error(
+    fitted: Any, X: Any, y: Any, weight: Any, params: Any, coverage: float = 0.9
+) -> float:
+    interval = predict_interval(fitted, X, coverage, **params)
+    return -abs(float(interval_coverage(y, interval, sample_weight=weight)) - coverage)
+
+
+def _neg_interval_width(
+    fitted: Any, X: Any, y: Any, weight: Any, params: Any, coverage: float = 0.9
+) -> float:
+    interval = predict_interval(fitted, X, coverage, **params)
+    return -float(interval_width(interval, sample_weight=weight))
+
+
+def _neg_pinball_loss(
+    fitted: Any, X: Any, y: Any, weight: Any, params: Any, q: Any = _LEVELS
+) -> float:
+    quantiles = predict_quantiles(fitted, X, q, **params)
+    return -pinball_loss(y, quantiles, q, sample_weight=weight)
+
+
+def _neg_brier_score(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
+    proba = fitted.predict_proba(X, **params)
+    return -brier_score(y, proba, labels=fitted.classes_, sample_weight=weight)
+
+
+def _neg_calibration_error(
+    fitted: Any, X: Any, y: Any, weight: Any, params: Any, n_bins: int = 10, norm: str = "l1"
+) -> float:
+    if is_classifier(fitted):
+        labels, proba = fitted.classes_, fitted.predict_proba(X, **params)
+        return -calibration_error(
+            y, proba, n_bins=n_bins, norm=norm, labels=labels, sample_weight=weight
+        )
+    levels = np.arange(1, n_bins) / n_bins
+    quantiles = predict_quantiles(fitted, X, levels, **params)
+    return -quantile_calibration_error(y, quantiles, levels, sample_weight=weight, norm=norm)
+
+
+_SCORES: dict[str, Callable[..., float]] = {
+    "log_predictive_density": _log_predictive_density,
+    "neg_brier_score": _neg_brier_score,
+    "neg_calibration_error": _neg_calibration_error,
+    "neg_coverage_error": _neg_coverage_error,
+    "neg_crps": _neg_crps,
+    "neg_interval_score": _neg_interval_score,
+    "neg_interval_width": _neg_interval_width,
+    "neg_pinball_loss": _neg_pinball_loss,
+}
+
+
+def _as_model_sees(core: Core, y: Any) -> Array:
+    return core.to_model(np.asarray(y, dtype=float)) if core.transformers else np.asarray(y)
+
+
+class Scorer:
+    """A score of a fitted estimator on data, callable as ``scorer(estimator, X, y)``.
+
+    :func:`get_scorer` makes one.
+
+    Parameters
+    ----------
+    name : str
+    **options : dict
+    """
+
+    def __init__(self, name: str, **options: Any) -> None:
+        if name not in _SCORES:
+            known = ", ".join(map(repr, get_scorer_names()))
+            raise ValueError(
+                f"{name!r} is not the name of a scorer; choose one of {known}. scikit-learn's own "
+                "are given to scoring by their names."
+            )
+        taken = list(inspect.signature(_SCORES[name]).parameters)[5:]
+        unknown = sorted(set(options) - set(taken))
+        if unknown:
+            accepts = f"it takes {', '.join(taken)}" if taken else "it takes none"
+            raise TypeError(f"{name!r} has no option {', '.join(unknown)}; {accepts}.")
+        self.name, self.options = name, options
+        self.set_score_request()
+
+    def set_score_request(self, *, sample_weight: Any = None, exposure: Any = None) -> Any:
+        """Say what searches shall hand on to the score, with metadata routing enabled.
+
+        Parameters
+        ----------
+        sample_weight, exposure : bool, str or None, default=None
+            True to ask for it, False not to, a string to ask for it by another name; None to raise
+            where it is given.
+
+        Returns
+        -------
+        self : Scorer
+        """
+        self._request = MetadataRequest(owner=repr(self))
+        for param, alias in {"sample_weight": sample_weight, "exposure": exposure}.items():
+            self._request.score.add_request(param=param, alias=alias)
+        return self
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """What the scorer asks for.
+
+        Returns
+        -------
+        routing : MetadataRequest
+        """
+        return self._request
+
+    def __call__(
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any = None, **params: Any
+    ) -> float:
+        """Score of a fitted estimator; greater is better.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted; or a pipeline, a search or a transformed target around one.
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+        **params : dict
+            Further arguments of the estimator's predictions: ``exposure`` of counts.
+
+        Returns
+        -------
+        score : float
+        """
+        return _SCORES[self.name](estimator, X, y, sample_weight, params, **self.options)
+
+    def __repr__(self) -> str:
+        """The call that makes it."""
+        options = "".join(f", {key}={value!r}" for key, value in self.options.items())
+        return f"get_scorer({self.name!r}{options})"
+
+
+def get_scorer(name: str, **options: Any) -> Scorer:
+    """Scorer by name, for ``scoring=`` of ``GridSearchCV``, ``cross_val_score`` and kin.
+
+    Parameters
+    ----------
+    name : str
+        One of:
+
+        * ``"log_predictive_density"``: mean log density, or log probability of labels and counts;
+          exact for the mixture of draws, in the units of the user's y;
+        * ``"neg_crps"`` of numbers and counts: from the distribution function, up to 1e-5 of the
+          prediction's standard deviation, 1e-3 for counts whose own is above 5;
+        * ``"neg_interval_score"``, ``"neg_coverage_error"`` (difference from the nominal coverage),
+          ``"neg_interval_width"``: of ``coverage=0.9``;
+        * ``"neg_pinball_loss"``: of the levels ``q``, 0.05, 0.1 ... 0.95 by default;
+        * ``"neg_brier_score"`` of classifiers;
+        * ``"neg_calibration_error"``: :func:`calibration_error` of classifiers,
+          :func:`quantile_calibration_error` of regressors, with ``n_bins=10`` and ``norm="l1"``.
+    **options : dict
+        The options named above.
+
+    Returns
+    -------
+    scorer : Scorer
+        Callable as ``scorer(estimator, X, y)``; greater is better.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from skbayes_sgld import SGLDLinearRegression
+    >>> from skbayes_sgld.metrics import get_scorer
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = SGLDLinearRegression(n_draws=250, random_state=0)
+    >>> grid = {"temperature": [1.0, 20.0]}
+    >>> search = GridSearchCV(model, grid, scoring=get_scorer("neg_crps"), cv=3)
+    >>> search.fit(X, y).best_params_
+    {'temperature': 1.0}
+    """
+    return Scorer(name, **options)
+
+
+def get_scorer_names() -> list[str]:
+    """Names that :func:`get_scorer` takes.
+
+    Returns
+    -------
+    names : list of str
+
+    Examples
+    --------
+    >>> from skbayes_sgld.metrics import get_scorer_names
+    >>> get_scorer_names()[:3]
+    ['log_predictive_density', 'neg_brier_score', 'neg_calibration_error']
+    """
+    return sorted(_SCORES)

@@ -1,0 +1,232 @@
+"""Scorers choose what they should, in searches and through wrappers."""
+
+import pickle
+
+import numpy as np
+import pytest
+import sklearn
+from numpy.testing import assert_allclose
+from scipy.special import ndtr
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sgld import (
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDPoissonRegressor,
+    predict_interval,
+    predict_quantiles,
+    sample_y,
+)
+from skbayes_sgld.metrics import (
+    brier_score,
+    calibration_error,
+    crps,
+    get_scorer,
+    get_scorer_names,
+    interval_score,
+    pinball_loss,
+)
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)  # short runs
+
+N = 80
+MODEL = SGLDLinearRegression(n_draws=100, random_state=0)
+LABELS = SGLDLogisticRegression(n_draws=100, random_state=0)
+COUNTS = SGLDPoissonRegressor(n_draws=100, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, 3))
+    return X, X @ [0.5, -0.3, 0.0] + 0.3 * rng.standard_normal(N)
+
+
+@pytest.fixture(scope="module")
+def linear(data):
+    return make_pipeline(StandardScaler(), clone(MODEL)).fit(*data)
+
+
+@pytest.fixture(scope="module")
+def labels(data):
+    X, z = data
+    return make_pipeline(StandardScaler(), clone(LABELS)).fit(X, z > 0.2)
+
+
+@pytest.fixture(scope="module")
+def logs(data):
+    X, z = data
+    model = TransformedTargetRegressor(clone(MODEL), func=np.log, inverse_func=np.exp)
+    return model.fit(X, np.exp(z))
+
+
+@pytest.mark.parametrize("name", get_scorer_names())
+def test_every_scorer_is_used_in_a_search_of_a_pipeline(name, data):
+    X, z = data
+    model, y = (LABELS, z > 0.2) if name == "neg_brier_score" else (MODEL, z)
+    pipe = make_pipeline(StandardScaler(), clone(model).set_params(n_draws=50))
+    scorer = get_scorer(name)
+    step = pipe.steps[-1][0]
+    search = GridSearchCV(pipe, {f"{step}__temperature": [1.0, 2.0]}, scoring=scorer, cv=2)
+    search.fit(X, y)
+    assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
+    assert search.score(X, y) == scorer(search.best_estimator_, X, y)
+    assert (search.score(X, y) <= 0) or name == "log_predictive_density"
+
+
+def test_each_score_is_its_function_of_the_models_predictions(linear, data):
+    X, y = data
+    w = np.random.default_rng(0).uniform(size=N)
+    interval = predict_interval(linear, X, 0.6)
+    inside = (interval[:, 0] <= y) & (y <= interval[:, 1])
+    q = (0.2, 0.9)
+    expected = {
+        ("neg_interval_score", "coverage"): -interval_score(y, interval, 0.6, sample_weight=w),
+        ("neg_interval_width", "coverage"): -np.average(np.diff(interval)[:, 0], weights=w),
+        ("neg_coverage_error", "coverage"): -abs(np.average(inside, weights=w) - 0.6),
+        ("neg_pinball_loss", "q"): -pinball_loss(
+            y, predict_quantiles(linear, X, q), q, sample_weight=w
+        ),
+    }
+    for (name, option), value in expected.items():
+        scorer = get_scorer(name, **{option: q if option == "q" else 0.6})
+        assert scorer(linear, X, y, sample_weight=w) == pytest.approx(value)
+    seen = linear[:-1].transform(X)
+    each = linear[-1].log_predictive_density(seen, y)
+    found = get_scorer("log_predictive_density")(linear, X, y, sample_weight=w)
+    assert found == pytest.approx(np.average(each, weights=w))
+
+
+def test_the_crps_of_a_fit_is_that_of_many_draws(linear, logs, data):
+    X, y = data
+    for model, observed in ((linear, y), (logs, np.exp(y))):
+        expected = crps(observed, sample_y(model, X, 20_000))
+        assert get_scorer("neg_crps")(model, X, observed) == pytest.approx(-expected, rel=4e-3)
+
+
+def test_the_crps_of_counts_is_that_of_many_draws(data):
+    X, z = data
+    exposure = np.linspace(1.0, 40.0, N)
+    y = np.random.default_rng(0).poisson(exposure * np.exp(z))
+    model = clone(COUNTS).fit(X, y, exposure=exposure)
+    expected = crps(y, model.sample_y(X, 20_000, exposure=exposure))
+    found = get_scorer("neg_crps")(model, X, y, exposure=exposure)
+    assert found == pytest.approx(-expected, rel=4e-3)
+    each = model.log_predictive_density(X, y, exposure=exposure)
+    found = get_scorer("log_predictive_density")(model, X, y, exposure=exposure)
+    assert found == pytest.approx(each.mean())
+
+
+def test_the_density_of_a_transformed_target_is_in_the_users_units(logs, data):
+    X, z = data
+    y = np.exp(z)
+    found = get_scorer("log_predictive_density")(logs, X, y)
+    of_logs = logs.regressor_.log_predictive_density(X, z)
+    assert found == pytest.approx(np.mean(of_logs - z), rel=1e-6)  # log |dz / dy| = -z
+    t = np.linspace(1e-3, 12.0, 6000)
+    score = get_scorer("log_predictive_density")
+    row = np.tile(X[0], (len(t), 1))
+    density = [np.exp(score(logs, row[[k]], t[[k]])) for k in range(0, len(t), 100)]
+    assert np.trapezoid(density, t[::100]) == pytest.approx(1.0, abs=0.02)
+
+
+def test_scores_of_labels_are_those_of_their_probabilities(labels, data):
+    X, z = data
+    y, p = z > 0.2, labels.predict_proba(X)
+    assert get_scorer("neg_brier_score")(labels, X, y) == -brier_score(y, p)
+    found = get_scorer("neg_calibration_error", n_bins=4)(labels, X, y)
+    assert found == -calibration_error(y, p, n_bins=4)
+    expected = np.log(p[np.arange(N), y.astype(int)]).mean()
+    assert get_scorer("log_predictive_density")(labels, X, y) == pytest.approx(expected)
+
+
+def test_a_calibrated_regression_has_a_small_calibration_error(linear, data):
+    X, y = data
+    scorer = get_scorer("neg_calibration_error")
+    assert -0.05 < scorer(linear, X, y) < 0
+    assert scorer(linear, X, 3.0 * y) < -0.08
+    assert get_scorer("neg_calibration_error", norm="max")(linear, X, y) < scorer(linear, X, y)
+
+
+def test_the_log_predictive_density_finds_the_temperature_that_the_noise_has():
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((60, 1))
+    y = X[:, 0] + rng.standard_normal(60)
+    model = SGLDLinearRegression(noise_variance=0.1, n_draws=100, random_state=0)
+    grid = {"temperature": [1.0, 100.0]}
+    flat = GridSearchCV(model, grid, scoring=get_scorer("neg_interval_score"), cv=3).fit(X, y)
+    assert flat.best_params_["temperature"] == 100.0  # noise that was said to be too small
+
+
+def test_scores_of_several_metrics_are_tabled_together(data):
+    X, y = data
+    scoring = {name: get_scorer(name) for name in ("neg_crps", "log_predictive_density")}
+    found = cross_validate(MODEL, X, y, scoring=scoring, cv=2)
+    assert {"test_neg_crps", "test_log_predictive_density"} <= set(found)
+    alone = cross_val_score(MODEL, X, y, scoring=get_scorer("neg_crps"), cv=2)
+    assert_allclose(found["test_neg_crps"], alone)
+
+
+def test_weights_and_exposures_are_routed(data):
+    X, z = data
+    exposure, w = np.linspace(1.0, 5.0, N), (np.arange(N) % 2).astype(float)
+    y = np.random.default_rng(0).poisson(exposure * np.exp(z))
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = clone(COUNTS).set_fit_request(exposure=True, sample_weight=False)
+        scorer = get_scorer("log_predictive_density")
+        scorer.set_score_request(exposure=True, sample_weight=True)
+        found = cross_validate(
+            model,
+            X,
+            y,
+            scoring=scorer,
+            cv=2,
+            params={"exposure": exposure, "sample_weight": w},
+            return_estimator=True,
+            return_indices=True,
+        )
+    for k, rows in enumerate(found["indices"]["test"]):
+        each = found["estimator"][k].log_predictive_density(X[rows], y[rows], exposure[rows])
+        assert found["test_score"][k] == pytest.approx(np.average(each, weights=w[rows]))
+
+
+def test_a_scorer_is_copied_and_pickled_and_says_how_it_was_made():
+    scorer = get_scorer("neg_interval_score", coverage=0.5)
+    assert repr(scorer) == "get_scorer('neg_interval_score', coverage=0.5)"
+    assert repr(pickle.loads(pickle.dumps(scorer))) == repr(scorer)
+    search = clone(GridSearchCV(MODEL, {}, scoring=scorer))
+    assert repr(search.scoring) == repr(scorer)
+
+
+def test_errors_of_scorers_name_what_is_wrong(data, labels):
+    X, y = data
+    with pytest.raises(ValueError, match="choose one of 'log_predictive_density'"):
+        get_scorer("crps")
+    with pytest.raises(TypeError, match="no option alpha; it takes coverage"):
+        get_scorer("neg_interval_score", alpha=0.1)
+    with pytest.raises(TypeError, match="Ridge has no method predict_cdf"):
+        get_scorer("neg_crps")(Ridge().fit(X, y), X, y)
+    with pytest.raises(TypeError, match="SGLDLogisticRegression has no method predict_quantiles"):
+        get_scorer("neg_pinball_loss")(labels, X, y)
+
+
+def test_a_mixture_far_from_normal_has_its_crps():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((7, 2))
+    y = X[:, 0] + rng.standard_normal(7)
+    model = clone(MODEL).fit(X, y)
+    draws = model.sample_posterior()
+    away = np.append(0.0, np.geomspace(1e-6, 1e3, 2000))  # from y
+    eta, sd = draws.coef @ X[0] + draws.intercept, np.sqrt(draws.noise_variance)
+    below = ndtr((y[0] - away[:, None] - eta) / sd).mean(axis=1)
+    above = ndtr((eta - y[0] - away[:, None]) / sd).mean(axis=1)
+    expected = np.trapezoid(np.square(below) + np.square(above), away)
+    found = get_scorer("neg_crps")(model, X[:1], y[:1])
+    assert found == pytest.approx(-expected, rel=1e-3)

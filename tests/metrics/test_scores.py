@@ -1,0 +1,273 @@
+"""Scores against another library, closed forms and integrals."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import brier_score_loss, mean_pinball_loss
+
+from skbayes_sgld.metrics import (
+    brier_score,
+    calibration_error,
+    crps,
+    interval_coverage,
+    interval_score,
+    interval_width,
+    log_predictive_density,
+    pinball_loss,
+    quantile_calibration_error,
+)
+from skbayes_sgld.metrics.distributions import integrated_crps, summed_crps
+
+scoringrules = pytest.importorskip("scoringrules", reason="the reference, of the extra 'test'")
+
+N, S = 40, 30
+
+
+@pytest.fixture
+def forecast():
+    rng = np.random.default_rng(0)
+    y, mean, sd = rng.standard_normal((3, N))
+    sd = np.exp(0.3 * sd)
+    return y, mean[:, None] + sd[:, None] * rng.standard_normal((N, S)), mean, sd
+
+
+def weights(n):
+    return np.random.default_rng(1).uniform(0.0, 2.0, n)
+
+
+# ---- distributions ------------------------------------------------------------------------------
+
+
+def test_the_crps_of_draws_is_that_of_scoringrules(forecast):
+    y, draws, _, _ = forecast
+    expected = scoringrules.crps_ensemble(y, draws)
+    assert crps(y, draws) == pytest.approx(expected.mean(), rel=1e-12)
+    assert crps(y, draws, sample_weight=weights(N)) == pytest.approx(
+        np.average(expected, weights=weights(N)), rel=1e-12
+    )
+    share = weights(S)
+    expected = scoringrules.crps_ensemble(y, draws, ens_w=np.tile(share, (N, 1)))
+    assert crps(y, draws, draw_weights=share) == pytest.approx(expected.mean(), rel=1e-12)
+
+
+def test_a_weight_counts_as_copies_of_a_draw(forecast):
+    y, draws, _, _ = forecast
+    copies = np.random.default_rng(0).integers(1, 4, S)
+    found = crps(y, draws, draw_weights=copies)
+    assert found == pytest.approx(crps(y, np.repeat(draws, copies, axis=1)), rel=1e-12)
+    assert crps(y, draws[:, :1]) == pytest.approx(np.abs(y - draws[:, 0]).mean())
+
+
+def test_the_log_predictive_density_is_that_of_the_mixture(forecast):
+    y, means, _, sd = forecast
+    each = stats.norm.logpdf(y[:, None], means, sd[:, None])
+    scales = np.broadcast_to(sd[:, None], means.shape)
+    expected = -scoringrules.logs_mixnorm(y, means, scales).mean()
+    assert log_predictive_density(each.T) == pytest.approx(expected, rel=1e-10)
+    share = weights(S)
+    shares = np.tile(share / share.sum(), (N, 1))
+    expected = -scoringrules.logs_mixnorm(y, means, scales, shares)
+    found = log_predictive_density(each.T, draw_weights=share, sample_weight=weights(N))
+    assert found == pytest.approx(np.average(expected, weights=weights(N)), rel=1e-10)
+
+
+@pytest.mark.parametrize("at", [0.0, 3.0, -5.9, 8.0, -40.0])
+def test_the_integral_of_a_normal_distribution_function_is_its_crps(at):
+    mean, sd = np.array([0.0, 2.0, -1e6]), np.array([1.0, 0.1, 1e3])
+    y = mean + at * sd
+    found = integrated_crps(
+        lambda t: stats.norm.cdf(t, mean[:, None], sd[:, None]), y, mean, sd, np.ones_like
+    )
+    assert_allclose(found, scoringrules.crps_normal(y, mean, sd), rtol=1e-5)
+
+
+def test_the_integral_of_a_mixture_is_its_closed_form(forecast):
+    y, means, _, sd = forecast  # S components with means of their own: Grimit et al. 2006
+    scales = np.broadcast_to(sd[:, None], means.shape)
+    variance = means.var(axis=1) + sd**2
+
+    def cdf(t):
+        return stats.norm.cdf(t[..., None], means[:, None], scales[:, None]).mean(axis=2)
+
+    found = integrated_crps(cdf, y, means.mean(axis=1), np.sqrt(variance), np.ones_like)
+    assert_allclose(found, scoringrules.crps_mixnorm(y, means, scales), rtol=1e-5)
+
+
+def test_the_integral_in_other_units_is_the_crps_of_the_transformed_distribution():
+    y, mean, sd = np.array([0.3, 2.0, 4.0]), np.array([0.0, 1.0, 0.5]), np.array([0.5, 0.7, 0.3])
+    found = integrated_crps(
+        lambda t: stats.norm.cdf(t, mean[:, None], sd[:, None]), np.log(y), mean, sd, np.exp
+    )
+    assert_allclose(found, scoringrules.crps_lognormal(y, mean, sd), rtol=1e-4)
+
+
+@pytest.mark.parametrize("mu", [0.1, 1.0, 12.0, 20.0, 300.0, 1e5])
+def test_the_sum_over_whole_numbers_is_the_crps_of_counts(mu):
+    y = np.concatenate([stats.poisson.ppf([0.01, 0.3, 0.9, 0.999], mu), [0.0, np.ceil(2 * mu)]])
+    mean, sd = np.full(len(y), mu), np.full(len(y), np.sqrt(mu))
+    found = summed_crps(lambda t: stats.poisson.cdf(t, mu), y, mean, sd)
+    k = np.arange(np.ceil(2 * mu + 60 * mu**0.5))
+    below = stats.poisson.cdf(k, mu)
+    expected = [np.square(below - (k >= value)).sum() for value in y]
+    assert_allclose(found, expected, rtol=1e-9 if mu < 13 else 0, atol=1e-3 * np.sqrt(mu))
+
+
+# ---- intervals and quantiles --------------------------------------------------------------------
+
+
+@pytest.fixture
+def intervals(forecast):
+    y, _, mean, sd = forecast
+    z = stats.norm.ppf([[0.25, 0.05], [0.75, 0.95]])
+    return y, mean[:, None, None] + sd[:, None, None] * z
+
+
+def test_the_interval_score_is_that_of_scoringrules(intervals):
+    y, ends = intervals
+    found = interval_score(y, ends, coverage=[0.5, 0.9], sample_weight=weights(N))
+    for k, alpha in enumerate([0.5, 0.1]):
+        each = scoringrules.interval_score(y, ends[:, 0, k], ends[:, 1, k], alpha)
+        assert found[k] == pytest.approx(np.average(each, weights=weights(N)))
+        one = interval_score(y, ends[..., k], coverage=1 - alpha)
+        assert one == pytest.approx(each.mean())
+
+
+def test_the_true_interval_has_the_best_score():
+    y = np.random.default_rng(0).standard_normal(20_000)
+    scores = [
+        interval_score(y, np.tile([-z, z], (len(y), 1)), coverage=0.8)
+        for z in (1.0, stats.norm.ppf(0.9), 1.6)
+    ]
+    assert np.argmin(scores) == 1
+
+
+def test_coverage_and_width_are_those_of_the_definition(intervals):
+    y, ends = intervals
+    for k in range(2):
+        inside = (ends[:, 0, k] <= y) & (y <= ends[:, 1, k])
+        found = interval_coverage(y, ends, sample_weight=weights(N))
+        assert found[k] == pytest.approx(np.average(inside, weights=weights(N)))
+        assert interval_coverage(y, ends[..., k]) == pytest.approx(inside.mean())
+        width = ends[:, 1, k] - ends[:, 0, k]
+        assert interval_width(ends[..., k]) == pytest.approx(width.mean())
+        assert interval_width(ends)[k] == pytest.approx(width.mean())
+    assert interval_coverage([1.0, 2.0], [[1.0, 2.0], [1.0, 2.0]]) == 1.0
+
+
+def test_the_pinball_loss_is_that_of_scoringrules_and_of_scikit_learn(forecast):
+    y, draws, _, _ = forecast
+    q = np.array([0.1, 0.5, 0.8])
+    quantiles = np.quantile(draws, q, axis=1).T
+    expected = scoringrules.quantile_score(y[:, None], quantiles, q)
+    assert pinball_loss(y, quantiles, q) == pytest.approx(expected.mean())
+    for k, level in enumerate(q):
+        one = pinball_loss(y, quantiles[:, [k]], [level], sample_weight=weights(N))
+        expected = mean_pinball_loss(y, quantiles[:, k], alpha=level, sample_weight=weights(N))
+        assert one == pytest.approx(expected)
+
+
+def test_the_pinball_loss_over_all_levels_is_half_the_crps(forecast):
+    y, _, mean, sd = forecast
+    q = (np.arange(400) + 0.5) / 400
+    quantiles = mean[:, None] + sd[:, None] * stats.norm.ppf(q)
+    expected = scoringrules.crps_normal(y, mean, sd).mean()
+    assert 2.0 * pinball_loss(y, quantiles, q) == pytest.approx(expected, rel=1e-3)
+
+
+def test_the_calibration_error_of_quantiles_counts_what_is_below_them():
+    y = np.array([1.0, 2.0, 3.0, 4.0])
+    quantiles = np.tile([1.5, 3.5], (4, 1))  # a quarter and three quarters are below
+    found = quantile_calibration_error(y, quantiles, [0.2, 0.9])
+    assert found == pytest.approx((0.05 + 0.15) / 2)
+    assert quantile_calibration_error(y, quantiles, [0.2, 0.9], norm="max") == pytest.approx(0.15)
+    first = quantile_calibration_error(y, quantiles, [0.2, 0.9], sample_weight=[1, 0, 0, 0])
+    assert first == pytest.approx((0.8 + 0.1) / 2)
+
+
+# ---- probabilities ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def labelled():
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet([1.0, 2.0, 0.5], 300)
+    y = np.array(["a", "b", "c"])[(proba.cumsum(axis=1) < rng.random((300, 1))).sum(axis=1)]
+    return y, proba
+
+
+def test_the_brier_score_is_that_of_scoringrules_and_of_scikit_learn(labelled):
+    y, proba = labelled
+    event, p = y == "b", proba[:, 1]
+    expected = scoringrules.brier_score(event.astype(float), p)
+    assert brier_score(event, p) == pytest.approx(expected.mean())
+    assert brier_score(event, np.column_stack([1 - p, p])) == pytest.approx(expected.mean())
+    w = weights(300)
+    assert brier_score(event, p, sample_weight=w) == pytest.approx(
+        brier_score_loss(event, p, sample_weight=w)
+    )
+    squares = sum(np.square((y == c) - proba[:, k]) for k, c in enumerate("abc"))
+    assert brier_score(y, proba) == pytest.approx(squares.mean())
+    some = y != "a"
+    found = brier_score(y[some], proba[some], labels=["a", "b", "c"])
+    assert found == pytest.approx(squares[some].mean())
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_the_calibration_error_is_that_of_scikit_learns_bins(strategy, labelled):
+    y, proba = labelled
+    event, p = (y == "b").astype(float), proba[:, 1]
+    observed, predicted = calibration_curve(event, p, n_bins=8, strategy=strategy)
+    levels = np.linspace(0, 1, 9)
+    edges = levels if strategy == "uniform" else np.quantile(p, levels)
+    counts = np.histogram(p, edges)[0]
+    found = calibration_error(event, p, n_bins=8, strategy=strategy)
+    gaps = np.abs(observed - predicted)
+    assert found == pytest.approx(np.average(gaps, weights=counts[counts > 0]))
+    largest = calibration_error(event, p, n_bins=8, strategy=strategy, norm="max")
+    assert largest == pytest.approx(gaps.max())
+
+
+def test_of_several_classes_the_likeliest_is_judged(labelled):
+    y, proba = labelled
+    right = np.array(["a", "b", "c"])[proba.argmax(axis=1)] == y
+    assert calibration_error(y, proba) == pytest.approx(calibration_error(right, proba.max(axis=1)))
+
+
+def test_a_row_of_weight_two_counts_twice(labelled):
+    y, proba = labelled
+    twice = np.repeat(np.arange(300), 2)
+    for score in (brier_score, calibration_error):
+        assert score(y[twice], proba[twice]) == pytest.approx(score(y, proba))
+        w = np.arange(300) % 3
+        assert score(y, proba, sample_weight=w) == pytest.approx(
+            score(np.repeat(y, w), np.repeat(proba, w, axis=0))
+        )
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+Y, ENDS = [1.0, 2.0], [[0.0, 1.0], [0.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: interval_score(Y, ENDS, coverage=1.5), "coverage=1.5"),
+        (lambda: interval_score(Y, np.zeros((2, 2, 3)), coverage=0.9), "of 3 coverages"),
+        (lambda: interval_coverage(Y, [[0.0, 1.0, 2.0]] * 2), "interval has shape"),
+        (lambda: interval_coverage([1.0], ENDS), "inconsistent"),
+        (lambda: pinball_loss(Y, ENDS, [0.5]), "must be 2 levels"),
+        (lambda: quantile_calibration_error(Y, ENDS, [0.1, 0.9], norm="l2"), "norm='l2'"),
+        (lambda: brier_score([0, 1], [0.2, 1.2]), "outside"),
+        (lambda: brier_score([0, 1], [[0.2, 0.3, 0.5]] * 2), "3 classes and there are 2"),
+        (lambda: brier_score([0, 7], [0.2, 0.2], labels=[0, 1]), "not in labels"),
+        (lambda: calibration_error([0, 1], [0.2, 0.2], n_bins=0), "n_bins=0"),
+        (lambda: calibration_error([0, 1], [0.2, 0.2], strategy="even"), "strategy='even'"),
+        (lambda: crps(Y, [[np.nan], [1.0]]), "y_draws contains NaN"),
+    ],
+)
+def test_errors_name_what_is_wrong(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
