@@ -5,8 +5,7 @@ import pytest
 
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.sampling import SGD, Curvature, NormClip, Polynomial, SVRGDescent, find_mode
-from skbayes_sgld.sampling.chains import run_chains
-from skbayes_sgld.sampling.randomness import ChainStreams
+from skbayes_sgld.sampling.chains import ChainStreams, run_chains
 from tests.references.targets import NormalMean, make_run
 
 N, D = 60, 3
