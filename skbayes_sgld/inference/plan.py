@@ -164,6 +164,7 @@ def plan(
             settings.metric.bind(posterior.n_params, mode),
             settings.clip,
             settings.tau,
+            center=mode.theta if mode is not None and settings.uses_curvature else None,
         ),
         settings.schedule,
         pilots.STEP_SIZES[0],

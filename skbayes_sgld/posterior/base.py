@@ -83,6 +83,11 @@ class BasePosterior:
         return False
 
     @property
+    def light_tailed(self) -> bool:
+        """Whether the tails are known to be no heavier than those of a normal distribution."""
+        return False
+
+    @property
     def has_mode(self) -> bool:
         """Whether the posterior is known to have a mode, so that failing to find it is an error."""
         return False

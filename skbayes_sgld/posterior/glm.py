@@ -155,6 +155,11 @@ class GLMPosterior(RowSums, BasePosterior):
         return theta
 
     @property
+    def light_tailed(self) -> bool:
+        """Whether the tails are no heavier than normal: under a normal prior, the noise known."""
+        return self.prior.normal and self.prior.proper and not self.likelihood.infers_noise
+
+    @property
     def has_mode(self) -> bool:
         """Whether the posterior is known to have a mode: it does if it is proper."""
         return True

@@ -25,7 +25,8 @@ class Dynamics:
     """Gradient, its bound, metric and temperature: all that a step needs beside the state.
 
     ``target``, if given, is the posterior whose density accepts or rejects; trajectories may
-    follow the gradient of another.
+    follow the gradient of another. ``center`` is that of the normal distribution whose
+    covariance the metric is, where it is meant to be one.
     """
 
     gradient: BoundGradient
@@ -34,6 +35,7 @@ class Dynamics:
     temperature: float | Array = 1.0  # one a step in `prepare`, one a chain in `step`
     clipped: Array | int = 0
     target: BasePosterior | None = None
+    center: Array | None = None
 
     def gradient_at(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """``clip(g)`` at ``theta (C, P)``; the chains whose gradient was clipped are counted.
@@ -57,9 +59,14 @@ class Dynamics:
             self.clipped = self.clipped + fired
         return value, grad
 
+    @property
+    def posterior(self) -> BasePosterior:
+        """Posterior whose density accepts or rejects."""
+        return self.target or self.gradient.posterior
+
     def value_at(self, theta: Array) -> Array:
         """Log density ``(C,)``."""
-        return (self.target or self.gradient.posterior).log_density(theta)
+        return self.posterior.log_density(theta)
 
     def drift(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """``G clip(g)`` at ``theta (C, P)``."""

@@ -196,6 +196,8 @@ class Dense(Metric):
 
     def sqrt(self, z: Array) -> Array:
         """``R z``."""
+        if z.ndim == 2:
+            return matmul_rows(z, self._root_t)
         return matmul_rows(z.reshape(-1, z.shape[-1]), self._root_t, _ROWS).reshape(z.shape)
 
     def sqrt_t(self, v: Array) -> Array:

@@ -29,10 +29,9 @@ class Adjusted(Sampler):
         check_number(self.target_acceptance, "sampler.target_acceptance", low=0, high=1)
 
     def init(self, theta: Array, noise: Array | None) -> State:
-        """State: positions, log density and gradient there, and counts of acceptances."""
+        """State: positions, log density there, and counts of acceptances."""
         n_chains = theta.shape[0]
-        # no value yet: the first step computes it
-        unknown = {"value": np.full(n_chains, np.nan), "grad": np.zeros_like(theta)}
+        unknown = {"value": np.full(n_chains, np.nan)}  # the first step computes it
         seen = {"undefined": np.zeros(n_chains), "undefined_at": np.full_like(theta, np.nan)}
         return {"theta": theta, "accepted": np.zeros(n_chains), **unknown, **seen}
 
@@ -50,13 +49,16 @@ class Adjusted(Sampler):
 
     def evaluate(self, theta: Array, dynamics: Dynamics) -> State:
         """Entries of the state that depend on the density at ``theta``."""
-        value, grad = dynamics.value_and_gradient_at(theta)
-        return {"value": value, "grad": grad}
+        return {"value": dynamics.value_at(theta)}
+
+    def whole_steps(self, step: float) -> float:
+        """Step size near ``step`` that suits a proposal made of whole steps."""
+        return step
 
     def propose(
         self, state: State, eta: np.floating, noise: Array, dynamics: Dynamics
-    ) -> tuple[Array, Array, Array, Array]:
-        """Proposals, log densities and gradients there, and tau times the log acceptance ratio."""
+    ) -> tuple[State, Array]:
+        """State at the proposals, and tau times the logs of their acceptance ratios."""
         raise NotImplementedError
 
     def step(
@@ -66,14 +68,14 @@ class Adjusted(Sampler):
         assert noise is not None
         if np.isnan(state["value"]).any():
             state.update(self.evaluate(state["theta"], dynamics))
-        proposal, value, grad, log_ratio = self.propose(state, eta, noise, dynamics)
-        if np.isnan(value).any():
-            _count_undefined(state, proposal, value)
+        proposal, log_ratio = self.propose(state, eta, noise, dynamics)
+        if np.isnan(proposal["value"]).any():
+            _count_undefined(state, proposal["theta"], proposal["value"])
         log_uniform = noise[:, state["theta"].shape[1]]
         accept = log_uniform < log_ratio / dynamics.temperature  # False where one overflows
-        state["theta"] = np.where(accept[:, None], proposal, state["theta"])
-        state["value"] = np.where(accept, value, state["value"])
-        state["grad"] = np.where(accept[:, None], grad, state["grad"])
+        for name, new in proposal.items():
+            chosen = accept.reshape(-1, *[1] * (new.ndim - 1))
+            state[name] = np.where(chosen, new, state[name])
         state["accepted"] = state["accepted"] + accept
 
 
@@ -111,10 +113,6 @@ class RandomWalk(Adjusted):
 
     largest_step = 2.4
 
-    def evaluate(self, theta: Array, dynamics: Dynamics) -> State:
-        """Log density, without a gradient."""
-        return {"value": dynamics.value_at(theta)}
-
     def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
         """2.38 over the root of the dimension, in sds of the narrowest direction."""
         step = step or 2.38 / np.sqrt(len(rates) * rates[-1])
@@ -122,8 +120,8 @@ class RandomWalk(Adjusted):
 
     def propose(
         self, state: State, eta: np.floating, noise: Array, dynamics: Dynamics
-    ) -> tuple[Array, Array, Array, Array]:
+    ) -> tuple[State, Array]:
         """Take a random step."""
-        proposal = state["theta"] + eta * noise[:, : state["theta"].shape[1]]
-        value = dynamics.value_at(proposal)
-        return proposal, value, state["grad"], value - state["value"]
+        theta = state["theta"] + eta * noise[:, : state["theta"].shape[1]]
+        value = dynamics.value_at(theta)
+        return {"theta": theta, "value": value}, value - state["value"]

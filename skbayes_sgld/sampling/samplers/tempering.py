@@ -43,6 +43,8 @@ class ParallelTempering(HMC):
     n_temperatures: int = 6
     max_temperature: float = 20.0
 
+    turns = False  # no normal distribution is near to several modes
+
     def check(self) -> None:
         """Raise where the ladder has fewer than two rungs or does not rise."""
         super().check()
@@ -66,7 +68,8 @@ class ParallelTempering(HMC):
         shape = (theta.shape[0], self.n_temperatures)
         rungs = np.repeat(theta[:, None], self.n_temperatures, axis=1)
         zero = np.zeros(theta.shape[0])
-        known = {"values": np.full(shape, np.nan), "grads": np.zeros_like(rungs)}
+        places = np.zeros((*shape, 2, theta.shape[1]))
+        known = {"values": np.full(shape, np.nan), "places": places}
         seen = {"undefined": zero, "undefined_at": np.full_like(theta, np.nan)}
         return {"theta": theta, "rungs": rungs, "accepted": zero, "count": zero, **known, **seen}
 
@@ -93,7 +96,7 @@ class ParallelTempering(HMC):
         flat = {
             "theta": state["rungs"].reshape(-1, P),
             "value": state["values"].ravel(),
-            "grad": state["grads"].reshape(-1, P),
+            "place": state["places"].reshape(-1, 2, P),
             "accepted": np.zeros(C * K),
             "undefined": np.zeros(C * K),
             "undefined_at": np.repeat(state["undefined_at"], K, axis=0),
@@ -104,10 +107,10 @@ class ParallelTempering(HMC):
         state["accepted"] = state["accepted"] + flat["accepted"].reshape(C, K)[:, 0]
         if flat["undefined"].any():
             _merge_undefined(state, flat, K)
-        rungs, grads = flat["theta"].reshape(C, K, P), flat["grad"].reshape(C, K, P)
+        rungs, places = flat["theta"].reshape(C, K, P), flat["place"].reshape(C, K, 2, P)
         order, values = self._swap(flat["value"].reshape(C, K), tau, noise[:, 1 - K :], state)
         state["rungs"] = np.take_along_axis(rungs, order[..., None], axis=1)
-        state["grads"] = np.take_along_axis(grads, order[..., None], axis=1)
+        state["places"] = np.take_along_axis(places, order[..., None, None], axis=1)
         state["values"], state["theta"] = values, state["rungs"][:, 0]
 
     def _swap(

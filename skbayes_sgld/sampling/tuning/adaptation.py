@@ -41,6 +41,7 @@ _FEW_CHAINS, _MIN_CHAINS, _MAX_CHAINS = 4, 16, 64
 _CHAIN_ROWS = 20_000  # chains times rows of a step of the pilot
 _MANY, _LITTLE = 300, 0.1  # parameters, and share of the draws: the metric then keeps its shape
 _LARGE = 1_000_000  # rows times parameters: beyond, the pilot runs few chains
+_STUCK = 0.98  # largest correlation of neighbouring draws that a pilot can tell from 1
 _PILOT_SHARE = 0.6  # of the slowest autocorrelation time: it is the largest of many noisy ones
 
 
@@ -55,8 +56,8 @@ class Adapted:
     step_size : float
     acceptance : float
     autocorrelation : float
-        Integrated autocorrelation time of the slowest direction, in steps, less what chance
-        adds to the largest of many.
+        Integrated autocorrelation time of the slowest direction, or of its square, in steps, less
+        what chance adds to the largest of many.
     """
 
     mode: Mode
@@ -85,13 +86,15 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     step_size, metric, kept = 0.5 * run.sampler.largest_step, mode, np.empty((n_chains, 0, P))
     rounds = _ROUNDS if n * P < _LARGE else _FEW_ROUNDS
     for number, n_steps in enumerate(rounds):
-        pilot = replace(run, dynamics=replace(run.dynamics, preconditioner=metric.metric))
+        dynamics = replace(run.dynamics, preconditioner=metric.metric, center=metric.theta)
+        pilot = replace(run, dynamics=dynamics)
         draws, step_size, acceptance = _run_pilot(pilot, position, streams, step_size, n_steps)
         position = draws[:, -1]
         if 0 < number < len(rounds) - 1:  # the first round forgets the start
             kept = np.concatenate([kept, draws], axis=1)
             late = kept[:, kept.shape[1] // 3 :]
             metric = _metric(late, mode, tau, run.dynamics.gradient.posterior)
+    step_size = run.sampler.whole_steps(step_size)
     return Adapted(metric, step_size, acceptance, _autocorrelation(draws, metric))
 
 
@@ -116,7 +119,8 @@ def _run_pilot(
         Averaged over the later steps.
     acceptance : float
     """
-    sampler, dynamics = run.sampler, replace(run.dynamics)
+    sampler = run.sampler
+    dynamics = replace(run.dynamics, gradient=run.dynamics.gradient.of_run())
     n_chains, P = position.shape
     state = sampler.init(position, None)
     draws = np.empty((n_chains, n_steps, P))
@@ -200,15 +204,27 @@ def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> M
 
 
 def _autocorrelation(draws: Array, metric: Mode) -> float:
-    """Integrated autocorrelation time of the slowest direction, from batch means."""
+    """Integrated autocorrelation time of the slowest direction or of its square.
+
+    The largest of two: by batch means, and by the correlation of neighbouring draws, which is
+    known better and tells less of slow directions.
+    """
     n_chains, n_steps, P = draws.shape
     u = metric.whiten((draws - metric.theta).reshape(-1, P)).reshape(draws.shape)
-    worst = 1.0
-    for values in (u, np.square(u - u.mean(axis=(0, 1)))):
-        total = values.var(axis=(0, 1))
-        between = values.mean(axis=1).var(axis=0, ddof=1)
-        times = n_steps * between / np.maximum(total, 1e-300)
-        worst = max(worst, float(times.max()))
     # the median of the largest of 2 P chi-squares over their mean, were no direction slow
     chance = chi2.isf(np.log(2.0) / (2 * P), n_chains - 1) / (n_chains - 1)
-    return worst * min(_PILOT_SHARE, 1.0 / chance)
+    share = min(_PILOT_SHARE, 1.0 / chance)
+    # and about that of the largest of 2 P correlations
+    excess = np.sqrt(2.0 * np.log(2 * P) / (n_chains * (n_steps - 1)))
+    worst = 1.0
+    for values in (u, np.square(u - u.mean(axis=(0, 1)))):
+        values = values - values.mean(axis=(0, 1))
+        total = np.maximum(values.var(axis=(0, 1)), 1e-300)
+        between = values.mean(axis=1).var(axis=0, ddof=1)
+        product = np.einsum("ctp,ctp->p", values[:, 1:], values[:, :-1])
+        lag = float((product / (n_chains * (n_steps - 1) * total)).max()) - excess
+        lag = min(max(lag, 0.0), _STUCK)
+        worst = max(
+            worst, share * n_steps * float((between / total).max()), (1.0 + lag) / (1.0 - lag)
+        )
+    return worst

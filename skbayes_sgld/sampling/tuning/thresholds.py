@@ -72,9 +72,10 @@ class Thresholds:
     max_burnin: int = 10_000
     # Autocorrelation times that a chain runs before its first draw: e^-20 of the start is left
     burnin: float = 10.0
-    # Trajectories from draw to draw: the pilot of an adjusted sampler is too short to justify
-    # fewer
-    fewest_spaced: float = 3.0
+    # Of the autocorrelation time of an adjusted sampler, in steps, when its draws are spaced: a
+    # time of 1.6 at every step leaves a draw 0.62 of its worth, one of 2.6 at every second step
+    # 0.67, and another step would cost more than it adds
+    spared: float = 0.85
     # Gradients from draw to draw: slower mixing is reported instead
     max_gradients: int = 400
     # Multiplications a chain from draw to draw: a minute for a thousand draws of four chains

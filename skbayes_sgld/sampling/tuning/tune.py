@@ -99,14 +99,13 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
         run = replace(run, sampler=others[0])
     run = replace(run, dynamics=_round(_soften(run.dynamics, mode), averaged))
     adapted = adapt(run, averaged, seed)
-    dynamics = replace(run.dynamics, preconditioner=adapted.mode.metric)
+    dynamics = replace(run.dynamics, preconditioner=adapted.mode.metric, center=adapted.mode.theta)
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
     known = run.sampler.pace(np.ones(mode.theta.size), adapted.step_size)[1]
-    # a step may be expensive, and the pilot knows the time to less than a half
-    measured = float(np.round(adapted.autocorrelation))
+    # a step may be expensive, and draws that are worth two thirds are the cheapest
+    measured = adapted.autocorrelation - THRESHOLDS.spared
     most = THRESHOLDS.max_gradients / run.sampler.gradients(run.step_size)
-    fewest = THRESHOLDS.fewest_spaced
-    time = min(max(fewest, measured, 0.5 * known), max(fewest, most))
+    time = min(max(1.0, measured, 0.5 * known), max(1.0, most))
     why = f"a pilot accepted {adapted.acceptance:.0%} at about it"
     return Tuned(run, adapted.mode, time, (0.0, 0.0), _affordable(run), found, why)
 

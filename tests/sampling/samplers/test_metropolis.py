@@ -5,13 +5,14 @@ import pytest
 from scipy import integrate
 
 from skbayes_sgld import SGLDLogisticRegression
-from skbayes_sgld.posterior import as_posterior
+from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal, as_posterior
+from skbayes_sgld.posterior.likelihoods import FixedGaussian
 from skbayes_sgld.sampling import HMC, MALA, SGLD, Curvature, ParallelTempering, RandomWalk
 from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.preconditioners.metric import Dense
 from skbayes_sgld.sampling.tuning.adaptation import adapt
 from skbayes_sgld.sampling.tuning.bias import measure_bias
-from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
 from tests.references.targets import NormalMean, make_run
 
 
@@ -69,6 +70,50 @@ def test_an_adjusted_chain_is_exact_for_any_step_size(sampler, step_size, temper
         by_chain = values.mean(axis=1)
         standard_error = by_chain.std(ddof=1) / np.sqrt(len(by_chain))
         assert abs(by_chain.mean() - expected) < 4 * standard_error
+
+
+X = np.array([[0.3], [1.0], [2.0], [3.0], [-1.0], [1.5]])
+NARROW = {
+    "normal": GLMPosterior(X, X[:, 0], FixedGaussian(2.0), Normal(1.0), fit_intercept=False),
+    "leaning": GLMPosterior(
+        X, (X[:, 0] > 0).astype(float), Bernoulli(), Normal(5.0), fit_intercept=False
+    ),
+}
+
+
+def turning_run(name, step_size, temperature=1.0):
+    mode = find_mode(NARROW[name], np.zeros(1))
+    run = make_run(
+        NARROW[name],
+        sampler=HMC(),
+        preconditioner=Curvature(),
+        step_size=step_size,
+        temperature=temperature,
+        mode=mode,
+    )
+    run.dynamics.center = mode.theta
+    return run
+
+
+@pytest.mark.parametrize("step_size, temperature", [(0.85, 0.3), (0.57, 1.0), (1.7, 1.0)])
+def test_a_chain_whose_trajectories_turn_is_exact(step_size, temperature):
+    run = turning_run("leaning", step_size, temperature)
+    draws = run_chains(run, np.ones((400, 1)), n_draws=1000, n_burnin=200, seed=0).draws[..., 0]
+    grid = np.linspace(-10, 60, 20_001)
+    weight = np.exp(NARROW["leaning"].log_density(grid[:, None]) / temperature)
+    mean = np.average(grid, weights=weight)
+    variance = np.average((grid - mean) ** 2, weights=weight)
+    for values, expected in [(draws, mean), ((draws - mean) ** 2, variance)]:
+        by_chain = values.mean(axis=1)
+        standard_error = by_chain.std(ddof=1) / np.sqrt(len(by_chain))
+        assert abs(by_chain.mean() - expected) < 4 * standard_error
+
+
+def test_trajectories_that_turn_follow_a_normal_posterior_without_error():
+    run = turning_run("normal", 1.7)  # one step each, of more than a quarter of a period
+    assert run_chains(run, np.ones((4, 1)), n_draws=200).acceptance == 1.0
+    run.dynamics.center = None
+    assert run_chains(run, np.ones((4, 1)), n_draws=200).acceptance < 0.8
 
 
 def test_the_measured_bias_is_that_of_the_long_chain():
