@@ -396,7 +396,7 @@ def measure_bias(
     """Bias of a step of size eta, of a mean or an sd, and two standard errors of it."""
     if run.sampler.adjusted:
         return 0.0, 0.0
-    if in_curvature and eta > _SMALL_STEP * pilots.step_sizes(run.sampler)[0]:
+    if in_curvature and eta > _SMALL_STEP * run.sampler.pace(np.ones(1))[0]:
         return pilots.measure_bias(run, mode, eta, seed)[:2]
     rates = preconditioned_eigenvalues(run.dynamics.preconditioner, mode.metric)
     slowest, steepest = (eta * run.sampler.speed(rate) for rate in (rates[0], rates[-1]))

@@ -2,20 +2,23 @@
 
 A pilot runs the sampler on the posterior and, with the same random numbers, on the normal
 distribution of the mode, where its variance is known. The difference of the two has little
-variance, so that errors of a fraction of a percent are seen in a tenth of a second.
+variance, and most of that goes with mirrored chains: errors of a few parts in a thousand are seen
+in a hundredth of a second.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.chains import ChainStreams, Run, draw_block, start_normals
+from skbayes_sgld.sampling.chains import ChainStreams, Run
 from skbayes_sgld.sampling.gradients import BoundGradient, Full
 from skbayes_sgld.sampling.preconditioners.metric import Metric
 from skbayes_sgld.sampling.protocol import Dynamics, Sampler, State
@@ -25,12 +28,16 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 Array = NDArray[Any]
 
-STEP_SIZES = (0.5, 0.35, 0.25, 0.18, 0.125, 0.09, 0.0625, 0.045, 0.03, 0.02)
+STEP_SIZES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.125, 0.09, 0.0625, 0.045, 0.03, 0.02)
 
 _SMALLEST = 0.05  # step size at which a variance is measured; below, it is extrapolated
 _LOST = 1e4  # times the variance at the mode: such chains have left the posterior
 _BLOCK = 20  # steps whose random numbers are drawn at a time
 _SEED = 0x5EED  # of measurements that do not depend on the posterior
+_LOOKS = (0.125, 0.25, 0.5)  # shares of a pilot after which it may stop
+_CERTAIN = 2.0  # times the doubt: an error beyond it is none of chance's, in many parameters
+_SLOWEST, _FASTEST = 2.0, 4.0  # powers of the step with which an error may fall; 4 is usual
+_KNOWN = 0.2  # share of a measured error down to which the slowest power is trusted unseen
 
 
 class Bias(NamedTuple):
@@ -46,12 +53,15 @@ class Bias(NamedTuple):
         The largest variance of the pilot's draws over that at the mode.
     time : float
         Autocorrelation time of the sampler on the normal distribution of the mode, in steps.
+    most : float
+        The largest sum of an error and its doubt: no error beyond it is likely.
     """
 
     size: float
     doubt: float
     width: float
     time: float
+    most: float
 
 
 class StandardNormal(BasePosterior):
@@ -94,13 +104,19 @@ class _Remembered(BoundGradient):
         return self._value.copy()
 
 
-def measure_bias(run: Run, mode: Mode, step_size: float, seed: int) -> Bias:
+def measure_bias(
+    run: Run, mode: Mode, step_size: float, seed: int, limit: float | None = None
+) -> Bias:
     """Measure the bias of a step size, for a run in the metric of the mode's curvature.
 
     Two identities hold under every density (integration by parts): with u the parameters whitened
     by the metric, ``E[d log p / d u_j] = 0`` and ``E[-u_j d log p / d u_j] = tau``. Their errors
     are those of the means and of the variances. The chain on the normal distribution has the
     variance :func:`normal_inflation` times tau, and a mean of zero.
+
+    The chains are mirrored pairs: from starts on either side of the mode, with noise of either
+    sign, and the same rows. What is odd about the mode, and the skewness of a posterior is, falls
+    out of their mean.
 
     Parameters
     ----------
@@ -110,6 +126,8 @@ def measure_bias(run: Run, mode: Mode, step_size: float, seed: int) -> Bias:
     step_size : float
     seed : int
         Seed of the pilot's own chains.
+    limit : float or None, default=None
+        The pilot stops early where it is plain that the error is below, or above.
 
     Returns
     -------
@@ -117,10 +135,10 @@ def measure_bias(run: Run, mode: Mode, step_size: float, seed: int) -> Bias:
         Of infinite size where a chain overflows.
     """
     tau, P = float(run.dynamics.temperature), mode.theta.size
-    posterior = run.dynamics.gradient.posterior
-    seen = (run.batch_size or run.n_samples or 1) * posterior.n_predictors
-    n_chains = int(np.clip(THRESHOLDS.pilot_rows // seen, *THRESHOLDS.pilot_chains))
-    whitened = np.sqrt(tau) * start_normals(seed, _pilot_chains(n_chains), P)
+    n_pairs, n_normals = _n_pairs(run), run.sampler.n_normals(P)
+    shape = (n_pairs, P)
+    streams = ChainStreams(seed, FIRST_CHAIN)
+    whitened = np.sqrt(tau) * _mirrored(streams.normals(*shape))
     gradient = _Remembered(run.dynamics.gradient.of_run())
     dynamics = replace(run.dynamics, gradient=gradient)
     actual = _Chain(run.sampler, dynamics, mode.theta + mode.unwhiten(whitened))
@@ -128,71 +146,162 @@ def measure_bias(run: Run, mode: Mode, step_size: float, seed: int) -> Bias:
     normal = _Chain(run.sampler, dynamics, whitened)
     declared = run.sampler.pace(np.ones(P), step_size)[1]
     n_burnin = int(np.ceil(THRESHOLDS.pilot_burnin * declared))
-    kept = int(np.ceil(THRESHOLDS.pilot_steps * STEP_SIZES[0] / step_size))
-    first, second, square, total, total_square = np.zeros((5, n_chains, P))
-    streams, noise = [ChainStreams(seed, c) for c in _pilot_chains(n_chains)], None
-    if run.sampler.uses_noise:
-        noise = np.concatenate([s.normals(1, run.sampler.n_normals(P)) for s in streams])
+    most = int(np.ceil(THRESHOLDS.pilot_steps / step_size))
+    looks = [n_burnin + int(np.ceil(share * most)) for share in _LOOKS if limit is not None]
+    sums = _Sums(np.zeros((5, *shape)), tau, normal_inflation(run.sampler, step_size, P) - 1.0)
+    uses_noise = run.sampler.uses_noise
+    noise = _mirrored(streams.normals(n_pairs, n_normals)) if uses_noise else None
     for chain in (actual, normal):
         chain.begin(noise)
     eta = np.full(_BLOCK, step_size)
     with np.errstate(all="ignore"):
-        for t in range(n_burnin + kept):
+        for t in range(n_burnin + most):
             at = t % _BLOCK
             if at == 0:
-                normals, idx = draw_block(run, streams, _BLOCK, P)
-                prepared = gradient.prepare(idx)
+                normals: Array | None = None
+                batches: Iterator[Any] = repeat(None)
+                if uses_noise:
+                    half = streams.normals(_BLOCK * n_pairs, n_normals)
+                    normals = _mirrored(half.reshape(_BLOCK, n_pairs, n_normals), axis=1)
+                if run.batch_size is not None:
+                    taken = (_BLOCK * n_pairs, run.n_samples, run.batch_size, run.replacement)
+                    rows = streams.rows(*taken).reshape(_BLOCK, n_pairs, run.batch_size)
+                    batches = gradient.batches(np.concatenate([rows, rows], axis=1))
                 actual.prepare(normals, eta)
                 normal.prepare(normals, eta)
-            batch = gradient.at(prepared, at)
+            batch = next(batches)
             if t >= n_burnin:
-                theta, v = actual.state["theta"], normal.state["theta"]
-                u = mode.whiten(theta - mode.theta)
-                slope = mode.metric.sqrt_t(gradient(theta, batch, actual.state))
-                first += slope + v
-                second -= v * v + u * slope
-                square += u * u
-                total += v
-                total_square += v * v
+                u = mode.whiten(actual.state["theta"] - mode.theta)
+                slope = gradient(actual.state["theta"], batch, actual.state)
+                sums.add(u, mode.metric.sqrt_t(slope), normal.state["theta"])
             actual.step(eta[at], at, batch)
             normal.step(eta[at], at, None)
-        known = normal_inflation(run.sampler, step_size, P) - 1.0
-        errors = np.stack([first / (kept * np.sqrt(tau)), 0.5 * (second / (kept * tau) + known)])
-    width = float(square.mean(axis=0).max() / (kept * tau))
-    if not np.isfinite(errors).all() or not width < _LOST:
-        return Bias(np.inf, 0.0, np.inf, declared)
-    size = np.abs(errors.mean(axis=1))
-    doubt = 2.0 * errors.std(axis=1, ddof=1) / np.sqrt(n_chains)
-    worst = np.unravel_index(np.argmax(size - doubt), size.shape)
-    variance = tau * (1.0 + known)
-    of_mean = np.square(total).mean() / (kept * variance)
-    of_square = np.square(total_square - kept * variance).mean() / (2.0 * kept * variance**2)
-    return Bias(float(size[worst]), float(doubt[worst]), width, float(max(of_mean, of_square)))
+            if t + 1 in looks and limit is not None:
+                size, doubt = sums.errors()
+                if not np.isfinite(size).all() or (size - _CERTAIN * doubt).max() > limit:
+                    break
+                if (size + doubt).max() <= limit:
+                    break
+    return sums.bias(declared)
+
+
+class _Sums:
+    """What a pilot sums up of its pairs of chains, and what follows from it."""
+
+    def __init__(self, zeros: Array, tau: float, excess: float) -> None:
+        self._first, self._second, self._wider, self._total, self._total_square = zeros
+        self._tau, self._excess, self._n_pairs, self._kept = tau, excess, len(zeros[0]), 0
+
+    def add(self, u: Array, slope: Array, v: Array) -> None:
+        """Add a step: of the chain on the posterior, whitened, and of that on the normal one."""
+        self._kept += 1
+        self._first += self._halved(slope + v)
+        self._second -= self._halved(u * slope + v * v)
+        self._wider += self._halved(u * u - v * v)
+        self._total += v[: self._n_pairs]
+        self._total_square += np.square(v[: self._n_pairs])
+
+    def _halved(self, values: Array) -> Array:
+        """Means of the pairs."""
+        return 0.5 * (values[: self._n_pairs] + values[self._n_pairs :])
+
+    def errors(self) -> tuple[Array, Array]:
+        """Errors of every mean and of every sd ``(2, P)``, and two standard errors of each."""
+        first = self._first / (self._kept * np.sqrt(self._tau))
+        second = 0.5 * (self._second / (self._kept * self._tau) + self._excess)
+        errors = np.stack([first, second])
+        with np.errstate(all="ignore"):  # a chain may have overflowed
+            doubt = 2.0 * errors.std(axis=1, ddof=1) / np.sqrt(self._n_pairs)
+            return np.abs(errors.mean(axis=1)), doubt
+
+    def bias(self, declared: float) -> Bias:
+        """All of it; ``declared`` is the autocorrelation time that the sampler declares."""
+        kept, tau = self._kept, self._tau
+        size, doubt = self.errors()
+        width = float(self._wider.mean(axis=0).max() / (kept * tau) + 1.0 + self._excess)
+        if not np.isfinite(size).all() or not width < _LOST:
+            return Bias(np.inf, 0.0, np.inf, declared, np.inf)
+        worst = np.unravel_index(np.argmax(size - doubt), size.shape)
+        variance = tau * (1.0 + self._excess)
+        of_mean = np.square(self._total).mean() / (kept * variance)
+        of_square = np.square(self._total_square - kept * variance).mean()
+        time = max(of_mean, of_square / (2.0 * kept * variance**2))
+        most = float((size + doubt).max())
+        return Bias(float(size[worst]), float(doubt[worst]), width, float(time), most)
+
+
+def _n_pairs(run: Run) -> int:
+    """Pairs of chains whose step on the posterior is cheap beside a run's."""
+    posterior = run.dynamics.gradient.posterior
+    seen = (run.batch_size or run.n_samples or 1) * posterior.n_predictors
+    if posterior.cheap_full_gradient:
+        seen = posterior.n_params
+    return int(np.clip(THRESHOLDS.pilot_rows // seen, *THRESHOLDS.pilot_chains)) // 2
+
+
+def _mirrored(half: Array, axis: int = 0) -> Array:
+    return np.concatenate([half, -half], axis=axis)
 
 
 def choose_step_size(
-    run: Run, mode: Mode, seed: int, sizes: tuple[float, ...]
-) -> tuple[float, Bias]:
+    run: Run, mode: Mode, seed: int, spare: bool = False
+) -> tuple[float, Bias] | None:
     """Largest step size in the metric of the curvature that biases no moment visibly.
+
+    A sampler without error on a normal posterior has an error of second order, or higher, on
+    others: what a pilot at one step leaves possible bounds the error at a shorter one. The first
+    step is taken at which it is within the limit. Other samplers err on a normal posterior
+    already; their steps fall until the error is within a wider limit, or shorter ones do not help.
 
     Parameters
     ----------
     run : Run
     mode : Mode
     seed : int
-    sizes : tuple of float
-        To choose from, the largest first.
+    spare : bool, default=False
+        Whether another sampler stands by, so that only the largest steps are worth a try.
 
     Returns
     -------
-    step_size : float
-        The best that was tried where all of them bias, or shorter steps do not help.
-    bias : Bias
-        As measured at it.
+    found : tuple of float and Bias or None
+        The step size and what was measured at it: the shortest, or the best that was tried, where
+        none is within the limit; None where a spare sampler is to take over.
     """
+    sizes = step_sizes(run.sampler)
+    if not _exact_on_normal(run.sampler, sizes[0]):
+        return _choose_rough(run, mode, seed, sizes)
+    limit, at, bound = THRESHOLDS.max_bias, 0, np.inf
+    last = THRESHOLDS.n_tried - 1 if spare else len(sizes) - 1
+    while True:
+        bias = measure_bias(run, mode, sizes[at], seed, limit)
+        bound = min(bound, bias.most)
+        if bound <= limit and bias.size - bias.doubt <= limit:
+            return sizes[at], bias
+        for shorter in range(at + 1, last + 1):
+            share = (sizes[shorter] / sizes[at]) ** _SLOWEST
+            if share * bound <= limit and share >= _KNOWN:
+                bias = bias._replace(size=share * bias.size, doubt=share * bias.doubt)
+                return sizes[shorter], bias._replace(most=share * bound)
+        least = max(bias.size - bias.doubt, 1e-3 * limit)
+        hopeful = sizes[at] * (limit / least) ** (1.0 / _FASTEST)
+        worth = [i for i in range(at + 1, last + 1) if sizes[i] <= hopeful]
+        if not worth and spare:
+            return None
+        if at == last:
+            return sizes[at], bias
+        following = min([*worth, at + 3, last])
+        bound *= (sizes[following] / sizes[at]) ** _SLOWEST
+        at = following
+
+
+def _exact_on_normal(sampler: Sampler, step_size: float) -> bool:
+    return sampler.gaussian_inflation(step_size) == 1.0
+
+
+def _choose_rough(run: Run, mode: Mode, seed: int, sizes: tuple[float, ...]) -> tuple[float, Bias]:
     at, best = 0, (measure_bias(run, mode, sizes[0], seed), 0)
     bias = best[0]
-    limit = THRESHOLDS.max_bias
+    limit = THRESHOLDS.max_rough_bias
     if bias.size - bias.doubt > limit:
         limit = largest_error(run.sampler, sizes, mode.theta.size)
     while bias.size - bias.doubt > limit and at < len(sizes) - 1:
@@ -208,28 +317,30 @@ def choose_step_size(
 
 
 def largest_error(sampler: Sampler, sizes: tuple[float, ...], n_params: int) -> float:
-    """Largest error of a moment at which a step size is accepted, relative to an sd.
+    """Largest error of a moment at which a step of a rough sampler is accepted, relative to an sd.
 
-    It is ``THRESHOLDS.max_bias`` for every sampler that some step size keeps within it on a normal
+    It is ``max_rough_bias`` for every sampler that some step size keeps within it on a normal
     target. Of another sampler the least error that any of them leaves is not the step size's
     (PSGLD's memory adds what a shorter step takes away), and the same margin is granted beyond it.
     """
     errors = []
     for step_size in reversed(sizes):
         errors.append(abs(np.sqrt(normal_inflation(sampler, step_size, n_params)) - 1.0))
-        if errors[-1] <= THRESHOLDS.max_bias:
-            return THRESHOLDS.max_bias
-    return float(min(errors)) + THRESHOLDS.max_bias
+        if errors[-1] <= THRESHOLDS.max_rough_bias:
+            return THRESHOLDS.max_rough_bias
+    return float(min(errors)) + THRESHOLDS.max_rough_bias
 
 
 def step_sizes(sampler: Sampler) -> tuple[float, ...]:
-    """Step sizes to choose from, from the sampler's own on a normal target downwards."""
+    """Step sizes to choose from, from the sampler's own on a normal target downwards.
+
+    It is twice that of a sampler that has no error there at either: SGLD's draws by
+    Leimkuhler-Matthews steps of size 1 are independent two steps apart.
+    """
     first = sampler.pace(np.ones(1))[0]
+    if _exact_on_normal(sampler, 2.0 * first):
+        first *= 2.0
     return tuple(round(float(first * step / STEP_SIZES[0]), 6) for step in STEP_SIZES)
-
-
-def _pilot_chains(n_chains: int) -> range:
-    return range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
 
 
 class _Chain:

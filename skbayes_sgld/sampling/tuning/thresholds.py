@@ -17,14 +17,22 @@ class Thresholds:
     # Of a variance, by minibatches: half of it of an sd, a sixth of the Monte Carlo error of an
     # sd from 1,000 independent draws (2.2 %)
     max_noise: float = 0.01
-    # Error of a mean in sds, or relative error of an sd, by the step size: below the same 2.2 %.
-    # NBA rookies: 0.3 % at a step of 0.5; breast cancer under a prior sd of 1: 6 % at 0.5, 1 % at
-    # 0.25. Beyond the least error of a sampler that no step size keeps within it: PSGLD's memory
-    # leaves 1.6 %, and shorter steps than 0.1 (2.8 %) gave a sixth of the draws a gradient.
-    max_bias: float = 0.015
+    # Error of a mean in sds, or relative error of an sd, by the step size, of a sampler that has
+    # none on a normal posterior. What the pilot reads is two to ten times the error that its draws
+    # have (log gamma variables of a skewness of 0.3, steps of 1: 0.9 % read, 0.2 % in the draws).
+    # NBA rookies: 0.2 % at a step of 1; breast cancer, prior sd 1: 66 % at 1, 7 % at 0.5.
+    max_bias: float = 0.01
+    # The same of other samplers, beyond the least error of one that no step size keeps within it:
+    # PSGLD's memory leaves 1.6 %, and shorter steps than 0.1 (2.8 %) gave a sixth of the draws a
+    # gradient.
+    max_rough_bias: float = 0.015
+    # Step sizes that are tried before the sampler that accepts or rejects: a trajectory costs as
+    # much as four to six steps, and three of them are made from draw to draw
+    n_tried: int = 3
     # Of a variance over that at the mode. Heavy tails and nearly separated classes exceed it, and
-    # steps in the mode's metric are then too short to cross the posterior.
-    max_width: float = 1.5
+    # steps in the mode's metric are then too short to cross the posterior: where it is 2, draws
+    # two steps of 1 apart are worth half of their number.
+    max_width: float = 2.0
     # An error that falls by less than this between two step sizes is not the step size's, and
     # shorter steps only mix more slowly
     least_gain: float = 0.8
@@ -41,14 +49,14 @@ class Thresholds:
 
     # ---- pilots -------------------------------------------------------------------------------
 
-    # Chains of the pilot that measures a bias: 20 give two standard errors of it with a relative
-    # error of a sixth, 32 one of an eighth
-    pilot_chains: tuple[int, int] = (20, 32)
+    # Chains of the pilot that measures a bias, in mirrored pairs: on the rookies the eight of 16
+    # give standard errors of 0.15 % of an sd, where 16 pairs without mirrors gave 0.6 %
+    pilot_chains: tuple[int, int] = (16, 128)
     # Chains times rows: about 0.1 ms a step
     pilot_rows: int = 20_000
-    # Steps at a step size of 0.5: 50 times the autocorrelation time of two in all chains
-    # together leave a doubt of 1 % of an sd once the control chain has taken its share
-    pilot_steps: int = 100
+    # Steps at a step size of 1, 48 times the autocorrelation time of two; on most posteriors an
+    # eighth or a quarter of them settles it
+    pilot_steps: int = 96
     # Times the autocorrelation time that a pilot runs before it measures: e^-2 of the start is
     # left, of a start that is exact on a normal posterior
     pilot_burnin: float = 2.0

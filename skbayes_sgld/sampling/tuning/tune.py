@@ -17,7 +17,7 @@ from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.protocol import Dynamics, Sampler
 from skbayes_sgld.sampling.samplers.hmc import HMC
 from skbayes_sgld.sampling.tuning.adaptation import adapt, average
-from skbayes_sgld.sampling.tuning.bias import Bias, choose_step_size, step_sizes
+from skbayes_sgld.sampling.tuning.bias import Bias, choose_step_size
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
@@ -85,16 +85,17 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
             found = "the posterior is far from its mode, with few rows per parameter"
             others = [HMC(target_acceptance=_MANY_ACCEPTANCE)]
         else:
-            sizes = step_sizes(run.sampler)
-            step_size, pilot = choose_step_size(run, mode, seed, sizes[:1] if others else sizes)
-            bias, doubt, width, _ = pilot
-            found = f"a pilot's moments are off by {bias:.1%} +- {doubt:.1%} at {step_size:g}"
-            unbiased = bias + doubt <= THRESHOLDS.max_bias
-            if not others or (unbiased and width <= THRESHOLDS.max_width):
-                time = _time(run.sampler, step_size, mode.theta.size, pilot)
-                run = replace(run, step_size=step_size)
-                return Tuned(run, mode, time, (bias, doubt), found=found, why=found)
-            if unbiased:
+            chosen = choose_step_size(run, mode, seed, spare=bool(others))
+            if chosen is None:
+                found = f"a pilot's moments are off by more than {THRESHOLDS.max_bias:.1%}"
+            else:
+                step_size, pilot = chosen
+                bias, doubt, width, *_ = pilot
+                found = f"a pilot's moments are off by {bias:.1%} +- {doubt:.1%} at {step_size:g}"
+                if not others or width <= THRESHOLDS.max_width:
+                    time = _time(run.sampler, step_size, mode.theta.size, pilot)
+                    run = replace(run, step_size=step_size)
+                    return Tuned(run, mode, time, (bias, doubt), found=found, why=found)
                 found = f"a pilot's variances are {width:.1f} times those at the mode"
         run = replace(run, sampler=others[0])
     run = replace(run, dynamics=_round(_soften(run.dynamics, mode), averaged))

@@ -126,6 +126,7 @@ def test_an_unstable_step_has_infinite_bias_and_an_undeclared_variance_falls_wit
 
 def test_every_sampler_has_step_sizes_on_its_own_scale():
     assert step_sizes(SGLD()) == STEP_SIZES
+    assert step_sizes(SGLD("euler"))[0] == 0.5  # at 1 its variances are twice the target's
     for sampler in (SGHMC(), SGNHT(), PSGLD()):
         sizes = step_sizes(sampler)
         assert sizes[0] == 0.1 and list(sizes) == sorted(sizes, reverse=True)
@@ -137,18 +138,18 @@ def test_a_step_is_not_shortened_for_an_error_that_is_not_its_own():
     posterior = StandardNormal(2)
     mode = find_mode(posterior, posterior.start())
     run = make_run(posterior, sampler=PSGLD(), preconditioner=Curvature(), mode=mode)
-    step, found = choose_step_size(run, mode, 0, step_sizes(PSGLD()))
+    step, found = choose_step_size(run, mode, 0)
     assert step == 0.1
     assert found.size == pytest.approx(0.028, abs=0.002)
 
 
 def test_the_limit_is_widened_only_for_an_error_that_no_step_is_without():
     for sampler in (SGLD(), SGLD("euler"), SGHMC(), SGNHT(), PSGLD(decay=0.9999)):
-        assert largest_error(sampler, step_sizes(sampler), 3) == THRESHOLDS.max_bias
+        assert largest_error(sampler, step_sizes(sampler), 3) == THRESHOLDS.max_rough_bias
     sizes = step_sizes(PSGLD())
     least = min(np.sqrt(PSGLD().gaussian_inflation(step)) - 1.0 for step in sizes)
-    assert least > THRESHOLDS.max_bias
-    assert largest_error(PSGLD(), sizes, 3) == pytest.approx(least + THRESHOLDS.max_bias)
+    assert least > THRESHOLDS.max_rough_bias
+    assert largest_error(PSGLD(), sizes, 3) == pytest.approx(least + THRESHOLDS.max_rough_bias)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -191,20 +192,105 @@ def test_an_algorithm_says_what_it_needs_and_what_else_would_do():
         check_requirements(SAMPLERS["hmc"](), StandardNormal(2), 10)
 
 
-@pytest.mark.parametrize(
-    "error_at_one, expected",
-    [(0.0599, 0.5), (0.0601, 0.35), (0.12, 0.35), (0.13, 0.25), (200.0, 0.02)],
-)
-def test_the_step_is_the_largest_that_costs_at_most_0_015_sds(monkeypatch, error_at_one, expected):
+def choose(monkeypatch, error, sampler=None, **options):
+    """Choice where the error at a step size is ``error(step_size)``, and what was measured."""
     posterior = StandardNormal(2)
     mode = find_mode(posterior, posterior.start())
-    run, measured = make_run(posterior, sampler=SGLD()), []
+    run, measured = make_run(posterior, sampler=sampler or SGLD()), []
 
-    def second_order(run, mode, step_size, seed):
+    def fake(run, mode, step_size, seed, limit=None):
         measured.append(step_size)
-        return bias.Bias(error_at_one * step_size**2, 0.0, 1.0, 4.0)
+        size, doubt = error(step_size)
+        return bias.Bias(size, doubt, 1.0, 2.0, size + doubt)
 
-    monkeypatch.setattr(bias, "measure_bias", second_order)
-    step_size, found = choose_step_size(run, mode, 0, STEP_SIZES)
+    monkeypatch.setattr(bias, "measure_bias", fake)
+    return choose_step_size(run, mode, 0, **options), measured
+
+
+@pytest.mark.parametrize(
+    "error_at_one, expected",
+    [(0.0099, 1.0), (0.0101, 0.7), (0.0203, 0.7), (0.0205, 0.5), (0.041, 0.35), (200.0, 0.02)],
+)
+def test_the_step_is_the_largest_that_costs_at_most_a_hundredth(
+    monkeypatch, error_at_one, expected
+):
+    (step_size, found), _ = choose(monkeypatch, lambda step: (error_at_one * step**2, 0.0))
     assert step_size == expected
     assert found.size == pytest.approx(error_at_one * expected**2)
+
+
+@pytest.mark.parametrize(
+    "error_at_one, expected",
+    [(0.0599, 0.5), (0.0601, 0.35), (0.12, 0.35), (0.13, 0.25), (200.0, 0.01)],
+)
+def test_the_step_of_a_sampler_that_errs_anyway_costs_at_most_0_015_sds(
+    monkeypatch, error_at_one, expected
+):
+    (step_size, found), _ = choose(
+        monkeypatch, lambda step: (error_at_one * step**2, 0.0), SGLD("euler")
+    )
+    assert step_size == expected
+    assert found.size == pytest.approx(error_at_one * expected**2)
+
+
+@pytest.mark.parametrize("doubt, expected", [(0.0099, 1.0), (0.0101, 0.7), (0.039, 0.5)])
+def test_an_error_that_a_pilot_leaves_possible_shortens_the_step(monkeypatch, doubt, expected):
+    (step_size, found), measured = choose(monkeypatch, lambda step: (0.0, doubt))
+    assert step_size == expected and measured == [1.0]
+    assert found.most <= THRESHOLDS.max_bias
+
+
+def test_with_a_spare_sampler_three_steps_are_tried_and_none_without_hope(monkeypatch):
+    # errors of the fourth power: at 1 of 15 %, and so of 0.9 % at 0.5
+    found, measured = choose(monkeypatch, lambda step: (0.15 * step**4, 0.0), spare=True)
+    assert found[0] == 0.5 and measured == [1.0, 0.5]
+    found, measured = choose(monkeypatch, lambda step: (0.17 * step**4, 0.0), spare=True)
+    assert found is None and measured == [1.0]
+    found, measured = choose(monkeypatch, lambda step: (0.06 * step**1.5, 0.0), spare=True)
+    assert found is None and measured == [1.0, 0.5]
+
+
+class Leaning(StandardNormal):
+    """Log gamma variables: of skewness ``-c`` to first order, steep to one side."""
+
+    def __init__(self, skewness):
+        super().__init__(5)
+        self.skewness = skewness
+
+    def log_density(self, theta):
+        c = self.skewness
+        return -(np.expm1(c * theta) - c * theta).sum(axis=1) / c**2
+
+    def grad(self, theta):
+        return -np.expm1(self.skewness * theta) / self.skewness
+
+
+def long_run(posterior, step_size):
+    """Errors of the sds of a long run, by quadrature."""
+    x = np.linspace(-30.0, 30.0, 60_001)
+    log_p = posterior.log_density(np.stack([x] + [0 * x] * 4, axis=1))
+    p = np.exp(log_p - log_p.max())
+    mean = (p @ x) / p.sum()
+    sd = np.sqrt(p @ (x - mean) ** 2 / p.sum())
+    run = make_run(posterior, sampler=SGLD(), step_size=step_size)
+    draws = run_chains(run, np.zeros((50, 5)), n_draws=4000, n_burnin=20).draws
+    return draws.mean() - mean, draws.reshape(-1).std() / sd - 1.0
+
+
+@pytest.mark.parametrize("skewness, near", [(0.1, True), (0.25, True), (0.6, False)])
+def test_a_pilot_accepts_a_step_of_one_where_long_chains_have_no_error(skewness, near):
+    posterior = Leaning(skewness)
+    mode = find_mode(posterior, posterior.start())
+    run = make_run(posterior, sampler=SGLD(), preconditioner=Curvature(), mode=mode)
+    chosen = {choose_step_size(run, mode, seed)[0] for seed in range(10)}
+    assert (chosen == {1.0}) == (1.0 in chosen) == near
+    for step_size, fits in [(1.0, near), (max(chosen), True)]:
+        mean, sd = long_run(posterior, step_size)
+        # a million draws, worth more than 300,000
+        assert (abs(mean) < 0.005 and abs(sd) < 0.005) == fits
+
+
+def test_mirrored_chains_see_through_skewness():
+    # without their mirror images as many chains leave a doubt of a hundredth and more
+    found = bias_of(SGLD(), Leaning(0.1), 1.0)
+    assert 0.0005 < found.most < 0.0015
