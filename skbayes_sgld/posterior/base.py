@@ -122,9 +122,17 @@ class BasePosterior:
         """
         return self.grad
 
-    def bind_value_and_grad(self, n_chains: int) -> Callable[[Array], tuple[Array, Array]]:
-        """:meth:`value_and_grad` for ``theta (n_chains, P)``, for one run in one thread."""
-        return self.value_and_grad
+    def bind_value_and_grad(
+        self, n_chains: int, followed: BasePosterior | None = None
+    ) -> Callable[[Array], tuple[Array, Array]]:
+        """:meth:`value_and_grad` for ``theta (n_chains, P)``, for one run in one thread.
+
+        ``followed`` is the posterior whose gradient is taken, where trajectories follow another.
+        """
+        if followed is None or followed is self:
+            return self.value_and_grad
+        grad = followed.bind_grad(n_chains)
+        return lambda theta: (self.log_density(theta), grad(theta))
 
     def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Log likelihood of each row ``(C, B)``; without rows the prior is the whole density."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -15,12 +15,16 @@ from skbayes_sgld._linalg import (
     MAX_DENSE,
     column_means,
     in_threads,
-    matmul_rows,
     row_blocks,
-    sum_in_threads,
 )
 from skbayes_sgld.posterior.averaging import averaged_normal
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.kernels import (
+    SettledRows,
+    bound_grad,
+    bound_value_and_grad,
+    settle_rows,
+)
 from skbayes_sgld.posterior.likelihoods import FixedGaussian, Likelihood
 from skbayes_sgld.posterior.linear_predictors import RowSums
 from skbayes_sgld.posterior.linear_prior import LinearPrior
@@ -31,7 +35,7 @@ from skbayes_sgld.posterior.statistics import GaussianStatistics
 
 Array = NDArray[Any]
 
-_ROUNDED_NUMBERS = 2**19, 2**26  # numbers of X between which a copy in float32 pays
+_ROUNDED_NUMBERS = 2**10, 2**26  # numbers of X between which a copy in float32 pays
 _SOFT = 0.15  # posterior sds that kinks are rounded over: halves the work of HMC, at little error
 _NEGLIGIBLE = 1e-8  # share of the rows' curvature added where the prior has none
 
@@ -118,7 +122,8 @@ class GLMPosterior(RowSums, BasePosterior):
         self.linear_prior = LinearPrior(
             prior, intercept_prior if acts else None, self.n_features, self.center
         )
-        self._rounded: Array | None = None
+        self._dtype: type = np.float64
+        self._settled: dict[type, SettledRows | None] = {}
         self.param_names = self._name_params(feature_names, class_names)
         if self.n_predictors > 1:
             self.linear_prior = replace(self.linear_prior, pin=self._shift_precision())
@@ -255,21 +260,7 @@ class GLMPosterior(RowSums, BasePosterior):
             return self.pullback(self.score(self.local(theta, taken), taken), taken)
         if self._statistics is not None:
             return self._statistics_value_and_grad(theta)[1]
-        if self._rounded is not None:
-            return sum_in_threads(partial(self._sum_of_rounded_grad, theta), self._parts())
         return np.sum(in_threads(partial(self._sum_of_grad, theta), self._parts()), axis=0)
-
-    def _sum_of_rounded_grad(self, theta: Array, blocks: list[slice]) -> Array:
-        assert self._rounded is not None
-        narrow, grad = theta.astype(np.float32), np.zeros_like(theta)
-        for rows in blocks:
-            design = self._rounded[rows]
-            u = matmul_rows(narrow, design.T).astype(np.float64)
-            score = self.likelihood.score(u[:, None], self.y[rows])[:, 0]
-            if self.weight is not None:
-                score = score * self.weight[rows]
-            grad += matmul_rows(score.astype(np.float32), design)
-        return grad
 
     def _statistics_value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         assert self._statistics is not None
@@ -355,22 +346,56 @@ class GLMPosterior(RowSums, BasePosterior):
 
     def grad(self, theta: Array) -> Array:
         """Gradient of the log posterior ``(C, P)``."""
+        if self._dtype is np.float32:
+            with np.errstate(over="ignore"):
+                return self.bind_grad(len(theta))(theta)
         return self.grad_log_likelihood(theta) + self.grad_log_prior(theta)
 
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
-        if self._statistics is not None:
-            value, grad = self._statistics_value_and_grad(theta)
-        else:
-            parts = in_threads(partial(self._sum_of_value_and_grad, theta), self._parts())
-            value, grad = (np.sum(part, axis=0) for part in zip(*parts, strict=True))
+        value, grad = self._rows_value_and_grad(theta)
         return value + self.log_prior(theta), grad + self.grad_log_prior(theta)
+
+    def _rows_value_and_grad(self, theta: Array) -> tuple[Array, Array]:
+        if self._statistics is not None:
+            return self._statistics_value_and_grad(theta)
+        parts = in_threads(partial(self._sum_of_value_and_grad, theta), self._parts())
+        value, grad = (np.sum(part, axis=0) for part in zip(*parts, strict=True))
+        return value, grad
+
+    def _settle(self, dtype: type) -> SettledRows | None:
+        """Rows settled for bound gradients, which all runs on these rows share."""
+        if dtype not in self._settled:
+            self._settled[dtype] = settle_rows(self, dtype)
+        return self._settled[dtype]
+
+    def bind_grad(self, n_chains: int) -> Callable[[Array], Array]:
+        """:meth:`grad` for ``theta (n_chains, P)``, for one run in one thread."""
+        rows = self._settle(self._dtype)
+        return self.grad if rows is None else bound_grad(self, rows, n_chains)
+
+    def bind_value_and_grad(
+        self, n_chains: int, followed: BasePosterior | None = None
+    ) -> Callable[[Array], tuple[Array, Array]]:
+        """:meth:`value_and_grad`, in one pass also where ``followed`` has another prior."""
+        other = self if followed is None else followed
+        if not (isinstance(other, GLMPosterior) and other._settled is self._settled):
+            return super().bind_value_and_grad(n_chains, followed)
+        rows = self._settle(np.float64)
+        if rows is not None:
+            return bound_value_and_grad(self, other, rows, n_chains)
+
+        def value_and_grad(theta: Array) -> tuple[Array, Array]:
+            value, grad = self._rows_value_and_grad(theta)
+            return value + self.log_prior(theta), grad + other.grad_log_prior(theta)
+
+        return value_and_grad
 
     def given_noise(self, variance: float) -> GLMPosterior:
         """Posterior of the linear parameters where the noise variance is known."""
         other = copy(self)
         other.likelihood, other.noise_prior = FixedGaussian(variance), None
-        other._infers_noise = False
+        other._infers_noise, other._settled = False, {}
         other.linear_prior = self.linear_prior.given_noise(variance)
         other.n_params, other.param_names = self._n_linear, self.param_names[: self._n_linear]
         return other
@@ -483,7 +508,7 @@ class GLMPosterior(RowSums, BasePosterior):
         other = copy(self)
         weight = None if self.weight is None else self.weight[rows]
         other._bind(self.X[rows], self.y[rows], weight)
-        other._statistics = other._rounded = None
+        other._statistics, other._settled = None, {}
         return other
 
     def softened(self, spread: Array) -> GLMPosterior:
@@ -491,19 +516,15 @@ class GLMPosterior(RowSums, BasePosterior):
         return self.smoothed(_SOFT * spread) if self.linear_prior.nonsmooth else self
 
     def rounded(self) -> GLMPosterior:
-        """Posterior whose gradient is computed from a float32 copy of the design; or itself.
+        """Posterior whose gradient is computed in single precision; itself where that is no gain.
 
-        A pass over a large design takes half of the time. Only the gradient is rounded: the log
-        density is as exact as before.
+        Only the gradient is rounded: the log density is as exact as before.
         """
-        large = _ROUNDED_NUMBERS[0] <= self.X.size <= _ROUNDED_NUMBERS[1]
-        simple = self.n_predictors == 1 and not self._infers_noise and self._statistics is None
-        if not (large and simple) or self._rounded is not None:
+        pays = _ROUNDED_NUMBERS[0] <= self.X.size <= _ROUNDED_NUMBERS[1]
+        if not pays or self._dtype is np.float32 or self._settle(np.float32) is None:
             return self
         other = copy(self)
-        other._rounded = np.empty((self.n_samples, self._width), np.float32)
-        for rows in self._blocks():
-            other._rounded[rows] = self.design(rows)
+        other._dtype = np.float32
         return other
 
     def smoothed(self, spread: Array | None) -> GLMPosterior:

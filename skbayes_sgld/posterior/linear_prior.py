@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -135,6 +136,34 @@ class LinearPrior:
         if self.pin is not None:
             out -= linear.sum(axis=1, keepdims=True) * self.pin / linear.shape[1]
         return out, in_gamma
+
+    def bind_grad(self, constant: Array) -> Callable[[Array], Array]:
+        """Gradient plus a ``constant (K, width)`` at ``linear (C, K, width)``, settled once.
+
+        It is for models whose noise is not a parameter.
+        """
+        origin, d = np.zeros((1, *constant.shape)), self.n_features
+        independent = self.coef.curvature(origin[0, :, :d], None)[0].ndim == 2
+        own_columns = self.intercept is None or (self.intercept.normal and self.center is None)
+        if not (independent and own_columns and (self.coef.normal or self.coef.flat)):
+            return lambda linear: self.grad(linear, None)[0] + constant
+        unpinned = replace(self, pin=None)
+        slope = -unpinned.diagonal(origin[0], None)[0]
+        offset = unpinned.grad(origin, None)[0][0] + constant
+        shifts, pinned, pull = bool(offset.any()), slice(0, 0), np.zeros(0)
+        if self.pin is not None and self.pin.any():
+            pinned = slice(int(np.flatnonzero(self.pin)[0]), None)
+            pull = self.pin[pinned] / len(constant)
+
+        def grad(linear: Array) -> Array:
+            out = linear * slope
+            if shifts:
+                out += offset
+            if pull.size:
+                out[..., pinned] -= linear[..., pinned].sum(axis=1, keepdims=True) * pull
+            return out
+
+        return grad
 
     # ---- curvature ------------------------------------------------------------------------------
 

@@ -50,10 +50,7 @@ class Dynamics:
 
     def value_and_gradient_at(self, theta: Array) -> tuple[Array, Array]:
         """Log density ``(C,)`` and ``clip(g)``, both from all rows."""
-        if self.target is None:
-            value, grad = self.gradient.value_and_full(theta)
-        else:
-            value, grad = self.target.log_density(theta), self.gradient(theta, None)
+        value, grad = self.gradient.value_and_full(theta, self.target)
         if self.clip is not None:
             grad, fired = self.clip(grad)
             self.clipped = self.clipped + fired

@@ -22,7 +22,7 @@ def logistic_posterior(X, seed=0):
 def rounded_dynamics(posterior):
     mode = find_mode(posterior, posterior.start())
     run = make_run(posterior, sampler=HMC(), preconditioner=Curvature(), mode=mode)
-    return run, mode, tuning._round(run.dynamics, mode)
+    return run, mode, tuning._round(run.dynamics, mode, 0.01)
 
 
 @pytest.fixture(scope="module")
@@ -66,5 +66,5 @@ def test_columns_whose_coefficients_cancel_keep_their_precision():
 
 
 def test_few_rows_and_columns_are_not_copied():
-    posterior = logistic_posterior(np.random.default_rng(5).standard_normal((1000, 20)))
+    posterior = logistic_posterior(np.random.default_rng(5).standard_normal((50, 20)))
     assert posterior.rounded() is posterior

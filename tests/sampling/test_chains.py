@@ -151,10 +151,10 @@ class _Bound(GLMPosterior):
     """A posterior whose bound gradient is the only one that a run may take."""
 
     def bind_grad(self, n_chains):
-        return partial(self._checked, super().grad, n_chains)
+        return partial(self._checked, super().bind_grad(n_chains), n_chains)
 
-    def bind_value_and_grad(self, n_chains):
-        return partial(self._checked, super().value_and_grad, n_chains)
+    def bind_value_and_grad(self, n_chains, followed=None):
+        return partial(self._checked, super().bind_value_and_grad(n_chains, followed), n_chains)
 
     def _checked(self, function, n_chains, theta):
         assert theta.shape == (n_chains, self.n_params)

@@ -1,7 +1,7 @@
 """The likelihoods by name, one file a family."""
 
 from skbayes_sgld._components import Registry
-from skbayes_sgld.posterior.likelihoods.base import LabelLikelihood, Likelihood
+from skbayes_sgld.posterior.likelihoods.base import LabelLikelihood, Likelihood, RowKernel
 from skbayes_sgld.posterior.likelihoods.bernoulli import Bernoulli
 from skbayes_sgld.posterior.likelihoods.categorical import Categorical
 from skbayes_sgld.posterior.likelihoods.gaussian import FixedGaussian, Gaussian
@@ -25,4 +25,5 @@ __all__ = [
     "LabelLikelihood",
     "Likelihood",
     "Poisson",
+    "RowKernel",
 ]

@@ -23,6 +23,33 @@ from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 Array = NDArray[Any]
 
 
+class RowKernel:
+    """Rows settled for gradients in numbers: what a bound gradient asks of a likelihood.
+
+    The log likelihood of the rows is ``sum(level * v) + value`` and its gradient in v is
+    ``pull + score``, where v are the rows' predictors times ``signs``; with K classes, the
+    predictors of the first K - 1 minus the last one's. A score that overflows is not a number:
+    that chain's gradient is then taken by :meth:`Likelihood.score`.
+
+    Attributes
+    ----------
+    signs : ndarray of shape (B,) or None
+    pull, level : ndarray of shape (n_products, B)
+    """
+
+    signs: Array | None = None
+    pull: Array
+    level: Array
+
+    def score(self, v: Array) -> None:
+        """Replace ``v (C, n_products, B)`` by the score."""
+        raise NotImplementedError
+
+    def value_and_score(self, v: Array) -> Array:
+        """Return the value ``(C,)``, and replace v by the score."""
+        raise NotImplementedError
+
+
 class Likelihood(Component):
     """The distribution of one observation given its local parameters u.
 
@@ -58,11 +85,14 @@ class Likelihood(Component):
     improper: ClassVar[str] = ""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Take another way to the score from a base only where the score is the base's too."""
+        """Take other ways to score and density from a base only where these are the base's too."""
         super().__init_subclass__(**kwargs)
-        if "score" in vars(cls) and "observed_score" not in vars(cls):
+        own = vars(cls)
+        if "score" in own and "observed_score" not in own:
             cls.observed = Likelihood.observed  # type: ignore[method-assign]
             cls.observed_score = Likelihood.observed_score  # type: ignore[method-assign]
+        if ("score" in own or "log_density" in own) and "bind_rows" not in own:
+            cls.bind_rows = Likelihood.bind_rows  # type: ignore[method-assign]
 
     @property
     def n_local(self) -> int:
@@ -147,6 +177,13 @@ class Likelihood(Component):
         """Log density and score; both together may cost less."""
         return self.log_density(u, y), self.score(u, y)
 
+    def bind_rows(self, y: Array, weight: Array | None, dtype: type) -> RowKernel | None:
+        """Kernel for rows that stay; None where :meth:`score` is called for every gradient.
+
+        It computes in ``dtype``, float32 or float64.
+        """
+        return None
+
     def noise_variance(self, gamma: Array | None) -> Array | float:
         """Variance of an observation, for a family in which it does not depend on eta."""
         raise NotImplementedError
@@ -204,6 +241,21 @@ class Likelihood(Component):
             return self.cdf(u if len(rows) == len(u) else u[rows], t[:, None]) @ share
 
         return solve_quantile(cdf, q, first, np.sqrt(second), self.whole)
+
+
+_FACTORS = 8  # of a product whose logarithm is taken, each below exp(88)
+
+
+def sum_log(x: Array, weight: Array | None) -> Array:
+    """Weighted sum of the logs of ``x (C, B)``, each at least 1, one logarithm for eight rows.
+
+    It is infinite where a product of eight is.
+    """
+    if weight is not None:
+        return (np.log(x) * weight).sum(axis=1)
+    m = x.shape[1] // _FACTORS
+    product = np.multiply.reduce(x[:, : m * _FACTORS].reshape(len(x), _FACTORS, m), axis=1)
+    return np.log(product).sum(axis=1) + np.log(x[:, m * _FACTORS :]).sum(axis=1)
 
 
 class LabelLikelihood(Likelihood):

@@ -7,7 +7,32 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood
+from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood, RowKernel, sum_log
+
+
+class _Rows(RowKernel):
+    """``-log(1 + exp(-v))`` with v the predictor times the label's sign."""
+
+    def __init__(self, y: Array, weight: Array | None, dtype: type) -> None:
+        self.signs = 2.0 * y - 1.0
+        self.level = np.ones((1, len(y))) if weight is None else weight[None]
+        self.pull = np.zeros_like(self.level)
+        self._weight = weight
+        self._numerator = dtype(1.0) if weight is None else weight.astype(dtype)
+
+    def score(self, v: Array) -> None:
+        """``1 / (1 + exp(v))``."""
+        np.exp(v, out=v)
+        v += 1.0
+        np.divide(self._numerator, v, out=v)
+
+    def value_and_score(self, v: Array) -> Array:
+        """``-log(1 + exp(v))``, beside the level, and the score."""
+        np.exp(v, out=v)
+        v += 1.0
+        value = -sum_log(v[:, 0], self._weight)
+        np.divide(self._numerator, v, out=v)
+        return value
 
 
 @dataclass(eq=False, repr=False)
@@ -58,6 +83,10 @@ class Bernoulli(LabelLikelihood):
         small = np.exp(-np.abs(v))
         value = np.minimum(v, 0.0) - np.log1p(small)
         return value[:, 0], sign * np.where(v > 0, small, 1.0) / (1.0 + small)
+
+    def bind_rows(self, y: Array, weight: Array | None, dtype: type) -> RowKernel:
+        """Rows with the labels' signs, so that the score is never a difference."""
+        return _Rows(y, weight, dtype)
 
     def curvature(self, u: Array, y: Array) -> Array:
         """``p (1 - p)``."""

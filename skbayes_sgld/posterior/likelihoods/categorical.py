@@ -8,7 +8,34 @@ import numpy as np
 from scipy import sparse
 from scipy.special import log_softmax, logsumexp, softmax
 
-from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood
+from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood, RowKernel, sum_log
+
+
+class _Rows(RowKernel):
+    """Softmax of K classes from K - 1 predictors, the last class's being 0."""
+
+    def __init__(self, y: Array, weight: Array | None, n_classes: int, dtype: type) -> None:
+        self.pull = self.level = (y == np.arange(n_classes - 1)[:, None]).astype(float)
+        if weight is not None:
+            self.pull = self.level = self.pull * weight
+        self._weight = weight
+        self._numerator = dtype(-1.0) if weight is None else -weight.astype(dtype)
+
+    def score(self, v: Array) -> None:
+        """``-p_k``."""
+        self._probabilities(v)
+
+    def value_and_score(self, v: Array) -> Array:
+        """``-log(1 + sum exp(v_k))``, beside the level, and the score."""
+        return -sum_log(self._probabilities(v), self._weight)
+
+    def _probabilities(self, v: Array) -> Array:
+        """Replace v by the score, and return ``1 + sum exp(v_k)`` of each row."""
+        np.exp(v, out=v)
+        total = np.add.reduce(v, axis=1)
+        total += 1.0
+        v *= np.divide(self._numerator, total)[:, None]
+        return total
 
 
 @dataclass(eq=False, repr=False)
@@ -66,6 +93,10 @@ class Categorical(LabelLikelihood):
         exponential *= -1.0 / total[:, None]
         exponential += observed
         return value, exponential
+
+    def bind_rows(self, y: Array, weight: Array | None, dtype: type) -> RowKernel:
+        """Rows whose exponentials are one fewer than the classes."""
+        return _Rows(y, weight, self.n_classes, dtype)
 
     def curvature(self, u: Array, y: Array) -> Array:
         """``diag(p) - p p^T``."""

@@ -7,9 +7,30 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln, pdtr, xlogy
 
-from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
+from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood, RowKernel
 
 _LARGEST = 1e18  # rate at which NumPy still draws
+
+
+class _Rows(RowKernel):
+    """Counts, whose rate alone is taken at every gradient."""
+
+    def __init__(self, likelihood: Poisson, y: Array, weight: Array | None, dtype: type) -> None:
+        self.pull = (y if weight is None else y * weight)[None]
+        self.level = np.zeros_like(self.pull)
+        self._likelihood, self._y, self._weight = likelihood, y, weight
+        self._factor = dtype(-1.0) if weight is None else -weight.astype(dtype)
+
+    def score(self, v: Array) -> None:
+        """``-exp(v)``."""
+        np.exp(v, out=v)
+        v *= self._factor
+
+    def value_and_score(self, v: Array) -> Array:
+        """Log density of every row, which is not linear anywhere, and the score."""
+        value = self._likelihood.log_density(v, self._y)
+        self.score(v)
+        return value.sum(axis=1) if self._weight is None else (value * self._weight).sum(axis=1)
 
 
 @dataclass(eq=False, repr=False)
@@ -51,6 +72,10 @@ class Poisson(Likelihood):
     def score(self, u: Array, y: Array) -> Array:
         """``y - mu``."""
         return y[..., None, :] - np.exp(u)
+
+    def bind_rows(self, y: Array, weight: Array | None, dtype: type) -> RowKernel:
+        """Rows whose counts are summed once."""
+        return _Rows(self, y, weight, dtype)
 
     def curvature(self, u: Array, y: Array) -> Array:
         """``mu``."""

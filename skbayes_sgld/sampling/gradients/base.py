@@ -77,7 +77,9 @@ class BoundGradient:
     """The full gradient; base of the estimators from minibatches."""
 
     _grad_of: Callable[[int], Callable[[Array], Array]] | None = None
-    _value_and_grad_of: Callable[[int], Callable[[Array], tuple[Array, Array]]] | None = None
+    _value_and_grad_of: (
+        Callable[[int, BasePosterior], Callable[[Array], tuple[Array, Array]]] | None
+    ) = None
 
     def __init__(self, posterior: BasePosterior) -> None:
         self.posterior = posterior
@@ -87,7 +89,9 @@ class BoundGradient:
         bound = copy(self)
         # by the number of chains, since a sampler may hold several replicas of each
         bound._grad_of = cache(self.posterior.bind_grad)
-        bound._value_and_grad_of = cache(self.posterior.bind_value_and_grad)
+        bound._value_and_grad_of = cache(
+            lambda n_chains, target: target.bind_value_and_grad(n_chains, self.posterior)
+        )
         return bound
 
     def full(self, theta: Array) -> Array:
@@ -96,11 +100,14 @@ class BoundGradient:
             return self.posterior.grad(theta)
         return self._grad_of(len(theta))(theta)
 
-    def value_and_full(self, theta: Array) -> tuple[Array, Array]:
-        """Log density ``(C,)``, and its gradient from all rows."""
+    def value_and_full(
+        self, theta: Array, target: BasePosterior | None = None
+    ) -> tuple[Array, Array]:
+        """Log density of the target ``(C,)``, and the gradient from all rows."""
+        target = target or self.posterior
         if self._value_and_grad_of is None:
-            return self.posterior.value_and_grad(theta)
-        return self._value_and_grad_of(len(theta))(theta)
+            return target.bind_value_and_grad(len(theta), self.posterior)(theta)
+        return self._value_and_grad_of(len(theta), target)(theta)
 
     def prepare(self, idx: Array | None) -> Any:
         """Gather what the steps need of the rows ``idx (T, C, B)``; see :meth:`at`.

@@ -24,6 +24,7 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 _MANY_ACCEPTANCE = 0.65  # acceptance aimed at in many dimensions (Beskos et al. 2013)
 _PLACES = 4
 _NO_ERROR = 0.01  # of a whitened gradient: the log of an acceptance ratio changes by as little
+_NO_BIAS = 1e-3  # of one, where nothing accepts or rejects: means change by as many sds
 
 
 def choose_spacing(time: float) -> tuple[int, int]:
@@ -77,6 +78,8 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
     step size falls until the error is gone.
     """
     found = ""
+    if run.batch_size is None:
+        run = replace(run, dynamics=_round(run.dynamics, mode, _NO_BIAS))
     averaged = average(run, mode) if others or run.sampler.adjusted else mode
     if not run.sampler.adjusted:
         if others and run.dynamics.gradient.posterior.steep:
@@ -98,7 +101,7 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
                     return Tuned(run, mode, time, (bias, doubt), found=found, why=found)
                 found = f"a pilot's variances are {width:.1f} times those at the mode"
         run = replace(run, sampler=others[0])
-    run = replace(run, dynamics=_round(_soften(run.dynamics, mode), averaged))
+    run = replace(run, dynamics=_round(_soften(run.dynamics, mode), averaged, _NO_ERROR))
     adapted = adapt(run, averaged, seed)
     dynamics = replace(run.dynamics, preconditioner=adapted.mode.metric, center=adapted.mode.theta)
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
@@ -131,20 +134,21 @@ def _affordable(run: Run) -> int:
     return max(1, round(THRESHOLDS.max_work / work / run.sampler.gradients(run.step_size)))
 
 
-def _round(dynamics: Dynamics, mode: Mode) -> Dynamics:
-    """Dynamics whose trajectories follow the gradient in single precision, where that is cheaper.
+def _round(dynamics: Dynamics, mode: Mode, limit: float) -> Dynamics:
+    """Dynamics whose gradient is computed in single precision, where that is cheaper.
 
-    Leapfrog steps along any deterministic field are reversible and keep volumes, so the draws are
-    as exact as before; what rounding costs is acceptance. Where the rounding is not negligible (on
-    nearly collinear columns, whose coefficients cancel) the gradient stays in double precision.
+    Leapfrog steps along any deterministic field are reversible and keep volumes, so the draws of a
+    chain that accepts or rejects are as exact as before; what rounding costs it is acceptance.
+    Where rounding changes the whitened gradient by ``limit`` (on nearly collinear columns, whose
+    coefficients cancel, or under huge weights) it stays in double precision.
     """
-    posterior = dynamics.gradient.posterior
+    posterior, tau = dynamics.gradient.posterior, float(dynamics.temperature)
     rounded = posterior.rounded()
     if rounded is posterior:
         return dynamics
     places = mode.theta + mode.unwhiten(start_normals(0, range(_PLACES), mode.theta.size))
     error = mode.metric.sqrt_t(rounded.grad(places) - posterior.grad(places))
-    if not float(np.square(error).sum(axis=1).max()) < _NO_ERROR**2:
+    if not float(np.square(error).sum(axis=1).max()) < tau * limit**2:
         return dynamics
     target = dynamics.target or posterior
     return replace(dynamics, gradient=Full().bind(rounded, None), target=target)
