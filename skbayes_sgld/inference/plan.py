@@ -15,7 +15,7 @@ from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.start import choose_start
 from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.sampling.chains import Run
-from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
+from skbayes_sgld.sampling.gradients import BoundGradient, ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal, preconditioned_eigenvalues
 from skbayes_sgld.sampling.protocol import Dynamics, Sampler, check_requirements
 from skbayes_sgld.sampling.samplers import HMC, SGLD, ParallelTempering
@@ -160,7 +160,7 @@ def plan(
     draft = Run(
         _first_choice(posterior, settings),
         Dynamics(
-            gradient.bind(posterior, None if mode is None else mode.theta),
+            _bind(gradient, posterior, mode),
             settings.metric.bind(posterior.n_params, mode),
             settings.clip,
             settings.tau,
@@ -252,6 +252,12 @@ def _locate(posterior: BasePosterior) -> Mode:
         return Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))
     posterior.check_mode(mode.theta)
     return mode
+
+
+def _bind(gradient: Gradient, posterior: BasePosterior, mode: Mode | None) -> BoundGradient:
+    if mode is None:
+        return gradient.bind(posterior)
+    return gradient.bind(posterior, mode.theta, mode.expansion)
 
 
 def _choose_gradient(

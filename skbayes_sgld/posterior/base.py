@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld.posterior.differences import difference_curvature, probed_diagonal
-from skbayes_sgld.posterior.protocol import ABILITIES, MEMBERS, Rows
+from skbayes_sgld.posterior.protocol import ABILITIES, MEMBERS, Expansion, Rows
 
 Array = NDArray[Any]
 
@@ -188,8 +188,13 @@ class BasePosterior:
         """Minus the Hessian of the log likelihood ``(P, P)`` at one ``theta (P,)``."""
         raise self._lacking("row_curvature")
 
+    def expand_likelihood(self, theta: Array) -> Expansion:
+        """Gradient and Hessian of the log likelihood at one ``theta (P,)``."""
+        grad = self.grad_log_likelihood(theta[None])[0]
+        return Expansion(theta, grad, self.likelihood_curvature(theta))
+
     def subset(self, rows: slice) -> BasePosterior:
-        """Posterior given some of the rows, in the same coordinates."""
+        """Posterior given some of the rows, each for those left out beside it too."""
         raise self._lacking("subset")
 
     def _lacking(self, ability: str) -> TypeError:
@@ -211,6 +216,10 @@ class BasePosterior:
     def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:
         """Diagonal d ``(P,)`` and F ``(m, P)`` or None of the curvature ``diag(d) + F^T F``."""
         return self.curvature_diagonal(theta), None
+
+    def add_prior_curvature(self, H: Array, theta: Array) -> None:
+        """Add minus the Hessian of the log prior at one ``theta (P,)`` to ``H (P, P)``."""
+        H += difference_curvature(self.grad_log_prior, theta, 0)
 
     def averaged_normal(self, theta: Array, temperature: float) -> tuple[Array, Array] | None:
         """Mean and precision of the normal nearest in expectation; None where the mode serves."""

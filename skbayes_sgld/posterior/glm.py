@@ -31,6 +31,7 @@ from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.propriety import check_mode
+from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.statistics import GaussianStatistics
 
 Array = NDArray[Any]
@@ -419,6 +420,12 @@ class GLMPosterior(RowSums, BasePosterior):
         H[-1, -1] += 0.5 * self.total_weight
         return H
 
+    def expand_likelihood(self, theta: Array) -> Expansion:
+        """Gradient and Hessian of the log likelihood at one ``theta (P,)``, in one pass."""
+        if self._statistics is None:
+            return super().expand_likelihood(theta)
+        return BasePosterior.expand_likelihood(self, theta)
+
     def averaged_normal(self, theta: Array, temperature: float) -> tuple[Array, Array] | None:
         """Mean and precision of the normal distribution nearest in expectation, from the mode.
 
@@ -504,10 +511,11 @@ class GLMPosterior(RowSums, BasePosterior):
             H[-1, -1] += corner + self.noise_prior.curvature(g)
 
     def subset(self, rows: slice) -> GLMPosterior:
-        """Posterior given some of the rows, in the same coordinates."""
-        other = copy(self)
-        weight = None if self.weight is None else self.weight[rows]
-        other._bind(self.X[rows], self.y[rows], weight)
+        """Posterior given some of the rows, each for those left out beside it too."""
+        other, y = copy(self), self.y[rows]
+        each = self.n_samples / len(y)
+        weight = np.full(len(y), each) if self.weight is None else each * self.weight[rows]
+        other._bind(self.X[rows], y, weight)
         other._statistics, other._settled = None, {}
         return other
 

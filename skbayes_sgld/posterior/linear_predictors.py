@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from skbayes_sgld._linalg import (
 )
 from skbayes_sgld.posterior.base import BoundBatches
 from skbayes_sgld.posterior.likelihoods import Likelihood
-from skbayes_sgld.posterior.protocol import Rows
+from skbayes_sgld.posterior.protocol import Expansion, Rows
 
 Array = NDArray[Any]
 
@@ -198,24 +199,25 @@ class LinearPredictors:
         local : ndarray of shape (n_local, n_local, B)
             Symmetric matrices W_i.
         """
-        K, width = self.n_predictors, self._width
+        K, width, L = self.n_predictors, self._width, self._n_linear
         H = np.zeros((self.n_params, self.n_params))
-        at = [slice(k * width, (k + 1) * width) for k in range(K)]
-        for a in range(K):
-            for b in range(a, K):
-                block = weighted_gram(design, local[a, b])
-                H[at[a], at[b]] = block
-                H[at[b], at[a]] = block.T
-            if self._infers_noise:
-                H[at[a], -1] = H[-1, at[a]] = local[a, -1] @ design
+        if K == 1:
+            H[:L, :L] = weighted_gram(design, local[0, 0])
+        else:
+            columns = np.ascontiguousarray(design.T)
+            at = [slice(k * width, (k + 1) * width) for k in range(K)]
+            for a, b in combinations_with_replacement(range(K), 2):
+                H[at[a], at[b]] = (columns * local[a, b]) @ design
+                H[at[b], at[a]] = H[at[a], at[b]].T
         if self._infers_noise:
+            H[-1, :L] = H[:L, -1] = (local[:K, -1] @ design).ravel()
             H[-1, -1] = local[-1, -1].sum()
         return H
 
-    def design(self, rows: slice) -> Array:
+    def design(self, rows: slice, out: Array | None = None) -> Array:
         """Rows of the design ``(B, d + 1)``, as :meth:`take` gathers them."""
         X = self.X[rows]
-        design = np.empty((X.shape[0], self._width))
+        design = np.empty((X.shape[0], self._width)) if out is None else out[: X.shape[0]]
         self._fill(design, X)
         return design
 
@@ -295,9 +297,36 @@ class RowSums(LinearPredictors):
 
     def _sum_of_gram(self, theta: Array, blocks: list[slice]) -> Array:
         H = np.zeros((self.n_params, self.n_params))
+        design = np.empty((blocks[0].stop - blocks[0].start, self._width))
         for rows in blocks:
-            H += self.gram(self.design(rows), self._weighted_curvature(theta, rows))
+            local = self._weighted_curvature(theta, rows)
+            H += self.gram(self.design(rows, design), local)
         return H
+
+    def expand_likelihood(self, theta: Array) -> Expansion:
+        """Gradient and Hessian of the log likelihood at one ``theta (P,)``, in one pass."""
+        # of rows with several local parameters they would have a size like that of X
+        by_row = np.empty((2 if self.likelihood.n_local == 1 else 0, self.n_samples))
+        sums = sum_in_threads(partial(self._sum_of_expansion, theta, by_row), self.gram_parts())
+        return Expansion(theta, sums[-1], sums[:-1], tuple(by_row))
+
+    def _sum_of_expansion(self, theta: Array, by_row: Array, blocks: list[slice]) -> Array:
+        """Hessian, with the gradient as a last row; the rows' own are written to ``by_row``."""
+        sums = np.zeros((self.n_params + 1, self.n_params))
+        design = np.empty((blocks[0].stop - blocks[0].start, self._width))
+        for at in blocks:
+            weight = None if self.weight is None else self.weight[at][None]
+            rows = Rows(self.design(at, design)[None], self.y[at][None], weight)
+            u = self.local(theta[None], rows)
+            score, curvature = self.likelihood.score_and_curvature(u, self.y[at])
+            if weight is not None:
+                score, curvature = score * weight, curvature * weight
+            if len(by_row):
+                by_row[0, at] = (score + curvature[:, 0] * u)[0, 0]
+                by_row[1, at] = curvature[0, 0, 0]
+            sums[-1] += self.pullback(score, rows)[0]
+            sums[:-1] += self.gram(rows.design[0], curvature[0])
+        return sums
 
 
 class LinearBatches(BoundBatches):

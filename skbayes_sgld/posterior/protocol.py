@@ -45,6 +45,27 @@ class Rows(NamedTuple):
         return Rows(self.design[t], self.y[t], weight)
 
 
+class Expansion(NamedTuple):
+    """Second-order expansion of a log likelihood.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (P,)
+        Point that it is taken at.
+    grad : ndarray of shape (P,)
+    curvature : ndarray of shape (P, P)
+        Minus the Hessian.
+    by_row : tuple of two ndarrays of shape (n,)
+        Of rows with one local parameter u, whose score expands to ``s - W (u - u_0)``, both
+        ``s + W u_0`` and W. Otherwise empty.
+    """
+
+    theta: Array
+    grad: Array
+    curvature: Array
+    by_row: tuple[Array, ...] = ()
+
+
 @runtime_checkable
 class Posterior(Protocol):
     """A log density with its gradient: all that a sampler on the full gradient needs.
@@ -147,10 +168,10 @@ class HasCurvatureFactor(Protocol):
 
 
 class HasSubset(Protocol):
-    """The posterior given some of the rows, in the same coordinates."""
+    """A posterior close to this one that has some of the rows, in the same coordinates."""
 
     def subset(self, rows: slice) -> Posterior:
-        """Posterior given these rows."""
+        """Posterior given these rows, each of which counts for those left out beside it too."""
 
 
 class HasSmoothed(Protocol):

@@ -100,6 +100,24 @@ def test_curvature_is_that_of_the_gradient(likelihood, prior, noise, kwargs):
 
 
 @every_posterior
+def test_an_expansion_is_of_gradient_and_curvature(likelihood, prior, noise, kwargs):
+    posterior = make(likelihood, prior, noise, **kwargs)
+    theta, off = some_theta(posterior)[:2]
+    found = posterior.expand_likelihood(theta)
+    grad = posterior.grad_log_likelihood(theta[None])[0]
+    curvature = posterior.likelihood_curvature(theta)
+    np.testing.assert_allclose(found.grad, grad, rtol=1e-9)
+    np.testing.assert_allclose(found.curvature, curvature, rtol=1e-9, atol=1e-12)
+    if found.by_row:
+        rows = posterior.take(np.arange(N)[None])
+        level, slope = found.by_row
+        expanded = level - slope * posterior.local(off[None], rows)[0, 0]
+        by_row = posterior.pullback(expanded[None, None], rows)[0]
+        expected = grad - curvature @ (off - theta)
+        np.testing.assert_allclose(by_row, expected, rtol=1e-8, atol=1e-9 * np.abs(grad).max())
+
+
+@every_posterior
 def test_a_batch_of_all_rows_is_the_whole(likelihood, prior, noise, kwargs):
     posterior = make(likelihood, prior, noise, **kwargs)
     theta = some_theta(posterior)

@@ -85,7 +85,7 @@ class Likelihood(Component):
     improper: ClassVar[str] = ""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Take other ways to score and density from a base only where these are the base's too."""
+        """Take another way to a function from a base only where the function is the base's too."""
         super().__init_subclass__(**kwargs)
         own = vars(cls)
         if "score" in own and "observed_score" not in own:
@@ -93,6 +93,8 @@ class Likelihood(Component):
             cls.observed_score = Likelihood.observed_score  # type: ignore[method-assign]
         if ("score" in own or "log_density" in own) and "bind_rows" not in own:
             cls.bind_rows = Likelihood.bind_rows  # type: ignore[method-assign]
+        if ("score" in own or "curvature" in own) and "score_and_curvature" not in own:
+            cls.score_and_curvature = Likelihood.score_and_curvature  # type: ignore[method-assign]
 
     @property
     def n_local(self) -> int:
@@ -183,6 +185,10 @@ class Likelihood(Component):
         It computes in ``dtype``, float32 or float64.
         """
         return None
+
+    def score_and_curvature(self, u: Array, y: Array) -> tuple[Array, Array]:
+        """Score and curvature; both together may cost less."""
+        return self.score(u, y), self.curvature(u, y)
 
     def noise_variance(self, gamma: Array | None) -> Array | float:
         """Variance of an observation, for a family in which it does not depend on eta."""

@@ -90,8 +90,18 @@ class Bernoulli(LabelLikelihood):
 
     def curvature(self, u: Array, y: Array) -> Array:
         """``p (1 - p)``."""
-        p = expit(u)
-        return (p * expit(-u))[:, None]
+        small = np.exp(-np.abs(u))
+        return (small / np.square(1.0 + small))[:, None]
+
+    def score_and_curvature(self, u: Array, y: Array) -> tuple[Array, Array]:
+        """``y - p`` and ``p (1 - p)``, from one exponential."""
+        sign = 2.0 * y[..., None, :] - 1.0
+        v = sign * u
+        small = np.exp(-np.abs(v))
+        large = 1.0 / (1.0 + small)
+        score = sign * np.where(v > 0, small, 1.0) * large
+        small *= np.square(large)
+        return score, small[:, None]
 
     def averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
         """Score and curvature ``(B,)`` averaged over normal errors of the predictor ``u (B,)``.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from skbayes_sgld._components import Component
 from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.posterior.boundary import as_posterior
-from skbayes_sgld.posterior.protocol import Posterior
+from skbayes_sgld.posterior.protocol import Expansion, Posterior
 
 Array = NDArray[Any]
 
@@ -49,7 +49,10 @@ class Gradient(Component):
     needs_mode: bool = False
 
     def bind(
-        self, posterior: Posterior | BasePosterior, center: Array | None = None
+        self,
+        posterior: Posterior | BasePosterior,
+        center: Array | None = None,
+        expansion: Expansion | None = None,
     ) -> BoundGradient:
         """Estimator for this posterior.
 
@@ -58,6 +61,9 @@ class Gradient(Component):
         posterior : Posterior
         center : ndarray of shape (P,), default=None
             Its mode, if known.
+        expansion : Expansion, default=None
+            Expansion of the log likelihood close to the mode, if known: it saves a pass over the
+            rows.
 
         Raises
         ------
@@ -66,11 +72,19 @@ class Gradient(Component):
         """
         bound_to = as_posterior(posterior)
         require(bound_to, self.requires, f"gradient={self!r}", self.remedy)
+        if expansion is not None:
+            return self.make_around(bound_to, center, expansion)
         return self.make(bound_to, center)
 
     def make(self, posterior: BasePosterior, center: Array | None) -> BoundGradient:
         """Estimator for a posterior that has what is required."""
         raise NotImplementedError
+
+    def make_around(
+        self, posterior: BasePosterior, center: Array | None, expansion: Expansion
+    ) -> BoundGradient:
+        """Estimator where an expansion is known; an estimator that needs none leaves it."""
+        return self.make(posterior, center)
 
 
 class BoundGradient:

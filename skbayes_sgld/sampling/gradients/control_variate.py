@@ -11,7 +11,7 @@ import numpy as np
 
 from skbayes_sgld._linalg import ROW_BLOCK, matmul_rows
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.protocol import Rows
+from skbayes_sgld.posterior.protocol import Expansion, Rows
 from skbayes_sgld.sampling.gradients.base import Array, BoundGradient, Gradient
 from skbayes_sgld.sampling.gradients.variance_reduction import SnapshotGradient
 
@@ -22,12 +22,16 @@ class _ControlVariate(BoundGradient):
     The expansion of a row's score, ``s - W (u - u_0)``, is kept as W and as ``s + W u_0``.
     """
 
-    def __init__(self, posterior: BasePosterior, center: Array, order: int) -> None:
+    def __init__(
+        self, posterior: BasePosterior, center: Array, expansion: Expansion | None
+    ) -> None:
         super().__init__(posterior)
         self._center = center[None]
-        self._order = order
-        self._grad = posterior.grad_log_likelihood(self._center)
-        self._curvature = posterior.likelihood_curvature(center) if order == 2 else None
+        self._at = expansion
+        if expansion is None:  # order 1
+            self._grad, self._curvature = posterior.grad_log_likelihood(self._center), None
+        else:
+            self._grad, self._curvature = expansion.grad[None], expansion.curvature
         self._bind = posterior.bind_batches
         self._grad_log_prior: Callable[[Array], Array] = posterior.grad_log_prior
 
@@ -45,6 +49,8 @@ class _ControlVariate(BoundGradient):
 
         It is empty where rows have several local parameters: it would have a size like that of X.
         """
+        if self._at is not None and self._at.by_row:
+            return list(self._at.by_row)
         n, parts = self.posterior.n_samples, []
         if self._expand(self.posterior.take(np.zeros((1, 1), int)), self._center)[0].shape[1] > 1:
             return []
@@ -58,7 +64,7 @@ class _ControlVariate(BoundGradient):
         posterior = self.posterior
         u = posterior.local(center, rows)
         score = posterior.score(u, rows)
-        if self._order == 1:
+        if self._at is None:
             return [score]
         curvature = posterior.local_curvature(u, rows)
         return [score + np.einsum("cabn,cbn->can", curvature, u), curvature]
@@ -161,4 +167,13 @@ class ControlVariate(Gradient):
             )
         if "local_rows" not in posterior.abilities:
             return SnapshotGradient(posterior, center)
-        return _ControlVariate(posterior, center, self.order)
+        expansion = posterior.expand_likelihood(center) if self.order == 2 else None
+        return _ControlVariate(posterior, center, expansion)
+
+    def make_around(
+        self, posterior: BasePosterior, center: Array | None, expansion: Expansion
+    ) -> BoundGradient:
+        """Estimator around the point of the expansion, exact there whether it is the mode."""
+        if self.order == 1 or "local_rows" not in posterior.abilities:
+            return self.make(posterior, center)
+        return _ControlVariate(posterior, expansion.theta, expansion)

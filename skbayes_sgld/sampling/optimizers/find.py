@@ -22,6 +22,8 @@ from skbayes_sgld.sampling.tuning import mode as tuning
 
 __all__ = ["far_message", "find_mode"]
 
+_EXACT = 1e-10  # squared distance to the mode in sds that Newton's method may leave
+
 
 def find_mode(
     posterior: Posterior | BasePosterior,
@@ -100,7 +102,7 @@ def find_mode(
 
     rule = resolve(optimizer, OPTIMIZERS, "optimizer")
     if isinstance(rule, Newton):
-        return tuning.find_mode(bound, theta)
+        return tuning.find_mode(bound, theta, near=_EXACT)
     check_number(max_iter, "max_iter", low=1, closed="left", integer=True)
     check_number(tol, "tol", low=0, closed="left")
     if step_size is not None:

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root, one_blas_thread, solve_positive
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
-from skbayes_sgld.posterior.protocol import Posterior
+from skbayes_sgld.posterior.protocol import Expansion, Posterior
 from skbayes_sgld.sampling.preconditioners.metric import Dense, Metric
 from skbayes_sgld.sampling.tuning.curvature import structured_metric
 
@@ -21,8 +21,13 @@ Array = NDArray[Any]
 
 _MAX_STEPS = 100
 _TOLERANCE = 1e-10  # Newton decrement: squared distance to the mode in posterior sds
-_SUBSET_FROM = 40_000  # rows: beyond, the search begins at the mode of a subset
+_SUBSET_FROM = 8192  # rows: beyond, the search begins at the mode of a subset
+_SHARE = 8  # rows for each one of the subset
+_SUBSET_LEAST, _ROWS_EACH = 1000, 10  # rows of a subset at least, in all and for each parameter
+_MAX_EXPANSIONS = 8
+_NEAR = 2.5e-3  # squared distance to the mode in sds, which no choice of the tuning could see
 _DAMPING = (0.0, *np.logspace(-4, 4, 9))
+_MAX_HALVINGS = 34
 _DIFFERENCED = 2000  # parameters: with more, no curvature is taken by differences of gradients
 _MAX_CLIMBS = 20
 _CLIMB_STEPS = 200
@@ -35,10 +40,14 @@ class Mode(NamedTuple):
     The metric is a dense matrix up to 3,000 parameters. Above it is diagonal, or diagonal plus a
     term for each row of the data where these are fewer than the parameters; no matrix of
     parameters by parameters is formed.
+
+    Where a search over many rows ended in a second-order expansion of their log likelihood, close
+    to the mode, it is kept: control variates are centred on it, without another pass.
     """
 
     theta: Array
     metric: Metric
+    expansion: Expansion | None = None
 
     @property
     def marginal_sd(self) -> Array:
@@ -63,8 +72,11 @@ class NoModeError(ValueError):
     """No mode was found: the posterior is improper, or nearly."""
 
 
-def find_mode(posterior: Posterior | BasePosterior, start: Array) -> Mode:
+def find_mode(posterior: Posterior | BasePosterior, start: Array, near: float = _NEAR) -> Mode:
     """Find the mode of ``posterior`` from ``start (P,)``.
+
+    Over many rows the mode of a subset is found first, and the search ends where the squared
+    distance to the mode is below ``near``, in posterior sds.
 
     Up to 3,000 parameters by Newton's method, up to 2,000 where the posterior does not know its
     curvature and it takes central differences of the gradient; above by L-BFGS (Liu & Nocedal
@@ -80,11 +92,82 @@ def find_mode(posterior: Posterior | BasePosterior, start: Array) -> Mode:
         When there is no mode within reach.
     """
     posterior = as_posterior(posterior)
-    many = posterior.n_samples > _SUBSET_FROM and not posterior.cheap_full_gradient
-    if many and "subset" in posterior.abilities:
-        every = posterior.n_samples // (_SUBSET_FROM // 2)
-        with suppress(NoModeError):  # the rows left out may be those that determine the mode
-            start = find_mode(posterior.subset(slice(None, None, every)), start).theta
+    if _has_subsets(posterior):
+        # the rows left out may be those that determine the mode, and may be far from where it is
+        with suppress(NoModeError), one_blas_thread(), np.errstate(all="ignore"):
+            subset = posterior.subset(slice(None, None, _SHARE))
+            of_subset = find_mode(subset, start)
+            start = of_subset.theta
+            if "row_curvature" in posterior.abilities:
+                return _expand(posterior, subset, of_subset, near)
+    return _find(posterior, start)
+
+
+def _has_subsets(posterior: BasePosterior) -> bool:
+    n, P = posterior.n_samples, posterior.n_params
+    if posterior.cheap_full_gradient or "subset" not in posterior.abilities:
+        return False
+    return n > _SUBSET_FROM and n >= _SHARE * max(_SUBSET_LEAST, _ROWS_EACH * P) and P <= MAX_DENSE
+
+
+def _expand(posterior: BasePosterior, subset: BasePosterior, of_subset: Mode, near: float) -> Mode:
+    """Mode by expansions of the log likelihood, the first with the curvature of the subset.
+
+    Each is a pass over all rows. What the last one leaves is known without another: to second
+    order, the distance to the mode falls as its square does.
+    """
+    theta, known = of_subset.theta, of_subset.expansion
+    grad = posterior.grad_log_likelihood(theta[None])[0]
+    H = subset.likelihood_curvature(theta) if known is None else known.curvature
+    mode = _find(_Expanded(posterior, Expansion(theta, grad, H)), theta)
+    moved = _distance(mode, theta)
+    for _ in range(_MAX_EXPANSIONS):
+        expansion = posterior.expand_likelihood(mode.theta)
+        found = _find(_Expanded(posterior, expansion), mode.theta)
+        left = _distance(found, mode.theta)
+        if not left < moved:
+            break
+        if left * (left / moved) ** 2 < near:
+            return found._replace(expansion=expansion)
+        mode, moved = found, left
+    raise NoModeError("expansions of the log likelihood do not approach a mode.")
+
+
+def _distance(mode: Mode, theta: Array) -> float:
+    """Squared distance of ``theta (P,)`` from a mode, in sds."""
+    return float(np.square(mode.whiten((theta - mode.theta)[None])).sum())
+
+
+class _Expanded(BasePosterior):
+    """A posterior whose log likelihood is replaced by its second-order expansion."""
+
+    def __init__(self, posterior: BasePosterior, expansion: Expansion) -> None:
+        self._posterior, self._at = posterior, expansion
+        self.n_params, self.param_names = posterior.n_params, posterior.param_names
+
+    def _slope(self, theta: Array) -> Array:
+        return self._at.grad - (theta - self._at.theta) @ self._at.curvature
+
+    def log_density(self, theta: Array) -> Array:
+        moved = theta - self._at.theta
+        value = 0.5 * np.einsum("cp,cp->c", moved, self._at.grad + self._slope(theta))
+        return value + self._posterior.log_prior(theta)
+
+    def grad(self, theta: Array) -> Array:
+        return self._slope(theta) + self._posterior.grad_log_prior(theta)
+
+    def curvature(self, theta: Array) -> Array:
+        H = self._at.curvature.copy()
+        self._posterior.add_prior_curvature(H, theta)
+        return H
+
+    def smoothed(self, spread: Array | None) -> BasePosterior:
+        smooth = self._posterior.smoothed(spread)
+        return self if smooth is self._posterior else _Expanded(smooth, self._at)
+
+
+def _find(posterior: BasePosterior, start: Array) -> Mode:
+    """Mode of a posterior, or of one with its kinks averaged over the width that it finds."""
     smooth = posterior.smoothed(None)
     if smooth is posterior:
         return _search(posterior, start)
@@ -109,15 +192,14 @@ def _search(posterior: BasePosterior, start: Array) -> Mode:
 
 
 def _damped_newton(posterior: BasePosterior, theta: Array) -> Mode:
-    value = float(posterior.log_density(theta[None])[0])
+    value, grad = (of_one[0] for of_one in posterior.value_and_grad(theta[None]))
     for _ in range(_MAX_STEPS):
-        grad = posterior.grad(theta[None])[0]
         H = posterior.curvature(theta)
         step, damped = _damped_step(H, grad)
         decrement = float(grad @ step)
         if decrement < _TOLERANCE and not damped:
             return Mode(theta, Dense(inverse_root(H), H))
-        theta, value = _line_search(posterior, theta, value, step, decrement)
+        theta, value, grad = _line_search(posterior, theta, value, step, decrement)
     raise NoModeError(
         f"the mode of the posterior was not found in {_MAX_STEPS} Newton steps: the posterior "
         "may be improper; give the coefficients a proper prior, such as prior='normal'."
@@ -141,17 +223,16 @@ def _damped_step(H: Array, grad: Array) -> tuple[Array, bool]:
 
 def _line_search(
     posterior: BasePosterior, theta: Array, value: float, step: Array, decrement: float
-) -> tuple[Array, float]:
-    fraction = 1.0
-    while fraction > 1e-10:
+) -> tuple[Array, float, Array]:
+    """Point along the step, with the log density and the gradient there."""
+    # near the mode the gain is below the rounding error
+    rounding = 1e-12 * (abs(value) + 1.0)
+    for fraction in 0.5 ** np.arange(_MAX_HALVINGS):
         proposal = theta + fraction * step
-        new = float(posterior.log_density(proposal[None])[0])
-        # near the mode the gain is below the rounding error
-        rounding = 1e-12 * (abs(value) + 1.0)
+        new, grad = (of_one[0] for of_one in posterior.value_and_grad(proposal[None]))
         if np.isfinite(new) and new >= value + 1e-4 * fraction * decrement - rounding:
-            return proposal, new
-        fraction /= 2.0
-    return theta + step, value
+            return proposal, float(new), grad
+    return theta + step, value, posterior.grad((theta + step)[None])[0]
 
 
 def _climb(posterior: BasePosterior, theta: Array) -> Mode:

@@ -77,7 +77,7 @@ def measure_noise(
         seed, range(FIRST_CHAIN, FIRST_CHAIN + _PROBE_DRAWS), posterior.n_params
     )
     draws = mode.theta + np.sqrt(temperature) * mode.unwhiten(normals)
-    bound = gradient.bind(posterior, mode.theta)
+    bound = gradient.bind(posterior, mode.theta, mode.expansion)
     metric = mode.metric if metric is None else metric
     if "local_rows" not in posterior.abilities:
         rests = np.concatenate([_row_rests(bound, theta, idx[:_FEW_ROWS]) for theta in draws])

@@ -1,0 +1,153 @@
+"""Modes of posteriors of many rows, and how often the rows are read on the way."""
+
+from itertools import chain
+from threading import get_ident
+
+import numpy as np
+import pytest
+
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld.inference.plan import plan
+from skbayes_sgld.inference.run import run
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.posterior import (
+    Bernoulli,
+    Categorical,
+    ConjugateNormal,
+    Gaussian,
+    GLMPosterior,
+    InverseGamma,
+    Laplace,
+    Normal,
+    Poisson,
+)
+from skbayes_sgld.sampling import ControlVariate, find_mode
+from skbayes_sgld.sampling.tuning import mode as tuning
+
+N, D = 24_000, 5
+
+
+def features(seed=0, n=N, d=D):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, d)), rng
+
+
+def labels(eta, rng):
+    return (rng.random(len(eta)) < 1 / (1 + np.exp(-eta))).astype(float)
+
+
+def logistic(prior=None, weighted=False, level=0.0, slope=1.0):
+    X, rng = features()
+    y = labels(slope * (X @ np.linspace(-1, 1, D)) + level, rng)
+    weight = rng.exponential(size=N) ** 3 if weighted else None
+    prior = prior or Normal(scale=2.5)
+    return GLMPosterior(X, y, Bernoulli(), prior, center=True, sample_weight=weight)
+
+
+def sorted_rows():
+    whole = logistic()
+    order = np.lexsort((whole.X[:, 0], whole.y))
+    return GLMPosterior(whole.X[order], whole.y[order], Bernoulli(), Normal(), center=True)
+
+
+def odd_columns():
+    X, rng = features()
+    y = labels(X[:, 0], rng)
+    X[:, 1] = rng.random(N) < 3e-4
+    X[:, 2] = 7.0
+    X[:, 3] = X[:, 0]
+    X[:, 4] = 1e6 * X[:, 4] + 1e8
+    return GLMPosterior(X, y, Bernoulli(), Normal(), center=True)
+
+
+def classes():
+    X, rng = features()
+    eta = X @ rng.standard_normal((D, 4)) + rng.gumbel(size=(N, 4))
+    y = eta.argmax(axis=1).astype(float)
+    return GLMPosterior(X, y, Categorical(4), Normal(), center=True)
+
+
+def counts(spread):
+    X, rng = features()
+    y = rng.poisson(np.exp(0.5 * X[:, 0])).astype(float)
+    return GLMPosterior(np.sinh(spread * X) / spread, y, Poisson(), Normal(), center=True)
+
+
+POSTERIORS = {
+    "logistic": logistic,
+    "steep": lambda: logistic(slope=8.0),
+    "a rare class": lambda: logistic(level=-7.0),
+    "a class of a few rows": lambda: logistic(level=-10.0),
+    "weights": lambda: logistic(weighted=True),
+    "kinks": lambda: logistic(Laplace(scale=0.5)),
+    "sorted rows": sorted_rows,
+    "odd columns": odd_columns,
+    "classes": classes,
+    "counts": lambda: counts(0.1),
+    "counts, heavy tails": lambda: counts(1.5),
+}
+
+
+@pytest.mark.parametrize("name", POSTERIORS)
+def test_a_subset_leads_to_the_mode_of_all_rows(name):
+    posterior = POSTERIORS[name]()
+    assert tuning._has_subsets(posterior)
+    found = tuning.find_mode(posterior, posterior.start())
+    exact = tuning._find(posterior, found.theta)
+    assert np.square(exact.whiten((found.theta - exact.theta)[None])).sum() < tuning._NEAR
+    np.testing.assert_allclose(found.marginal_sd, exact.marginal_sd, rtol=0.05)
+    newton = find_mode(posterior)
+    assert np.square(exact.whiten((newton.theta - exact.theta)[None])).sum() < 1e-8
+
+
+class Counted(np.ndarray):
+    """Rows that note which of them are read in slices, and by which thread."""
+
+    def __array_finalize__(self, parent):
+        self.read = getattr(parent, "read", {})
+
+    def __getitem__(self, key):
+        if isinstance(key, slice) and key.step is None and self.shape[0] > 1:
+            part = (len(self), *key.indices(len(self))[:2])
+            seen = self.read.setdefault(get_ident(), [])
+            if not seen or seen[-1] != part:  # a block that is still in cache is not read again
+                seen.append(part)
+        return super().__getitem__(key)
+
+
+def passes(estimator, likelihood, prior, noise_prior=None):
+    n, d = 30_000, 40  # too many to be held as a copy, of which slices would not be counted
+    X, rng = features(n=n, d=d)
+    eta = X @ np.linspace(-0.2, 0.2, d)
+    y = labels(eta, rng) if noise_prior is None else eta + rng.standard_normal(n)
+    counted = X.view(Counted)
+    counted.read = {}
+    posterior = GLMPosterior(counted, y, likelihood, prior, noise_prior, center=True)
+    run(plan(posterior, Settings.check(estimator), seed=0))
+    reads = chain(*counted.read.values())
+    return sum(stop - start for of, start, stop in reads if of == n) / n
+
+
+def test_a_logistic_fit_reads_all_rows_three_times_with_their_means():
+    assert 2.0 < passes(SGLDLogisticRegression(), Bernoulli(), Normal(scale=2.5)) <= 3.0
+
+
+def test_a_linear_fit_reads_all_rows_once():
+    prior, noise = ConjugateNormal(), InverseGamma(1.0, 1.0)
+    assert passes(SGLDLinearRegression(), Gaussian(), prior, noise) == 1.0
+
+
+def test_control_variates_around_an_expansion_off_the_mode_are_unbiased():
+    posterior = logistic()
+    mode = tuning.find_mode(posterior, posterior.start())
+    assert mode.expansion is not None
+    off = mode.theta + mode.marginal_sd
+    expansion = posterior.expand_likelihood(off)
+    rows = np.arange(N)[None, None]
+    theta = (mode.theta + 3.0 * mode.marginal_sd)[None]
+    for order in (1, 2):
+        bound = ControlVariate(order).bind(posterior, mode.theta, expansion)
+        batch = bound.at(bound.prepare(rows), 0)
+        np.testing.assert_allclose(bound(theta, batch), posterior.grad(theta), rtol=1e-8)
+    some = bound.at(bound.prepare(rows[..., :10]), 0)
+    np.testing.assert_allclose(bound(off[None], some), posterior.grad(off[None]), rtol=1e-8)
