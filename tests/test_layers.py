@@ -25,6 +25,7 @@ ALLOWED = {
     "variational": {"_components", "posterior", "sampling"},
     "prediction": {"_components", "_linalg", "diagnostics", "posterior"},
     "metrics": {"_components", "prediction"},
+    "plotting": {"_components", "diagnostics", "metrics", "prediction"},
     "inference": {
         "_components",
         "_linalg",

@@ -1,0 +1,23 @@
+"""Displays of draws and predictions, in scikit-learn's manner; they need the extra ``plot``."""
+
+from skbayes_sgld.plotting.draws import (
+    AutocorrelationDisplay,
+    DensityDisplay,
+    ForestDisplay,
+    RankDisplay,
+    TraceDisplay,
+)
+from skbayes_sgld.plotting.intervals import CoverageDisplay, PredictiveIntervalDisplay
+from skbayes_sgld.plotting.probabilities import ProbabilityContourDisplay, ReliabilityDisplay
+
+__all__ = [
+    "AutocorrelationDisplay",
+    "CoverageDisplay",
+    "DensityDisplay",
+    "ForestDisplay",
+    "PredictiveIntervalDisplay",
+    "ProbabilityContourDisplay",
+    "RankDisplay",
+    "ReliabilityDisplay",
+    "TraceDisplay",
+]

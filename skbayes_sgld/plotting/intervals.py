@@ -1,0 +1,354 @@
+"""Displays of predictive intervals, and of how many observations they hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skbayes_sgld._components import check_number
+from skbayes_sgld.metrics import interval_coverage
+from skbayes_sgld.plotting.axes import BLUE, GREY, ORANGE, make_axes, percent, share_interval, tidy
+from skbayes_sgld.prediction.wrappers import (
+    check_coverage,
+    predict_interval,
+    predict_quantiles,
+    unwrap,
+)
+
+Array = NDArray[Any]
+
+_LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+
+
+class PredictiveIntervalDisplay:
+    """Predictive intervals by row: along the one column of X, or sorted by their centre.
+
+    Parameters
+    ----------
+    interval : ndarray of shape (n_samples, 2)
+        Lower and upper ends.
+    center : ndarray of shape (n_samples,)
+        Such as the median of each row's prediction.
+    y_true : ndarray of shape (n_samples,) or None, default=None
+        Observations.
+    x : ndarray of shape (n_samples,) or None, default=None
+        Values that the rows are drawn at; None to sort the rows by ``center``.
+    coverage : float, default=0.9
+        Probability of the intervals.
+    x_name, y_name : str, default="x" and "y"
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    band_ : PolyCollection
+    line_ : Line2D
+        The centres.
+    inside_, outside_ : Line2D or None
+        Observations in their intervals, and outside.
+    """
+
+    def __init__(
+        self,
+        interval: Array,
+        center: Array,
+        y_true: Array | None = None,
+        x: Array | None = None,
+        coverage: float = 0.9,
+        x_name: str = "x",
+        y_name: str = "y",
+    ) -> None:
+        self.interval, self.center, self.y_true, self.x = interval, center, y_true, x
+        self.coverage, self.x_name, self.y_name = coverage, x_name, y_name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        coverage: float = 0.9,
+        y_name: str | None = None,
+        ax: Any = None,
+        **params: Any,
+    ) -> PredictiveIntervalDisplay:
+        """Display of a fitted regressor's intervals, with the median of each row's prediction.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted regressor, or wrappers around one.
+        X : array-like of shape (n_samples, n_features)
+            With one column the intervals are drawn along it; with more the rows are sorted.
+        y : array-like of shape (n_samples,), default=None
+            Observations.
+        coverage : float, default=0.9
+        y_name : str or None, default=None
+            Name of the vertical axis, with its unit. None: that of a series ``y``, or "y".
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure where None.
+        **params : dict
+            Further arguments of the predictions: ``kind``, and ``exposure`` of counts.
+
+        Returns
+        -------
+        display : PredictiveIntervalDisplay
+        """
+        interval = predict_interval(estimator, X, coverage, **params)
+        center = predict_quantiles(estimator, X, [0.5], **params)[:, 0]
+        x, x_name = None, "x"
+        if np.shape(X)[1] == 1:
+            x = np.asarray(X)[:, 0]
+            x_name = str(getattr(X, "columns", ["x"])[0])
+        name = y_name or getattr(y, "name", None) or "y"
+        return cls.from_predictions(
+            y, interval, center=center, x=x, coverage=coverage, x_name=x_name, y_name=name, ax=ax
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike | None,
+        interval: ArrayLike,
+        *,
+        center: ArrayLike | None = None,
+        x: ArrayLike | None = None,
+        coverage: float = 0.9,
+        x_name: str = "x",
+        y_name: str = "y",
+        ax: Any = None,
+    ) -> PredictiveIntervalDisplay:
+        """Display of intervals.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,) or None
+            Observations.
+        interval : array-like of shape (n_samples, 2)
+        center : array-like of shape (n_samples,), default=None
+            Centres; the middle of each interval where None.
+        x : array-like of shape (n_samples,), default=None
+            Values to draw the rows at; None to sort them by their centres.
+        coverage : float, default=0.9
+            Probability of the intervals.
+        x_name, y_name : str, default="x" and "y"
+            Names of the axes, with their units.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure where None.
+
+        Returns
+        -------
+        display : PredictiveIntervalDisplay
+        """
+        check_number(coverage, "coverage", low=0, high=1)
+        ends = np.asarray(interval, dtype=float)
+        middle = ends.mean(axis=1) if center is None else np.asarray(center, dtype=float)
+        observed = None if y_true is None else np.asarray(y_true, dtype=float)
+        at = None if x is None else np.asarray(x, dtype=float)
+        display = cls(ends, middle, observed, at, coverage, x_name, y_name)
+        return display.plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> PredictiveIntervalDisplay:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+
+        Returns
+        -------
+        display : PredictiveIntervalDisplay
+        """
+        self.ax_ = panel = make_axes(ax)[0]
+        self.figure_ = panel.figure
+        order = np.argsort(self.center if self.x is None else self.x, kind="stable")
+        at = np.arange(len(order)) if self.x is None else self.x[order]
+        low, high = self.interval[order].T
+        name = f"{percent(self.coverage)} interval"
+        step = {"step": "mid"} if self.x is None else {}
+        self.band_ = panel.fill_between(
+            at, low, high, color=BLUE, alpha=0.22, linewidth=0, label=name, **step
+        )
+        (self.line_,) = panel.plot(at, self.center[order], color=BLUE, linewidth=1.4)
+        self.inside_ = self.outside_ = None
+        if self.y_true is not None:
+            y = self.y_true[order]
+            inside = (low <= y) & (y <= high)
+            size = float(np.clip(60.0 / np.sqrt(len(y)), 2.0, 5.0))
+            (self.inside_,) = panel.plot(
+                at[inside], y[inside], "o", color=GREY, markersize=size, label="inside"
+            )
+            (self.outside_,) = panel.plot(
+                at[~inside], y[~inside], "D", color=ORANGE, markersize=size, label="outside"
+            )
+            panel.set_title(
+                f"{inside.sum()} of {len(y)} observations ({percent(round(inside.mean(), 3))}) in "
+                f"their {name}s",
+                fontsize="medium",
+                loc="left",
+            )
+        rows = f"rows, sorted by the prediction of {self.y_name}"
+        panel.set(xlabel=rows if self.x is None else self.x_name, ylabel=self.y_name)
+        panel.legend(loc="best", frameon=False)
+        tidy(panel)
+        return self
+
+
+class CoverageDisplay:
+    """Coverage: the share of observations that intervals of each nominal coverage hold.
+
+    The band is a credible interval of the share, given as many observations; that of calibrated
+    intervals has the diagonal in it.
+
+    Parameters
+    ----------
+    coverage : ndarray of shape (n_coverages,)
+        Nominal coverages.
+    observed : ndarray of shape (n_coverages,)
+        Shares of the observations that were inside.
+    n_samples : int
+    band : float, default=0.9
+        Probability of the band at each coverage.
+    name : str or None, default=None
+        Name in the legend.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    line_ : Line2D
+    band_ : PolyCollection
+    """
+
+    def __init__(
+        self,
+        coverage: Array,
+        observed: Array,
+        n_samples: int,
+        band: float = 0.9,
+        name: str | None = None,
+    ) -> None:
+        self.coverage, self.observed, self.n_samples = coverage, observed, n_samples
+        self.band, self.name = band, name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        coverage: ArrayLike = _LEVELS,
+        band: float = 0.9,
+        name: str | None = None,
+        ax: Any = None,
+        color: Any = BLUE,
+        **params: Any,
+    ) -> CoverageDisplay:
+        """Display of a fitted regressor's intervals.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted regressor, or wrappers around one.
+        X : array-like of shape (n_samples, n_features)
+            Rows that the fit has not seen; those that it has are covered more often.
+        y : array-like of shape (n_samples,)
+        coverage : array-like of shape (n_coverages,), default=(0.1, 0.2 ... 0.9, 0.95)
+        band : float, default=0.9
+            Probability of the band.
+        name : str or None, default=None
+            Name in the legend; the class of the model within where None.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure where None.
+        color : Matplotlib color, default="#0072B2"
+        **params : dict
+            Further arguments of the predictions: ``exposure`` of counts.
+
+        Returns
+        -------
+        display : CoverageDisplay
+        """
+        interval = predict_interval(estimator, X, coverage, **params)
+        name = type(unwrap(estimator).model).__name__ if name is None else name
+        return cls.from_predictions(y, interval, coverage, band=band, name=name, ax=ax, color=color)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        interval: ArrayLike,
+        coverage: ArrayLike = _LEVELS,
+        *,
+        band: float = 0.9,
+        name: str | None = None,
+        ax: Any = None,
+        color: Any = BLUE,
+    ) -> CoverageDisplay:
+        """Display of intervals of several coverages.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+        interval : array-like of shape (n_samples, 2, n_coverages)
+            As ``predict_interval`` of the package gives for several coverages.
+        coverage : array-like of shape (n_coverages,), default=(0.1, 0.2 ... 0.9, 0.95)
+        band : float, default=0.9
+            Probability of the band.
+        name : str or None, default=None
+            Name in the legend.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure where None.
+        color : Matplotlib color, default="#0072B2"
+
+        Returns
+        -------
+        display : CoverageDisplay
+        """
+        check_number(band, "band", low=0, high=1)
+        levels = check_coverage(coverage)
+        observed = np.atleast_1d(interval_coverage(y_true, interval))
+        if len(observed) != len(levels):
+            raise ValueError(
+                f"interval has {len(observed)} coverages on its last axis; coverage has "
+                f"{len(levels)}."
+            )
+        display = cls(levels, observed, len(np.asarray(y_true)), band, name)
+        return display.plot(ax=ax, color=color)
+
+    def plot(self, ax: Any = None, color: Any = BLUE) -> CoverageDisplay:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+        color : Matplotlib color, default="#0072B2"
+
+        Returns
+        -------
+        display : CoverageDisplay
+        """
+        self.ax_ = panel = make_axes(ax, size=(5.0, 5.0))[0]
+        self.figure_ = panel.figure
+        low, high = share_interval(self.observed, self.n_samples, self.band)
+        panel.axline((0.0, 0.0), slope=1.0, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
+        self.band_ = panel.fill_between(
+            self.coverage, low, high, color=color, alpha=0.2, linewidth=0
+        )
+        (self.line_,) = panel.plot(
+            self.coverage, self.observed, "o-", color=color, markersize=4, label=self.name
+        )
+        panel.set(xlabel="nominal coverage", ylabel="share of the observations inside")
+        panel.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        panel.set_title(
+            f"{self.n_samples} observations; band: {percent(self.band)} credible",
+            fontsize="medium",
+            loc="left",
+        )
+        if self.name is not None:
+            panel.legend(loc="upper left", frameon=False)
+        tidy(panel)
+        return self

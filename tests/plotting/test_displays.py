@@ -1,0 +1,309 @@
+"""Displays: what the artists on the axes are, against the draws and predictions they stand for."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from sklearn.calibration import calibration_curve
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from statsmodels.tsa.stattools import acf
+
+from skbayes_sgld import (
+    PosteriorDraws,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    predict_interval,
+    predict_proba_interval,
+    predict_quantiles,
+)
+from skbayes_sgld.plotting import (
+    AutocorrelationDisplay,
+    CoverageDisplay,
+    DensityDisplay,
+    ForestDisplay,
+    PredictiveIntervalDisplay,
+    ProbabilityContourDisplay,
+    RankDisplay,
+    ReliabilityDisplay,
+    TraceDisplay,
+)
+
+pyplot = pytest.importorskip("matplotlib.pyplot", reason="the displays need the extra 'plot'")
+# the runs are short
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+OF_DRAWS = [TraceDisplay, RankDisplay, DensityDisplay, ForestDisplay, AutocorrelationDisplay]
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    pyplot.close("all")
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((90, 2)), columns=["age", "size"])
+    return X, pd.Series(X["age"] + 0.5 * rng.standard_normal(90), name="price")
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return SGLDLinearRegression(n_draws=100, random_state=0).fit(*data)
+
+
+@pytest.fixture(scope="module")
+def labels(data):
+    X, z = data
+    pipe = make_pipeline(StandardScaler(), SGLDLogisticRegression(n_draws=100, random_state=0))
+    return pipe.fit(X, np.where(z > 0.2, "yes", "no"))
+
+
+def weighted(seed=0):
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal((3, 80, 2)).cumsum(axis=1)
+    return PosteriorDraws(values, ["a", "b"], rng.uniform(0.1, 2.0, 80))
+
+
+# ---- draws --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", OF_DRAWS)
+def test_displays_of_draws_look_into_wrappers_and_draw_where_they_are_told(cls, model, data):
+    X, y = data
+    outer = TransformedTargetRegressor(SGLDLinearRegression(n_draws=50, random_state=0))
+    display = cls.from_estimator(outer.fit(X, y), parameters="intercept")
+    assert display.names == ["intercept"]
+    figure, axes = pyplot.subplots(2)
+    shown = cls.from_draws(model.posterior_, parameters=["coef"], ax=None)
+    assert shown.names == ["coef[age]", "coef[size]"]
+    given = axes if isinstance(shown.ax_, np.ndarray) else axes[0]
+    display = cls.from_draws(model.posterior_, parameters=["coef"], ax=given)
+    assert display.figure_ is figure
+    assert np.all(display.ax_ == given)
+    with pytest.raises(ValueError, match=r"'height' is not a parameter; there are coef\[age\]"):
+        cls.from_estimator(model, parameters="height")
+
+
+def test_the_lines_of_traces_are_the_draws(model):
+    display = TraceDisplay.from_estimator(model)
+    values = model.posterior_.values
+    assert display.lines_.shape == (4, 4)
+    for k, of_panel in enumerate(display.lines_):
+        assert display.ax_[k].get_ylabel() == model.posterior_.names[k]
+        for c, line in enumerate(of_panel):
+            assert_array_equal(line.get_ydata(), values[c, :, k])
+    colors = {line.get_color() for line in display.lines_[0]}
+    assert len(colors) == 4
+    legend = display.ax_[0].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["0", "1", "2", "3"]
+
+
+def test_what_is_left_out_is_said():
+    draws = PosteriorDraws(np.random.default_rng(0).standard_normal((2, 50, 9)), list("abcdefghi"))
+    display = TraceDisplay.from_draws(draws)
+    assert len(display.ax_) == 6
+    assert display.ax_[0].get_title(loc="left") == "6 of 9 parameters"
+    display = TraceDisplay.from_draws(draws, parameters=list("ab"))
+    assert display.ax_[0].get_title(loc="left") == ""
+
+
+def test_ranks_of_each_chain_are_counted_over_their_expectation():
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((3, 400, 1))
+    values[2] += 3.0  # a chain apart
+    display = RankDisplay.from_draws(PosteriorDraws(values, ["a"]))
+    ranks = stats.rankdata(values[..., 0]).reshape(3, 400)
+    for c, line in enumerate(display.lines_[0]):
+        height, edges, _ = line.get_data()
+        assert_allclose(height, np.histogram(ranks[c], edges)[0] / 20.0)
+    heights = np.array([line.get_data()[0] for line in display.lines_[0]])
+    assert heights[2, -1] == pytest.approx(3.0, abs=0.1)  # all of the highest ranks
+    assert heights[2, 0] == 0.0
+    assert_allclose(heights.mean(axis=0), 1.0)
+
+
+@pytest.mark.parametrize("coverage", [0.9, 0.6])
+def test_the_forests_lines_end_where_the_summary_says(model, coverage):
+    for draws in (model.posterior_, weighted()):
+        display = ForestDisplay.from_draws(draws, coverage=coverage)
+        table = draws.summary(coverage).loc[display.names]
+        thin, thick = display.lines_
+        ends = np.array([path[:, 0] for path in thin.get_segments()])
+        assert_allclose(ends, table.iloc[:, 2:4], rtol=1e-12)
+        assert_allclose(display.points_.get_xdata(), table["mean"], rtol=1e-12)
+        assert_array_equal(display.points_.get_ydata(), np.arange(len(table)))
+        inner = np.array([path[:, 0] for path in thick.get_segments()])
+        assert_allclose(inner, draws.summary(0.5).loc[display.names].iloc[:, 2:4], rtol=1e-12)
+        ticks = [text.get_text() for text in display.ax_.get_yticklabels()]
+        assert ticks == display.names
+        assert f"{100 * coverage:.0f} %" in display.ax_.get_xlabel()
+
+
+def test_a_forest_has_the_coefficients_unless_it_is_told_otherwise(model):
+    assert ForestDisplay.from_estimator(model).names == ["coef[age]", "coef[size]"]
+    names = ["intercept", "noise_variance"]
+    assert ForestDisplay.from_estimator(model, parameters=names).names == names
+
+
+def test_densities_have_the_mass_of_their_interval():
+    rng = np.random.default_rng(0)
+    draws = PosteriorDraws(2.0 + 0.5 * rng.standard_normal((4, 1000, 1)), ["a"])
+    display = DensityDisplay.from_draws(draws, coverage=0.8)
+    x, density = display.lines_[0].get_data()
+    assert np.trapezoid(density, x) == pytest.approx(1.0, abs=0.01)
+    assert_allclose(density, stats.norm.pdf(x, 2.0, 0.5), atol=0.06)
+    assert_allclose(display.intervals_, draws.summary(0.8).iloc[:, 2:4])
+    shaded = display.ax_[0].collections[0].get_paths()[0].vertices[:, 0]
+    assert_allclose([shaded.min(), shaded.max()], display.intervals_[0])
+    assert display.ax_[0].get_xlabel() == "a"
+
+
+def test_autocorrelations_are_those_of_statsmodels():
+    draws = weighted()
+    display = AutocorrelationDisplay.from_draws(draws, max_lag=12)
+    for k, line in enumerate(display.lines_):
+        # of each chain, weighted by its variance
+        chains = draws.values[..., k]
+        each = np.array([acf(chain, nlags=12, fft=False) * chain.var() for chain in chains])
+        assert_allclose(line.get_ydata(), each.mean(axis=0) / chains.var(axis=1).mean())
+        assert line.get_label() == draws.names[k]
+
+
+# ---- intervals ----------------------------------------------------------------------------------
+
+
+def test_intervals_of_rows_are_sorted_by_the_median(model, data):
+    X, y = data
+    display = PredictiveIntervalDisplay.from_estimator(model, X, y, coverage=0.7)
+    ends, center = predict_interval(model, X, 0.7), predict_quantiles(model, X, [0.5])[:, 0]
+    order = np.argsort(center)
+    assert_allclose(display.line_.get_ydata(), center[order])
+    inside = (ends[:, 0] <= y) & (y <= ends[:, 1])
+    assert_allclose(display.inside_.get_ydata(), y.to_numpy()[order][inside[order]])
+    assert_allclose(display.outside_.get_ydata(), y.to_numpy()[order][~inside[order]])
+    title = display.ax_.get_title(loc="left")
+    assert title.startswith(f"{inside.sum()} of 90 observations") and "70 % intervals" in title
+    assert display.ax_.get_ylabel() == "price"
+    drawn = display.band_.get_paths()[0].vertices[:, 1]
+    assert_allclose([drawn.min(), drawn.max()], [ends.min(), ends.max()])
+
+
+def test_intervals_over_one_column_are_a_curve_along_it(data):
+    X, y = data
+    one = X[["age"]]
+    model = SGLDLinearRegression(n_draws=100, random_state=0).fit(one, y)
+    display = PredictiveIntervalDisplay.from_estimator(model, one, kind="mean", y_name="EUR")
+    assert_allclose(display.line_.get_xdata(), np.sort(one["age"]))
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("age", "EUR")
+    assert display.inside_ is None
+    low = predict_interval(model, one, 0.9, kind="mean")[:, 0]
+    vertices = display.band_.get_paths()[0].vertices
+    at = one["age"].to_numpy()[5]
+    assert np.abs(vertices - [at, low[5]]).sum(axis=1).min() < 1e-9
+
+
+def test_coverage_is_drawn_with_its_credible_interval(model, data):
+    X, y = data
+    levels = [0.3, 0.6, 0.9]
+    display = CoverageDisplay.from_estimator(model, X, y, coverage=levels, band=0.8)
+    interval = predict_interval(model, X, levels)
+    inside = (interval[:, 0] <= y.to_numpy()[:, None]) & (y.to_numpy()[:, None] <= interval[:, 1])
+    assert_allclose(display.line_.get_data(), [levels, inside.mean(axis=0)])
+    k = inside.sum(axis=0)
+    ends = stats.beta.ppf([[0.1], [0.9]], k + 0.5, 90 - k + 0.5)
+    vertices = display.band_.get_paths()[0].vertices
+    for x, *pair in zip(levels, *ends, strict=True):
+        for end in pair:
+            assert np.abs(vertices - [x, end]).sum(axis=1).min() < 1e-9
+    assert display.line_.get_label() == "SGLDLinearRegression"
+    with pytest.raises(ValueError, match="3 coverages on its last axis; coverage has 2"):
+        CoverageDisplay.from_predictions(y, interval, [0.5, 0.9])
+
+
+# ---- probabilities ------------------------------------------------------------------------------
+
+
+def test_reliability_is_that_of_scikit_learns_bins_with_credible_intervals(labels, data):
+    X, z = data
+    y = np.where(z > 0.2, "yes", "no")
+    display = ReliabilityDisplay.from_estimator(labels, X, y, n_bins=5)
+    p = labels.predict_proba(X)[:, 1]
+    observed, predicted = calibration_curve(y == "yes", p, n_bins=5)
+    assert_allclose(display.line_.get_data(), [predicted, observed])
+    counts = np.histogram(p, np.linspace(0, 1, 6))[0]
+    k = observed * counts
+    low, high = stats.beta.ppf([[0.05], [0.95]], k + 0.5, counts - k + 0.5)
+    drawn = np.array([path[:, 1] for path in display.bars_.get_segments()])
+    assert_allclose(drawn[:, 0], np.where(k > 0, low, 0.0))
+    assert_allclose(drawn[:, 1], np.where(k < counts, high, 1.0))
+    assert display.ax_.get_xlabel() == "predicted probability of class yes"
+    assert display.line_.get_label() == "SGLDLogisticRegression"
+
+
+def test_reliability_is_of_any_classifier_and_class(data):
+    X, z = data
+    y = np.digitize(z, [-0.5, 0.5])
+    model = LogisticRegression().fit(X, y)
+    display = ReliabilityDisplay.from_estimator(model, X, y, pos_label=2, n_bins=4)
+    p = model.predict_proba(X)[:, 2]
+    other = ReliabilityDisplay.from_predictions(y == 2, p, n_bins=4)
+    assert_allclose(display.line_.get_data(), other.line_.get_data())
+    with pytest.raises(ValueError, match="3 classes; give pos_label"):
+        ReliabilityDisplay.from_estimator(model, X, y)
+    with pytest.raises(ValueError, match="pos_label=7 is not a class"):
+        ReliabilityDisplay.from_estimator(model, X, y, pos_label=7)
+    with pytest.raises(ValueError, match="whether the event happened"):
+        ReliabilityDisplay.from_predictions(y, p)
+
+
+def test_contours_are_of_the_probability_and_shades_of_its_interval(labels, data):
+    X, z = data
+    y = np.where(z > 0.2, "yes", "no")
+    display = ProbabilityContourDisplay.from_estimator(labels, X, y, grid_resolution=8)
+    grid = pd.DataFrame({"age": display.x0.ravel(), "size": display.x1.ravel()})
+    expected = labels.predict_proba(grid)[:, 1].reshape(8, 8)
+    assert_allclose(display.probability, expected)
+    ends = predict_proba_interval(labels, grid, 0.9)[:, 1]
+    shades = display.shades_.get_array().reshape(8, 8)
+    assert_allclose(shades, (ends[:, 1] - ends[:, 0]).reshape(8, 8))
+    assert_allclose(display.contours_.levels, [0.1, 0.25, 0.5, 0.75, 0.9])
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("age", "size")
+    assert [line.get_label() for line in display.points_] == ["no", "yes"]
+    assert_allclose(display.points_[1].get_xdata(), X["age"][y == "yes"])
+    assert "probability of class yes" in display.ax_.get_title(loc="left")
+    with pytest.raises(ValueError, match="3 columns"):
+        ProbabilityContourDisplay.from_estimator(labels, np.zeros((4, 3)))
+
+
+# ---- without Matplotlib, and axes ---------------------------------------------------------------
+
+
+def test_the_wrong_number_of_axes_is_refused(model):
+    _, axes = pyplot.subplots(3)
+    with pytest.raises(ValueError, match="ax has 3 axes; it must have 2"):
+        TraceDisplay.from_estimator(model, parameters="coef", ax=axes)
+
+
+def test_without_matplotlib_the_error_says_what_to_install():
+    code = """
+import sys
+sys.modules["matplotlib"] = None
+import numpy as np
+from skbayes_sgld import PosteriorDraws
+from skbayes_sgld.plotting import TraceDisplay
+try:
+    TraceDisplay.from_draws(PosteriorDraws(np.zeros((1, 9, 1)), ["a"]))
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'pip install "skbayes_sgld[plot]"' in done.stdout
