@@ -71,6 +71,14 @@ class LinearPrior:
             self, coef=self.coef if self.coef.scaled_by_noise else Flat(), intercept=intercept
         )
 
+    def unscaled_part(self) -> LinearPrior:
+        """Prior whose parts that the noise scales are made flat."""
+        intercept = self.intercept
+        if intercept is not None and intercept.scaled_by_noise:
+            intercept = None
+        coef = Flat() if self.coef.scaled_by_noise else self.coef
+        return replace(self, coef=coef, intercept=intercept)
+
     def given_noise(self, variance: float) -> LinearPrior:
         """Prior where the noise variance is known."""
         intercept = None if self.intercept is None else self.intercept.given_noise(variance)
@@ -146,6 +154,8 @@ class LinearPrior:
         independent = self.coef.curvature(origin[0, :, :d], None)[0].ndim == 2
         own_columns = self.intercept is None or (self.intercept.normal and self.center is None)
         if not (independent and own_columns and (self.coef.normal or self.coef.flat)):
+            if self.intercept is None and self.pin is None and not constant.any():
+                return self._grad_of_coef
             return lambda linear: self.grad(linear, None)[0] + constant
         unpinned = replace(self, pin=None)
         slope = -unpinned.diagonal(origin[0], None)[0]
@@ -164,6 +174,11 @@ class LinearPrior:
             return out
 
         return grad
+
+    def _grad_of_coef(self, linear: Array) -> Array:
+        out = np.zeros(linear.shape)
+        out[..., : self.n_features] = self.coef.grad(linear[..., : self.n_features], None)[0]
+        return out
 
     # ---- curvature ------------------------------------------------------------------------------
 

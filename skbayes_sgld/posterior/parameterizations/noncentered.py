@@ -17,6 +17,7 @@ normal, but its density is still exact.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 
 Array = NDArray[Any]
@@ -33,6 +35,7 @@ Array = NDArray[Any]
 _GRID = 400
 _WIDEST = 20.0  # half width of the grid of gamma; further down double precision runs out
 _STEEP = 0.28
+_DIAGONAL = 1e-9  # of a curvature: what its eigenvectors may leave beside the diagonal
 _NEGLIGIBLE = 1e-6  # share of the density's peak that the upper end of the grid may have
 
 
@@ -80,6 +83,7 @@ class NoncenteredPosterior(BasePosterior):
         self.param_names, self.n_predictors = posterior.param_names, posterior.n_predictors
         self._center, self._gamma, self._temperature = center, gamma, temperature
         theta = np.append(center, gamma)
+        self._straight = True
         if posterior.linear_prior.follows_noise:
             self._basis, self._share = root, np.ones(len(center))
             self._pull = np.zeros(len(center))
@@ -87,8 +91,13 @@ class NoncenteredPosterior(BasePosterior):
             curvature = posterior.scaled_curvature(theta)
             share, vectors = np.linalg.eigh(root.T @ curvature @ root)
             self._basis, self._share = root @ vectors, np.clip(share, 0.0, 1.0)
+            rest = self._basis.T @ curvature @ self._basis - np.diag(self._share)
+            self._straight = bool(np.abs(rest).max() < _DIAGONAL)
             self._pull = self._basis.T @ posterior.scaled_grad(theta[None])[0]
         self._moves = bool(np.any(self._pull))  # False under the conjugate prior
+        # residual and prior squares at the centre: the log density has -0.5 exp(-gamma) times them
+        self._exponent = posterior.total_weight + posterior.linear_prior.n_scaled
+        self._square = posterior.scaled_square(theta[None])
         self._level, self._width = gamma, 1.0
         self._level, self._width = self._standardise()
 
@@ -222,6 +231,66 @@ class NoncenteredPosterior(BasePosterior):
         grad = self.inner.grad(self.to_theta(phi, parts))
         return self._add_jacobian(self._chain_rule(grad, phi, parts), parts)
 
+    def bind_grad(self, n_chains: int) -> Callable[[Array], Array]:
+        """:meth:`grad`, without a pass through theta where the likelihood is diagonal in w."""
+        if not self._straight:
+            return self.grad
+        closed = self._closed_form(self.inner.linear_prior)
+        return lambda phi: closed(phi, False)[1]
+
+    def bind_value_and_grad(
+        self, n_chains: int, followed: BasePosterior | None = None
+    ) -> Callable[[Array], tuple[Array, Array]]:
+        """:meth:`value_and_grad`, also of a density and the gradient of a smoother one."""
+        other = self if followed is None else followed
+        same = isinstance(other, NoncenteredPosterior) and other._basis is self._basis
+        if not (self._straight and same):
+            return super().bind_value_and_grad(n_chains, followed)
+        assert isinstance(other, NoncenteredPosterior)
+        closed = self._closed_form(other.inner.linear_prior)
+        return lambda phi: closed(phi, True)
+
+    def _closed_form(self, followed: LinearPrior) -> Callable[[Array, bool], tuple[Array, Array]]:
+        """Log density ``(C,)``, if it is wanted, and gradient under the prior that is followed.
+
+        With w the coefficients minus the centre in the basis, what the noise scales has the log
+        density ``-(N gamma + exp(-gamma) R) / 2 + t (kappa' w - w' a w / 2)``. Only priors that it
+        does not scale take the coefficients themselves.
+        """
+        noise_prior, prior = self.inner.noise_prior, self.inner.linear_prior.unscaled_part()
+        assert noise_prior is not None
+        slopes = followed.unscaled_part().bind_grad(np.zeros((1, self._share.size)))
+        basis, basis_t = self._basis, np.ascontiguousarray(self._basis.T)
+        exponent, square_there, tau = self._exponent, self._square, self._temperature
+        constant = -0.5 * self.inner.total_weight * np.log(2.0 * np.pi)
+
+        def evaluate(phi: Array, wants_value: bool) -> tuple[Array, Array]:
+            gamma, ratio, scaled, D, own = self._parts(phi)
+            share = scaled / D
+            moved, w = 0.5 * own * share, own
+            if self._moves:
+                shift = self._pull / D
+                w = own + (ratio - 1.0) * shift
+                moved -= ratio * shift / D
+            pull = self._pull - self._share * w
+            inner = ratio[:, 0] * np.einsum("cp,cp->c", w, self._pull + pull)
+            square = np.exp(-gamma) * square_there
+            linear = (matmul_rows(w, basis_t) + self._center)[:, None]
+            in_w = matmul_rows(slopes(linear)[:, 0], basis)
+            in_w += ratio * pull
+            slope = noise_prior.grad(gamma) + np.einsum("cp,cp->c", in_w, moved)
+            slope += 0.5 * (square - exponent - inner + tau * share.sum(axis=1))
+            grad = np.empty_like(phi)
+            np.divide(in_w, np.sqrt(D), out=grad[:, :-1])
+            grad[:, -1] = self._width * slope
+            value = gamma
+            if wants_value:
+                value = noise_prior.log_density(gamma) + prior.log_density(linear, None) + constant
+                value += 0.5 * (inner - exponent * gamma - square - tau * np.log(D).sum(axis=1))
+            return value, grad
+
+        return evaluate
+
     def softened(self, spread: Array) -> NoncenteredPosterior:
         """Posterior with its kinks rounded; ``spread`` is 1 in phi by construction."""
         width = np.append(np.sqrt(np.square(self._basis).sum(axis=1)), self._width)
@@ -261,24 +330,10 @@ class NormalNoncenteredPosterior(NoncenteredPosterior):
     closed form: a step costs O(P), without a product with a matrix.
     """
 
-    def __init__(
-        self,
-        posterior: GLMPosterior,
-        center: Array,
-        root: Array,
-        gamma: float,
-        temperature: float = 1.0,
-    ) -> None:
-        theta = np.append(center, gamma)[None]
-        # residual and prior squares at the centre: the log density has -0.5 exp(-gamma) times them
-        self._exponent = posterior.total_weight + posterior.linear_prior.n_scaled
-        self._rss = posterior.scaled_square(theta)
-        super().__init__(posterior, center, root, gamma, temperature)
-
     def _marginal(self, gamma: Array, ratio: Array, scaled: Array, D: Array) -> Array:
         noise_prior = self.inner.noise_prior
         assert noise_prior is not None
-        value = -0.5 * (self._exponent * gamma + np.exp(-gamma) * self._rss)
+        value = -0.5 * (self._exponent * gamma + np.exp(-gamma) * self._square)
         value += noise_prior.log_density(gamma)
         value -= 0.5 * self._temperature * np.log(D).sum(axis=1)
         if self._moves:
@@ -293,10 +348,17 @@ class NormalNoncenteredPosterior(NoncenteredPosterior):
 
     def grad(self, phi: Array) -> Array:
         """Gradient of the log posterior ``(C, P)``."""
-        gamma, ratio, scaled, D, _ = self._parts(phi)
         noise_prior = self.inner.noise_prior
         assert noise_prior is not None
-        slope = 0.5 * (np.exp(-gamma) * self._rss - self._exponent) + noise_prior.grad(gamma)
+        if self.inner.linear_prior.follows_noise:  # D = t, and nothing but the noise moves
+            gamma = self._level + self._width * phi[:, -1]
+            known = self._temperature * len(self._center) - self._exponent
+            slope = 0.5 * (np.exp(-gamma) * self._square + known) + noise_prior.grad(gamma)
+            grad = -phi
+            grad[:, -1] = self._width * slope
+            return grad
+        gamma, ratio, scaled, D, _ = self._parts(phi)
+        slope = 0.5 * (np.exp(-gamma) * self._square - self._exponent) + noise_prior.grad(gamma)
         terms = 0.5 * self._temperature * scaled / D
         if self._moves:
             moved = (ratio - 1.0) * np.square(self._pull) / D
@@ -308,3 +370,13 @@ class NormalNoncenteredPosterior(NoncenteredPosterior):
     def value_and_grad(self, phi: Array) -> tuple[Array, Array]:
         """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
         return self.log_density(phi), self.grad(phi)
+
+    def bind_grad(self, n_chains: int) -> Callable[[Array], Array]:
+        """:meth:`grad`, which is in closed form."""
+        return self.grad
+
+    def bind_value_and_grad(
+        self, n_chains: int, followed: BasePosterior | None = None
+    ) -> Callable[[Array], tuple[Array, Array]]:
+        """:meth:`value_and_grad`, which is in closed form."""
+        return BasePosterior.bind_value_and_grad(self, n_chains, followed)

@@ -74,8 +74,8 @@ class _SmoothedLaplace(Laplace):
         return -(folded / self.scale).sum(axis=(1, 2))
 
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
-        z, _ = self._standardised(coef)
-        return -erf(z / np.sqrt(2.0)) / self.scale, None
+        z = (coef - self.location) / (np.sqrt(2.0) * self.spread)
+        return erf(z, out=z) / np.negative(self.scale), None
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
         _, bump = self._standardised(coef)

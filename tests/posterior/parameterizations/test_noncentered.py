@@ -135,3 +135,26 @@ def test_the_closed_form_of_a_normal_prior_is_the_density(prior, shape, temperat
     np.testing.assert_allclose(
         closed.grad(phi), NoncenteredPosterior.grad(closed, phi), rtol=1e-6, atol=1e-7
     )
+
+
+@every_shape
+@pytest.mark.parametrize("temperature", [1.0, 1.3])
+@pytest.mark.parametrize(
+    "prior",
+    [Normal(0.7, 0.3), ConjugateNormal(2.0, 0.3), Laplace(0.4), StudentT(3.0, 0.5)],
+    ids=["normal", "conjugate", "laplace", "student"],
+)
+def test_bound_density_and_gradient_are_those_through_theta(prior, shape, temperature):
+    _, posterior = make(prior, shape, temperature)
+    soft = posterior.softened(np.ones(posterior.n_params))
+    phi = np.random.default_rng(5).standard_normal((6, posterior.n_params))
+    value, grad = posterior.bind_value_and_grad(6, soft)(phi)
+    expected = posterior.log_density(phi)
+    np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-9)
+    scale = np.abs(soft.grad(phi)).max()
+    np.testing.assert_allclose(grad, soft.grad(phi), rtol=0, atol=1e-9 * scale)
+    np.testing.assert_allclose(soft.bind_grad(6)(phi), grad, rtol=0, atol=1e-12 * scale)
+    for n_chains in (1, 2, 4, 5):
+        some_value, some_grad = posterior.bind_value_and_grad(n_chains, soft)(phi[:n_chains])
+        np.testing.assert_array_equal(some_value, value[:n_chains])
+        np.testing.assert_array_equal(some_grad, grad[:n_chains])
