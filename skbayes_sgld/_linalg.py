@@ -7,6 +7,7 @@ groups of a fixed size.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -94,6 +95,10 @@ def one_blas_thread() -> _OneBlasThread:
 @cache
 def _workers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=cpu_count())
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's threads
+    os.register_at_fork(after_in_child=_workers.cache_clear)
 
 
 def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:

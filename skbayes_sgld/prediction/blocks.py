@@ -3,40 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import one_blas_thread
+from skbayes_sgld._linalg import in_threads
 
 Array = NDArray[Any]
 
-_BLOCK = 2**20  # numbers in the temporaries of a block
+_NUMBERS = 2**18  # in the temporaries of a block, which stay in the cache of a core
+_FEWEST_ROWS = 8  # fewer make a product one of vectors, whatever the number of draws
+_TASK_ROWS = 512  # that a thread takes at once
+_FEWEST_TASKS = 8  # so that no thread waits long for the last one
 
 
-def map_blocks(function: Callable[[slice], Array], n_rows: int, n_numbers: int) -> Array:
-    """Concatenated values of ``function`` on blocks of rows, computed in threads.
+def block_size(n_numbers: int) -> int:
+    """Rows of a block whose temporaries hold ``n_numbers`` a row."""
+    return max(_FEWEST_ROWS, _NUMBERS // max(n_numbers, 1))
+
+
+def by_blocks(function: Callable[[slice], Array], n_rows: int, size: int) -> Array:
+    """Concatenated values of ``function`` on slices of ``size`` rows, one after the other."""
+    slices = [slice(a, min(a + size, n_rows)) for a in range(0, n_rows, size)]
+    return np.concatenate([function(rows) for rows in slices])
+
+
+def map_blocks(function: Callable[[slice], Array], n_rows: int, size: int) -> Array:
+    """Concatenated values of ``function`` on slices of ``size`` rows, computed in threads.
+
+    The slices depend on the sizes alone, so the values do not depend on the threads.
 
     Parameters
     ----------
     function : callable
         Function from a slice of rows to an array with one entry per row.
-    n_rows : int
-    n_numbers : int
-        Numbers that the temporaries of one row hold, which sets the size of a block: it stays in
-        cache, and memory does not grow with the number of rows.
+    n_rows, size : int
 
     Returns
     -------
     values : ndarray of shape (n_rows, ...)
     """
-    size = max(1, _BLOCK // max(n_numbers, 1))
-    blocks = [slice(a, min(a + size, n_rows)) for a in range(0, n_rows, size)]
-    workers = min(effective_n_jobs(-1), len(blocks))
-    if workers <= 1:
-        return np.concatenate([function(rows) for rows in blocks])
-    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
-        return np.concatenate(list(pool.map(function, blocks)))
+    step = size * max(1, min(_TASK_ROWS // size, n_rows // (size * _FEWEST_TASKS)))
+
+    def values_of(first: int) -> Array:
+        rows = min(step, n_rows - first)
+        return by_blocks(lambda part: function(_moved(part, first)), rows, size)
+
+    return np.concatenate(in_threads(values_of, range(0, n_rows, step)))
+
+
+def _moved(rows: slice, by: int) -> slice:
+    return slice(rows.start + by, rows.stop + by)

@@ -10,13 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from skbayes_sgld.diagnostics import quantiles
+from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.posterior.likelihoods import LabelLikelihood, Likelihood
-from skbayes_sgld.prediction.blocks import map_blocks
+from skbayes_sgld.prediction.blocks import block_size, map_blocks
+from skbayes_sgld.prediction.normal_mixture import NormalMixtures
+from skbayes_sgld.prediction.order_statistics import OrderStatistics
 from skbayes_sgld.prediction.predictors import Predictor
 
 Array = NDArray[Any]
 _OfRows = Callable[..., Array]
+
+_MIXTURES = 1024  # whose expansions are solved together
+_TINY = 1e-30  # mean probability below which single precision has lost draws that matter
 
 
 @dataclass(frozen=True)
@@ -24,7 +29,8 @@ class Predictive:
     """Posterior predictive distribution: a likelihood mixed over the draws of its parameters.
 
     Methods take rows ``X (n, d)`` and an optional ``offset (n,)``, which is added to their
-    predictors.
+    predictors. Where there are many numbers, they are in single precision: its error, 1e-6, is far
+    below that of the draws.
 
     Attributes
     ----------
@@ -48,6 +54,21 @@ class Predictive:
         n = self.predictor.n_draws
         return np.full(n, 1.0 / n) if self.weights is None else self.weights / self.weights.sum()
 
+    @property
+    def _noise_variance(self) -> Array:
+        """Noise variance under every draw ``(S,)``."""
+        variance = self.likelihood.noise_variance(self.gamma)
+        return np.broadcast_to(variance, self.predictor.n_draws)
+
+    @property
+    def _unit(self) -> float:
+        """Unit in which deviations of the predictors are of a size that single precision holds."""
+        if not self.likelihood.quadratic:
+            return 1.0
+        variance = self._noise_variance
+        largest = variance.max()
+        return float(np.sqrt(self.share @ (variance / largest)) * np.sqrt(largest))
+
     def local(self, X: Array, offset: Array | None = None) -> Array:
         """Local parameters ``(n, n_local, S)`` of the rows, as the likelihood takes them."""
         eta = self.predictor(X)
@@ -58,19 +79,22 @@ class Predictive:
         return eta.swapaxes(0, 1)
 
     def _by_blocks(
-        self, function: _OfRows, X: Array, offset: Array | None, copies: int, *more: Array
+        self, function: _OfRows, X: Array, offset: Array | None, size: int, *more: Array
     ) -> Array:
-        """Values of a function of rows and offset, of ``copies`` temporaries per predictor.
+        """Values of a function of rows and offset, ``size`` rows at a time.
 
         Arrays in ``more``, of one entry a row, are handed to the function too.
         """
 
-        def block(rows: slice) -> Array:
+        def values_of(rows: slice) -> Array:
             part = None if offset is None else offset[rows]
             return function(X[rows], part, *(array[rows] for array in more))
 
-        numbers = self.predictor.n_draws * self.predictor.n_predictors * copies
-        return map_blocks(block, X.shape[0], numbers)
+        return map_blocks(values_of, len(X), size)
+
+    def _size(self, copies: int) -> int:
+        """Rows of a block with ``copies`` temporaries per predictor."""
+        return block_size(self.predictor.n_draws * self.predictor.n_predictors * copies)
 
     # ---- observations -------------------------------------------------------------------------
 
@@ -85,13 +109,13 @@ class Predictive:
             spread = np.square(each - mean[:, None]) @ share
             return np.column_stack([mean, spread + likelihood.variance(u) @ share])
 
-        if likelihood.quadratic and offset is None:
+        if not likelihood.quadratic or offset is not None:
+            return self._by_blocks(moments_of, X, offset, self._size(4))
+        with one_blas_thread():
             of = self.predictor.moments(share, len(X))
-            found = self._by_blocks(lambda X, _: of(X), X, None, 2)
-            noise = np.broadcast_to(likelihood.noise_variance(self.gamma), share.shape)
-            found[:, 1] += share @ noise
-            return found
-        return self._by_blocks(moments_of, X, offset, 4)
+            found = self._by_blocks(lambda X, _: of(X), X, None, self._size(2))
+        found[:, 1] += share @ self._noise_variance
+        return found
 
     def mean(self, X: Array, offset: Array | None = None) -> Array:
         """Mean of an observation ``(n,)``."""
@@ -100,34 +124,61 @@ class Predictive:
         def mean_of(X: Array, offset: Array | None) -> Array:
             return self.likelihood.mean(self.local(X, offset)) @ share
 
-        return self._by_blocks(mean_of, X, offset, 2)
+        return self._by_blocks(mean_of, X, offset, self._size(2))
 
     def mean_quantiles(self, X: Array, q: Array, offset: Array | None = None) -> Array:
         """Posterior quantiles of the mean of an observation ``(n, len(q))``."""
+        quantiles = OrderStatistics(q, self.predictor.n_draws, self.weights)
 
         def quantiles_of(X: Array, offset: Array | None) -> Array:
-            return quantiles(self.likelihood.mean(self.local(X, offset)), q, self.weights)
+            return quantiles(self.likelihood.mean(self.local(X, offset)))
 
-        return self._by_blocks(quantiles_of, X, offset, 2)
+        if not self.likelihood.increasing:
+            return self._by_blocks(quantiles_of, X, offset, self._size(2))
+        return self._transformed_quantiles(X, quantiles, offset)
 
-    def quantiles(self, X: Array, q: Array, offset: Array | None = None) -> Array:
-        """Quantiles of an observation under the mixture over all draws ``(n, len(q))``."""
-        share, likelihood = self.share, self.likelihood
-        unit = likelihood.unit(self.gamma, self.predictor.n_draws)
-        deviations_of = self.predictor.deviations(share, unit, len(X))
+    def _transformed_quantiles(
+        self, X: Array, quantiles: OrderStatistics, offset: Array | None = None
+    ) -> Array:
+        """Quantiles of a mean that increases with the predictor: those of the predictor."""
+        unit, likelihood = self._unit, self.likelihood
 
         def quantiles_of(X: Array, offset: Array | None) -> Array:
             center, deviation = deviations_of(X)
             if offset is not None:
                 center = center + offset
-            each = [likelihood.mixture_quantile(center, deviation, unit, share, p) for p in q]
-            return np.column_stack(each)
 
-        return self._by_blocks(quantiles_of, X, offset, 4)
+            def mean(chosen: Array) -> Array:
+                eta = center[:, None] + unit * chosen
+                return likelihood.mean(eta[:, None])
+
+            return quantiles(deviation, mean)
+
+        with one_blas_thread():
+            deviations_of = self.predictor.deviations(self.share, unit, len(X))
+            return self._by_blocks(quantiles_of, X, offset, self._size(1))
+
+    def quantiles(self, X: Array, q: Array, offset: Array | None = None) -> Array:
+        """Quantiles of an observation under the mixture over all draws ``(n, len(q))``."""
+        share, likelihood = self.share, self.likelihood
+
+        def quantiles_of(X: Array, offset: Array | None) -> Array:
+            u = self.local(X, offset)
+            return np.column_stack([likelihood.mixture_quantile(u, share, p) for p in q])
+
+        if not likelihood.quadratic:
+            return self._by_blocks(quantiles_of, X, offset, self._size(4))
+        unit = self._unit
+        scale = np.sqrt(self._noise_variance) / unit
+        with one_blas_thread():
+            deviations_of = self.predictor.deviations(share, unit, len(X))
+            mixtures = NormalMixtures(deviations_of, unit, scale, share)
+            found = self._by_blocks(lambda X, _: mixtures.quantiles(X, q), X, None, _MIXTURES)
+        return found if offset is None else found + offset[:, None]
 
     def log_likelihood(self, X: Array, y: Array, offset: Array | None = None) -> Array:
         """Log density of each row's observation under every draw ``(n, S)``."""
-        return self._by_blocks(self._log_likelihood, X, offset, 4, y)
+        return self._by_blocks(self._log_likelihood, X, offset, self._size(4), y)
 
     def _log_likelihood(self, X: Array, offset: Array | None, y: Array) -> Array:
         u = self.local(X, offset)
@@ -141,7 +192,7 @@ class Predictive:
         def log_density_of(X: Array, offset: Array | None, y: Array) -> Array:
             return logsumexp(self._log_likelihood(X, offset, y) + log_share, axis=1)
 
-        return self._by_blocks(log_density_of, X, offset, 4, y)
+        return self._by_blocks(log_density_of, X, offset, self._size(4), y)
 
     def cdf(self, X: Array, t: Array, offset: Array | None = None) -> Array:
         """Probability of an observation of at most each of ``t (n, m)``, of its shape."""
@@ -151,7 +202,7 @@ class Predictive:
             u = self.local(X, offset)
             return np.column_stack([likelihood.cdf(u, at[:, None]) @ share for at in t.T])
 
-        return self._by_blocks(cdf_of, X, offset, 16, t)
+        return self._by_blocks(cdf_of, X, offset, self._size(4), t)
 
     def sample(self, X: Array, rng: np.random.RandomState, offset: Array | None = None) -> Array:
         """One observation of every row under every draw ``(n, S)``."""
@@ -161,10 +212,19 @@ class Predictive:
 
     def probability(self, X: Array) -> Array:
         """Posterior mean of the probability of each class ``(n, n_classes)``."""
-        p = self.mean(X)
-        if p.ndim == 1:
-            return np.column_stack([1.0 - p, p])
+        p = self._mean_probabilities(X)
         return p / p.sum(axis=1, keepdims=True)
+
+    def _mean_probabilities(self, X: Array) -> Array:
+        """Means ``(n, n_classes)``, which sum to 1 up to 1e-6; a tiny one keeps its digits."""
+        likelihood, share = self._labels(), self.share
+
+        def means_of(X: Array, offset: Array | None) -> Array:
+            return likelihood.mean_probabilities(predictors_of(X).swapaxes(0, 1), share)
+
+        with one_blas_thread():
+            predictors_of = self.predictor.rounded(share, len(X))
+            return self._by_blocks(means_of, X, None, self._size(1))
 
     def log_probability(self, X: Array) -> Array:
         """Logs ``(n, n_classes, 2)`` of the mean probability of each class, and of the others.
@@ -174,29 +234,41 @@ class Predictive:
         likelihood, share = self._labels(), self.share
         log_share = np.log(share, where=share > 0, out=np.full_like(share, -np.inf))
 
-        def log_probability_of(X: Array, offset: Array | None) -> Array:
-            u = self.local(X)
-            mean = np.stack([p @ share for p in likelihood.probabilities(u)], axis=-1)
-            tiny = (mean < np.finfo(float).tiny).any(axis=(1, 2))
-            with np.errstate(divide="ignore"):
-                log_mean = np.log(mean)
-            if tiny.any():
-                logs = (p + log_share for p in likelihood.log_probabilities(u[tiny]))
-                log_mean[tiny] = np.stack([np.logaddexp.reduce(p, axis=-1) for p in logs], axis=-1)
-            return log_mean
+        def logs_of(X: Array, offset: Array | None) -> Array:
+            logs = (p + log_share for p in likelihood.log_probabilities(self.local(X)))
+            return np.stack([np.logaddexp.reduce(p, axis=-1) for p in logs], axis=-1)
 
-        return self._by_blocks(log_probability_of, X, None, 4)
+        p = self.probability(X)
+        likeliest = p.argmax(axis=1)[:, None]
+        others = p.copy()
+        np.put_along_axis(others, likeliest, 0.0, axis=1)
+        rest = 1.0 - p
+        np.put_along_axis(rest, likeliest, others.sum(axis=1, keepdims=True), axis=1)
+        both = np.stack([p, rest], axis=-1)
+        tiny = (both < _TINY).any(axis=(1, 2))
+        with np.errstate(divide="ignore"):
+            log_mean = np.log(both)
+        if tiny.any():
+            log_mean[tiny] = self._by_blocks(logs_of, X[tiny], None, self._size(4))
+        return log_mean
 
     def probability_quantiles(self, X: Array, q: Array) -> Array:
         """Posterior quantiles of the probability of each class ``(n, n_classes, len(q))``."""
+        likelihood, share = self._labels(), self.share
+        quantiles = OrderStatistics(q, self.predictor.n_draws, self.weights)
 
         def quantiles_of(X: Array, offset: Array | None) -> Array:
-            p = self.likelihood.mean(self.local(X))
-            if p.ndim == 2:
-                return np.stack([quantiles(each, q, self.weights) for each in (1.0 - p, p)], 1)
-            return np.stack([quantiles(each, q, self.weights) for each in p.swapaxes(0, 1)], 1)
+            p = likelihood.mean(predictors_of(X).swapaxes(0, 1))
+            return np.stack([quantiles(each) for each in p.swapaxes(0, 1)], axis=1)
 
-        return self._by_blocks(quantiles_of, X, None, 2)
+        if likelihood.increasing:  # two classes, of which one is what the other leaves
+            levels = np.concatenate([q, 1.0 - q])
+            both = OrderStatistics(levels, self.predictor.n_draws, self.weights)
+            second, left = np.split(self._transformed_quantiles(X, both), 2, axis=1)
+            return np.stack([1.0 - left, second], axis=1)
+        with one_blas_thread():
+            predictors_of = self.predictor.rounded(share, len(X))
+            return self._by_blocks(quantiles_of, X, None, self._size(2))
 
     def _labels(self) -> LabelLikelihood:
         assert isinstance(self.likelihood, LabelLikelihood)

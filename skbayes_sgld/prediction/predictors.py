@@ -3,7 +3,9 @@
 Conventions
 -----------
 A :class:`Predictor` maps n rows to their K predictors under each of S draws, ``(K, n, S)``;
-``share (S,)`` holds the probabilities of the draws.
+``share (S,)`` holds the probabilities of the draws. A method that is told ``n_rows``, the number
+of rows to come, returns the function that maps them, block by block: what is worth computing
+beforehand depends on that number.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ from skbayes_sgld._linalg import MAX_DENSE
 
 Array = NDArray[Any]
 
-_FEW = 200  # columns; beyond, the draws are factored only for more rows than columns
-_LARGEST = 1e15  # largest deviation whose square single precision holds
+_FEWEST_ROWS = 200  # with fewer, factoring the draws costs more than it saves
+_ROWS_PER_COLUMN = 8  # likewise
+_LARGEST = 1e15  # largest number whose square single precision holds
+_LEAST_ROOT = 1e-8  # of the largest: draws of less weight have no digits in the factor
 
 
 class Predictor:
@@ -39,11 +43,12 @@ class Predictor:
         """Predictors ``(K, n, S)`` of the rows ``X (n, d)``."""
         raise NotImplementedError
 
-    def moments(self, share: Array, n_rows: int) -> Callable[[Array], Array]:
-        """Function from rows to mean and variance of the first predictor over draws ``(n, 2)``.
+    def rounded(self, share: Array, n_rows: int) -> Callable[[Array], Array]:
+        """Function from rows to predictors, in single precision where that costs less."""
+        return self
 
-        ``n_rows`` is the total number of rows to come, which decides how it is computed.
-        """
+    def moments(self, share: Array, n_rows: int) -> Callable[[Array], Array]:
+        """Function from rows to mean and variance of the first predictor over draws ``(n, 2)``."""
 
         def moments_of(X: Array) -> Array:
             values = self(X)[0]
@@ -53,20 +58,20 @@ class Predictor:
         return moments_of
 
     def deviations(
-        self, share: Array, unit: Array, n_rows: int
+        self, share: Array, unit: float, n_rows: int
     ) -> Callable[[Array], tuple[Array, Array]]:
-        """Function from rows to the centre and the deviations of their mixtures.
+        """Function from rows to the centre and the deviations of their first predictors.
 
-        The centre ``(n,)`` is the mean of the first predictor over the draws; the deviations
-        ``(n, S)`` are each draw's predictor minus the centre, over its ``unit (S,)``, in single
-        precision where that holds them.
+        The centre ``(n,)`` is the mean over the draws; the deviations ``(n, S)`` are each draw's
+        predictor minus the centre, over ``unit``, in single precision where that holds them.
         """
 
         def deviations_of(X: Array) -> tuple[Array, Array]:
             values = self(X)[0]
             mean = values @ share
-            deviation = (values - mean[:, None]) / unit
-            return mean, deviation if _is_large(deviation) else deviation.astype(np.float32)
+            values -= mean[:, None]
+            values /= unit
+            return mean, _round(values)
 
         return deviations_of
 
@@ -91,60 +96,93 @@ class LinearPredictor(Predictor):
         slopes = np.ascontiguousarray(self._coef.transpose(1, 2, 0))
         return slopes, np.ascontiguousarray(self._intercept.T)[:, None]
 
+    def rounded(self, share: Array, n_rows: int) -> Callable[[Array], Array]:
+        """Function from many rows to predictors in single precision, where that holds them."""
+        if not self._is_factored(n_rows):
+            return super().rounded(share, n_rows)
+        factors = [self._factor(share, k) for k in range(self.n_predictors)]
+        ones = np.ones((1, self.n_draws), dtype=np.float32)
+        directions = [np.vstack([each.directions, ones], dtype=np.float32) for each in factors]
+
+        def values_of(X: Array) -> Array:
+            parts = [np.column_stack([f.rotate(X), f.center(X)]) for f in factors]
+            if any(map(_is_large, parts)):
+                return self(X)
+            eta = np.empty((len(parts), len(X), self.n_draws), dtype=np.float32)
+            for part, direction, out in zip(parts, directions, eta, strict=True):
+                np.matmul(part.astype(np.float32), direction, out=out)
+            return eta
+
+        return values_of
+
     def moments(self, share: Array, n_rows: int) -> Callable[[Array], Array]:
         """Function from rows to mean and variance of the first predictor over draws ``(n, 2)``."""
         if not self._is_factored(n_rows):
             return super().moments(share, n_rows)
-        slope, level, _, R = self._factor(share)
+        factor = self._factor(share)
 
         def moments_of(X: Array) -> Array:
-            return np.column_stack([X @ slope + level, np.square(_rotate(X, R)).sum(axis=1)])
+            return np.column_stack([factor.center(X), np.square(factor.rotate(X)).sum(axis=1)])
 
         return moments_of
 
     def deviations(
-        self, share: Array, unit: Array, n_rows: int
+        self, share: Array, unit: float, n_rows: int
     ) -> Callable[[Array], tuple[Array, Array]]:
-        """Function from rows to the centre and the deviations of their mixtures."""
+        """Function from rows to the centre and the deviations of their first predictors."""
         if not self._is_factored(n_rows):
             return super().deviations(share, unit, n_rows)
-        slope, level, Q, R = self._factor(share)
-        size = float(np.sqrt(share @ np.square(unit / unit.max()))) * unit.max()
-        root = np.sqrt(share)
-        z = np.divide(size, root * unit, where=root > 0, out=np.zeros_like(root))
-        directions = (Q * z[:, None]).T
-        single = directions.astype(np.float32)
+        factor = self._factor(share)
+        single = factor.directions.astype(np.float32)
 
         def deviations_of(X: Array) -> tuple[Array, Array]:
-            rotated = _rotate(X, R) / size  # before the cast: single precision ends at 1e38
-            center = X @ slope + level
+            rotated = factor.rotate(X) / unit  # before the cast: single precision ends at 1e38
             if _is_large(rotated):
-                return center, rotated @ directions
-            return center, rotated.astype(np.float32) @ single
+                return factor.center(X), rotated @ factor.directions
+            return factor.center(X), rotated.astype(np.float32) @ single
 
         return deviations_of
 
     def _is_factored(self, n_rows: int) -> bool:
-        return self._width <= max(_FEW, min(n_rows, MAX_DENSE))
+        enough = n_rows >= max(_FEWEST_ROWS, _ROWS_PER_COLUMN * self._width)
+        return enough and self._width <= MAX_DENSE
 
-    def _factor(self, share: Array) -> tuple[Array, Array, Array, Array]:
-        """Means of slope and level, and factors Q and R of the draws' deviations from them.
-
-        The predictors of a row x, with a one appended, deviate by ``Q (R x) / sqrt(share)``. The
-        columns of Q are orthonormal, so cancellation between columns of X, or between them and
-        the intercept, happens in the d numbers of ``R x``, in double precision.
-        """
-        slope, level = share @ self._coef[:, 0], share @ self._intercept[:, 0]
+    def _factor(self, share: Array, k: int = 0) -> _Factor:
+        """The draws of predictor k, factored."""
+        slope, level = share @ self._coef[:, k], share @ self._intercept[:, k]
         deviation = np.empty((self.n_draws, self._width + 1))
-        np.subtract(self._coef[:, 0], slope, out=deviation[:, :-1])
-        np.subtract(self._intercept[:, 0], level, out=deviation[:, -1])
-        deviation *= np.sqrt(share)[:, None]
+        np.subtract(self._coef[:, k], slope, out=deviation[:, :-1])
+        np.subtract(self._intercept[:, k], level, out=deviation[:, -1])
+        root = np.sqrt(share)
+        deviation *= root[:, None]
         Q, R = linalg.qr(deviation, mode="economic", overwrite_a=True, check_finite=False)
-        return slope, level, Q, R
+        some = root > _LEAST_ROOT * root.max()
+        inverse = np.divide(1.0, root, where=some, out=np.zeros_like(root))
+        return _Factor(slope, level, R, Q.T * inverse)
 
 
-def _rotate(X: Array, R: Array) -> Array:
-    return X @ R[:, :-1].T + R[:, -1]
+class _Factor:
+    """Mean of slope and level, and the draws' deviations from them as a product.
+
+    The predictor of a row x, with a one appended, deviates by ``directions^T (R x)``. The
+    directions are of order 1, so cancellation between columns of X, or between them and the
+    intercept, happens in the d numbers of ``R x``, in double precision.
+    """
+
+    def __init__(self, slope: Array, level: Array, R: Array, directions: Array) -> None:
+        self._slope, self._level, self._R, self.directions = slope, level, R, directions
+
+    def center(self, X: Array) -> Array:
+        """Mean of the predictor over the draws ``(n,)``."""
+        return X @ self._slope + self._level
+
+    def rotate(self, X: Array) -> Array:
+        """``R x`` of each row ``(n, d + 1)``; its squares sum to the predictor's variance."""
+        return X @ self._R[:, :-1].T + self._R[:, -1]
+
+
+def _round(values: Array) -> Array:
+    return values if _is_large(values) else values.astype(np.float32)
 
 
 def _is_large(values: Array) -> bool:

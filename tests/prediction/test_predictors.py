@@ -89,7 +89,8 @@ def test_predictions_do_not_depend_on_the_other_rows(linear, binary, diabetes):
     np.testing.assert_allclose(interval, linear.predict_interval(X[part]), atol=2e-5 * 55)
     model, X = binary
     for function in (model.predict_proba, model.predict_proba_interval, model.decision_function):
-        np.testing.assert_allclose(function(X)[part], function(X[part]), rtol=1e-9)
+        # many rows are predicted in single precision
+        np.testing.assert_allclose(function(X)[part], function(X[part]), rtol=2e-6)
 
 
 def test_std_is_that_of_bayesian_ridge_where_the_priors_match(diabetes):
@@ -124,10 +125,14 @@ def test_probability_is_the_mean_over_the_draws(binary, softmax):
     model, X = binary
     draws = model.sample_posterior()
     p = 1 / (1 + np.exp(-(X @ draws.coef.T + draws.intercept)))
-    np.testing.assert_allclose(model.predict_proba(X)[:, 1], p.mean(axis=1), rtol=1e-10)
+    few = X[:100]
+    np.testing.assert_allclose(model.predict_proba(few)[:, 1], p.mean(axis=1)[:100], rtol=1e-10)
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], p.mean(axis=1), rtol=2e-6)
     expected = np.quantile(p, [0.05, 0.95], axis=1).T
-    np.testing.assert_allclose(model.predict_proba_interval(X)[:, 1], expected)
-    np.testing.assert_allclose(model.predict_proba_interval(X)[:, 0], 1 - expected[:, ::-1])
+    np.testing.assert_allclose(model.predict_proba_interval(X)[:, 1], expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        model.predict_proba_interval(X)[:, 0], 1 - expected[:, ::-1], rtol=1e-6
+    )
     model, X = softmax
     draws = model.sample_posterior()
     eta = np.exp(np.einsum("skd,nd->nsk", draws.coef, X) + draws.intercept)

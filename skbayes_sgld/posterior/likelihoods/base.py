@@ -69,6 +69,9 @@ class Likelihood(Component):
         Whether the family defines :meth:`averaged`.
     whole : bool
         Whether the observations are whole numbers.
+    increasing : bool
+        Whether the mean increases with the only linear predictor, so that its quantiles are those
+        of the predictor, transformed.
     reach : float
         Largest linear predictor that is to be expected, which sets the scale of a network's output.
     improper : str
@@ -81,6 +84,7 @@ class Likelihood(Component):
     quadratic = False
     averages = False
     whole = False
+    increasing = False
     reach: ClassVar[float] = 1.0
     improper: ClassVar[str] = ""
 
@@ -212,33 +216,17 @@ class Likelihood(Component):
         """Draws of an observation ``(C, B)``."""
         raise NotImplementedError
 
-    def unit(self, gamma: Array | None, n_draws: int) -> Array:
-        """Units ``(B,)`` of the deviations that :meth:`mixture_quantile` takes."""
-        return np.ones(n_draws)
-
-    def mixture_quantile(
-        self, center: Array, deviation: Array, unit: Array, share: Array, q: float
-    ) -> Array:
-        """Quantile of each row's observation under the mixture of all draws.
+    def mixture_quantile(self, u: Array, share: Array, q: float) -> Array:
+        """Quantile ``(C,)`` of each row's observation under the mixture of all draws.
 
         Parameters
         ----------
-        center : ndarray of shape (C,)
-            Mean of the row's linear predictor over the draws.
-        deviation : ndarray of shape (C, B)
-            Each draw's predictor minus ``center``, divided by ``unit``.
-        unit : ndarray of shape (B,)
-            Units of the deviations, from :meth:`unit`.
+        u : ndarray of shape (C, n_local, B)
         share : ndarray of shape (B,)
             Probabilities of the draws.
         q : float
             Level of the quantile, in (0, 1).
-
-        Returns
-        -------
-        quantile : ndarray of shape (C,)
         """
-        u = (center[:, None] + deviation * unit)[:, None]
         mean = self.mean(u)
         first = mean @ share
         second = np.square(mean - first[:, None]) @ share + self.variance(u) @ share
@@ -292,6 +280,14 @@ class LabelLikelihood(Likelihood):
     def log_probabilities(self, u: Array) -> tuple[Array, Array]:
         """Logs of :meth:`probabilities`, which stay finite where those underflow."""
         raise NotImplementedError
+
+    def mean_probabilities(self, u: Array, share: Array) -> Array:
+        """Probability of each class, averaged over the draws ``(C, n_classes)``.
+
+        ``u`` may be in single precision, and may be overwritten. A tiny probability keeps its
+        digits.
+        """
+        return self.probabilities(u)[0] @ share
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of a code ``(C, B)``."""

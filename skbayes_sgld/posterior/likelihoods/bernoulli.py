@@ -40,6 +40,7 @@ class Bernoulli(LabelLikelihood):
     """Binary observations, ``P(y = 1) = 1 / (1 + exp(-eta))``; y is 0 or 1."""
 
     averages = True
+    increasing = True
 
     def level_is_free(self, y: Array) -> bool:
         """Whether all labels are the same."""
@@ -115,11 +116,7 @@ class Bernoulli(LabelLikelihood):
 
     def mean(self, u: Array) -> Array:
         """``p``, the probability of the second class."""
-        p = 0.5 * u[:, 0]
-        np.tanh(p, out=p)
-        p *= 0.5
-        p += 0.5
-        return p
+        return expit(u[:, 0])
 
     def variance(self, u: Array) -> Array:
         """``p (1 - p)``."""
@@ -129,6 +126,19 @@ class Bernoulli(LabelLikelihood):
         """``(1 - p, p)`` and ``(p, 1 - p)``, each element from its own exponential."""
         p = expit(np.concatenate([-u, u], axis=1))
         return p, p[:, ::-1]
+
+    def mean_probabilities(self, u: Array, share: Array) -> Array:
+        """Averages of ``(1 - p, p)``; the smaller from its own exponentials."""
+        e, weight = u[:, 0], share.astype(u.dtype)
+        is_likely = e @ weight > 0  # the second class: its complement is the smaller
+        e *= np.where(is_likely, 1, -1)[:, None].astype(e.dtype)
+        with np.errstate(over="ignore"):  # of a probability that is zero
+            np.exp(e, out=e)
+        e += e.dtype.type(1)
+        np.reciprocal(e, out=e)
+        small = (e @ weight).astype(float)
+        p = np.where(is_likely, 1.0 - small, small)
+        return np.stack([np.where(is_likely, small, 1.0 - small), p], axis=1)
 
     def log_probabilities(self, u: Array) -> tuple[Array, Array]:
         """Logs of ``(1 - p, p)`` and of ``(p, 1 - p)``."""

@@ -125,6 +125,13 @@ class Categorical(LabelLikelihood):
         np.put_along_axis(rest, first, small.sum(axis=1, keepdims=True), axis=1)
         return p, rest
 
+    def mean_probabilities(self, u: Array, share: Array) -> Array:
+        """Averages of the softmax probabilities; normalised while they are averaged."""
+        u -= u.max(axis=1, keepdims=True)
+        np.exp(u, out=u)
+        weight = share.astype(u.dtype) / u.sum(axis=1)
+        return np.matmul(u, weight[:, :, None])[..., 0].astype(float)
+
     def log_probabilities(self, u: Array) -> tuple[Array, Array]:
         """Log softmax, and the log probability of the other classes together."""
         log_p, first = log_softmax(u, axis=1), u.argmax(axis=1)[:, None]

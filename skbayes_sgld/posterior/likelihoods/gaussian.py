@@ -9,13 +9,13 @@ from scipy.special import ndtr
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
-from skbayes_sgld.posterior.likelihoods.mixture import normal_mixture_quantile
 
 
 class _Normal(Likelihood):
     """Base of the normal likelihoods, with known or inferred variance."""
 
     quadratic = True
+    increasing = True
 
     def check_target(self, y: Array) -> Array:
         """Observations as floats; any finite number is accepted."""
@@ -44,16 +44,6 @@ class _Normal(Likelihood):
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of y."""
         return u[:, 0] + rng.standard_normal(u[:, 0].shape) * np.sqrt(self.variance(u))
-
-    def unit(self, gamma: Array | None, n_draws: int) -> Array:
-        """``sigma``: deviations in this unit are of order 1, which single precision holds."""
-        return np.broadcast_to(np.sqrt(self.noise_variance(gamma)), n_draws)
-
-    def mixture_quantile(
-        self, center: Array, deviation: Array, unit: Array, share: Array, q: float
-    ) -> Array:
-        """Quantile of each row's mixture of normal distributions ``(C,)``."""
-        return center + normal_mixture_quantile(deviation, unit, share, q)
 
 
 @dataclass(eq=False, repr=False)

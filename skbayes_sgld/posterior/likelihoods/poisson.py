@@ -38,6 +38,7 @@ class Poisson(Likelihood):
     """Counts, ``P(y) = mu^y exp(-mu) / y!`` of rate ``mu = exp(eta)``."""
 
     whole = True
+    increasing = True
     improper = "some combination of the columns is zero where y is not, and else of one sign"
 
     def check_target(self, y: Array) -> Array:

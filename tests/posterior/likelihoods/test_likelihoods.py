@@ -134,10 +134,9 @@ def test_mixture_quantiles_solve_the_mean_of_the_distribution_functions(likeliho
     eta = np.linspace(-2, 6, n)[:, None] + 0.4 * rng.standard_normal((n, draws))
     gamma = 0.5 * rng.standard_normal(draws) if likelihood.infers_noise else None
     share = rng.dirichlet(np.ones(draws))
-    unit, center = likelihood.unit(gamma, draws), eta @ share
-    t = likelihood.mixture_quantile(center, (eta - center[:, None]) / unit, unit, share, q)
     rows = [eta] if gamma is None else [eta, np.broadcast_to(gamma, eta.shape)]
     u = np.stack(rows, axis=1)
+    t = likelihood.mixture_quantile(u, share, q)
     at, sd = likelihood.cdf(u, t[:, None]) @ share, np.sqrt(likelihood.variance(u) @ share)
     if likelihood.whole:
         assert np.all(at >= q)

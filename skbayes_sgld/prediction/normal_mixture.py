@@ -1,0 +1,273 @@
+"""Quantiles of mixtures of normal distributions, one mixture a row.
+
+A row's mixture has one component a draw: its mean is the draw's predictor, its sd that of the
+draw's noise. Where the components differ little, the moments of the predictors give the quantiles
+of all levels (:class:`Moments`, :func:`expand`); elsewhere the distribution function is computed
+(:func:`search`), once a level as a rule, since the expansion tells where.
+
+Conventions
+-----------
+``deviation (n, S)``, each draw's predictor minus their mean, and ``scale (S,)``, the sds of the
+noise, are over the root mean square of the latter. ``share (S,)`` holds the probabilities of the
+draws, ``q (m,)`` the levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import pairwise
+from math import comb, factorial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtr, ndtri
+
+from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
+from skbayes_sgld.prediction.blocks import block_size, by_blocks
+
+Array = NDArray[Any]
+_ByPower = dict[tuple[int, int], Any]
+
+_COPIES = 4  # temporaries of the size of the deviations
+_ORDER = 6  # of the moments
+_NEWTON_STEPS = 3
+_STEEPER = 4.0  # relative error of the density, over that of the quantile in sds
+_ACCEPTED = 1e-5  # error in sds
+_EXTREME = 1e-3  # levels nearer to 0 or 1 than this are searched in double precision
+_REACH = 5.5  # beyond it the distribution function is 0 or 1 in single precision
+
+
+class NormalMixtures:
+    """The mixtures of many rows, whose components are normal.
+
+    Parameters
+    ----------
+    deviations_of : callable
+        Function from rows to the centres ``(n,)`` and the deviations ``(n, S)``.
+    unit : float
+        Unit of the deviations and of the scale.
+    scale, share : ndarray of shape (S,)
+    """
+
+    def __init__(
+        self,
+        deviations_of: Callable[[Array], tuple[Array, Array]],
+        unit: float,
+        scale: Array,
+        share: Array,
+    ) -> None:
+        self._deviations_of, self._unit = deviations_of, unit
+        self._scale, self._share = scale, share
+        self._moments_of = Moments(scale, share)
+        self._size = block_size(_COPIES * len(share))
+
+    def quantiles(self, X: Array, q: Array) -> Array:
+        """Quantiles ``(n, m)`` of the rows' mixtures, accurate to 1e-5 of their sds."""
+
+        def moments(rows: slice) -> Array:
+            center, deviation = self._deviations_of(X[rows])
+            return np.column_stack([center, self._moments_of(deviation)])
+
+        center, *known = by_blocks(moments, len(X), self._size).T
+        expanded = expand(self._moments_of.by_power(known), q)
+        t, _, error = expanded
+        far = np.flatnonzero(~(error < _ACCEPTED).all(axis=1))
+
+        def searched(part: slice) -> Array:
+            rows = far[part]
+            _, deviation = self._deviations_of(X[rows])
+            start = expanded[:, rows].transpose(2, 0, 1)
+            found = [
+                search(deviation, self._scale, self._share, *each)
+                for each in zip(q, start, strict=True)
+            ]
+            return np.column_stack(found)
+
+        if len(far):
+            t[far] = by_blocks(searched, len(far), self._size)
+        return center[:, None] + self._unit * t
+
+
+# ---- by moments --------------------------------------------------------------------------------
+
+
+class Moments:
+    """Function from deviations to their moments ``E[deviation^i excess^j]``, ``i + 2j <= 6``.
+
+    The excess is the variance of a draw's noise over the mean variance, minus 1: like the square
+    of a deviation, it is small of second order.
+    """
+
+    def __init__(self, scale: Array, share: Array) -> None:
+        excess = np.square(scale) - 1.0
+        most = _ORDER // 2 if np.ptp(excess) > 0 else 0
+        self._weight = [share * excess**j for j in range(most + 1)]
+        self._powers = [(2, 0)]
+        for i in range(1, _ORDER + 1):
+            self._powers += [(i, j) for j in range(most + 1) if 3 <= i + 2 * j <= _ORDER]
+
+    def __call__(self, deviation: Array) -> Array:
+        """Moments of each row ``(n, n_moments)``."""
+        weight = [w.astype(deviation.dtype) for w in self._weight]
+        square = deviation * deviation
+        power = {1: deviation, 2: square}
+        moments = np.empty((len(deviation), len(self._powers)))
+        with np.errstate(over="ignore", invalid="ignore"):  # no expansion is sure of such rows
+            for number, (i, j) in enumerate(self._powers):
+                if i not in power:
+                    power[i] = power.pop(i - 2) * square
+                moments[:, number] = power[i] @ weight[j]
+        return moments
+
+    def by_power(self, moments: Sequence[Array]) -> _ByPower:
+        """Moments ``(n,)`` by their powers (i, j), those of the excess alone too."""
+        alone = {(0, j): float(w.sum()) for j, w in enumerate(self._weight)}
+        return alone | dict(zip(self._powers, moments, strict=True))
+
+
+def expand(moments: _ByPower, q: Array) -> Array:
+    """Quantiles of each row by the expansion of its distribution around a normal one.
+
+    The distribution function of the standardised mixture is
+    ``Phi(x) - phi(x) sum_k c_k He_{k-1}(x)``, the Gram-Charlier series of type A (Kendall's
+    Advanced Theory of Statistics, volume 1, 6.17).
+
+    Parameters
+    ----------
+    moments : dict
+        From :meth:`Moments.by_power`.
+    q : ndarray of shape (m,)
+
+    Returns
+    -------
+    found : ndarray of shape (3, n, m)
+        Quantiles, the densities there, and the error of the quantiles in sds: above
+        1e-5, or nan, wherever the series is not to be relied on.
+    """
+    sd = np.sqrt(1.0 + moments[2, 0])
+    found = np.empty((3, len(sd), len(q)))
+    with np.errstate(all="ignore"):  # where the series diverges, the error tells
+        c, last = _coefficients(moments, sd)
+        for number, start in enumerate(ndtri(q)):
+            x, change = np.full(len(sd), start), np.zeros(len(sd))
+            for _ in range(_NEWTON_STEPS):
+                x = x - change
+                hermite = _hermite(x, max(c))
+                normal = np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
+                below = ndtr(x) - normal * sum(c[k] * hermite[k - 1] for k in c)
+                slope = normal * (1.0 + sum(c[k] * hermite[k] for k in c))
+                change = (below - q[number]) / slope
+            # a polynomial has zeros; the next one is large there
+            size = [np.abs(low) + 0.3 * np.abs(high) for low, high in pairwise(hermite)]
+            error = sum(np.abs(last[k]) * size[k - 1] for k in last) + np.abs(change)
+            found[:, :, number] = x * sd, slope / sd, error
+    return found
+
+
+def _coefficients(moments: _ByPower, sd: Array) -> tuple[dict[int, Any], dict[int, Any]]:
+    """Coefficients of the series by their orders, and those that tell its error.
+
+    The series ``1 + sum_k c_k u^k`` is the exponential of one whose coefficients are cumulants
+    over factorials. These are known up to order 6; their products continue the c_k.
+    """
+    variance = np.square(sd)
+
+    def term(i: int, j: int) -> Any:
+        """``E[a^i b^j] / (i! j!)`` of ``a = deviation / sd`` and ``b = (ratio - 1) / 2``.
+
+        The ratio is that of the noise variance to the mixture's.
+        """
+        shift = 1.0 - variance  # excess + shift is 2 b variance
+        powers = (comb(j, m) * shift ** (j - m) * moments.get((i, m), 0.0) for m in range(j + 1))
+        return sum(powers) / (factorial(i) * factorial(j) * 2.0**j * sd**i * variance**j)
+
+    orders = range(3, _ORDER + 1)
+    c3, c4, c5, c6 = (sum(term(k - 2 * j, j) for j in range(k // 2 + 1)) for k in orders)
+    own = c6 - 0.5 * c3**2  # without the product of lower orders
+    c9, c10 = c3 * own + c4 * c5 + c3**3 / 6.0, c4 * own + 0.5 * (c5**2 + c3**2 * c4)
+    c = {3: c3, 4: c4, 5: c5, 6: c6, 7: c3 * c4, 8: 0.5 * c4**2 + c3 * c5, 9: c9, 10: c10}
+    return c, {5: c5, 6: own, 9: c9, 10: c10}
+
+
+def _hermite(x: Array, order: int) -> list[Array]:
+    """Hermite polynomials ``He_0 ... He_order`` of each point."""
+    values = [np.ones_like(x), x]
+    for k in range(1, order):
+        values.append(x * values[k] - k * values[k - 1])
+    return values
+
+
+# ---- by the distribution function ---------------------------------------------------------------
+
+
+def search(deviation: Array, scale: Array, share: Array, q: float, start: Array) -> Array:
+    """Quantile of each row by its distribution function.
+
+    Parameters
+    ----------
+    deviation : ndarray of shape (n, S)
+    scale : ndarray of shape (S,)
+    share : ndarray of shape (S,)
+    q : float
+    start : ndarray of shape (3, n)
+        Quantile, density and error by :func:`expand`.
+
+    Returns
+    -------
+    quantile : ndarray of shape (n,)
+        Accurate to 1e-5 of the mixture's sd.
+    """
+    if q > 0.5:  # a small probability keeps its digits
+        mirrored = start * [[-1.0], [1.0], [1.0]]
+        return -search(-deviation, scale, share, 1.0 - q, mirrored)
+    if q < _EXTREME:
+        deviation = deviation.astype(np.float64, copy=False)
+    inverse, weight = (1.0 / scale).astype(deviation.dtype), share.astype(deviation.dtype)
+    center = (deviation @ weight).astype(float)
+    width = np.sqrt((np.square(deviation) @ weight).astype(float) + share @ np.square(scale))
+    cdf_of = ndtr if deviation.dtype == np.float64 else _normal_cdf
+
+    def cdf(t: Array, rows: Array) -> Array:
+        z = deviation if len(rows) == len(deviation) else deviation[rows]
+        z = t[:, None].astype(z.dtype) - z
+        z *= inverse
+        return (cdf_of(z, out=z) @ weight).astype(float)
+
+    t, density, error = start
+    return solve_quantile(cdf, q, center, width, start=(t, density, _STEEPER * error))
+
+
+@cache
+def _logit_polynomial(degree: int = 8) -> Array:
+    """Coefficients c with ``Phi(z) = 1 / (1 + exp(z sum_k c_k z^2k))``, fitted on |z| <= 5.5.
+
+    The log odds of Phi are an odd, smooth function. Their error, evened out by weights, is that of
+    a tail probability relative to it: 1e-5, which moves a quantile by less than 1e-5 sds.
+    """
+    z = _REACH * np.sin(np.linspace(1e-3, 0.5 * np.pi, 1000))
+    minus_log_odds = log_ndtr(-z) - log_ndtr(z)
+    powers = np.vander((z / _REACH) ** 2, degree + 1, increasing=True) * z[:, None]
+    weight = 1.0 / np.maximum(z, 0.3)
+    for _ in range(30):
+        fit = np.linalg.lstsq(powers * weight[:, None], minus_log_odds * weight, rcond=None)[0]
+        error = np.abs(powers @ fit - minus_log_odds)
+        weight *= (0.05 + error / error.max()) ** 0.15
+    return (fit / _REACH ** (2.0 * np.arange(degree + 1))).astype(np.float32)
+
+
+def _normal_cdf(z: Array, out: Array) -> Array:
+    """``Phi(z)`` in single precision: of each element from -5.5 to 5.5 relative to it."""
+    np.clip(z, -_REACH, _REACH, out=z)
+    first, *others, last = _logit_polynomial()
+    square = z * z
+    odds = square * last
+    for c in others[::-1]:
+        odds += c
+        odds *= square
+    odds += first
+    odds *= z
+    np.exp(odds, out=odds)
+    odds += np.float32(1.0)
+    return np.reciprocal(odds, out=out)
