@@ -1,10 +1,13 @@
 """The benchmarks' own arithmetic: bounds, verdicts, the machine, and an independent reference."""
 
+import json
+import re
+
 import numpy as np
 import pytest
 
 from benchmarks import __main__ as program
-from benchmarks import _laplace, _machine, quick, rows  # noqa: F401
+from benchmarks import _laplace, _machine, page, quick, rows  # noqa: F401
 from benchmarks._tools import ROWS, agreement, as_json, compare, from_json, number
 
 
@@ -88,3 +91,35 @@ def test_the_reference_of_many_rows_is_the_quadrature():
     assert np.linalg.norm(found["sd"] - sd) / np.linalg.norm(sd) < 4 * found["error"]
     # and the Laplace approximation alone is not: the correction is what is tested
     assert np.linalg.norm(found["laplace_sd"] - sd) / np.linalg.norm(sd) > 5 * found["error"]
+
+
+RESULTS = page.load()
+
+
+@pytest.mark.parametrize("path", page.PAGES, ids=lambda path: path.name)
+def test_a_page_says_what_the_results_say(path):
+    assert RESULTS
+    text = path.read_text()
+    assert page.render(text, RESULTS) == text, "run: python -m benchmarks.page"
+
+
+def test_a_page_follows_a_result_that_changes():
+    text = page.PAGES[0].read_text()
+    changed = json.loads(json.dumps(RESULTS))
+    first = next(iter(next(iter(changed.values()))["rows"].values()))["found"][0]
+    first["value"] = 123.0
+    assert "123" in page.render(text, changed)
+    assert page.render(text, changed) != text
+
+
+@pytest.mark.parametrize("path", page.PAGES, ids=lambda path: path.name)
+def test_the_figures_of_a_page_are_there(path):
+    names = re.findall(r"!\[[^]]+\]\((\S+)\)", path.read_text())
+    assert names
+    assert all((path.parent / name).is_file() for name in names)
+
+
+def test_the_least_time_of_a_part_is_bytes_or_arithmetic_whichever_is_more():
+    rates = {"bytes": 10.0, "float64 operations": 100.0, "float64 exp": 5.0, "normal numbers": 1.0}
+    assert page.least_seconds({"bytes": 50.0, "operations": 100.0}, rates) == 5.0
+    assert page.least_seconds({"bytes": 1.0, "operations": 100.0, "exp": 10.0}, rates) == 3.0

@@ -1,3 +1,3 @@
 """The rows of the table, in the order in which they are printed."""
 
-from . import nuts, points, steps, whole  # noqa: F401
+from . import nuts, points, steps, whole, growth  # noqa: F401, I001
