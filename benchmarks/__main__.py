@@ -57,19 +57,20 @@ def hides(mode: str) -> bool:
     return mode == "no-avx512" and bool(_machine.avx512())
 
 
-def save(mode: str, entries: dict[str, dict[str, Any]]) -> None:
-    """Merge rows into the results; those of another machine or other versions are dropped."""
+def save(mode: str, name: str, entry: dict[str, Any]) -> None:
+    """Merge a row into the results; those of another machine or other versions are dropped."""
     path = RESULTS / f"{mode}.json"
-    before = json.loads(path.read_text()) if path.exists() else {"rows": {}}
-    machine = next(iter(entries.values()))["machine"]
-    rows = before["rows"] if _same(before.get("machine"), machine) else {}
-    rows |= {name: {"commit": e["machine"]["commit"], **e} for name, e in entries.items()}
-    for entry in rows.values():
-        entry.pop("machine", None)
-    ordered = {name: rows[name] for name in ROWS if name in rows}
-    values = {"machine": machine, "rows": ordered}
+    before = json.loads(path.read_text()) if path.exists() else {"machine": None, "rows": {}}
+    machine = entry["machine"]
+    rows = before["rows"] if _same(before["machine"], machine) else {}
+    rows[name] = {
+        "commit": machine["commit"],
+        "seconds": entry["seconds"],
+        "found": entry["found"],
+    }
+    ordered = {known: rows[known] for known in ROWS if known in rows}
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(values, indent=1) + "\n")
+    path.write_text(json.dumps({"machine": machine, "rows": ordered}, indent=1) + "\n")
 
 
 def _same(one: dict[str, Any] | None, other: dict[str, Any]) -> bool:
@@ -127,6 +128,8 @@ def report(mode: str, names: list[str], options: argparse.Namespace) -> int:
             print(f"{name}: FAILED", flush=True)
             continue
         entries[name] = entry | {"seconds": round(perf_counter() - start, 1)}
+        if options.save:
+            save(mode, name, entries[name])
         if len(entries) == 1:
             print(_machine.heading(entry["machine"]) + "\n", flush=True)
         for found in filter(is_figure, entry["found"]):
@@ -142,8 +145,6 @@ def report(mode: str, names: list[str], options: argparse.Namespace) -> int:
         bounded = [figure for figure in figures if figure.met is not None]
         kept = sum(bool(figure.met) for figure in bounded)
         print(f"{kept} of {len(bounded)} bounds met; {perf_counter() - begin:.0f} s", flush=True)
-    if options.save and entries:
-        save(mode, entries)
     return len(names) - len(entries)
 
 

@@ -72,7 +72,8 @@ def bounds(results: Results) -> Any:
     axes.set_xlabel("times its bound (log scale): left of 1, the bound is met")
     axes.set_title("Every measurement beside its bound; lines: from round to round")
     axes.grid(axis="x", alpha=0.3)
-    axes.legend(loc="upper right", fontsize=8)
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+    figure.legend(loc="outside lower right", ncols=2, fontsize=9)
     return figure
 
 

@@ -170,8 +170,10 @@ def agreement(ours: np.ndarray, theirs: np.ndarray, ess: tuple[float, float]) ->
     ratio = ours.std(axis=0) / sd
     worst = float(ratio[np.argmax(np.abs(np.log(ratio)))])
     error = np.sqrt(1 / ess[0] + 1 / ess[1])
+    agree = max(shift.max(), abs(np.log(worst))) < 5 * error  # the worst of many parameters
     return (
-        f"posteriors agree: means within {shift.max():.3f} sd, worst sd ratio {worst:.3f} "
+        f"posteriors {'agree' if agree else 'DIFFER'}: means within {shift.max():.3f} sd, "
+        f"worst sd ratio {worst:.3f} "
         f"(one standard error of a difference of means: {error:.3f} sd)"
     )
 

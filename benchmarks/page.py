@@ -185,6 +185,16 @@ def growth_block(results: Results) -> str:
     return by_mode(results, write)
 
 
+def image(name: str, data: str, alternative: str) -> Callable[[Results], str]:
+    """Block of a figure, empty while there are no data for it."""
+
+    def write(results: Results) -> str:
+        known = any(data_of(result, data) for result in results.values()) or not data
+        return f"![{alternative}](figures/benchmark_{name}.png)\n" if known else ""
+
+    return write
+
+
 BLOCKS: dict[str, Callable[[Results], str]] = {
     "machine": machine_block,
     "summary": summary_block,
@@ -193,6 +203,9 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "rates": rates_block,
     "sizes": sizes_block,
     "growth": growth_block,
+    "bounds-figure": image("bounds", "", "Every measurement as a multiple of its bound"),
+    "floor-figure": image("floor", "sizes", "Least time and time taken by default logistic fits"),
+    "growth-figure": image("growth", "growth in n", "Seconds by rows, columns and chains"),
 }
 
 

@@ -139,7 +139,8 @@ def _grow(name: str, values: list[int], tasks: Callable[[int], dict], rounds: in
     """Median seconds of the fits that ``tasks`` makes of each value."""
     columns: dict[str, list[float]] = {}
     for value in values:
-        for key, taken in interleave(tasks(value), rounds).items():
+        taken_by = interleave(tasks(value), rounds, warm=value == values[0])
+        for key, taken in taken_by.items():
             columns.setdefault(key, []).append(float(np.median(taken)))
     return Data(f"growth in {name}", {"values": values, "seconds": columns})
 
@@ -158,7 +159,7 @@ def _fits(n: int, d: int, n_chains: int = 4, *, peers: bool = True) -> dict[str,
     }
 
 
-@row("growth", rounds=3)
+@row("growth", rounds=2)
 def growth(rounds: int, quick: bool) -> Iterator[Data]:
     """Default fits of more rows, columns and chains: LogisticRegression and Ridge."""
     n_rows = [1000, 3000] if quick else [1000, 10_000, 100_000, 1_000_000]

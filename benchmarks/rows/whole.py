@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,10 +28,11 @@ def search(rounds: int, quick: bool) -> Iterator[Figure]:
     """Search of 60 NBA fits in 2 processes: the same at the commit BENCH_BASE."""
     base = os.environ.get("BENCH_BASE", START)
     task = "search: 4 fits" if quick else "search: 60 fits, 2 processes"
-    with checkout(base) as folder, workers(ROOT, folder) as (head, before):
-        if quick or rounds > 1:
-            head.run(task), before.run(task)
-        taken = [(head.run(task), before.run(task)) for _ in range(rounds)]
+    try:
+        with checkout(base) as folder, workers(ROOT, folder) as (head, before):
+            taken = [(head.run(task), before.run(task)) for _ in range(rounds)]
+    except LookupError as error:
+        sys.exit(f"{error}; name a commit or a folder that is there: --base")
     name = base if len(base) <= 12 and not Path(base).is_dir() else "another checkout"
     yield compare(f"GridSearchCV, NBA, {task[8:]}", f"at {name}", *np.transpose(taken), at_most=0.2)
 
