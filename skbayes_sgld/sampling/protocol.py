@@ -26,7 +26,8 @@ class Dynamics:
 
     ``target``, if given, is the posterior whose density accepts or rejects; trajectories may
     follow the gradient of another. ``center`` is that of the normal distribution whose
-    covariance the metric is, where it is meant to be one.
+    covariance the metric is, where it is meant to be one; ``rounded`` says that single precision
+    is enough for what drives a trajectory.
     """
 
     gradient: BoundGradient
@@ -36,6 +37,7 @@ class Dynamics:
     clipped: Array | int = 0
     target: BasePosterior | None = None
     center: Array | None = None
+    rounded: bool = False
 
     def gradient_at(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """``clip(g)`` at ``theta (C, P)``; the chains whose gradient was clipped are counted.

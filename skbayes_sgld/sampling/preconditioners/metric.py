@@ -14,10 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from skbayes_sgld._linalg import MAX_DENSE, largest_eigenvalue_of, matmul_rows, matmul_symmetric
+from skbayes_sgld._linalg import (
+    MAX_DENSE,
+    largest_eigenvalue_of,
+    matmul_rows,
+    matmul_symmetric,
+    row_slices,
+)
 
 Array = NDArray[Any]
 
+_WIDE = 256  # parameters from which a root in float32 is cheaper
 _ROWS = 16  # rows of noise in a product: fixed, so that draws do not depend on the block size
 
 
@@ -38,6 +45,10 @@ class Metric:
     def sqrt_t(self, v: Array) -> Array:
         """``R^T v``, a gradient in the preconditioned coordinates ``(C, P)``."""
         return v
+
+    def rounded(self) -> Metric:
+        """Metric whose :meth:`sqrt` and :meth:`sqrt_t` of a few rows may be in float32."""
+        return self
 
     def whiten(self, x: Array) -> Array:
         """``R^{-1} x`` for each row of ``x (C, P)``."""
@@ -184,6 +195,14 @@ class Dense(Metric):
         return np.ascontiguousarray(self._root.T)
 
     @cached_property
+    def _narrow(self) -> _RoundedRoot:
+        return _RoundedRoot(self._root)
+
+    def rounded(self) -> Metric:
+        """Metric with a root in float32, where that is the cheaper one."""
+        return self._narrow if self.n_params >= _WIDE else self
+
+    @cached_property
     def _inverse_t(self) -> Array:
         """``R^{-T}``."""
         if self._curvature is None:
@@ -216,6 +235,35 @@ class Dense(Metric):
     def marginal_sd(self) -> Array:
         """The roots of the diagonal."""
         return np.sqrt(np.einsum("pq,pq->p", self._root, self._root))
+
+
+class _RoundedRoot(Metric):
+    """The products with a root, in float32 and without the columns in which its rows are zero.
+
+    A root of many parameters does not stay in cache, and its bytes are what a product costs.
+    """
+
+    def __init__(self, root: Array) -> None:
+        super().__init__(len(root))
+        self._blocks = []
+        for rows in row_slices(*root.shape):
+            first = int(np.argmax(root[rows].any(axis=0)))
+            block = np.ascontiguousarray(root[rows, first:], dtype=np.float32)
+            self._blocks.append((rows, slice(first, None), block))
+
+    def sqrt(self, z: Array) -> Array:
+        """``R z``, for ``z (C, P)``."""
+        narrow, out = z.astype(np.float32), np.empty(z.shape)
+        for rows, columns, block in self._blocks:
+            out[:, rows] = matmul_rows(narrow[:, columns], block.T)
+        return out
+
+    def sqrt_t(self, v: Array) -> Array:
+        """``R^T v``."""
+        narrow, out = v.astype(np.float32), np.zeros(v.shape)
+        for rows, columns, block in self._blocks:
+            out[:, columns] += matmul_rows(narrow[:, rows], block)
+        return out
 
 
 def preconditioned_eigenvalues(metric: Metric, curvature: Metric) -> Array:

@@ -17,25 +17,21 @@ _JITTER = 0.2  # of the step, either way: no trajectory is a whole period every 
 
 
 def follow(
-    place: Array, momentum: Array, step: Array, n_steps: int, dynamics: Dynamics, turns: bool
+    place: Array, momentum: Array, maps: Array, n_steps: int, dynamics: Dynamics
 ) -> tuple[Array, Array, Array, Array]:
     """Follow Hamilton's equations in whitened coordinates by steps of leapfrog (Neal 2011, 5.2.3).
 
-    The coordinates are z, ``theta = center + R z``. A step kicks the momentum by half of the
-    force, drifts, and kicks again. Where trajectories turn, the standard normal distribution's
-    share of the force is followed exactly, by a rotation of position and momentum, and a kick is
-    of what is left of it: a posterior that is nearly normal leaves little, and steps are the
-    longer (Shahbaba, Lan, Johnson & Neal 2014, Section 3).
+    The coordinates are z, ``theta = center + R z``. Each step is a linear map of position, force
+    and momentum, see :func:`leapfrog_maps`.
 
     Parameters
     ----------
     place : ndarray of shape (C, 2, P)
         Position z and the gradient of the log density there, ``R^T g``.
     momentum : ndarray of shape (C, P)
-    step : ndarray of shape (C,)
+    maps : ndarray of shape (C, 3, 2, 3)
     n_steps : int
     dynamics : Dynamics
-    turns : bool
 
     Returns
     -------
@@ -45,56 +41,69 @@ def follow(
         The log density there.
     place : ndarray of shape (C, 2, P)
     kinetic : ndarray of shape (C,)
-        Kinetic energy there.
+        Twice the kinetic energy there.
     """
     metric, center = dynamics.preconditioner, dynamics.center
-    # position, force and momentum: a step is a linear map of the three
-    now = np.concatenate([place, momentum[:, None]], axis=1)
-    half, whole = _steps(step, turns)
-    for left in range(n_steps, 0, -1):
-        now[:, ::2] = (half if left == n_steps else whole) @ now
-        theta = metric.sqrt(now[:, 0])
+    # what drives a trajectory may be rounded; where it ends is as exact as its density
+    on_the_way = metric.rounded() if dynamics.rounded else metric
+    now = np.empty((len(place), 3, place.shape[2]))
+    now[:, :2], now[:, 2] = place, momentum
+    z, force, moved = now[:, 0], now[:, 1], now[:, ::2]
+    step, whole = maps[:, 0], maps[:, 1]
+    for _ in range(n_steps - 1):
+        moved[...] = step @ now
+        theta = on_the_way.sqrt(z)
         if center is not None:
             theta += center
-        if left > 1:
-            grad = dynamics.gradient_at(theta, None)
-        else:
-            value, grad = dynamics.value_and_gradient_at(theta)
-        now[:, 1] = metric.sqrt_t(grad)
-    end = now[:, 2] + 0.5 * step[:, None] * (now[:, 0] + now[:, 1] if turns else now[:, 1])
-    return theta, value, now[:, :2], 0.5 * np.einsum("cp,cp->c", end, end)
+        force[...] = on_the_way.sqrt_t(dynamics.gradient_at(theta, None))
+        step = whole
+    moved[...] = step @ now
+    theta = metric.sqrt(z)
+    if center is not None:
+        theta += center
+    value, grad = dynamics.value_and_gradient_at(theta)
+    force[...] = metric.sqrt_t(grad)
+    end = (maps[:, 2, 1:] @ now)[:, 0]
+    return theta, value, now[:, :2], np.einsum("cp,cp->c", end, end)
 
 
-def _steps(step: Array, turns: bool) -> tuple[Array, Array]:
-    """Maps ``(C, 2, 3)`` of position, force and momentum to the next position and momentum.
+def leapfrog_maps(step: Array, turns: bool) -> Array:
+    """Linear maps ``(..., 3, 2, 3)`` of position, force and momentum to position and momentum.
 
-    The first begins with half a kick, the second with a whole one.
+    A step of leapfrog kicks the momentum by half of the force, drifts, and kicks again; the kicks
+    of neighbours are one. The first map begins with half a kick, the second with a whole one, and
+    the third is half a kick alone.
+
+    Where trajectories turn, the standard normal distribution's share of the force is followed
+    exactly, by a rotation of position and momentum, and a kick is of what is left of it: a
+    posterior that is nearly normal leaves little, and steps are the longer (Shahbaba, Lan, Johnson
+    & Neal 2014, Section 3).
     """
-    maps = np.empty((2, len(step), 2, 3))
-    if turns:
-        cos, sin = np.cos(step), np.sin(step)
-    else:
-        cos, sin = np.ones_like(step), step
-    for of_kick, out in zip((0.5 * step, step), maps, strict=True):
-        out[:, 0, 0], out[:, 0, 1], out[:, 0, 2] = cos, sin * of_kick, sin
-        out[:, 1, 0], out[:, 1, 1], out[:, 1, 2] = 0.0, of_kick, 1.0
+    maps = np.zeros((*step.shape, 3, 2, 3))
+    cos, sin = (np.cos(step), np.sin(step)) if turns else (np.ones_like(step), step)
+    for place, kick in enumerate((0.5 * step, step, 0.5 * step)):
+        of_step = maps[..., place, :, :]
+        of_step[..., 1, 1] = kick
+        of_step[..., 1, 2] = of_step[..., 0, 0] = 1.0
         if turns:
-            out[:, 0, 0] += sin * of_kick
-            out[:, 1] = cos[:, None] * out[:, 1]
-            out[:, 1, 0] = of_kick * cos - sin
-    return maps[0], maps[1]
+            of_step[..., 1, 0] = kick
+        if place < 2:
+            z, p = of_step[..., 0, :].copy(), of_step[..., 1, :].copy()
+            of_step[..., 0, :] = cos[..., None] * z + sin[..., None] * p
+            of_step[..., 1, :] = cos[..., None] * p - turns * sin[..., None] * z
+    return maps
 
 
 def transition_acceptance(theta: Array, eta: float, dynamics: Dynamics) -> float:
     """Mean Metropolis acceptance of one Euler step of size eta from ``theta (C, P)``."""
     z = np.random.default_rng(0).standard_normal(theta.shape)
     momentum = np.sqrt(dynamics.temperature) * z
-    step = np.full(len(theta), np.sqrt(2.0 * eta))
+    maps = leapfrog_maps(np.full(len(theta), np.sqrt(2.0 * eta)), turns=False)
     with np.errstate(all="ignore"):
         value, place = _place(theta, dynamics)
-        _, new_value, _, kinetic = follow(place, momentum, step, 1, dynamics, False)
-        gain = 0.5 * np.einsum("cp,cp->c", momentum, momentum) - kinetic
-        log_ratio = (new_value - value + gain) / dynamics.temperature
+        _, new_value, _, kinetic = follow(place, momentum, maps, 1, dynamics)
+        gain = np.einsum("cp,cp->c", momentum, momentum) - kinetic
+        log_ratio = (new_value - value + 0.5 * gain) / dynamics.temperature
     return float(np.mean(np.exp(np.minimum(np.nan_to_num(log_ratio, nan=-np.inf), 0.0))))
 
 
@@ -124,44 +133,42 @@ class Trajectories(Adjusted):
     def prepare(
         self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
     ) -> Array | None:
-        """Each trajectory's momentum, the log of a uniform number, and a jitter."""
+        """Each trajectory's momentum, the log of a uniform number, and its maps."""
         assert normals is not None
         # a temperature for all steps, or one each
         heat = np.reshape(np.sqrt(dynamics.temperature), (-1, 1, 1))
-        own = normals.shape[-1] - self.extra_normals
-        noise = np.empty_like(normals)
-        np.multiply(normals[..., :own], heat, out=noise[..., :own])
-        noise[..., own] = log_ndtr(normals[..., own])
-        noise[..., own + 1 :] = 1.0 + _JITTER * (2.0 * ndtr(normals[..., own + 1 :]) - 1.0)
-        return noise
+        P = normals.shape[-1] - self.extra_normals
+        turns = self.turns and dynamics.center is not None and dynamics.posterior.light_tailed
+        maps = leapfrog_maps(self.steps(eta[:, None], normals[..., P + 1 :]), turns)
+        maps = maps.reshape(*maps.shape[:2], -1)
+        heated = normals[..., :P] * heat
+        return np.concatenate([heated, log_ndtr(normals[..., P : P + 1]), maps], axis=-1)
 
-    def trajectory(self, eta: float, jitter: Array) -> tuple[Array, int]:
-        """Size of each chain's leapfrog steps, and their number."""
+    def steps(self, eta: Array, normals: Array) -> Array:
+        """Size of each chain's leapfrog steps ``(T, C)``; ``eta (T, 1)``."""
         raise NotImplementedError
 
     def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
         """Size of a leapfrog step, and the number of trajectories to an independent draw."""
         step = step or 1.0 / np.sqrt(rates[-1])
-        reach = step * self.trajectory(step, np.ones((1, 1)))[1] * np.sqrt(rates[0])
+        reach = step * self.gradients(step) * np.sqrt(rates[0])
         return step, max(1.0, 2.0 / reach**2)
 
     def gradients(self, step: float) -> int:
         """Leapfrog steps of a trajectory."""
-        return self.trajectory(step, np.ones((1, 1)))[1]
+        return 1
 
     def propose(
         self, state: State, eta: np.floating, noise: Array, dynamics: Dynamics
     ) -> tuple[State, Array]:
         """Follow a trajectory to its end."""
         C, P = state["theta"].shape
-        momentum = noise[:, :P]
-        step, n_steps = self.trajectory(float(eta), noise[:, P + 1 :])
-        turns = self.turns and dynamics.center is not None and dynamics.posterior.light_tailed
-        end = follow(state["place"], momentum, step, n_steps, dynamics, turns)
-        theta, value, place, kinetic = end
-        gain = 0.5 * np.einsum("cp,cp->c", momentum, momentum) - kinetic
-        log_ratio = value - state["value"] + gain
-        return {"theta": theta, "value": value, "place": place}, log_ratio
+        momentum, maps = noise[:, :P], noise[:, P + 1 :].reshape(C, 3, 2, 3)
+        n_steps = self.gradients(float(eta))
+        theta, value, place, kinetic = follow(state["place"], momentum, maps, n_steps, dynamics)
+        gain = np.einsum("cp,cp->c", momentum, momentum) - kinetic
+        proposal = {"theta": theta, "value": value, "place": place}
+        return proposal, value - state["value"] + 0.5 * gain
 
 
 @dataclass(eq=False, repr=False)
@@ -214,9 +221,13 @@ class HMC(Trajectories):
         """Size of the fewest steps that make up a path, and hardly exceed ``step``."""
         return self.path_length / np.ceil(self.path_length / step - _SLACK)
 
-    def trajectory(self, eta: float, jitter: Array) -> tuple[Array, int]:
-        """Jittered step sizes, and the number of steps of a path."""
-        return eta * jitter[:, 0], int(np.clip(round(self.path_length / eta), 1, _MAX_LEAPFROG))
+    def gradients(self, step: float) -> int:
+        """Leapfrog steps of a trajectory."""
+        return min(max(round(self.path_length / step), 1), _MAX_LEAPFROG)
+
+    def steps(self, eta: Array, normals: Array) -> Array:
+        """Jittered step sizes."""
+        return eta * (1.0 + _JITTER * (2.0 * ndtr(normals[..., 0]) - 1.0))
 
 
 @dataclass(eq=False, repr=False)
@@ -246,6 +257,6 @@ class MALA(Trajectories):
         step = step or 0.5 / rates[-1]
         return step, 2.0 / (step * rates[0])
 
-    def trajectory(self, eta: float, jitter: Array) -> tuple[Array, int]:
-        """A single step, of ``sqrt(2 eta)``."""
-        return np.full(len(jitter), np.sqrt(2.0 * eta)), 1
+    def steps(self, eta: Array, normals: Array) -> Array:
+        """Steps of ``sqrt(2 eta)``."""
+        return np.broadcast_to(np.sqrt(2.0 * eta), normals.shape[:2])

@@ -73,9 +73,12 @@ class Adjusted(Sampler):
             _count_undefined(state, proposal["theta"], proposal["value"])
         log_uniform = noise[:, state["theta"].shape[1]]
         accept = log_uniform < log_ratio / dynamics.temperature  # False where one overflows
-        for name, new in proposal.items():
-            chosen = accept.reshape(-1, *[1] * (new.ndim - 1))
-            state[name] = np.where(chosen, new, state[name])
+        if accept.all():
+            state.update(proposal)
+        else:
+            for name, new in proposal.items():
+                chosen = accept.reshape(-1, *[1] * (new.ndim - 1))
+                state[name] = np.where(chosen, new, state[name])
         state["accepted"] = state["accepted"] + accept
 
 

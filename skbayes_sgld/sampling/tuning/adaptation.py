@@ -128,10 +128,12 @@ def _run_pilot(
     error = average = accepted = 0.0
     with one_blas_thread(), np.errstate(all="ignore"):
         normals, _ = draw_block(run, streams, n_steps, P)
-        noise = sampler.prepare(state, normals, np.ones(n_steps), dynamics)
-        assert noise is not None
+        assert normals is not None
         for t in range(n_steps):
-            sampler.step(state, np.exp(log_step), noise[t], None, dynamics)
+            eta = np.exp(log_step)
+            noise = sampler.prepare(state, normals[t : t + 1], np.array([eta]), dynamics)
+            assert noise is not None
+            sampler.step(state, eta, noise[0], None, dynamics)
             draws[:, t] = state["theta"]
             total = float(state["accepted"].mean())
             rate = 1.0 / (t + 1.0 + _DELAY)

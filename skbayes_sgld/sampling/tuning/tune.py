@@ -146,12 +146,13 @@ def _round(dynamics: Dynamics, mode: Mode, limit: float) -> Dynamics:
     rounded = posterior.rounded()
     if rounded is posterior:
         return dynamics
-    places = mode.theta + mode.unwhiten(start_normals(0, range(_PLACES), mode.theta.size))
-    error = mode.metric.sqrt_t(rounded.grad(places) - posterior.grad(places))
+    normals, root = start_normals(0, range(_PLACES), mode.theta.size), mode.metric.rounded()
+    exact = mode.metric.sqrt_t(posterior.grad(mode.theta + mode.unwhiten(normals)))
+    error = root.sqrt_t(rounded.grad(mode.theta + root.sqrt(normals))) - exact
     if not float(np.square(error).sum(axis=1).max()) < tau * limit**2:
         return dynamics
     target = dynamics.target or posterior
-    return replace(dynamics, gradient=Full().bind(rounded, None), target=target)
+    return replace(dynamics, gradient=Full().bind(rounded, None), target=target, rounded=True)
 
 
 def _soften(dynamics: Dynamics, mode: Mode) -> Dynamics:

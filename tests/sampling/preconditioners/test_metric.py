@@ -319,3 +319,17 @@ def test_a_model_that_gathers_no_rows_takes_all_of_them():
     mode = find_mode(posterior, posterior.start())
     gradient, _, why = noise.choose_gradient(posterior, mode, 1.0, 0)
     assert not gradient.minibatch and "local parameters" in why
+
+
+@pytest.mark.parametrize("shape", ["triangular", "full"])
+def test_a_rounded_root_is_the_root_to_single_precision_row_by_row(shape):
+    rng = np.random.default_rng(0)
+    root = rng.standard_normal((300, 300)) / np.sqrt(300)
+    metric = Dense(np.triu(root) if shape == "triangular" else root)
+    rounded, z = metric.rounded(), rng.standard_normal((6, 300))
+    assert rounded is not metric
+    for name in ("sqrt", "sqrt_t"):
+        exact, narrow = getattr(metric, name)(z), getattr(rounded, name)(z)
+        np.testing.assert_allclose(narrow, exact, rtol=0, atol=1e-5)
+        assert not np.array_equal(narrow, exact)
+        np.testing.assert_array_equal(getattr(rounded, name)(z[4:5]), narrow[4:5])
