@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, partial
 from threading import Lock, current_thread
 from typing import Any, TypeVar
 
@@ -31,6 +31,8 @@ BLOCK_NUMBERS = 2**17  # numbers of X in a block of rows, so that it stays in ca
 ROW_BLOCK = 8192  # rows in a block at most, so that the temporaries of a few chains stay in cache
 _FEWEST_ROWS = 32
 _GROUP = 4
+_SAMPLE = 1000  # rows that show the units of the columns
+_SHARES = 8  # parts of a pass over all rows, whatever the number of threads
 _WIDE = 512  # columns of a symmetric matrix from which it is taken by blocks of rows
 _SHARED_NUMBERS = 2**20  # numbers of X from which threads share a pass over the rows
 _PART_NUMBERS = 2**18  # of them at least in a part of a pass, so that starting it costs nothing
@@ -218,6 +220,53 @@ def column_means(X: Array, weight: Array | None) -> Array:
         return total
 
     return sum_in_threads(of_part, row_parts(*X.shape)) / float(w.sum())
+
+
+def column_moments(X: Array, weight: Array | None = None) -> tuple[Array, Array]:
+    """Mean and spread of each column, ``(d,)`` each, in one pass over the rows.
+
+    The spread is in the column's units and positive: the standard deviation; of a column of two
+    values their difference; of a column of one value its size, or 1 where that is 0. Rows of
+    weight 0 do not count.
+    """
+    w = np.ones(X.shape[0]) if weight is None else weight
+    kept = np.flatnonzero(w > 0)
+    sample = X[kept[:: max(1, len(kept) // _SAMPLE)]].astype(np.float64)
+    low, high = sample.min(axis=0), sample.max(axis=0)
+    extent = np.where(high > low, high - low, 1.0)
+    few = np.all((sample == low) | (sample == high), axis=0)
+    # sums of z = (x - shift) / unit, which is 0 or 1 in a column of two values, and otherwise
+    # such that the sums neither cancel nor overflow
+    shift = np.where(few, low, sample.mean(axis=0))
+    unit = np.where(few | (np.abs(np.log(extent)) > 100), extent, 1.0)
+    blocks = list(row_slices(*X.shape))
+    shares = [blocks[k::_SHARES] for k in range(min(_SHARES, len(blocks)))]
+    first, second = sum_in_threads(partial(_sums_of_columns, X, w, shift, unit), shares)
+    total = w.sum()
+    variance = second / total - np.square(first / total)
+    # z and z^2 are the same numbers, and so are their sums, where z is 0 or 1 in every row
+    spread = unit * np.where(few & (first == second), 1.0, np.sqrt(np.maximum(variance, 0.0)))
+    one = low == high
+    spread[one] = np.where(low != 0, np.abs(low), 1.0)[one]
+    for k in np.flatnonzero(one & (second > 0)):  # of one value in the sample only
+        x = X[kept, k].astype(np.float64)
+        z = (x - x.min()) / np.ptp(x)
+        two = np.all((z == 0.0) | (z == 1.0))
+        about = z - np.average(z, weights=w[kept])
+        spread[k] = np.ptp(x) * (two or np.sqrt(np.average(np.square(about), weights=w[kept])))
+    return shift + unit * first / total, spread
+
+
+def _sums_of_columns(X: Array, w: Array, shift: Array, unit: Array, blocks: list[slice]) -> Array:
+    """Sums of ``w z`` and of ``w z^2`` of each column, with ``z = (x - shift) / unit``."""
+    sums, scaled = np.zeros((2, X.shape[1])), bool(np.any(unit != 1.0))
+    for rows in blocks:
+        z = np.subtract(X[rows], shift, dtype=np.float64, order="C")
+        if scaled:
+            z /= unit
+        sums[0] += w[rows] @ z
+        sums[1] += w[rows] @ np.multiply(z, z, out=z)
+    return sums
 
 
 def inverse_root(H: Array) -> Array:

@@ -257,6 +257,7 @@ class LinearEstimator(BayesianEstimator):
 
     def _set_layout(self, posterior: GLMPosterior) -> None:
         """Remember how a draw splits into coefficients, intercepts and noise."""
+        self.prior_ = posterior.prior
         self._n_predictors = posterior.n_predictors
         self._has_intercept = bool(self.fit_intercept)  # which set_params may change after the fit
 

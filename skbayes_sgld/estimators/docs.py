@@ -10,9 +10,10 @@ _PARTS = {
 prior : str or CoefficientPrior, default="conjugate_normal"
     Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``,
     ``"conjugate_normal"`` (its scale is in units of the noise), ``"laplace"``, ``"flat"``, or an
-    instance such as ``Laplace(scale=0.5)``. The default is the normal-inverse-gamma model of the
-    lecture, beta | sigma^2 ~ N(0, 100 sigma^2 I); ``ConjugateNormal(covariance=V)`` is that of a
-    matrix V. The intercept has a prior of its own.
+    instance such as ``Laplace(scale=0.5)``. By name its scale is in the units of each column and
+    of y, so that no prediction depends on them. The default, on standardised columns, is the
+    normal-inverse-gamma model of the lecture, beta | sigma^2 ~ N(0, 100 sigma^2 I);
+    ``ConjugateNormal(covariance=V)`` is that of a matrix V. The intercept has a prior of its own.
 noise_prior : str or NoisePrior, default="inverse_gamma"
     Prior of the noise: ``"inverse_gamma"`` on its variance, ``"flat"`` on its standard
     deviation, or an instance. The default has next to no weight and follows the units of y.
@@ -21,15 +22,17 @@ noise_variance : "infer" or float, default="infer"
     "prior_classification": """\
 prior : str or CoefficientPrior, default="normal"
     Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``, ``"laplace"``,
-    ``"flat"``, or an instance such as ``Normal(scale=2.5)``. With the default, of sd 1, the
-    posterior mode is the fit of ``LogisticRegression(C=1)``. The intercept has a prior of its
-    own.""",
+    ``"flat"``, or an instance such as ``Normal(scale=2.5)``. By name its scale is in the units of
+    each column, ``1 / sd(x_j)``, so that no prediction depends on them; on standardised columns
+    the posterior mode of the default is the fit of ``LogisticRegression(C=1)``. The intercept has
+    a prior of its own.""",
     "prior_counts": """\
 prior : str or CoefficientPrior, default="normal"
     Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``, ``"laplace"``,
-    ``"flat"``, or an instance such as ``Normal(scale=2.5)``. With a scale of s the posterior mode
-    is the fit of ``PoissonRegressor(alpha=1 / (s**2 * W))``, W being the sum of the weights
-    (times exposures). The intercept has a prior of its own.""",
+    ``"flat"``, or an instance such as ``Normal(scale=2.5)``. By name its scale is in the units of
+    each column, ``1 / sd(x_j)``. With a scale of s the posterior mode is the fit of
+    ``PoissonRegressor(alpha=1 / (s**2 * W))``, W being the sum of the weights (times exposures).
+    The intercept has a prior of its own.""",
     "fit_intercept": """\
 fit_intercept : bool, default=True
     Whether the model has an intercept.
@@ -170,6 +173,8 @@ sampler_, step_size_, batch_size_, gradient_, preconditioner_ : object
     Values that were used; ``batch_size_`` is None where every step takes all rows.
 parameterization_, init_, n_burnin_, thin_ : object
     Values that were used.
+prior_ : CoefficientPrior
+    The prior, with its scale as a number or one for each column.
 clipped_fraction_ : float
     Share of the steps on which the gradient was clipped.
 n_features_in_ : int
@@ -188,6 +193,8 @@ log_posterior_path_ : ndarray of shape (n_points,)
     The log posterior density along the path, up to a constant.
 coef_path_, intercept_path_ : ndarray of shape (n_points, ...)
     The parameters along the path; their averages where ``average``.
+prior_ : CoefficientPrior
+    The prior, with its scale as a number or one for each column.
 n_iter_ : int
     Passes made over the rows.
 step_size_, batch_size_ : object
@@ -274,6 +281,8 @@ feature_names_in_ : ndarray of shape (n_features,)
     "fitted_network_sampling": """\
 step_size_, batch_size_ : float, int
     Values that were used.
+prior_ : CoefficientPrior
+    The prior, with its scale as a number or one for each column.
 clipped_fraction_ : float
     Share of the steps on which the gradient was ten times as long as usual, and was bounded.""",
     "fitted_network_variational": """\

@@ -151,7 +151,7 @@ class NetworkRegressor(NormalModel, NetworkEstimator):
             return MLPPosterior(X, y, Gaussian(), prior, noise_prior, **self._layout(weight))
         self._fixed_noise = float(self.noise_variance)  # which set_params may change after the fit
         likelihood = FixedGaussian(units.noise_variance(self._fixed_noise))
-        prior = prior.given_noise(likelihood.sigma2)
+        prior = prior.for_data(1.0, 1.0).given_noise(likelihood.sigma2)
         return MLPPosterior(X, y, likelihood, prior, **self._layout(weight))
 
     def _noise_draws(self) -> Array:

@@ -310,15 +310,13 @@ class BayesianRegressor(NormalModel, LinearRegressor):
     def _components(self, y: Array, weight: Array | None) -> tuple[Any, NoisePrior | None]:
         prior = self._resolve("prior")
         if not isinstance(self.noise_variance, str):
-            return prior.given_noise(self.noise_variance), None
+            return prior, None
         level = np.average(y, weights=weight)
         variance = float(np.average(np.square(y - level), weights=weight))
         return prior, self._resolve("noise_prior").for_data(variance)
 
     def _resolve_intercept_prior(self) -> CoefficientPrior:
-        prior = self._resolve("intercept_prior")
-        infers = isinstance(self.noise_variance, str)
-        return prior if infers else prior.given_noise(self.noise_variance)
+        return self._resolve("intercept_prior")
 
     def _set_noise(self, noise_variance: Array | None) -> None:
         inferred = self.noise_variance if noise_variance is None else noise_variance[0]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from skbayes_sgld._linalg import (
     MAX_DENSE,
     column_means,
+    column_moments,
     in_threads,
     row_blocks,
 )
@@ -119,6 +120,7 @@ class GLMPosterior(RowSums, BasePosterior):
         intercept_prior = Flat() if intercept_prior is None else intercept_prior
         intercept_prior.check(1, "intercept_prior")
         self.likelihood, self.noise_prior = likelihood, noise_prior
+        prior, intercept_prior = self._in_units(prior, intercept_prior)
         acts = fit_intercept and not intercept_prior.flat
         self.linear_prior = LinearPrior(
             prior, intercept_prior if acts else None, self.n_features, self.center
@@ -128,6 +130,21 @@ class GLMPosterior(RowSums, BasePosterior):
         self.param_names = self._name_params(feature_names, class_names)
         if self.n_predictors > 1:
             self.linear_prior = replace(self.linear_prior, pin=self._shift_precision())
+
+    def _in_units(
+        self, prior: CoefficientPrior, intercept_prior: CoefficientPrior
+    ) -> tuple[CoefficientPrior, CoefficientPrior]:
+        """Priors whose automatic scales are numbers, in units of the columns and of y."""
+        effect = partial(self.likelihood.effect, self.y, self.weight)
+        if prior.automatic:
+            prior = prior.for_data(effect(), column_moments(self.X, self.weight)[1])
+        if intercept_prior.automatic:
+            level = float(intercept_prior.get_params()["location"])
+            intercept_prior = intercept_prior.for_data(effect(level=level), 1.0)
+        if not self.likelihood.quadratic or self.likelihood.infers_noise:
+            return prior, intercept_prior
+        variance = float(self.likelihood.noise_variance(None))
+        return prior.given_noise(variance), intercept_prior.given_noise(variance)
 
     @property
     def prior(self) -> CoefficientPrior:

@@ -240,6 +240,9 @@ class MLPPosterior(BasePosterior):
                 "it; give a scale."
             )
         prior.check(1)
+        prior = prior.for_data(
+            1.0, 1.0
+        )  # a network sees columns and a target that are standardised
         scale: Any = prior.get_params()["scale"]
         return clone(prior).set_params(scale=scale * self._gain / np.sqrt(self.network.fan_in()))
 

@@ -123,6 +123,14 @@ class Likelihood(Component):
         """
         return np.zeros(self.n_local)
 
+    def effect(self, y: Array, weight: Array | None, level: float | None = None) -> float:
+        """Change of the predictor that one spread of a column may well make.
+
+        It sets the automatic scales of priors. ``level``, for an intercept's, is where its prior
+        has its centre.
+        """
+        return 1.0
+
     def level_is_free(self, y: Array) -> bool:
         """Whether an intercept under a flat prior would go to infinity."""
         return False

@@ -10,6 +10,8 @@ from scipy.special import ndtr
 from skbayes_sgld._components import check_number
 from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
 
+_SDS = 2.5  # of y: Gelman, Jakulin, Pittau & Su 2008, for columns of sd 1/2
+
 
 class _Normal(Likelihood):
     """Base of the normal likelihoods, with known or inferred variance."""
@@ -27,6 +29,15 @@ class _Normal(Likelihood):
         if not self.infers_noise:
             return np.array([level])
         return np.array([level, np.log(np.average(np.square(y - level), weights=weight))])
+
+    def effect(self, y: Array, weight: Array | None, level: float | None = None) -> float:
+        """2.5 standard deviations of y, or 2.5 root mean squares of its distance from a level."""
+        about = y - (np.average(y, weights=weight) if level is None else level)
+        largest = float(np.abs(about).max())
+        if largest == 0.0:  # y is constant: the size of its noise, if known
+            return float(np.sqrt(self.noise_variance(np.zeros(1))))
+        square = np.average(np.square(about / largest), weights=weight)
+        return _SDS * largest * float(np.sqrt(square))
 
     def mean(self, u: Array) -> Array:
         """``eta``."""

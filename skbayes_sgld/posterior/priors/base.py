@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from skbayes_sgld._components import Component, check_array_or_number
 
@@ -46,8 +47,34 @@ class CoefficientPrior(Component):
     def check(self, n_features: int | None = None, argument: str = "prior") -> None:
         """Raise where a parameter is out of range, or is not one number per column of X."""
         for name, value in self._by_column().items():
+            if name == "scale" and isinstance(value, str):
+                if value != "auto":
+                    raise ValueError(
+                        f"{argument}.scale={value!r} is not known; give 'auto', a positive number "
+                        "or one for each column of X."
+                    )
+                continue
             positive = name == "scale"
             check_array_or_number(value, f"{argument}.{name}", n_features, positive=positive)
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the scale is to be taken from the data."""
+        return isinstance(self._by_column().get("scale"), str)
+
+    def for_data(self, unit: float, spread: float | Array) -> CoefficientPrior:
+        """Prior in which ``scale="auto"`` is ``unit / spread``; itself where the scale is given.
+
+        Parameters
+        ----------
+        unit : float
+            Size of an effect that one spread of a column may have, in units of the predictor.
+        spread : float or ndarray of shape (d,)
+            Spread of each column.
+        """
+        if not self.automatic:
+            return self
+        return clone(self).set_params(scale=unit / spread)
 
     def _by_column(self) -> dict[str, Any]:
         """Parameters that are single numbers, or one number per column of X."""

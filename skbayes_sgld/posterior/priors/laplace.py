@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import erf
@@ -16,8 +17,10 @@ class Laplace(CoefficientPrior):
 
     Parameters
     ----------
-    scale : float or array-like of shape (n_features,), default=1.0
+    scale : float, array-like of shape (n_features,) or "auto", default="auto"
         b; the standard deviation is ``sqrt(2) b``. 1 is the setting of Welling & Teh (2011).
+        ``"auto"`` is ``1 / sd(x_j)`` in logistic and Poisson models and ``2.5 sd(y) / sd(x_j)``
+        in linear ones, as of :class:`Normal`.
     location : float or array-like of shape (n_features,), default=0.0
         Median.
 
@@ -29,7 +32,7 @@ class Laplace(CoefficientPrior):
     SGLDLinearRegression(prior=Laplace(scale=0.5))
     """
 
-    scale: float | Array = 1.0
+    scale: Any = "auto"
     location: float | Array = 0.0
 
     nonsmooth = True

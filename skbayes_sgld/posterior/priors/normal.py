@@ -13,12 +13,14 @@ from skbayes_sgld._components import check_covariance
 from skbayes_sgld._linalg import inverse_root, matmul_rows
 from skbayes_sgld.posterior.priors.base import Array, CoefficientPrior
 
+_NOISE_SDS = 10.0  # Karagiannis, Handout 6, Section 4: V = 100 I
+
 
 @dataclass(eq=False, repr=False)
 class NormalPrior(CoefficientPrior):
     """Base of the two normal priors: a mean, and standard deviations or a covariance matrix."""
 
-    scale: float | Array = 1.0
+    scale: Any = "auto"
     location: float | Array = 0.0
     covariance: ArrayLike | None = None
 
@@ -35,7 +37,7 @@ class NormalPrior(CoefficientPrior):
         super().check(n_features, argument)
         if self.covariance is None:
             return
-        if np.ndim(self.scale) or self.scale != type(self).scale:
+        if not isinstance(self.scale, str):
             raise ValueError(
                 f"{argument}.scale={self.scale!r} is not used beside {argument}.covariance, which "
                 "holds the variances too; give one of them."
@@ -100,9 +102,12 @@ class Normal(NormalPrior):
 
     Parameters
     ----------
-    scale : float or array-like of shape (n_features,), default=1.0
-        Standard deviation, in the units of the coefficients. At 1 the posterior mode of a
-        logistic model is the fit of ``sklearn.linear_model.LogisticRegression(C=1)``.
+    scale : float, array-like of shape (n_features,) or "auto", default="auto"
+        Standard deviation, in the units of the coefficients. ``"auto"`` is ``1 / sd(x_j)`` in
+        logistic and Poisson models (on standardised columns the posterior mode is the fit of
+        ``LogisticRegression(C=1)``) and ``2.5 sd(y) / sd(x_j)`` in linear ones, so that no
+        prediction depends on the units of X and y. For a column of two values their difference
+        stands for the sd (Gelman, Jakulin, Pittau & Su 2008).
     location : float or array-like of shape (n_features,), default=0.0
         Mean.
     covariance : array-like of shape (n_features, n_features) or None, default=None
@@ -147,9 +152,10 @@ class ConjugateNormal(NormalPrior):
 
     Parameters
     ----------
-    scale : float or array-like of shape (n_features,), default=10.0
-        Standard deviation in units of that of the noise: the root of V's diagonal. 10 is the
-        handout's V = 100 I.
+    scale : float, array-like of shape (n_features,) or "auto", default="auto"
+        Standard deviation in units of that of the noise: the root of V's diagonal. ``"auto"`` is
+        ``10 / sd(x_j)``, the handout's V = 100 I on standardised columns; for a column of two
+        values their difference stands for the sd.
     location : float or array-like of shape (n_features,), default=0.0
         The handout's mu.
     covariance : array-like of shape (n_features, n_features) or None, default=None
@@ -166,9 +172,11 @@ class ConjugateNormal(NormalPrior):
     >>> model = SGLDLinearRegression(prior=ConjugateNormal(covariance=V))
     """
 
-    scale: float | Array = 10.0
-
     scaled_by_noise = True
+
+    def for_data(self, unit: float, spread: float | Array) -> CoefficientPrior:
+        """Prior in which ``scale="auto"`` is 10 over the columns' spread, whatever the unit."""
+        return super().for_data(_NOISE_SDS, spread)
 
     def given_noise(self, variance: float) -> CoefficientPrior:
         """Normal prior of sd ``scale * sqrt(variance)``."""

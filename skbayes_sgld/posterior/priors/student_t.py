@@ -30,8 +30,10 @@ class StudentT(CoefficientPrior):
     ----------
     df : float, default=4.0
         Degrees of freedom; 1 is the Cauchy prior.
-    scale : float or array-like of shape (n_features,), default=1.0
-        Scale of the t distribution, in the units of the coefficients.
+    scale : float, array-like of shape (n_features,) or "auto", default="auto"
+        Scale of the t distribution, in the units of the coefficients. ``"auto"`` is
+        ``1 / sd(x_j)`` in logistic and Poisson models and ``2.5 sd(y) / sd(x_j)`` in linear ones,
+        as of :class:`Normal`.
     location : float or array-like of shape (n_features,), default=0.0
         Median.
 
@@ -44,7 +46,7 @@ class StudentT(CoefficientPrior):
     """
 
     df: float = 4.0
-    scale: float | Array = 1.0
+    scale: Any = "auto"
     location: float | Array = 0.0
 
     def check(self, n_features: int | None = None, argument: str = "prior") -> None:
@@ -89,9 +91,10 @@ class Cauchy(StudentT):
 
     Parameters
     ----------
-    scale : float or array-like of shape (n_features,), default=2.5
-        Half the interquartile range; 2.5 is the default of Gelman, Jakulin, Pittau & Su (2008)
-        for logistic regression on columns of standard deviation one half.
+    scale : float, array-like of shape (n_features,) or "auto", default="auto"
+        Half the interquartile range. ``"auto"`` is ``1 / sd(x_j)`` in logistic and Poisson models
+        (Gelman, Jakulin, Pittau & Su 2008 take 1.25) and ``2.5 sd(y) / sd(x_j)`` in linear ones,
+        as of :class:`Normal`.
     location : float or array-like of shape (n_features,), default=0.0
         Median.
 
@@ -102,7 +105,7 @@ class Cauchy(StudentT):
     SGLDLogisticRegression(prior=Cauchy(scale=1.0))
     """
 
-    def __init__(self, scale: float | Array = 2.5, location: float | Array = 0.0) -> None:
+    def __init__(self, scale: Any = "auto", location: float | Array = 0.0) -> None:
         self.scale = scale
         self.location = location
 

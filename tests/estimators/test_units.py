@@ -1,0 +1,124 @@
+"""Automatic scales of priors: neither the units of X nor those of y change a prediction."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.linear_model import LogisticRegression
+
+from skbayes_sgld import (
+    SGDMAPClassifier,
+    SGDMAPRegressor,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDPoissonRegressor,
+)
+from skbayes_sgld._linalg import column_moments
+from skbayes_sgld.posterior import Laplace, Normal
+
+RNG = np.random.default_rng(0)
+UNITS = 10.0 ** np.array([-6, 6, 0, 3, -3, 1, 0, -1, 2, 0])
+DIABETES = load_diabetes(return_X_y=True)
+SPREADS = DIABETES[0].std(axis=0)
+SPREADS[1] = np.ptp(DIABETES[0][:, 1])  # two values: the sexes
+
+
+@pytest.mark.parametrize("prior", ["conjugate_normal", "normal", "laplace", "student_t", "cauchy"])
+@pytest.mark.parametrize("unit_of_y", [1.0, 1e6, 1e-6])
+def test_no_units_change_the_predictions_of_a_linear_model(prior, unit_of_y):
+    X, y = DIABETES
+    settings = {"prior": prior, "n_draws": 300, "random_state": 0}
+    own = SGLDLinearRegression(**settings).fit(X, y)
+    other = SGLDLinearRegression(**settings).fit(X * UNITS, unit_of_y * y)
+    assert own.score(X, y) > 0.5
+    np.testing.assert_allclose(
+        other.predict_interval(X[:50] * UNITS) / unit_of_y, own.predict_interval(X[:50]), atol=12.0
+    )
+    np.testing.assert_allclose(
+        other.prior_.scale * UNITS, _factor(prior, unit_of_y) * own.prior_.scale
+    )
+
+
+def _factor(prior, unit_of_y):
+    """Change of a prior's scale with the units of y: that of the noise has its own."""
+    return 1.0 if prior == "conjugate_normal" else unit_of_y
+
+
+@pytest.mark.parametrize("estimator", [SGLDLogisticRegression, SGLDPoissonRegressor])
+def test_no_units_change_the_predictions_of_other_models(estimator):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = X[:, :10]
+    own = estimator(n_draws=300, random_state=0).fit(X, y)
+    other = estimator(n_draws=300, random_state=0).fit(X * UNITS, y)
+    predict = "predict_proba" if hasattr(own, "predict_proba") else "predict"
+    np.testing.assert_allclose(
+        getattr(other, predict)(X * UNITS), getattr(own, predict)(X), atol=0.02
+    )
+    np.testing.assert_allclose(own.prior_.scale, 1.0 / X.std(axis=0))
+
+
+def test_the_mode_on_standardised_columns_is_that_of_logistic_regression():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    mode = SGDMAPClassifier(optimizer="newton").fit(X, y)
+    peer = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(mode.coef_, peer.coef_, atol=1e-5)
+
+
+def test_a_number_is_a_number_and_the_resolved_scale_can_be_read():
+    X, y = DIABETES
+    fitted = SGDMAPRegressor(prior=Normal(scale=3.0), optimizer="newton").fit(X, y)
+    assert fitted.prior_.scale == 3.0
+    auto = SGDMAPRegressor(prior="laplace", optimizer="newton").fit(X, y)
+    np.testing.assert_allclose(auto.prior_.scale, 2.5 * y.std() / SPREADS)
+    assert isinstance(auto.prior_, Laplace)
+    known = SGDMAPRegressor(noise_variance=4.0, optimizer="newton").fit(X, y)
+    np.testing.assert_allclose(known.prior_.scale, 20.0 / SPREADS)
+
+
+def test_an_intercepts_scale_reaches_the_level_of_y():
+    X, y = DIABETES
+    settings = {"intercept_prior": "normal", "n_draws": 200, "random_state": 0}
+    model = SGLDLinearRegression(**settings).fit(X, 1e6 + y)
+    assert abs(model.intercept_ - (1e6 + y.mean())) < 20.0
+
+
+def test_another_scale_than_a_number_or_auto_is_refused():
+    with pytest.raises(ValueError, match=r"prior\.scale='wide' is not known; give 'auto'"):
+        SGLDLinearRegression(prior=Normal(scale="wide")).fit(*DIABETES)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_spread_of_a_column(dtype, weighted):
+    n = 3000
+    rare = np.zeros(n)
+    rare[-7:] = 4.0  # of one value in any sample of the first rows
+    fractional = rare.copy()
+    fractional[-3:] = 1.0
+    X = np.column_stack(
+        [
+            RNG.standard_normal(n),
+            1e-30 * RNG.standard_normal(n),
+            1e3 + RNG.standard_normal(n),
+            np.where(RNG.random(n) < 0.3, 5.0, 2.0),
+            np.full(n, -3.0),
+            np.zeros(n),
+            rare,
+            fractional,
+        ]
+    ).astype(dtype)
+    weight = RNG.integers(0, 3, n).astype(float) if weighted else None
+    if weighted:
+        weight[-7:] = 1.0
+    rows = X if weight is None else np.repeat(X, weight.astype(int), axis=0)
+    mean, spread = column_moments(X, weight)
+    rows = rows.astype(float)
+    np.testing.assert_allclose(mean, rows.mean(axis=0), rtol=1e-9, atol=1e-12)
+    sd = rows.std(axis=0)
+    expected = [sd[0], sd[1], sd[2], 3.0, 3.0, 1.0, 4.0, sd[7]]
+    np.testing.assert_allclose(spread, expected, rtol=1e-9)
+
+
+def test_a_row_of_weight_zero_has_no_spread():
+    X = np.array([[0.0], [1.0], [0.0], [7.5]])
+    assert column_moments(X, np.array([1.0, 2.0, 1.0, 0.0]))[1] == 1.0
