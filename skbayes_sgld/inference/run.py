@@ -125,7 +125,9 @@ def _noise_ratio(plan: Plan, chains: Chains) -> float:
     center = plan.center
     if center is None:
         flat = chains.draws.reshape(-1, chains.draws.shape[2])
-        center = Mode(flat.mean(axis=0), Diagonal(np.maximum(flat.var(axis=0), 1e-300) / tau))
+        with np.errstate(over="ignore"):  # of chains that diverge
+            variances = np.maximum(flat.var(axis=0), 1e-300) / tau
+        center = Mode(flat.mean(axis=0), Diagonal(variances))
     gradient = plan.choices["gradient"].value
     level = measure_noise(plan.posterior, gradient, center, tau, 0, run.dynamics.preconditioner)
     # the mean step over the draws, each weighted by its step size as the draws are

@@ -235,6 +235,7 @@ def test_map_of_a_logistic_model_is_the_mode_of_its_density():
     y = labels(X)
     sign = 2.0 * y - 1.0
     model = SGDMAPClassifier(
+        prior=Normal(scale=1.0),
         intercept_prior=Normal(0.3, 1.0),
         optimizer="gd",
         schedule="constant",

@@ -172,7 +172,7 @@ def test_coefficients_shrink_with_the_prior_scale_as_ridge_does(prior):
 
 
 def test_temperature_widens_the_draws_by_its_square_root():
-    model, y = make("linear", prior="normal", noise_variance=1.0)
+    model, y = make("linear", prior=Normal(scale=1.0), noise_variance=1.0)
     cold, warm = (draws(model.set_params(temperature=t).fit(X, y)) for t in (0.25, 4.0))
     mode = ridge(1.0, 1.0)[0]
     np.testing.assert_allclose(warm - mode, 4.0 * (cold - mode), atol=1e-8)

@@ -60,7 +60,7 @@ def test_the_default_linear_model_agrees_with_the_closed_form(data):
         "lecture": lambda: make_correlated_pair(random_state=0),
         "cubic": lambda: make_cubic(random_state=0),
     }[data]()
-    model = SGLDLinearRegression(random_state=0).fit(X, y)
+    model = SGLDLinearRegression(prior=ConjugateNormal(scale=10.0), random_state=0).fit(X, y)
     agrees(model, normal_inverse_gamma(X, y, scale=10.0, shape=1e-3, rate=1e-3 * y.var()))
 
 
@@ -74,7 +74,8 @@ def test_the_handouts_prior_agrees_with_the_closed_form():
 
 def test_no_intercept_agrees_with_the_closed_form():
     X, y = load_diabetes(return_X_y=True)
-    model = SGLDLinearRegression(fit_intercept=False, random_state=0).fit(X, y)
+    prior = ConjugateNormal(scale=10.0)
+    model = SGLDLinearRegression(prior=prior, fit_intercept=False, random_state=0).fit(X, y)
     rate = 1e-3 * y.var()
     agrees(
         model,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -39,11 +39,18 @@ class Case:
     draws: int | None = None  # of the reference
     settings: dict = field(default_factory=dict)
 
+    @property
+    def asked(self):
+        """Prior: where the case names none, the default's numbers for standardised columns."""
+        default = Prior("normal", 1.0)
+        if self.model == "linear":
+            default = Prior("conjugate_normal", 10.0)
+        return self.prior or default
+
     def estimator(self):
         """Estimator: default settings, except what the case demands."""
         arguments = dict(self.settings, random_state=0)
-        if self.prior is not None:
-            arguments["prior"] = _component(PRIORS[self.prior.family], self.prior)
+        arguments["prior"] = _component(PRIORS[self.asked.family], self.asked)
         if self.noise is not None:
             arguments["noise_prior"] = _component(NOISE_PRIORS[self.noise.family], self.noise)
         if self.variance is not None:
@@ -69,7 +76,9 @@ class Case:
             counts = np.bincount(y, weights=weight)
             weight = weight * (counts.sum() / (n_classes * counts))[y]
         infers = linear and self.variance is None
-        prior = self.prior or (Prior("conjugate_normal", 10.0) if linear else Prior("normal", 1.0))
+        prior = self.asked
+        if isinstance(prior.scale, str):
+            prior = replace(prior, scale=automatic_scale(prior.family, X, y, weight, linear))
         return Problem(
             X.astype(float),
             np.asarray(y, dtype=float),
@@ -88,8 +97,9 @@ class Case:
             return self.method
         if self.model == "logistic":
             return "hmc"
-        family = self.prior.family if self.prior else "conjugate_normal"
-        return "quadrature" if family in ("normal", "conjugate_normal", "flat") else "gibbs"
+        return (
+            "quadrature" if self.asked.family in ("normal", "conjugate_normal", "flat") else "gibbs"
+        )
 
     def reference(self, recompute=False):
         """Reference, from the cache where it is dear and the problem is the same."""
@@ -113,6 +123,20 @@ class Case:
         about = {"kind": found.kind, "worth": found.worth, "problems": found.problems}
         np.savez_compressed(path, fingerprint=fingerprint, **about, **values)
         return found
+
+
+def automatic_scale(family, X, y, weight, linear):
+    """Documented scale of a prior in the units of the data, one for each column."""
+    counted = weight > 0
+    mean = np.average(X, axis=0, weights=weight)
+    spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
+    for j, column in enumerate(X[counted].T):
+        if len(np.unique(column)) == 2:
+            spread[j] = np.ptp(column)
+    if family == "conjugate_normal":
+        return 10.0 / spread
+    level = np.average(y, weights=weight)
+    return (2.5 * np.sqrt(np.average((y - level) ** 2, weights=weight)) if linear else 1.0) / spread
 
 
 def _component(cls, stated):

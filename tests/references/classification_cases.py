@@ -51,6 +51,14 @@ CASES = [
     ),
     case("logistic-leverage", logistic(300, 4, "leverage", signal=0.1)),
     case("logistic-heavy-columns", logistic(500, 6, "heavy", signal=0.5)),
+    # scales in the units of the data
+    case("spector-units", data.spector, prior=Prior("normal", "auto"), method="importance"),
+    case(
+        "logistic-all-units-units",
+        logistic(300, 7, "units", unit=1 / UNITS),
+        prior=Prior("normal", "auto"),
+        method="importance",
+    ),
     # priors
     # (under a Cauchy prior the posterior of separable classes has no mean: Ghosh, Li & Mitra 2018)
     case(

@@ -55,6 +55,15 @@ CASES = [
     case("uncentred-y-1e-6", linear(150, 4, "offset", y_unit=1e-6)),
     case("leverage", linear(200, 5, "leverage")),
     case("heavy-tailed-columns", _heavy),
+    # scales in the units of the data
+    case("diabetes-units", data.diabetes, prior=Prior("conjugate_normal", "auto")),
+    case("diabetes-units-normal", data.diabetes, prior=Prior("normal", "auto")),
+    case("ccard-units-normal", data.ccard, prior=Prior("normal", "auto")),
+    case(
+        "all-units-y-1e6-units",
+        linear(200, 7, "units", unit=1 / UNITS, y_unit=1e6),
+        prior=Prior("conjugate_normal", "auto"),
+    ),
     # priors
     case("diabetes", data.diabetes),
     case("diabetes-flat", data.diabetes, prior=Prior("flat"), noise=Noise("flat")),

@@ -44,6 +44,11 @@ class NormalPrior(CoefficientPrior):
             )
         check_covariance(self.covariance, f"{argument}.covariance", n_features)
 
+    @property
+    def automatic(self) -> bool:
+        """Whether the scale is to be taken from the data: there is none beside a covariance."""
+        return self.covariance is None and super().automatic
+
     def _by_column(self) -> dict[str, Any]:
         return {"scale": self.scale, "location": self.location}
 

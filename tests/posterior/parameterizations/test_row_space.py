@@ -143,7 +143,8 @@ def agree(model, names, mean, sd):
 
 def test_the_default_linear_model_agrees_with_the_closed_form(wide):
     X, y = wide
-    model = SGLDLinearRegression(noise_prior=InverseGamma(2.0, 0.5), random_state=0).fit(X, y)
+    prior, noise_prior = ConjugateNormal(scale=10.0), InverseGamma(2.0, 0.5)
+    model = SGLDLinearRegression(prior=prior, noise_prior=noise_prior, random_state=0).fit(X, y)
     assert model.parameterization_ == "row_space"
     exact = normal_inverse_gamma(X, y, scale=10.0, shape=2.0, rate=0.5)
     some = [0, 70, D - 1, D, D + 1]
@@ -202,7 +203,7 @@ def test_the_logistic_model_agrees_with_importance_sampling_of_its_rows():
     n, d = 14, 2001
     X = 1.5 * rng.standard_normal((n, d)) / np.sqrt(d)
     y = (np.arange(n) % 2).astype(float)
-    model = SGLDLogisticRegression(random_state=0).fit(X, y)
+    model = SGLDLogisticRegression(prior=Normal(scale=1.0), random_state=0).fit(X, y)
     assert model.parameterization_ == "row_space"
     # the linear predictors without the intercept are a priori normal with covariance X X'
     root = np.linalg.cholesky(X @ X.T)

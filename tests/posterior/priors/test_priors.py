@@ -67,7 +67,7 @@ def test_automatic_scales_of_the_noise_follow_y():
 def test_gamma_gradient_of_the_conjugate_prior_has_the_derived_sign():
     # the handout prints d/2 with a plus in (4.2); the density falls with gamma at beta = mu
     coef, gamma = np.zeros((1, 1, D)), np.zeros(1)
-    in_gamma = ConjugateNormal().grad(coef, gamma)[1]
+    in_gamma = ConjugateNormal(scale=2.0).grad(coef, gamma)[1]
     assert in_gamma[0] == pytest.approx(-D / 2)
 
 

@@ -19,6 +19,11 @@ COEF = RNG.standard_normal((C, K, D)) * 1.3
 GAMMA = np.array([-0.7, 0.1, 0.4, 1.2])
 
 
+def by_default(name):
+    """Prior as it is by default, for columns of one spread."""
+    return resolve(name, PRIORS, "prior").for_data(1.3, 1.0)
+
+
 def variants(name):
     """Prior as it is by default, and with vectors and a matrix where it takes them."""
     given = {
@@ -26,12 +31,12 @@ def variants(name):
         "location": np.array([0.3, -0.2, 0.1]),
     }
     names = inspect.signature(PRIORS[name]).parameters
-    yield resolve(name, PRIORS, "prior")
+    yield by_default(name)
     matrix = {"covariance": np.array([[1.0, 0.5, 0.2], [0.5, 2.0, -0.3], [0.2, -0.3, 0.6]])}
     for values in (given, matrix | {"location": given["location"]}):
         values = {key: value for key, value in values.items() if key in names}
         if values:
-            prior = resolve(PRIORS[name](**values), PRIORS, "prior")
+            prior = resolve(PRIORS[name](**values), PRIORS, "prior").for_data(1.3, 1.0)
             prior.check(D)
             yield prior
 
@@ -42,7 +47,22 @@ def check_prior(name):
         check_derivatives(prior)
         check_smoothed(prior)
         check_noise(prior)
-    check_mass(resolve(name, PRIORS, "prior"))
+    check_mass(by_default(name))
+    check_automatic(resolve(name, PRIORS, "prior"))
+
+
+def check_automatic(prior):
+    """An automatic scale is that of the data, in the units of each column."""
+    spread = np.array([0.5, 1.0, 8.0])
+    found = prior.for_data(1.3, spread)
+    assert not found.automatic
+    if not prior.automatic:
+        assert found is prior
+        return
+    one = prior.for_data(1.3, 1.0)
+    np.testing.assert_allclose(found.scale * spread, one.scale, err_msg="units of the columns")
+    scaled = 1.0 if prior.scaled_by_noise else 10.0
+    np.testing.assert_allclose(prior.for_data(13.0, 1.0).scale, scaled * one.scale)
 
 
 def check_derivatives(prior):
