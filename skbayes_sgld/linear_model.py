@@ -54,10 +54,10 @@ class SGLDLinearRegression(BayesianRegressor, SampledEstimator):
     >>> model = SGLDLinearRegression(random_state=0).fit(X, y)
     >>> mean, std = model.predict(X[:1], return_std=True)
     >>> print(f"{mean[0]:.0f} +- {std[0]:.0f}")
-    204 +- 54
+    206 +- 54
     >>> low, high = model.predict_interval(X[:1], coverage=0.9)[0]
     >>> print(f"90 % of such patients are between {low:.0f} and {high:.0f}")
-    90 % of such patients are between 115 and 294
+    90 % of such patients are between 117 and 295
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class SGLDLogisticRegression(BayesianClassifier, SampledEstimator):
     >>> X, y = make_two_clusters(random_state=0)
     >>> model = SGLDLogisticRegression(random_state=0).fit(X, y)
     >>> print(model.predict_proba([[0.5, 0.5]]).round(2))
-    [[0.61 0.39]]
+    [[0.56 0.44]]
     >>> low, high = model.predict_proba_interval([[0.5, 0.5]], coverage=0.9)[0, 1]
     >>> print(f"between {low:.1f} and {high:.1f}")
     between 0.3 and 0.5

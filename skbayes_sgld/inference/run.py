@@ -74,7 +74,8 @@ def run(plan: Plan) -> SamplingResult:
             plan.n_steps,
             plan.choices["step_size"].given,
         ) from None
-    result = _result(plan, chains)
+    with np.errstate(all="ignore"):  # of chains that diverge the squares overflow
+        result = _result(plan, chains)
     problems = result.find_problems()
     if problems:
         warn(f"The draws are not to be relied on: {'; '.join(problems)}.", ConvergenceWarning)
@@ -125,9 +126,7 @@ def _noise_ratio(plan: Plan, chains: Chains) -> float:
     center = plan.center
     if center is None:
         flat = chains.draws.reshape(-1, chains.draws.shape[2])
-        with np.errstate(over="ignore"):  # of chains that diverge
-            variances = np.maximum(flat.var(axis=0), 1e-300) / tau
-        center = Mode(flat.mean(axis=0), Diagonal(variances))
+        center = Mode(flat.mean(axis=0), Diagonal(np.maximum(flat.var(axis=0), 1e-300) / tau))
     gradient = plan.choices["gradient"].value
     level = measure_noise(plan.posterior, gradient, center, tau, 0, run.dynamics.preconditioner)
     # the mean step over the draws, each weighted by its step size as the draws are
