@@ -353,6 +353,14 @@ class GLMPosterior(RowSums, BasePosterior):
                 grad[:, -1] += in_gamma
         return grad
 
+    def bind_grad_log_prior(self) -> Callable[[Array], Array]:
+        """:meth:`grad_log_prior`, as one product where the prior is normal."""
+        if self._infers_noise:
+            return self.grad_log_prior
+        grad = self.linear_prior.bind_grad(np.zeros((self.n_predictors, self._width)))
+        shape = -1, self.n_predictors, self._width
+        return lambda theta: grad(theta.reshape(shape)).reshape(theta.shape)
+
     def log_density(self, theta: Array) -> Array:
         """Log posterior density up to a constant ``(C,)``."""
         if self._statistics is not None:

@@ -56,14 +56,15 @@ def scores_and_gradients(batches, idx, theta):
 
 @pytest.mark.parametrize("n", [50, BLOCK_NUMBERS // D + 1], ids=["few rows", "many rows"])
 @pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_chains", [1, C])
 @pytest.mark.parametrize("name", MODELS)
-def test_bound_batches_are_the_rows_that_are_taken(name, n, weighted):
+def test_bound_batches_are_the_rows_that_are_taken(name, n_chains, n, weighted):
     posterior = make_posterior(name, n, weighted=weighted)
     rng = np.random.default_rng(1)
-    theta = 0.3 * rng.standard_normal((C, posterior.n_params))
-    bound, plain = posterior.bind_batches(C, B), BoundBatches(posterior, B)
+    theta = 0.3 * rng.standard_normal((n_chains, posterior.n_params))
+    bound, plain = posterior.bind_batches(n_chains, B), BoundBatches(posterior, B)
     for n_steps in (2, 5, 1):  # more and fewer than the arrays hold
-        idx = rng.integers(0, n, (n_steps, C, B))
+        idx = rng.integers(0, n, (n_steps, n_chains, B))
         for got, expected in zip(
             scores_and_gradients(bound, idx, theta),
             scores_and_gradients(plain, idx, theta),
@@ -94,3 +95,12 @@ def test_a_gradient_stays_when_the_next_is_computed():
     kept = first.copy()
     bound.pullback(bound.score(bound.local(-theta, rows[1]), rows[1]), rows[1])
     np.testing.assert_array_equal(first, kept)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_bound_gradient_of_the_prior_is_the_priors(name):
+    posterior = make_posterior(name, 50)
+    theta = np.random.default_rng(1).standard_normal((C, posterior.n_params))
+    expected = posterior.grad_log_prior(theta)
+    assert np.abs(expected).max() > 0.1
+    np.testing.assert_allclose(posterior.bind_grad_log_prior()(theta), expected, rtol=1e-13)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from functools import cache
+from itertools import repeat
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -60,7 +61,7 @@ class GatheredRows:
     def prepare(self, idx: Array) -> Sequence[tuple[BoundBatches, Any]]:
         """Gather the rows."""
         bound = self._bind(*idx.shape[1:])
-        return [(bound, rows) for rows in bound.gather(idx)]
+        return list(zip(repeat(bound), bound.gather(idx), strict=False))
 
     def size(self, batch: tuple[BoundBatches, Any]) -> int:
         """Rows of a batch."""
