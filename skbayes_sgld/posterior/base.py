@@ -243,6 +243,13 @@ class BasePosterior:
         """Posterior with a cheaper gradient, rounded to single precision; itself without one."""
         return self
 
+    def for_pilot(self) -> BasePosterior:
+        """Posterior whose bound gradients may round a chain by how many run beside it.
+
+        A pilot's number of chains is fixed; by default the posterior itself.
+        """
+        return self
+
     def tempered(self, temperature: float) -> BasePosterior:
         """Posterior to hand to a sampler that raises its density to the power 1 / temperature."""
         return self

@@ -126,6 +126,7 @@ class GLMPosterior(RowSums, BasePosterior):
             prior, intercept_prior if acts else None, self.n_features, self.center
         )
         self._dtype: type = np.float64
+        self._in_groups = True
         self._settled: dict[type, SettledRows | None] = {}
         self.param_names = self._name_params(feature_names, class_names)
         if self.n_predictors > 1:
@@ -398,7 +399,7 @@ class GLMPosterior(RowSums, BasePosterior):
     def bind_grad(self, n_chains: int) -> Callable[[Array], Array]:
         """:meth:`grad` for ``theta (n_chains, P)``, for one run in one thread."""
         rows = self._settle(self._dtype)
-        return self.grad if rows is None else bound_grad(self, rows, n_chains)
+        return self.grad if rows is None else bound_grad(self, rows, n_chains, self._in_groups)
 
     def bind_value_and_grad(
         self, n_chains: int, followed: BasePosterior | None = None
@@ -409,7 +410,7 @@ class GLMPosterior(RowSums, BasePosterior):
             return super().bind_value_and_grad(n_chains, followed)
         rows = self._settle(np.float64)
         if rows is not None:
-            return bound_value_and_grad(self, other, rows, n_chains)
+            return bound_value_and_grad(self, other, rows, n_chains, self._in_groups)
 
         def value_and_grad(theta: Array) -> tuple[Array, Array]:
             value, grad = self._rows_value_and_grad(theta)
@@ -558,6 +559,12 @@ class GLMPosterior(RowSums, BasePosterior):
             return self
         other = copy(self)
         other._dtype = np.float32
+        return other
+
+    def for_pilot(self) -> GLMPosterior:
+        """Posterior whose products take all chains at once, in half of the time for thirty."""
+        other = copy(self)
+        other._in_groups = False
         return other
 
     def smoothed(self, spread: Array | None) -> GLMPosterior:

@@ -28,7 +28,7 @@ from skbayes_sgld.posterior.linear_prior import LinearPrior
 
 Array = NDArray[Any]
 
-_GROUP = 4  # rows of a product, whose rounding then does not depend on how many chains there are
+_GROUP = 4  # chains of a product, whose rounding then does not depend on how many there are
 _TWO_LAYOUTS = 2**22  # numbers of X up to which the design is held in both layouts
 _HELD_NUMBERS = 2**20  # numbers of X up to which the design is copied in double precision
 
@@ -131,28 +131,34 @@ class BoundRows:
     ----------
     rows : SettledRows
     n_chains, n_predictors, width : int
+    in_groups : bool
+        Whether the rounding of a chain is not to depend on how many there are.
     """
 
-    def __init__(self, rows: SettledRows, n_chains: int, n_predictors: int, width: int) -> None:
+    def __init__(
+        self, rows: SettledRows, n_chains: int, n_predictors: int, width: int, in_groups: bool
+    ) -> None:
         n_products = max(n_predictors - 1, 1)
         n_rows = n_chains * n_products
         self._shape = n_chains, n_predictors, width
-        # rows that fill the last group stay zero
-        self._left: Array = np.zeros((-(-n_rows // _GROUP), _GROUP, width), rows.dtype)
+        # chains that fill the last group stay zero
+        group = _GROUP * n_products if in_groups else n_rows
+        self._left: Array = np.zeros((-(-n_rows // group), group, width), rows.dtype)
         self._linear = self._left.reshape(-1, width)[:n_rows].reshape(n_chains, n_products, width)
         self._works = [self._buffers(part) for part in rows.parts]
 
     def _buffers(self, blocks: list[_Block]) -> list[_Work]:
         """Each block with room for its predictors and its gradient; blocks share the room."""
         n_chains, n_products, width = self._linear.shape
-        n_rows, n_slots = n_chains * n_products, len(self._left) * _GROUP
+        n_rows, (n_groups, group) = n_chains * n_products, self._left.shape[:2]
+        n_slots = n_groups * group
         room = np.empty(n_slots * max(len(block.back) for block in blocks), self._left.dtype)
         right = np.empty_like(self._left)
         grad = right.reshape(n_slots, width)[:n_rows].reshape(self._linear.shape)
         works = []
         for kernel, forward, back in blocks:
             B = len(back)
-            grouped = room[: n_slots * B].reshape(-1, _GROUP, B)
+            grouped = room[: n_slots * B].reshape(n_groups, group, B)
             u = grouped.reshape(n_slots, B)[:n_rows].reshape(n_chains, n_products, B)
             works.append(_Work(kernel, forward, back, grouped, u, right, grad))
         return works
@@ -214,11 +220,11 @@ class BoundRows:
 
 
 def bound_grad(
-    posterior: _LinearModel, rows: SettledRows, n_chains: int
+    posterior: _LinearModel, rows: SettledRows, n_chains: int, in_groups: bool
 ) -> Callable[[Array], Array]:
     """Gradient of the log posterior at ``theta (n_chains, P)``."""
     shape = n_chains, posterior.n_predictors, posterior._width
-    sums = BoundRows(rows, *shape)
+    sums = BoundRows(rows, *shape, in_groups)
     of_prior = posterior.linear_prior.bind_grad(rows.pull.reshape(shape[1:]))
 
     def grad(theta: Array) -> Array:
@@ -234,11 +240,15 @@ def bound_grad(
 
 
 def bound_value_and_grad(
-    posterior: _LinearModel, followed: _LinearModel, rows: SettledRows, n_chains: int
+    posterior: _LinearModel,
+    followed: _LinearModel,
+    rows: SettledRows,
+    n_chains: int,
+    in_groups: bool,
 ) -> Callable[[Array], tuple[Array, Array]]:
     """Log density of one posterior and gradient of another that differs in its prior alone."""
     shape = n_chains, posterior.n_predictors, posterior._width
-    sums = BoundRows(rows, *shape)
+    sums = BoundRows(rows, *shape, in_groups)
     of_prior = followed.linear_prior.bind_grad(rows.pull.reshape(shape[1:]))
 
     def value_and_grad(theta: Array) -> tuple[Array, Array]:

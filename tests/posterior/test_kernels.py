@@ -127,6 +127,19 @@ def test_a_chain_does_not_depend_on_how_many_run_beside_it(likelihood, precision
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_a_pilot_takes_all_chains_in_one_product(likelihood):
+    posterior = make_posterior(likelihood, center=True)
+    theta = draw_theta(posterior, 7)
+    pilot = posterior.for_pilot()
+    value, grad = pilot.bind_value_and_grad(7, pilot)(theta)
+    expected, slope = posterior.value_and_grad(theta)
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    np.testing.assert_allclose(grad, slope, rtol=0, atol=1e-12 * np.abs(slope).max())
+    near = single(pilot).bind_grad(7)(theta)
+    assert np.all(np.abs(near - slope) < single_precision_error(posterior, theta))
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
 def test_blocks_and_threads_add_up(likelihood):
     # three blocks of rows, in one part and, beyond 2^20 numbers, in two that threads share
     for n in (20_000, 2**20 // D + 1):

@@ -108,6 +108,15 @@ class BoundGradient:
         )
         return bound
 
+    def of_pilot(self) -> Self:
+        """Copy for a pilot, whose number of chains nobody chooses."""
+        bound, posterior = self.of_run(), self.posterior.for_pilot()
+        bound._grad_of = cache(posterior.bind_grad)
+        bound._value_and_grad_of = cache(
+            lambda n_chains, target: target.for_pilot().bind_value_and_grad(n_chains, posterior)
+        )
+        return bound
+
     def full(self, theta: Array) -> Array:
         """Gradient from all rows at ``theta (C, P)``."""
         if self._grad_of is None:

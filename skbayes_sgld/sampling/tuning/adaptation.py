@@ -120,7 +120,7 @@ def _run_pilot(
     acceptance : float
     """
     sampler = run.sampler
-    dynamics = replace(run.dynamics, gradient=run.dynamics.gradient.of_run())
+    dynamics = replace(run.dynamics, gradient=run.dynamics.gradient.of_pilot())
     n_chains, P = position.shape
     state = sampler.init(position, None)
     draws = np.empty((n_chains, n_steps, P))

@@ -139,7 +139,7 @@ def measure_bias(
     shape = (n_pairs, P)
     streams = ChainStreams(seed, FIRST_CHAIN)
     whitened = np.sqrt(tau) * _mirrored(streams.normals(*shape))
-    gradient = _Remembered(run.dynamics.gradient.of_run())
+    gradient = _Remembered(run.dynamics.gradient.of_pilot())
     dynamics = replace(run.dynamics, gradient=gradient)
     actual = _Chain(run.sampler, dynamics, mode.theta + mode.unwhiten(whitened))
     dynamics = Dynamics(Full().bind(StandardNormal(P)), Metric(P), temperature=tau)
