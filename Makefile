@@ -45,8 +45,7 @@ docs: $(VENV)/.stamp-docs ## build the documentation into docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 bench: $(VENV)/.stamp-bench ## measure every row of the benchmarks, twenty minutes (BENCH_ARGS="nba --rounds 1")
-	@$(PY) -m benchmarks $(BENCH_ARGS)
-	@$(PY) -m benchmarks.page
+	@$(PY) -m benchmarks $(BENCH_ARGS); status=$$?; $(PY) -m benchmarks.page; exit $$status
 
 bench-quick: $(VENV)/.stamp-test ## what became slower since another commit, two minutes (BASE=main)
 	@$(PY) -m benchmarks.quick --base "$(BASE)"
