@@ -47,6 +47,14 @@ def tidy(ax: Any, grid: str = "both") -> None:
     ax.set_axisbelow(True)
 
 
+def light_greys() -> Any:
+    """White to a grey on which black lines stay legible."""
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap(colormaps["Greys"](np.linspace(0.0, 0.55, 256)))
+
+
 def percent(share: float) -> str:
     """A share as a whole percentage, or with the digits that it has."""
     return f"{100 * share:.4g} %"

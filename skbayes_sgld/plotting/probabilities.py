@@ -10,7 +10,16 @@ from sklearn.utils import check_array, check_consistent_length
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld.metrics.probabilities import Bins, bin_probabilities
-from skbayes_sgld.plotting.axes import BLUE, COLORS, GREY, make_axes, percent, share_interval, tidy
+from skbayes_sgld.plotting.axes import (
+    BLUE,
+    COLORS,
+    GREY,
+    light_greys,
+    make_axes,
+    percent,
+    share_interval,
+    tidy,
+)
 from skbayes_sgld.prediction.wrappers import predict_proba_interval, unwrap
 
 Array = NDArray[Any]
@@ -311,10 +320,9 @@ class ProbabilityContourDisplay:
             self.x0,
             self.x1,
             self.width,
-            cmap="Greys",
+            cmap=light_greys(),
             vmin=0.0,
             vmax=1.0,
-            alpha=0.6,
             shading="gouraud",
         )
         self.contours_ = panel.contour(
