@@ -22,6 +22,12 @@ _TAILS = (0.05, 0.95)
 _MIN_DRAWS = 4  # per chain: two in each half
 _MANY = 50  # parameters; with more, arviz-stats, which takes one at a time, would be slow
 _BLOCK = 2**18  # numbers in a block of parameters, so that it stays in cache
+# The screen: half of the excess of R-hat that is told, three times the effective draws, whichever
+# of the batches of draws shows fewest, on draws clipped at about three sds
+_SCREEN_RHAT, _SCREEN_ESS = 1.0 + 0.5 * (MAX_RHAT - 1.0), 3.0
+_SCREEN_BATCHES = (8, 40)  # a chain
+_FEWEST_SCREENED = 5 * max(_SCREEN_BATCHES)  # draws a chain
+_CLIP, _EVERY = 4.5, 5  # median absolute deviations; draws of which these are taken
 
 
 def effective_sample_size(draws: Array, kind: str = "bulk") -> Array:
@@ -235,15 +241,57 @@ def quantiles(values: Array, q: Array, weights: Array | None = None) -> Array:
     ).T
 
 
-def _chance_rhat(ess: Array, n_chains: int) -> Array:
+def _chance_rhat(ess: Array, n_chains: int, n_params: int) -> Array:
     """R-hat that a converged fit exceeds once in 10,000 fits, at this effective sample size.
 
     If the chains agree, the variance of the half-chains' means is chi-square distributed; with few
     draws that alone raises R-hat above 1.01.
     """
     n_halves = 2 * max(n_chains, 1)
-    ratio = chi2.isf(_CHANCE / len(ess), n_halves - 1) / (n_halves - 1)
+    ratio = chi2.isf(_CHANCE / n_params, n_halves - 1) / (n_halves - 1)
     return np.sqrt(1.0 + ratio * n_halves / ess)
+
+
+def _needed_ess(n_chains: int) -> int:
+    return MIN_ESS_PER_CHAIN * min(n_chains, 10)  # 1,000 suffice, whatever the chains
+
+
+def plainly_converged(draws: Array) -> Array:
+    """Parameters whose draws :func:`convergence_problems` would find nothing in ``(n_params,)``.
+
+    A screen: where it is in doubt it says no. R-hat is that of the halves of the chains, of draws
+    and of their distances from the median, and the effective sample size that of batch means, both
+    without ranks, autocorrelations or sorting.
+    """
+    n_chains, n, n_params = draws.shape
+    if n < _FEWEST_SCREENED:
+        return np.zeros(n_params, dtype=bool)
+    clean = np.empty(n_params, dtype=bool)
+    size = max(1, _BLOCK // (n_chains * n))
+    with np.errstate(all="ignore"):
+        for first in range(0, n_params, size):
+            block = draws[..., first : first + size].transpose(2, 0, 1)
+            some = np.ascontiguousarray(block[..., ::_EVERY]).reshape(len(block), -1)
+            middle = np.median(some, axis=1)
+            width = np.median(np.abs(some - middle[:, None]), axis=1)
+            z = (block - middle[:, None, None]) / (_CLIP * width)[:, None, None]
+            z = np.ascontiguousarray(np.clip(z, -1.0, 1.0, out=z))
+            fewest = np.min([_batch_ess(z, count) for count in _SCREEN_BATCHES], axis=0)
+            largest = np.maximum(_rhat(_split(z)), _rhat(_split(np.abs(z))))
+            # a NaN compares as False
+            clean[first : first + size] = (largest <= _SCREEN_RHAT) & (
+                fewest >= _SCREEN_ESS * _needed_ess(n_chains)
+            )
+    return clean
+
+
+def _batch_ess(block: Array, count: int) -> Array:
+    """Effective sample size by the variance of the means of ``count`` batches a chain."""
+    n_params, n_chains, n = block.shape
+    length = n // count
+    batches = block[..., : length * count].reshape(n_params, n_chains * count, length)
+    total = np.square(block).mean(axis=(1, 2)) - np.square(block.mean(axis=(1, 2)))
+    return n_chains * count * total / batches.mean(axis=2).var(axis=1, ddof=1)
 
 
 def convergence_problems(draws: Array, names: Sequence[str]) -> list[str]:
@@ -260,22 +308,27 @@ def convergence_problems(draws: Array, names: Sequence[str]) -> list[str]:
     problems : list of str
         Empty when R-hat and the effective sample sizes of all parameters are acceptable.
     """
-    if draws.shape[1] < _MIN_DRAWS:
-        return [f"{draws.shape[1]} draws a chain are too few to judge"]
-    problems = []
-    # every fit computes these: equal to the table's up to rounding, in a tenth of the time
+    n_chains, n_draws, n_params = draws.shape
+    if n_draws < _MIN_DRAWS:
+        return [f"{n_draws} draws a chain are too few to judge"]
+    suspects = np.flatnonzero(~plainly_converged(draws))
+    if not len(suspects):
+        return []
+    problems, draws = [], draws[..., suspects]
+    # equal to the table's up to rounding, in a tenth of the time
     r_hat, ess = _by_block(_rhat_rank, draws), _by_block(_ESS["bulk"], draws)
-    needed = MIN_ESS_PER_CHAIN * min(draws.shape[0], 10)  # 1,000 suffice, whatever the chains
-    limit = np.maximum(MAX_RHAT, _chance_rhat(np.maximum(ess, needed), draws.shape[0]))
+    needed = _needed_ess(n_chains)
+    limit = np.maximum(MAX_RHAT, _chance_rhat(np.maximum(ess, needed), n_chains, n_params))
     if np.any(r_hat > limit):
         worst = int(np.nanargmax(r_hat / limit))
         problems.append(
-            f"R-hat of {names[worst]} is {r_hat[worst]:.3f}, above {limit[worst]:.3g}: the chains "
-            "do not agree"
+            f"R-hat of {names[suspects[worst]]} is {r_hat[worst]:.3f}, above {limit[worst]:.3g}: "
+            "the chains do not agree"
         )
     if np.any(ess < needed):
         worst = int(np.nanargmin(ess))
         problems.append(
-            f"the effective sample size of {names[worst]} is {ess[worst]:.0f}, below {needed}"
+            f"the effective sample size of {names[suspects[worst]]} is {ess[worst]:.0f}, below "
+            f"{needed}"
         )
     return problems

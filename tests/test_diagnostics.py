@@ -8,6 +8,7 @@ from scipy import stats
 from skbayes_sgld.diagnostics import (
     convergence_problems,
     effective_sample_size,
+    plainly_converged,
     potential_scale_reduction,
     quantiles,
     summarize,
@@ -154,3 +155,116 @@ def test_thousands_of_parameters_are_summarised_within_seconds():
     start = process_time()
     summarize(draws, [str(j) for j in range(3101)])
     assert process_time() - start < 0.5 * few * 3101 / 50
+
+
+# ---- the screen ----------------------------------------------------------------------------------
+
+
+def autoregression(rng, share, n_chains, n_draws, n_params):
+    draws = rng.standard_normal((n_chains, n_draws + 200, n_params))
+    for t in range(1, n_draws + 200):
+        draws[:, t] += share * draws[:, t - 1]
+    return draws[:, 200:]
+
+
+def visits(rng, share, shape):
+    """Whether each draw is in a rare region, which is entered for 50 draws at a time."""
+    n_chains, n_draws, n_params = shape
+    runs = rng.random((n_chains, -(-n_draws // 50), n_params)) < share
+    return np.repeat(runs, 50, axis=1)[:, :n_draws]
+
+
+def faulty(kind, size, shape, seed):
+    """Draws with a fault: ``size`` from 0, none, to 1, a plain one."""
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal(shape)
+    slow = np.repeat(rng.standard_normal((shape[0], -(-shape[1] // 50), shape[2])), 50, axis=1)
+    if kind == "shifted":
+        z[0] += 0.6 * size
+    elif kind == "shifted for half of its length":
+        z[0, : shape[1] // 2] += 0.8 * size
+    elif kind == "wider":
+        z[0] *= 1.0 + 0.6 * size
+    elif kind == "of two times":
+        z += size * slow[:, : shape[1]]
+    elif kind == "drifting":
+        z += 0.6 * size * np.linspace(-1.0, 1.0, shape[1])[:, None]
+    elif kind == "slow":
+        z = autoregression(rng, 0.95 * size, *shape)
+    elif kind == "stuck":
+        z[-1, : int(0.3 * size * shape[1])] = z[-1, 0]
+    elif kind == "visiting":
+        z += 4.0 * visits(rng, 0.1 * size, shape)
+    elif kind == "Cauchy, shifted":
+        z = rng.standard_cauchy(shape)
+        z[0] += size
+    elif kind == "Cauchy, wider":
+        z = rng.standard_cauchy(shape)
+        z[0] *= 1.0 + size
+    elif kind == "lognormal, wider":
+        z = np.exp(2.0 * z)
+        z[0] *= 1.0 + 1.5 * size
+    elif kind == "with a tail":
+        z[0] *= np.where(rng.random(shape[1:]) < 0.3 * size, 8.0, 1.0)
+    elif kind == "of two values":
+        z = np.sign(slow[:, : shape[1]] * 2.0 * size + z)
+    return z
+
+
+KINDS_OF_FAULTS = (
+    "shifted",
+    "shifted for half of its length",
+    "wider",
+    "of two times",
+    "drifting",
+    "slow",
+    "stuck",
+    "visiting",
+    "Cauchy, shifted",
+    "Cauchy, wider",
+    "lognormal, wider",
+    "with a tail",
+    "of two values",
+)
+
+
+@pytest.mark.parametrize("shape", [(4, 1000, 4), (1, 1000, 4), (12, 400, 4)])
+@pytest.mark.parametrize("kind", KINDS_OF_FAULTS)
+def test_whatever_is_warned_of_is_not_clean_to_the_screen(monkeypatch, kind, shape):
+    told = 0
+    for number, size in enumerate(np.linspace(0.0, 1.0, 7)):
+        draws = faulty(kind, size, shape, seed=number)
+        clean = plainly_converged(draws)
+        with monkeypatch.context() as unscreened:
+            unscreened.setattr(
+                "skbayes_sgld.diagnostics.plainly_converged", lambda d: np.zeros(d.shape[2], bool)
+            )
+            for j in range(shape[2]):
+                warned = convergence_problems(draws[..., [j]], ["x"])
+                assert not (warned and clean[j]), (size, warned)
+                told += bool(warned)
+            whole = convergence_problems(draws, list("abcd"))
+        assert convergence_problems(draws, list("abcd")) == whole
+    # a lone chain does not differ from others, and one of twelve only by a lot
+    assert told or shape[0] != 4
+
+
+def test_good_draws_are_clean_to_the_screen_and_odd_ones_are_not():
+    rng = np.random.default_rng(0)
+    draws = np.concatenate(
+        [
+            autoregression(rng, 0.2, 4, 1000, 30),
+            rng.standard_cauchy((4, 1000, 5)),
+            rng.lognormal(0.0, 2.0, (4, 1000, 5)) * 1e-200,
+        ],
+        axis=2,
+    )
+    assert plainly_converged(draws).all()
+    odd = draws[..., :6].copy()
+    odd[..., 0] = 3.0
+    odd[2, 7, 1] = np.nan
+    odd[2, 7, 2] = np.inf
+    odd[..., 3] = np.arange(4)[:, None]
+    odd[..., 4] = 1e300 * rng.integers(0, 2, (4, 1000))
+    assert plainly_converged(odd).tolist() == [False, False, True, False, False, True]
+    assert not plainly_converged(draws[:, :100]).any()  # too few to be screened

@@ -1,4 +1,8 @@
-"""Print the table: ``python -m tests.references [pattern] [--recompute] [--markdown]``."""
+"""Print the table: ``python -m tests.references [pattern] [--recompute] [--markdown]``.
+
+``--pooled 20`` fits every case with 20 seeds instead and prints the errors of all draws together:
+what is left there is bias, beside the chance that the standard errors tell.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import re
 import sys
 import time
 
+from . import pooled
 from .cases import all_cases
 from .judge import MAX_MEAN, MAX_QUANTILE, MAX_SD, MIN_ESS, judge
 
@@ -47,8 +52,11 @@ def main():
     parser.add_argument("pattern", nargs="?", default="", help="regular expression of case names")
     parser.add_argument("--recompute", action="store_true", help="make the cached references anew")
     parser.add_argument("--markdown", action="store_true", help="print the table for the docs")
+    parser.add_argument("--pooled", type=int, metavar="SEEDS", help="pool the draws of many seeds")
     options = parser.parse_args()
     chosen = [c for name, c in all_cases().items() if re.search(options.pattern, name)]
+    if options.pooled:
+        return print_pooled(chosen, options.pooled)
     print(line(HEAD, options.markdown))
     if options.markdown:
         print(line(["---"] * len(HEAD), True))
@@ -58,6 +66,21 @@ def main():
         print(line(cells(verdicts[-1]), options.markdown), flush=True)
     report(verdicts, time.perf_counter() - started)
     return any(v.broken or v.notes for v in verdicts)
+
+
+def print_pooled(cases, n_seeds):
+    """Print the table of biases; whether a bound is broken."""
+    print(pooled.line(pooled.HEAD))
+    broken = []
+    for case in cases:
+        found = pooled.pool(case, n_seeds)
+        broken += found.broken()
+        print(pooled.line(found.cells()), flush=True)
+    print(
+        f"\n{len(cases)} cases, {n_seeds} seeds each; bounds {pooled.MAX_MEAN} sd and "
+        f"{pooled.MAX_SD:.1%}, and {pooled.CHANCE} standard errors: {len(broken)} broken."
+    )
+    return bool(broken)
 
 
 def report(verdicts, seconds):
