@@ -27,7 +27,7 @@ _BLOCK = 2**18  # numbers in a block of parameters, so that it stays in cache
 _SCREEN_RHAT, _SCREEN_ESS = 1.0 + 0.5 * (MAX_RHAT - 1.0), 3.0
 _SCREEN_BATCHES = (8, 40)  # a chain
 _FEWEST_SCREENED = 5 * max(_SCREEN_BATCHES)  # draws a chain
-_CLIP, _EVERY = 4.5, 5  # median absolute deviations; draws of which these are taken
+_CLIP, _EVERY = 4.5, 5  # median absolute deviations; draws of which their width is taken
 
 
 def effective_sample_size(draws: Array, kind: str = "bulk") -> Array:
@@ -270,14 +270,14 @@ def plainly_converged(draws: Array) -> Array:
     size = max(1, _BLOCK // (n_chains * n))
     with np.errstate(all="ignore"):
         for first in range(0, n_params, size):
-            block = draws[..., first : first + size].transpose(2, 0, 1)
-            some = np.ascontiguousarray(block[..., ::_EVERY]).reshape(len(block), -1)
-            middle = np.median(some, axis=1)
-            width = np.median(np.abs(some - middle[:, None]), axis=1)
-            z = (block - middle[:, None, None]) / (_CLIP * width)[:, None, None]
-            z = np.ascontiguousarray(np.clip(z, -1.0, 1.0, out=z))
+            z = np.ascontiguousarray(draws[..., first : first + size].transpose(2, 0, 1))
+            z = z - np.median(z, axis=(1, 2), keepdims=True)
+            width = np.median(np.abs(z[..., ::_EVERY]), axis=(1, 2), keepdims=True)
+            z = np.clip(z / (_CLIP * width), -1.0, 1.0)
             fewest = np.min([_batch_ess(z, count) for count in _SCREEN_BATCHES], axis=0)
-            largest = np.maximum(_rhat(_split(z)), _rhat(_split(np.abs(z))))
+            distance = np.abs(z)
+            near = np.sqrt(np.sqrt(distance))  # as normal scores, it tells small ones apart
+            largest = np.max([_rhat(_split(v)) for v in (z, distance, near)], axis=0)
             # a NaN compares as False
             clean[first : first + size] = (largest <= _SCREEN_RHAT) & (
                 fewest >= _SCREEN_ESS * _needed_ess(n_chains)

@@ -26,7 +26,7 @@ def line(texts):
 
 @dataclass
 class Pooled:
-    """Errors of every parameter: of means, in sds, and of sds, relative; standard errors of each."""
+    """Errors of every mean, in sds, and of every sd, relative; standard errors of each."""
 
     name: str
     worth: str
