@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.chains import ChainOverflowError, Run, check_constrained, run_chains
+from skbayes_sgld.sampling.chains import ChainOverflowError, Run, constrained_draws, run_chains
 
 Array = NDArray[Any]
 
@@ -48,7 +48,7 @@ def explain_overflow(
         shorter = replace(run, step_size=size)
         try:
             tried = run_chains(shorter, start, n_draws=1, thin=length, seed=seed, block_size=_BLOCK)
-            check_constrained(posterior, tried, 0, length)
+            constrained_draws(posterior, tried, 0, length)
         except ChainOverflowError as again:
             after = again.step
             continue

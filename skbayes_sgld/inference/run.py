@@ -16,7 +16,7 @@ from skbayes_sgld.inference.overflow import explain_overflow
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.chains import ChainOverflowError, Chains, check_constrained, run_chains
+from skbayes_sgld.sampling.chains import ChainOverflowError, Chains, constrained_draws, run_chains
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import measure_noise
@@ -63,7 +63,7 @@ def run(plan: Plan) -> SamplingResult:
                 progress=progress,
                 **lengths,
             )
-        check_constrained(plan.posterior, chains, plan.n_burnin, plan.thin)
+        values = constrained_draws(plan.posterior, chains, plan.n_burnin, plan.thin)
     except ChainOverflowError as error:
         raise explain_overflow(
             error,
@@ -75,17 +75,15 @@ def run(plan: Plan) -> SamplingResult:
             plan.choices["step_size"].given,
         ) from None
     with np.errstate(all="ignore"):  # of chains that diverge the squares overflow
-        result = _result(plan, chains)
+        result = _result(plan, chains, values)
     problems = result.find_problems()
     if problems:
         warn(f"The draws are not to be relied on: {'; '.join(problems)}.", ConvergenceWarning)
     return result
 
 
-def _result(plan: Plan, chains: Chains) -> SamplingResult:
+def _result(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
     posterior, theta = plan.posterior, chains.draws
-    n_chains, n_draws, P = theta.shape
-    values = posterior.constrain(theta.reshape(-1, P)).reshape(n_chains, n_draws, -1)
     return SamplingResult(
         PosteriorDraws.weighted(
             values, list(posterior.constrained_names), chains.weights, plan.choices

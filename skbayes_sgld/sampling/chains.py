@@ -318,17 +318,18 @@ def draw_block(
     return normals, np.stack(rows, axis=1)
 
 
-def check_constrained(posterior: BasePosterior, chains: Chains, n_burnin: int, thin: int) -> None:
-    """Raise where the draws are finite and the constrained parameters are not."""
+def constrained_draws(posterior: BasePosterior, chains: Chains, n_burnin: int, thin: int) -> Array:
+    """Draws in the parameters' own units; raise where they are finite and these are not."""
     n_chains, n_draws, P = chains.draws.shape
     with np.errstate(all="ignore"):
-        values = posterior.constrain(chains.draws.reshape(-1, P))
-    bad = np.argwhere(~np.isfinite(values.reshape(n_chains, n_draws, -1)))
-    if len(bad):
+        values = posterior.constrain(chains.draws.reshape(-1, P)).reshape(n_chains, n_draws, -1)
+    if not np.isfinite(values).all():
+        bad = np.argwhere(~np.isfinite(values))
         chain, draw, parameter = (int(k) for k in bad[bad[:, 1].argmin()])
         step = n_burnin + (draw + 1) * thin - 1
         # the noise variance is the last of both
         raise ChainOverflowError(step, chain, min(parameter, P - 1))
+    return values
 
 
 class ChainStreams:
