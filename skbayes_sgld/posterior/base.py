@@ -188,10 +188,14 @@ class BasePosterior:
         """Minus the Hessian of the log likelihood ``(P, P)`` at one ``theta (P,)``."""
         raise self._lacking("row_curvature")
 
-    def expand_likelihood(self, theta: Array) -> Expansion:
-        """Gradient and Hessian of the log likelihood at one ``theta (P,)``."""
+    def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
+        """Gradient and Hessian of the log likelihood at one ``theta (P,)``.
+
+        Minus the Hessian is that of the rows, or ``curvature (P, P)`` where it is known nearly.
+        """
         grad = self.grad_log_likelihood(theta[None])[0]
-        return Expansion(theta, grad, self.likelihood_curvature(theta))
+        known = self.likelihood_curvature(theta) if curvature is None else curvature
+        return Expansion(theta, grad, known)
 
     def subset(self, rows: slice) -> BasePosterior:
         """Posterior given some of the rows, each for those left out beside it too."""

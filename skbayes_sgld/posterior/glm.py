@@ -446,11 +446,11 @@ class GLMPosterior(RowSums, BasePosterior):
         H[-1, -1] += 0.5 * self.total_weight
         return H
 
-    def expand_likelihood(self, theta: Array) -> Expansion:
-        """Gradient and Hessian of the log likelihood at one ``theta (P,)``, in one pass."""
+    def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
+        """Gradient and Hessian of the log likelihood at one ``theta (P,)``, in one pass at most."""
         if self._statistics is None:
-            return super().expand_likelihood(theta)
-        return BasePosterior.expand_likelihood(self, theta)
+            return super().expand_likelihood(theta, curvature)
+        return BasePosterior.expand_likelihood(self, theta, curvature)
 
     def averaged_normal(self, theta: Array, temperature: float) -> tuple[Array, Array] | None:
         """Mean and precision of the normal distribution nearest in expectation, from the mode.

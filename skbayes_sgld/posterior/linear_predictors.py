@@ -303,12 +303,41 @@ class RowSums(LinearPredictors):
             H += self.gram(self.design(rows, design), local)
         return H
 
-    def expand_likelihood(self, theta: Array) -> Expansion:
-        """Gradient and Hessian of the log likelihood at one ``theta (P,)``, in one pass."""
+    def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
+        """Gradient and Hessian of the log likelihood at one ``theta (P,)``, in one pass.
+
+        Minus the Hessian is that of the rows, or ``curvature (P, P)`` where it is known nearly.
+        """
+        if curvature is not None:
+            work = partial(self._sum_of_slope, theta)
+            return Expansion(theta, sum_in_threads(work, self._parts()), curvature)
         # of rows with several local parameters they would have a size like that of X
         by_row = np.empty((2 if self.likelihood.n_local == 1 else 0, self.n_samples))
         sums = sum_in_threads(partial(self._sum_of_expansion, theta, by_row), self.gram_parts())
         return Expansion(theta, sums[-1], sums[:-1], tuple(by_row))
+
+    def _sum_of_slope(self, theta: Array, blocks: list[slice]) -> Array:
+        """Gradient at one theta, whose products are not those of several chains."""
+        linear = self._linear(theta[None])[0]
+        coef, level = linear[:, : self.n_features], np.zeros(self.n_predictors)
+        if self.fit_intercept:
+            level = linear[:, -1] - (0.0 if self.center is None else coef @ self.center)
+        grad = np.zeros_like(theta)
+        of_linear = self._linear(grad[None])[0]
+        for rows in blocks:
+            X = self._block(rows)
+            u = self._append_gamma((coef @ X.T + level[:, None])[None], theta[None])
+            score = self.likelihood.score_and_curvature(u, self.y[rows])[0][0]
+            if self.weight is not None:
+                score = score * self.weight[rows]
+            of_linear[:, : self.n_features] += score[: self.n_predictors] @ X
+            if self.fit_intercept:
+                of_linear[:, -1] += score[: self.n_predictors].sum(axis=1)
+            if self._infers_noise:
+                grad[-1] += score[-1].sum()
+        if self.center is not None:
+            of_linear[:, :-1] -= np.outer(of_linear[:, -1], self.center)
+        return grad
 
     def _sum_of_expansion(self, theta: Array, by_row: Array, blocks: list[slice]) -> Array:
         """Hessian, with the gradient as a last row; the rows' own are written to ``by_row``."""

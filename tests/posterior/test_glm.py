@@ -107,6 +107,9 @@ def test_an_expansion_is_of_gradient_and_curvature(likelihood, prior, noise, kwa
     grad = posterior.grad_log_likelihood(theta[None])[0]
     curvature = posterior.likelihood_curvature(theta)
     np.testing.assert_allclose(found.grad, grad, rtol=1e-9)
+    slope = posterior.expand_likelihood(theta, curvature)
+    np.testing.assert_allclose(slope.grad, grad, rtol=1e-9, atol=1e-9 * np.abs(grad).max())
+    assert slope.curvature is curvature
     np.testing.assert_allclose(found.curvature, curvature, rtol=1e-9, atol=1e-12)
     if found.by_row:
         rows = posterior.take(np.arange(N)[None])

@@ -117,9 +117,8 @@ def _expand(posterior: BasePosterior, subset: BasePosterior, of_subset: Mode, ne
     order, the distance to the mode falls as its square does.
     """
     theta, known = of_subset.theta, of_subset.expansion
-    grad = posterior.grad_log_likelihood(theta[None])[0]
     H = subset.likelihood_curvature(theta) if known is None else known.curvature
-    mode = _find(_Expanded(posterior, Expansion(theta, grad, H)), theta)
+    mode = _find(_Expanded(posterior, posterior.expand_likelihood(theta, H)), theta)
     moved = _distance(mode, theta)
     for _ in range(_MAX_EXPANSIONS):
         expansion = posterior.expand_likelihood(mode.theta)
