@@ -537,11 +537,24 @@ class GLMPosterior(RowSums, BasePosterior):
             H[-1, -1] += corner + self.noise_prior.curvature(g)
 
     def subset(self, rows: slice) -> GLMPosterior:
-        """Posterior given some of the rows, each for those left out beside it too."""
-        other, y = copy(self), self.y[rows]
-        each = self.n_samples / len(y)
-        weight = np.full(len(y), each) if self.weight is None else each * self.weight[rows]
-        other._bind(self.X[rows], y, weight)
+        """Posterior given some of the rows, each for those left out beside it too.
+
+        Rows of a rare class are all in it: a few of them would say little of where it is.
+        """
+        other, chosen = copy(self), np.zeros(self.n_samples, bool)
+        chosen[rows] = True
+        rare = self.likelihood.rare(self.y)
+        each = self.n_samples / chosen.sum()
+        if rare is None:
+            y = self.y[rows]
+            weight = np.full(len(y), each) if self.weight is None else each * self.weight[rows]
+            other._bind(self.X[rows], y, weight)
+        else:
+            weight = np.where(rare, 1.0, each)[chosen | rare]
+            idx = np.flatnonzero(chosen | rare)
+            if self.weight is not None:
+                weight *= self.weight[idx]
+            other._bind(self.X[idx], self.y[idx], weight)
         other._statistics, other._settled = None, {}
         return other
 

@@ -22,6 +22,8 @@ from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 
 Array = NDArray[Any]
 
+_RARE = 0.02  # share of the rows below which a class is rare
+
 
 class RowKernel:
     """Rows settled for gradients in numbers: what a bound gradient asks of a likelihood.
@@ -153,6 +155,10 @@ class Likelihood(Component):
         """
         return None
 
+    def rare(self, y: Array) -> Array | None:
+        """Rows ``(n,)`` with observations so rare that a part of the data needs all of them."""
+        return None
+
     def averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
         """Score and curvature ``(B,)`` averaged over normal errors of the predictor ``u (B,)``.
 
@@ -277,6 +283,12 @@ class LabelLikelihood(Likelihood):
                 f"{self.n_classes} classes are 0 ... {self.n_classes - 1}."
             )
         return codes
+
+    def rare(self, y: Array) -> Array | None:
+        """Rows of the classes that few rows are of; None without one."""
+        codes = y.astype(np.intp)
+        few = np.bincount(codes, minlength=self.n_classes) < _RARE * len(y)
+        return few[codes] if few.any() else None
 
     def probabilities(self, u: Array) -> tuple[Array, Array]:
         """Probability of each class, and of all others together, each ``(C, n_classes, B)``.

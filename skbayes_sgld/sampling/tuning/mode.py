@@ -28,6 +28,7 @@ _MAX_EXPANSIONS = 8
 _NEAR = 2.5e-3  # squared distance to the mode in sds, which no choice of the tuning could see
 _DAMPING = (0.0, *np.logspace(-4, 4, 9))
 _MAX_HALVINGS = 34
+_SHRUNK = 0.02  # most of the squared distance that may be left before the last step
 _DIFFERENCED = 2000  # parameters: with more, no curvature is taken by differences of gradients
 _MAX_CLIMBS = 20
 _CLIMB_STEPS = 200
@@ -126,7 +127,8 @@ def _expand(posterior: BasePosterior, subset: BasePosterior, of_subset: Mode, ne
         left = _distance(found, mode.theta)
         if not left < moved:
             break
-        if left * (left / moved) ** 2 < near:
+        shrunk = left / moved  # and the curvature has changed by about as much, relatively
+        if shrunk < _SHRUNK and left * shrunk**2 < near:
             return found._replace(expansion=expansion)
         mode, moved = found, left
     raise NoModeError("expansions of the log likelihood do not approach a mode.")
