@@ -111,16 +111,21 @@ class GLMPosterior(RowSums, BasePosterior):
             if likelihood.quadratic and X.shape[1] <= MAX_DENSE
             else None
         )
-        mean = None
-        if center and fit_intercept:
-            known = self._statistics
-            mean = column_means(X, sample_weight) if known is None else known.x_mean
+        mean = spread = None
+        if prior.automatic:
+            mean, spread = column_moments(X, sample_weight)
+        if self._statistics is not None:
+            mean = self._statistics.x_mean
+        if not (center and fit_intercept):
+            mean = None
+        elif mean is None:
+            mean = column_means(X, sample_weight)
         super().__init__(X, y, sample_weight, K, infers_noise, fit_intercept, mean)
         prior.check(self.n_features)
         intercept_prior = Flat() if intercept_prior is None else intercept_prior
         intercept_prior.check(1, "intercept_prior")
         self.likelihood, self.noise_prior = likelihood, noise_prior
-        prior, intercept_prior = self._in_units(prior, intercept_prior)
+        prior, intercept_prior = self._in_units(prior, intercept_prior, spread)
         acts = fit_intercept and not intercept_prior.flat
         self.linear_prior = LinearPrior(
             prior, intercept_prior if acts else None, self.n_features, self.center
@@ -133,12 +138,12 @@ class GLMPosterior(RowSums, BasePosterior):
             self.linear_prior = replace(self.linear_prior, pin=self._shift_precision())
 
     def _in_units(
-        self, prior: CoefficientPrior, intercept_prior: CoefficientPrior
+        self, prior: CoefficientPrior, intercept_prior: CoefficientPrior, spread: Array | None
     ) -> tuple[CoefficientPrior, CoefficientPrior]:
         """Priors whose automatic scales are numbers, in units of the columns and of y."""
         effect = partial(self.likelihood.effect, self.y, self.weight)
-        if prior.automatic:
-            prior = prior.for_data(effect(), column_moments(self.X, self.weight)[1])
+        if spread is not None:
+            prior = prior.for_data(effect(), spread)
         if intercept_prior.automatic:
             level = float(intercept_prior.get_params()["location"])
             intercept_prior = intercept_prior.for_data(effect(level=level), 1.0)

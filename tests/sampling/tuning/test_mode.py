@@ -128,13 +128,15 @@ def passes(estimator, likelihood, prior, noise_prior=None):
     return sum(stop - start for of, start, stop in reads if of == n) / n
 
 
-def test_a_logistic_fit_reads_all_rows_three_times_with_their_means():
-    assert 2.0 < passes(SGLDLogisticRegression(), Bernoulli(), Normal(scale=2.5)) <= 3.0
+@pytest.mark.parametrize("prior", [Normal(), Normal(scale=2.5)], ids=["auto", "given"])
+def test_a_logistic_fit_reads_all_rows_three_times_with_their_moments(prior):
+    assert 2.0 < passes(SGLDLogisticRegression(), Bernoulli(), prior) <= 3.0
 
 
-def test_a_linear_fit_reads_all_rows_once():
-    prior, noise = ConjugateNormal(), InverseGamma(1.0, 1.0)
-    assert passes(SGLDLinearRegression(), Gaussian(), prior, noise) == 1.0
+def test_a_linear_fit_reads_all_rows_once_and_once_for_an_automatic_scale():
+    linear, noise = SGLDLinearRegression(), InverseGamma(1.0, 1.0)
+    assert passes(linear, Gaussian(), ConjugateNormal(scale=2.0), noise) == 1.0
+    assert passes(linear, Gaussian(), ConjugateNormal(), noise) == 2.0
 
 
 def test_control_variates_around_an_expansion_off_the_mode_are_unbiased():
