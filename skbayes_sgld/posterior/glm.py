@@ -312,31 +312,6 @@ class GLMPosterior(RowSums, BasePosterior):
         gamma = float(theta[0, -1])
         return -np.exp(gamma) * (2.0 * total + self.total_weight * (np.log(2 * np.pi) + gamma))
 
-    # ---- the part that the noise scales: the likelihood, and priors in units of the noise -------
-
-    def scaled_square(self, theta: Array) -> float:
-        """Sum of the squares that the noise variance divides, at ``theta (1, P)``.
-
-        They are those of the residuals and of the priors that the noise scales.
-        """
-        prior = self.linear_prior.scaled_part()
-        value = prior.log_density(self._linear(theta), np.zeros(1))
-        return self.residual_sum(theta) - 2.0 * float(value[0])
-
-    def scaled_grad(self, theta: Array) -> Array:
-        """Gradient of the log density of what the noise scales ``(1, n_linear)``."""
-        prior = self.linear_prior.scaled_part()
-        grad, _ = prior.grad(self._linear(theta), self._gamma(theta))
-        of_rows = self.grad_log_likelihood(theta)[:, : self._n_linear]
-        return of_rows + grad.reshape(of_rows.shape)
-
-    def scaled_curvature(self, theta: Array) -> Array:
-        """Minus the Hessian of that log density at one ``theta (P,)``."""
-        linear, gamma = self._linear(theta[None])[0], self._gamma(theta[None])
-        g = None if gamma is None else float(gamma[0])
-        of_rows = self.likelihood_curvature(theta)[: self._n_linear, : self._n_linear]
-        return of_rows + self.linear_prior.scaled_part().curvature(linear, g)[0]
-
     # ---- prior and posterior ------------------------------------------------------------------
 
     def log_prior(self, theta: Array) -> Array:

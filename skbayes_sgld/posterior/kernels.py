@@ -146,6 +146,8 @@ class BoundRows:
         self._left: Array = np.zeros((-(-n_rows // group), group, width), rows.dtype)
         self._linear = self._left.reshape(-1, width)[:n_rows].reshape(n_chains, n_products, width)
         self._works = [self._buffers(part) for part in rows.parts]
+        first, *others = self._works[0]
+        self._single = None if others or self._works[1:] else first
 
     def _buffers(self, blocks: list[_Block]) -> list[_Work]:
         """Each block with room for its predictors and its gradient; blocks share the room."""
@@ -182,8 +184,8 @@ class BoundRows:
     def add_grad(self, theta: Array, out: Array) -> None:
         """Add the gradient at ``theta (C, n_linear)``, less the rows' pull, to ``out``."""
         self._take(theta)
-        if len(self._works) == 1 and len(self._works[0]) == 1:
-            self._give(self._grad_of_block(self._works[0][0]), out)
+        if self._single is not None:
+            self._give(self._grad_of_block(self._single), out)
             return
         for part in in_threads(self._grad_of_part, self._works):
             self._give(part, out)
@@ -203,19 +205,28 @@ class BoundRows:
     def add_value_and_grad(self, theta: Array, out: Array) -> Array:
         """Log likelihood ``(C,)`` less the rows' level; its gradient is added to ``out``."""
         self._take(theta)
+        if self._single is not None:
+            value, grad = self._value_and_grad_of_block(self._single)
+            self._give(grad, out)
+            return value
         value = np.zeros(len(theta))
         for more, grad in in_threads(self._value_and_grad_of_part, self._works):
             value += more
             self._give(grad, out)
         return value
 
+    def _value_and_grad_of_block(self, work: _Work) -> tuple[Array, Array]:
+        np.matmul(self._left, work.forward, out=work.grouped)
+        value = work.kernel.value_and_score(work.u)
+        np.matmul(work.grouped, work.back, out=work.right)
+        return value, work.grad
+
     def _value_and_grad_of_part(self, works: list[_Work]) -> tuple[Array, Array]:
         value, total = np.zeros(len(self._linear)), np.zeros(self._linear.shape)
         for work in works:
-            np.matmul(self._left, work.forward, out=work.grouped)
-            value += work.kernel.value_and_score(work.u)
-            np.matmul(work.grouped, work.back, out=work.right)
-            total += work.grad
+            more, grad = self._value_and_grad_of_block(work)
+            value += more
+            total += grad
         return value, total
 
 

@@ -88,16 +88,16 @@ class NoncenteredPosterior(BasePosterior):
             self._basis, self._share = root, np.ones(len(center))
             self._pull = np.zeros(len(center))
         else:
-            curvature = posterior.scaled_curvature(theta)
+            curvature = _scaled_curvature(posterior, theta)
             share, vectors = np.linalg.eigh(root.T @ curvature @ root)
             self._basis, self._share = root @ vectors, np.clip(share, 0.0, 1.0)
             rest = self._basis.T @ curvature @ self._basis - np.diag(self._share)
             self._straight = bool(np.abs(rest).max() < _DIAGONAL)
-            self._pull = self._basis.T @ posterior.scaled_grad(theta[None])[0]
+            self._pull = self._basis.T @ _scaled_grad(posterior, theta)
         self._moves = bool(np.any(self._pull))  # False under the conjugate prior
         # residual and prior squares at the centre: the log density has -0.5 exp(-gamma) times them
         self._exponent = posterior.total_weight + posterior.linear_prior.n_scaled
-        self._square = posterior.scaled_square(theta[None])
+        self._square = _scaled_square(posterior, theta)
         self._level, self._width = gamma, 1.0
         self._level, self._width = self._standardise()
 
@@ -380,3 +380,30 @@ class NormalNoncenteredPosterior(NoncenteredPosterior):
     ) -> Callable[[Array], tuple[Array, Array]]:
         """:meth:`value_and_grad`, which is in closed form."""
         return BasePosterior.bind_value_and_grad(self, n_chains, followed)
+
+
+# ---- what the noise scales: the likelihood, and priors in units of the noise ---------------------
+
+
+def _scaled_square(posterior: GLMPosterior, theta: Array) -> float:
+    """Sum of the squares that the noise variance divides, at ``theta (P,)``.
+
+    They are those of the residuals and of the priors that the noise scales.
+    """
+    prior, at = posterior.linear_prior.scaled_part(), theta[None]
+    value = prior.log_density(posterior._linear(at), np.zeros(1))
+    return posterior.residual_sum(at) - 2.0 * float(value[0])
+
+
+def _scaled_grad(posterior: GLMPosterior, theta: Array) -> Array:
+    """Gradient of the log density of what the noise scales ``(n_linear,)``."""
+    prior, at = posterior.linear_prior.scaled_part(), theta[None]
+    grad, _ = prior.grad(posterior._linear(at), posterior._gamma(at))
+    return posterior.grad_log_likelihood(at)[0, :-1] + grad.ravel()
+
+
+def _scaled_curvature(posterior: GLMPosterior, theta: Array) -> Array:
+    """Minus the Hessian of that log density ``(n_linear, n_linear)``."""
+    prior, linear = posterior.linear_prior.scaled_part(), posterior._linear(theta[None])[0]
+    of_rows = posterior.likelihood_curvature(theta)[:-1, :-1]
+    return of_rows + prior.curvature(linear, float(theta[-1]))[0]
