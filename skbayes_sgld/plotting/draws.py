@@ -277,9 +277,11 @@ class RankDisplay(DrawsDisplay):
             for c, chain in enumerate(ranks):
                 height = np.histogram(chain, edges)[0] / expected
                 color = COLORS[c % len(COLORS)]
-                of_panel.append(panel.stairs(height, edges, color=color, linewidth=1.3))
+                of_panel.append(
+                    panel.stairs(height, edges, baseline=None, color=color, linewidth=1.3)
+                )
             lines.append(of_panel)
-            panel.set(ylabel=self.names[k], xlim=(edges[0], edges[-1]))
+            panel.set(ylabel=self.names[k], xlim=(edges[0], edges[-1]), ylim=(0, None))
             tidy(panel, "x")
         panels[-1].set_xlabel(
             "rank among all draws (vertical: share of a chain's draws, over the expected)"

@@ -184,13 +184,10 @@ class PredictiveIntervalDisplay:
             (self.outside_,) = panel.plot(
                 at[~inside], y[~inside], "D", color=ORANGE, markersize=size, label="outside"
             )
-            panel.set_title(
-                f"{inside.sum()} of {len(y)} observations ({percent(round(inside.mean(), 3))}) in "
-                f"their {name}s",
-                fontsize="medium",
-                loc="left",
-            )
-        rows = f"rows, sorted by the prediction of {self.y_name}"
+            share = percent(round(float(inside.mean()), 3))
+            title = f"{inside.sum()} of {len(y)} observations ({share}) inside"
+            panel.set_title(title, fontsize="medium", loc="left")
+        rows = "rows, sorted by prediction"
         panel.set(xlabel=rows if self.x is None else self.x_name, ylabel=self.y_name)
         panel.legend(loc="best", frameon=False)
         tidy(panel)

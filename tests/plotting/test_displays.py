@@ -190,8 +190,11 @@ def test_intervals_of_rows_are_sorted_by_the_median(model, data):
     inside = (ends[:, 0] <= y) & (y <= ends[:, 1])
     assert_allclose(display.inside_.get_ydata(), y.to_numpy()[order][inside[order]])
     assert_allclose(display.outside_.get_ydata(), y.to_numpy()[order][~inside[order]])
-    title = display.ax_.get_title(loc="left")
-    assert title.startswith(f"{inside.sum()} of 90 observations") and "70 % intervals" in title
+    share = f"{100 * inside.mean():.1f}".removesuffix(".0")
+    assert (
+        display.ax_.get_title(loc="left") == f"{inside.sum()} of 90 observations ({share} %) inside"
+    )
+    assert display.band_.get_label() == "70 % interval"
     assert display.ax_.get_ylabel() == "price"
     drawn = display.band_.get_paths()[0].vertices[:, 1]
     assert_allclose([drawn.min(), drawn.max()], [ends.min(), ends.max()])

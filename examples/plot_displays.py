@@ -1,0 +1,100 @@
+"""Every display: of draws and of predictions.
+
+The progression of diabetes after a year, by ten columns that are there when it begins, and the
+rookies of the NBA whose careers last five years. To see: chains that agree, what the columns say,
+and intervals and probabilities that hold what they promise on rows that the fits have not seen.
+
+Usage: ``python examples/plot_displays.py [--output DIR] [--quick]``; about 5 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from _figure import new_figure, parse, save, say, unconverged
+from sklearn.datasets import load_diabetes
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld.datasets import load_nba_rookies
+from skbayes_sgld.plotting import (
+    AutocorrelationDisplay,
+    CoverageDisplay,
+    DensityDisplay,
+    ForestDisplay,
+    PredictiveIntervalDisplay,
+    ProbabilityContourDisplay,
+    RankDisplay,
+    ReliabilityDisplay,
+    TraceDisplay,
+)
+
+TARGET = "progression after a year"
+FEW = 80  # rows of the contours' fit: with more little is left uncertain
+
+
+def draw_draws(figure: Any, model: Any) -> None:
+    """Draw the displays of draws."""
+    panels = figure.subplots(2, 3)
+    TraceDisplay.from_estimator(model, parameters="coef[bmi]", ax=panels[0, 0])
+    RankDisplay.from_estimator(model, parameters="coef[bmi]", ax=panels[1, 0])
+    AutocorrelationDisplay.from_estimator(
+        model, parameters=["coef[bmi]", "intercept", "noise_variance"], ax=panels[0, 1]
+    )
+    DensityDisplay.from_estimator(model, parameters="noise_variance", ax=panels[1, 1])
+    grid = panels[0, 2].get_gridspec()
+    for panel in panels[:, 2]:
+        panel.remove()
+    ForestDisplay.from_estimator(model, ax=figure.add_subplot(grid[:, 2]))
+    panels[1, 0].set_xlabel("rank among all draws\n(vertical: share, over the expected)")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Fit, draw both figures and say what to see."""
+    options = parse(__doc__, arguments)
+    n_draws = 200 if options.quick else 1000
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    X, X_new, y, y_new = train_test_split(X, y, random_state=0)
+    rookies = load_nba_rookies()
+    career = train_test_split(rookies.data.fillna(0.0), rookies.target, random_state=0)
+    two = ["games_played", "points"]
+    with unconverged(options.quick):
+        linear = SGLDLinearRegression(n_draws=n_draws, random_state=0).fit(X, y)
+        curve = SGLDLinearRegression(n_draws=n_draws, random_state=0).fit(X[["bmi"]], y)
+        labels = make_pipeline(
+            StandardScaler(), SGLDLogisticRegression(n_draws=n_draws, random_state=0)
+        ).fit(career[0], career[2])
+        plane = make_pipeline(
+            StandardScaler(), SGLDLogisticRegression(n_draws=n_draws, random_state=0)
+        ).fit(career[0][two][:FEW], career[2][:FEW])
+
+    figure = new_figure(11.0, 5.6)
+    draw_draws(figure, linear)
+    save(figure, options.output, "displays_draws.png")
+
+    figure = new_figure(11.0, 7.4)
+    panels = figure.subplots(2, 3)
+    PredictiveIntervalDisplay.from_estimator(
+        curve, X_new[["bmi"]], y_new, y_name=TARGET, ax=panels[0, 0]
+    )
+    PredictiveIntervalDisplay.from_estimator(linear, X_new, y_new, y_name=TARGET, ax=panels[0, 1])
+    CoverageDisplay.from_estimator(linear, X_new, y_new, ax=panels[0, 2])
+    ReliabilityDisplay.from_estimator(labels, career[1], career[3], ax=panels[1, 0])
+    grid = panels[1, 1].get_gridspec()
+    for panel in panels[1, 1:]:
+        panel.remove()
+    wide = figure.add_subplot(grid[1, 1:])
+    rows, names = career[0][two][:FEW], career[2][:FEW]
+    ProbabilityContourDisplay.from_estimator(plane, rows, names, ax=wide)
+    save(figure, options.output, "displays_predictions.png")
+    say(
+        "To see: chains that agree; a body mass index that counts; 90 % intervals that hold about "
+        "that share of new rows; and of each bin's rookies about the share that was predicted."
+    )
+
+
+if __name__ == "__main__":
+    main()
