@@ -210,7 +210,7 @@ def predict_quantiles(
     >>> model = SGLDLinearRegression(random_state=0)
     >>> model = TransformedTargetRegressor(model, func=np.log, inverse_func=np.exp).fit(X, y)
     >>> print(predict_quantiles(model, X[:1]).round())
-    [[ 97. 190. 371.]]
+    [[ 99. 193. 376.]]
     """
     return unwrap(estimator, X).quantiles(np.atleast_1d(np.asarray(q)), **params)
 
