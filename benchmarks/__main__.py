@@ -62,7 +62,12 @@ def save(mode: str, name: str, entry: dict[str, Any]) -> None:
     path = RESULTS / f"{mode}.json"
     before = json.loads(path.read_text()) if path.exists() else {"machine": None, "rows": {}}
     machine = entry["machine"]
-    rows = before["rows"] if _same(before["machine"], machine) else {}
+    rows = before["rows"]
+    if not _same(before["machine"], machine):
+        print(
+            f"{path.name}: what was measured otherwise is dropped: {', '.join(rows) or 'nothing'}"
+        )
+        rows = {}
     rows[name] = {
         "commit": machine["commit"],
         "seconds": entry["seconds"],
@@ -75,7 +80,8 @@ def save(mode: str, name: str, entry: dict[str, Any]) -> None:
 
 def _same(one: dict[str, Any] | None, other: dict[str, Any]) -> bool:
     def kept(machine: dict[str, Any]) -> dict[str, Any]:
-        return {k: v for k, v in machine.items() if k != "commit"}
+        others = {k: v for k, v in machine["versions"].items() if k != "skbayes-sgld"}
+        return {k: v for k, v in machine.items() if k != "commit"} | {"versions": others}
 
     return one is not None and kept(one) == kept(other)
 

@@ -10,6 +10,7 @@ import matplotlib
 matplotlib.use("Agg")  # files only, on machines without a screen too
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
+from matplotlib.ticker import LogLocator  # noqa: E402
 
 from benchmarks.__main__ import MODES  # noqa: E402
 from benchmarks._tools import Figure, number  # noqa: E402
@@ -130,6 +131,10 @@ def growth(results: Results) -> Any:
             axes.plot(grown["values"], seconds, style, color=colour, label=model, markersize=5)
         axes.set(xscale="log", yscale="log", xlabel=axis, ylabel="seconds", title=title)
         axes.set_xticks(grown["values"], [_short(value) for value in grown["values"]])
+        low, high = axes.get_ylim()
+        steps = (1, 2, 5) if high < 100 * low else (1,)
+        axes.yaxis.set_major_locator(LogLocator(subs=steps))
+        axes.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
         axes.minorticks_off()
         axes.grid(alpha=0.3)
     handles, labels = panels[0].get_legend_handles_labels()
