@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from arviz_stats.base import array_stats
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
@@ -56,7 +55,7 @@ def effective_sample_size(draws: Array, kind: str = "bulk") -> Array:
     if draws.shape[2] > _MANY:
         return _by_block(_ESS[kind], draws)
     tail = {"prob": _TAILS} if kind == "tail" else {}
-    return _per_parameter(array_stats.ess, draws, method=kind, **tail)
+    return _per_parameter("ess", draws, method=kind, **tail)
 
 
 def potential_scale_reduction(draws: Array) -> Array:
@@ -82,15 +81,18 @@ def potential_scale_reduction(draws: Array) -> Array:
     """
     if draws.shape[0] == 1 or draws.shape[2] > _MANY:  # arviz-stats refuses a single chain
         return _by_block(_rhat_rank, draws)
-    return _per_parameter(array_stats.rhat, draws, method="rank")
+    return _per_parameter("rhat", draws, method="rank")
 
 
-def _per_parameter(function: Callable[..., Array], draws: Array, **kwargs: Any) -> Array:
-    """Statistic of arviz-stats for each parameter; NaN with too few draws."""
+def _per_parameter(name: str, draws: Array, **kwargs: Any) -> Array:
+    """Statistic of arviz-stats, by its name, for each parameter; NaN with too few draws."""
     if draws.shape[1] < _MIN_DRAWS:
         return np.full(draws.shape[2], np.nan)
+    from arviz_stats.base import array_stats  # its import costs a fifth of this package's
+
     with np.errstate(all="ignore"):
-        return np.atleast_1d(function(draws, chain_axis=0, draw_axis=1, **kwargs))
+        statistic = getattr(array_stats, name)
+        return np.atleast_1d(statistic(draws, chain_axis=0, draw_axis=1, **kwargs))
 
 
 # ---- arviz-stats' estimators for many parameters at once: it takes 2.5 ms for each, these 0.1 ----
