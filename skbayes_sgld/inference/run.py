@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from skbayes_sgld.sampling.tuning.noise import measure_noise
 Array = NDArray[Any]
 
 _BATCHES = 20  # batches of draws, whose means have the Monte Carlo error
+_NUMBERS = 2**16  # predictors of all rows in a block of draws
 _WORK = 2e8  # multiplications that the gradients at the draws may take
 _CHANCE = 1e-3  # probability of a false alarm, over all parameters
 
@@ -146,7 +148,12 @@ def _bias_of_draws(plan: Plan, theta: Array) -> tuple[float, float]:
         return 0.0, 0.0
     kept = np.linspace(0, n_draws - 1, each * n_batches).astype(int)
     some = theta[:, kept]
-    gradient = posterior.grad(some.reshape(-1, P)).reshape(some.shape)
+    # a few draws at a time, whose temporaries stay in cache
+    size = max(1, _NUMBERS // max(posterior.n_samples, P))
+    flat = some.reshape(-1, P)
+    parts = [flat[a : a + size] for a in range(0, len(flat), size)]
+    bound = cache(posterior.bind_grad)
+    gradient = np.concatenate([bound(len(part))(part) for part in parts]).reshape(some.shape)
     virial = -(some - some.mean(axis=(0, 1))) * gradient / tau
     batches = virial.reshape(n_chains * n_batches, each, P).mean(axis=1)
     errors = 0.5 * (batches.mean(axis=0) - 1.0)
