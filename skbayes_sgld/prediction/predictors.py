@@ -23,6 +23,7 @@ from skbayes_sgld._linalg import MAX_DENSE
 Array = NDArray[Any]
 
 _FEWEST_ROWS = 200  # with fewer, factoring the draws costs more than it saves
+_FEWEST_DRAWS = 50  # likewise
 _ROWS_PER_COLUMN = 8  # likewise
 _LARGEST = 1e15  # largest number whose square single precision holds
 _LEAST_ROOT = 1e-8  # of the largest: draws of less weight have no digits in the factor
@@ -145,7 +146,7 @@ class LinearPredictor(Predictor):
 
     def _is_factored(self, n_rows: int) -> bool:
         enough = n_rows >= max(_FEWEST_ROWS, _ROWS_PER_COLUMN * self._width)
-        return enough and self._width <= MAX_DENSE
+        return enough and self._width <= MAX_DENSE and self.n_draws >= _FEWEST_DRAWS
 
     def _factor(self, share: Array, k: int = 0) -> _Factor:
         """The draws of predictor k, factored."""
