@@ -106,7 +106,7 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
     dynamics = replace(run.dynamics, preconditioner=adapted.mode.metric, center=adapted.mode.theta)
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
     known = run.sampler.pace(np.ones(mode.theta.size), adapted.step_size)[1]
-    # a step may be expensive, and draws that are worth two thirds are the cheapest
+    # a step may be expensive, and draws that are worth half of independent ones are the cheapest
     measured = adapted.autocorrelation - THRESHOLDS.spared
     most = THRESHOLDS.max_gradients / run.sampler.gradients(run.step_size)
     time = min(max(1.0, measured, 0.5 * known), max(1.0, most))

@@ -137,7 +137,10 @@ def test_adaptation_finds_the_spread_and_the_acceptance(sampler):
     mean, sd = TARGET.moments()
     assert adapted.mode.marginal_sd[0] == pytest.approx(sd, rel=0.15)
     assert adapted.mode.theta[0] == pytest.approx(mean, abs=0.15 * sd)
-    assert adapted.acceptance == pytest.approx(sampler.target_acceptance, abs=0.15)
+    # beyond the target only where the step is the largest
+    assert adapted.acceptance > sampler.target_acceptance - 0.15
+    if adapted.step_size < 0.9 * sampler.largest_step:
+        assert adapted.acceptance < sampler.target_acceptance + 0.15
 
 
 def test_a_gradient_from_minibatches_cannot_be_adjusted():
