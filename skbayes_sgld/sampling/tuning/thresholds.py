@@ -82,8 +82,8 @@ class Thresholds:
     burnin: float = 10.0
     # Of the autocorrelation time of an adjusted sampler, in steps, when its draws are spaced: a
     # time of 2 at every step leaves a draw half of its worth, one of 3 at every second step 0.6.
-    # Breast cancer, prior sd 2.5: a smallest bulk effective sample size of 2,670 from 4,040
-    # gradients, or 2,930 from 8,040
+    # Breast cancer, prior sd 2.5: a smallest bulk effective sample size of about 2,670 from 4,040
+    # gradients, or 3,050 from 8,040
     spared: float = 1.0
     # Gradients from draw to draw: slower mixing is reported instead
     max_gradients: int = 400
