@@ -16,10 +16,10 @@ from skbayes_sgld._linalg import (
     column_means,
     column_moments,
     in_threads,
-    row_blocks,
 )
 from skbayes_sgld.posterior.averaging import averaged_normal
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.factor import curvature_factor
 from skbayes_sgld.posterior.kernels import (
     SettledRows,
     bound_grad,
@@ -28,7 +28,7 @@ from skbayes_sgld.posterior.kernels import (
 )
 from skbayes_sgld.posterior.likelihoods import FixedGaussian, Likelihood
 from skbayes_sgld.posterior.linear_predictors import RowSums
-from skbayes_sgld.posterior.linear_prior import LinearPrior
+from skbayes_sgld.posterior.linear_prior import LinearPrior, in_units, shift_precision
 from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.propriety import check_mode
@@ -39,7 +39,6 @@ Array = NDArray[Any]
 
 _ROUNDED_NUMBERS = 2**10, 2**26  # numbers of X between which a copy in float32 pays
 _SOFT = 0.15  # posterior sds that kinks are rounded over: halves the work of HMC, at little error
-_NEGLIGIBLE = 1e-8  # share of the rows' curvature added where the prior has none
 
 
 class GLMPosterior(RowSums, BasePosterior):
@@ -125,7 +124,8 @@ class GLMPosterior(RowSums, BasePosterior):
         intercept_prior = Flat() if intercept_prior is None else intercept_prior
         intercept_prior.check(1, "intercept_prior")
         self.likelihood, self.noise_prior = likelihood, noise_prior
-        prior, intercept_prior = self._in_units(prior, intercept_prior, spread)
+        given = prior, intercept_prior, spread, likelihood, y, sample_weight
+        prior, intercept_prior = in_units(*given)
         acts = fit_intercept and not intercept_prior.flat
         self.linear_prior = LinearPrior(
             prior, intercept_prior if acts else None, self.n_features, self.center
@@ -135,22 +135,8 @@ class GLMPosterior(RowSums, BasePosterior):
         self._settled: dict[type, SettledRows | None] = {}
         self.param_names = self._name_params(feature_names, class_names)
         if self.n_predictors > 1:
-            self.linear_prior = replace(self.linear_prior, pin=self._shift_precision())
-
-    def _in_units(
-        self, prior: CoefficientPrior, intercept_prior: CoefficientPrior, spread: Array | None
-    ) -> tuple[CoefficientPrior, CoefficientPrior]:
-        """Priors whose automatic scales are numbers, in units of the columns and of y."""
-        effect = partial(self.likelihood.effect, self.y, self.weight)
-        if spread is not None:
-            prior = prior.for_data(effect(), spread)
-        if intercept_prior.automatic:
-            level = float(intercept_prior.get_params()["location"])
-            intercept_prior = intercept_prior.for_data(effect(level=level), 1.0)
-        if not self.likelihood.quadratic or self.likelihood.infers_noise:
-            return prior, intercept_prior
-        variance = float(self.likelihood.noise_variance(None))
-        return prior.given_noise(variance), intercept_prior.given_noise(variance)
+            pin = shift_precision(prior, self.intercept_is_free, X, sample_weight, self._width) / K
+            self.linear_prior = replace(self.linear_prior, pin=pin)
 
     @property
     def prior(self) -> CoefficientPrior:
@@ -228,53 +214,6 @@ class GLMPosterior(RowSums, BasePosterior):
             linear[c] = self.linear_prior.sample(rng, linear.shape[1:], noise)
         return values
 
-    def _shift_precision(self) -> Array:
-        """Precision of the classes' common shift: under a flat prior, about that of the data."""
-        pin = np.zeros(self._width)
-        if not self.prior.proper:
-            mean = column_means(self.X, self.weight)
-            square = sum(
-                np.square(block).T @ self._weights(rows) for rows, block in row_blocks(self.X, mean)
-            )
-            pin[: self.n_features] = np.where(square > 0, square, 1.0) / self.n_predictors
-        if self.intercept_is_free:
-            pin[-1] = self.total_weight / self.n_predictors
-        return pin
-
-    # ---- the parts of theta ------------------------------------------------------------------
-
-    @property
-    def constrained_names(self) -> list[str]:
-        """Names of the reported parameters."""
-        linear = self.param_names[: self._n_linear]
-        return linear + ["noise_variance"] * self.likelihood.infers_noise
-
-    def constrain(self, theta: Array) -> Array:
-        """Reported parameters ``(S, P)`` at ``theta (S, P)``, in the same order.
-
-        Intercepts are those at X = 0, the noise is a variance, and with several predictors
-        coefficients and intercepts sum to zero over them.
-        """
-        values = theta.copy()
-        linear = self._linear(values)
-        if self.n_predictors > 1:
-            linear -= linear.mean(axis=1, keepdims=True)
-        if self.center is not None:
-            linear[..., -1] -= linear[..., :-1] @ self.center
-        if self.likelihood.infers_noise:
-            values[:, -1] = np.exp(values[:, -1])
-        return values
-
-    def unconstrain(self, values: Array) -> Array:
-        """Theta ``(S, P)`` at the reported parameters."""
-        theta = values.copy()
-        if self.center is not None:
-            linear = self._linear(theta)
-            linear[..., -1] += linear[..., :-1] @ self.center
-        if self.likelihood.infers_noise:
-            theta[:, -1] = np.log(theta[:, -1])
-        return theta
-
     # ---- likelihood ---------------------------------------------------------------------------
 
     def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
@@ -305,12 +244,6 @@ class GLMPosterior(RowSums, BasePosterior):
         if gamma is not None:
             grad[:, -1] = in_gamma
         return value, grad
-
-    def residual_sum(self, theta: Array) -> float:
-        """Weighted residual sum of squares of a normal model at ``theta (1, P)``."""
-        total = float(self._statistics_value_and_grad(theta)[0][0])
-        gamma = float(theta[0, -1])
-        return -np.exp(gamma) * (2.0 * total + self.total_weight * (np.log(2 * np.pi) + gamma))
 
     # ---- prior and posterior ------------------------------------------------------------------
 
@@ -455,54 +388,8 @@ class GLMPosterior(RowSums, BasePosterior):
         return H
 
     def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:
-        """Diagonal d and factor F of the curvature ``diag(d) + F^T F`` at one ``theta (P,)``.
-
-        The mixed derivatives of noise variance and coefficients, small at the mode, are left out.
-
-        Returns
-        -------
-        diagonal : ndarray of shape (P,)
-        factor : ndarray of shape (n, P) or (n + 1, P), or None
-            One row per row of X, and one for the intercept's prior. None where it would not pay:
-            with more rows than parameters or than 3,000, or several linear predictors.
-            ``diagonal`` is then the whole diagonal of the curvature.
-        """
-        n, P, K, width = self.n_samples, self.n_params, self.n_predictors, self._width
-        few = K == 1 and n <= min(P, MAX_DENSE)
-        factor = np.zeros((n, P)) if few else None
-        seen = np.zeros(P)
-        for rows in self._blocks():
-            design, local = self.design(rows), self._weighted_curvature(theta, rows)
-            square = np.square(design)
-            for k in range(K):
-                seen[k * width : (k + 1) * width] += local[k, k] @ square
-            if self._infers_noise:
-                seen[-1] += local[-1, -1].sum()
-            if factor is not None:
-                factor[rows, :width] = np.sqrt(local[0, 0])[:, None] * design
-        prior = self._prior_diagonal(theta)
-        if factor is None:
-            return seen + prior, None
-        if self.linear_prior.intercept is not None:  # one more row, for the intercept's prior
-            gamma = float(theta[-1]) if self._infers_noise else None
-            linear = self._linear(theta[None])[0]
-            direction, curvature, *_ = self.linear_prior.of_intercept(linear, gamma)
-            prior[:width] -= curvature[0] * np.square(direction)
-            factor = np.concatenate([factor, np.zeros((1, P))])
-            factor[-1, :width] = np.sqrt(max(curvature[0], 0.0)) * direction
-        own = np.maximum(prior, _NEGLIGIBLE * seen)
-        if self._infers_noise:
-            own[-1] = seen[-1] + prior[-1]
-        return own, factor
-
-    def _prior_diagonal(self, theta: Array) -> Array:
-        linear, gamma = self._linear(theta[None])[0], self._gamma(theta[None])
-        g = None if gamma is None else float(gamma[0])
-        diagonal, corner = self.linear_prior.diagonal(linear, g)
-        if g is None:
-            return diagonal.ravel()
-        assert self.noise_prior is not None
-        return np.append(diagonal.ravel(), corner + self.noise_prior.curvature(g))
+        """Diagonal d and factor F of the curvature ``diag(d) + F^T F`` at one ``theta (P,)``."""
+        return curvature_factor(self, theta)
 
     def add_prior_curvature(self, H: Array, theta: Array) -> None:
         """Add the curvature of the log prior at one ``theta (P,)`` to ``H (P, P)``."""
@@ -521,20 +408,8 @@ class GLMPosterior(RowSums, BasePosterior):
 
         Rows of a rare class are all in it: a few of them would say little of where it is.
         """
-        other, chosen = copy(self), np.zeros(self.n_samples, bool)
-        chosen[rows] = True
-        rare = self.likelihood.rare(self.y)
-        each = self.n_samples / chosen.sum()
-        if rare is None:
-            y = self.y[rows]
-            weight = np.full(len(y), each) if self.weight is None else each * self.weight[rows]
-            other._bind(self.X[rows], y, weight)
-        else:
-            weight = np.where(rare, 1.0, each)[chosen | rare]
-            idx = np.flatnonzero(chosen | rare)
-            if self.weight is not None:
-                weight *= self.weight[idx]
-            other._bind(self.X[idx], self.y[idx], weight)
+        other = copy(self)
+        other._bind(*self._thinned(rows, self.likelihood.rare(self.y)))
         other._statistics, other._settled = None, {}
         return other
 

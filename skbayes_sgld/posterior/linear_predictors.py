@@ -18,7 +18,7 @@ from skbayes_sgld._linalg import (
     sum_in_threads,
     weighted_gram,
 )
-from skbayes_sgld.posterior.base import BoundBatches
+from skbayes_sgld.posterior.batches import LinearBatches
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.protocol import Expansion, Rows
 
@@ -51,6 +51,8 @@ class LinearPredictors:
         Row at which the intercept is that of the model, in place of X = 0: the mean of X.
     """
 
+    param_names: list[str]
+
     def __init__(
         self,
         X: Array,
@@ -79,6 +81,21 @@ class LinearPredictors:
         few = X.size <= BLOCK_NUMBERS
         self._design = self.design(slice(0, self.n_samples)) if few else None
 
+    def _thinned(self, rows: slice, rare: Array | None) -> tuple[Array, Array, Array]:
+        """X, y and weights of a subset, whose rows that are not rare count for others too."""
+        if rare is None:
+            y = self.y[rows]
+            each = self.n_samples / len(y)
+            weight = np.full(len(y), each) if self.weight is None else each * self.weight[rows]
+            return self.X[rows], y, weight
+        chosen = np.zeros(self.n_samples, bool)
+        chosen[rows] = True
+        idx = np.flatnonzero(chosen | rare)
+        weight = np.where(rare[idx], 1.0, self.n_samples / chosen.sum())
+        if self.weight is not None:
+            weight *= self.weight[idx]
+        return self.X[idx], self.y[idx], weight
+
     def _blocks(self) -> Iterator[slice]:
         return row_slices(self.n_samples, self.n_features)
 
@@ -106,6 +123,38 @@ class LinearPredictors:
 
     def _gamma(self, theta: Array) -> Array | None:
         return theta[:, -1] if self._infers_noise else None
+
+    @property
+    def constrained_names(self) -> list[str]:
+        """Names of the reported parameters."""
+        linear = self.param_names[: self._n_linear]
+        return linear + ["noise_variance"] * self._infers_noise
+
+    def constrain(self, theta: Array) -> Array:
+        """Reported parameters ``(S, P)`` at ``theta (S, P)``, in the same order.
+
+        Intercepts are those at X = 0, the noise is a variance, and with several predictors
+        coefficients and intercepts sum to zero over them.
+        """
+        values = theta.copy()
+        linear = self._linear(values)
+        if self.n_predictors > 1:
+            linear -= linear.mean(axis=1, keepdims=True)
+        if self.center is not None:
+            linear[..., -1] -= linear[..., :-1] @ self.center
+        if self._infers_noise:
+            values[:, -1] = np.exp(values[:, -1])
+        return values
+
+    def unconstrain(self, values: Array) -> Array:
+        """Theta ``(S, P)`` at the reported parameters."""
+        theta = values.copy()
+        if self.center is not None:
+            linear = self._linear(theta)
+            linear[..., -1] += linear[..., :-1] @ self.center
+        if self._infers_noise:
+            theta[:, -1] = np.log(theta[:, -1])
+        return theta
 
     def _name_params(
         self, feature_names: Sequence[str] | None, class_names: Sequence[str] | None
@@ -356,103 +405,3 @@ class RowSums(LinearPredictors):
             sums[-1] += self.pullback(score, rows)[0]
             sums[:-1] += self.gram(rows.design[0], curvature[0])
         return sums
-
-
-class LinearBatches(BoundBatches):
-    """Batches of the rows of a generalised linear model.
-
-    A batch is its design and what the likelihood takes of the observations. Of a large X, of which
-    no design is held, a column of ones is never gathered: intercepts are added to the predictors,
-    and their gradients summed, apart.
-    """
-
-    def __init__(
-        self, posterior: RowSums, design: Array | None, n_chains: int, batch_size: int
-    ) -> None:
-        self.size = batch_size
-        self._likelihood = posterior.likelihood
-        self._y, self._weight = posterior.y, posterior.weight
-        held = design is not None
-        self._source = posterior.X if design is None else design
-        K, width = posterior.n_predictors, posterior.n_features + posterior.fit_intercept
-        self._infers_noise = self._likelihood.infers_noise
-        self._level = posterior.fit_intercept and not held
-        self._bare = not (self._infers_noise or self._level)
-        # one vector: its products are the same numbers as in a stack, at half the cost
-        self._single = self._bare and n_chains * K == 1
-        self._center = None if held else posterior.center
-        self._n_linear, self._P = K * width, posterior.n_params
-        self._linear = n_chains, K, width
-        self._shape = n_chains, batch_size, self._source.shape[1]
-        self._u = np.empty((n_chains, self._likelihood.n_local, batch_size))
-        self._eta = self._u[:, :K]
-        self._design = np.empty((0, *self._shape))
-        # take copies an array that is not in C order as a whole
-        self._fast = self._source.flags.c_contiguous and self._source.dtype == np.float64
-
-    def gather(self, idx: Array) -> Sequence[Any]:
-        """Batches of the rows ``idx (T, C, B)``, one a step."""
-        if len(idx) > len(self._design):
-            self._design = np.empty((len(idx), *self._shape))
-        design = self._design[: len(idx)]
-        if self._fast:
-            # any mode but "raise", which would write to a temporary first; no index is out of range
-            self._source.take(idx, axis=0, out=design, mode="clip")
-        else:
-            design[...] = self._source[idx]
-        weight = None if self._weight is None else self._weight.take(idx)
-        observed = self._likelihood.observed(self._y.take(idx), weight)
-        if self._single:
-            return list(zip(design[:, 0], *observed, strict=True))
-        return list(zip(design, *observed, strict=True))
-
-    def _predictors(self, theta: Array) -> Array:
-        linear = theta[:, : self._n_linear] if self._infers_noise else theta
-        return linear.reshape(self._linear)
-
-    def local(self, theta: Array, batch: Any) -> Array:
-        """Local parameters ``(C, n_local, B)``."""
-        if self._single:
-            batch[0].dot(theta[0], out=self._u[0, 0])
-            return self._u
-        columns = batch[0].swapaxes(-1, -2)
-        if self._bare:
-            return np.matmul(theta.reshape(self._linear), columns, out=self._u)
-        linear = self._predictors(theta)
-        if self._level:
-            coef, level = linear[..., :-1], linear[..., -1]
-            np.matmul(coef, columns, out=self._eta)
-            if self._center is not None:
-                # einsum, unlike matmul, rounds a chain alike whatever the number of chains
-                level = level - np.einsum("ckd,d->ck", coef, self._center)
-            self._eta += level[..., None]
-        else:
-            np.matmul(linear, columns, out=self._eta)
-        if self._infers_noise:
-            self._u[:, -1] = theta[:, -1:]
-        return self._u
-
-    def score(self, u: Array, batch: Any) -> Array:
-        """Weighted gradient of each row's log likelihood in u, which may be overwritten."""
-        return self._likelihood.observed_score(u, *batch[1:])
-
-    def pullback(self, score: Array, batch: Any) -> Array:
-        """Gradient in theta: a new array ``(C, P)``."""
-        if self._single:
-            return score[0, 0].dot(batch[0])[None]
-        if self._bare:
-            return np.matmul(score, batch[0]).reshape(-1, self._P)
-        grad = np.empty((self._shape[0], self._P))
-        linear = self._predictors(grad)
-        if self._infers_noise:
-            score[:, -1].sum(axis=1, out=grad[:, -1])
-            score = score[:, :-1]
-        if self._level:
-            np.matmul(score, batch[0], out=linear[..., :-1])
-            total = score.sum(axis=2)
-            linear[..., -1] = total
-            if self._center is not None:
-                linear[..., :-1] -= total[..., None] * self._center
-        else:
-            np.matmul(score, batch[0], out=linear)
-        return grad

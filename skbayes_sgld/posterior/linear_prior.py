@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sgld._linalg import column_means, row_blocks
+from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 
 Array = NDArray[Any]
@@ -251,3 +254,42 @@ class LinearPrior:
             at = np.arange(width)
             H[:, at, :, at] += (self.pin / K)[:, None, None]
         return H.reshape(K * width, K * width), cross.ravel(), corner + more
+
+
+def in_units(
+    prior: CoefficientPrior,
+    intercept_prior: CoefficientPrior,
+    spread: Array | None,
+    likelihood: Likelihood,
+    y: Array,
+    weight: Array | None,
+) -> tuple[CoefficientPrior, CoefficientPrior]:
+    """Priors whose automatic scales are numbers, in units of the columns' spread and of y.
+
+    ``spread (d,)`` is None where the prior of the coefficients has a scale of its own. Where the
+    noise variance is known, priors in units of the noise are so in those of y.
+    """
+    effect = partial(likelihood.effect, y, weight)
+    if spread is not None:
+        prior = prior.for_data(effect(), spread)
+    if intercept_prior.automatic:
+        level = float(intercept_prior.get_params()["location"])
+        intercept_prior = intercept_prior.for_data(effect(level=level), 1.0)
+    if not likelihood.quadratic or likelihood.infers_noise:
+        return prior, intercept_prior
+    variance = float(likelihood.noise_variance(None))
+    return prior.given_noise(variance), intercept_prior.given_noise(variance)
+
+
+def shift_precision(
+    prior: CoefficientPrior, intercept_is_free: bool, X: Array, weight: Array | None, width: int
+) -> Array:
+    """Precision ``(width,)`` of the classes' common shift: under a flat prior, that of the data."""
+    pin, w = np.zeros(width), np.ones(len(X)) if weight is None else weight
+    if not prior.proper:
+        mean = column_means(X, weight)
+        square = sum(np.square(block).T @ w[rows] for rows, block in row_blocks(X, mean))
+        pin[: X.shape[1]] = np.where(square > 0, square, 1.0)
+    if intercept_is_free:
+        pin[-1] = w.sum()
+    return pin

@@ -392,7 +392,12 @@ def _scaled_square(posterior: GLMPosterior, theta: Array) -> float:
     """
     prior, at = posterior.linear_prior.scaled_part(), theta[None]
     value = prior.log_density(posterior._linear(at), np.zeros(1))
-    return posterior.residual_sum(at) - 2.0 * float(value[0])
+    total = float(posterior._statistics_value_and_grad(at)[0][0])
+    gamma = float(theta[-1])
+    residuals = -np.exp(gamma) * (
+        2.0 * total + posterior.total_weight * (np.log(2 * np.pi) + gamma)
+    )
+    return residuals - 2.0 * float(value[0])
 
 
 def _scaled_grad(posterior: GLMPosterior, theta: Array) -> Array:

@@ -1,0 +1,116 @@
+"""Minibatches of the rows of a generalised linear model, gathered into the same arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sgld.posterior.base import BoundBatches
+
+if TYPE_CHECKING:
+    from skbayes_sgld.posterior.linear_predictors import RowSums
+
+Array = NDArray[Any]
+
+
+class LinearBatches(BoundBatches):
+    """Batches of the rows of a generalised linear model.
+
+    A batch is its design and what the likelihood takes of the observations. Of a large X, of which
+    no design is held, a column of ones is never gathered: intercepts are added to the predictors,
+    and their gradients summed, apart.
+    """
+
+    def __init__(
+        self, posterior: RowSums, design: Array | None, n_chains: int, batch_size: int
+    ) -> None:
+        self.size = batch_size
+        self._likelihood = posterior.likelihood
+        self._y, self._weight = posterior.y, posterior.weight
+        held = design is not None
+        self._source = posterior.X if design is None else design
+        K, width = posterior.n_predictors, posterior.n_features + posterior.fit_intercept
+        self._infers_noise = self._likelihood.infers_noise
+        self._level = posterior.fit_intercept and not held
+        self._bare = not (self._infers_noise or self._level)
+        # one vector: its products are the same numbers as in a stack, at half the cost
+        self._single = self._bare and n_chains * K == 1
+        self._center = None if held else posterior.center
+        self._n_linear, self._P = K * width, posterior.n_params
+        self._linear = n_chains, K, width
+        self._shape = n_chains, batch_size, self._source.shape[1]
+        self._u = np.empty((n_chains, self._likelihood.n_local, batch_size))
+        self._eta = self._u[:, :K]
+        self._design = np.empty((0, *self._shape))
+        # take copies an array that is not in C order as a whole
+        self._fast = self._source.flags.c_contiguous and self._source.dtype == np.float64
+
+    def gather(self, idx: Array) -> Sequence[Any]:
+        """Batches of the rows ``idx (T, C, B)``, one a step."""
+        if len(idx) > len(self._design):
+            self._design = np.empty((len(idx), *self._shape))
+        design = self._design[: len(idx)]
+        if self._fast:
+            # any mode but "raise", which would write to a temporary first; no index is out of range
+            self._source.take(idx, axis=0, out=design, mode="clip")
+        else:
+            design[...] = self._source[idx]
+        weight = None if self._weight is None else self._weight.take(idx)
+        observed = self._likelihood.observed(self._y.take(idx), weight)
+        if self._single:
+            return list(zip(design[:, 0], *observed, strict=True))
+        return list(zip(design, *observed, strict=True))
+
+    def _predictors(self, theta: Array) -> Array:
+        linear = theta[:, : self._n_linear] if self._infers_noise else theta
+        return linear.reshape(self._linear)
+
+    def local(self, theta: Array, batch: Any) -> Array:
+        """Local parameters ``(C, n_local, B)``."""
+        if self._single:
+            batch[0].dot(theta[0], out=self._u[0, 0])
+            return self._u
+        columns = batch[0].swapaxes(-1, -2)
+        if self._bare:
+            return np.matmul(theta.reshape(self._linear), columns, out=self._u)
+        linear = self._predictors(theta)
+        if self._level:
+            coef, level = linear[..., :-1], linear[..., -1]
+            np.matmul(coef, columns, out=self._eta)
+            if self._center is not None:
+                # einsum, unlike matmul, rounds a chain alike whatever the number of chains
+                level = level - np.einsum("ckd,d->ck", coef, self._center)
+            self._eta += level[..., None]
+        else:
+            np.matmul(linear, columns, out=self._eta)
+        if self._infers_noise:
+            self._u[:, -1] = theta[:, -1:]
+        return self._u
+
+    def score(self, u: Array, batch: Any) -> Array:
+        """Weighted gradient of each row's log likelihood in u, which may be overwritten."""
+        return self._likelihood.observed_score(u, *batch[1:])
+
+    def pullback(self, score: Array, batch: Any) -> Array:
+        """Gradient in theta: a new array ``(C, P)``."""
+        if self._single:
+            return score[0, 0].dot(batch[0])[None]
+        if self._bare:
+            return np.matmul(score, batch[0]).reshape(-1, self._P)
+        grad = np.empty((self._shape[0], self._P))
+        linear = self._predictors(grad)
+        if self._infers_noise:
+            score[:, -1].sum(axis=1, out=grad[:, -1])
+            score = score[:, :-1]
+        if self._level:
+            np.matmul(score, batch[0], out=linear[..., :-1])
+            total = score.sum(axis=2)
+            linear[..., -1] = total
+            if self._center is not None:
+                linear[..., :-1] -= total[..., None] * self._center
+        else:
+            np.matmul(score, batch[0], out=linear)
+        return grad
