@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld.posterior.base import BoundBatches
-
-if TYPE_CHECKING:
-    from skbayes_sgld.posterior.linear_predictors import RowSums
+from skbayes_sgld.posterior.likelihoods import Likelihood
 
 Array = NDArray[Any]
+
+
+class _LinearModel(Protocol):
+    """The members of a generalised linear model whose rows are gathered."""
+
+    X: Array
+    y: Array
+    weight: Array | None
+    center: Array | None
+    likelihood: Likelihood
+    n_params: int
+    n_features: int
+    n_predictors: int
+    fit_intercept: bool
 
 
 class LinearBatches(BoundBatches):
@@ -25,7 +37,7 @@ class LinearBatches(BoundBatches):
     """
 
     def __init__(
-        self, posterior: RowSums, design: Array | None, n_chains: int, batch_size: int
+        self, posterior: _LinearModel, design: Array | None, n_chains: int, batch_size: int
     ) -> None:
         self.size = batch_size
         self._likelihood = posterior.likelihood

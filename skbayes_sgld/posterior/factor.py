@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import MAX_DENSE
-
-if TYPE_CHECKING:
-    from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.linear_prior import LinearPrior
+from skbayes_sgld.posterior.priors.noise import NoisePrior
 
 Array = NDArray[Any]
 
 _NEGLIGIBLE = 1e-8  # share of the rows' curvature added where the prior has none
 
 
-def curvature_factor(posterior: GLMPosterior, theta: Array) -> tuple[Array, Array | None]:
+class _LinearModel(Protocol):
+    """The members of a generalised linear model that its curvature is made of."""
+
+    n_samples: int
+    n_params: int
+    n_predictors: int
+    linear_prior: LinearPrior
+    noise_prior: NoisePrior | None
+    _width: int
+    _infers_noise: bool
+
+    def design(self, rows: slice) -> Array: ...
+    def _blocks(self) -> Iterator[slice]: ...
+    def _weighted_curvature(self, theta: Array, rows: slice) -> Array: ...
+    def _linear(self, theta: Array) -> Array: ...
+    def _gamma(self, theta: Array) -> Array | None: ...
+
+
+def curvature_factor(posterior: _LinearModel, theta: Array) -> tuple[Array, Array | None]:
     """Diagonal d and factor F of the curvature ``diag(d) + F^T F`` at one ``theta (P,)``.
 
     The mixed derivatives of noise variance and coefficients, small at the mode, are left out.
@@ -69,7 +87,7 @@ def curvature_factor(posterior: GLMPosterior, theta: Array) -> tuple[Array, Arra
     return own, factor
 
 
-def _prior_diagonal(posterior: GLMPosterior, theta: Array) -> Array:
+def _prior_diagonal(posterior: _LinearModel, theta: Array) -> Array:
     linear, gamma = posterior._linear(theta[None])[0], posterior._gamma(theta[None])
     g = None if gamma is None else float(gamma[0])
     diagonal, corner = posterior.linear_prior.diagonal(linear, g)

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
 from skbayes_sgld.datasets import load_nba_rookies, make_correlated_pair
+from tests.references.cases import automatic_scale
 
 DATA = ("nba", "diabetes", "lecture")
 TASKS = [(model, data) for model in (SGDMAPRegressor, SGDMAPClassifier) for data in DATA]
@@ -76,20 +77,22 @@ def newton_mode(model, data):
     """Mode under the default priors, and the precision of the posterior there."""
     X, y = task(model, data)
     n, d = X.shape
+    spread = 1.0 / automatic_scale("normal", X, y, np.ones(n), linear=False)
     A = np.column_stack([X, np.ones(n)])
     if len(np.unique(y)) in (3, 4, 5):
-        return softmax_mode(A, y)
-    shrink = np.r_[np.full(d, 1.0 if model is SGDMAPClassifier else 0.01), 0.0]
-    if model is SGDMAPClassifier:  # beta ~ N(0, 1)
-        found = LogisticRegression(solver="newton-cholesky", tol=1e-12, max_iter=1000).fit(X, y)
-        mode = np.r_[found.coef_[0], found.intercept_]
+        return softmax_mode(A, y, spread)
+    shrink = np.r_[spread**2 * (1.0 if model is SGDMAPClassifier else 0.01), 0.0]
+    if model is SGDMAPClassifier:  # beta_j ~ N(0, 1 / spread_j^2)
+        newton = LogisticRegression(solver="newton-cholesky", tol=1e-12, max_iter=1000)
+        found = newton.fit(X / spread, y)
+        mode = np.r_[found.coef_[0] / spread, found.intercept_]
         p = 1.0 / (1.0 + np.exp(-A @ mode))
         return mode, (A.T * (p * (1.0 - p))) @ A + np.diag(shrink)
-    # beta | sigma^2 ~ N(0, 100 sigma^2): the mode of beta is the ridge solution; d/dgamma of the
-    # log posterior is zero at sigma^2 = (rss + 2 psi) / (n + d + 2 phi)
-    found = Ridge(alpha=0.01, solver="svd").fit(X, y)
+    # beta_j | sigma^2 ~ N(0, 100 sigma^2 / spread_j^2): the mode of beta is the ridge solution;
+    # d/dgamma of the log posterior is zero at sigma^2 = (rss + 2 psi) / (n + d + 2 phi)
+    found = Ridge(alpha=0.01, solver="svd").fit(X / spread, y)
     phi, psi = 1e-3, 1e-3 * y.var()
-    beta = np.r_[found.coef_, found.intercept_]
+    beta = np.r_[found.coef_ / spread, found.intercept_]
     total = np.sum((y - A @ beta) ** 2) + shrink @ beta**2 + 2.0 * psi
     variance = total / (n + d + 2.0 * phi)
     precision = np.zeros((d + 2, d + 2))  # without cross terms: the slope in beta is zero
@@ -98,19 +101,21 @@ def newton_mode(model, data):
     return np.r_[beta, np.log(variance)], precision
 
 
-def softmax_mode(A, y):
+def softmax_mode(A, y, spread):
     """Mode of several classes, and the precision there, intercepts after coefficients.
 
     A common shift of the classes is not told by the data: it is left out of the precision.
     """
-    found = LogisticRegression(solver="newton-cg", tol=1e-12, max_iter=10_000).fit(A[:, :-1], y)
-    theta = np.column_stack([found.coef_, found.intercept_])
+    found = LogisticRegression(solver="newton-cg", tol=1e-12, max_iter=10_000).fit(
+        A[:, :-1] / spread, y
+    )
+    theta = np.column_stack([found.coef_ / spread, found.intercept_])
     theta = theta - theta.mean(axis=0)
     p = softmax(A @ theta.T, axis=1)
     K, width = theta.shape
     weights = -p[:, :, None] * p[:, None]
     weights[:, np.arange(K), np.arange(K)] += p
-    shrink = np.diag(np.r_[np.ones(width - 1), 0.0])
+    shrink = np.diag(np.r_[spread**2, 0.0])
     blocks = np.einsum("nkl,ni,nj->kilj", weights, A, A)
     blocks += np.einsum("kl,ij->kilj", np.eye(K), shrink)
     order = np.arange(K * width).reshape(K, width)

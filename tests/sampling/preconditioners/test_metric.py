@@ -260,7 +260,7 @@ def test_no_matrix_of_parameters_by_parameters_is_formed(
     prior, metric, hardly_any_dense, monkeypatch
 ):
     if metric is Diagonal:
-        monkeypatch.setattr("skbayes_sgld.posterior.glm.MAX_DENSE", 10)  # too many rows for it
+        monkeypatch.setattr("skbayes_sgld.posterior.factor.MAX_DENSE", 10)  # too many rows for it
     P = 1201
     X = np.random.default_rng(0).standard_normal((20, P - 1))
     posterior = GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), prior, center=True)
