@@ -27,11 +27,12 @@ def available() -> list[str]:
 
 def measure(name: str, rounds: int | None, quick: bool, target: Path) -> None:
     """Measure one row in this process, and write what it found."""
+    machine = _machine.describe()  # before a rival sets flags of its own
     from benchmarks import rows  # noqa: F401, PLC0415
 
     asked = ROWS[name]
     found = asked.measure(rounds or asked.rounds, quick)
-    values = {"machine": _machine.describe(), "found": [as_json(f) for f in found]}
+    values = {"machine": machine, "found": [as_json(f) for f in found]}
     target.write_text(json.dumps(values))
 
 

@@ -34,7 +34,11 @@ def avx512() -> list[str]:
 
 def hidden() -> dict[str, str]:
     """Environment of a process that is to do without AVX-512."""
-    return {"NPY_DISABLE_CPU_FEATURES": " ".join(avx512()), "OPENBLAS_CORETYPE": "Haswell"}
+    return {
+        "NPY_DISABLE_CPU_FEATURES": " ".join(avx512()),
+        "OPENBLAS_CORETYPE": "Haswell",
+        "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_max_isa=AVX2".strip(),
+    }
 
 
 def describe() -> dict[str, Any]:
