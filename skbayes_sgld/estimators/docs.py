@@ -9,11 +9,14 @@ _PARTS = {
     "prior_regression": """\
 prior : str or CoefficientPrior, default="conjugate_normal"
     Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``,
-    ``"conjugate_normal"`` (its scale is in units of the noise), ``"laplace"``, ``"flat"``, or an
-    instance such as ``Laplace(scale=0.5)``. By name its scale is in the units of each column and
-    of y, so that no prediction depends on them. The default, on standardised columns, is the
-    normal-inverse-gamma model of the lecture, beta | sigma^2 ~ N(0, 100 sigma^2 I);
-    ``ConjugateNormal(covariance=V)`` is that of a matrix V. The intercept has a prior of its own.
+    ``"conjugate_normal"`` (its scale is in units of the noise), ``"laplace"``, ``"student_t"``,
+    ``"cauchy"``, ``"flat"``, or an instance such as ``Laplace(scale=0.5)``. By name its scale is in
+    the units of each column and of y, so that no prediction depends on them. The default, on
+    standardised columns, is the normal-inverse-gamma model of the lecture, beta | sigma^2 ~
+    N(0, 100 sigma^2 I);
+    ``ConjugateNormal(covariance=V)`` is that of a matrix V. With fewer than about five rows a
+    column that model takes the noise to be too small: choose ``"normal"`` there. The intercept
+    has a prior of its own.
 noise_prior : str or NoisePrior, default="inverse_gamma"
     Prior of the noise: ``"inverse_gamma"`` on its variance, ``"flat"`` on its standard
     deviation, or an instance. The default has next to no weight and follows the units of y.

@@ -88,4 +88,4 @@ def solve_quantile(
             far = step * (doubt[active] + _BEND * step) > _TOLERANCE
         t[active] = moved
         active, previous = active[far], (at[far], excess[far])
-    return np.where(np.isfinite(t), high, t) if whole else t
+    return np.where(np.isfinite(t), high, t) + 0.0 if whole else t  # no -0.0
