@@ -71,7 +71,7 @@ def bounds(results: Results) -> Any:
     axes.set_xlim(left=low)
     axes.set_yticks([-i for i in range(len(names))], list(names), fontsize=8)
     axes.set_xlabel("times its bound (log scale): left of 1, the bound is met")
-    axes.set_title("Every measurement beside its bound; lines: from round to round")
+    axes.set_title("Ratios over their bounds, and their range")
     axes.grid(axis="x", alpha=0.3)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     figure.legend(loc="outside lower right", ncols=2, fontsize=9)
