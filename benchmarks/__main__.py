@@ -28,7 +28,7 @@ def available() -> list[str]:
 def measure(name: str, rounds: int | None, quick: bool, target: Path) -> None:
     """Measure one row in this process, and write what it found."""
     machine = _machine.describe()  # before a rival sets flags of its own
-    from benchmarks import rows  # noqa: F401, PLC0415
+    from benchmarks import rows  # noqa: F401, PLC0415  (registers them; imports rivals, so late)
 
     asked = ROWS[name]
     found = asked.measure(rounds or asked.rounds, quick)
@@ -102,7 +102,7 @@ def main() -> int:
     if options.write:
         measure(options.names[0], options.rounds, options.quick, options.write)
         return 0
-    from benchmarks import rows  # noqa: F401, PLC0415
+    from benchmarks import rows  # noqa: F401, PLC0415  (registers them; imports rivals, so late)
 
     if options.list:
         width = max(map(len, ROWS))

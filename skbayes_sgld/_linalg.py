@@ -32,7 +32,6 @@ ROW_BLOCK = 8192  # rows in a block at most, so that the temporaries of a few ch
 _FEWEST_ROWS = 32
 _GROUP = 4
 _SAMPLE = 1000  # rows that show the units of the columns
-_SHARES = 8  # parts of a pass over all rows, whatever the number of threads
 _WIDE = 512  # columns of a symmetric matrix from which it is taken by blocks of rows
 _SHARED_NUMBERS = 2**20  # numbers of X from which threads share a pass over the rows
 _PART_NUMBERS = 2**18  # of them at least in a part of a pass, so that starting it costs nothing
@@ -239,9 +238,8 @@ def column_moments(X: Array, weight: Array | None = None) -> tuple[Array, Array]
     # such that the sums neither cancel nor overflow
     shift = np.where(few, low, sample.mean(axis=0))
     unit = np.where(few | (np.abs(np.log(extent)) > 100), extent, 1.0)
-    blocks = list(row_slices(*X.shape))
-    shares = [blocks[k::_SHARES] for k in range(min(_SHARES, len(blocks)))]
-    first, second = sum_in_threads(partial(_sums_of_columns, X, w, shift, unit), shares)
+    parts = row_parts(*X.shape)
+    first, second = sum_in_threads(partial(_sums_of_columns, X, w, shift, unit), parts)
     total = w.sum()
     variance = second / total - np.square(first / total)
     # z and z^2 are the same numbers, and so are their sums, where z is 0 or 1 in every row
