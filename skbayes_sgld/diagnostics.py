@@ -12,6 +12,8 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 from scipy.stats import chi2, rankdata
 
+from skbayes_sgld._numpy_errors import numpy_defaults
+
 Array = NDArray[Any]
 
 MAX_RHAT = 1.01  # Vehtari, Gelman, Simpson, Carpenter & Buerkner 2021, Section 4
@@ -29,6 +31,7 @@ _FEWEST_SCREENED = 5 * max(_SCREEN_BATCHES)  # draws a chain
 _CLIP, _EVERY = 4.5, 5  # median absolute deviations; draws of which their width is taken
 
 
+@numpy_defaults
 def effective_sample_size(draws: Array, kind: str = "bulk") -> Array:
     """Effective sample size of each parameter (Vehtari et al. 2021, Section 4).
 
@@ -58,6 +61,7 @@ def effective_sample_size(draws: Array, kind: str = "bulk") -> Array:
     return _per_parameter("ess", draws, method=kind, **tail)
 
 
+@numpy_defaults
 def potential_scale_reduction(draws: Array) -> Array:
     """Rank-normalised split R-hat of each parameter (Vehtari et al. 2021, eq. 4).
 
@@ -179,6 +183,7 @@ def _rhat(block: Array) -> Array:
     return np.sqrt((between / within + n - 1.0) / n)
 
 
+@numpy_defaults
 def summarize(
     draws: Array, names: Sequence[str], weights: Array | None = None, coverage: float = 0.9
 ) -> pd.DataFrame:

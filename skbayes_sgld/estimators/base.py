@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from skbayes_sgld._components import Component, Registry, check_number, resolve
 from skbayes_sgld._linalg import all_finite, one_blas_thread
+from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.settings import Settings, check_flag, number_or_auto
@@ -31,6 +32,7 @@ _STAMP = "_skbayes_sgld_version"
 _SMALL = 2_000_000  # numbers in X; below it more threads would wait for each other
 
 
+@numpy_defaults
 class BayesianEstimator(BaseEstimator):
     """Base of all estimators, linear models and networks."""
 
@@ -39,6 +41,11 @@ class BayesianEstimator(BaseEstimator):
     _settings_type: ClassVar[type[Settings] | None] = None
     prior: Any
     fit_intercept: Any
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Let no setting of the caller's ``np.errstate`` reach the public methods."""
+        super().__init_subclass__(**kwargs)
+        numpy_defaults(cls)
 
     # ---- parameters ---------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skbayes_sgld._components import check_number
+from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.diagnostics import convergence_problems, summarize
 from skbayes_sgld.inference.diagnosis import (
     Diagnosis,
@@ -32,6 +33,7 @@ _WORK = 5e7  # multiplications that the transitions of a diagnosis may take
 _FEWEST, _MOST = 16, 256  # transitions
 
 
+@numpy_defaults
 @dataclass(repr=False, eq=False)
 class PosteriorDraws:
     """Draws from a posterior, ``(chain, draw, parameter)``: a mapping of names to draws.
@@ -175,6 +177,7 @@ class PosteriorDraws:
         return rng.choice(total, size, p=weights / weights.sum())
 
 
+@numpy_defaults
 @dataclass(repr=False)
 class SamplingResult:
     """Draws from a posterior with their plan and diagnosis; :func:`sample` returns it.

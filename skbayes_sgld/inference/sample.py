@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from skbayes_sgld._linalg import one_blas_thread
+from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.inference.plan import plan
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.inference.run import run
@@ -14,6 +15,7 @@ from skbayes_sgld.posterior import Posterior, as_posterior
 from skbayes_sgld.posterior import check_gradient as compare_gradient
 
 
+@numpy_defaults
 def sample(
     posterior: Posterior,
     sampler: Any = "auto",

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.utils import check_array, check_consistent_length
 
+from skbayes_sgld._numpy_errors import numpy_defaults
+
 Array = NDArray[Any]
 
 _REACH = 6.0  # sds around the mean beyond which a distribution function is 0 or 1
@@ -17,6 +19,7 @@ _NODES = 20  # of the quadrature on each side of y: 2e-7 sds of a normal distrib
 _KNOTS = 32  # whole numbers that are taken on each side of y
 
 
+@numpy_defaults
 def log_predictive_density(
     log_likelihood: ArrayLike, *, draw_weights: Any = None, sample_weight: Any = None
 ) -> float:
@@ -46,6 +49,7 @@ def log_predictive_density(
     return float(np.average(mixed, weights=sample_weight))
 
 
+@numpy_defaults
 def crps(
     y_true: ArrayLike,
     y_draws: ArrayLike,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_consistent_length
 
+from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.metrics.distributions import check_rows
 from skbayes_sgld.prediction.wrappers import check_coverage
 
@@ -19,6 +20,7 @@ Array = NDArray[Any]
 _NORMS = ("l1", "max")
 
 
+@numpy_defaults
 def interval_score(
     y_true: ArrayLike, interval: ArrayLike, coverage: Any = 0.9, *, sample_weight: Any = None
 ) -> Any:
@@ -63,6 +65,7 @@ def interval_score(
     return _mean(high - low + fine * outside, sample_weight)
 
 
+@numpy_defaults
 def interval_coverage(y_true: ArrayLike, interval: ArrayLike, *, sample_weight: Any = None) -> Any:
     """Share of the observations that are in their intervals, the ends included.
 
@@ -87,6 +90,7 @@ def interval_coverage(y_true: ArrayLike, interval: ArrayLike, *, sample_weight: 
     return _mean((low <= y) & (y <= high), sample_weight)
 
 
+@numpy_defaults
 def interval_width(interval: ArrayLike, *, sample_weight: Any = None) -> Any:
     """Mean width of intervals, their sharpness; of calibrated ones the narrowest are best.
 
@@ -105,6 +109,7 @@ def interval_width(interval: ArrayLike, *, sample_weight: Any = None) -> Any:
     return _mean(high - low, sample_weight)
 
 
+@numpy_defaults
 def pinball_loss(
     y_true: ArrayLike, y_quantiles: ArrayLike, q: ArrayLike, *, sample_weight: Any = None
 ) -> float:
@@ -137,6 +142,7 @@ def pinball_loss(
     return float(_mean(np.maximum(levels * error, (levels - 1.0) * error), sample_weight).mean())
 
 
+@numpy_defaults
 def quantile_calibration_error(
     y_true: ArrayLike,
     y_quantiles: ArrayLike,

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_consistent_length
 
 from skbayes_sgld._components import check_number
+from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.metrics.intervals import check_norm
 
 Array = NDArray[Any]
@@ -32,6 +33,7 @@ class Bins(NamedTuple):
     weight: Array
 
 
+@numpy_defaults
 def brier_score(
     y_true: ArrayLike, y_proba: ArrayLike, *, labels: Any = None, sample_weight: Any = None
 ) -> float:
@@ -67,6 +69,7 @@ def brier_score(
     return float(np.average(score, weights=sample_weight))
 
 
+@numpy_defaults
 def calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.metrics.distributions import integrated_crps, summed_crps
 from skbayes_sgld.metrics.intervals import (
     interval_coverage,
@@ -118,6 +119,7 @@ def _as_model_sees(core: Core, y: Any) -> Array:
     return core.to_model(np.asarray(y, dtype=float)) if core.transformers else np.asarray(y)
 
 
+@numpy_defaults
 class Scorer:
     """A score of a fitted estimator on data, callable as ``scorer(estimator, X, y)``.
 

@@ -10,12 +10,14 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.stats import binom, rankdata
 
 from skbayes_sgld._components import check_number
+from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.plotting.axes import COLORS, GREY, tidy
 from skbayes_sgld.plotting.draws import Array, DrawsDisplay
 
 _BINS = 20  # of ranks
 
 
+@numpy_defaults
 class TraceDisplay(DrawsDisplay):
     """Traces: every chain's draws in their order.
 
@@ -79,6 +81,7 @@ def _legend_of_chains(panel: Any, lines: Sequence[Any]) -> None:
             handle.set(linewidth=2.0, alpha=1.0)
 
 
+@numpy_defaults
 class RankDisplay(DrawsDisplay):
     """Ranks: how each chain's draws are spread over the ranks of all draws.
 
@@ -147,6 +150,7 @@ class RankDisplay(DrawsDisplay):
         return self
 
 
+@numpy_defaults
 class AutocorrelationDisplay(DrawsDisplay):
     """Autocorrelations of the draws, averaged over the chains.
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 
 from skbayes_sgld._components import check_number
+from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.diagnostics import quantiles
 from skbayes_sgld.plotting.axes import BLUE, GREY, make_axes, percent, tidy
 from skbayes_sgld.prediction.wrappers import unwrap
@@ -24,6 +25,7 @@ _GRID = 200  # points of a density
 _INNER = 0.5  # probability of the thick part of an interval
 
 
+@numpy_defaults
 class DrawsDisplay:
     """Base of the displays of draws.
 
@@ -158,6 +160,7 @@ def _named(names: list[str], wanted: str | None) -> list[int]:
     return [k for k, name in enumerate(names) if wanted in (name, name.partition("[")[0])]
 
 
+@numpy_defaults
 class DensityDisplay(DrawsDisplay):
     """Densities of the parameters, with the credible interval shaded and the mean marked.
 
@@ -223,6 +226,7 @@ class DensityDisplay(DrawsDisplay):
         return self
 
 
+@numpy_defaults
 class ForestDisplay(DrawsDisplay):
     """Forest: mean and credible intervals of each parameter, one below the other.
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sgld._components import check_number
+from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.metrics import interval_coverage
 from skbayes_sgld.plotting.axes import BLUE, GREY, ORANGE, make_axes, percent, share_interval, tidy
 from skbayes_sgld.prediction.wrappers import (
@@ -22,6 +23,7 @@ Array = NDArray[Any]
 _LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
+@numpy_defaults
 class PredictiveIntervalDisplay:
     """Predictive intervals by row: along the one column of X, or sorted by their centre.
 
@@ -194,6 +196,7 @@ class PredictiveIntervalDisplay:
         return self
 
 
+@numpy_defaults
 class CoverageDisplay:
     """Coverage: the share of observations that intervals of each nominal coverage hold.
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_consistent_length
 
 from skbayes_sgld._components import check_number
+from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.metrics.probabilities import Bins, bin_probabilities
 from skbayes_sgld.plotting.axes import (
     BLUE,
@@ -28,6 +29,7 @@ _CONTOURS = (0.1, 0.25, 0.5, 0.75, 0.9)
 _MARKERS = "osD^v<>"
 
 
+@numpy_defaults
 class ReliabilityDisplay:
     """Calibration of probabilities: shares observed by bins of the probability predicted.
 
@@ -198,6 +200,7 @@ class ReliabilityDisplay:
         return self
 
 
+@numpy_defaults
 class ProbabilityContourDisplay:
     """Contours of a class's probability over two columns, shaded by its uncertainty.
 

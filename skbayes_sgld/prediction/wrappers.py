@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._components import check_number
+from skbayes_sgld._numpy_errors import numpy_defaults
 
 Array = NDArray[Any]
 
@@ -115,6 +116,7 @@ def _by_column(function: Callable[[Array], Any], values: Array) -> Array:
     return np.asarray(function(np.reshape(values, (-1, 1)))).reshape(np.shape(values))
 
 
+@numpy_defaults
 def unwrap(estimator: Any, X: Any = None) -> Core:
     """Take pipelines, searches and transformed targets off a fitted estimator."""
     check_is_fitted(estimator)
@@ -173,6 +175,7 @@ def _inner() -> Callable[[Any, Core], Core | None]:
     return inner
 
 
+@numpy_defaults
 def predict_quantiles(
     estimator: Any, X: Any, q: ArrayLike = (0.05, 0.5, 0.95), **params: Any
 ) -> Array:
@@ -215,6 +218,7 @@ def predict_quantiles(
     return unwrap(estimator, X).quantiles(np.atleast_1d(np.asarray(q)), **params)
 
 
+@numpy_defaults
 def predict_interval(estimator: Any, X: Any, coverage: Any = 0.9, **params: Any) -> Array:
     """Equal-tailed predictive intervals, through wrappers.
 
@@ -253,6 +257,7 @@ def predict_interval(estimator: Any, X: Any, coverage: Any = 0.9, **params: Any)
     return interval[..., 0] if np.ndim(coverage) == 0 else interval
 
 
+@numpy_defaults
 def predict_proba_interval(estimator: Any, X: Any, coverage: Any = 0.9) -> Array:
     """Equal-tailed credible intervals of the probability of each class, through wrappers.
 
@@ -277,6 +282,7 @@ def predict_proba_interval(estimator: Any, X: Any, coverage: Any = 0.9) -> Array
     return intervals[..., 0] if np.ndim(coverage) == 0 else intervals
 
 
+@numpy_defaults
 def sample_y(
     estimator: Any, X: Any, n_samples: int = 1, random_state: Any = 0, **params: Any
 ) -> Array:

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._components import Component, check_number, resolve
+from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.posterior import as_posterior
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import HasRows, Posterior
@@ -24,6 +25,7 @@ _BLOCK = 64  # steps whose random numbers are drawn at a time
 _MAX_FULL_RANK = 1000  # parameters; a larger covariance takes minutes and gigabytes
 
 
+@numpy_defaults
 class BayesByBackprop(Component):
     """Normal approximation of a posterior, by the reparameterisation trick.
 

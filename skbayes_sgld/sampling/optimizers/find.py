@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._components import check_number, resolve
+from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._warnings import warn
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Posterior
@@ -25,6 +25,7 @@ __all__ = ["far_message", "find_mode"]
 _EXACT = 1e-10  # squared distance to the mode in sds that Newton's method may leave
 
 
+@numpy_defaults
 def find_mode(
     posterior: Posterior | BasePosterior,
     start: ArrayLike | None = None,
@@ -123,7 +124,7 @@ def find_mode(
     found = climb(bound, theta, settings)
     if not found.end.distance <= tol:
         message = far_message(found.end.distance, settings)
-        warnings.warn(message, ConvergenceWarning, stacklevel=2)
+        warn(message, ConvergenceWarning)
     return tuning.Mode(found.end.theta, found.end.metric)
 
 
