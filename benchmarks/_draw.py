@@ -28,12 +28,14 @@ Results = dict[str, dict[str, Any]]
 
 
 def draw(results: Results, folder: Path) -> list[Path]:
-    """Draw what the results have data for; the files."""
+    """Draw what the results have data for and remove what they have none for; the files."""
     drawn = []
     for name, make in (("bounds", bounds), ("floor", floor), ("growth", growth)):
+        path = folder / f"benchmark_{name}.png"
         figure = make(results)
-        if figure is not None:
-            path = folder / f"benchmark_{name}.png"
+        if figure is None:
+            path.unlink(missing_ok=True)  # the page drops it too
+        else:
             figure.savefig(path, dpi=110, metadata={"Software": None})
             plt.close(figure)
             drawn.append(path)
