@@ -29,7 +29,8 @@ Array = NDArray[Any]
 
 FLOATS = [np.float64, np.float32]
 _STAMP = "_skbayes_sgld_version"
-_SMALL = 2_000_000  # numbers in X; below it more threads would wait for each other
+_SMALL = 2_000_000  # numbers in X, below which one thread checks them sooner than several
+_WIDE = 500  # columns; below, passes over rows share the cores, and BLAS would wait for itself
 
 
 @numpy_defaults
@@ -139,7 +140,7 @@ class BayesianEstimator(BaseEstimator):
         with _unchanged_on_error(self):
             self._check_params()
             X, y, weight = self._validate(X, y, sample_weight, **row_data)
-            with one_blas_thread() if X.size < _SMALL else nullcontext():
+            with one_blas_thread() if X.shape[1] < _WIDE else nullcontext():
                 self._infer(X, y, weight)
         return self
 

@@ -70,6 +70,8 @@ class Plan:
     bias : tuple of float
         Largest error that the step size makes in a mean, in sds, or in an sd, relative, and two
         standard errors of it; nan where it is measured from the draws.
+    noise : NoiseLevel or None
+        Noise of minibatches in the metric of the run, where it was measured.
     choices : dict of str to Choice
         Every setting, resolved.
     settings : Settings
@@ -86,6 +88,7 @@ class Plan:
     mode: Mode | None
     center: Mode | None
     bias: tuple[float, float]
+    noise: NoiseLevel | None
     choices: dict[str, Choice]
     settings: Settings
 
@@ -205,6 +208,7 @@ def plan(
         mode,
         tuned.mode,
         bias or (np.nan, 0.0),
+        noise if settings.uses_curvature else None,
         {name: choices[name] for name in _ORDER},
         settings,
     )
@@ -268,10 +272,10 @@ def _choose_gradient(
     n, tau = posterior.n_samples, settings.tau
     if gradient is None and batch_size is None:
         if settings.sampler is not None and settings.sampler.full_gradient:
-            gradient, why = Full(), f"{settings.sampler} takes all rows"
+            gradient, why, noise = Full(), f"{settings.sampler} takes all rows", None
         else:
-            gradient, batch_size, why = choose_gradient(posterior, reference, tau, seed)
-        return gradient, batch_size, None, _both(gradient, why, batch_size, why)
+            gradient, batch_size, why, noise = choose_gradient(posterior, reference, tau, seed)
+        return gradient, batch_size, noise, _both(gradient, why, batch_size, why)
     why = _GIVEN
     if gradient is None:
         # the second order takes a matrix of parameters by parameters
@@ -335,7 +339,8 @@ def _choose_step_size(
             why_sampler = f"{draft.sampler}: {tuned.found}"
         elif automatic:
             why_sampler = f"{why_sampler}; {tuned.found}" if tuned.found else why_sampler
-        if noise is not None and draft.batch_size is not None:
+        chosen_for_it = settings.gradient is None and settings.batch_size is None
+        if noise is not None and draft.batch_size is not None and not chosen_for_it:
             # a sampler's own share of the noise; the thermostat's is none
             gain = max(draft.sampler.noise_gain, 1e-12)
             quiet = noise.step_size(draft.batch_size, settings.tau) / gain

@@ -123,12 +123,13 @@ def _noise_ratio(plan: Plan, chains: Chains) -> float:
     run, tau = plan.run, plan.settings.tau
     if run.batch_size is None:
         return 0.0
-    center = plan.center
+    level, center = plan.noise, plan.center
     if center is None:
         flat = chains.draws.reshape(-1, chains.draws.shape[2])
         center = Mode(flat.mean(axis=0), Diagonal(np.maximum(flat.var(axis=0), 1e-300) / tau))
-    gradient = plan.choices["gradient"].value
-    level = measure_noise(plan.posterior, gradient, center, tau, 0, run.dynamics.preconditioner)
+    if level is None:
+        gradient, metric = plan.choices["gradient"].value, run.dynamics.preconditioner
+        level = measure_noise(plan.posterior, gradient, center, tau, 0, metric)
     # the mean step over the draws, each weighted by its step size as the draws are
     eta = float(np.average(chains.weights, weights=chains.weights))
     return level.inflation(eta, run.batch_size, tau) * run.sampler.noise_gain

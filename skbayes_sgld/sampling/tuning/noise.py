@@ -135,8 +135,8 @@ def reason_for_all_rows(posterior: BasePosterior) -> str:
 
 def choose_gradient(
     posterior: BasePosterior, mode: Mode, temperature: float, seed: int
-) -> tuple[Gradient, int | None, str]:
-    """Cheapest gradient estimator without visible noise, its batch size, and the reason.
+) -> tuple[Gradient, int | None, str, NoiseLevel | None]:
+    """Cheapest gradient estimator without visible noise, its batch size, why, and its noise.
 
     It takes all rows where minibatches have nothing to gain: few rows, sums known beforehand, a
     posterior that does not gather rows, or so many parameters that the curvature at the mode,
@@ -144,16 +144,16 @@ def choose_gradient(
     """
     n, why = posterior.n_samples, reason_for_all_rows(posterior)
     if why:
-        return Full(), None, why
+        return Full(), None, why, None
     gradient = ControlVariate()
     level = measure_noise(posterior, gradient, mode, temperature, seed)
     batch_size = max(THRESHOLDS.min_batch, level.batch_size(STEP_SIZES[0], temperature))
     if THRESHOLDS.gathered_cost * batch_size > n:
         taken = f"{batch_size:,} of {n:,}" if batch_size < n else f"more than all {n:,}"
         why = f"a batch without visible noise takes {taken} rows"
-        return Full(), None, why
+        return Full(), None, why, None
     why = f"batches of {batch_size:,} add less than 0.5 % to any standard deviation"
-    return gradient, batch_size, why
+    return gradient, batch_size, why, level
 
 
 def choose_batch_size(noise: NoiseLevel, n_samples: int, temperature: float) -> int:

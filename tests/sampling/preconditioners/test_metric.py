@@ -290,7 +290,7 @@ def test_the_noise_found_without_the_matrix_is_that_of_the_matrix(monkeypatch):
 def test_many_parameters_take_all_rows(hardly_any_dense):
     posterior = glm(Bernoulli(), n=2100, d=200, center=True)
     mode = mode_module.Mode(np.zeros(posterior.n_params), Diagonal(np.ones(posterior.n_params)))
-    gradient, batch_size, why = noise.choose_gradient(posterior, mode, 1.0, 0)
+    gradient, batch_size, why, _ = noise.choose_gradient(posterior, mode, 1.0, 0)
     assert not gradient.minibatch and batch_size is None and "parameters" in why
 
 
@@ -317,7 +317,7 @@ def test_a_model_that_gathers_no_rows_takes_all_of_them():
 
     posterior = CustomPosterior(Rates())
     mode = find_mode(posterior, posterior.start())
-    gradient, _, why = noise.choose_gradient(posterior, mode, 1.0, 0)
+    gradient, _, why, _ = noise.choose_gradient(posterior, mode, 1.0, 0)
     assert not gradient.minibatch and "local parameters" in why
 
 
