@@ -148,18 +148,22 @@ class BayesianEstimator(BaseEstimator):
         X, y = validate_data(self, X, y, dtype=FLOATS, ensure_all_finite=False, **self._y_checks)
         if not (X.size > _SMALL and all_finite(X)):  # the exact check takes a thread, and longer
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
-        weight = None
-        if sample_weight is not None:
-            weight = check_weight(sample_weight, X)
+        weight = None if sample_weight is None else check_weight(sample_weight, X)
+        y, weight = self._label(y, weight)
+        if weight is not None:
             if not weight.all():
                 X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
             if np.all(weight == 1.0):
                 weight = None
-            else:
+            elif sample_weight is not None:
                 _warn_of_light_rows(weight, X)
         return self._encode(X, y, weight)
 
     _y_checks: ClassVar[dict[str, Any]] = {}
+
+    def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
+        """Target and weights of all rows, before those of weight zero are left out."""
+        return y, weight
 
     def _encode(
         self, X: Array, y: Array, weight: Array | None

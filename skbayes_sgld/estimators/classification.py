@@ -20,6 +20,7 @@ from skbayes_sgld.estimators.base import (
     interval_levels,
 )
 from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, LabelLikelihood
+from skbayes_sgld.prediction.absent import WithAbsentClasses
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
@@ -30,9 +31,8 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
     prior: Any
     class_weight: Any
 
-    def _encode(
-        self, X: Array, y: Array, weight: Array | None
-    ) -> tuple[Array, Array, Array | None]:
+    def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
+        """Codes of the labels, and the weights times those of the classes."""
         self.classes_ = np.unique(y)
         # the labels stand for y, of which the check would sort every value once more
         few = 2 * len(self.classes_) <= len(y)
@@ -45,40 +45,58 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
             )
         if self.class_weight is not None:
             by_class = self._class_weights(y, codes, weight)[codes]
-            if not np.all(by_class > 0):
-                raise ValueError(
-                    f"class_weight={self.class_weight!r} is out of range; the weight of every "
-                    "class must be positive."
-                )
             weight = by_class if weight is None else weight * by_class
+            if not weight.any():
+                raise ValueError(
+                    f"class_weight={self.class_weight!r} leaves no row a weight above zero."
+                )
+        return codes, weight
+
+    def _encode(
+        self, X: Array, y: Array, weight: Array | None
+    ) -> tuple[Array, Array, Array | None]:
+        codes = self._seen_codes(y)
         return X, self._likelihood().check_target(codes), weight
+
+    def _seen_codes(self, codes: Array) -> Array:
+        """Codes as the likelihood takes them."""
+        return codes
 
     def _class_weights(self, y: Array, codes: Array, weight: Array | None) -> Array:
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            counts = np.bincount(codes, weights=weight)
-            return counts.sum() / (len(counts) * counts)
+            counts = np.bincount(codes, weights=weight, minlength=len(self.classes_))
+            seen = counts > 0
+            return counts.sum() / (seen.sum() * np.where(seen, counts, np.inf))
         if not isinstance(self.class_weight, dict):
             raise ValueError(
                 f"class_weight={self.class_weight!r} is not accepted; give 'balanced', None or a "
                 "dict of class to weight."
             )
-        return compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        if not np.all((by_class >= 0) & (by_class < np.inf)):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} is out of range; the weight of every class "
+                "must be finite and not negative."
+            )
+        return by_class
 
     def _likelihood(self) -> LabelLikelihood:
         n_classes = len(self.classes_)
         return Bernoulli() if n_classes == 2 else Categorical(n_classes)
 
-    def _predictive(self, chosen: Any = slice(None)) -> Predictive:
+    def _predictive(self, chosen: Any = slice(None)) -> Predictive | WithAbsentClasses:
         """The posterior predictive distribution from the chosen draws."""
         weights = self.posterior_.flat_weights
-        return Predictive(
-            self._predictor(chosen),
-            self._likelihood(),
-            None,
-            None if weights is None else weights[chosen],
+        chosen_weights = None if weights is None else weights[chosen]
+        return self._over_all(
+            Predictive(self._predictor(chosen), self._likelihood(), None, chosen_weights)
         )
 
-    def _point_predictive(self) -> Predictive:
+    def _over_all(self, seen: Predictive) -> Predictive | WithAbsentClasses:
+        """Predictive distribution over all classes."""
+        return seen
+
+    def _point_predictive(self) -> Predictive | WithAbsentClasses:
         """Predictive distribution that point predictions are taken from."""
         return self._predictive()
 
@@ -227,11 +245,40 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
 
 
 class BayesianClassifier(ClassificationModel, LinearEstimator):
-    """A classifier with one linear predictor a class, or one for two classes."""
+    """A classifier with one linear predictor a class, or one for two classes.
+
+    A class whose rows all have weight zero is in the model as the others where the intercepts have
+    a proper prior. Where theirs is flat, its own intercept has no finite posterior: the model is
+    then the limit of ever wider priors, in which the class has probability 0, its intercept is
+    minus infinity, and the others are as if it were not there.
+    """
+
+    _seen: Array | None  # codes of the classes in the model; None for all
+
+    def _seen_codes(self, codes: Array) -> Array:
+        n_classes, seen = len(self.classes_), np.unique(codes)
+        self._seen = None
+        free = self.fit_intercept and not self._resolve_intercept_prior().proper
+        if len(seen) == n_classes or not free:
+            return codes
+        if len(seen) < 2:
+            only = self.classes_[seen].tolist()[0]
+            raise ValueError(
+                f"the weights are zero for every class but {only!r}: under its flat prior the "
+                "intercept would go to infinity; give rows of another class a weight, or set "
+                "intercept_prior='normal' or fit_intercept=False."
+            )
+        self._seen = seen
+        return np.searchsorted(seen, codes)
+
+    def _likelihood(self) -> LabelLikelihood:
+        # one predictor a class, of two too: the limit of a model of more
+        return super()._likelihood() if self._seen is None else Categorical(len(self._seen))
 
     def _make_posterior(
         self, X: Array, y: Array, weight: Array | None, center: bool
     ) -> GLMPosterior:
+        seen = self.classes_ if self._seen is None else self.classes_[self._seen]
         return GLMPosterior(
             X,
             y,
@@ -242,14 +289,42 @@ class BayesianClassifier(ClassificationModel, LinearEstimator):
             fit_intercept=self.fit_intercept,
             center=center,
             feature_names=self._feature_names(),
-            class_names=[str(c) for c in self.classes_],
+            class_names=[str(c) for c in seen],
         )
+
+    def _split(self, values: Array) -> dict[str, Array]:
+        parts = super()._split(values)
+        if self._seen is None:
+            return parts
+        S, n_classes = len(values), len(self.classes_)
+        coef, intercept = (
+            np.zeros((S, n_classes, self.n_features_in_)),
+            np.full((S, n_classes), -np.inf),
+        )
+        coef[:, self._seen], intercept[:, self._seen] = parts["coef"], parts["intercept"]
+        return {"coef": coef, "intercept": intercept}
+
+    def _linear_predictor(self, coef: Array, intercept: Array) -> LinearPredictor:
+        """Predictors of the classes in the model."""
+        if self._seen is not None:
+            coef, intercept = coef[:, self._seen], intercept[:, self._seen]
+        return LinearPredictor(coef, intercept)
+
+    def _predictor(self, chosen: Any = slice(None)) -> LinearPredictor:
+        parts, _ = self._draws()
+        return self._linear_predictor(parts["coef"][chosen], parts["intercept"][chosen])
+
+    def _over_all(self, seen: Predictive) -> Predictive | WithAbsentClasses:
+        if self._seen is None:
+            return seen
+        return WithAbsentClasses(seen, self._seen, len(self.classes_))
 
     def _probability_draws(self) -> tuple[Array, Array, Array | None]:
         """Draws that a point prediction averages over."""
         parts, weights = self._draws()
         return parts["coef"], parts["intercept"], weights
 
-    def _point_predictive(self) -> Predictive:
+    def _point_predictive(self) -> Predictive | WithAbsentClasses:
         coef, intercept, weights = self._probability_draws()
-        return Predictive(LinearPredictor(coef, intercept), self._likelihood(), None, weights)
+        predictor = self._linear_predictor(coef, intercept)
+        return self._over_all(Predictive(predictor, self._likelihood(), None, weights))

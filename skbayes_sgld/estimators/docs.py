@@ -45,7 +45,10 @@ intercept_prior : str or CoefficientPrior, default="flat"
     intercept has it; their common shift, which no data see, is left out of what is reported.""",
     "class_weight": """\
 class_weight : dict, "balanced" or None, default=None
-    Weights of the classes, multiplied into ``sample_weight``.""",
+    Weights of the classes, 0 or more, multiplied into ``sample_weight``. A class whose rows all
+    have weight zero stays in ``classes_``. Under a proper prior of the intercepts its posterior is
+    that of the model; where their prior is flat, as by default, its probability is 0, the limit of
+    ever wider priors, and of two classes both must have weight.""",
     "sampling": """\
 sampler : str or Sampler, default="auto"
     ``"auto"`` is Leimkuhler-Matthews SGLD, or HMC where a pilot finds an error in it; any other
