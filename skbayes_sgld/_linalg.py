@@ -19,8 +19,11 @@ import numpy as np
 from joblib import cpu_count
 from numpy.typing import NDArray
 from scipy import linalg
+from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 from threadpoolctl import ThreadpoolController
+
+from skbayes_sgld import _sparse
 
 Array = NDArray[Any]
 Part = TypeVar("Part")
@@ -211,6 +214,8 @@ def matmul_symmetric(a: Array, b: Array) -> Array:
 def column_means(X: Array, weight: Array | None) -> Array:
     """Weighted mean of each column ``(d,)``, without a temporary of the size of X."""
     w = np.ones(X.shape[0]) if weight is None else weight
+    if issparse(X):
+        return _sparse.column_sums(X, w) / float(w.sum())
 
     def of_part(blocks: list[slice]) -> Array:
         total = np.zeros(X.shape[1])
@@ -221,6 +226,31 @@ def column_means(X: Array, weight: Array | None) -> Array:
     return sum_in_threads(of_part, row_parts(*X.shape)) / float(w.sum())
 
 
+def column_ranges(X: Array) -> tuple[Array, Array]:
+    """Least and largest value of each column, ``(d,)`` each."""
+    return _sparse.column_ranges(X) if issparse(X) else (X.min(axis=0), X.max(axis=0))
+
+
+def column_squares(X: Array, origin: Array, weight: Array) -> Array:
+    """Weighted sum of the squares of the columns less ``origin (d,)``."""
+    if issparse(X):
+        return _sparse.squares_about(X, origin, weight)
+    total = np.zeros(X.shape[1])
+    for rows, block in row_blocks(X, origin):
+        total += np.square(block).T @ weight[rows]
+    return total
+
+
+def gram_about(X: Array, origin: Array) -> Array:
+    """Sum of the products of the columns less ``origin (d,)``, a matrix ``(d, d)``."""
+    if issparse(X):
+        return _sparse.gram_about(X, origin)
+    gram = np.zeros((X.shape[1],) * 2)
+    for _, block in row_blocks(X, origin):
+        gram += block.T @ block
+    return gram
+
+
 def column_moments(X: Array, weight: Array | None = None) -> tuple[Array, Array]:
     """Mean and spread of each column, ``(d,)`` each, in one pass over the rows.
 
@@ -228,6 +258,8 @@ def column_moments(X: Array, weight: Array | None = None) -> tuple[Array, Array]
     values their difference; of a column of one value its size, or 1 where that is 0. Rows of
     weight 0 do not count.
     """
+    if issparse(X):
+        return _sparse.column_moments(X, weight)
     w = np.ones(X.shape[0]) if weight is None else weight
     kept = np.flatnonzero(w > 0)
     sample = X[kept[:: max(1, len(kept) // _SAMPLE)]].astype(np.float64)

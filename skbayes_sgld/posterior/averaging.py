@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from skbayes_sgld._linalg import in_threads, one_blas_thread, sum_in_threads, weighted_gram
+from skbayes_sgld._linalg import in_threads, one_blas_thread, sum_in_threads
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors import CoefficientPrior
+from skbayes_sgld.posterior.sparse_design import as_array, weighted_gram
 
 Array = NDArray[Any]
 
@@ -98,7 +99,7 @@ def _row_variances(posterior: _LinearModel, lower: Array) -> Array:
     def of_rows(blocks: list[slice]) -> Array:
         found = []
         for rows in blocks:
-            design = posterior.design(rows)
+            design = as_array(posterior.design(rows))
             seen = linalg.solve_triangular(lower, design.T, lower=True, check_finite=False)
             found.append(np.einsum("pn,pn->n", seen, seen))
         return np.concatenate(found)

@@ -7,10 +7,12 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.priors.noise import NoisePrior
+from skbayes_sgld.posterior.sparse_design import weighted_squares
 
 Array = NDArray[Any]
 
@@ -20,6 +22,7 @@ _NEGLIGIBLE = 1e-8  # share of the rows' curvature added where the prior has non
 class _LinearModel(Protocol):
     """The members of a generalised linear model that its curvature is made of."""
 
+    X: Array
     n_samples: int
     n_params: int
     n_predictors: int
@@ -50,7 +53,7 @@ def curvature_factor(posterior: _LinearModel, theta: Array) -> tuple[Array, Arra
     diagonal : ndarray of shape (P,)
     factor : ndarray of shape (n, P) or (n + 1, P), or None
         One row per row of X, and one for the intercept's prior. None where it would not pay:
-        with more rows than parameters or than 3,000, or several linear predictors.
+        with more rows than parameters or than 3,000, several linear predictors, or sparse rows.
         ``diagonal`` is then the whole diagonal of the curvature.
     """
     n, P, K, width = (
@@ -59,14 +62,13 @@ def curvature_factor(posterior: _LinearModel, theta: Array) -> tuple[Array, Arra
         posterior.n_predictors,
         posterior._width,
     )
-    few = K == 1 and n <= min(P, MAX_DENSE)
+    few = K == 1 and n <= min(P, MAX_DENSE) and not issparse(posterior.X)
     factor = np.zeros((n, P)) if few else None
     seen = np.zeros(P)
     for rows in posterior._blocks():
         design, local = posterior.design(rows), posterior._weighted_curvature(theta, rows)
-        square = np.square(design)
         for k in range(K):
-            seen[k * width : (k + 1) * width] += local[k, k] @ square
+            seen[k * width : (k + 1) * width] += weighted_squares(design, local[k, k])
         if posterior._infers_noise:
             seen[-1] += local[-1, -1].sum()
         if factor is not None:

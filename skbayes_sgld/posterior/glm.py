@@ -11,12 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import (
-    MAX_DENSE,
-    column_means,
-    column_moments,
-    in_threads,
-)
+from skbayes_sgld._linalg import MAX_DENSE, column_means, column_moments, in_threads
+from skbayes_sgld._sparse import as_rows
 from skbayes_sgld.posterior.averaging import averaged_normal
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.factor import curvature_factor
@@ -54,8 +50,8 @@ class GLMPosterior(RowSums, BasePosterior):
 
     Parameters
     ----------
-    X : ndarray of shape (n, d), float32 or float64
-        Features; a large array is not copied.
+    X : ndarray or sparse array of shape (n, d), float32 or float64
+        Features; a large array is not copied, and a sparse one never made dense.
     y : ndarray of shape (n,)
         Observations.
     likelihood : Likelihood
@@ -103,7 +99,7 @@ class GLMPosterior(RowSums, BasePosterior):
         feature_names: Sequence[str] | None = None,
         class_names: Sequence[str] | None = None,
     ) -> None:
-        fit_intercept = bool(fit_intercept)  # np.bool_ does not multiply lists
+        X, fit_intercept = as_rows(X), bool(fit_intercept)  # np.bool_ does not multiply lists
         K, infers_noise = likelihood.n_predictors, likelihood.infers_noise
         self._statistics = (
             GaussianStatistics(X, y, sample_weight, fit_intercept)

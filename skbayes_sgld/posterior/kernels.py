@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import in_threads
 from skbayes_sgld.posterior.likelihoods import Likelihood, RowKernel
@@ -116,8 +117,11 @@ class SettledRows:
 def settle_rows(posterior: _LinearModel, dtype: type) -> SettledRows | None:
     """Rows settled for a precision; None where the gradient is not bound.
 
-    A likelihood may have no kernel, and a large design is not copied in double precision.
+    A likelihood may have no kernel, a large design is not copied in double precision, and a sparse
+    one not at all.
     """
+    if issparse(posterior.X):
+        return None
     likelihood, size = posterior.likelihood, posterior.X.size
     known = likelihood.bind_rows(np.empty(0), None, dtype) is not None
     large = dtype is np.float64 and size > _HELD_NUMBERS

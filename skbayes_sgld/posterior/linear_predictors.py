@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import (
     BLOCK_NUMBERS,
@@ -16,11 +17,12 @@ from skbayes_sgld._linalg import (
     row_parts,
     row_slices,
     sum_in_threads,
-    weighted_gram,
 )
+from skbayes_sgld.posterior.base import BoundBatches
 from skbayes_sgld.posterior.batches import LinearBatches
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.protocol import Expansion, Rows
+from skbayes_sgld.posterior.sparse_design import SparseDesign, weighted_gram
 
 Array = NDArray[Any]
 
@@ -40,8 +42,8 @@ class LinearPredictors:
 
     Parameters
     ----------
-    X : ndarray of shape (n, d), float32 or float64
-        Data, of which a large array is not copied.
+    X : ndarray or csr_array of shape (n, d), float32 or float64
+        Data, of which a large array is not copied, and a sparse one never made dense.
     y : ndarray of shape (n,)
     weight : ndarray of shape (n,) or None
     n_predictors : int
@@ -52,10 +54,12 @@ class LinearPredictors:
     """
 
     param_names: list[str]
+    X: Any
+    _design: Any
 
     def __init__(
         self,
-        X: Array,
+        X: Any,
         y: Array,
         weight: Array | None,
         n_predictors: int,
@@ -73,9 +77,15 @@ class LinearPredictors:
         self.center = center
         self._bind(X, y, weight)
 
-    def _bind(self, X: Array, y: Array, weight: Array | None) -> None:
+    def _bind(self, X: Any, y: Array, weight: Array | None) -> None:
         """Set the data; a small X is converted to float64 and C order once, for all passes."""
         self.X, self.y, self.weight, self.n_samples = X, y, weight, X.shape[0]
+        self._row_size = self.n_features
+        if issparse(X):
+            self._row_size = max(1, X.nnz // X.shape[0])
+            self._ordered = X.astype(np.float64, copy=False)
+            self._design = SparseDesign(self._ordered, self.center, self.fit_intercept)
+            return
         held = X.size <= _HELD_NUMBERS
         self._ordered = np.ascontiguousarray(X, dtype=np.float64) if held else X
         few = X.size <= BLOCK_NUMBERS
@@ -97,10 +107,12 @@ class LinearPredictors:
         return self.X[idx], self.y[idx], weight
 
     def _blocks(self) -> Iterator[slice]:
-        return row_slices(self.n_samples, self.n_features)
+        return row_slices(self.n_samples, self._row_size)
 
     def _parts(self) -> list[list[slice]]:
         """Blocks of rows, divided into the parts that threads may share."""
+        if issparse(self.X):  # products with sparse rows would wait for each other in threads
+            return [list(self._blocks())]
         return row_parts(self.n_samples, self.n_features)
 
     def gram_parts(self) -> list[list[slice]]:
@@ -109,11 +121,14 @@ class LinearPredictors:
         Every block adds a whole matrix, and so has as many rows as there are parameters at least.
         """
         P = self.n_params
+        if issparse(self.X):
+            return [list(row_slices(self.n_samples, self._row_size, P))]
         return row_parts(self.n_samples, self.n_features, P, P * P)
 
     def _block(self, rows: slice) -> Array:
         """Rows of X in float64 and C order, without a copy if X already is."""
-        return np.ascontiguousarray(self._ordered[rows], dtype=np.float64)
+        block = self._ordered[rows]
+        return block if issparse(block) else np.ascontiguousarray(block, dtype=np.float64)
 
     def _weights(self, rows: slice) -> Array:
         return np.ones(rows.stop - rows.start) if self.weight is None else self.weight[rows]
@@ -214,6 +229,8 @@ class LinearPredictors:
 
     def _product(self, left: Array, right: Array) -> Array:
         """``left (C, K, m) @ right (m, k)``, each chain independent of the others."""
+        if issparse(self.X):
+            return left @ right
         return matmul_rows(left[:, 0], right)[:, None] if left.shape[1] == 1 else left @ right
 
     def pullback(self, score: Array, rows: Rows) -> Array:
@@ -253,10 +270,9 @@ class LinearPredictors:
         if K == 1:
             H[:L, :L] = weighted_gram(design, local[0, 0])
         else:
-            columns = np.ascontiguousarray(design.T)
             at = [slice(k * width, (k + 1) * width) for k in range(K)]
             for a, b in combinations_with_replacement(range(K), 2):
-                H[at[a], at[b]] = (columns * local[a, b]) @ design
+                H[at[a], at[b]] = weighted_gram(design, local[a, b])
                 H[at[b], at[a]] = H[at[a], at[b]].T
         if self._infers_noise:
             H[-1, :L] = H[:L, -1] = (local[:K, -1] @ design).ravel()
@@ -265,6 +281,8 @@ class LinearPredictors:
 
     def design(self, rows: slice, out: Array | None = None) -> Array:
         """Rows of the design ``(B, d + 1)``, as :meth:`take` gathers them."""
+        if issparse(self.X):
+            return self._design[rows]
         X = self.X[rows]
         design = np.empty((X.shape[0], self._width)) if out is None else out[: X.shape[0]]
         self._fill(design, X)
@@ -283,8 +301,11 @@ class RowSums(LinearPredictors):
         score = self.likelihood.score(u, rows.y)
         return score if rows.weight is None else score * rows.weight[:, None]
 
-    def bind_batches(self, n_chains: int, batch_size: int) -> LinearBatches:
+    def bind_batches(self, n_chains: int, batch_size: int) -> BoundBatches:
         """Batches of rows for the chains of one run, in one thread."""
+        if issparse(self.X):
+            of_rows: Any = self
+            return BoundBatches(of_rows, batch_size)
         return LinearBatches(self, self._design, n_chains, batch_size)
 
     def local_curvature(self, u: Array, rows: Rows) -> Array:

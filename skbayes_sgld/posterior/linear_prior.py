@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import column_means, row_blocks
+from skbayes_sgld._linalg import column_means, column_squares
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 
@@ -285,10 +285,9 @@ def shift_precision(
     prior: CoefficientPrior, intercept_is_free: bool, X: Array, weight: Array | None, width: int
 ) -> Array:
     """Precision ``(width,)`` of the classes' common shift: under a flat prior, that of the data."""
-    pin, w = np.zeros(width), np.ones(len(X)) if weight is None else weight
+    pin, w = np.zeros(width), np.ones(X.shape[0]) if weight is None else weight
     if not prior.proper:
-        mean = column_means(X, weight)
-        square = sum(np.square(block).T @ w[rows] for rows, block in row_blocks(X, mean))
+        square = column_squares(X, column_means(X, weight), w)
         pin[: X.shape[1]] = np.where(square > 0, square, 1.0)
     if intercept_is_free:
         pin[-1] = w.sum()

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from skbayes_sgld._linalg import column_means, row_blocks
+from skbayes_sgld._linalg import column_means, column_ranges, gram_about
 from skbayes_sgld.posterior.likelihoods.base import LabelLikelihood, Likelihood
 from skbayes_sgld.posterior.priors import CoefficientPrior, NoisePrior
+from skbayes_sgld.posterior.sparse_design import as_array
 
 Array = NDArray[Any]
 
@@ -119,9 +120,10 @@ def _check_rank(posterior: _LinearModel, names: list[str]) -> None:
     X, d = posterior.X, posterior.n_features
     free = posterior.intercept_is_free  # under a proper prior the data need not determine it
     mean = column_means(X, posterior.weight) if free else np.zeros(d)
-    reference = X[0] if free else 0.0
-    spread = np.max(np.abs(X - reference), axis=0)
-    constant = np.flatnonzero(spread <= 1e-12 * np.max(np.abs(X), axis=0))
+    low, high = column_ranges(X)
+    largest = np.maximum(np.abs(low), np.abs(high))
+    spread = high - low if free else largest
+    constant = np.flatnonzero(spread <= 1e-12 * largest)
     if len(constant):
         beside = ", which an intercept stands beside" if free else " at zero"
         raise ImproperPosteriorError(
@@ -133,10 +135,7 @@ def _check_rank(posterior: _LinearModel, names: list[str]) -> None:
             f"X has {posterior.n_samples} rows and there are {d + free} "
             f"coefficients: under prior='flat' the posterior is improper; {_REMEDY}."
         )
-    gram = np.zeros((d, d))
-    for _, block in row_blocks(X, mean):
-        unit = block / spread
-        gram += unit.T @ unit
+    gram = gram_about(X, mean) / np.outer(spread, spread)
     eigenvalues, vectors = np.linalg.eigh(gram)
     if eigenvalues[0] < _RANK * eigenvalues[-1]:
         involved = np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)[:5]
@@ -157,8 +156,8 @@ def _check_directions(posterior: _LinearModel) -> None:
     n, width = X.shape[0], X.shape[1] + free
     if n * width * max(K - 1, 1) * 2 > _MAX_LP:
         return  # the programme would be too large; the search for the mode fails instead
-    spread = np.max(np.abs(X), axis=0)
-    design = X / np.where(spread > 0, spread, 1.0)
+    spread = np.abs(column_ranges(X)).max(axis=0)
+    design = as_array(X) / np.where(spread > 0, spread, 1.0)
     if free:
         design = np.hstack([design, np.ones((n, 1))])
     gains = posterior.likelihood.gains(design, posterior.y)

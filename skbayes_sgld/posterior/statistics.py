@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import matmul_rows, row_parts, sum_in_threads
+from skbayes_sgld.posterior.sparse_table import SparseTable
 
 Array = NDArray[Any]
 
@@ -30,7 +32,7 @@ class GaussianStatistics:
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
+    X : ndarray or csr_array of shape (n, d)
     y : ndarray of shape (n,)
     weight : ndarray of shape (n,) or None
     centred : bool
@@ -39,7 +41,7 @@ class GaussianStatistics:
 
     def __init__(self, X: Array, y: Array, weight: Array | None, centred: bool) -> None:
         d = X.shape[1]
-        data = _Table(X, y, weight)
+        data = SparseTable(X, y, weight) if issparse(X) else _Table(X, y, weight)
         origin = data.typical_row() if centred else np.zeros(d + 1)
         products = data.products(origin)
         mean = products[-1, :-1] / products[-1, -1]

@@ -15,14 +15,17 @@ coefficients follows the prior, from which it is drawn (Matheron's rule; Wilson 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld._sparse import scale_columns
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.priors.normal import NormalPrior
@@ -31,6 +34,7 @@ Array = NDArray[Any]
 
 _BLOCK = 256  # draws that are mapped to all coefficients at a time
 _GROUP = 16
+_LEAST = 1e-12  # share of the largest eigenvalue below which a direction is rounding error
 
 
 class RowSpacePosterior(GLMPosterior):
@@ -54,28 +58,28 @@ class RowSpacePosterior(GLMPosterior):
         self._full, self._temperature = posterior, temperature
         self._prior = prior
         self._location = prior.whiten(np.broadcast_to(prior.location, d))
-        self._basis, upper = linalg.qr(
-            prior.scale_columns(posterior.X).T,
-            mode="economic",
-            overwrite_a=True,
-            check_finite=False,
-        )
+        self._basis: _Basis | _SparseBasis
+        if issparse(posterior.X) and prior.covariance is None:
+            self._basis = _SparseBasis(scale_columns(posterior.X, prior.scale))
+        else:
+            self._basis = _Basis(prior.scale_columns(posterior.X))
+        rows = self._basis.rows
         noise_prior = posterior.noise_prior
         if noise_prior is not None and prior.scaled_by_noise:
             # at temperature tau, the part outside the row space integrates to a power of v
-            n_unseen = d - upper.shape[0]
+            n_unseen = d - rows.shape[1]
             noise_prior = _Tilted(noise_prior, 0.5 * (temperature - 1.0) * n_unseen)
         super().__init__(
-            np.ascontiguousarray(upper.T),
+            rows,
             posterior.y,
             posterior.likelihood,
-            type(prior)(1.0, self._location @ self._basis),
+            type(prior)(1.0, self._basis.project(self._location[None])[0]),
             noise_prior,
             intercept_prior=posterior.linear_prior.intercept,
             sample_weight=posterior.weight,
             fit_intercept=posterior.fit_intercept,
             center=posterior.center is not None,
-            feature_names=[f"row direction {j}" for j in range(len(upper))],
+            feature_names=[f"row direction {j}" for j in range(rows.shape[1])],
         )
 
     @property
@@ -109,8 +113,8 @@ class RowSpacePosterior(GLMPosterior):
         for start in range(0, len(theta), _BLOCK):  # all draws at once would double the memory
             rows = slice(start, start + _BLOCK)
             e = self._location + sds[rows] * rng.standard_normal(coef[rows].shape)
-            rest = seen_coef[rows] - _project(e, self._basis)
-            coef[rows] = self._prior.unwhiten(e + _project(rest, self._basis.T))
+            rest = seen_coef[rows] - _by_row(self._basis.project, e)
+            coef[rows] = self._prior.unwhiten(e + _by_row(self._basis.expand, rest))
         if self.n_predictors > 1:
             coef -= coef.mean(axis=1, keepdims=True)
         level[...] = seen_level
@@ -123,17 +127,57 @@ class RowSpacePosterior(GLMPosterior):
         full, d = self._full, self._full.n_features
         seen = np.empty((len(values), self.n_params))
         coef, level = np.split(full._linear(values), [d], axis=2)
-        self._linear(seen)[..., : self.n_features] = _project(self._prior.whiten(coef), self._basis)
+        whitened = self._prior.whiten(coef)
+        self._linear(seen)[..., : self.n_features] = _by_row(self._basis.project, whitened)
         self._linear(seen)[..., self.n_features :] = level
         if self.likelihood.infers_noise:
             seen[:, -1] = values[:, -1]
         return super().unconstrain(seen)
 
 
-def _project(coef: Array, basis: Array) -> Array:
-    """``coef (S, K, d)`` times a basis ``(d, m)``, each draw independent of the others."""
-    flat = matmul_rows(coef.reshape(-1, coef.shape[2]), basis, _GROUP)
-    return flat.reshape(*coef.shape[:2], -1)
+def _by_row(function: Callable[[Array], Array], coef: Array) -> Array:
+    """A function of rows ``(N, d)`` of each row of ``coef (S, K, d)``."""
+    return function(coef.reshape(-1, coef.shape[2])).reshape(*coef.shape[:2], -1)
+
+
+class _Basis:
+    """Orthonormal basis Q ``(d, m)`` of the rows of X, and X in it ``(n, m)``."""
+
+    def __init__(self, X: Array) -> None:
+        self._Q, upper = linalg.qr(X.T, mode="economic", overwrite_a=True, check_finite=False)
+        self.rows = np.ascontiguousarray(upper.T)
+
+    def project(self, coef: Array) -> Array:
+        """``coef (N, d) Q``, each row independent of the others."""
+        return matmul_rows(coef, self._Q, _GROUP)
+
+    def expand(self, seen: Array) -> Array:
+        """``seen (N, m) Q^T``."""
+        return matmul_rows(seen, self._Q.T, _GROUP)
+
+
+class _SparseBasis:
+    """The same for sparse rows, whose basis is never formed.
+
+    With the eigenvectors U and eigenvalues D of ``X X^T`` it is ``Q = X^T U D^{-1/2}``. Directions
+    that have less than 1e-12 of the largest eigenvalue are left out.
+    """
+
+    def __init__(self, X: Any) -> None:
+        values, vectors = linalg.eigh((X @ X.T).toarray())
+        seen = values > _LEAST * values[-1]
+        root = np.sqrt(values[seen])
+        self._X, self._coordinates = X, vectors[:, seen] / root
+        self.rows = vectors[:, seen] * root
+
+    def project(self, coef: Array) -> Array:
+        """``coef (N, d) Q``."""
+        return matmul_rows(np.ascontiguousarray((self._X @ coef.T).T), self._coordinates, _GROUP)
+
+    def expand(self, seen: Array) -> Array:
+        """``seen (N, m) Q^T``."""
+        of_rows = matmul_rows(seen, self._coordinates.T, _GROUP)
+        return (self._X.T @ of_rows.T).T
 
 
 @dataclass(eq=False, repr=False)

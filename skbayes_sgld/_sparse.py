@@ -1,0 +1,97 @@
+"""Sparse rows: moments of their columns and sums of products, without a dense copy of them.
+
+Rows are ``scipy.sparse.csr_array``. What a dense column has subtracted, as its mean, enters through
+corrections of rank one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Array = NDArray[Any]
+
+
+def as_rows(X: Any) -> Any:
+    """Sparse rows in compressed form, no entry twice; a dense array is returned as it is."""
+    if not sparse.issparse(X):
+        return X
+    rows = sparse.csr_array(X)
+    if not rows.has_canonical_format:
+        rows = rows.copy()  # the caller's arrays stay as they are
+        rows.sum_duplicates()
+    return rows
+
+
+def _by_column(X: Any, of_entries: Array) -> Array:
+    """Sums ``(d,)`` over the stored entries of each column."""
+    return np.bincount(X.indices, weights=of_entries, minlength=X.shape[1])
+
+
+def _of_entries(X: Any, by_row: Array) -> Array:
+    """Value of its row for each stored entry."""
+    return np.repeat(by_row, np.diff(X.indptr))
+
+
+def column_sums(X: Any, weight: Array) -> Array:
+    """Weighted sum of each column ``(d,)``."""
+    return X.T @ weight
+
+
+def column_ranges(X: Any) -> tuple[Array, Array]:
+    """Least and largest value of each column, ``(d,)`` each, the zeros counted."""
+    low, high = (of.toarray().ravel().astype(np.float64) for of in (X.min(axis=0), X.max(axis=0)))
+    return low, high
+
+
+def column_moments(X: Any, weight: Array | None = None) -> tuple[Array, Array]:
+    """Mean and spread of each column, as :func:`skbayes_sgld._linalg.column_moments` has them."""
+    w = np.ones(X.shape[0]) if weight is None else weight
+    if not np.all(w > 0):
+        X, w = X[w > 0], w[w > 0]
+    low, high = column_ranges(X)
+    largest = np.maximum(np.abs(low), np.abs(high))
+    unit = np.where(largest > 0, largest, 1.0)
+    z = X.data / unit[X.indices]  # no square overflows
+    of_row, total = _of_entries(X, w), float(w.sum())
+    mean, seen = _by_column(X, of_row * z) / total, _by_column(X, of_row)
+    about = _by_column(X, of_row * np.square(z - mean[X.indices]))
+    about += np.maximum(total - seen, 0.0) * np.square(mean)
+    spread = unit * np.sqrt(about / total)
+    other = (X.data != low[X.indices]) & (X.data != high[X.indices])
+    absent = np.bincount(X.indices, minlength=X.shape[1]) < X.shape[0]
+    three = (_by_column(X, other.astype(float)) > 0) | (absent & (low < 0) & (high > 0))
+    spread = np.where(three, spread, high - low)
+    return unit * mean, np.where(low == high, unit, spread)
+
+
+def gram_about(X: Any, origin: Array, weight: Array | None = None) -> Array:
+    """Weighted sum of the products of the columns less ``origin (d,)``, a matrix ``(d, d)``."""
+    w = np.ones(X.shape[0]) if weight is None else weight
+    gram = (X.T @ weigh(X, w)).toarray()
+    if origin.any():
+        sums = column_sums(X, w)
+        shift = np.outer(origin, sums - 0.5 * w.sum() * origin)
+        gram -= shift + shift.T
+    return gram
+
+
+def squares_about(X: Any, origin: Array, weight: Array) -> Array:
+    """Diagonal of :func:`gram_about` ``(d,)``."""
+    square = _by_column(X, _of_entries(X, weight) * np.square(X.data))
+    return square - origin * (2.0 * column_sums(X, weight) - weight.sum() * origin)
+
+
+def weigh(X: Any, weight: Array) -> Any:
+    """Rows times their weights."""
+    scaled = X.data * _of_entries(X, weight)
+    return sparse.csr_array((scaled, X.indices, X.indptr), shape=X.shape)
+
+
+def scale_columns(X: Any, scale: Array | float) -> Any:
+    """Columns times their scales."""
+    each = np.broadcast_to(np.asarray(scale, dtype=float), X.shape[1])
+    return sparse.csr_array((X.data * each[X.indices], X.indices, X.indptr), shape=X.shape)

@@ -1,0 +1,180 @@
+"""Sparse rows: every sum and product equals that of the same rows as an array."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skbayes_sgld import _linalg
+from skbayes_sgld.posterior import (
+    Bernoulli,
+    Categorical,
+    ConjugateNormal,
+    Flat,
+    Gaussian,
+    GLMPosterior,
+    InverseGamma,
+    Laplace,
+    Normal,
+    Poisson,
+)
+from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
+
+LIKELIHOODS = {
+    "gaussian": Gaussian(),
+    "bernoulli": Bernoulli(),
+    "categorical": Categorical(3),
+    "poisson": Poisson(),
+}
+SEED = np.random.default_rng(0)
+X = sparse.random_array((60, 7), density=0.3, rng=SEED, format="csr", data_sampler=SEED.normal)
+X += sparse.csr_array(np.outer(np.ones(60), np.eye(7)[6]))  # a column without zeros
+DENSE, THETA = X.toarray(), 0.5 * SEED.standard_normal((5, 40))
+TARGETS = {
+    "gaussian": DENSE[:, 0] + 3.0 + SEED.normal(size=60),
+    "bernoulli": (DENSE[:, 0] + SEED.normal(size=60) > 0).astype(float),
+    "categorical": SEED.integers(0, 3, 60).astype(float),
+    "poisson": SEED.poisson(2.0, 60).astype(float),
+}
+
+
+@pytest.fixture(autouse=True)
+def no_dense_copy(monkeypatch):
+    """Make any conversion of sparse rows to an array an error."""
+
+    def refuse(self, *args, **kwargs):
+        if self.shape in (X.shape, (40, 7)):
+            raise AssertionError("sparse rows were made dense")
+        return toarray(self, *args, **kwargs)
+
+    toarray = sparse.csr_array.toarray
+    monkeypatch.setattr(sparse.csr_array, "toarray", refuse)
+
+
+def pair(family, *, prior=None, weight=None, X=X, **kwargs):
+    """The same posterior of sparse and of dense rows."""
+    noise = InverseGamma(2.0, 1.0) if family == "gaussian" else None
+    priors = prior or (ConjugateNormal(2.0) if family == "gaussian" else Normal(2.0)), noise
+    rows = X, DENSE.astype(X.dtype)
+    y, likelihood = TARGETS[family], LIKELIHOODS[family]
+    return [GLMPosterior(A, y, likelihood, *priors, sample_weight=weight, **kwargs) for A in rows]
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("family", LIKELIHOODS)
+def test_density_gradient_and_curvature_equal_those_of_dense_rows(family, weighted, center):
+    weight = np.linspace(0.5, 2.0, 60) if weighted else None
+    ours, theirs = pair(family, weight=weight, center=center)
+    theta, idx = THETA[:, : ours.n_params], np.arange(50).reshape(5, 10)
+    close = {"rtol": 1e-10, "atol": 1e-10}
+    for name in ("log_density", "grad"):
+        at = getattr(ours, name)(theta), getattr(theirs, name)(theta)
+        np.testing.assert_allclose(*at, **close)
+    for name in ("log_likelihood", "grad_log_likelihood"):
+        at = getattr(ours, name)(theta, idx), getattr(theirs, name)(theta, idx)
+        np.testing.assert_allclose(*at, **close)
+    np.testing.assert_allclose(ours.curvature(theta[0]), theirs.curvature(theta[0]), **close)
+    diagonals = ours.curvature_factor(theta[0])[0], theirs.curvature_factor(theta[0])[0]
+    np.testing.assert_allclose(*diagonals, **close)
+    for a, b in zip(
+        ours.expand_likelihood(theta[0])[:3], theirs.expand_likelihood(theta[0])[:3], strict=True
+    ):
+        np.testing.assert_allclose(a, b, **close)
+
+
+@pytest.mark.parametrize("family", ["bernoulli", "categorical", "gaussian"])
+def test_batches_of_several_steps_and_chains_equal_those_of_dense_rows(family):
+    idx = SEED.integers(0, 60, (4, 3, 8))
+    grads = []
+    for posterior in pair(family, center=True):
+        theta = THETA[:3, : posterior.n_params]
+        batches = posterior.bind_batches(3, 8)
+        gathered = batches.gather(idx)
+        grads.append(
+            [batches.pullback(batches.score(batches.local(theta, b), b), b) for b in gathered]
+        )
+    np.testing.assert_allclose(*grads, rtol=1e-10, atol=1e-12)
+
+
+def test_chains_round_alike_however_many_there_are():
+    posterior = pair("bernoulli", center=True)[0]
+    theta = THETA[:, : posterior.n_params]
+    alone = np.concatenate([posterior.grad(row[None]) for row in theta])
+    np.testing.assert_array_equal(posterior.grad(theta), alone)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments_of_columns_equal_those_of_dense_columns(weighted):
+    rng = np.random.default_rng(1)
+    columns = np.column_stack(
+        [
+            rng.normal(size=40) * (rng.random(40) < 0.2),
+            (rng.random(40) < 0.3) * 5.0,  # two values
+            (rng.random(40) < 0.3) * -2.0,
+            np.where(rng.random(40) < 0.5, 3.0, 4.0),  # two values, no zero
+            np.full(40, 7.0),  # one value
+            np.zeros(40),
+            rng.integers(-1, 2, 40),  # three values, of which one is zero
+        ]
+    ).astype(float)
+    weight = rng.integers(0, 3, 40).astype(float) if weighted else None
+    ours = _linalg.column_moments(sparse.csr_array(columns), weight)
+    for a, b in zip(ours, _linalg.column_moments(columns, weight), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+
+
+def test_entries_stored_twice_or_as_zeros_and_wide_indices_are_the_same_rows():
+    data, where = np.array([1.0, 2.0, 0.0, 5.0]), np.array([0, 0, 1, 2])
+    odd = sparse.csr_array((data, where, np.array([0, 3, 4])), shape=(2, 3))
+    odd.indices, odd.indptr = odd.indices.astype(np.int64), odd.indptr.astype(np.int64)
+    y, theta = np.array([0.0, 1.0]), np.array([[0.3, -0.2, 0.4, 0.1]])
+    dense = np.array([[3.0, 0.0, 0.0], [0.0, 0.0, 5.0]])
+    ours, theirs = (GLMPosterior(A, y, Bernoulli(), Normal()) for A in (odd, dense))
+    np.testing.assert_allclose(ours.grad(theta), theirs.grad(theta), rtol=1e-12)
+    assert odd.nnz == 4  # the caller's rows are as they were
+
+
+def test_float32_rows_give_the_sums_of_their_numbers_in_float64():
+    narrow = X.astype(np.float32)
+    ours, theirs = pair("poisson", X=narrow)
+    theta = THETA[:, : ours.n_params]
+    np.testing.assert_allclose(ours.grad(theta), theirs.grad(theta), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("family", ["bernoulli", "categorical"])
+def test_flat_and_laplace_priors_of_sparse_rows(family):
+    for prior in (Flat(), Laplace()):
+        ours, theirs = pair(family, prior=prior)
+        theta = THETA[:, : ours.n_params]
+        np.testing.assert_allclose(ours.grad(theta), theirs.grad(theta), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_row_space_of_sparse_rows_is_that_of_dense_rows(twice):
+    rng = np.random.default_rng(2)
+    wide = sparse.random_array((12, 40), density=0.3, rng=rng, format="csr")
+    if twice:
+        wide = sparse.vstack([wide, wide[:1]], format="csr")
+    y = rng.integers(0, 2, wide.shape[0]).astype(float)
+    prior = Normal(scale=rng.uniform(0.5, 2.0, 40), location=0.3)
+    ours, theirs = (
+        RowSpacePosterior(GLMPosterior(A, y, Bernoulli(), prior, center=True))
+        for A in (wide, wide.toarray())
+    )
+    coef = rng.normal(size=(3, 41))
+    log_density = [p.log_density(p.unconstrain(coef)) for p in (ours, theirs)]
+    theta = ours.unconstrain(coef)
+    back = ours.constrain(theta)
+    # the part outside the row space is drawn anew, and no row sees it
+    np.testing.assert_allclose(wide @ back[:, :-1].T, wide @ coef[:, :-1].T, atol=1e-9)
+    np.testing.assert_allclose(back[:, -1], coef[:, -1], atol=1e-9)
+    if twice:  # the dense one has a direction that no row sees
+        return
+    np.testing.assert_allclose(np.diff(log_density[0]), np.diff(log_density[1]), rtol=1e-9)
+    many = ours.constrain(np.repeat(theta[:1], 4000, axis=0))[:, :-1]
+    dense = theirs.constrain(np.repeat(theirs.unconstrain(coef[:1]), 4000, axis=0))[:, :-1]
+    error = 4.0 * prior.scale / np.sqrt(4000)
+    assert np.all(np.abs(many.mean(axis=0) - dense.mean(axis=0)) < 1.5 * error)
+    np.testing.assert_allclose(many.std(axis=0), dense.std(axis=0), rtol=0.1, atol=1e-9)
