@@ -11,7 +11,7 @@ import skbayes_sgld
 
 PACKAGE = "skbayes_sgld"
 ROOT = Path(skbayes_sgld.__file__).parent
-OPTIONAL = {"arviz", "arviz_base", "dask", "distributed", "jax", "matplotlib", "tqdm"}
+OPTIONAL = {"arviz", "arviz_base", "dask", "distributed", "jax", "matplotlib", "tqdm", "xarray"}
 ARRAYS = {"numpy", "scipy", "pandas", "arviz_stats"}
 
 # what the layers below the estimators may import of the package, besides themselves

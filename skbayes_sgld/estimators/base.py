@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch, assert_all_finite, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -19,6 +18,7 @@ from skbayes_sgld._components import Component, Registry, check_number, resolve
 from skbayes_sgld._linalg import all_finite, one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._warnings import warn
+from skbayes_sgld.estimators.arviz import ArvizExport
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.settings import Settings, check_flag, number_or_auto
 from skbayes_sgld.posterior import NOISE_PRIORS, PRIORS, CoefficientPrior, GLMPosterior
@@ -34,7 +34,7 @@ _WIDE = 500  # columns; below, passes over rows share the cores, and BLAS would 
 
 
 @numpy_defaults
-class BayesianEstimator(BaseEstimator):
+class BayesianEstimator(ArvizExport):
     """Base of all estimators, linear models and networks."""
 
     _registries: ClassVar[dict[str, Registry]] = {"prior": PRIORS, "noise_prior": NOISE_PRIORS}
@@ -264,7 +264,9 @@ class LinearEstimator(BayesianEstimator):
         """Set ``posterior_`` from draws ``theta (C, S, P)``, in the units of the data."""
         values = posterior.constrain(theta.reshape(-1, theta.shape[2]))
         values = values.reshape(*theta.shape[:2], -1)
-        self.posterior_ = PosteriorDraws.weighted(values, posterior.constrained_names, weights)
+        self.posterior_ = PosteriorDraws.weighted(
+            values, posterior.constrained_names, weights, coords=posterior.coords
+        )
         self._set_layout(posterior)
 
     def _set_layout(self, posterior: GLMPosterior) -> None:

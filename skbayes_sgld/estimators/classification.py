@@ -84,6 +84,10 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         n_classes = len(self.classes_)
         return Bernoulli() if n_classes == 2 else Categorical(n_classes)
 
+    def _label_attrs(self) -> dict[str, Any]:
+        classes = list(map(str, self.classes_))
+        return {"flag_values": list(range(len(classes))), "flag_meanings": " ".join(classes)}
+
     def _predictive(self, chosen: Any = slice(None)) -> Predictive | WithAbsentClasses:
         """The posterior predictive distribution from the chosen draws."""
         weights = self.posterior_.flat_weights

@@ -224,6 +224,30 @@ class CountRegressor(LinearRegressor):
         X = self._check_rows(X)
         return self._sample_y(X, n_samples, random_state, _log_exposure(exposure, X))
 
+    def to_arviz(
+        self, X: Any = None, y: Any = None, random_state: Any = 0, exposure: Any = None
+    ) -> Any:
+        """The fit as ArviZ takes it; it needs the extra ``arviz``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or None, default=None
+            Rows to add: those of ``fit``, for leave-one-out cross-validation, or new ones.
+        y : array-like of shape (n_samples,) or None, default=None
+            Their counts.
+        random_state : int, RandomState or None, default=0
+            Seed of the draws of counts.
+        exposure : array-like of shape (n_samples,) or float, default=None
+            As in :meth:`predict`; in ``constant_data`` where it is given.
+
+        Returns
+        -------
+        data : arviz.InferenceData or xarray.DataTree
+            With the groups of :meth:`SGLDLinearRegression.to_arviz
+            <skbayes_sgld.SGLDLinearRegression.to_arviz>`.
+        """
+        return self._to_arviz(X, y, random_state, None if X is None else _log_exposure(exposure, X))
+
     def score(
         self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None, exposure: Any = None
     ) -> float:

@@ -45,10 +45,6 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         """Distribution of an observation, as the parameters of the estimator say."""
         return LIKELIHOODS[self._family]()
 
-    def _predictive(self, chosen: Any = slice(None)) -> Predictive:
-        """The posterior predictive distribution from the chosen draws."""
-        raise NotImplementedError
-
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
         is_text = y is not None and np.asarray(y).dtype.kind in "OSUT"
         for value in np.ravel(y) if is_text else ():

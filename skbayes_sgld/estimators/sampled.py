@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -70,6 +70,9 @@ class SampledEstimator(LinearEstimator):
         if len(last.positions) != settings.n_chains:
             return None, 0
         return last.positions, self._n_fits
+
+    def _arviz_groups(self) -> dict[str, Any]:
+        return self.result_.arviz_groups()
 
     def diagnose(self) -> Diagnosis:
         """Diagnosis of the draws, which is printed too.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from skbayes_sgld._components import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.diagnostics import convergence_problems, summarize
+from skbayes_sgld.inference import arviz
 from skbayes_sgld.inference.diagnosis import (
     Diagnosis,
     bias_problem,
@@ -49,6 +50,8 @@ class PosteriorDraws:
         Weights of the draws, which average 1; None where all are equal.
     choices : dict of str to Choice
         How they were drawn: the value of every setting, and the reason for it.
+    coords : dict of str to list of str
+        Labels of what the parameters belong to: ``"feature"`` and ``"class"``.
 
     Examples
     --------
@@ -73,6 +76,7 @@ class PosteriorDraws:
     names: list[str]
     weights: Array | None = None
     choices: dict[str, Choice] = field(default_factory=dict)
+    coords: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
     def weighted(
@@ -81,11 +85,13 @@ class PosteriorDraws:
         names: list[str],
         weights: Array | None,
         choices: dict[str, Choice] | None = None,
+        coords: Mapping[str, Sequence[str]] | None = None,
     ) -> PosteriorDraws:
         """Draws whose weights, if they differ at all, average 1."""
         if weights is not None:
             weights = None if np.ptp(weights) == 0 else weights / weights.mean()
-        return cls(values, names, weights, choices or {})
+        labels = {name: list(each) for name, each in (coords or {}).items()}
+        return cls(values, names, weights, choices or {}, labels)
 
     def __getitem__(self, name: str) -> Array:
         """Draws of one parameter ``(n_chains, n_draws)``, or of all that share a name.
@@ -142,6 +148,20 @@ class PosteriorDraws:
         n_chains, n_draws, _ = self.values.shape
         index = pd.MultiIndex.from_product([range(n_chains), range(n_draws)])
         return pd.DataFrame(self.flat, columns=self.names, index=index.set_names(["chain", "draw"]))
+
+    def to_xarray(self) -> Any:
+        """Data set of the draws, with dimensions ``chain``, ``draw``, ``feature`` and ``class``.
+
+        It needs the extra ``arviz``.
+
+        Returns
+        -------
+        draws : xarray.Dataset
+            A variable for all parameters that share a name: ``coef`` of ``coef[age]``,
+            ``coef[bmi]``, .... Its ``attrs`` have the settings, as text.
+        """
+        settings = {name: shown(choice.value) for name, choice in self.choices.items()}
+        return arviz.posterior_dataset(self.values, self.names, self.coords, settings)
 
     def summary(self, coverage: float = 0.9) -> pd.DataFrame:
         """Summary table of the posterior, one row a parameter.
@@ -267,6 +287,34 @@ class SamplingResult:
     def to_frame(self) -> pd.DataFrame:
         """Table of the draws, one row a draw, indexed by chain and draw."""
         return self.draws.to_frame()
+
+    def to_arviz(self) -> Any:
+        """The draws as ArviZ takes them; it needs the extra ``arviz``.
+
+        Returns
+        -------
+        data : arviz.InferenceData or xarray.DataTree
+            The former with ArviZ before 1.0. Groups ``posterior``, as
+            :meth:`PosteriorDraws.to_xarray` has it, and ``sample_stats``: ``lp``, the log posterior
+            density up to a constant, in the coordinates that were sampled (not once the result
+            was pickled); ``step_size``; ``acceptance_rate``, that of the whole run, 1 where the
+            sampler accepts every step; ``weight``, where a decaying schedule gives the draws
+            weights, which ArviZ leaves out of account.
+        """
+        return arviz.as_arviz(self.arviz_groups())
+
+    def arviz_groups(self) -> dict[str, Any]:
+        """The groups of :meth:`to_arviz`."""
+        n_burnin, thin = (self.choices[name].value for name in ("n_burnin", "thin"))
+        steps = n_burnin + thin * np.arange(1, self.values.shape[1] + 1) - 1
+        stats = arviz.sample_stats(
+            self.values,
+            None if self.plan is None else arviz.log_densities(self.plan.posterior, self.theta),
+            self.choices["step_size"].value * self.choices["schedule"].value(steps),
+            1.0 if self.acceptance is None else self.acceptance,
+            self.draws.weights,
+        )
+        return {"posterior": self.draws.to_xarray(), "sample_stats": stats}
 
     def summary(self, coverage: float = 0.9) -> pd.DataFrame:
         """Summary table of the posterior: see :meth:`PosteriorDraws.summary`."""

@@ -88,7 +88,11 @@ def _result(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
     posterior, theta = plan.posterior, chains.draws
     return SamplingResult(
         PosteriorDraws.weighted(
-            values, list(posterior.constrained_names), chains.weights, plan.choices
+            values,
+            list(posterior.constrained_names),
+            chains.weights,
+            plan.choices,
+            posterior.coords,
         ),
         plan,
         plan.mode,

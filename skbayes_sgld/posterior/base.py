@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ class BasePosterior:
         Number of parameters P.
     param_names : list of str
         Names of the coordinates of theta.
+    coords : mapping of str to sequence of str
+        Labels of what the reported parameters belong to, by dimension: ``"feature"``, ``"class"``.
     n_samples : int
         Number of rows of data; 0 for a density without rows.
     n_predictors : int
@@ -40,6 +43,7 @@ class BasePosterior:
 
     n_params: int
     param_names: list[str]
+    coords: Mapping[str, Sequence[str]] = MappingProxyType({})
     n_samples: int = 0
     n_predictors: int = 1
     precision: float = float(np.finfo(float).eps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations_with_replacement
 from typing import Any
@@ -56,6 +56,7 @@ class LinearPredictors:
     param_names: list[str]
     X: Any
     _design: Any
+    coords: Mapping[str, Sequence[str]]
 
     def __init__(
         self,
@@ -176,11 +177,13 @@ class LinearPredictors:
     ) -> list[str]:
         """Names of the parameters, from those of the columns and of the classes."""
         features = list(feature_names or (f"x{j}" for j in range(self.n_features)))
+        self.coords = {"feature": features}
         if self.n_predictors == 1:
             names = [f"coef[{f}]" for f in features] + ["intercept"] * self.fit_intercept
         else:
-            names = []
-            for k in class_names or [str(k) for k in range(self.n_predictors)]:
+            names, classes = [], list(class_names or map(str, range(self.n_predictors)))
+            self.coords = {"class": classes, "feature": features}
+            for k in classes:
                 names += [f"coef[{k}, {f}]" for f in features]
                 names += [f"intercept[{k}]"] * self.fit_intercept
         return names + ["log_noise_variance"] * self._infers_noise

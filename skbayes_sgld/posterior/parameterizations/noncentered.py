@@ -81,6 +81,7 @@ class NoncenteredPosterior(BasePosterior):
         self.inner = posterior
         self.n_samples, self.n_params = posterior.n_samples, posterior.n_params
         self.param_names, self.n_predictors = posterior.param_names, posterior.n_predictors
+        self.coords = posterior.coords
         self._center, self._gamma, self._temperature = center, gamma, temperature
         theta = np.append(center, gamma)
         self._straight = True

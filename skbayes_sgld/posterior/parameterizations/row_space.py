@@ -81,6 +81,7 @@ class RowSpacePosterior(GLMPosterior):
             center=posterior.center is not None,
             feature_names=[f"row direction {j}" for j in range(rows.shape[1])],
         )
+        self.coords = posterior.coords
 
     @property
     def parameterizations(self) -> tuple[str, ...]:

@@ -1,0 +1,169 @@
+"""Draws as xarray and ArviZ hold them: variables with named dimensions, in groups.
+
+The groups and their names are those of ArviZ's schema. ArviZ before 1.0 keeps them in an
+``InferenceData``, later releases in an ``xarray.DataTree``; the data sets within are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from skbayes_sgld.posterior.base import BasePosterior
+
+Array = NDArray[Any]
+Coords = Mapping[str, Sequence[str]]
+
+_DRAWS = ("chain", "draw")
+_ROWS = "obs_id"
+_NUMBERS, _FEWEST = 2**16, 32  # predictors, or draws, whose density is taken at a time
+
+
+def posterior_dataset(
+    values: Array, names: Sequence[str], coords: Coords, settings: Mapping[str, str]
+) -> Any:
+    """Data set of the draws ``(chain, draw, parameter)``, a variable for every common name.
+
+    The parameters ``coef[age]``, ``coef[bmi]``, ... become one variable ``coef``, whose dimension
+    is that of ``coords`` with these labels, or several of them.
+    """
+    variables: dict[str, dict[int, str]] = {}
+    for k, name in enumerate(names):
+        variable, _, label = name.partition("[")
+        variables.setdefault(variable, {})[k] = label.removesuffix("]")
+    data, known = {}, _of_draws(values)
+    for variable, labels in variables.items():
+        dims = _dimensions(variable, list(labels.values()), coords)
+        shape = *values.shape[:2], *(len(each) for each in dims.values())
+        data[variable] = (*_DRAWS, *dims), values[..., list(labels)].reshape(shape)
+        known |= dims
+    return _dataset(data, known, settings)
+
+
+def _dimensions(variable: str, labels: list[str], coords: Coords) -> dict[str, Any]:
+    """Dimensions of a variable, with their labels; one of its own where none of ``coords`` fits."""
+    if labels == [""]:
+        return {}
+    for size in range(1, len(coords) + 1):
+        for dims in combinations(coords, size):
+            if labels == [", ".join(each) for each in product(*(coords[dim] for dim in dims))]:
+                return {dim: list(coords[dim]) for dim in dims}
+    numbered = labels == [str(k) for k in range(len(labels))]
+    return {f"{variable}_dim_0": range(len(labels)) if numbered else labels}
+
+
+def sample_stats(
+    values: Array,
+    lp: Array | None,
+    step_size: Array,
+    acceptance_rate: float,
+    weights: Array | None,
+) -> Any:
+    """Data set of what is known of every draw: ``(chain, draw)`` each."""
+    known = {
+        "lp": lp,
+        "step_size": step_size,
+        "acceptance_rate": np.asarray(acceptance_rate),
+        "weight": weights,
+    }
+    data = {
+        name: (_DRAWS, np.broadcast_to(array, values.shape[:2]).astype(float))
+        for name, array in known.items()
+        if array is not None
+    }
+    return _dataset(data, _of_draws(values))
+
+
+def log_densities(posterior: BasePosterior, theta: Array) -> Array:
+    """Log posterior density of the draws ``theta (C, S, P)``, up to a constant ``(C, S)``."""
+    flat = theta.reshape(-1, theta.shape[2])
+    size = max(_FEWEST, _NUMBERS // max(posterior.n_samples, 1))
+    parts = [posterior.log_density(flat[k : k + size]) for k in range(0, len(flat), size)]
+    return np.concatenate(parts).reshape(theta.shape[:2])
+
+
+def row_groups(
+    drawn: Array,
+    X: Any,
+    features: Sequence[str],
+    observed: Array | None = None,
+    log_likelihood: Array | None = None,
+    row_data: Mapping[str, Array] | None = None,
+    attrs: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Groups of the rows X: with their observations, or predictions of rows without any.
+
+    Parameters
+    ----------
+    drawn : ndarray of shape (n_chains, n_draws, n)
+        An observation of every row under every draw.
+    X : array or sparse matrix of shape (n, n_features)
+        A sparse one is left out: a data set would hold all of its zeros.
+    features : sequence of str
+        Names of the columns of X.
+    observed : ndarray of shape (n,) or None
+    log_likelihood : ndarray of shape (n_chains, n_draws, n) or None
+    row_data : mapping or None
+        Further numbers ``(n,)`` of the rows, by name.
+    attrs : mapping or None
+        Attributes of the observations.
+    """
+    rows = {_ROWS: np.arange(X.shape[0])}
+    draws = _of_draws(drawn) | rows
+    constant: dict[str, Any] = {name: ((_ROWS,), array) for name, array in (row_data or {}).items()}
+    if not issparse(X):
+        constant["X"] = (_ROWS, "feature"), np.asarray(X)
+    data = _dataset(constant, rows | ({"feature": list(features)} if "X" in constant else {}))
+    y = {"y": ((*_DRAWS, _ROWS), drawn, attrs or {})}
+    if observed is None:
+        return {"predictions": _dataset(y, draws), "predictions_constant_data": data}
+    return {
+        "posterior_predictive": _dataset(y, draws),
+        "log_likelihood": _dataset({"y": ((*_DRAWS, _ROWS), log_likelihood)}, draws),
+        "observed_data": _dataset({"y": ((_ROWS,), observed, attrs or {})}, rows),
+        "constant_data": data,
+    }
+
+
+def as_arviz(groups: Mapping[str, Any]) -> Any:
+    """Groups of data sets as the installed ArviZ takes them: InferenceData, or DataTree."""
+    try:
+        inference_data = int(version("arviz").partition(".")[0]) < 1
+    except PackageNotFoundError:  # arviz-base and its kin take trees
+        inference_data = False
+    if inference_data:
+        from arviz import InferenceData
+
+        return InferenceData(**groups)
+    return _xarray().DataTree.from_dict(dict(groups))
+
+
+def _of_draws(values: Array) -> dict[str, Any]:
+    return {name: np.arange(size) for name, size in zip(_DRAWS, values.shape[:2], strict=True)}
+
+
+def _dataset(
+    data: Mapping[str, Any], coords: Mapping[str, Any], settings: Mapping[str, str] | None = None
+) -> Any:
+    library = {
+        "inference_library": "skbayes-sgld",
+        "inference_library_version": version("skbayes-sgld"),
+    }
+    return _xarray().Dataset(data, coords, library | dict(settings or {}))
+
+
+def _xarray() -> Any:
+    try:
+        import xarray
+    except ImportError as error:
+        raise ImportError(
+            "Draws for ArviZ and xarray need both; install them with: "
+            "pip install 'skbayes_sgld[arviz]'"
+        ) from error
+    return xarray

@@ -1,0 +1,309 @@
+"""What ArviZ is given: groups, dimensions and labels, and what it makes of them.
+
+The same tests run on ArviZ 0.2x (InferenceData) and 1.x (DataTree), whichever is installed.
+"""
+
+import pickle
+import sys
+from importlib.metadata import version as installed_version
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from arviz_stats.base import array_stats
+from scipy import sparse, stats
+from scipy.special import logsumexp
+from sklearn.exceptions import NotFittedError
+
+import skbayes_sgld
+from skbayes_sgld import (
+    SGDMAPClassifier,
+    SGDMAPRegressor,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDMLPRegressor,
+    SGLDPoissonRegressor,
+)
+from skbayes_sgld.inference import arviz as module
+from skbayes_sgld.posterior import FunctionPosterior
+
+az = pytest.importorskip("arviz")
+NEW = int(installed_version("arviz").partition(".")[0]) >= 1
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The draws are not to be relied on"),
+    pytest.mark.filterwarnings("ignore:Estimated shape parameter of Pareto:UserWarning"),
+    # ArviZ 0.23 with pandas 3.1 and Matplotlib 3.11
+    pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Passing a dict or None as alias:DeprecationWarning"),
+]
+
+RNG = np.random.default_rng(0)
+N = 60
+X = pd.DataFrame(RNG.standard_normal((N, 2)), columns=["age", "a, b [c]"])
+Y = X.to_numpy() @ [1.0, -2.0] + 3.0 + 0.5 * RNG.standard_normal(N)
+LABELS = np.array(["low", "mid", "top"])[np.digitize(Y, [2.0, 4.5])]
+COUNTS, EXPOSURE = RNG.poisson(2.0, N), RNG.uniform(0.5, 2.0, N)
+
+
+@pytest.fixture(scope="module")
+def linear():
+    return SGLDLinearRegression(n_draws=300, random_state=0).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def data(linear):
+    return linear.to_arviz(X, Y)
+
+
+@pytest.fixture(scope="module")
+def softmax():
+    return SGLDLogisticRegression(n_draws=250, random_state=0).fit(X, LABELS)
+
+
+def groups(data):
+    return {name.strip("/") for name in (data.groups if NEW else data.groups())} - {""}
+
+
+# ---- the draws --------------------------------------------------------------------------------
+
+
+def test_every_number_is_where_its_labels_say(softmax):
+    posterior = softmax.to_arviz()["posterior"]
+    assert posterior["coef"].dims == ("chain", "draw", "class", "feature")
+    for name in softmax.posterior_:
+        variable, _, label = name.removesuffix("]").partition("[")
+        k, _, column = label.partition(", ")
+        at = {"class": k} | ({"feature": column} if column else {})
+        found = posterior[variable].sel(at)
+        np.testing.assert_array_equal(found, softmax.posterior_[name])
+    assert set(posterior.data_vars) == {"coef", "intercept"}
+
+
+def test_a_data_set_of_draws_has_the_columns_and_the_settings(linear):
+    draws = linear.posterior_.to_xarray()
+    assert draws["coef"].dims == ("chain", "draw", "feature")
+    assert draws["feature"].values.tolist() == list(X.columns)
+    np.testing.assert_array_equal(draws["noise_variance"], linear.posterior_["noise_variance"])
+    assert draws.attrs["sampler"] == "SGLD()"
+
+
+def test_parameters_of_a_model_of_ones_own_have_labels_of_their_own():
+    names = ["x[0]", "x[1]", "scale", "w[0, 1]", "w[0, 2]"]
+    values = np.arange(30.0).reshape(2, 3, 5)
+    draws = module.posterior_dataset(values, names, {}, {})
+    assert draws["x_dim_0"].values.tolist() == [0, 1]
+    assert draws["scale"].dims == ("chain", "draw")
+    np.testing.assert_array_equal(draws["w"].sel(w_dim_0="0, 2"), values[..., 4])
+
+
+def test_lp_is_the_log_density_of_the_draws():
+    normal = FunctionPosterior(lambda x: -0.5 * (x**2).sum(1), lambda x: -x, n_params=2)
+    result = skbayes_sgld.sample(normal, n_draws=100, random_state=0)
+    lp = result.to_arviz()["sample_stats"]["lp"].values
+    exact = stats.norm.logpdf(result.values).sum(axis=2)
+    np.testing.assert_allclose(lp - exact, lp[0, 0] - exact[0, 0])
+
+
+def test_lp_of_a_linear_model_is_that_of_its_closed_form():
+    model = SGLDLinearRegression(
+        noise_variance=0.25, prior="flat", n_draws=100, random_state=0
+    ).fit(X, Y)
+    lp = model.to_arviz()["sample_stats"]["lp"].values.ravel()
+    exact = model.log_likelihood(X, Y).sum(axis=1)
+    np.testing.assert_allclose(lp - exact, lp[0] - exact[0], atol=1e-9)
+
+
+def test_a_pickled_fit_has_all_but_lp(linear, data):
+    copied = pickle.loads(pickle.dumps(linear)).to_arviz(X, Y)
+    lacking = set(data["sample_stats"].data_vars) - set(copied["sample_stats"].data_vars)
+    assert lacking == {"lp"}
+    np.testing.assert_array_equal(copied["log_likelihood"]["y"], data["log_likelihood"]["y"])
+
+
+def test_step_sizes_and_weights_are_those_of_the_kept_draws():
+    model = SGLDLinearRegression(schedule="polynomial", n_draws=200, random_state=3).fit(X, Y)
+    known = model.to_arviz()["sample_stats"]
+    step, weight = known["step_size"].values, known["weight"].values
+    np.testing.assert_allclose(step / step.mean(), weight)
+    assert step[0, 0] < model.step_size_  # some steps were made before the first draw
+    np.testing.assert_array_equal(step[0], step[3])
+
+
+def test_acceptance_is_that_of_the_run(linear):
+    assert np.all(linear.to_arviz()["sample_stats"]["acceptance_rate"] == 1.0)
+    hmc = SGLDLinearRegression(sampler="hmc", n_draws=100, random_state=0).fit(X, Y)
+    share = hmc.to_arviz()["sample_stats"]["acceptance_rate"].values
+    assert share.shape == (4, 100)
+    assert np.all(share == hmc.result_.acceptance)
+    assert 0.5 < share[0, 0] < 1.0
+
+
+def test_laplace_draws_are_one_chain_without_statistics_of_steps():
+    model = SGDMAPRegressor(random_state=0).fit(X, Y)
+    data = model.to_arviz(X, Y)
+    assert data["posterior"]["coef"].shape == (1, 4000, 2)
+    assert "sample_stats" not in groups(data)
+    np.testing.assert_allclose(data["posterior"]["coef"].mean(["chain", "draw"]), model.coef_)
+
+
+def test_networks_have_their_weights_and_their_predictions():
+    model = SGLDMLPRegressor(hidden_layer_sizes=3, n_burnin=50, n_draws=20, random_state=0)
+    data = model.set_params(thin=1).fit(X, Y).to_arviz(X, Y)
+    assert data["posterior"]["weight"].shape == (4, 20, 2 * 3 + 3)
+    np.testing.assert_allclose(
+        logsumexp(data["log_likelihood"]["y"], axis=(0, 1)) - np.log(80),
+        model.log_predictive_density(X, Y),
+    )
+
+
+# ---- the rows ---------------------------------------------------------------------------------
+
+
+def test_predictive_draws_belong_to_the_draws_of_the_parameters(data):
+    posterior = data["posterior"]
+    mean = posterior["coef"].values @ X.to_numpy().T + posterior["intercept"].values[..., None]
+    noise = posterior["noise_variance"].values[..., None]
+    z = (data["posterior_predictive"]["y"].values - mean) / np.sqrt(noise)
+    assert stats.kstest(z.ravel()[::7], "norm").pvalue > 1e-3
+    by_draw = np.sqrt(N) * z.mean(axis=2)
+    assert abs(by_draw.var() - 1.0) < 0.2
+    exact = stats.norm.logpdf(Y, mean, np.sqrt(noise))
+    np.testing.assert_allclose(data["log_likelihood"]["y"], exact)
+
+
+def test_data_are_kept_with_the_rows(data):
+    np.testing.assert_array_equal(data["observed_data"]["y"], Y)
+    np.testing.assert_array_equal(data["constant_data"]["X"].sel(feature="age"), X["age"])
+
+
+def test_labels_are_positions_among_the_classes(softmax):
+    data = softmax.to_arviz(X, LABELS)
+    observed, drawn = data["observed_data"]["y"], data["posterior_predictive"]["y"]
+    np.testing.assert_array_equal(softmax.classes_[observed], LABELS)
+    assert observed.attrs == {"flag_values": [0, 1, 2], "flag_meanings": "low mid top"}
+    share = np.stack([(drawn == k).mean(["chain", "draw"]) for k in range(3)], axis=1)
+    error = 4 * np.sqrt(0.25 / 1000)
+    np.testing.assert_allclose(share, softmax.predict_proba(X), atol=error)
+    np.testing.assert_array_equal(
+        data["log_likelihood"]["y"].values.reshape(-1, N), softmax.log_likelihood(X, LABELS)
+    )
+
+
+def test_counts_have_their_exposures():
+    model = SGLDPoissonRegressor(n_draws=250, random_state=0).fit(X, COUNTS, exposure=EXPOSURE)
+    data = model.to_arviz(X, COUNTS, exposure=EXPOSURE)
+    np.testing.assert_allclose(data["constant_data"]["exposure"], EXPOSURE)
+    drawn = data["posterior_predictive"]["y"].mean(["chain", "draw"])
+    mean, sd = model.predict(X, return_std=True, exposure=EXPOSURE)
+    np.testing.assert_allclose(drawn, mean, atol=4.5 * np.max(sd) / np.sqrt(1000))
+    np.testing.assert_allclose(
+        data["log_likelihood"]["y"].values.reshape(-1, N),
+        model.log_likelihood(X, COUNTS, exposure=EXPOSURE),
+    )
+
+
+def test_new_rows_are_predictions(linear):
+    data = linear.to_arviz(X[:3])
+    expected = {"posterior", "sample_stats", "predictions", "predictions_constant_data"}
+    assert groups(data) == expected
+    assert data["predictions"]["y"].shape == (4, 300, 3)
+
+
+def test_the_seed_fixes_the_drawn_observations(linear, data):
+    again, other = linear.to_arviz(X, Y), linear.to_arviz(X, Y, random_state=1)
+    drawn = data["posterior_predictive"]["y"]
+    np.testing.assert_array_equal(drawn, again["posterior_predictive"]["y"])
+    assert not np.any(drawn == other["posterior_predictive"]["y"])
+
+
+def test_sparse_rows_are_not_written_out():
+    rows = module.row_groups(np.zeros((2, 5, N)), sparse.csr_array(X.to_numpy()), ["a", "b"])
+    assert not rows["predictions_constant_data"].data_vars
+
+
+def test_what_cannot_be_given_is_told(linear):
+    with pytest.raises(ValueError, match="y is given and X is None"):
+        linear.to_arviz(y=Y)
+    with pytest.raises(NotFittedError):
+        SGLDLinearRegression().to_arviz()
+
+
+# ---- the libraries ----------------------------------------------------------------------------
+
+
+def test_the_container_is_that_of_the_installed_arviz(linear, monkeypatch):
+    kind = "DataTree" if NEW else "InferenceData"
+    assert type(linear.to_arviz()).__name__ == kind
+    monkeypatch.setattr(module, "version", lambda name: "1.0.0")
+    tree = linear.to_arviz(X, Y)
+    assert type(tree).__name__ == "DataTree"
+    np.testing.assert_array_equal(tree["observed_data/y"], Y)
+
+
+def test_without_the_libraries_the_extra_is_named(linear, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    with pytest.raises(ImportError, match=r"pip install 'skbayes_sgld\[arviz\]'"):
+        linear.posterior_.to_xarray()
+
+
+def test_summaries_agree(linear, data):
+    # the tails of ArviZ 1.x are where this setting says
+    with az.rc_context({"stats.ci_prob": 0.95}):
+        theirs, ours = az.summary(data, round_to="none"), linear.summary()
+    theirs = theirs.loc[ours.index].astype(float)
+    np.testing.assert_allclose(theirs["mean"], ours["mean"])
+    np.testing.assert_allclose(theirs["sd"], ours["sd"], rtol=1e-3)  # they divide by n - 1
+    for column in ("ess_bulk", "ess_tail"):
+        np.testing.assert_allclose(theirs[column], ours[column], rtol=0.02)
+    np.testing.assert_allclose(theirs["r_hat"], ours["r_hat"], atol=1e-3)
+
+
+def test_loo_is_that_of_the_log_likelihood(linear, data):
+    found = az.loo(data, pointwise=True, reff=1.0)
+    log_likelihood = linear.log_likelihood(X, Y).T
+    log_weights, _ = array_stats.psislw(log_likelihood, r_eff=1.0, axis=-1)
+    exact = logsumexp(log_likelihood + log_weights, axis=-1)
+    if not NEW:  # the older releases smooth the tail by a code of their own
+        older = logsumexp(log_likelihood + az.psislw(-log_likelihood, 1.0)[0], axis=-1)
+        np.testing.assert_allclose(older, exact, atol=1e-3)
+        exact = older
+    np.testing.assert_allclose(found.elpd_i if NEW else found.loo_i, exact, rtol=0, atol=1e-8)
+    assert abs((found.elpd if NEW else found.elpd_loo) - exact.sum()) < 1e-8
+
+
+def test_the_true_model_is_ranked_first(data):
+    less = SGLDLinearRegression(n_draws=300, random_state=0).fit(X[["age"]], Y)
+    table = az.compare({"one column": less.to_arviz(X[["age"]], Y), "both": data})
+    assert table.index.tolist() == ["both", "one column"]
+    assert table["weight"].iloc[0] > 0.9
+
+
+def test_traces_are_drawn(data, linear):
+    if NEW:
+        az.plot_trace_dist(data, var_names=["coef"], backend="matplotlib")
+    else:
+        az.plot_trace(data, var_names=["coef"])
+    drawn = {len(line.get_ydata()) for axis in plt.gcf().axes for line in axis.lines}
+    lines = [line.get_ydata() for axis in plt.gcf().axes for line in axis.lines]
+    plt.close("all")
+    assert 300 in drawn
+    chain = linear.posterior_["coef[age]"][1]
+    assert any(len(line) == 300 and np.allclose(line, chain) for line in lines)
+
+
+def test_a_file_holds_it_all(data, softmax, tmp_path):
+    pytest.importorskip("h5netcdf")
+    for name, given in {"linear": data, "softmax": softmax.to_arviz(X, LABELS)}.items():
+        path = tmp_path / f"{name}.nc"
+        given.to_netcdf(path, engine="h5netcdf")
+        read = az.from_netcdf(path, engine="h5netcdf")
+        np.testing.assert_array_equal(read["posterior"]["coef"], given["posterior"]["coef"])
+        assert groups(read) == groups(given)
+
+
+def test_two_classes_have_one_row_of_coefficients():
+    model = SGDMAPClassifier(random_state=0).fit(X, Y > 3.0)
+    data = model.to_arviz(X, Y > 3.0)
+    assert data["posterior"]["coef"].dims == ("chain", "draw", "feature")
+    assert data["observed_data"]["y"].attrs["flag_meanings"] == "False True"
