@@ -33,9 +33,6 @@ NEW = int(installed_version("arviz").partition(".")[0]) >= 1
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The draws are not to be relied on"),
     pytest.mark.filterwarnings("ignore:Estimated shape parameter of Pareto:UserWarning"),
-    # ArviZ 0.23 with pandas 3.1 and Matplotlib 3.11
-    pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:Passing a dict or None as alias:DeprecationWarning"),
 ]
 
 RNG = np.random.default_rng(0)
