@@ -103,7 +103,9 @@ n_chains : int, default=4
 warm_start : bool, default=False
     Start the chains where those of the last ``fit`` stopped, without burn-in.
 n_jobs : int or None, default=None
-    Processes to share the chains between. The draws do not depend on it.
+    Processes to share the chains between, as joblib counts them. They are started once a run has
+    shown that it will take more than a minute, since they take seconds to start; a shorter one
+    stays in one process. The draws do not depend on it.
 random_state : int, RandomState or None, default=None
     Seed of the pilots and the chains.
 verbose : int, default=0

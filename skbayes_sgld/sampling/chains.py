@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import pairwise, repeat
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,13 @@ from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.protocol import Algorithm, Dynamics, State, check_requirements
 from skbayes_sgld.sampling.schedules import Schedule
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 Array = NDArray[Any]
 
 _BLOCK_NUMBERS = 2**16  # random numbers of a block, which then stays in cache
 _BLOCK_STEPS = 512
+_STRETCHES = 20  # of a run that processes share: after each, progress is told
 _START, _INDEX, _NOISE = range(3)  # what a stream of a chain is for
 
 
@@ -142,7 +145,8 @@ def run_chains(
     block_size : int or None
         Steps whose random numbers are drawn at a time. By default about a cache full.
     n_jobs : int or None
-        Processes to share the chains between.
+        Processes to share the chains between, once their run turns out to be long: the first part
+        is run here, and the rest too where it would end before processes had done as much.
     progress : callable or None
         Told how many steps were made since it was told last.
 
@@ -161,29 +165,78 @@ def run_chains(
     state = start if isinstance(start, RunState) else _begin(run, start, seed, first_chain)
     n_chains = state.sampler_state["theta"].shape[0]
     n_workers = min(effective_n_jobs(n_jobs), n_chains)
-    kwargs: dict[str, Any] = {
-        "n_draws": n_draws,
-        "n_burnin": n_burnin,
-        "thin": thin,
-        "block_size": block_size,
-    }
+    whole = Stretch(n_burnin, n_draws, thin)
     if n_workers == 1:
-        return _run(run, state, progress=progress, **kwargs)
-    edges = np.linspace(0, n_chains, n_workers + 1).astype(int)
-    parts = Parallel(n_jobs=n_workers)(
-        delayed(_attempt)(run, _select(state, slice(a, b)), int(a), **kwargs)
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
-    )
-    errors = [part for part in parts if isinstance(part, ChainOverflowError)]
-    if errors:
-        raise min(errors, key=lambda error: (error.step, error.chain))
-    return _join(parts)
+        return _run(run, state, whole, block_size, progress)
+    return _share(run, state, whole, n_workers, block_size, progress)
 
 
-def _attempt(run: Run, state: RunState, first: int, **kwargs: Any) -> Chains | ChainOverflowError:
+def _share(
+    run: Run,
+    state: RunState,
+    whole: Stretch,
+    n_workers: int,
+    block_size: int | None,
+    progress: Callable[[int], None] | None,
+) -> Chains:
+    """Run the first stretch here, and the rest in processes where that is long enough to pay."""
+    size = -(-whole.n_steps // _STRETCHES)
+    stretch, rest = whole.cut(size)
+    begin = perf_counter()
+    done = [_run(run, state, stretch, block_size, progress)]
+    left = (perf_counter() - begin) * rest.n_steps / max(stretch.n_steps, 1)
+    if left < THRESHOLDS.shared_seconds:
+        done.append(_run(run, done[-1].state, rest, block_size, progress))
+        return _follow(done, [stretch, rest])
+    lengths = [stretch]
+    edges = np.linspace(0, state.sampler_state["theta"].shape[0], n_workers + 1).astype(int)
+    with Parallel(n_jobs=n_workers) as parallel:
+        while rest.n_steps:
+            stretch, rest = rest.cut(size)
+            parts = parallel(
+                delayed(_attempt)(run, _select(done[-1].state, a, b), int(a), stretch, block_size)
+                for a, b in pairwise(edges)
+            )
+            errors = [part for part in parts if isinstance(part, ChainOverflowError)]
+            if errors:
+                raise min(errors, key=lambda error: (error.step, error.chain))
+            done.append(_join(parts))
+            lengths.append(stretch)
+            if progress is not None:
+                progress(stretch.n_steps)
+    return _follow(done, lengths)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Steps in a row: some before the first kept draw, and ``thin`` for each of those."""
+
+    n_burnin: int
+    n_draws: int
+    thin: int
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of each chain."""
+        return self.n_burnin + self.n_draws * self.thin
+
+    def cut(self, n_steps: int) -> tuple[Stretch, Stretch]:
+        """About the first ``n_steps`` of them, and the rest."""
+        n_burnin = min(self.n_burnin, n_steps)
+        n_draws = 0
+        if n_burnin == self.n_burnin:
+            n_draws = min(self.n_draws, -(-(n_steps - n_burnin) // self.thin))
+        first = replace(self, n_burnin=n_burnin, n_draws=n_draws)
+        rest = replace(self, n_burnin=self.n_burnin - n_burnin, n_draws=self.n_draws - n_draws)
+        return first, rest
+
+
+def _attempt(
+    run: Run, state: RunState, first: int, stretch: Stretch, block_size: int | None
+) -> Chains | ChainOverflowError:
     """Run some of the chains; return an overflow, since another part's may have come earlier."""
     try:
-        return _run(run, state, **kwargs)
+        return _run(run, state, stretch, block_size)
     except ChainOverflowError as error:
         return ChainOverflowError(error.step, error.chain + first, error.parameter)
 
@@ -199,12 +252,13 @@ def _begin(run: Run, start: Array, seed: int, first_chain: int) -> RunState:
     return RunState(0, state, streams)
 
 
-def _select(state: RunState, chains: slice) -> RunState:
-    arrays = {name: array[chains] for name, array in state.sampler_state.items()}
-    return RunState(state.step, arrays, state.streams[chains])
+def _select(state: RunState, first: int, last: int) -> RunState:
+    arrays = {name: array[first:last] for name, array in state.sampler_state.items()}
+    return RunState(state.step, arrays, state.streams[first:last])
 
 
 def _join(parts: list[Chains]) -> Chains:
+    """Chains that ran side by side."""
     arrays = {
         name: np.concatenate([part.state.sampler_state[name] for part in parts])
         for name in parts[0].state.sampler_state
@@ -218,22 +272,33 @@ def _join(parts: list[Chains]) -> Chains:
     )
 
 
+def _follow(parts: list[Chains], lengths: list[Stretch]) -> Chains:
+    """The same chains, one stretch after the other."""
+    n_steps = [each.n_steps for each in lengths]
+    return Chains(
+        np.concatenate([part.draws for part in parts], axis=1),
+        np.concatenate([part.weights for part in parts]),
+        np.average(
+            [part.clipped for part in parts], axis=0, weights=[each.n_steps for each in lengths]
+        ),
+        parts[-1].state,
+    )
+
+
 def _run(
     run: Run,
     start: RunState,
-    *,
-    n_draws: int,
-    n_burnin: int,
-    thin: int,
+    stretch: Stretch,
     block_size: int | None,
     progress: Callable[[int], None] | None = None,
 ) -> Chains:
+    n_burnin, n_draws, thin = stretch.n_burnin, stretch.n_draws, stretch.thin
     # copies, since the dynamics count and the streams advance while the run goes on
     dynamics = replace(run.dynamics, clipped=0, gradient=run.dynamics.gradient.of_run())
     state = {name: array.copy() for name, array in start.sampler_state.items()}
     streams = deepcopy(start.streams)
     n_chains, n_params = state["theta"].shape
-    n_steps = n_burnin + n_draws * thin
+    n_steps = stretch.n_steps
     draws = np.empty((n_chains, n_draws, n_params))
     weights = np.empty(n_draws)
     block = block_size or _default_block(run, n_chains, n_params)

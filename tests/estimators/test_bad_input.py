@@ -29,6 +29,7 @@ from skbayes_sgld.posterior import (
     Laplace,
     Normal,
 )
+from tests.sharing import share_after
 
 # 100 draws are too few for the summaries to be relied on, and the estimators say so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -361,7 +362,8 @@ def test_an_optimizer_that_overflows_names_a_step_size_that_holds():
     assert np.isfinite(model.coef_path_).all() and parameter in model.posterior_.names
 
 
-def test_an_overflow_names_the_same_chain_whatever_the_number_of_jobs():
+def test_an_overflow_names_the_same_chain_whatever_the_number_of_jobs(monkeypatch):
+    share_after(0.0, monkeypatch)
     model = small(SGLDLinearRegression, **PLAIN, noise_variance=1.0, n_burnin=0, thin=1)
     for seed in range(50):  # look for a run in which a chain of the second half is the first
         model.set_params(step_size=0.0316, n_draws=4000, random_state=seed)

@@ -7,6 +7,7 @@ from sklearn.base import clone, is_regressor
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from tests.estimators.test_sklearn_api import X, assert_equal, draws, every_fit, make, predictions
+from tests.sharing import share_after
 
 # 100 draws and fewer are too few for the summaries to be relied on, and the estimators say so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -61,7 +62,8 @@ def test_a_chain_is_the_same_to_the_bit_beside_any_number_of_others(kind):
 
 
 @pytest.mark.parametrize("kind", CHAINS)
-def test_two_jobs_draw_the_same_to_the_bit(kind):
+def test_two_jobs_draw_the_same_to_the_bit(kind, monkeypatch):
+    share_after(0.0, monkeypatch)
     model, d, y = CHAINS[kind]
     backend = "loky" if kind == "linear" else "threading"  # processes take seconds to start
     with joblib.parallel_config(backend=backend):

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 
 from skbayes_sgld.posterior import (
     Bernoulli,
@@ -23,10 +24,12 @@ from skbayes_sgld.sampling import (
     Minibatch,
     ParallelTempering,
     Polynomial,
+    chains,
     find_mode,
 )
 from skbayes_sgld.sampling.chains import ChainOverflowError, run_chains
 from tests.references.targets import NormalMean, make_run
+from tests.sharing import share_after
 
 
 def posterior_of(likelihood):
@@ -86,10 +89,41 @@ def test_a_chain_does_not_depend_on_the_block_size(case, block_size):
     np.testing.assert_array_equal(got, expected)
 
 
-def test_a_chain_does_not_depend_on_the_number_of_processes(case):
+@pytest.mark.parametrize("seconds", [0.0, np.inf], ids=["shared", "too short to be shared"])
+@pytest.mark.parametrize("n_burnin", [5, 0])
+def test_a_chain_does_not_depend_on_the_number_of_processes(case, n_burnin, seconds, monkeypatch):
+    run, start, _ = case
+    share_after(seconds, monkeypatch)
+    lengths, told = {"n_draws": 40, "n_burnin": n_burnin, "thin": 2, "seed": 9}, []
+    alone = run_chains(run, start, **lengths)
+    with parallel_config(backend="threading"):
+        shared = run_chains(run, start, **lengths, n_jobs=2, progress=told.append)
+    np.testing.assert_array_equal(shared.draws, alone.draws)
+    np.testing.assert_array_equal(shared.weights, alone.weights)
+    np.testing.assert_allclose(shared.clipped, alone.clipped)
+    assert shared.state.step == alone.state.step == sum(told)
+    assert len(told) > 10 or seconds  # a bar would advance
+
+
+def test_processes_are_not_started_for_a_run_that_is_short(case, monkeypatch):
     run, start, expected = case
+    monkeypatch.setattr(chains, "Parallel", None)  # a call would raise
     got = run_chains(run, start, n_draws=40, n_burnin=5, thin=2, seed=9, n_jobs=2).draws
     np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("lengths", [(0, 1, 1), (1, 3, 7), (100, 2, 1), (7, 50, 3)])
+def test_stretches_are_the_whole_run(lengths):
+    whole = rest = chains.Stretch(*lengths)
+    n_burnin = n_draws = 0
+    for _ in range(1000):
+        if not rest.n_steps:
+            break
+        stretch, rest = rest.cut(-(-whole.n_steps // 20))
+        assert stretch.n_steps > 0
+        assert stretch.n_burnin == 0 or not n_draws  # none after the first draw
+        n_burnin, n_draws = n_burnin + stretch.n_burnin, n_draws + stretch.n_draws
+    assert (n_burnin, n_draws) == lengths[:2]
 
 
 def test_the_first_chain_may_have_any_number(case):
@@ -98,13 +132,15 @@ def test_the_first_chain_may_have_any_number(case):
     np.testing.assert_array_equal(got, expected[3:5])
 
 
-def test_a_run_resumes_as_if_it_had_never_stopped(case):
+def test_a_run_resumes_as_if_it_had_never_stopped(case, monkeypatch):
     run, start, expected = case
     first = run_chains(run, start, n_draws=13, n_burnin=5, thin=2, seed=9)
     second = run_chains(run, first.state, n_draws=27, thin=2)
     np.testing.assert_array_equal(np.concatenate([first.draws, second.draws], 1), expected)
     # and the state that it resumed from can be resumed from again
-    again = run_chains(run, first.state, n_draws=27, thin=2, n_jobs=2)
+    share_after(0.0, monkeypatch)
+    with parallel_config(backend="threading"):
+        again = run_chains(run, first.state, n_draws=27, thin=2, n_jobs=2)
     np.testing.assert_array_equal(again.draws, second.draws)
 
 
@@ -168,12 +204,14 @@ class _Bound(GLMPosterior):
 
 
 @pytest.mark.parametrize("sampler", [SGLD(), HMC(), ParallelTempering(n_temperatures=3)])
-def test_a_run_binds_the_full_gradient_to_its_chains(sampler):
+def test_a_run_binds_the_full_gradient_to_its_chains(sampler, monkeypatch):
+    share_after(0.0, monkeypatch)
     posterior = posterior_of(Bernoulli())
     start, results = np.zeros((3, posterior.n_params)), []
     for cls in (GLMPosterior, _Bound):
         posterior.__class__ = cls
         run = make_run(posterior, sampler=sampler, step_size=0.001)
-        results += [run_chains(run, start, n_draws=5, n_jobs=n).draws for n in (1, 2)]
+        with parallel_config(backend="threading"):
+            results += [run_chains(run, start, n_draws=5, n_jobs=n).draws for n in (1, 2)]
     for draws in results[1:]:
         np.testing.assert_array_equal(draws, results[0])

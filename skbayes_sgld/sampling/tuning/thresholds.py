@@ -90,6 +90,12 @@ class Thresholds:
     # Multiplications a chain from draw to draw: a minute for a thousand draws of four chains
     max_work: float = 5e7
 
+    # ---- processes ----------------------------------------------------------------------------
+
+    # Seconds that a run must have left for processes to share its chains: they take 3 to 12 to
+    # start, and two of them do at best what one does in twice the time
+    shared_seconds: float = 60.0
+
     # ---- warnings -----------------------------------------------------------------------------
 
     # Of an sd, by minibatches or the step size: beyond it a 95 % interval covers less than 94 %

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.sampling import SGD, Curvature, NormClip, Polynomial, SVRGDescent, find_mode
 from skbayes_sgld.sampling.chains import ChainStreams, run_chains
 from tests.references.targets import NormalMean, make_run
+from tests.sharing import share_after
 
 N, D = 60, 3
 X = np.random.default_rng(0).standard_normal((N, D))
@@ -78,9 +80,11 @@ def test_the_path_does_not_depend_on_the_number_of_chains(case, n_chains):
     np.testing.assert_array_equal(got, expected[:n_chains])
 
 
-def test_the_path_does_not_depend_on_the_processes(case):
+def test_the_path_does_not_depend_on_the_processes(case, monkeypatch):
     run, start, expected = case
-    got = run_chains(run, start, n_draws=20, thin=2, seed=9, n_jobs=2).draws
+    share_after(0.0, monkeypatch)
+    with parallel_config(backend="threading"):
+        got = run_chains(run, start, n_draws=20, thin=2, seed=9, n_jobs=2).draws
     np.testing.assert_array_equal(got, expected)
 
 

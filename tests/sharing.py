@@ -1,0 +1,11 @@
+"""Runs that processes share, however short they are."""
+
+from dataclasses import replace
+
+from skbayes_sgld.sampling import chains
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+
+
+def share_after(seconds, monkeypatch):
+    """Let jobs share every run that has ``seconds`` left after its first stretch."""
+    monkeypatch.setattr(chains, "THRESHOLDS", replace(THRESHOLDS, shared_seconds=seconds))
