@@ -278,9 +278,7 @@ def _follow(parts: list[Chains], lengths: list[Stretch]) -> Chains:
     return Chains(
         np.concatenate([part.draws for part in parts], axis=1),
         np.concatenate([part.weights for part in parts]),
-        np.average(
-            [part.clipped for part in parts], axis=0, weights=[each.n_steps for each in lengths]
-        ),
+        np.average([part.clipped for part in parts], axis=0, weights=n_steps),
         parts[-1].state,
     )
 
