@@ -55,7 +55,7 @@ truth: $(VENV)/.stamp-test ## compare the default settings with independent refe
 	@MPLBACKEND=Agg $(PY) -m pytest -m truth tests/references/test_false_alarms.py tests/calibration -s
 
 clean: ## remove what was built and cached (not .venv)
-	@rm -rf build dist docs/_build .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf build dist docs/_build docs/api/generated docs/auto_examples .mypy_cache .pytest_cache .ruff_cache
 	@find . -path ./$(VENV) -prune -o -type d -name __pycache__ -exec rm -rf {} +
 
 # An environment whose interpreter has gone (an upgraded system, a moved disk) is made anew.

@@ -1,8 +1,11 @@
-"""Sphinx configuration. Build with ``make docs``."""
+"""Sphinx configuration. Build with ``make docs``; nothing is fetched from outside."""
 
-import re
+import importlib.util
+from pathlib import Path
 
 import skbayes_sgld
+
+HERE = Path(__file__).parent
 
 project = "skbayes_sgld"
 author = "the skbayes_sgld developers"
@@ -14,32 +17,67 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.mathjax",
+    "sphinx_copybutton",
+    "sphinx_design",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "inventories"]
+templates_path = ["_templates"]
 
-html_theme = "furo"
+# ---- pages ----------------------------------------------------------------------------------
+
+html_theme = "pydata_sphinx_theme"
 html_title = f"{project} {version}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {
+    "logo": {"text": project},
+    "header_links_before_dropdown": 6,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "show_prev_next": False,
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_sidebars = {"index": [], "changelog": []}
 
-myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+# MathJax in one file, from the package that ships it.
+_MATHJAX = importlib.util.find_spec("sphinx-mathjax-offline").submodule_search_locations[0]
+mathjax_path = "tex-svg.js"
+html_static_path.append(str(Path(_MATHJAX) / "static" / "mathjax" / mathjax_path))
+
+myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
-# `automodule` follows the module's `__all__`, re-exported names included.
+# ---- the reference --------------------------------------------------------------------------
+
+autosummary_ignore_module_all = False  # a module's page lists its `__all__`
 autodoc_default_options = {"members": True, "show-inheritance": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say the types
-autosummary_generate = False
-numpydoc_show_class_members = False
+toc_object_entries_show_parents = "hide"
+maximum_signature_line_length = 88
+numpydoc_class_members_toctree = False  # methods are on the page of their class
+numpydoc_show_class_members = True
 
-_METADATA_ROUTING = re.compile(r"set_\w+_request|get_metadata_routing")
-
-
-def _skip_member(app, what, name, obj, skip, options):
-    """Leave out the methods that scikit-learn generates on every estimator.
-
-    Their docstrings refer to sections of scikit-learn's own user guide.
-    """
-    return True if _METADATA_ROUTING.fullmatch(name) else None
+INVENTORIES = {
+    "matplotlib": "https://matplotlib.org/stable/",
+    "numpy": "https://numpy.org/doc/stable/",
+    "pandas": "https://pandas.pydata.org/docs/",
+    "python": "https://docs.python.org/3/",
+    "scipy": "https://docs.scipy.org/doc/scipy/",
+    "sklearn": "https://scikit-learn.org/stable/",
+}
+intersphinx_mapping = {
+    name: (url, str(HERE / "inventories" / f"{name}.inv")) for name, url in INVENTORIES.items()
+}
 
 
 def _join_lines(app, what, name, obj, options, lines):
@@ -51,4 +89,3 @@ def _join_lines(app, what, name, obj, options, lines):
 
 def setup(app):
     app.connect("autodoc-process-docstring", _join_lines, priority=100)  # before numpydoc
-    app.connect("autodoc-skip-member", _skip_member)

@@ -14,6 +14,12 @@ from scipy.stats import chi2, rankdata
 
 from skbayes_sgld._numpy_errors import numpy_defaults
 
+__all__ = [
+    "effective_sample_size",
+    "potential_scale_reduction",
+    "summarize",
+]
+
 Array = NDArray[Any]
 
 MAX_RHAT = 1.01  # Vehtari, Gelman, Simpson, Carpenter & Buerkner 2021, Section 4

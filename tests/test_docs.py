@@ -1,16 +1,17 @@
 """The documentation names what there is: extras, extension pages and their sources."""
 
 import importlib
-import inspect
 import pkgutil
 import re
 import tomllib
+from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
 from sklearn.preprocessing import StandardScaler
 
 import skbayes_sgld
+from skbayes_sgld import _doc_link
 from skbayes_sgld.datasets import load_nba_rookies
 
 ROOT = Path(__file__).parents[1]
@@ -50,52 +51,53 @@ def test_every_page_on_extending_shows_the_packages_own_source_and_runs():
         assert ">>> " in text, page.name
 
 
-def documented():
-    """The objects of the API reference: `automodule` follows a module's `__all__`."""
-    text = (DOCS / "api.md").read_text()
-    found = []
-    for name in re.findall(r"automodule:: (\S+)", text):
-        module = importlib.import_module(name)
-        own = [
-            key
-            for key, value in vars(module).items()
-            if getattr(value, "__module__", None) == name and not key.startswith("_")
-        ]
-        found += [getattr(module, key) for key in getattr(module, "__all__", own)]
-    for name in re.findall(r"auto(?:class|function):: (\S+)", text):
-        module, _, key = name.rpartition(".")
-        found.append(getattr(importlib.import_module(module), key))
-    return found
+def listed():
+    """Names and modules of the API reference; a module's page lists its `__all__`."""
+    tables = re.findall(
+        r"autosummary::\n((?:   :.*\n)*)\n((?:   \S+\n)+)", (DOCS / "api" / "index.rst").read_text()
+    )
+    names = {
+        name for options, rows in tables if ":template:" not in options for name in rows.split()
+    }
+    return names, {
+        name for options, rows in tables if ":template:" in options for name in rows.split()
+    }
 
 
-def public_modules():
-    names = [module.name for module in pkgutil.iter_modules(skbayes_sgld.__path__)]
+def test_every_public_name_is_in_the_api_reference():
+    names, modules = listed()
+    own = {name for name in names if "." not in name}
+    assert own == set(skbayes_sgld.__all__)
     internal = {"estimators", "inference", "prediction"}  # behind what the others export
-    return ["skbayes_sgld"] + [
-        f"skbayes_sgld.{name}" for name in names if name[0] != "_" and name not in internal
-    ]
+    twice = {"linear_model", "neural_network"}  # their estimators stand at the top
+    found = {module.name for module in pkgutil.iter_modules(skbayes_sgld.__path__)}
+    assert modules == {name for name in found if name[0] != "_"} - internal - twice
+    for name in twice:
+        assert set(importlib.import_module(f"skbayes_sgld.{name}").__all__) <= own
+    for name in modules:
+        assert importlib.import_module(f"skbayes_sgld.{name}").__all__
 
 
-@pytest.mark.parametrize("name", public_modules())
-def test_every_public_name_is_in_the_api_reference(name):
-    module = importlib.import_module(name)
-    shown = {id(value) for value in documented()}
-    names = getattr(module, "__all__", [])
-    missing = [key for key in names if id(getattr(module, key)) not in shown]
-    assert missing == []
-    assert f"automodule:: {name}\n" in (DOCS / "api.md").read_text()
+def test_estimators_come_first_in_the_api_reference():
+    text = (DOCS / "api" / "index.rst").read_text()
+    first = [text.index(f"   {name}\n") for name in skbayes_sgld.linear_model.__all__]
+    assert max(first) < min(text.index("   sample\n"), text.index("   metrics\n"))
 
 
-def test_what_a_fit_gives_back_is_in_the_api_reference():
-    shown = {value.__name__ for value in documented() if inspect.isclass(value)}
-    assert {"Diagnosis", "SGLDLinearRegression"} <= shown
-    functions = {value.__name__ for value in documented() if inspect.isfunction(value)}
-    assert {
-        "sample",
-        "effective_sample_size",
-        "potential_scale_reduction",
-        "summarize",
-    } <= functions
+@pytest.mark.parametrize("name", skbayes_sgld.linear_model.__all__)
+def test_an_estimators_html_links_to_its_page(name, monkeypatch, tmp_path):
+    """To the clone's own pages where they are built, else to the address that is published."""
+    estimator = getattr(skbayes_sgld, name)()
+    page = f"api/generated/skbayes_sgld.{name}.html"
+    monkeypatch.setattr(_doc_link, "BUILT", tmp_path)
+    assert f'href="{tmp_path.as_uri()}/{page}"' in estimator._repr_html_()
+    monkeypatch.setattr(_doc_link, "BUILT", tmp_path / "none")
+    published = EmailMessage()
+    monkeypatch.setattr(_doc_link, "metadata", lambda name: published)
+    assert estimator._get_doc_link() == ""
+    published["Project-URL"] = "Source, https://source.example"
+    published["Project-URL"] = "Documentation, https://docs.example/stable/"
+    assert estimator._get_doc_link() == f"https://docs.example/stable/{page}"
 
 
 def test_the_plan_that_is_shown_is_the_one_that_is_made():

@@ -17,6 +17,7 @@ ARRAYS = {"numpy", "scipy", "pandas", "arviz_stats"}
 # what the layers below the estimators may import of the package, besides themselves
 ALLOWED = {
     "_components": set(),
+    "_doc_link": set(),
     "_linalg": {"_sparse"},
     "_sparse": set(),
     "_numpy_errors": set(),
@@ -48,6 +49,7 @@ ALLOWED = {
     },
     "estimators": {
         "_components",
+        "_doc_link",
         "_linalg",
         "_numpy_errors",
         "_progress",

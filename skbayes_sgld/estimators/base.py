@@ -15,6 +15,7 @@ from sklearn.utils import Bunch, assert_all_finite, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from skbayes_sgld._components import Component, Registry, check_number, resolve
+from skbayes_sgld._doc_link import doc_link_template
 from skbayes_sgld._linalg import all_finite, one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._warnings import warn
@@ -40,6 +41,8 @@ class BayesianEstimator(ArvizExport):
     _registries: ClassVar[dict[str, Registry]] = {"prior": PRIORS, "noise_prior": NOISE_PRIORS}
     _automatic: ClassVar[dict[str, tuple[str, ...]]] = {}
     _settings_type: ClassVar[type[Settings] | None] = None
+    _doc_link_module = "skbayes_sgld"  # scikit-learn's names, for the link of the HTML
+    _doc_link_template = property(lambda self: doc_link_template())
     prior: Any
     fit_intercept: Any
 

@@ -1,0 +1,140 @@
+"""The built documentation: every public name has its entry, every link and image its target."""
+
+import functools
+import importlib
+import inspect
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import skbayes_sgld
+
+pytestmark = pytest.mark.docs
+
+ROOT = Path(__file__).parents[1]
+SITE = ROOT / "docs" / "_build" / "html"
+INTERNAL = {"estimators", "inference", "prediction"}
+
+
+@pytest.fixture(scope="session")
+def site():
+    """Folder of the pages, brought up to date as by `make docs`: a warning is an error."""
+    for name in ("sphinx", "pydata_sphinx_theme", "sphinx_gallery"):
+        pytest.importorskip(name, reason="the pages need the extra 'docs'")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
+    environment = os.environ | {"MPLBACKEND": "Agg"}
+    done = subprocess.run(
+        [*command, ROOT / "docs", SITE],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return SITE
+
+
+class Page(HTMLParser):
+    """Links, anchors, and references of the Python domain that are not links."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.anchors, self.unresolved, self._within = [], set(), [], 0
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.links += [attrs[key] for key in ("href", "src") if attrs.get(key)]
+        self.anchors |= {attrs[key] for key in ("id", "name") if attrs.get(key)}
+        self._within += tag == "a"
+        if "xref py " in attrs.get("class", "") and not self._within:
+            self.unresolved.append(self.getpos())
+
+    def handle_endtag(self, tag):
+        self._within -= tag == "a"
+
+
+@functools.cache
+def read(path):
+    return Page(path.read_text())
+
+
+def pages(site):
+    return sorted(path for path in site.rglob("*.html") if "_static" not in path.parts)
+
+
+def public_objects():
+    """Every name of an `__all__`, by the names under which it may be documented."""
+    modules = [skbayes_sgld] + [
+        importlib.import_module(f"skbayes_sgld.{module.name}")
+        for module in pkgutil.iter_modules(skbayes_sgld.__path__)
+        if module.name[0] != "_" and module.name not in INTERNAL
+    ]
+    for module in modules:
+        for name in module.__all__:
+            value = getattr(module, name)
+            names = {f"{module.__name__}.{name}", f"skbayes_sgld.{name}"}
+            yield value, names
+
+
+def test_every_public_name_and_method_is_in_the_inventory(site):
+    from sphinx.util.inventory import InventoryFile
+
+    with (site / "objects.inv").open("rb") as file:
+        inventory = InventoryFile.load(file, "", lambda base, uri: uri)
+    known = {name for role in inventory if role.startswith("py:") for name in inventory[role]}
+    missing, n_methods = [], 0
+    for value, names in public_objects():
+        if not names & known:
+            missing.append(sorted(names))
+        if inspect.isclass(value):
+            for method, _ in inspect.getmembers(value, inspect.isroutine):
+                if method[0] != "_" and not issubclass(value, Exception):
+                    n_methods += 1
+                    if not {f"{name}.{method}" for name in names} & known:
+                        missing.append(f"{sorted(names)[0]}.{method}")
+    assert missing == []
+    assert n_methods > 200
+    for name in ("fit", "predict_interval", "sample_posterior", "sample_y", "diagnose"):
+        assert f"skbayes_sgld.SGLDLinearRegression.{name}" in known
+
+
+def test_every_relative_link_and_image_has_its_target(site):
+    broken = []
+    for path in pages(site):
+        for link in read(path).links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if target.is_dir():
+                target = target / "index.html"
+            if not target.is_file() or (
+                parts.fragment
+                and target.suffix == ".html"
+                and unquote(parts.fragment) not in read(target).anchors
+            ):
+                broken.append((path.name, link))
+    assert broken == []
+
+
+def test_nothing_is_fetched_from_another_host(site):
+    """Mathematics, fonts and search are there without a network."""
+    pattern = re.compile(r"<(?:script|img|link)\b[^>]*(?:src|href)=\"(?:https?:)?//[^\"]+\"[^>]*>")
+    for path in pages(site):
+        found = [tag for tag in pattern.findall(path.read_text()) if "canonical" not in tag]
+        assert found == [], path.name
+    assert (site / "_static" / "tex-svg.js").stat().st_size > 1_000_000
+
+
+def test_every_estimators_link_leads_to_its_page(site):
+    for name in importlib.import_module("skbayes_sgld.linear_model").__all__:
+        link = getattr(skbayes_sgld, name)()._get_doc_link()
+        assert Path(unquote(urlsplit(link).path)).is_file(), link
