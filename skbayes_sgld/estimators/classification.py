@@ -181,6 +181,28 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         X = self._check_rows(X)
         return self._predictive().probability_quantiles(X, levels)
 
+    def posterior_mean_draws(
+        self, X: ArrayLike, n_samples: int | None = None, random_state: Any = None
+    ) -> Array:
+        """Draws of the probability of each class: under draws of the parameters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        n_samples : int or None, default=None
+            Number of draws, chosen at random among those of the fit. None: all of them.
+        random_state : int, RandomState or None, default=None
+            Seed of the choice; the estimator's own where None.
+
+        Returns
+        -------
+        probability : ndarray of shape (n_draws, n_rows, n_classes)
+            Under the draws of :meth:`sample_posterior` for the same arguments, in their order.
+            The mean over the draws of a sampled posterior is ``predict_proba``.
+        """
+        rows, chosen = self._check_rows(X), self._choose_draws(n_samples, random_state)
+        return np.moveaxis(self._predictive(chosen).probability_draws(rows), -1, 0)
+
     def log_likelihood(self, X: ArrayLike, y: ArrayLike) -> Array:
         """Log probability of every label under every draw.
 

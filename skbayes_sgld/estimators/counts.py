@@ -148,6 +148,33 @@ class CountRegressor(LinearRegressor):
         X = self._check_rows(X)
         return self._quantiles(X, interval_levels(coverage), kind, _log_exposure(exposure, X))
 
+    def posterior_mean_draws(
+        self,
+        X: ArrayLike,
+        n_samples: int | None = None,
+        random_state: Any = None,
+        exposure: Any = None,
+    ) -> Array:
+        """Draws of the rate, or of the mean count over an exposure.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        n_samples : int or None, default=None
+            Number of draws, chosen at random among those of the fit. None: all of them.
+        random_state : int, RandomState or None, default=None
+            Seed of the choice; the estimator's own where None.
+        exposure : array-like of shape (n_rows,) or float, default=None
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_draws, n_rows)
+            Under the draws of :meth:`sample_posterior` for the same arguments, in their order.
+        """
+        X = self._check_rows(X)
+        return self._mean_draws(X, n_samples, random_state, _log_exposure(exposure, X))
+
     def predict_cdf(self, X: ArrayLike, y: ArrayLike, exposure: Any = None) -> Array:
         """Distribution function of the posterior predictive distribution.
 

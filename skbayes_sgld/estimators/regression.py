@@ -137,6 +137,35 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         """
         return self._quantiles(self._check_rows(X), interval_levels(coverage), kind)
 
+    def posterior_mean_draws(
+        self, X: ArrayLike, n_samples: int | None = None, random_state: Any = None
+    ) -> Array:
+        """Draws of the regression function: the mean of y under draws of the parameters.
+
+        Their quantiles are the intervals of ``predict_interval(X, kind="mean")``; a new
+        observation varies more, by the noise (:meth:`sample_y`).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        n_samples : int or None, default=None
+            Number of draws, chosen at random among those of the fit. None: all of them.
+        random_state : int, RandomState or None, default=None
+            Seed of the choice; the estimator's own where None.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_draws, n_rows)
+            Under the draws of :meth:`sample_posterior` for the same arguments, in their order.
+        """
+        return self._mean_draws(self._check_rows(X), n_samples, random_state)
+
+    def _mean_draws(
+        self, X: Array, n_samples: int | None, random_state: Any, offset: Array | None = None
+    ) -> Array:
+        chosen = self._choose_draws(n_samples, random_state)
+        return self._predictive(chosen).mean_draws(X, offset).T
+
     def predict_cdf(self, X: ArrayLike, y: ArrayLike) -> Array:
         """Distribution function of the posterior predictive distribution.
 

@@ -45,6 +45,10 @@ class WithAbsentClasses:
         """Logs ``(n, n_classes, 2)`` of the mean probability of each class, and of the others."""
         return self._among_all(self.seen.log_probability(X), [-np.inf, 0.0])
 
+    def probability_draws(self, X: Array) -> Array:
+        """Probability of each class under every draw ``(n, n_classes, S)``."""
+        return self._among_all(self.seen.probability_draws(X), 0.0)
+
     def probability_quantiles(self, X: Array, q: Array) -> Array:
         """Posterior quantiles of the probability of each class ``(n, n_classes, len(q))``."""
         return self._among_all(self.seen.probability_quantiles(X, q), 0.0)

@@ -126,6 +126,14 @@ class Predictive:
 
         return self._by_blocks(mean_of, X, offset, self._size(2))
 
+    def mean_draws(self, X: Array, offset: Array | None = None) -> Array:
+        """Mean of an observation under every draw ``(n, S)``."""
+
+        def mean_of(X: Array, offset: Array | None) -> Array:
+            return self.likelihood.mean(self.local(X, offset))
+
+        return self._by_blocks(mean_of, X, offset, self._size(2))
+
     def mean_quantiles(self, X: Array, q: Array, offset: Array | None = None) -> Array:
         """Posterior quantiles of the mean of an observation ``(n, len(q))``."""
         quantiles = OrderStatistics(q, self.predictor.n_draws, self.weights)
@@ -251,6 +259,15 @@ class Predictive:
         if tiny.any():
             log_mean[tiny] = self._by_blocks(logs_of, X[tiny], None, self._size(4))
         return log_mean
+
+    def probability_draws(self, X: Array) -> Array:
+        """Probability of each class under every draw ``(n, n_classes, S)``."""
+        likelihood = self._labels()
+
+        def probabilities_of(X: Array, offset: Array | None) -> Array:
+            return likelihood.probabilities(self.local(X))[0]
+
+        return self._by_blocks(probabilities_of, X, None, self._size(2))
 
     def probability_quantiles(self, X: Array, q: Array) -> Array:
         """Posterior quantiles of the probability of each class ``(n, n_classes, len(q))``."""
