@@ -11,13 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import Bunch, assert_all_finite, check_random_state
+from scipy.sparse import issparse
+from sklearn.utils import Bunch, Tags, assert_all_finite, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from skbayes_sgld._components import Component, Registry, check_number, resolve
 from skbayes_sgld._doc_link import doc_link_template
 from skbayes_sgld._linalg import all_finite, one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.estimators.arviz import ArvizExport
 from skbayes_sgld.inference.result import PosteriorDraws
@@ -43,8 +45,15 @@ class BayesianEstimator(ArvizExport):
     _settings_type: ClassVar[type[Settings] | None] = None
     _doc_link_module = "skbayes_sgld"  # scikit-learn's names, for the link of the HTML
     _doc_link_template = property(lambda self: doc_link_template())
+    _takes_sparse: ClassVar[bool] = False
     prior: Any
     fit_intercept: Any
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tags of scikit-learn: whether rows may be sparse."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._takes_sparse
+        return tags
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Let no setting of the caller's ``np.errstate`` reach the public methods."""
@@ -148,8 +157,9 @@ class BayesianEstimator(ArvizExport):
         return self
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
-        X, y = validate_data(self, X, y, dtype=FLOATS, ensure_all_finite=False, **self._y_checks)
-        if not (X.size > _SMALL and all_finite(X)):  # the exact check takes a thread, and longer
+        X, y = self._validate_rows(X, y, ensure_all_finite=False, **self._y_checks)
+        # the exact check takes a thread, and longer
+        if issparse(X) or not (X.size > _SMALL and all_finite(X)):
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
         weight = None if sample_weight is None else check_weight(sample_weight, X)
         y, weight = self._label(y, weight)
@@ -186,9 +196,15 @@ class BayesianEstimator(ArvizExport):
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else [str(name) for name in names]
 
+    def _validate_rows(self, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
+        """Rows as scikit-learn checks them, of sparse ones in compressed form; y too if given."""
+        formats = "csr" if self._takes_sparse else False
+        checked = validate_data(self, X, y, dtype=FLOATS, accept_sparse=formats, **checks)
+        return (as_rows(checked[0]), checked[1]) if isinstance(checked, tuple) else as_rows(checked)
+
     def _check_rows(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
-        return validate_data(self, X, dtype=FLOATS, reset=False)
+        return self._validate_rows(X, reset=False)
 
     # ---- the posterior ------------------------------------------------------------------------
 
@@ -254,6 +270,7 @@ class LinearEstimator(BayesianEstimator):
         "gradient": ("auto",),
         "preconditioner": ("auto",),
     }
+    _takes_sparse: ClassVar[bool] = True
     fit_intercept: Any
 
     def _make_posterior(

@@ -9,11 +9,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld.estimators.base import (
-    FLOATS,
     Array,
     BayesianEstimator,
     LinearEstimator,
@@ -242,7 +241,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
     def _check_observed(self, X: Any, y: Any) -> tuple[Array, Array]:
         """Rows and the codes of their labels."""
         check_is_fitted(self)
-        X, y = validate_data(self, X, y, dtype=FLOATS, reset=False)
+        X, y = self._validate_rows(X, y, reset=False)
         known = np.isin(y, self.classes_)
         if not known.all():
             raise ValueError(

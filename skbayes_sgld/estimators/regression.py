@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_array, check_consistent_length, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld.estimators.base import (
-    FLOATS,
     Array,
     BayesianEstimator,
     LinearEstimator,
@@ -226,7 +225,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
     def _check_observed(self, X: Any, y: Any) -> tuple[Array, Array]:
         """Rows and their observations, checked as those of ``fit``."""
         check_is_fitted(self)
-        X, y = validate_data(self, X, y, dtype=FLOATS, reset=False, y_numeric=True)
+        X, y = self._validate_rows(X, y, reset=False, y_numeric=True)
         return X, self._check_values(y)
 
     def _check_values(self, y: Array) -> Array:

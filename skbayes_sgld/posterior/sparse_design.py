@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ class SparseDesign:
     ) -> None:
         self._X, self._center, self._has_level = X, center, has_level
         self._lead = (X.shape[0],) if lead is None else lead
+        self._slices: dict[tuple[int, int], SparseDesign] = {}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -58,7 +60,10 @@ class SparseDesign:
             return self._of(self._X, (1, *self._lead))
         if isinstance(at, slice):
             first, stop, _ = at.indices(self._lead[0])
-            return self._of(_rows(self._X, first, stop), (stop - first,))
+            if (first, stop) not in self._slices:  # a pass goes through the same blocks each time
+                part = self._of(_rows(self._X, first, stop), (stop - first,))
+                self._slices[first, stop] = part
+            return self._slices[first, stop]
         size = int(np.prod(self._lead[1:]))
         return self._of(_rows(self._X, at * size, (at + 1) * size), self._lead[1:])
 
@@ -83,6 +88,7 @@ class SparseDesign:
         """Predictors ``(B,)`` of one vector of linear parameters."""
         return (vector[None, None] @ self.T)[0, 0]
 
+    @cached_property
     def _stacked(self) -> Any:
         """Rows of several chains as one block diagonal matrix ``(C B, C d)``."""
         X = self._X
@@ -94,9 +100,13 @@ class SparseDesign:
         indices = X.indices + np.repeat(np.arange(C, dtype=kind) * d, entries)
         return sparse.csr_array((X.data, indices, X.indptr), shape=(X.shape[0], C * d))
 
+    @cached_property
+    def _back(self) -> Any:
+        return self._stacked.T
+
     def predictors(self, linear: Array) -> Array:
         """``linear (C, K, width)`` times the transposed rows: ``(C, K, B)``."""
-        (C, K, _), X, d = linear.shape, self._stacked(), self._X.shape[1]
+        (C, K, _), X, d = linear.shape, self._stacked, self._X.shape[1]
         coef = linear[..., :d]
         if X.shape[1] == d:  # the same rows for every chain
             eta = (X @ np.ascontiguousarray(coef.reshape(C * K, d).T)).T.reshape(C, K, -1)
@@ -117,15 +127,15 @@ class SparseDesign:
         if score.ndim < 3:
             flat = score.reshape(1, -1, score.shape[-1])
             return (flat @ self).reshape(*score.shape[:-1], -1)
-        (C, K, B), X, d = score.shape, self._stacked(), self._X.shape[1]
+        (C, K, B), back, d = score.shape, self._back, self._X.shape[1]
         out = np.empty((C, K, self.shape[-1]))
-        if X.shape[1] == d:
-            out[..., :d] = (X.T @ np.ascontiguousarray(score.reshape(C * K, B).T)).T.reshape(
+        if back.shape[0] == d:
+            out[..., :d] = (back @ np.ascontiguousarray(score.reshape(C * K, B).T)).T.reshape(
                 C, K, d
             )
         else:
             by_chain = np.ascontiguousarray(score.swapaxes(1, 2)).reshape(C * B, K)
-            out[..., :d] = (X.T @ by_chain).reshape(C, d, K).swapaxes(1, 2)
+            out[..., :d] = (back @ by_chain).reshape(C, d, K).swapaxes(1, 2)
         if self._has_level:
             total = score.sum(axis=2)
             out[..., d] = total

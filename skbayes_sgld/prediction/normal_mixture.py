@@ -70,7 +70,7 @@ class NormalMixtures:
             center, deviation = self._deviations_of(X[rows])
             return np.column_stack([center, self._moments_of(deviation)])
 
-        center, *known = by_blocks(moments, len(X), self._size).T
+        center, *known = by_blocks(moments, X.shape[0], self._size).T
         expanded = expand(self._moments_of.by_power(known), q)
         t, _, error = expanded
         far = np.flatnonzero(~(error < _ACCEPTED).all(axis=1))

@@ -90,7 +90,7 @@ class Predictive:
             part = None if offset is None else offset[rows]
             return function(X[rows], part, *(array[rows] for array in more))
 
-        return map_blocks(values_of, len(X), size)
+        return map_blocks(values_of, X.shape[0], size)
 
     def _size(self, copies: int) -> int:
         """Rows of a block with ``copies`` temporaries per predictor."""
@@ -112,7 +112,7 @@ class Predictive:
         if not likelihood.quadratic or offset is not None:
             return self._by_blocks(moments_of, X, offset, self._size(4))
         with one_blas_thread():
-            of = self.predictor.moments(share, len(X))
+            of = self.predictor.moments(share, X.shape[0])
             found = self._by_blocks(lambda X, _: of(X), X, None, self._size(2))
         found[:, 1] += share @ self._noise_variance
         return found
@@ -163,7 +163,7 @@ class Predictive:
             return quantiles(deviation, mean)
 
         with one_blas_thread():
-            deviations_of = self.predictor.deviations(self.share, unit, len(X))
+            deviations_of = self.predictor.deviations(self.share, unit, X.shape[0])
             return self._by_blocks(quantiles_of, X, offset, self._size(1))
 
     def quantiles(self, X: Array, q: Array, offset: Array | None = None) -> Array:
@@ -179,7 +179,7 @@ class Predictive:
         unit = self._unit
         scale = np.sqrt(self._noise_variance) / unit
         with one_blas_thread():
-            deviations_of = self.predictor.deviations(share, unit, len(X))
+            deviations_of = self.predictor.deviations(share, unit, X.shape[0])
             mixtures = NormalMixtures(deviations_of, unit, scale, share)
             found = self._by_blocks(lambda X, _: mixtures.quantiles(X, q), X, None, _MIXTURES)
         return found if offset is None else found + offset[:, None]
@@ -231,7 +231,7 @@ class Predictive:
             return likelihood.mean_probabilities(predictors_of(X).swapaxes(0, 1), share)
 
         with one_blas_thread():
-            predictors_of = self.predictor.rounded(share, len(X))
+            predictors_of = self.predictor.rounded(share, X.shape[0])
             return self._by_blocks(means_of, X, None, self._size(1))
 
     def log_probability(self, X: Array) -> Array:
@@ -284,7 +284,7 @@ class Predictive:
             second, left = np.split(self._transformed_quantiles(X, both), 2, axis=1)
             return np.stack([1.0 - left, second], axis=1)
         with one_blas_thread():
-            predictors_of = self.predictor.rounded(share, len(X))
+            predictors_of = self.predictor.rounded(share, X.shape[0])
             return self._by_blocks(quantiles_of, X, None, self._size(2))
 
     def _labels(self) -> LabelLikelihood:

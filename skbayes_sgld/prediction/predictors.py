@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import MAX_DENSE
 
@@ -87,7 +88,8 @@ class LinearPredictor(Predictor):
     def __call__(self, X: Array) -> Array:
         """Linear predictors ``(K, n, S)``."""
         slopes, levels = self._by_draw
-        eta = X @ slopes
+        # a product of sparse rows is of one predictor
+        eta = np.stack([X @ slope for slope in slopes]) if issparse(X) else X @ slopes
         eta += levels
         return eta
 
@@ -109,7 +111,7 @@ class LinearPredictor(Predictor):
             parts = [np.column_stack([f.rotate(X), f.center(X)]) for f in factors]
             if any(map(_is_large, parts)):
                 return self(X)
-            eta = np.empty((len(parts), len(X), self.n_draws), dtype=np.float32)
+            eta = np.empty((len(parts), X.shape[0], self.n_draws), dtype=np.float32)
             for part, direction, out in zip(parts, directions, eta, strict=True):
                 np.matmul(part.astype(np.float32), direction, out=out)
             return eta

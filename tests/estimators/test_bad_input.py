@@ -120,7 +120,7 @@ DATA = [
     *case("nan in y", r"y contains NaN", y=lambda y: put(y, np.nan)),
     *case("inf in y", r"y contains infinity.*float64", y=lambda y: put(y, -np.inf)),
     *case("no rows", r"0 sample\(s\).*minimum of \d is required", X=X[:0], y=lambda y: y[:0]),
-    *case("sparse X", r"Sparse data was passed for X.*toarray", X=sparse.csr_array(X)),
+    *case("nan in sparse X", r"X contains NaN", X=sparse.csr_array(put(X, np.nan))),
     *case("one class", r"y has one class, .*7.*two classes", CLASSIFIERS, y=np.full(N, 7)),
     *case("strings", r"\by\b.*'(low|high)'.*number", REGRESSORS, y=STRINGS),
     *case("objects", r"\by\b.*'(low|high)'.*number", REGRESSORS, y=STRINGS.astype(object)),

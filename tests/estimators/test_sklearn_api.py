@@ -389,5 +389,5 @@ def test_tags_say_what_the_estimator_is(name):
     assert is_regressor(estimator) == regresses != is_classifier(estimator)
     assert tags.estimator_type == ("regressor" if regresses else "classifier")
     assert tags.target_tags.positive_only == (name == "poisson")
-    assert tags.target_tags.required and not tags.input_tags.sparse
+    assert tags.target_tags.required and tags.input_tags.sparse
     assert is_regressor(estimator) or tags.classifier_tags.multi_class
