@@ -22,6 +22,12 @@ from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.estimators.arviz import ArvizExport
+from skbayes_sgld.estimators.callbacks import (
+    CallbackSupportMixin,
+    begin_fit,
+    end_fit,
+    with_callbacks,
+)
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.settings import Settings, check_flag, number_or_auto
 from skbayes_sgld.posterior import NOISE_PRIORS, PRIORS, CoefficientPrior, GLMPosterior
@@ -37,7 +43,7 @@ _WIDE = 500  # columns; below, passes over rows share the cores, and BLAS would 
 
 
 @numpy_defaults
-class BayesianEstimator(ArvizExport):
+class BayesianEstimator(CallbackSupportMixin, ArvizExport):
     """Base of all estimators, linear models and networks."""
 
     _registries: ClassVar[dict[str, Registry]] = {"prior": PRIORS, "noise_prior": NOISE_PRIORS}
@@ -148,12 +154,19 @@ class BayesianEstimator(ArvizExport):
         """
         return self._fit(X, y, sample_weight)
 
+    @with_callbacks
     def _fit(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Any:
+        given = {name: value for name, value in row_data.items() if value is not None}
+        if sample_weight is not None:
+            given["sample_weight"] = sample_weight
+        data = {"X": X, "y": y, "metadata": given or None}
+        begin_fit(self, **data)
         with _unchanged_on_error(self):
             self._check_params()
             X, y, weight = self._validate(X, y, sample_weight, **row_data)
             with one_blas_thread() if X.shape[1] < _WIDE else nullcontext():
                 self._infer(X, y, weight)
+        end_fit(self, **data)
         return self
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:

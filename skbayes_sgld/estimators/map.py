@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from skbayes_sgld._components import Registry, check_number
-from skbayes_sgld._progress import progress_bar
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.estimators.base import Array, LinearEstimator
+from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.inference.plan import Choice
 from skbayes_sgld.inference.settings import resolve_preconditioner
 from skbayes_sgld.posterior import GLMPosterior
@@ -85,7 +85,7 @@ class MAPEstimator(LinearEstimator):
                 f"{posterior.n_predictors} classes with one each; set projection=None."
             )
         start = start_of(posterior, settings)
-        with progress_bar(self.verbose, settings.climb.max_iter, type(self).__name__) as progress:
+        with show_progress(self, settings.climb.max_iter, "climbing") as progress:
             found = find(posterior, start, settings, progress)
         check_mode(posterior, found.end.theta)
         if not found.end.distance <= settings.climb.tol:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._components import Registry
 from skbayes_sgld.estimators.base import Array, LinearEstimator
+from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.inference.diagnosis import Diagnosis
 from skbayes_sgld.inference.plan import plan
 from skbayes_sgld.inference.result import SamplingResult
@@ -53,7 +55,7 @@ class SampledEstimator(LinearEstimator):
         positions, n_fits = self._last_positions(settings, posterior.constrained_names)
         # chains that continue must not repeat their old noise
         seed = settings.draw_seed() + n_fits
-        result = run(plan(posterior, settings, seed, positions))
+        result = run(plan(posterior, settings, seed, positions), partial(show_progress, self))
         self.result_, self.posterior_, self._n_fits = result, result.draws, n_fits + 1
         for name in _RESOLVED:
             setattr(self, f"{name}_", result.choices[name].value)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from functools import cache
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import measure_noise
 
 Array = NDArray[Any]
+Watch = Callable[[int, str], AbstractContextManager[Callable[[int], None] | None]]
 
 _BATCHES = 20  # batches of draws, whose means have the Monte Carlo error
 _NUMBERS = 2**16  # predictors of all rows in a block of draws
@@ -32,12 +34,15 @@ _CHANCE = 1e-3  # probability of a false alarm, over all parameters
 _SHOWN = 5  # parameters that a message shows
 
 
-def run(plan: Plan) -> SamplingResult:
+def run(plan: Plan, watch: Watch | None = None) -> SamplingResult:
     """Run the chains of a plan.
 
     Parameters
     ----------
     plan : Plan
+    watch : callable or None
+        Takes the number of steps and what they are, and returns the context of a function to report
+        finished ones to. None shows a bar where the plan's settings are verbose.
 
     Returns
     -------
@@ -55,8 +60,8 @@ def run(plan: Plan) -> SamplingResult:
     """
     lengths = {"n_draws": plan.n_draws, "n_burnin": plan.n_burnin, "thin": plan.thin}
     try:
-        shows = plan.settings.verbose
-        with progress_bar(shows, plan.n_steps, "sampling") if shows else nullcontext() as progress:
+        watch = partial(progress_bar, plan.settings.verbose) if watch is None else watch
+        with watch(plan.n_steps, "sampling") as progress:
             chains = run_chains(
                 plan.run,
                 plan.start,

@@ -1,0 +1,94 @@
+"""What a fit tells while it goes on: progress bars, and scikit-learn's callbacks from 1.9 on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from skbayes_sgld._progress import progress_bar
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # before scikit-learn 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """An estimator without callbacks."""
+
+        def _init_callback_context(self, **kwargs: Any) -> None:
+            """No context."""
+
+    def with_callbacks(method: Any) -> Any:
+        """The method as it is."""
+        return method
+
+
+__all__ = ["CallbackSupportMixin", "begin_fit", "end_fit", "show_progress", "with_callbacks"]
+
+_TASKS = 50  # that a fit is told in, whatever the number of its steps
+
+
+def begin_fit(estimator: Any, **data: Any) -> None:
+    """Tell callbacks that a fit of ``X``, ``y`` and ``metadata`` begins."""
+    context = estimator._init_callback_context(max_subtasks=_TASKS)
+    if context is not None:
+        context.call_on_fit_task_begin(estimator=estimator, **data)
+
+
+def end_fit(estimator: Any, **data: Any) -> None:
+    """Tell callbacks that the estimator is fitted."""
+    context = getattr(estimator, "_callback_fit_ctx", None)
+    if context is not None:
+        context.call_on_fit_task_end(estimator=estimator, reconstruction_attributes={}, **data)
+
+
+@contextmanager
+def show_progress(
+    estimator: Any, n_steps: int, what: str
+) -> Iterator[Callable[[int], None] | None]:
+    """Context with a function to report finished steps to; None where nobody would see them.
+
+    It advances the bar of ``verbose``, and begins and ends the tasks of callbacks: a fiftieth of
+    the steps each.
+    """
+    context = getattr(estimator, "_callback_fit_ctx", None)
+    with progress_bar(estimator.verbose, n_steps, what) as advance:
+        if not getattr(estimator, "_skl_callbacks", None):
+            yield advance
+            return
+        tasks = _Tasks(estimator, context, n_steps, what)
+
+        def report(n_done: int) -> None:
+            tasks.report(n_done)
+            if advance is not None:
+                advance(n_done)
+
+        yield report
+        tasks.close()
+
+
+class _Tasks:
+    """The steps of a fit as tasks of callbacks."""
+
+    def __init__(self, estimator: Any, context: Any, n_steps: int, what: str) -> None:
+        self._estimator, self._context, self._what = estimator, context, what
+        self._n_steps, self._n_done, self._n_ended = n_steps, 0, 0
+        self._begin()
+
+    def _begin(self) -> None:
+        task = self._context.subcontext(task_name=self._what)
+        self._task = task.call_on_fit_task_begin(estimator=self._estimator)
+
+    def report(self, n_done: int) -> None:
+        """End the tasks whose steps are done, and begin the one that is under way."""
+        self._n_done += n_done
+        while self._n_ended < min(_TASKS, _TASKS * self._n_done // self._n_steps):
+            self._task.call_on_fit_task_end(estimator=self._estimator)
+            self._n_ended += 1
+            if self._n_ended < _TASKS:
+                self._begin()
+
+    def close(self) -> None:
+        """End the task under way, of a fit that needed fewer steps."""
+        if self._n_ended < _TASKS:
+            self._task.call_on_fit_task_end(estimator=self._estimator)

@@ -1,0 +1,54 @@
+"""Progress bars end full."""
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skbayes_sgld import SGLDLinearRegression, sample
+from skbayes_sgld.posterior import FunctionPosterior
+
+# 50 draws are too few for the summaries to be relied on, and the estimators say so
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+X = np.random.default_rng(0).standard_normal((40, 2))
+Y = X[:, 0] + np.random.default_rng(1).standard_normal(40)
+MODEL = SGLDLinearRegression(n_draws=50, random_state=0)
+
+
+class Bars:
+    """In place of tqdm: what every bar was told."""
+
+    def __init__(self, monkeypatch):
+        self.totals, self.done = [], []
+        monkeypatch.setitem(sys.modules, "tqdm.auto", SimpleNamespace(tqdm=self))
+
+    def __call__(self, total, **kwargs):
+        self.totals.append(total)
+        self.done.append(0)
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return False
+
+    def update(self, n):
+        self.done[-1] += n
+
+
+@pytest.mark.parametrize("params", [{}, {"n_jobs": 2}])
+def test_the_bar_of_a_fit_ends_full(monkeypatch, params):
+    bars = Bars(monkeypatch)
+    clone(MODEL).set_params(verbose=1, **params).fit(X, Y)
+    assert bars.totals == bars.done != []
+
+
+def test_the_bar_of_sample_ends_full(monkeypatch):
+    bars = Bars(monkeypatch)
+    normal = FunctionPosterior(lambda x: -0.5 * (x**2).sum(1), lambda x: -x, n_params=2)
+    sample(normal, n_draws=50, random_state=0, verbose=1)
+    assert bars.totals == bars.done != []
