@@ -15,6 +15,8 @@ Array = NDArray[Any]
 
 _SHORTER, _FAR_SHORTER = 0.25, 1e-3  # the next step size that is tried, over the last
 _SHARES = 20  # a trial takes one part in so many of the run's steps
+_FEWEST = 200  # steps of a trial, if the run has as many: fewer would show little
+_TRIALS = 8  # of that length
 _BLOCK = 32  # steps between looks for an overflow: far too long steps overflow at once
 _FAR = 1e6  # times the size of the start: beyond it a chain is on its way to an overflow
 _AT_ONCE = 10  # steps: what overflows within them is far too long
@@ -31,7 +33,8 @@ def explain_overflow(
 ) -> ValueError:
     """Error that names step, parameter and chain, and a smaller step size that did not overflow.
 
-    Smaller step sizes are tried, all together for no more steps than the run was to take.
+    Smaller step sizes are tried, all together for no more steps than the run was to take, or a
+    few hundred where it was short.
     ``given`` tells whether the user chose the step size.
     """
     who = f"chain {error.chain}" if run.sampler.uses_noise else "the optimizer"
@@ -39,9 +42,11 @@ def explain_overflow(
         f"step_size={run.step_size:.3g}: {who} overflowed at step {error.step} in "
         f"{posterior.param_names[error.parameter]}"
     )
-    length = max(1, n_steps // _SHARES)
+    if error.rejected:
+        head += f", where {error.rejected} proposals in a row could never be accepted"
+    length = max(1, min(n_steps, _FEWEST), n_steps // _SHARES)
     far = _FAR * max(1.0, float(np.abs(start).max()))
-    left, size, after = n_steps, run.step_size, error.step
+    left, size, after = max(n_steps, _TRIALS * length), run.step_size, error.step
     while left > 0 and size > 0.0:
         left -= after + 1
         size = float(f"{size * (_FAR_SHORTER if after < _AT_ONCE else _SHORTER):.2g}")
@@ -53,12 +58,13 @@ def explain_overflow(
             after = again.step
             continue
         after = length
-        if np.abs(tried.draws).max() > far:  # on its way to an overflow
+        if np.abs(tried.draws).max() > far or tried.acceptance == 0.0:  # on its way to one
             continue
         advice = "set step_size='auto' and preconditioner='auto', or " if given else ""
+        nearer = ", or begin nearer to the mode with init='mode'" if error.rejected else ""
         return ValueError(
             f"{head}. With step_size={size:g} a run of {length} steps did not overflow; "
-            f"{advice}give a smaller step_size."
+            f"{advice}give a smaller step_size{nearer}."
         )
     return ValueError(
         f"{head}, and so did all shorter steps that were tried, down to {size:g}. Check that the "

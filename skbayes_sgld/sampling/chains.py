@@ -29,6 +29,8 @@ Array = NDArray[Any]
 _BLOCK_NUMBERS = 2**16  # random numbers of a block, which then stays in cache
 _BLOCK_STEPS = 512
 _STRETCHES = 20  # of a run that processes share: after each, progress is told
+_LOOK = 50  # steps from one look for an overflow to the next
+_LOST = 50  # proposals in a row that cannot be accepted: what chains that mix never see
 _START, _INDEX, _NOISE = range(3)  # what a stream of a chain is for
 
 
@@ -39,15 +41,19 @@ class ChainOverflowError(FloatingPointError):
     ----------
     step, chain, parameter : int
         Step, chain and parameter at which it happened first.
+    rejected : int
+        Proposals in a row, from that step on, whose probability of acceptance was 0; 0 where it
+        is the chain itself that overflowed.
     """
 
-    def __init__(self, step: int, chain: int, parameter: int) -> None:
+    def __init__(self, step: int, chain: int, parameter: int, rejected: int = 0) -> None:
         super().__init__(f"chain {chain} overflowed at step {step} in parameter {parameter}")
         self.step, self.chain, self.parameter = step, chain, parameter
+        self.rejected = rejected
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the three numbers, since workers raise it across processes."""
-        return type(self), (self.step, self.chain, self.parameter)
+        """Pickle the numbers, since workers raise it across processes."""
+        return type(self), (self.step, self.chain, self.parameter, self.rejected)
 
 
 @dataclass
@@ -238,7 +244,7 @@ def _attempt(
     try:
         return _run(run, state, stretch, block_size)
     except ChainOverflowError as error:
-        return ChainOverflowError(error.step, error.chain + first, error.parameter)
+        return ChainOverflowError(error.step, error.chain + first, error.parameter, error.rejected)
 
 
 def _begin(run: Run, start: Array, seed: int, first_chain: int) -> RunState:
@@ -315,10 +321,16 @@ def _run(
             noise = run.sampler.prepare(state, normals, eta, at_each)
             path = []
             next_kept = n_burnin + (kept + 1) * thin - 1 - done
+            next_look = (-1 - start.step - done) % _LOOK  # at steps that no block's size changes
             for t in _steps(run.sampler, state, eta, tau, noise, idx, dynamics):
                 if t == next_kept:
                     path.append(state["theta"])
                     next_kept += thin
+                if t == next_look:
+                    next_look += _LOOK
+                    if not np.isfinite(state["theta"]).all():
+                        break
+                    _check_range(dynamics.posterior, state, start.step + done + t)
             if not np.isfinite(state["theta"]).all():
                 dynamics.clipped = clipped
                 for t in _steps(run.sampler, before, eta, tau, noise, idx, dynamics):
@@ -337,6 +349,19 @@ def _run(
                 progress(length)
     share = np.broadcast_to(np.asarray(dynamics.clipped) / max(n_steps, 1), (n_chains,))
     return Chains(draws, weights, share, RunState(start.step + n_steps, state, streams))
+
+
+def _check_range(posterior: BasePosterior, state: State, step: int) -> None:
+    """Raise where parameters leave the range of numbers in their own units, or a chain is stuck."""
+    values = posterior.constrain(state["theta"])
+    if not np.isfinite(values).all():
+        chain, parameter = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
+        raise ChainOverflowError(step, chain, min(parameter, posterior.n_params - 1))
+    lost = state.get("lost")
+    if lost is not None and lost.max() >= _LOST:
+        chain, rejected = int(lost.argmax()), int(lost.max())
+        parameter = int(state["lost_in"][chain])
+        raise ChainOverflowError(step + 1 - rejected, chain, parameter, rejected)
 
 
 def _steps(

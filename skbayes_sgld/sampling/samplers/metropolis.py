@@ -11,6 +11,8 @@ from scipy.special import log_ndtr
 from skbayes_sgld._components import check_number
 from skbayes_sgld.sampling.protocol import Array, Dynamics, Sampler, State
 
+_LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of an acceptance probability: below, it is 0
+
 
 class Adjusted(Sampler):
     """A sampler whose proposals are accepted or rejected: exact for any step size.
@@ -29,11 +31,12 @@ class Adjusted(Sampler):
         check_number(self.target_acceptance, "sampler.target_acceptance", low=0, high=1)
 
     def init(self, theta: Array, noise: Array | None) -> State:
-        """State: positions, log density there, and counts of acceptances."""
+        """State: positions, log density there, and counts of acceptances and of lost proposals."""
         n_chains = theta.shape[0]
+        lost = {name: np.zeros(n_chains, dtype=int) for name in ("lost", "lost_in")}
         unknown = {"value": np.full(n_chains, np.nan)}  # the first step computes it
         seen = {"undefined": np.zeros(n_chains), "undefined_at": np.full_like(theta, np.nan)}
-        return {"theta": theta, "accepted": np.zeros(n_chains), **unknown, **seen}
+        return {"theta": theta, "accepted": np.zeros(n_chains), **unknown, **seen, **lost}
 
     def prepare(
         self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
@@ -72,10 +75,13 @@ class Adjusted(Sampler):
         if np.isnan(proposal["value"]).any():
             _count_undefined(state, proposal["theta"], proposal["value"])
         log_uniform = noise[:, state["theta"].shape[1]]
-        accept = log_uniform < log_ratio / dynamics.temperature  # False where one overflows
+        # a density that is infinite has overflowed
+        log_ratio = np.where(proposal["value"] < np.inf, log_ratio / dynamics.temperature, -np.inf)
+        accept = log_uniform < log_ratio
         if accept.all():
-            state.update(proposal)
+            state.update(proposal, lost=np.zeros_like(state["lost"]))
         else:
+            _count_lost(state, proposal["theta"], log_ratio < _LEAST)
             for name, new in proposal.items():
                 chosen = accept.reshape(-1, *[1] * (new.ndim - 1))
                 state[name] = np.where(chosen, new, state[name])
@@ -90,6 +96,17 @@ def _count_undefined(state: State, proposal: Array, value: Array) -> None:
     undefined = np.isnan(value) & np.isfinite(proposal).all(axis=1)
     state["undefined"] = state["undefined"] + undefined
     state["undefined_at"] = np.where(undefined[:, None], proposal, state["undefined_at"])
+
+
+def _count_lost(state: State, proposal: Array, lost: Array) -> None:
+    """Count proposals in a row that no chain could ever have accepted, and note the parameter.
+
+    It is the one in which the last of them was thrown farthest.
+    """
+    state["lost"] = (state["lost"] + 1) * lost
+    if lost.any():
+        move = np.nan_to_num(np.abs(proposal - state["theta"]), nan=np.inf)
+        state["lost_in"] = np.where(lost, move.argmax(axis=1), state["lost_in"])
 
 
 @dataclass(eq=False, repr=False)

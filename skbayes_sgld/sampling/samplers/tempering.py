@@ -71,6 +71,7 @@ class ParallelTempering(HMC):
         places = np.zeros((*shape, 2, theta.shape[1]))
         known = {"values": np.full(shape, np.nan), "places": places}
         seen = {"undefined": zero, "undefined_at": np.full_like(theta, np.nan)}
+        seen |= {name: np.zeros(theta.shape[0], dtype=int) for name in ("lost", "lost_in")}
         return {"theta": theta, "rungs": rungs, "accepted": zero, "count": zero, **known, **seen}
 
     def prepare(
@@ -100,11 +101,15 @@ class ParallelTempering(HMC):
             "accepted": np.zeros(C * K),
             "undefined": np.zeros(C * K),
             "undefined_at": np.repeat(state["undefined_at"], K, axis=0),
+            "lost": np.zeros(C * K, dtype=int),
+            "lost_in": np.repeat(state["lost_in"], K),
         }
         rows = noise[:, : 1 - K].reshape(C * K, -1)
         hot = replace(dynamics, temperature=np.tile(tau, C))
         super().step(flat, eta, rows, batch, hot)
         state["accepted"] = state["accepted"] + flat["accepted"].reshape(C, K)[:, 0]
+        state["lost"] = (state["lost"] + 1) * flat["lost"].reshape(C, K).all(axis=1)
+        state["lost_in"] = flat["lost_in"].reshape(C, K)[:, 0]
         if flat["undefined"].any():
             _merge_undefined(state, flat, K)
         rungs, places = flat["theta"].reshape(C, K, P), flat["place"].reshape(C, K, 2, P)
