@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.chains import start_generators, start_normals
+from skbayes_sgld.sampling.streams import start_generators, start_normals
 from skbayes_sgld.sampling.tuning.adaptation import settle
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from skbayes_sgld.sampling.tuning.tune import Tuned

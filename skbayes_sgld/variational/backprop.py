@@ -15,7 +15,7 @@ from skbayes_sgld.posterior import as_posterior
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import HasRows, Posterior
 from skbayes_sgld.sampling import Adam
-from skbayes_sgld.sampling.chains import ChainStreams
+from skbayes_sgld.sampling.streams import ChainStreams
 from skbayes_sgld.variational.families import FAMILIES, Family, FullRank
 
 Array = NDArray[Any]

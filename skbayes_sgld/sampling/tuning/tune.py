@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skbayes_sgld._linalg import MAX_DENSE
-from skbayes_sgld.sampling.chains import Run, start_normals
+from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.protocol import Dynamics, Sampler
 from skbayes_sgld.sampling.samplers.hmc import HMC
+from skbayes_sgld.sampling.streams import start_normals
 from skbayes_sgld.sampling.tuning.adaptation import adapt, average
 from skbayes_sgld.sampling.tuning.bias import Bias, choose_step_size
 from skbayes_sgld.sampling.tuning.mode import Mode

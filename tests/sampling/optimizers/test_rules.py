@@ -12,8 +12,9 @@ from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
 from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.posterior import Normal
 from skbayes_sgld.sampling import OPTIMIZERS, SGD, Curvature, Harmonic, Polynomial
-from skbayes_sgld.sampling.chains import ChainStreams, run_chains
+from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.preconditioners.metric import Dense
+from skbayes_sgld.sampling.streams import ChainStreams
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.modes import TASKS, distance, newton_mode, task
 from tests.references.targets import NormalMean, make_run

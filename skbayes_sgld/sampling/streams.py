@@ -1,0 +1,60 @@
+"""The random streams of chains, which depend on a seed and on each chain's number alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+_START, _INDEX, _NOISE = range(3)  # what a stream of a chain is for
+
+
+class ChainStreams:
+    """The streams of one chain: one for minibatches, one for the injected noise."""
+
+    def __init__(self, seed: int, chain: int) -> None:
+        self._index = _generator(seed, chain, _INDEX)
+        self._noise = _generator(seed, chain, _NOISE)
+
+    def normals(self, n_steps: int, n_params: int) -> Array:
+        """Standard normals ``(n_steps, n_params)``."""
+        return self._noise.standard_normal((n_steps, n_params))
+
+    def rows(self, n_steps: int, n_samples: int, batch_size: int, replacement: bool) -> Array:
+        """Rows of each step's minibatch ``(n_steps, batch_size)``."""
+        if replacement:
+            return self._index.integers(0, n_samples, size=(n_steps, batch_size))
+        if batch_size * batch_size > 8 * n_samples:
+            keys = self._index.random((n_steps, n_samples))
+            return np.argpartition(keys, batch_size - 1, axis=1)[:, :batch_size]
+        return _floyd(self._index.random((n_steps, batch_size)), n_samples)
+
+
+def _generator(seed: int, chain: int, purpose: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(chain, purpose)))
+
+
+def start_generators(seed: int, chains: range) -> list[np.random.Generator]:
+    """Generators of the chains' starts, one a chain."""
+    return [_generator(seed, c, _START) for c in chains]
+
+
+def start_normals(seed: int, chains: range, n_params: int) -> Array:
+    """Standard normals ``(C, n_params)`` of which the chains' starting points are made."""
+    rows = [g.standard_normal(n_params) for g in start_generators(seed, chains)]
+    return np.array(rows).reshape(len(chains), n_params)
+
+
+def _floyd(uniforms: Array, n_samples: int) -> Array:
+    """Random subsets, one a row of uniforms, by Floyd's algorithm (Bentley & Floyd 1987)."""
+    n_steps, size = uniforms.shape
+    chosen = np.empty((n_steps, size), dtype=np.int64)
+    for j in range(size):
+        last = n_samples - size + j
+        candidate = (uniforms[:, j] * (last + 1)).astype(np.int64)
+        taken = (chosen[:, :j] == candidate[:, None]).any(axis=1)
+        chosen[:, j] = np.where(taken, last, candidate)
+    return chosen
