@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _figure import BLUE, ORANGE, new_figure, save, say, show, tidy
+from _figure import BLUE, GREEN, ORANGE, new_figure, save, say, show, tidy
 from _nba import COVERAGE, Work, percent, pipeline
 from scipy.stats import binomtest
 from sklearn.metrics import r2_score
@@ -28,11 +28,13 @@ def regress_points(rookies: Bunch, work: Work, output: Path) -> None:
     folds = list(splitter.split(X, groups=rookies.names))
     quantiles = {
         "points": held_out_quantiles(X, points, folds, work),
+        "unequal": held_out_quantiles(X, points, folds, work, noise_model="log_linear"),
         "root": held_out_quantiles(X, np.sqrt(points), folds, work).clip(0) ** 2,
     }
     say(
-        f"points on {', '.join(X)}; {work.n_folds} folds by name, pooled. 'root' is "
-        "the same regression of the square root of the points, usual for counts; the ends of its "
+        f"points on {', '.join(X)}; {work.n_folds} folds by name, pooled. 'unequal' has "
+        "a noise whose log is linear in these columns, the others one noise for all. 'root' is the "
+        "same regression of the square root of the points, usual for counts; the ends of its "
         "intervals are squared."
     )
     inside = {name: is_inside(values, points) for name, values in quantiles.items()}
@@ -42,19 +44,25 @@ def regress_points(rookies: Bunch, work: Work, output: Path) -> None:
     show_thirds(inside, residual, thirds)
     r2 = {name: r2_score(points, values[:, -1]) for name, values in quantiles.items()}
     say(judge_coverage(inside, residual, thirds))
-    say(f"Held-out R2 of the medians: {r2['points']:.3f} for points, {r2['root']:.3f} for root.")
+    scores = ", ".join(f"{value:.3f} for {name}" for name, value in r2.items())
+    say(f"Held-out R2 of the medians: {scores}.")
     draw_coverage(inside, thirds, output)
 
 
 def held_out_quantiles(
-    X: pd.DataFrame, y: np.ndarray, folds: list[tuple[np.ndarray, np.ndarray]], work: Work
+    X: pd.DataFrame,
+    y: np.ndarray,
+    folds: list[tuple[np.ndarray, np.ndarray]],
+    work: Work,
+    noise_model: str = "constant",
 ) -> np.ndarray:
     """Ends of the intervals, all lower ones first, then the median."""
+    settings = {"n_draws": work.n_draws, "noise_model": noise_model, "random_state": 0}
     levels = np.array(LEVELS)
     q = np.concatenate([(1 - levels) / 2, (1 + levels) / 2, [0.5]])
     values = np.empty((len(y), len(q)))
     for train, test in folds:
-        model = pipeline(SGLDLinearRegression(n_draws=work.n_draws, random_state=0))
+        model = pipeline(SGLDLinearRegression(**settings))
         model.fit(X.iloc[train], y[train])
         values[test] = model["model"].predict_quantiles(model[:-1].transform(X.iloc[test]), q)
     return values
@@ -118,14 +126,15 @@ def judge_coverage(
     sd = pd.Series(residual).groupby(thirds, observed=True).std()
     text = (
         "The coverage furthest from nominal is off by "
-        f"{worst['points']} standard errors for points and {worst['root']} for root. The model "
-        "has one noise for all, the residuals have a standard deviation of "
+        f"{worst['points']} standard errors for points, {worst['unequal']} for unequal and "
+        f"{worst['root']} for root. The residuals have a standard deviation of "
         f"{sd.iloc[0]:.2f} points in the lowest third and {sd.iloc[-1]:.2f} in the highest: "
     )
     if sd.max() > 1.25 * sd.min():
         return text + (
-            "the noise is unequal, so intervals for points are too wide for some and too narrow "
-            "for others, and where they are right on average it is because these cancel."
+            "the noise is unequal. Under one noise for all the intervals are too wide for some and "
+            "too narrow for others, and where they are right on average it is because these "
+            "cancel; noise_model='log_linear' has them right in every third."
         )
     return text + "the noise is about equal, as the model assumes."
 
@@ -139,6 +148,7 @@ def draw_coverage(inside: dict[str, np.ndarray], thirds: pd.Categorical, output:
     right.axhline(100 * COVERAGE, color="black", linewidth=0.8)
     for name, side, color, marker, label in (
         ("points", -1, BLUE, "o", "regression of points"),
+        ("unequal", 0, GREEN, "D", "with unequal noise"),
         ("root", 1, ORANGE, "s", "of their square root, squared back"),
     ):
         style = {"color": color, "fmt": marker, "markersize": 5, "label": label}

@@ -31,12 +31,14 @@ class SGLDLinearRegression(BayesianRegressor, SampledEstimator):
     Parameters
     ----------
     {prior_regression}
+    {noise_model}
     {fit_intercept}
     {sampling}
 
     Attributes
     ----------
     {fitted_regression}
+    {fitted_noise}
     {fitted_sampling}
 
     See Also
@@ -63,6 +65,7 @@ class SGLDLinearRegression(BayesianRegressor, SampledEstimator):
         prior: Any = "conjugate_normal",
         noise_prior: Any = "inverse_gamma",
         noise_variance: Any = "infer",
+        noise_model: Any = "constant",
         fit_intercept: bool = True,
         intercept_prior: Any = "flat",
         sampler: Any = "auto",
@@ -87,6 +90,7 @@ class SGLDLinearRegression(BayesianRegressor, SampledEstimator):
         self.prior = prior
         self.noise_prior = noise_prior
         self.noise_variance = noise_variance
+        self.noise_model = noise_model
         self.fit_intercept = fit_intercept
         self.intercept_prior = intercept_prior
         self.sampler = sampler

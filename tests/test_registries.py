@@ -21,6 +21,7 @@ from skbayes_sgld.sampling.preconditioners.metric import Diagonal
 from tests.posterior.likelihoods.test_registry import check_likelihood
 from tests.posterior.priors.test_noise_registry import check_noise_prior
 from tests.posterior.priors.test_registry import check_prior
+from tests.posterior.test_log_linear_noise import check_noise_model
 from tests.posterior.test_transforms import check_transform
 from tests.sampling.gradients.test_registry import check_gradient
 from tests.sampling.optimizers.test_projection_registry import check_projection
@@ -33,6 +34,7 @@ from tests.sampling.test_schedule_registry import check_schedule
 REGISTRIES = {
     "LIKELIHOODS": posterior.likelihoods.LIKELIHOODS,
     "PRIORS": posterior.PRIORS,
+    "NOISE_MODELS": posterior.NOISE_MODELS,
     "NOISE_PRIORS": posterior.NOISE_PRIORS,
     "TRANSFORMS": posterior.TRANSFORMS,
     "CLIPS": sampling.CLIPS,
@@ -157,6 +159,15 @@ class WrongUnits(posterior.HalfNormal):
         return posterior.HalfNormal(variance)
 
 
+class WrongSlopes(posterior.LogLinearNoise):
+    """A gradient that is not that of its density."""
+
+    def bind(self, *arguments, **options):
+        bound = super().bind(*arguments, **options)
+        bound.grad = lambda theta: 1.001 * type(bound).grad(bound, theta)
+        return bound
+
+
 class OthersRoot(sampling.Preconditioner):
     """Its noise is that of another matrix than its drift."""
 
@@ -223,6 +234,7 @@ PLANTED = {
     WrongCurvature: ("PRIORS", check_prior, "curvature in the coefficients"),
     WrongMass: ("PRIORS", check_prior, "curvature|mass|given_noise"),
     WrongUnits: ("NOISE_PRIORS", check_noise_prior, "units of y"),
+    WrongSlopes: ("NOISE_MODELS", check_noise_model, "Not equal"),
     OthersRoot: ("PRECONDITIONERS", check_preconditioner, "root"),
     Biased: ("GRADIENTS", check_gradient, "mean of the estimates"),
     TooWide: ("SAMPLERS", check_sampler, "variance"),

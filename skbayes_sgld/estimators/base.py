@@ -30,7 +30,13 @@ from skbayes_sgld.estimators.callbacks import (
 )
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.settings import Settings, check_flag, number_or_auto
-from skbayes_sgld.posterior import NOISE_PRIORS, PRIORS, CoefficientPrior, GLMPosterior
+from skbayes_sgld.posterior import (
+    NOISE_MODELS,
+    NOISE_PRIORS,
+    PRIORS,
+    CoefficientPrior,
+    GLMPosterior,
+)
 from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
 from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
 
@@ -46,7 +52,11 @@ _WIDE = 500  # columns; below, passes over rows share the cores, and BLAS would 
 class BayesianEstimator(CallbackSupportMixin, ArvizExport):
     """Base of all estimators, linear models and networks."""
 
-    _registries: ClassVar[dict[str, Registry]] = {"prior": PRIORS, "noise_prior": NOISE_PRIORS}
+    _registries: ClassVar[dict[str, Registry]] = {
+        "prior": PRIORS,
+        "noise_prior": NOISE_PRIORS,
+        "noise_model": NOISE_MODELS,
+    }
     _automatic: ClassVar[dict[str, tuple[str, ...]]] = {}
     _settings_type: ClassVar[type[Settings] | None] = None
     _doc_link_module = "skbayes_sgld"  # scikit-learn's names, for the link of the HTML
@@ -120,7 +130,7 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
     def _check_params(self) -> None:
         """Raise where a parameter, used or not, is out of range."""
         names = self.get_params(deep=False)
-        for name in {"prior", "noise_prior", "intercept_prior"} & names.keys():
+        for name in {"prior", "noise_prior", "noise_model", "intercept_prior"} & names.keys():
             self._resolve(name)
         if "fit_intercept" in names:
             check_flag(self.fit_intercept, "fit_intercept")
@@ -305,20 +315,26 @@ class LinearEstimator(BayesianEstimator):
     def _set_layout(self, posterior: GLMPosterior) -> None:
         """Remember how a draw splits into coefficients, intercepts and noise."""
         self.prior_ = posterior.prior
+        self._names = list(posterior.constrained_names)
         self._n_predictors = posterior.n_predictors
         self._has_intercept = bool(self.fit_intercept)  # which set_params may change after the fit
 
     # ---- the fitted parameters ----------------------------------------------------------------
 
     def _split(self, values: Array) -> dict[str, Array]:
-        """Draws by part: ``coef (S, K, d)``, ``intercept (S, K)``, and the noise's, if any."""
+        """Draws by part: ``coef (S, K, d)``, ``intercept (S, K)``, and all others by their names.
+
+        Parameters that share a name and differ in their index are ``(S, m)``.
+        """
         d, K = self.n_features_in_, self._n_predictors
         width = d + self._has_intercept
         linear = values[:, : K * width].reshape(len(values), K, width)
         intercept = linear[..., -1] if width > d else np.zeros(linear.shape[:2])
         parts = {"coef": linear[..., :d], "intercept": intercept}
-        if values.shape[1] > K * width:
-            parts["noise_variance"] = values[:, -1]
+        for name, columns in by_name(self._names[K * width :]).items():
+            several = self._names[K * width + columns[0]] != name
+            own = values[:, [K * width + j for j in columns]]
+            parts[name] = own if several else own[:, 0]
         return parts
 
     def _draws(self) -> tuple[dict[str, Array], Array | None]:
@@ -333,10 +349,10 @@ class LinearEstimator(BayesianEstimator):
         """Set ``coef_``, ``intercept_`` (and the noise's) from one vector of values."""
         parts = self._split(values[None])
         self.coef_, self.intercept_ = parts["coef"][0].copy(), parts["intercept"][0].copy()
-        self._set_noise(parts.get("noise_variance"))
+        self._set_others({name: part[0] for name, part in parts.items()})
 
-    def _set_noise(self, noise_variance: Array | None) -> None:
-        """Set the point estimate of the noise, where the model has one."""
+    def _set_others(self, parts: dict[str, Any]) -> None:
+        """Set the point estimates of further parameters, where the model has some."""
 
     def sample_posterior(self, n_samples: int | None = None, random_state: Any = None) -> Bunch:
         """Draws from the posterior, by parameter.
@@ -352,7 +368,8 @@ class LinearEstimator(BayesianEstimator):
         -------
         draws : Bunch
             ``coef (S, d)``, or ``(S, n_classes, d)`` for more than two classes, ``intercept
-            (S,)`` or ``(S, n_classes)``, and ``noise_variance (S,)`` where it was inferred.
+            (S,)`` or ``(S, n_classes)``, and what else was inferred, such as ``noise_variance
+            (S,)``.
         """
         chosen = self._choose_draws(n_samples, random_state)
         parts, _ = self._draws()
@@ -360,6 +377,14 @@ class LinearEstimator(BayesianEstimator):
         if self._n_predictors == 1:
             draws.coef, draws.intercept = draws.coef[:, 0], draws.intercept[:, 0]
         return draws
+
+
+def by_name(names: list[str]) -> dict[str, list[int]]:
+    """Positions of the parameters, by their names without an index."""
+    found: dict[str, list[int]] = {}
+    for j, name in enumerate(names):
+        found.setdefault(name.partition("[")[0], []).append(j)
+    return found
 
 
 def check_weight(sample_weight: Any, X: Any) -> Array:

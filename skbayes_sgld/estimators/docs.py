@@ -22,6 +22,16 @@ noise_prior : str or NoisePrior, default="inverse_gamma"
     deviation, or an instance. The default has next to no weight and follows the units of y.
 noise_variance : "infer" or float, default="infer"
     A number fixes the noise variance, in squared units of y.""",
+    "noise_model": """\
+noise_model : {"constant", "log_linear"} or NoiseModel, default="constant"
+    Whether the noise is the same in every row, or its log standard deviation is linear in the
+    columns of X; ``LogLinearNoise(columns=["age"])`` chooses columns. ``noise_prior`` is then of
+    the noise at their mean.""",
+    "fitted_noise": """\
+noise_coef_ : ndarray of shape (n_noise_columns,)
+noise_intercept_ : float
+    Slopes and intercept of the log standard deviation of the noise, in place of
+    ``noise_variance_``, under ``noise_model="log_linear"``.""",
     "prior_classification": """\
 prior : str or CoefficientPrior, default="normal"
     Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``, ``"laplace"``,

@@ -21,13 +21,17 @@ from skbayes_sgld.estimators.base import (
 from skbayes_sgld.posterior import (
     LIKELIHOODS,
     CoefficientPrior,
+    ConstantNoise,
     FixedGaussian,
     Gaussian,
     GLMPosterior,
+    HeteroscedasticGaussian,
     Likelihood,
+    NoiseModel,
     NoisePrior,
 )
 from skbayes_sgld.prediction.predictive import Predictive
+from skbayes_sgld.prediction.predictors import LinearPredictor
 
 _KINDS = ("predictive", "mean")
 
@@ -260,6 +264,7 @@ class NormalModel(RegressionModel):
     _y_checks: ClassVar[dict[str, Any]] = {"y_numeric": True, "ensure_min_samples": 2}
     noise_prior: Any
     noise_variance: Any
+    noise_model: Any = "constant"
 
     def _likelihood(self) -> Likelihood:
         if isinstance(self.noise_variance, str):
@@ -297,11 +302,15 @@ class LinearRegressor(RegressionModel, LinearEstimator):
         """The priors of the coefficients and of the noise."""
         return self._resolve_unscaled_prior(), None
 
+    def _noise(self) -> NoiseModel:
+        """How the noise depends on the row."""
+        return ConstantNoise()
+
     def _make_posterior(
         self, X: Array, y: Array, weight: Array | None, center: bool
     ) -> GLMPosterior:
         prior, noise_prior = self._components(y, weight)
-        return GLMPosterior(
+        return self._noise().bind(
             X,
             y,
             self._likelihood(),
@@ -342,14 +351,38 @@ class BayesianRegressor(NormalModel, LinearRegressor):
     def _resolve_intercept_prior(self) -> CoefficientPrior:
         return self._resolve("intercept_prior")
 
-    def _set_noise(self, noise_variance: Array | None) -> None:
-        inferred = self.noise_variance if noise_variance is None else noise_variance[0]
-        self.noise_variance_ = float(inferred)
+    def _noise(self) -> NoiseModel:
+        return self._resolve("noise_model")
+
+    def _set_layout(self, posterior: GLMPosterior) -> None:
+        super()._set_layout(posterior)
+        self._noise_columns = posterior.noise_columns
+
+    def _set_others(self, parts: dict[str, Any]) -> None:
+        if self._noise_columns is not None:
+            self.noise_coef_, self.noise_intercept_ = parts["noise_coef"], parts["noise_intercept"]
+        else:
+            self.noise_variance_ = float(parts.get("noise_variance", self.noise_variance))
 
     def _noise_draws(self) -> Array:
         parts, _ = self._draws()
         fixed = np.full(len(parts["coef"]), self.noise_variance_)
         return parts.get("noise_variance", fixed)
+
+    def _predictive(self, chosen: Any = slice(None)) -> Predictive:
+        if self._noise_columns is None:
+            return super()._predictive(chosen)
+        parts, weights = self._draws()
+        slopes = np.zeros_like(parts["coef"])
+        slopes[:, 0, self._noise_columns] = 2.0 * parts["noise_coef"]
+        level = np.column_stack([parts["intercept"], 2.0 * parts["noise_intercept"]])
+        coef = np.concatenate([parts["coef"], slopes], axis=1)
+        return Predictive(
+            LinearPredictor(coef[chosen], level[chosen]),
+            HeteroscedasticGaussian(),
+            None,
+            None if weights is None else weights[chosen],
+        )
 
     def _mean(self, X: Array, offset: Array | None = None) -> Array:
         return X @ self.coef_ + self.intercept_

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld._linalg import MAX_DENSE, inverse_root
 from skbayes_sgld.inference.parameterization import reparameterize
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.start import choose_start
 from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.gradients import BoundGradient, ControlVariate, Full, Gradient
-from skbayes_sgld.sampling.preconditioners.metric import Diagonal, preconditioned_eigenvalues
+from skbayes_sgld.sampling.preconditioners.metric import Dense, Diagonal, preconditioned_eigenvalues
 from skbayes_sgld.sampling.protocol import Dynamics, Sampler, check_requirements
 from skbayes_sgld.sampling.samplers import HMC, SGLD, ParallelTempering
 from skbayes_sgld.sampling.tuning import bias as pilots
@@ -248,6 +248,10 @@ def _needs_mode(posterior: BasePosterior, settings: Settings) -> bool:
 
 def _locate(posterior: BasePosterior) -> Mode:
     """Mode and curvature there; for a posterior that may have no mode, the start alone."""
+    known = posterior.centered_normal()
+    if known is not None:
+        center, precision = known
+        return Mode(center, Dense(inverse_root(precision), precision))
     try:
         mode = find_mode(posterior, posterior.start())
     except NoModeError:

@@ -12,11 +12,18 @@ from skbayes_sgld.posterior.likelihoods import (
     Categorical,
     FixedGaussian,
     Gaussian,
+    HeteroscedasticGaussian,
     LabelLikelihood,
     Likelihood,
     Poisson,
 )
 from skbayes_sgld.posterior.mlp import MLPPosterior
+from skbayes_sgld.posterior.noise_models import (
+    NOISE_MODELS,
+    ConstantNoise,
+    LogLinearNoise,
+    NoiseModel,
+)
 from skbayes_sgld.posterior.priors import (
     NOISE_PRIORS,
     PRIORS,
@@ -47,6 +54,7 @@ from skbayes_sgld.posterior.transforms import (
 
 __all__ = [
     "LIKELIHOODS",
+    "NOISE_MODELS",
     "NOISE_PRIORS",
     "PRIORS",
     "TRANSFORMS",
@@ -55,6 +63,7 @@ __all__ = [
     "Cauchy",
     "CoefficientPrior",
     "ConjugateNormal",
+    "ConstantNoise",
     "Coordinates",
     "CustomPosterior",
     "Exponential",
@@ -67,13 +76,16 @@ __all__ = [
     "HalfCauchy",
     "HalfNormal",
     "HalfStudentT",
+    "HeteroscedasticGaussian",
     "ImproperPosteriorError",
     "Interval",
     "InverseGamma",
     "Laplace",
     "LabelLikelihood",
     "Likelihood",
+    "LogLinearNoise",
     "MLPPosterior",
+    "NoiseModel",
     "NoisePrior",
     "Normal",
     "Poisson",

@@ -233,6 +233,10 @@ class BasePosterior:
         """Mean and precision of the normal nearest in expectation; None where the mode serves."""
         return None
 
+    def centered_normal(self) -> tuple[Array, Array] | None:
+        """Mean and precision of a normal near the posterior; None where the mode is its centre."""
+        return None
+
     def mean_curvature(self, theta: Array) -> Array | None:
         """Mean of the curvatures ``(P, P)`` at draws ``(S, P)``; None where it is not known."""
         return None

@@ -57,6 +57,7 @@ class LinearPredictors:
     X: Any
     _design: Any
     coords: Mapping[str, Sequence[str]]
+    noise_columns: Array | None = None  # columns of X that the noise depends on, if any
 
     def __init__(
         self,

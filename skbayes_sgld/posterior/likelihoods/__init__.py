@@ -4,13 +4,18 @@ from skbayes_sgld._components import Registry
 from skbayes_sgld.posterior.likelihoods.base import LabelLikelihood, Likelihood, RowKernel
 from skbayes_sgld.posterior.likelihoods.bernoulli import Bernoulli
 from skbayes_sgld.posterior.likelihoods.categorical import Categorical
-from skbayes_sgld.posterior.likelihoods.gaussian import FixedGaussian, Gaussian
+from skbayes_sgld.posterior.likelihoods.gaussian import (
+    FixedGaussian,
+    Gaussian,
+    HeteroscedasticGaussian,
+)
 from skbayes_sgld.posterior.likelihoods.poisson import Poisson
 
 LIKELIHOODS: Registry[Likelihood] = Registry(
     Likelihood,
     gaussian=Gaussian,
     fixed_gaussian=FixedGaussian,
+    heteroscedastic_gaussian=HeteroscedasticGaussian,
     bernoulli=Bernoulli,
     categorical=Categorical,
     poisson=Poisson,
@@ -22,6 +27,7 @@ __all__ = [
     "Categorical",
     "FixedGaussian",
     "Gaussian",
+    "HeteroscedasticGaussian",
     "LabelLikelihood",
     "Likelihood",
     "Poisson",

@@ -9,6 +9,7 @@ from scipy.special import ndtr
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
+from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 
 _SDS = 2.5  # of y: Gelman, Jakulin, Pittau & Su 2008, for columns of sd 1/2
 
@@ -99,6 +100,26 @@ class Gaussian(_Normal):
         cross = residual * precision
         rows = [[precision, cross], [cross, 0.5 * residual * cross]]
         return np.stack([np.stack(row, axis=1) for row in rows], axis=1)
+
+
+@dataclass(eq=False, repr=False)
+class HeteroscedasticGaussian(Gaussian):
+    """Normal observations whose log variance gamma differs from row to row."""
+
+    quadratic = False
+
+    def mixture_quantile(self, u: Array, share: Array, q: float) -> Array:
+        """Quantile ``(C,)`` of each row's observation under the mixture of all draws."""
+        eta, inverse = u[:, 0], np.exp(-0.5 * u[:, 1])
+        first = eta @ share
+        second = np.square(eta - first[:, None]) @ share + self.variance(u) @ share
+
+        def cdf(t: Array, rows: Array) -> Array:
+            z = t[:, None] - (eta if len(rows) == len(eta) else eta[rows])
+            z *= inverse if len(rows) == len(eta) else inverse[rows]
+            return ndtr(z, out=z) @ share
+
+        return solve_quantile(cdf, q, first, np.sqrt(second))
 
 
 @dataclass(eq=False, repr=False)

@@ -1,0 +1,259 @@
+r"""A normal linear model whose noise differs from row to row.
+
+.. math:: y_i \sim N(x_i \beta + b, \sigma_i^2), \quad
+    \log \sigma_i = \alpha_0 + (z_i - \bar z) \alpha, \quad \alpha_j \sim N(0, s_j^2),
+
+with z some columns of X. At their mean the noise is :math:`\exp(\alpha_0)`: its prior, and the
+unit of coefficients whose prior is scaled by the noise, are those of the noise there, so that
+:math:`\alpha = 0` is the model of constant noise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from skbayes_sgld._linalg import (
+    MAX_DENSE,
+    column_moments,
+    matmul_rows,
+    one_blas_thread,
+    weighted_gram,
+)
+from skbayes_sgld.posterior.base import BasePosterior, BoundBatches
+from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.likelihoods import HeteroscedasticGaussian
+from skbayes_sgld.posterior.priors import CoefficientPrior, NoisePrior, Normal
+from skbayes_sgld.posterior.protocol import Expansion, Rows
+from skbayes_sgld.posterior.restricted_likelihood import restricted_normal
+
+Array = NDArray[Any]
+
+_FEW_ROWS = 20  # rows per parameter, below which the joint mode is off the centre
+_ROUNDS = 3  # of a prior with kinks, averaged over the width that the last one found
+
+
+class LogLinearNoisePosterior(GLMPosterior):
+    """Posterior of a normal linear model whose log noise is linear in columns of X.
+
+    ``theta`` holds the coefficients and the intercept of the mean, then ``2 alpha``, the slopes of
+    the log variance, and last ``gamma = 2 alpha_0``, the log variance at the mean of the columns.
+
+    Parameters
+    ----------
+    X, y : ndarray of shape (n, d) and (n,)
+    prior : CoefficientPrior
+        Prior of the coefficients of the mean.
+    noise_prior : NoisePrior
+        Prior of the noise at the mean of the columns.
+    columns : ndarray of int of shape (m,)
+        Columns of X that the noise depends on.
+    scale : "auto", float or ndarray of shape (m,), default="auto"
+        Standard deviations of the prior of alpha; ``"auto"`` is 1 over the spread of a column.
+    **options : dict
+        Further parameters of :class:`GLMPosterior`.
+    """
+
+    def __init__(
+        self,
+        X: Array,
+        y: Array,
+        prior: CoefficientPrior,
+        noise_prior: NoisePrior,
+        columns: Array,
+        scale: Any = "auto",
+        **options: Any,
+    ) -> None:
+        if issparse(X):
+            raise TypeError(
+                "X is sparse, and noise_model='log_linear' takes dense columns; give "
+                "X.toarray(), or noise_model='constant'."
+            )
+        super().__init__(X, y, HeteroscedasticGaussian(), prior, noise_prior, **options)
+        self.noise_columns = columns
+        self._noise_mean, spread = column_moments(X[:, columns], options.get("sample_weight"))
+        alpha_prior = Normal(scale)
+        alpha_prior.check(len(columns), "noise_model")
+        known = alpha_prior.for_data(1.0, spread).get_params()["scale"]
+        self.noise_scale = np.broadcast_to(np.asarray(known, dtype=float), len(columns))
+        self._precision = 1.0 / np.square(2.0 * self.noise_scale)
+        # the design is centred already, or has to be
+        self._shift = np.zeros(len(columns)) if self.center is not None else self._noise_mean
+        self._slopes = slice(self._n_linear, self._n_linear + len(columns))
+        self.n_params += len(columns)
+        features = [self.param_names[j].removeprefix("coef") for j in columns]
+        names = [f"log_variance_slope{name}" for name in features]
+        self.param_names[-1:] = [*names, "log_noise_variance"]
+        if self.n_samples <= self.n_params:
+            raise ValueError(
+                f"the noise of {len(columns)} columns makes {self.n_params} parameters of "
+                f"{self.n_samples} rows: the fit would find rows without any noise. Choose a few "
+                "columns, noise_model=LogLinearNoise(columns=[...]), or noise_model='constant'."
+            )
+        self._reported = [f"noise_coef{name}" for name in features] + ["noise_intercept"]
+
+    @property
+    def parameterizations(self) -> tuple[str, ...]:
+        """The model's own coordinates alone."""
+        return ("centered",)
+
+    # ---- reported parameters --------------------------------------------------------------------
+
+    @property
+    def constrained_names(self) -> list[str]:
+        """Names of the reported parameters; the noise's are those of log sigma at X = 0."""
+        return self.param_names[: self._n_linear] + self._reported
+
+    def constrain(self, theta: Array) -> Array:
+        """Reported parameters ``(S, P)`` at ``theta (S, P)``, in the same order."""
+        values = super().constrain(theta)
+        alpha = 0.5 * theta[:, self._slopes]
+        values[:, self._slopes] = alpha
+        values[:, -1] = 0.5 * theta[:, -1] - alpha @ self._noise_mean
+        return values
+
+    def unconstrain(self, values: Array) -> Array:
+        """Theta ``(S, P)`` at the reported parameters."""
+        alpha, at_zero = values[:, self._slopes], values[:, -1]
+        theta = np.exp(values)  # any positive numbers: the noise is set below
+        theta[:, : self._n_linear] = values[:, : self._n_linear]
+        theta = super().unconstrain(theta)
+        theta[:, self._slopes] = 2.0 * alpha
+        theta[:, -1] = 2.0 * (at_zero + alpha @ self._noise_mean)
+        return theta
+
+    def draw_prior(self, generators: list[np.random.Generator]) -> Array:
+        """Reported parameters ``(C, P)`` from the prior; flat ones are 0, the noise that of y."""
+        values = super().draw_prior(generators)
+        alpha = [rng.standard_normal(len(self.noise_scale)) for rng in generators]
+        values[:, self._slopes] = np.array(alpha) * self.noise_scale
+        values[:, -1] = 0.5 * np.log(values[:, -1]) - values[:, self._slopes] @ self._noise_mean
+        return values
+
+    # ---- the log variance of each row -----------------------------------------------------------
+
+    def _noise_design(self, design: Array) -> Array:
+        """Columns ``(..., m)`` of the noise in rows of the design."""
+        return design[..., self.noise_columns] - self._shift
+
+    def _bind(self, X: Array, y: Array, weight: Array | None) -> None:
+        super()._bind(X, y, weight)
+        self._held: Array | None = None
+
+    def _noise_rows(self, rows: slice) -> Array:
+        """Columns of the noise in rows of the data, held where the design is."""
+        if self._design is None:
+            return self._noise_design(self.design(rows))
+        if self._held is None:
+            self._held = np.ascontiguousarray(self._noise_design(self._design))
+        return self._held[rows]
+
+    def local(self, theta: Array, rows: Rows) -> Array:
+        """Mean and log variance of gathered rows ``(C, 2, B)``."""
+        u = super().local(theta, rows)
+        u[:, 1] += np.einsum("cbm,cm->cb", self._noise_design(rows.design), theta[:, self._slopes])
+        return u
+
+    def _local_block(self, theta: Array, rows: slice) -> Array:
+        u = super()._local_block(theta, rows)
+        slopes = np.ascontiguousarray(theta[:, self._slopes])
+        u[:, 1] += matmul_rows(slopes, self._noise_rows(rows).T)
+        return u
+
+    def pullback(self, score: Array, rows: Rows) -> Array:
+        """Gradient in theta ``(C, P)`` from the rows' gradients in mean and log variance."""
+        of_constant = super().pullback(score, rows)
+        grad = np.empty((len(score), self.n_params))
+        grad[:, : self._n_linear] = of_constant[:, :-1]
+        Z = self._noise_design(rows.design)
+        grad[:, self._slopes] = np.einsum("cbm,cb->cm", Z, score[:, 1])
+        grad[:, -1] = of_constant[:, -1]
+        return grad
+
+    def _pullback_block(self, score: Array, rows: slice, grad: Array) -> None:
+        super()._pullback_block(score, rows, grad)
+        in_variance = np.ascontiguousarray(score[:, 1])
+        grad[:, self._slopes] += matmul_rows(in_variance, self._noise_rows(rows))
+
+    def gram(self, design: Array, local: Array) -> Array:
+        """Sum over rows of ``A_i^T W_i A_i (P, P)``, where A_i maps theta to row i's u."""
+        H = super().gram(design, local)
+        Z, at = self._noise_design(design), self._slopes
+        cross = (Z.T * local[0, 1]) @ design
+        H[at, : self._n_linear], H[: self._n_linear, at] = cross, cross.T
+        H[at, at] = weighted_gram(np.ascontiguousarray(Z), local[1, 1])
+        H[at, -1] = H[-1, at] = local[1, 1] @ Z
+        return H
+
+    def bind_batches(self, n_chains: int, batch_size: int) -> BoundBatches:
+        """Batches of rows for the chains of one run, in one thread."""
+        return BoundBatches(self, batch_size)
+
+    def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
+        """Gradient and Hessian of the log likelihood at one ``theta (P,)``."""
+        if curvature is None:
+            return super().expand_likelihood(theta)
+        return BasePosterior.expand_likelihood(self, theta, curvature)
+
+    # ---- the prior of alpha ---------------------------------------------------------------------
+
+    def log_prior(self, theta: Array) -> Array:
+        """Log prior up to a constant ``(C,)``."""
+        slopes = theta[:, self._slopes]
+        return super().log_prior(theta) - 0.5 * np.square(slopes) @ self._precision
+
+    def grad_log_prior(self, theta: Array) -> Array:
+        """Gradient of the log prior ``(C, P)``."""
+        grad = super().grad_log_prior(theta)
+        grad[:, self._slopes] = -theta[:, self._slopes] * self._precision
+        return grad
+
+    def add_prior_curvature(self, H: Array, theta: Array) -> None:
+        """Add the curvature of the log prior at one ``theta (P,)`` to ``H (P, P)``."""
+        super().add_prior_curvature(H, theta)
+        at = np.arange(self.n_params)[self._slopes]
+        H[at, at] += self._precision
+
+    # ---- few rows per parameter -----------------------------------------------------------------
+
+    def centered_normal(self) -> tuple[Array, Array] | None:
+        """Mean and precision of a normal near the posterior, the coefficients integrated out.
+
+        None with many rows per parameter, where the mode serves as well.
+        """
+        if self.n_samples >= _FEW_ROWS * self.n_params or self.n_params > MAX_DENSE:
+            return None
+        with one_blas_thread():
+            smooth = self._averaged(None)
+            found = restricted_normal(smooth)
+            for _ in range(_ROUNDS):
+                if found is None or smooth is self:
+                    break
+                smooth = self._averaged(np.sqrt(np.diagonal(np.linalg.inv(found[1]))))
+                found = restricted_normal(smooth, found[0])
+        return found
+
+    def _averaged(self, spread: Array | None) -> LogLinearNoisePosterior:
+        smooth = self.smoothed(spread)
+        assert isinstance(smooth, LogLinearNoisePosterior)
+        return smooth
+
+    def mean_and_noise(self, theta: Array) -> tuple[Array, Array, Array]:
+        """Designs of the mean and of the log variance, each with a level, and the log variance."""
+        rows = slice(0, self.n_samples)
+        Z = np.column_stack([self._noise_rows(rows), np.ones(self.n_samples)])
+        return self.design(rows), Z, Z @ theta[self._n_linear :]
+
+    def prior_precision(self, theta: Array) -> Array:
+        """Curvature of the log prior without what couples noise and coefficients."""
+        H, L = np.zeros((self.n_params, self.n_params)), self._n_linear
+        self.add_prior_curvature(H, theta)
+        H[:L, L:] = H[L:, :L] = 0.0
+        return H
+
+    def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:
+        """Diagonal ``(P,)`` of the curvature at one ``theta (P,)``, and no factor."""
+        return BasePosterior.curvature_factor(self, theta)

@@ -1,0 +1,211 @@
+"""Unequal noise: derivatives, the posterior by importance sampling, and calibration."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse, stats
+
+from skbayes_sgld import SGLDLinearRegression
+from skbayes_sgld.posterior import (
+    NOISE_MODELS,
+    ConjugateNormal,
+    Gaussian,
+    InverseGamma,
+    LogLinearNoise,
+    Normal,
+    check_gradient,
+)
+from skbayes_sgld.posterior.differences import difference_curvature
+from tests.references.judge import _broken, _figures
+from tests.references.unequal_noise import UnequalNoise, importance_sampling
+
+
+def unequal(n=80, seed=0):
+    """Rows in units of their own, whose noise grows with the first column."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 2)) * [1.0, 20.0] + [3.0, 100.0]
+    log_sigma = 0.5 * (X[:, 0] - 3.0)
+    y = 2.0 * X[:, 0] - 0.1 * X[:, 1] + np.exp(log_sigma) * rng.standard_normal(n)
+    return X, y, rng.uniform(0.5, 2.0, n)
+
+
+def bound(prior, columns="all", **options):
+    X, y, weight = unequal()
+    model = LogLinearNoise(columns=columns)
+    noise = InverseGamma(2.0, 1.0)
+    return model.bind(X, y, None, prior, noise, sample_weight=weight, **options)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize(
+    "prior", [ConjugateNormal(), Normal(0.7, 0.1)], ids=["conjugate", "normal"]
+)
+def test_gradient_curvature_and_units_belong_to_the_density(prior, center, fit_intercept):
+    posterior = bound(prior, [0], center=center, fit_intercept=fit_intercept)
+    check_gradient(posterior)
+    rng = np.random.default_rng(0)
+    theta = posterior.start() + 0.1 * rng.standard_normal((3, posterior.n_params))
+    H = posterior.curvature(theta[0])
+    differences = difference_curvature(posterior.grad, theta[0], posterior.n_samples)
+    np.testing.assert_allclose(H, differences, atol=1e-6 * np.abs(H).max())
+    np.testing.assert_allclose(posterior.unconstrain(posterior.constrain(theta)), theta, atol=1e-9)
+    idx = rng.integers(0, posterior.n_samples, (3, 9))
+    rows = posterior.take(idx)
+    through_rows = posterior.pullback(posterior.score(posterior.local(theta, rows), rows), rows)
+    np.testing.assert_allclose(posterior.grad_log_likelihood(theta, idx), through_rows, rtol=1e-10)
+    whole = np.tile(np.arange(posterior.n_samples), (3, 1))
+    np.testing.assert_allclose(
+        posterior.grad_log_likelihood(theta), posterior.grad_log_likelihood(theta, whole), rtol=1e-9
+    )
+
+
+def test_the_coordinates_do_not_change_the_density():
+    """Centred or not, with the same reported parameters: the same density up to a constant."""
+    centred, raw = (bound(ConjugateNormal(), center=center) for center in (True, False))
+    theta = centred.start() + 0.1 * np.random.default_rng(1).standard_normal((6, centred.n_params))
+    there = raw.unconstrain(centred.constrain(theta))
+    difference = centred.log_density(theta) - raw.log_density(there)
+    np.testing.assert_allclose(difference, difference[0], atol=1e-8)
+
+
+@pytest.mark.parametrize("conjugate", [True, False], ids=["conjugate", "normal"])
+def test_the_posterior_is_that_of_importance_sampling(conjugate):
+    X, y, weight = unequal()
+    prior = (ConjugateNormal if conjugate else Normal)(scale=[2.0, 0.3])
+    model = SGLDLinearRegression(
+        prior=prior,
+        noise_prior=InverseGamma(2.0, 1.5),
+        noise_model=LogLinearNoise(scale=[0.5, 0.02]),
+        random_state=0,
+    ).fit(X, y, weight)
+    target = UnequalNoise(
+        X, y, weight, [0, 1], np.array([2.0, 0.3]), np.array([0.5, 0.02]), 2.0, 1.5, conjugate
+    )
+    reference = importance_sampling(target, 50_000)
+    assert not reference.problems
+    verdict = type("Verdict", (), {"ess": _figures(model, reference)[3]})
+    assert _broken(verdict, model, reference) == []
+    assert model.posterior_.names[3:] == ["noise_coef[x0]", "noise_coef[x1]", "noise_intercept"]
+
+
+def test_automatic_scales_know_the_units():
+    """In other units of columns and y all predictions are the same."""
+    X, y, weight = unequal()
+    settings = {"noise_model": "log_linear", "random_state": 0}
+    first = SGLDLinearRegression(**settings).fit(X, y, weight)
+    second = SGLDLinearRegression(**settings).fit(X * [1e-6, 1e6], 1e3 * y, weight)
+    a, b = first.predict_interval(X), second.predict_interval(X * [1e-6, 1e6])
+    width = (a[:, 1] - a[:, 0])[:, None]
+    np.testing.assert_allclose(b / 1e3 / width, a / width, atol=0.03)
+    np.testing.assert_allclose(second.noise_coef_ * [1e-6, 1e6], first.noise_coef_, atol=0.02)
+
+
+@pytest.mark.filterwarnings("ignore:The draws:sklearn.exceptions.ConvergenceWarning")
+def test_predictions_are_those_of_the_mixture_over_the_draws():
+    X, y, weight = unequal()
+    model = SGLDLinearRegression(
+        noise_model=LogLinearNoise(columns=[0]), n_draws=100, random_state=0
+    ).fit(X, y, weight)
+    draws, rows = model.sample_posterior(), X[:7]
+    mean = rows @ draws.coef.T + draws.intercept
+    sd = np.exp(rows[:, :1] @ draws.noise_coef.T + draws.noise_intercept)
+    _, std = model.predict(rows, return_std=True)
+    np.testing.assert_allclose(std, np.sqrt((sd**2).mean(1) + mean.var(1)), rtol=1e-6)
+    low, high = model.predict_interval(rows, 0.8).T
+    for t, level in ((low, 0.1), (high, 0.9)):
+        p = stats.norm.cdf(t[:, None], mean, sd).mean(1)
+        np.testing.assert_allclose(p, level, atol=1e-4)
+        np.testing.assert_allclose(model.predict_cdf(rows, t), p, rtol=1e-6)
+    expected = stats.norm.logpdf(y[:7, None], mean, sd)
+    np.testing.assert_allclose(model.log_likelihood(rows, y[:7]), expected.T, rtol=1e-8)
+    drawn = model.sample_y(np.tile(rows[:1], (2000, 1)), 1, random_state=0)[:, 0]
+    assert abs(np.mean(drawn) - mean[0].mean()) < 4.5 * std[0] / np.sqrt(2000) + 3 * mean[0].std()
+    assert model.noise_coef_.shape == (1,)
+    assert not hasattr(model, "noise_variance_")
+
+
+def test_minibatches_have_the_same_posterior():
+    X, y, weight = unequal(2000)
+    settings = {"noise_model": "log_linear", "random_state": 0}
+    full = SGLDLinearRegression(**settings).fit(X, y, weight)
+    some = SGLDLinearRegression(gradient="control_variate", batch_size=200, **settings).fit(
+        X, y, weight
+    )
+    a, b = full.summary(), some.summary()
+    assert (np.abs(a["mean"] - b["mean"]) / a["sd"]).max() < 0.12
+    assert np.abs(b["sd"] / a["sd"] - 1).max() < 0.08
+
+
+@pytest.mark.filterwarnings("ignore:The draws:sklearn.exceptions.ConvergenceWarning")
+def test_ranks_of_true_parameters_are_uniform():
+    """Parameters from the prior, data from the model: simulation-based calibration, in small."""
+    n, d, n_replications, L = 40, 1, 60, 99
+    rng, ranks = np.random.default_rng(0), []
+    for number in range(n_replications):
+        X = rng.standard_normal((n, d))
+        alpha, beta = rng.normal(0, 0.5, d), rng.normal(0, 1, d)
+        variance = 2.0 / rng.gamma(3.0)
+        level = 0.5 * np.log(variance) - alpha @ X.mean(0)
+        y = X @ beta + np.exp(level + X @ alpha) * rng.standard_normal(n)
+        model = SGLDLinearRegression(
+            prior=Normal(1.0),
+            noise_prior=InverseGamma(3.0, 2.0),
+            noise_model=LogLinearNoise(scale=0.5),
+            n_draws=100,
+            random_state=number,
+        ).fit(X, y)
+        truth = np.r_[beta, 0.0, alpha, level]
+        ranks.append((model.posterior_.flat[:: 400 // L][:L] < truth).sum(0))
+    standard = (np.array(ranks) / L - 0.5) * np.sqrt(12)
+    location = standard.mean(0) * np.sqrt(n_replications)
+    spread = (np.square(standard).mean(0) - 1) * np.sqrt(n_replications / 0.8)
+    assert np.abs(location).max() < 3.5
+    assert np.abs(spread).max() < 3.5
+
+
+@pytest.mark.filterwarnings("ignore:The draws:sklearn.exceptions.ConvergenceWarning")
+def test_columns_by_name_and_what_is_refused():
+    X, y, _ = unequal()
+    frame = pd.DataFrame(X, columns=["age", "dose"])
+    chosen = LogLinearNoise(columns=["dose"])
+    model = SGLDLinearRegression(noise_model=chosen, n_draws=50, random_state=0).fit(frame, y)
+    assert model.posterior_.names[3:] == ["noise_coef[dose]", "noise_intercept"]
+    for columns, error, message in (
+        (["weight"], ValueError, "the names in X are 'age', 'dose'"),
+        ([2], ValueError, "X has 2 columns"),
+        ([0.5], TypeError, "whole numbers"),
+        ([0, -2], ValueError, "twice"),
+        ([], ValueError, "empty"),
+        ("dose", ValueError, "'all'"),
+    ):
+        wrong = SGLDLinearRegression(noise_model=LogLinearNoise(columns=columns))
+        with pytest.raises(error, match=message):
+            wrong.fit(frame, y)
+    with pytest.raises(ValueError, match="noise_variance='infer'"):
+        SGLDLinearRegression(noise_model="log_linear", noise_variance=1.0).fit(X, y)
+    with pytest.raises(TypeError, match="X is sparse"):
+        SGLDLinearRegression(noise_model="log_linear").fit(sparse.csr_array(X), y)
+    with pytest.raises(ValueError, match="8 parameters of 8 rows"):
+        SGLDLinearRegression(noise_model="log_linear").fit(np.eye(8)[:, :3], np.arange(8.0))
+
+
+def check_noise_model(name):
+    """Raise where the posterior under the noise model of this name contradicts itself."""
+    X, y, weight = unequal(40)
+    posterior = NOISE_MODELS[name]().bind(
+        X, y, Gaussian(), Normal(1.0), InverseGamma(2.0, 1.0), sample_weight=weight, center=True
+    )
+    rng = np.random.default_rng(0)
+    theta = posterior.start() + 0.1 * rng.standard_normal((2, posterior.n_params))
+    step = 1e-5 * np.eye(posterior.n_params)
+    slope = [
+        (posterior.log_density(theta + e) - posterior.log_density(theta - e)) / 2e-5 for e in step
+    ]
+    np.testing.assert_allclose(posterior.grad(theta), np.transpose(slope), rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(posterior.unconstrain(posterior.constrain(theta)), theta, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", NOISE_MODELS)
+def test_a_noise_model_has_the_gradient_of_its_density(name):
+    check_noise_model(name)
