@@ -35,7 +35,9 @@ from skbayes_sgld.posterior import (
     NOISE_PRIORS,
     PRIORS,
     CoefficientPrior,
+    Flat,
     GLMPosterior,
+    NoisePrior,
 )
 from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
 from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
@@ -295,6 +297,9 @@ class LinearEstimator(BayesianEstimator):
     }
     _takes_sparse: ClassVar[bool] = True
     fit_intercept: Any
+    prior_: CoefficientPrior
+    intercept_prior_: CoefficientPrior | None
+    noise_prior_: NoisePrior | None
 
     def _make_posterior(
         self, X: Array, y: Array, weight: Array | None, center: bool
@@ -314,7 +319,9 @@ class LinearEstimator(BayesianEstimator):
 
     def _set_layout(self, posterior: GLMPosterior) -> None:
         """Remember how a draw splits into coefficients, intercepts and noise."""
-        self.prior_ = posterior.prior
+        self.prior_, self.noise_prior_ = posterior.prior, posterior.noise_prior
+        of_intercept = posterior.linear_prior.intercept or Flat()
+        self.intercept_prior_ = of_intercept if self.fit_intercept else None
         self._names = list(posterior.constrained_names)
         self._n_predictors = posterior.n_predictors
         self._has_intercept = bool(self.fit_intercept)  # which set_params may change after the fit

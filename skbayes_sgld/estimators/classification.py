@@ -15,9 +15,9 @@ from skbayes_sgld._components import check_number
 from skbayes_sgld.estimators.base import (
     Array,
     BayesianEstimator,
-    LinearEstimator,
     interval_levels,
 )
+from skbayes_sgld.estimators.prior import PriorPredictive
 from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, LabelLikelihood
 from skbayes_sgld.prediction.absent import WithAbsentClasses
 from skbayes_sgld.prediction.predictive import Predictive
@@ -80,8 +80,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         return by_class
 
     def _likelihood(self) -> LabelLikelihood:
-        n_classes = len(self.classes_)
-        return Bernoulli() if n_classes == 2 else Categorical(n_classes)
+        return _of_labels(len(self.classes_))
 
     def _label_attrs(self) -> dict[str, Any]:
         classes = list(map(str, self.classes_))
@@ -269,7 +268,11 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         return self.classes_[self._predictive(chosen).sample(X, rng)]
 
 
-class BayesianClassifier(ClassificationModel, LinearEstimator):
+def _of_labels(n_classes: int) -> LabelLikelihood:
+    return Bernoulli() if n_classes == 2 else Categorical(n_classes)
+
+
+class BayesianClassifier(ClassificationModel, PriorPredictive):
     """A classifier with one linear predictor a class, or one for two classes.
 
     A class whose rows all have weight zero is in the model as the others where the intercepts have
@@ -295,6 +298,15 @@ class BayesianClassifier(ClassificationModel, LinearEstimator):
             )
         self._seen = seen
         return np.searchsorted(seen, codes)
+
+    def _target_before_fit(
+        self, y: Array | None, n_rows: int
+    ) -> tuple[Array, LabelLikelihood, Array]:
+        labels = np.arange(2) if y is None else np.unique(y)
+        return np.zeros(n_rows), _of_labels(len(labels)), labels
+
+    def _labels(self) -> Array:
+        return self.classes_
 
     def _likelihood(self) -> LabelLikelihood:
         # one predictor a class, of two too: the limit of a model of more

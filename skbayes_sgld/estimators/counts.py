@@ -275,6 +275,42 @@ class CountRegressor(LinearRegressor):
         """
         return self._to_arviz(X, y, random_state, None if X is None else _log_exposure(exposure, X))
 
+    def sample_prior(
+        self,
+        X: ArrayLike,
+        n_samples: int = 1,
+        random_state: Any = 0,
+        y: Any = None,
+        exposure: Any = None,
+    ) -> Array:
+        """Draws of counts from the prior predictive distribution.
+
+        They show what a prior says of data. Each column has parameters of its own, the same for
+        all rows. All priors must be proper; that of the intercept is flat by default.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Before ``fit`` automatic scales are in the units of these columns; afterwards they are
+            those of the fit.
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=0
+        y : array-like of shape (n_rows,) or None, default=None
+            Not used: no scale of a prior of rates depends on them.
+        exposure : array-like of shape (n_rows,) or float, default=None
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows, n_samples)
+
+        Raises
+        ------
+        ValueError
+            Naming ``prior`` or ``intercept_prior``, where nothing can be drawn from it.
+        """
+        return self._sample_prior(X, n_samples, random_state, None, _log_exposure(exposure, X))
+
     def score(
         self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None, exposure: Any = None
     ) -> float:
@@ -321,5 +357,5 @@ def _check_exposure(exposure: Any, X: Any) -> Array:
     return values.astype(float)
 
 
-def _log_exposure(exposure: Any, X: Array) -> Array | None:
+def _log_exposure(exposure: Any, X: Any) -> Array | None:
     return None if exposure is None else np.log(_check_exposure(exposure, X))

@@ -193,6 +193,8 @@ parameterization_, init_, n_burnin_, thin_ : object
     Values that were used.
 prior_ : CoefficientPrior
     The prior, with its scale as a number or one for each column.
+intercept_prior_, noise_prior_ : CoefficientPrior, NoisePrior
+    Those of intercept and noise, with numbers for scales; None without one to infer.
 clipped_fraction_ : float
     Share of the steps on which the gradient was clipped.
 n_features_in_ : int
@@ -213,6 +215,8 @@ coef_path_, intercept_path_ : ndarray of shape (n_points, ...)
     The parameters along the path; their averages where ``average``.
 prior_ : CoefficientPrior
     The prior, with its scale as a number or one for each column.
+intercept_prior_, noise_prior_ : CoefficientPrior, NoisePrior
+    Those of intercept and noise, with numbers for scales; None without one to infer.
 n_iter_ : int
     Passes made over the rows.
 step_size_, batch_size_ : object

@@ -14,10 +14,10 @@ from skbayes_sgld._components import check_number
 from skbayes_sgld.estimators.base import (
     Array,
     BayesianEstimator,
-    LinearEstimator,
     check_quantiles,
     interval_levels,
 )
+from skbayes_sgld.estimators.prior import PriorPredictive
 from skbayes_sgld.posterior import (
     LIKELIHOODS,
     CoefficientPrior,
@@ -295,12 +295,15 @@ class NormalModel(RegressionModel):
         )
 
 
-class LinearRegressor(RegressionModel, LinearEstimator):
+class LinearRegressor(RegressionModel, PriorPredictive):
     """A regressor with one linear predictor."""
 
-    def _components(self, y: Array, weight: Array | None) -> tuple[Any, NoisePrior | None]:
-        """The priors of the coefficients and of the noise."""
-        return self._resolve_unscaled_prior(), None
+    def _target_before_fit(
+        self, y: Array | None, n_rows: int
+    ) -> tuple[Array, Likelihood, Array | None]:
+        likelihood = self._likelihood()
+        known = np.full(n_rows, np.nan) if y is None else likelihood.check_target(y)
+        return known, likelihood, None
 
     def _noise(self) -> NoiseModel:
         """How the noise depends on the row."""
@@ -357,6 +360,16 @@ class BayesianRegressor(NormalModel, LinearRegressor):
     def _set_layout(self, posterior: GLMPosterior) -> None:
         super()._set_layout(posterior)
         self._noise_columns = posterior.noise_columns
+
+    def _sample_prior(
+        self, X: Any, n_samples: int, random_state: Any, y: Any, offset: Array | None = None
+    ) -> Array:
+        if not self._noise().constant:
+            raise ValueError(
+                f"noise_model={self.noise_model!r} cannot be drawn from before data are seen; set "
+                "noise_model='constant'."
+            )
+        return super()._sample_prior(X, n_samples, random_state, y, offset)
 
     def _set_others(self, parts: dict[str, Any]) -> None:
         if self._noise_columns is not None:

@@ -19,7 +19,15 @@ Array = NDArray[Any]
 
 
 class NoiseModel(Component):
-    """How the noise of a normal regression depends on the row."""
+    """How the noise of a normal regression depends on the row.
+
+    Attributes
+    ----------
+    constant : bool
+        Whether it does not.
+    """
+
+    constant = False
 
     def bind(
         self,
@@ -44,6 +52,8 @@ class ConstantNoise(NoiseModel):
     >>> SGLDLinearRegression(noise_model="constant")
     SGLDLinearRegression()
     """
+
+    constant = True
 
     def bind(
         self,

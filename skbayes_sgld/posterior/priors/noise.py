@@ -38,6 +38,10 @@ class NoisePrior(Component):
         """Minus the second derivative of the log density at one gamma."""
         raise NotImplementedError
 
+    def sample(self, rng: np.random.Generator, size: int) -> Array:
+        """Variances ``(size,)`` drawn from the prior, where it is proper."""
+        raise NotImplementedError
+
 
 @dataclass(eq=False, repr=False)
 class InverseGamma(NoisePrior):
@@ -88,6 +92,11 @@ class InverseGamma(NoisePrior):
     def curvature(self, gamma: float) -> float:
         """``psi exp(-gamma)``."""
         return float(self.scale * np.exp(-gamma))
+
+    def sample(self, rng: np.random.Generator, size: int) -> Array:
+        """Variances ``(size,)`` drawn from the prior: infinite beyond the range of floats."""
+        with np.errstate(divide="ignore", over="ignore"):
+            return self.scale / rng.standard_gamma(self.shape, size)
 
 
 @dataclass(eq=False, repr=False)
@@ -163,6 +172,10 @@ class HalfNormal(_OnDeviation):
         """Minus the second derivative of the log density."""
         return float(0.5 * np.exp(gamma) / self.scale**2)
 
+    def sample(self, rng: np.random.Generator, size: int) -> Array:
+        """Variances ``(size,)`` drawn from the prior."""
+        return np.square(self.scale * rng.standard_normal(size))
+
 
 @dataclass(eq=False, repr=False)
 class HalfStudentT(_OnDeviation):
@@ -210,6 +223,10 @@ class HalfStudentT(_OnDeviation):
         """Minus the second derivative of the log density."""
         ratio = float(self._ratio(np.asarray(gamma)))
         return 0.5 * (self._df + 1) * ratio / (1 + ratio) ** 2
+
+    def sample(self, rng: np.random.Generator, size: int) -> Array:
+        """Variances ``(size,)`` drawn from the prior."""
+        return np.square(self.scale * rng.standard_t(self._df, size))
 
 
 class HalfCauchy(HalfStudentT):
@@ -264,3 +281,7 @@ class Exponential(_OnDeviation):
     def curvature(self, gamma: float) -> float:
         """Minus the second derivative of the log density."""
         return float(0.25 * np.exp(0.5 * gamma) / self.scale)
+
+    def sample(self, rng: np.random.Generator, size: int) -> Array:
+        """Variances ``(size,)`` drawn from the prior."""
+        return np.square(self.scale * rng.standard_exponential(size))

@@ -21,6 +21,13 @@ def check_noise_prior(name):
     # in gamma a density has a mass where it falls without end on both sides
     falls = prior.grad(np.array([-60.0]))[0] > 0 > prior.grad(np.array([60.0]))[0]
     assert falls == prior.proper, "proper"
+    if prior.proper:
+        # of draws the score averages 0, and its square what the curvature does
+        gamma = np.log(prior.sample(np.random.default_rng(0), 4000))
+        bend = np.array([prior.curvature(float(each)) for each in gamma])
+        for moment in (prior.grad(gamma), np.square(prior.grad(gamma)) - bend):
+            error = moment.std() / np.sqrt(len(moment))
+            assert abs(moment.mean()) < 5 * error, "sample"
     # in units ten times smaller y's variance is 100 times larger: the density only moves
     moved = resolve(name, NOISE_PRIORS, "noise_prior").for_data(130.0)
     shift = moved.log_density(GAMMA + np.log(100.0)) - prior.log_density(GAMMA)
