@@ -12,6 +12,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from skbayes_sgld._components import check_number
 from skbayes_sgld._linalg import column_moments
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._sparse import as_rows
 from skbayes_sgld.estimators.base import FLOATS, Array, LinearEstimator
 from skbayes_sgld.posterior import CoefficientPrior, Likelihood, NoisePrior
 from skbayes_sgld.posterior.linear_prior import in_units
@@ -144,11 +145,11 @@ class PriorPredictive(LinearEstimator):
             prior = JointPrior(self.prior_, self.intercept_prior_, self.noise_prior_, likelihood)
         else:
             self._check_params()
-            X = check_array(X, dtype=FLOATS)
+            X = as_rows(check_array(X, dtype=FLOATS, accept_sparse="csr"))
             if y is not None:
                 y = check_array(y, dtype=None, ensure_2d=False, input_name="y")
                 check_consistent_length(X, y)
-            y, likelihood, labels = self._target_before_fit(y, len(X))
+            y, likelihood, labels = self._target_before_fit(y, X.shape[0])
             prior = self._prior_before_fit(X, y, likelihood)
         prior.check()
         drawn = prior.sample(X, n_samples, np.random.default_rng(seed), offset)

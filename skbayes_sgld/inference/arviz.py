@@ -133,6 +133,7 @@ def row_groups(
 
 def as_arviz(groups: Mapping[str, Any]) -> Any:
     """Groups of data sets as the installed ArviZ takes them: InferenceData, or DataTree."""
+    groups = {name: group for name, group in groups.items() if group.data_vars}
     try:
         inference_data = int(version("arviz").partition(".")[0]) < 1
     except PackageNotFoundError:  # arviz-base and its kin take trees
@@ -141,7 +142,7 @@ def as_arviz(groups: Mapping[str, Any]) -> Any:
         from arviz import InferenceData
 
         return InferenceData(**groups)
-    return _xarray().DataTree.from_dict(dict(groups))
+    return _xarray().DataTree.from_dict(groups)
 
 
 def _of_draws(values: Array) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -143,3 +143,9 @@ def test_the_seed_fixes_the_draws():
     first, again = model.sample_prior(X, 3), model.sample_prior(X, 3)
     np.testing.assert_array_equal(first, again)
     assert not np.any(first == model.sample_prior(X, 3, random_state=1))
+
+
+def test_sparse_rows_are_as_dense_ones():
+    model = SGLDLinearRegression(noise_prior="half_normal", intercept_prior="normal")
+    dense, rows = model.sample_prior(X, 3, y=Y), sparse.csc_array(X)
+    np.testing.assert_allclose(model.sample_prior(rows, 3, y=Y), dense)

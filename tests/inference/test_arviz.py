@@ -215,8 +215,12 @@ def test_the_seed_fixes_the_drawn_observations(linear, data):
 
 
 def test_sparse_rows_are_not_written_out():
-    rows = module.row_groups(np.zeros((2, 5, N)), sparse.csr_array(X.to_numpy()), ["a", "b"])
-    assert not rows["predictions_constant_data"].data_vars
+    model = SGLDLinearRegression(n_draws=50, random_state=0).fit(X.to_numpy(), Y)
+    dense = model.to_arviz(X.to_numpy(), Y)
+    found = model.to_arviz(sparse.csr_array(X.to_numpy()), Y)
+    assert groups(dense) - groups(found) == {"constant_data"}
+    for group in ("posterior_predictive", "log_likelihood"):
+        np.testing.assert_allclose(found[group]["y"], dense[group]["y"])
 
 
 def test_what_cannot_be_given_is_told(linear):
