@@ -18,6 +18,7 @@ from skbayes_sgld.inference.run import run
 from skbayes_sgld.inference.settings import REGISTRIES, Settings
 from skbayes_sgld.posterior.propriety import check_propriety
 
+_KEPT = 2**22  # numbers in X, up to which a fit keeps a copy: 32 megabytes
 _RESOLVED = (
     "sampler",
     "step_size",
@@ -50,12 +51,17 @@ class SampledEstimator(LinearEstimator):
 
     def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
         settings = Settings.check(self)
+        # what the diagnosis measures on the data must not change with the caller's arrays
+        keeps = X.size <= _KEPT
+        if keeps:
+            X, y, weight = X.copy(), y.copy(), None if weight is None else weight.copy()
         posterior = self._make_posterior(X, y, weight, center=settings.uses_curvature)
         check_propriety(posterior)
         positions, n_fits = self._last_positions(settings, posterior.constrained_names)
         # chains that continue must not repeat their old noise
         seed = settings.draw_seed() + n_fits
         result = run(plan(posterior, settings, seed, positions), partial(show_progress, self))
+        result = result if keeps else result.without_data()
         self.result_, self.posterior_, self._n_fits = result, result.draws, n_fits + 1
         for name in _RESOLVED:
             setattr(self, f"{name}_", result.choices[name].value)

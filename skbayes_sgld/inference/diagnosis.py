@@ -32,7 +32,8 @@ class Diagnosis:
         Discretisation error at half the step size: where it is much smaller, shorter steps help.
     acceptance : float
         Mean Metropolis acceptance of the chains' own transitions, or, where the sampler accepts
-        all, of Euler transitions from the draws; nan once the result was pickled.
+        all, of Euler transitions from the draws; nan where the data were not kept: once the result
+        was pickled, and for more than four million numbers in X.
     shift, width : float
         Distance from the Laplace approximation, for the worst parameter: of the mean, in sds, and
         of the sd, relative.
@@ -73,6 +74,9 @@ class Diagnosis:
         if np.isnan(self.shift):
             normality = "not measured: no mode was looked for"
         halved = "" if np.isnan(self.halved_bias) else f"; {self.halved_bias:.1%} at half of it"
+        acceptance = f"{self.acceptance:10.2f}"
+        if np.isnan(self.acceptance):
+            acceptance = f"{'':12s}not measured: the data were not kept"
         verdict = (
             "The draws are usable: no problem was found."
             if self.usable
@@ -90,7 +94,7 @@ class Diagnosis:
             f"  {'minibatch over injected noise':34s}{self.noise_ratio:10.3f}  "
             f"an sd is {inflation(self.noise_ratio):.1%} too wide at most",
             f"  {'bias of the step size':34s}{self.bias:10.1%}  +- {self.bias_error:.1%}{halved}",
-            f"  {'acceptance, were steps tested':34s}{self.acceptance:10.2f}",
+            f"  {'acceptance, were steps tested':34s}{acceptance}",
             f"  {'steps with a clipped gradient':34s}{self.clipped:10.1%}",
             f"  {'divergent chains':34s}{len(self.divergent):10d}",
             f"  {'mean from the mode, in sds':34s}{self.shift:10.2f}  {normality}",

@@ -49,7 +49,7 @@ class Choice(NamedTuple):
         return self.why == _GIVEN
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """Everything that a run of chains needs; ``print`` gives a table of settings and reasons.
 
@@ -76,6 +76,8 @@ class Plan:
         Every setting, resolved.
     settings : Settings
         The settings as the user wrote them.
+    has_data : bool
+        Whether ``posterior`` and ``run`` are there, which hold the data; they are None otherwise.
     """
 
     posterior: BasePosterior
@@ -91,11 +93,18 @@ class Plan:
     noise: NoiseLevel | None
     choices: dict[str, Choice]
     settings: Settings
+    has_data: bool = True
+
+    def without_data(self) -> Plan:
+        """The plan as a record of what was chosen, without what holds the data."""
+        nothing: Any = None
+        return replace(self, posterior=nothing, run=nothing, has_data=False)
 
     @property
     def n_hot(self) -> int:
         """Steps before the final temperature."""
-        return 0 if self.run.temperature is None else self.settings.temperature.n_hot
+        goes_on = self.choices["init"].value == "last positions"  # of chains that have cooled
+        return 0 if goes_on else self.settings.temperature.n_hot
 
     @property
     def n_steps(self) -> int:
@@ -105,6 +114,10 @@ class Plan:
     def __str__(self) -> str:
         """Table of settings, values and reasons."""
         return as_table(self.choices)
+
+    def __repr__(self) -> str:
+        """Every setting; ``print`` gives the reasons."""
+        return f"Plan({', '.join(f'{k}={shown(v.value)}' for k, v in self.choices.items())})"
 
 
 def as_table(choices: dict[str, Choice]) -> str:

@@ -206,9 +206,9 @@ class SamplingResult:
     ----------
     draws : PosteriorDraws
         In the parameters' own units.
-    plan : Plan or None
-        How they were made; ``print(result.plan)`` is a table. None once the result was pickled:
-        the data are not pickled with it.
+    plan : Plan
+        How they were made; ``print(result.plan)`` is a table. Once the result was pickled it has no
+        data, which are not pickled with it.
     mode : Mode or None
         Mode of the posterior and the curvature there; None where nothing asked for it.
     theta : ndarray of shape (n_chains, n_draws, n_params)
@@ -233,7 +233,7 @@ class SamplingResult:
     """
 
     draws: PosteriorDraws
-    plan: Plan | None
+    plan: Plan
     mode: Mode | None
     theta: Array
     temperature: float
@@ -309,7 +309,9 @@ class SamplingResult:
         steps = n_burnin + thin * np.arange(1, self.values.shape[1] + 1) - 1
         stats = arviz.sample_stats(
             self.values,
-            None if self.plan is None else arviz.log_densities(self.plan.posterior, self.theta),
+            None
+            if not self.plan.has_data
+            else arviz.log_densities(self.plan.posterior, self.theta),
             self.choices["step_size"].value * self.choices["schedule"].value(steps),
             1.0 if self.acceptance is None else self.acceptance,
             self.draws.weights,
@@ -382,7 +384,7 @@ class SamplingResult:
     def _halved_bias(self) -> float:
         """Bias at half the step size; nan where the mode or the data are not at hand."""
         plan = self.plan
-        if plan is None or plan.mode is None:
+        if not plan.has_data or plan.mode is None:
             return float("nan")
         eta = 0.5 * plan.run.step_size * float(plan.run.schedule(plan.n_draws * plan.thin))
         return measure_bias(plan.run, plan.mode, eta, plan.settings.metric.uses_curvature, 0)[0]
@@ -395,7 +397,7 @@ class SamplingResult:
         """
         if self.acceptance is not None:
             return self.acceptance
-        if self.plan is None:
+        if not self.plan.has_data:
             return float("nan")
         run, (_, n_draws, P) = self.plan.run, self.theta.shape
         flat = self.theta.reshape(-1, P)
@@ -429,5 +431,9 @@ class SamplingResult:
         return (self.theta - self.mode.theta) / sds
 
     def __getstate__(self) -> dict[str, Any]:
-        """State without the plan, which holds the data."""
-        return vars(replace(self, plan=None))
+        """State without the data."""
+        return vars(self.without_data())
+
+    def without_data(self) -> SamplingResult:
+        """The same result without the data; its diagnosis then lacks what is measured on them."""
+        return replace(self, plan=self.plan.without_data())

@@ -180,3 +180,14 @@ def test_what_a_gradient_lacks_is_said_before_what_a_batch_lacks():
     with pytest.raises(TypeError, match=r"gradient=SAGA\(\) needs .*rows"):
         normal = FunctionPosterior(lambda x: -0.5 * (x**2).sum(1), lambda x: -x, n_params=1)
         skbayes_sgld.sample(normal, gradient="saga", batch_size=5)
+
+
+def test_a_result_is_no_estimator_and_its_reprs_fit_a_screen():
+    normal = FunctionPosterior(lambda x: -0.5 * (x**2).sum(1), lambda x: -x, n_params=60)
+    result = skbayes_sgld.sample(normal, n_draws=400, random_state=0, check_gradient=False)
+    for part in (result, result.draws, result.plan, result.mode, result.plan.center):
+        assert not hasattr(part, "fit")
+        assert not hasattr(part, "get_params")
+        assert not hasattr(part, "_repr_html_")
+        assert len(repr(part)) < 600
+    assert "step_size=1" in repr(result.plan)

@@ -50,6 +50,10 @@ class Mode(NamedTuple):
     metric: Metric
     expansion: Expansion | None = None
 
+    def __repr__(self) -> str:
+        """Number of parameters."""
+        return f"Mode({self.theta.size} parameters)"
+
     @property
     def marginal_sd(self) -> Array:
         """The sd of each parameter by the Laplace approximation ``(P,)``."""

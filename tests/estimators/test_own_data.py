@@ -1,0 +1,90 @@
+"""A fit does not depend on what becomes of the caller's arrays, and holds no more than it needs."""
+
+import gc
+import pickle
+import weakref
+
+import numpy as np
+import pytest
+
+from skbayes_sgld import (
+    SGDMAPClassifier,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDMLPRegressor,
+    SGLDPoissonRegressor,
+)
+from skbayes_sgld.estimators import sampled
+
+# 50 draws are too few for the summaries to be relied on, and the estimators say so
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((120, 4))
+Y = X[:, 0] + RNG.standard_normal(120)
+WEIGHT = RNG.uniform(0.5, 1.5, 120)
+SHORT = {"n_draws": 50, "random_state": 0}
+BATCH = {**SHORT, "gradient": "control_variate", "batch_size": 30}
+NETWORK = {"hidden_layer_sizes": (2,), "n_burnin": 20, "thin": 1, **SHORT}
+FITS = {
+    "linear": (SGLDLinearRegression(**SHORT), Y),
+    "laplace": (SGLDLinearRegression(prior="laplace", **SHORT), Y),
+    "logistic": (SGLDLogisticRegression(**SHORT), (Y > 0).astype(float)),
+    "softmax": (SGLDLogisticRegression(**SHORT), np.digitize(Y, [-1.0, 1.0])),
+    "minibatch": (SGLDLogisticRegression(**BATCH), (Y > 0).astype(float)),
+    "poisson": (SGLDPoissonRegressor(**SHORT), np.rint(np.abs(Y))),
+    "map": (SGDMAPClassifier(random_state=0), (Y > 0).astype(float)),
+    "network": (SGLDMLPRegressor(**NETWORK), Y),
+}
+every_fit = pytest.mark.parametrize("name", FITS)
+
+
+def told(model):
+    """Numbers of all that a fit says."""
+    found = [model.predict(X[:20]).astype(float), model.summary().to_numpy(dtype=float)]
+    if hasattr(model, "diagnose"):
+        report = model.diagnose()
+        figures = (report.bias, report.halved_bias, report.acceptance, report.noise_ratio)
+        found += [np.array(figures), report.table.to_numpy(dtype=float)]
+    return found
+
+
+@every_fit
+def test_what_becomes_of_the_data_changes_nothing(name, capsys):
+    model, y = FITS[name]
+    rows, target, weight = X.copy(), y.copy(), WEIGHT.copy()
+    before = told(model.fit(rows, target, sample_weight=weight))
+    for array in (rows, target, weight):
+        array *= 0
+    for then, now in zip(before, told(model), strict=True):
+        np.testing.assert_array_equal(now, then)
+
+
+@every_fit
+def test_a_fit_that_keeps_no_copy_keeps_nothing_of_the_data_alive(name, monkeypatch, capsys):
+    monkeypatch.setattr(sampled, "_KEPT", 0)  # as of an X of more than four million numbers
+    model, y = FITS[name]
+    rows = X.copy()
+    alive = weakref.ref(rows)
+    model.fit(rows, y)
+    del rows
+    gc.collect()
+    assert alive() is None
+    told(model)
+    if hasattr(model, "diagnose"):
+        assert "not measured" in str(model.diagnose())
+        assert "step_size" in str(model.result_.plan)
+
+
+@every_fit
+def test_a_pickle_holds_no_row_and_does_not_grow_with_their_number(name):
+    model, y = FITS[name]
+    few = pickle.dumps(model.fit(X, y))
+    assert not any(row[:2].tobytes() in few for row in X)
+    many = pickle.dumps(model.fit(np.tile(X, (8, 1)), np.tile(y, 8)))
+    paths = 8 * 120 * 4 if name == "map" else 0
+    assert len(many) < 1.02 * len(few) + paths + 2000
+    read = pickle.loads(many)
+    np.testing.assert_array_equal(read.predict(X), model.predict(X))
+    if hasattr(model, "result_"):
+        assert str(read.result_.plan) == str(model.result_.plan)
