@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state, compute_class_weight
@@ -32,11 +33,13 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
 
     def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
         """Codes of the labels, and the weights times those of the classes."""
-        self.classes_ = np.unique(y)
+        # by a hash table where the labels are numbers without fractions
+        self.classes_ = np.sort(pd.unique(y)) if y.dtype.kind in "biu" else np.unique(y)
         # the labels stand for y, of which the check would sort every value once more
         few = 2 * len(self.classes_) <= len(y)
         check_classification_targets(np.repeat(self.classes_, 2) if few else y)
-        codes = np.searchsorted(self.classes_, y)
+        two = len(self.classes_) == 2
+        codes = np.intp(y == self.classes_[1]) if two else np.searchsorted(self.classes_, y)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y has one class, {self.classes_.tolist()[0]!r}; a classifier needs at least two "

@@ -298,7 +298,7 @@ def _run(
 ) -> Chains:
     n_burnin, n_draws, thin = stretch.n_burnin, stretch.n_draws, stretch.thin
     # copies, since the dynamics count and the streams advance while the run goes on
-    dynamics = replace(run.dynamics, clipped=0, gradient=run.dynamics.gradient.of_run())
+    dynamics = run.dynamics.of_run()
     state = {name: array.copy() for name, array in start.sampler_state.items()}
     streams = deepcopy(start.streams)
     n_chains, n_params = state["theta"].shape
