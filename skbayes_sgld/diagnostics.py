@@ -284,7 +284,7 @@ def plainly_converged(draws: Array) -> Array:
     with np.errstate(all="ignore"):
         for first in range(0, n_params, size):
             z = np.ascontiguousarray(draws[..., first : first + size].transpose(2, 0, 1))
-            z -= np.median(z[..., ::_EVERY], axis=(1, 2), keepdims=True)
+            z = z - np.median(z[..., ::_EVERY], axis=(1, 2), keepdims=True)
             width = np.median(np.abs(z[..., ::_EVERY]), axis=(1, 2), keepdims=True)
             z = np.clip(z / (_CLIP * width), -1.0, 1.0)
             fewest = np.min([_batch_ess(z, count) for count in _SCREEN_BATCHES], axis=0)
