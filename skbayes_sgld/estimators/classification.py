@@ -39,7 +39,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         few = 2 * len(self.classes_) <= len(y)
         check_classification_targets(np.repeat(self.classes_, 2) if few else y)
         two = len(self.classes_) == 2
-        codes = np.intp(y == self.classes_[1]) if two else np.searchsorted(self.classes_, y)
+        codes = (y == self.classes_[1]).astype(int) if two else np.searchsorted(self.classes_, y)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y has one class, {self.classes_.tolist()[0]!r}; a classifier needs at least two "
