@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._components import check_number
+from skbayes_sgld._random import as_random_state
 from skbayes_sgld.estimators.base import (
     Array,
     BayesianEstimator,
@@ -192,7 +193,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         X : array-like of shape (n_rows, n_features)
         n_samples : int or None, default=None
             Number of draws, chosen at random among those of the fit. None: all of them.
-        random_state : int, RandomState or None, default=None
+        random_state : int, RandomState, Generator or None, default=None
             Seed of the choice; the estimator's own where None.
 
         Returns
@@ -259,14 +260,14 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         ----------
         X : array-like of shape (n_rows, n_features)
         n_samples : int, default=1
-        random_state : int, RandomState or None, default=0
+        random_state : int, RandomState, Generator or None, default=0
 
         Returns
         -------
         y : ndarray of shape (n_rows, n_samples)
         """
         check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
-        X, rng = self._check_rows(X), check_random_state(random_state)
+        X, rng = self._check_rows(X), as_random_state(random_state)
         chosen = self.posterior_.choose(n_samples, rng)
         return self.classes_[self._predictive(chosen).sample(X, rng)]
 

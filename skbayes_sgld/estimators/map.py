@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from skbayes_sgld._components import Registry, check_number
+from skbayes_sgld._random import draw_seed
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.estimators.base import Array, LinearEstimator
 from skbayes_sgld.estimators.callbacks import show_progress
@@ -126,7 +126,7 @@ class MAPEstimator(LinearEstimator):
                     )
         for name in ("prior", *(("noise_prior",) if "noise_prior" in self.get_params() else ())):
             self._resolve(name)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = draw_seed(self.random_state)
         return MAPSettings(
             ClimbSettings(
                 optimizer=rule,

@@ -6,9 +6,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from skbayes_sgld._components import Component, Registry, check_number, resolve
+from skbayes_sgld._random import check_seed, draw_seed
 from skbayes_sgld.sampling import (
     CLIPS,
     GRADIENTS,
@@ -123,7 +123,7 @@ class Settings:
 
     def draw_seed(self) -> int:
         """Seed of a run, drawn from ``random_state``."""
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        return draw_seed(self.random_state)
 
 
 def _component(value: Any, name: str, automatic: bool = False) -> Any:
@@ -198,15 +198,3 @@ def check_verbose(value: Any) -> None:
     """Raise where ``verbose`` is neither a bool nor a whole number from 0 on."""
     if not isinstance(value, (bool, np.bool_)):
         check_number(value, "verbose", low=0, closed="left", integer=True)
-
-
-def check_seed(value: Any) -> None:
-    """Raise where ``random_state`` seeds nothing."""
-    try:
-        check_random_state(value)
-    except (TypeError, ValueError):
-        error = ValueError if isinstance(value, (int, float, np.number)) else TypeError
-        raise error(
-            f"random_state={value!r} is not accepted; give None, a whole number in [0, 2**32 - 1] "
-            "or a numpy.random.RandomState."
-        ) from None
