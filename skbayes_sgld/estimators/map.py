@@ -19,12 +19,12 @@ from skbayes_sgld.inference.settings import resolve_preconditioner
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import check_mode, check_propriety
 from skbayes_sgld.sampling import OPTIMIZERS, PROJECTIONS, Curvature, Newton, Projection, find_mode
-from skbayes_sgld.sampling.chains import ChainOverflowError
 from skbayes_sgld.sampling.optimizers.climb import Climb, climb
 from skbayes_sgld.sampling.optimizers.find import check_batch_size, far_message
 from skbayes_sgld.sampling.optimizers.projections import BoundProjection
 from skbayes_sgld.sampling.optimizers.settings import ClimbSettings
 from skbayes_sgld.sampling.optimizers.standing import Standing, measure
+from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners import Identity
 from skbayes_sgld.sampling.streams import start_generators, start_normals
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,6 +65,10 @@ class Settings:
     verbose: int
     warm_start: bool
     random_state: Any
+    checkpoint: Path | None
+    resume_from: Path | None
+    max_time: float | None
+    target_ess: float | None
 
     @classmethod
     def check(cls, given: Any) -> Settings:
@@ -93,6 +99,11 @@ class Settings:
         check_verbose(values["verbose"])
         check_flag(values["warm_start"], "warm_start")
         check_seed(values["random_state"])
+        for name in ("checkpoint", "resume_from"):
+            values[name] = _path(values[name], name)
+        for name in ("max_time", "target_ess"):
+            if values[name] is not None:
+                check_number(values[name], name, low=0)
         return cls(**values)
 
     @property
@@ -109,6 +120,11 @@ class Settings:
     def starts_at_mode(self) -> bool:
         """Whether ``init`` asks for the mode."""
         return isinstance(self.init, str) and self.init == "mode"
+
+    @property
+    def stops_by_itself(self) -> bool:
+        """Whether something else than the number of draws may end the run."""
+        return self.max_time is not None or self.target_ess is not None
 
     @property
     def takes_all_rows(self) -> bool:
@@ -149,6 +165,12 @@ def _name(value: Any, argument: str, names: tuple[str, ...]) -> str | None:
             f"{argument}={value!r} is not known; choose one of {', '.join(map(repr, names))}."
         )
     return None if value == "auto" else value
+
+
+def _path(value: Any, argument: str) -> Path | None:
+    if value is None or isinstance(value, (str, PathLike)):
+        return None if value is None else Path(value)
+    raise TypeError(f"{argument}={value!r} is not accepted; give the path of a file, or None.")
 
 
 def _check_init(value: Any) -> None:
