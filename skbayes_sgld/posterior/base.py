@@ -96,6 +96,14 @@ class BasePosterior:
         """Whether the log prior is a polynomial of second order in theta, or constant."""
         return False
 
+    def slope_of_last(self) -> tuple[float, float, float] | None:
+        """``(a, b, w)`` where the derivative in the last coordinate x is ``a exp(-w x) + b``.
+
+        All others are then standard normal, and independent of it and of each other. None where
+        the density is of another form.
+        """
+        return None
+
     @property
     def has_mode(self) -> bool:
         """Whether the posterior is known to have a mode, so that failing to find it is an error."""

@@ -375,6 +375,11 @@ def _steps(
     dynamics: Dynamics,
 ) -> Iterator[int]:
     """Advance the state by the steps of a block, and yield the number of each when it is made."""
+    path = sampler.advance(state, eta, noise, dynamics) if idx is None else None
+    if path is not None:
+        for t, state["theta"] in enumerate(path):
+            yield t
+        return
     batches = repeat(None) if idx is None else dynamics.gradient.batches(idx)
     each = zip(eta, repeat(None) if noise is None else noise, batches, strict=False)
     step = sampler.step

@@ -110,6 +110,15 @@ class Algorithm(Component):
         """Noise that each step adds ``(T, C, P)``, made of ``normals (T, C, P)``."""
         return None
 
+    def advance(
+        self, state: State, eta: Array, noise: Array | None, dynamics: Dynamics
+    ) -> Array | None:
+        """Positions ``(T, C, P)`` after every step of a block, on all rows.
+
+        None where :meth:`step` is to make the steps one by one. The state stays as it was.
+        """
+        return None
+
     def step(
         self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
     ) -> None:
