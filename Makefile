@@ -19,7 +19,7 @@ require_python = @$(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint format docs bench bench-quick truth clean
+.PHONY: help demo test lint format docs docs-test bench bench-quick truth clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ format: $(VENV)/.stamp-test ## format the code and apply the safe lint fixes
 docs: $(VENV)/.stamp-docs ## build the documentation into docs/_build/html
 	@$(PY) -m sphinx -q -W --keep-going -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+docs-test: $(VENV)/.stamp-docs $(VENV)/.stamp-test ## check the built pages: names, links, and in Chromium where there is one
+	@$(PY) -m pytest -m docs tests/test_site.py tests/test_site_in_browser.py
 
 bench: $(VENV)/.stamp-bench ## measure every row of the benchmarks, twenty minutes (BENCH_ARGS="nba --rounds 1")
 	@$(PY) -m benchmarks $(BENCH_ARGS); status=$$?; $(PY) -m benchmarks.page; exit $$status

@@ -1,6 +1,7 @@
 """Sphinx configuration. Build with ``make docs``; nothing is fetched from outside."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import skbayes_sgld
@@ -21,8 +22,10 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_design",
+    "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "inventories"]
+suppress_warnings = ["config.cache"]  # a sort key is a class
 templates_path = ["_templates"]
 
 # ---- pages ----------------------------------------------------------------------------------
@@ -67,6 +70,59 @@ maximum_signature_line_length = 88
 numpydoc_class_members_toctree = False  # methods are on the page of their class
 numpydoc_show_class_members = True
 
+# ---- examples -------------------------------------------------------------------------------
+
+# Those on a task are run. The others take minutes: they are shown with the figures of their full
+# runs, from figures/, and the tests run them.
+_ORDER = re.findall(r"\.\./examples/(\S+)", (HERE / "examples.md").read_text())
+
+
+class _AsOnThePage:
+    """Sort key: the order of examples.md."""
+
+    def __init__(self, folder=None):
+        pass
+
+    def __call__(self, path):
+        return _ORDER.index(Path(path).name)
+
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"/how_to_",
+    "ignore_pattern": r"^_",
+    "within_subsection_order": _AsOnThePage,
+    "minigallery_sort_order": _AsOnThePage(),
+    "backreferences_dir": "auto_examples/backreferences",
+    "doc_module": ("skbayes_sgld",),
+    "reference_url": {"skbayes_sgld": None},
+    "remove_config_comments": True,
+    "show_memory": False,
+    "write_computation_times": False,
+    "abort_on_example_error": True,
+}
+
+
+def _show_figures(app, docname, source):
+    """Put the figures of an example that is not run above its code."""
+    script = HERE.parent / "examples" / f"{Path(docname).name}.py"
+    if not docname.startswith("auto_examples/") or not script.is_file():
+        return
+    text = script.read_text()
+    for module in re.findall(r"^from (_[a-z]\w*) import", text, re.M):
+        text += script.with_name(f"{module}.py").read_text()
+    figures = "".join(
+        f".. image:: /figures/{name}.png\n   :alt: {name.replace('_', ' ')}\n\n"
+        for name in dict.fromkeys(re.findall(r'"(\w+)\.png"', text))
+        if (HERE / "figures" / f"{name}.png").is_file()
+    )
+    before, code, after = source[0].partition(".. code-block:: Python\n")
+    source[0] = before + figures + code + after
+
+
+# ---- other projects -------------------------------------------------------------------------
+
 INVENTORIES = {
     "matplotlib": "https://matplotlib.org/stable/",
     "numpy": "https://numpy.org/doc/stable/",
@@ -89,3 +145,4 @@ def _join_lines(app, what, name, obj, options, lines):
 
 def setup(app):
     app.connect("autodoc-process-docstring", _join_lines, priority=100)  # before numpydoc
+    app.connect("source-read", _show_figures)

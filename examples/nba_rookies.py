@@ -1,4 +1,5 @@
-"""NBA rookies: from a table of first seasons to decisions about careers.
+"""NBA rookies: from a table of first seasons to decisions about careers
+=====================================================================
 
 1. classify: does the career last five years? Scores over folds, beside other classifiers;
 2. search: step size and temperature of plain SGLD by held-out log loss, beside the default
@@ -12,6 +13,8 @@ Usage: ``python examples/nba_rookies.py [--output DIR] [--quick]``. It prints as
 about a minute and writes its figures to DIR. It needs Matplotlib:
 ``pip install "skbayes_sgld[plot]"``.
 """
+
+# sphinx_gallery_thumbnail_path = "figures/six_rookies.png"
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """Metropolis acceptance along a run with decaying steps: may the test be left out?
+================================================================================
 
 Redraws Figure 3 of Chen's report, on the runs of ``plot_decaying_step.py``. Welling & Teh leave the
 Metropolis test out because acceptance goes to 1 as the step decays; the figure confirms it with a
@@ -8,6 +9,8 @@ the last and smallest steps.
 
 Usage: ``python examples/plot_acceptance.py [--output DIR] [--quick]``; about 5 s.
 """
+
+# sphinx_gallery_thumbnail_path = "figures/acceptance.png"
 
 from __future__ import annotations
 

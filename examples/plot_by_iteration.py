@@ -1,4 +1,5 @@
-"""Logistic regression by iteration: single draws as printed, posterior means as they should be.
+"""Logistic regression by iteration: single draws as printed, posterior means as they should be
+============================================================================================
 
 S. Chen, "Dive into Bayesian Learning via Stochastic Gradient Langevin Dynamics", Figures 5 to 7:
 12,500 rows drawn from a logistic regression, and the NBA rookies; a Laplace prior of scale 1,
@@ -12,6 +13,8 @@ steps weigh. Predictions from single draws fluctuate; those from the mean over d
 
 Usage: ``python examples/plot_by_iteration.py [--output DIR] [--quick]``.
 """
+
+# sphinx_gallery_thumbnail_path = "figures/means_by_iteration.png"
 
 from __future__ import annotations
 

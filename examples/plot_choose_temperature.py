@@ -1,4 +1,5 @@
-"""Choosing the temperature: the log predictive density can, R^2 cannot.
+"""Choosing the temperature: the log predictive density can, R^2 cannot
+====================================================================
 
 Each of 60 subjects is measured ten times, and what sets a subject apart from the others is the same
 in all ten. A model of independent rows takes them for 600 subjects: its posterior is too narrow.
@@ -9,6 +10,8 @@ their curves against the flat one, and the share of new subjects that intervals 
 
 Usage: ``python examples/plot_choose_temperature.py [--output DIR] [--quick]``; about 10 s.
 """
+
+# sphinx_gallery_thumbnail_path = "figures/choose_temperature.png"
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Two modes, hot first: a temperature that falls to 1 while SGLD runs.
+"""Two modes, hot first: a temperature that falls to 1 while SGLD runs
+===================================================================
 
 Karagiannis, Handout 6, Section 4: "a large tau at the beginning of the run [...] allows visiting
 different modes, and later on [...] tau = 1". Here on Welling & Teh's mixture with tied means, 1,000
@@ -10,6 +11,8 @@ barrier freezes, about those at 1; within a mode the draws are the posterior's.
 
 Usage: ``python examples/plot_cooling.py [--output DIR] [--quick]``; about 10 s.
 """
+
+# sphinx_gallery_thumbnail_path = "figures/cooling.png"
 
 from __future__ import annotations
 

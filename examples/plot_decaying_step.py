@@ -1,4 +1,5 @@
-"""Decaying steps: the posterior by iteration, and its height.
+"""Decaying steps: the posterior by iteration, and its height
+==========================================================
 
 Redraws Figures 1 and 2 of Chen's report: 30,000 steps with epsilon = 0.03 (6 + t)^-0.55 and
 batches of 30 on 1,000 points of the mixture with tied means, from (0.5, 0). The report's code
@@ -9,6 +10,8 @@ The printed heights are those of each step's batch, which is mostly noise.
 
 Usage: ``python examples/plot_decaying_step.py [--output DIR] [--quick]``; about 10 s.
 """
+
+# sphinx_gallery_thumbnail_path = "figures/decaying_step_posterior.png"
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every display: of draws and of predictions.
+"""Every display: of draws and of predictions
+==========================================
 
 The progression of diabetes after a year, by ten columns that are there when it begins, and the
 rookies of the NBA whose careers last five years. To see: chains that agree, what the columns say,
@@ -6,6 +7,8 @@ and intervals and probabilities that hold what they promise on rows that the fit
 
 Usage: ``python examples/plot_displays.py [--output DIR] [--quick]``; about 5 s.
 """
+
+# sphinx_gallery_thumbnail_path = "figures/displays_predictions.png"
 
 from __future__ import annotations
 

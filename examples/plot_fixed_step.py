@@ -1,4 +1,5 @@
-"""A decayed run continued at a fixed step: what histogram, autocorrelation and boxes hide.
+"""A decayed run continued at a fixed step: what histogram, autocorrelation and boxes hide
+=======================================================================================
 
 Redraws Figure 4 of Chen's report, and the trace plots of its code: 2,000 draws at epsilon = 0.01
 that go on where a run with decaying steps ended, on 1,000 points of the mixture with tied means.
@@ -9,6 +10,8 @@ the traces, are the draws of the default settings.
 
 Usage: ``python examples/plot_fixed_step.py [--output DIR] [--quick]``; about 10 s.
 """
+
+# sphinx_gallery_thumbnail_path = "figures/fixed_step.png"
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Variance-reduced gradients by rows read: SAGA-LD, SVRG-LD and control variates beside plain SGLD.
+"""Variance-reduced gradients by rows read: SAGA-LD, SVRG-LD and control variates beside plain SGLD
+================================================================================================
 
 The comparison that Xu's report, Section 4, leaves for the future. Logistic regression on 10,000
 generated rows, three coefficients, a standard normal prior. All chains make the same recursion
@@ -15,6 +16,8 @@ SAGA and control variates, to 8 % by SVRG, to 46 % by the gradient from all rows
 
 Usage: ``python examples/plot_gradients.py [--output DIR] [--quick]``; about a minute.
 """
+
+# sphinx_gallery_thumbnail_path = "figures/gradients_by_rows.png"
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Three claims of the lecture, each beside the exact density: temperature, weights, batch size.
+"""Three claims of the lecture, each beside the exact density: temperature, weights, batch size
+============================================================================================
 
 The data, the model and its posterior in closed form are those of Karagiannis, Handout 6,
 Section 4; ``docs/lecture_claims.md`` is the page to this script. To see:
@@ -14,6 +15,8 @@ The histograms behind the first and the third are those of ``plot_lecture_histog
 Usage: ``python examples/plot_lecture_claims.py [--output DIR] [--quick]``. It prints tables, takes
 about 20 s and writes its figures to DIR (``docs/figures``).
 """
+
+# sphinx_gallery_thumbnail_path = "figures/lecture_temperature_sd.png"
 
 from __future__ import annotations
 

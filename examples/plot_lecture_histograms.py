@@ -1,4 +1,5 @@
-"""The lecture's histograms by batch size and by temperature, as printed and as they should be.
+"""The lecture's histograms by batch size and by temperature, as printed and as they should be
+===========================================================================================
 
 Redraws the slope's panels of Figures 4.2 and 4.3 of Karagiannis, Handout 6: 10,000 rows of a
 correlated pair, SGLD with eta = 1e-5, the last 500 of 1,000 steps. The panels of a row share one
@@ -8,6 +9,8 @@ tempered density at every temperature. ``plot_lecture_claims.py`` measures the c
 
 Usage: ``python examples/plot_lecture_histograms.py [--output DIR] [--quick]``; about 10 s.
 """
+
+# sphinx_gallery_thumbnail_path = "figures/lecture_histograms_batch.png"
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The lecture's Figure 4.1: paths of SGD against the exact optimum, for three batch sizes.
+"""The lecture's Figure 4.1: paths of SGD against the exact optimum, for three batch sizes
+=======================================================================================
 
 The data, the model, the start and the step size are those of Karagiannis, Handout 6, Section 4,
 and of its code; w = (intercept, slope, log noise variance). The handout says that "SGD trace
@@ -15,6 +16,8 @@ converges to the exact MLE. The oscillations are due to the stochastic gradient"
 Usage: ``python examples/plot_lecture_sgd_paths.py [--output DIR] [--quick]``. It prints a table,
 takes about 15 s and writes its figure to DIR (``docs/figures``).
 """
+
+# sphinx_gallery_thumbnail_path = "figures/lecture_sgd_paths.png"
 
 from __future__ import annotations
 

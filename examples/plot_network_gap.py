@@ -1,4 +1,5 @@
-"""Networks between two clusters of data: sampled, and by Bayes by Backprop.
+"""Networks between two clusters of data: sampled, and by Bayes by Backprop
+========================================================================
 
 A network with one hidden layer is fitted to two clusters of points with a gap between them. To
 see: among the points the sampled networks agree, in the gap and beyond the points they do not,
@@ -8,6 +9,8 @@ points neither knows that the truth is a sine.
 
 Usage: ``python examples/plot_network_gap.py [--output DIR] [--quick]``; about 15 s.
 """
+
+# sphinx_gallery_thumbnail_path = "figures/network_gap.png"
 
 from __future__ import annotations
 

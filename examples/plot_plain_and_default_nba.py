@@ -1,4 +1,5 @@
-"""NBA rookies: plain SGLD and the default settings, beside a long run of Hamiltonian Monte Carlo.
+"""NBA rookies: plain SGLD and the default settings, beside a long run of Hamiltonian Monte Carlo
+==============================================================================================
 
 Logistic regression on 19 standardised statistics, some of them sums of others (condition number
 5.6e4), with a Laplace prior of scale 1. Plain SGLD is that of S. Chen, "Dive into Bayesian Learning
@@ -10,6 +11,8 @@ posterior's; the default's are, after a few thousand steps.
 
 Usage: ``python examples/plot_plain_and_default_nba.py [--output DIR] [--quick]``.
 """
+
+# sphinx_gallery_thumbnail_path = "figures/nba_marginals.png"
 
 from __future__ import annotations
 

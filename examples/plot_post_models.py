@@ -1,4 +1,5 @@
-"""The two models of the blog post: points from two components, and the plates of a volatility.
+"""The two models of the blog post: points from two components, and the plates of a volatility
+===========================================================================================
 
 Redraws Figures 2 and 6 of B. Keng, "Bayesian Learning via Stochastic Gradient Langevin Dynamics
 and Bayes by Backprop". Figure 2 is a histogram of 100 points from the mixture with tied means at
@@ -12,6 +13,8 @@ points are chance, and are as frequent in points from a single normal distributi
 
 Usage: ``python examples/plot_post_models.py [--output DIR] [--quick]``; a second.
 """
+
+# sphinx_gallery_thumbnail_path = "figures/mixture_data.png"
 
 from __future__ import annotations
 

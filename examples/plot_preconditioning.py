@@ -1,4 +1,5 @@
-"""What a preconditioner does: gradient descent and Langevin dynamics on a narrow valley.
+"""What a preconditioner does: gradient descent and Langevin dynamics on a narrow valley
+=====================================================================================
 
 Redraws Figure 1 of the blog post on SGLD and Bayes by Backprop: the contours of a density before
 and after the change of coordinates that makes them round, and the paths of gradient descent in
@@ -8,6 +9,8 @@ with the curvature as preconditioner no direction is steep.
 
 Usage: ``python examples/plot_preconditioning.py [--output DIR] [--quick]``; a second.
 """
+
+# sphinx_gallery_thumbnail_path = "figures/preconditioning.png"
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every registered sampler on three posteriors: effective draws per second, per gradient; error.
+"""Every registered sampler on three posteriors: effective draws per second, per gradient; error
+=============================================================================================
 
 The comparison that Z. Xu, "Stochastic Gradient Langevin Dynamics for Bayesian Learning", Section 4,
 leaves for the future. All take the gradient from all rows and their automatic settings, but for a
@@ -14,6 +15,8 @@ a sampler is right; beyond it, draws are from another distribution, however many
 
 Usage: ``python examples/plot_samplers.py [--output DIR] [--quick]``.
 """
+
+# sphinx_gallery_thumbnail_path = "figures/samplers.png"
 
 from __future__ import annotations
 

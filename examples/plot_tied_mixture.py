@@ -1,4 +1,5 @@
-"""A posterior of two modes: the exact density, MCMC, plain SGLD, and the default settings.
+"""A posterior of two modes: the exact density, MCMC, plain SGLD, and the default settings
+=======================================================================================
 
 Redraws Figures 3, 4 and 5 of the blog post on SGLD and Bayes by Backprop: 100 points of Welling &
 Teh's mixture with tied means, drawn with variance 2.56 and modelled with 2. To see: how long plain
@@ -8,6 +9,8 @@ both, each as often as the exact density says.
 Usage: ``python examples/plot_tied_mixture.py [--output DIR] [--quick]``; about 15 s, with a tenth
 of the post's million steps.
 """
+
+# sphinx_gallery_thumbnail_path = "figures/tied_mixture.png"
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Two clusters: the line is easy, and the probabilities are not.
+"""Two clusters: the line is easy, and the probabilities are not
+=============================================================
 
 Redraws Figure 2 of Xu's report: 1,500 points around (-2, 2) and (2, -2), std 1.3, a logistic
-regression without intercept under the prior exp(-|beta|_1), 5,000 steps with batches of 5. The
+regression without intercept under the prior ``exp(-|beta|_1)``, 5,000 steps with batches of 5. The
 report gives neither its start nor its step size; here chains start at draws from the prior, and the
 step size is 0.005 (50 + t)^-0.6. To see: both separate the clusters equally well, but the printed
 chains, once there, see only part of the posterior, so that the probability rises less steeply than
@@ -9,6 +10,8 @@ it should; the default settings see all of it, as the exact density shows.
 
 Usage: ``python examples/plot_two_clusters.py [--output DIR] [--quick]``; about 5 s.
 """
+
+# sphinx_gallery_thumbnail_path = "figures/two_clusters.png"
 
 from __future__ import annotations
 

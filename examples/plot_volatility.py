@@ -1,4 +1,5 @@
-"""Stochastic volatility: the band of the posterior, and those of Bayes by Backprop.
+"""Stochastic volatility: the band of the posterior, and those of Bayes by Backprop
+================================================================================
 
 B. Keng, "Bayesian Learning via Stochastic Gradient Langevin Dynamics and Bayes by Backprop",
 Figures 7 to 10: returns with a Student t distribution whose log scale is a random walk; the
@@ -16,6 +17,8 @@ the same approximation is a good one.
 
 Usage: ``python examples/plot_volatility.py [--output DIR] [--quick]``.
 """
+
+# sphinx_gallery_thumbnail_path = "figures/volatility_bands.png"
 
 from __future__ import annotations
 

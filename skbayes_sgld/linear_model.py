@@ -86,10 +86,6 @@ class SGLDLinearRegression(BayesianRegressor, SampledEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        checkpoint: Any = None,
-        resume_from: Any = None,
-        max_time: float | None = None,
-        target_ess: float | None = None,
     ) -> None:
         self.prior = prior
         self.noise_prior = noise_prior
@@ -115,10 +111,6 @@ class SGLDLinearRegression(BayesianRegressor, SampledEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-        self.checkpoint = checkpoint
-        self.resume_from = resume_from
-        self.max_time = max_time
-        self.target_ess = target_ess
 
 
 @shared_docs
@@ -183,10 +175,6 @@ class SGLDLogisticRegression(BayesianClassifier, SampledEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        checkpoint: Any = None,
-        resume_from: Any = None,
-        max_time: float | None = None,
-        target_ess: float | None = None,
     ) -> None:
         self.prior = prior
         self.fit_intercept = fit_intercept
@@ -210,10 +198,6 @@ class SGLDLogisticRegression(BayesianClassifier, SampledEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-        self.checkpoint = checkpoint
-        self.resume_from = resume_from
-        self.max_time = max_time
-        self.target_ess = target_ess
 
 
 @shared_docs
@@ -277,10 +261,6 @@ class SGLDPoissonRegressor(CountRegressor, SampledEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        checkpoint: Any = None,
-        resume_from: Any = None,
-        max_time: float | None = None,
-        target_ess: float | None = None,
     ) -> None:
         self.prior = prior
         self.fit_intercept = fit_intercept
@@ -303,7 +283,3 @@ class SGLDPoissonRegressor(CountRegressor, SampledEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-        self.checkpoint = checkpoint
-        self.resume_from = resume_from
-        self.max_time = max_time
-        self.target_ess = target_ess

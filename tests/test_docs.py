@@ -100,6 +100,23 @@ def test_an_estimators_html_links_to_its_page(name, monkeypatch, tmp_path):
     assert estimator._get_doc_link() == f"https://docs.example/stable/{page}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_block_without_prompts_runs_by_itself(page, capsys):
+    """The others go on from the blocks above them, and are doctests."""
+    for block in re.findall(r"```python\n((?!>>> ).*?)```", page.read_text(), re.S):
+        exec(compile(block, str(page), "exec"), {})
+
+
+def test_every_page_with_prompts_is_a_doctest():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    paths = {path for name in settings["testpaths"] for path in ROOT.glob(name)}
+    globs = [option.split("=")[1] for option in settings["addopts"] if "--doctest-glob" in option]
+    for page in PAGES:
+        if re.search(r"^>>> ", page.read_text(), re.M):
+            assert paths & {page, *page.parents}, f"{page} is not among testpaths"
+            assert any(page.match(glob) for glob in globs), f"{page} has no --doctest-glob"
+
+
 def test_the_plan_that_is_shown_is_the_one_that_is_made():
     shown = re.search(r"```text\n(sampler .*?)```", (DOCS / "how_auto_works.md").read_text(), re.S)
     rookies = load_nba_rookies()

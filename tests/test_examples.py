@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 PLOTS = sorted(path.name for path in EXAMPLES.glob("plot_*.py"))
+TASKS = sorted(path.name for path in EXAMPLES.glob("how_to_*.py"))
 
 
 @pytest.fixture
@@ -57,6 +58,32 @@ def test_the_main_job_goes_from_the_table_to_decisions(tmp_path):
 @pytest.mark.parametrize("name", PLOTS)
 def test_every_example_runs_without_a_warning_and_draws_what_it_names(name, tmp_path, run_example):
     check_figures(tmp_path, run_example(name, "--quick"))
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_example_of_a_task_runs_by_itself_without_a_warning(name, monkeypatch, capsys):
+    """It may be downloaded alone, so it has nothing from beside it."""
+    pyplot = pytest.importorskip("matplotlib.pyplot", reason="the figures need the extra 'plot'")
+    pyplot.close("all")
+    shown = []
+    monkeypatch.setattr(
+        pyplot, "show", lambda: shown.extend(map(pyplot.figure, pyplot.get_fignums()))
+    )
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    assert capsys.readouterr().out
+    assert shown
+    for figure in shown:
+        for axes in figure.axes:
+            assert axes.has_data()
+            assert axes.get_xlabel() or axes.get_title(loc="left") or axes.get_title()
+    pyplot.close("all")
+
+
+def test_examples_of_tasks_come_before_those_on_the_literature():
+    page = (ROOT / "docs" / "examples.md").read_text()
+    assert len(TASKS) >= 6
+    positions = [page.index(f"../examples/{name}") for name in (*TASKS, *PLOTS)]
+    assert max(positions[: len(TASKS)]) < min(positions[len(TASKS) :])
 
 
 @pytest.mark.parametrize("name", PLOTS)

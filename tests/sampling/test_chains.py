@@ -27,8 +27,7 @@ from skbayes_sgld.sampling import (
     chains,
     find_mode,
 )
-from skbayes_sgld.sampling.chains import run_chains
-from skbayes_sgld.sampling.overflow import ChainOverflowError
+from skbayes_sgld.sampling.chains import ChainOverflowError, run_chains
 from tests.references.targets import NormalMean, make_run
 from tests.sharing import share_after
 
