@@ -439,9 +439,3 @@ def check_quantiles(q: Any, argument: str = "q") -> Array:
     if not np.all((levels > 0) & (levels < 1)):
         raise ValueError(f"{argument}={q!r} is out of range; the levels must be in (0, 1).")
     return levels.astype(float)
-
-
-def interval_levels(coverage: Any) -> Array:
-    """Levels of an equal-tailed interval."""
-    check_number(coverage, "coverage", low=0, high=1)
-    return np.array([(1 - coverage) / 2, (1 + coverage) / 2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,12 @@ from skbayes_sgld._components import check_number
 from skbayes_sgld.estimators.base import (
     Array,
     BayesianEstimator,
-    interval_levels,
+    check_quantiles,
 )
 from skbayes_sgld.estimators.prior import PriorPredictive
 from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, LabelLikelihood
 from skbayes_sgld.prediction.absent import WithAbsentClasses
+from skbayes_sgld.prediction.intervals import equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
@@ -162,22 +164,39 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         probability = self.predict_proba(X)
         return self.classes_[probability.argmax(axis=1)]
 
-    def predict_proba_interval(self, X: ArrayLike, coverage: float = 0.9) -> Array:
+    def predict_quantiles(self, X: ArrayLike, q: ArrayLike = (0.05, 0.5, 0.95)) -> Array:
+        """Posterior quantiles of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        q : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
+            Levels in (0, 1).
+
+        Returns
+        -------
+        quantiles : ndarray of shape (n_samples, n_classes, n_quantiles)
+            In the order of ``classes_``.
+        """
+        levels, X = check_quantiles(q), self._check_rows(X)
+        return self._predictive().probability_quantiles(X, levels)
+
+    def predict_proba_interval(self, X: ArrayLike, coverage: Any = 0.9) -> Array:
         """Equal-tailed credible intervals of the probability of each class.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        coverage : float, default=0.9
-            Posterior probability of the interval, in (0, 1).
+        coverage : float or array-like of shape (n_coverages,), default=0.9
+            Posterior probability of the interval, in (0, 1); or several.
 
         Returns
         -------
         interval : ndarray of shape (n_samples, n_classes, 2)
+            With the coverages on a fourth axis where several are given.
         """
-        levels = interval_levels(coverage)
         X = self._check_rows(X)
-        return self._predictive().probability_quantiles(X, levels)
+        return equal_tailed(partial(self._predictive().probability_quantiles, X), coverage)
 
     def posterior_mean_draws(
         self, X: ArrayLike, n_samples: int | None = None, random_state: Any = None

@@ -14,9 +14,9 @@ from skbayes_sgld.estimators.base import (
     Array,
     check_quantiles,
     check_weight,
-    interval_levels,
 )
 from skbayes_sgld.estimators.regression import LinearRegressor
+from skbayes_sgld.prediction.intervals import equal_tailed
 
 
 class CountRegressor(LinearRegressor):
@@ -125,7 +125,7 @@ class CountRegressor(LinearRegressor):
     def predict_interval(
         self,
         X: ArrayLike,
-        coverage: float = 0.9,
+        coverage: Any = 0.9,
         kind: str = "predictive",
         exposure: Any = None,
     ) -> Array:
@@ -134,8 +134,8 @@ class CountRegressor(LinearRegressor):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        coverage : float, default=0.9
-            Probability of the interval, in (0, 1).
+        coverage : float or array-like of shape (n_coverages,), default=0.9
+            Probability of the interval, in (0, 1); or several.
         kind : {"predictive", "mean"}, default="predictive"
             For a new count, or for its mean.
         exposure : array-like of shape (n_samples,) or float, default=None
@@ -143,10 +143,12 @@ class CountRegressor(LinearRegressor):
 
         Returns
         -------
-        interval : ndarray of shape (n_samples, 2)
+        interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_coverages)
+            With the coverages last where several are given.
         """
         X = self._check_rows(X)
-        return self._quantiles(X, interval_levels(coverage), kind, _log_exposure(exposure, X))
+        offset = _log_exposure(exposure, X)
+        return equal_tailed(lambda levels: self._quantiles(X, levels, kind, offset), coverage)
 
     def posterior_mean_draws(
         self,

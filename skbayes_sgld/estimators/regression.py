@@ -15,7 +15,6 @@ from skbayes_sgld.estimators.base import (
     Array,
     BayesianEstimator,
     check_quantiles,
-    interval_levels,
 )
 from skbayes_sgld.estimators.prior import PriorPredictive
 from skbayes_sgld.posterior import (
@@ -30,6 +29,7 @@ from skbayes_sgld.posterior import (
     NoiseModel,
     NoisePrior,
 )
+from skbayes_sgld.prediction.intervals import equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
@@ -122,23 +122,25 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return of(X, levels, offset)
 
     def predict_interval(
-        self, X: ArrayLike, coverage: float = 0.9, kind: str = "predictive"
+        self, X: ArrayLike, coverage: Any = 0.9, kind: str = "predictive"
     ) -> Array:
         """Equal-tailed intervals.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        coverage : float, default=0.9
-            Probability of the interval, in (0, 1).
+        coverage : float or array-like of shape (n_coverages,), default=0.9
+            Probability of the interval, in (0, 1); or several.
         kind : {"predictive", "mean"}, default="predictive"
             For a new observation, or for the regression function.
 
         Returns
         -------
-        interval : ndarray of shape (n_samples, 2)
+        interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_coverages)
+            With the coverages last where several are given.
         """
-        return self._quantiles(self._check_rows(X), interval_levels(coverage), kind)
+        X = self._check_rows(X)
+        return equal_tailed(lambda levels: self._quantiles(X, levels, kind), coverage)
 
     def posterior_mean_draws(
         self, X: ArrayLike, n_samples: int | None = None, random_state: Any = None

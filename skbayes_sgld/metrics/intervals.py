@@ -13,7 +13,7 @@ from sklearn.utils import check_array, check_consistent_length
 
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.metrics.distributions import check_rows
-from skbayes_sgld.prediction.wrappers import check_coverage
+from skbayes_sgld.prediction.intervals import check_coverage
 
 Array = NDArray[Any]
 

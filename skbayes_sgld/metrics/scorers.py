@@ -81,6 +81,12 @@ def _neg_interval_width(
 def _neg_pinball_loss(
     fitted: Any, X: Any, y: Any, weight: Any, params: Any, q: Any = _LEVELS
 ) -> float:
+    if is_classifier(fitted):
+        name = type(unwrap(fitted).model).__name__
+        raise TypeError(
+            f"neg_pinball_loss is of quantiles of numbers, and {name} predicts labels; choose a "
+            "score of probabilities, such as neg_brier_score."
+        )
     quantiles = predict_quantiles(fitted, X, q, **params)
     return -pinball_loss(y, quantiles, q, sample_weight=weight)
 

@@ -11,8 +11,8 @@ from skbayes_sgld._components import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.metrics import interval_coverage
 from skbayes_sgld.plotting.axes import BLUE, GREY, ORANGE, make_axes, percent, share_interval, tidy
+from skbayes_sgld.prediction.intervals import check_coverage
 from skbayes_sgld.prediction.wrappers import (
-    check_coverage,
     predict_interval,
     predict_quantiles,
     unwrap,

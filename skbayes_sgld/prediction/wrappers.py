@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._components import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld.prediction.intervals import check_coverage, equal_tailed
 
 Array = NDArray[Any]
 
@@ -184,7 +184,7 @@ def predict_quantiles(
     Parameters
     ----------
     estimator : estimator
-        Fitted regressor of this package, or a ``Pipeline``, a search such as ``GridSearchCV``, a
+        Fitted estimator of this package, or a ``Pipeline``, a search such as ``GridSearchCV``, a
         ``TransformedTargetRegressor`` or a ``FrozenEstimator`` around one, in any order.
     X : array-like of shape (n_samples, n_features)
         Rows as the outermost wrapper takes them.
@@ -196,6 +196,7 @@ def predict_quantiles(
     Returns
     -------
     quantiles : ndarray of shape (n_samples, n_quantiles)
+        Of a classifier those of the probabilities, ``(n_samples, n_classes, n_quantiles)``.
 
     Raises
     ------
@@ -250,11 +251,10 @@ def predict_interval(estimator: Any, X: Any, coverage: Any = 0.9, **params: Any)
     [[[170. 117.]
       [243. 295.]]]
     """
-    levels = check_coverage(coverage)
-    ends = np.concatenate([(1.0 - levels) / 2.0, (1.0 + levels) / 2.0])
-    values = predict_quantiles(estimator, X, ends, **params)
-    interval = values.reshape(len(values), 2, len(levels))
-    return interval[..., 0] if np.ndim(coverage) == 0 else interval
+    check_coverage(coverage)
+    core = unwrap(estimator, X)
+    core.method("predict_interval")  # which a classifier has not
+    return equal_tailed(lambda levels: core.quantiles(levels, **params), coverage)
 
 
 @numpy_defaults
@@ -276,10 +276,8 @@ def predict_proba_interval(estimator: Any, X: Any, coverage: Any = 0.9) -> Array
     interval : ndarray of shape (n_samples, n_classes, 2) or (n_samples, n_classes, 2, n_coverages)
         Lower and upper end; with the coverages last where several are given.
     """
-    levels, core = check_coverage(coverage), unwrap(estimator, X)
-    of = core.method("predict_proba_interval")
-    intervals = np.stack([of(core.X, coverage=float(level)) for level in levels], axis=-1)
-    return intervals[..., 0] if np.ndim(coverage) == 0 else intervals
+    core = unwrap(estimator, X)
+    return core.method("predict_proba_interval")(core.X, coverage=coverage)
 
 
 @numpy_defaults
@@ -306,10 +304,3 @@ def sample_y(
     """
     core = unwrap(estimator, X)
     return core.from_model(core.method("sample_y")(core.X, n_samples, random_state, **params))
-
-
-def check_coverage(coverage: Any) -> Array:
-    """Coverages as an array; an error where one is not in (0, 1)."""
-    for value in np.atleast_1d(np.asarray(coverage, dtype=object)):
-        check_number(value, "coverage", low=0, high=1)
-    return np.atleast_1d(np.asarray(coverage, dtype=float))

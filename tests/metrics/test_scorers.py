@@ -213,7 +213,7 @@ def test_errors_of_scorers_name_what_is_wrong(data, labels):
         get_scorer("neg_interval_score", alpha=0.1)
     with pytest.raises(TypeError, match="Ridge has no method predict_cdf"):
         get_scorer("neg_crps")(Ridge().fit(X, y), X, y)
-    with pytest.raises(TypeError, match="SGLDLogisticRegression has no method predict_quantiles"):
+    with pytest.raises(TypeError, match="SGLDLogisticRegression predicts labels"):
         get_scorer("neg_pinball_loss")(labels, X, y)
 
 

@@ -234,7 +234,7 @@ def test_what_cannot_be_unwrapped_is_said(data):
     X, y = data
     with pytest.raises(NotFittedError):
         predict_interval(make_pipeline(StandardScaler(), MODEL), X)
-    with pytest.raises(TypeError, match="Ridge has no method predict_quantiles"):
+    with pytest.raises(TypeError, match="Ridge has no method predict_interval"):
         predict_interval(Ridge().fit(X, y), X)
     search = GridSearchCV(SGDMAPRegressor(), {"prior__scale": [1.0]}, refit=False, cv=2).fit(X, y)
     with pytest.raises(ValueError, match="refit=False"):

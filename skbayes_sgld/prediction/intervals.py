@@ -1,0 +1,31 @@
+"""Equal-tailed intervals from quantiles, for one coverage or several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sgld._components import check_number
+
+Array = NDArray[Any]
+
+
+def check_coverage(coverage: Any) -> Array:
+    """Coverages as an array; an error where one is not in (0, 1)."""
+    for value in np.atleast_1d(np.asarray(coverage, dtype=object)):
+        check_number(value, "coverage", low=0, high=1)
+    return np.atleast_1d(np.asarray(coverage, dtype=float))
+
+
+def equal_tailed(quantiles: Callable[[Array], Array], coverage: Any) -> Array:
+    """Intervals ``(..., 2)``, or ``(..., 2, n_coverages)`` where several coverages are given.
+
+    ``quantiles`` is a function from levels to quantiles ``(..., n_levels)``.
+    """
+    levels = check_coverage(coverage)
+    values = quantiles(np.concatenate([(1.0 - levels) / 2.0, (1.0 + levels) / 2.0]))
+    intervals = values.reshape(*values.shape[:-1], 2, len(levels))
+    return intervals[..., 0] if np.ndim(coverage) == 0 else intervals
