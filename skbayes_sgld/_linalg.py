@@ -33,10 +33,11 @@ MAX_DENSE = 3000  # parameters; with more, no P by P matrix is formed
 BLOCK_NUMBERS = 2**17  # numbers of X in a block of rows, so that it stays in cache
 ROW_BLOCK = 8192  # rows in a block at most, so that the temporaries of a few chains stay in cache
 _FEWEST_ROWS = 32
-_GROUP = 4
+GROUP = 4  # chains of a product, whose rounding then does not depend on how many there are
 _SAMPLE = 1000  # rows that show the units of the columns
 _WIDE = 512  # columns of a symmetric matrix from which it is taken by blocks of rows
 _SHARED_NUMBERS = 2**20  # numbers of X from which threads share a pass over the rows
+_SHARED_BLOCK = 2**16  # numbers of X in a block of theirs, so that its copy stays in cache too
 _PART_NUMBERS = 2**18  # of them at least in a part of a pass, so that starting it costs nothing
 _SUM_NUMBERS = 2**21  # numbers in the sums of all parts together
 
@@ -130,17 +131,22 @@ def sum_in_threads(work: Callable[[Part], Array], parts: Sequence[Part]) -> Arra
     return total
 
 
-def weighted_gram(X: Array, weight: Array) -> Array:
-    """``X^T diag(weight) X``, at half the cost where no weight is negative."""
+def weighted_gram(X: Array, weight: Array, overwrite: bool = False) -> Array:
+    """``X^T diag(weight) X``, at half the cost where no weight is negative.
+
+    Where X may be overwritten no temporary of its size is made.
+    """
     if np.all(weight >= 0):
-        scaled = X * np.sqrt(weight)[:, None]
+        scaled = np.multiply(X, np.sqrt(weight)[:, None], out=X if overwrite else None)
         return scaled.T @ scaled  # the product of an array with itself is known to be symmetric
     return (X * weight[:, None]).T @ X
 
 
-def row_slices(n_rows: int, n_columns: int, fewest: int = _FEWEST_ROWS) -> Iterator[slice]:
-    """Slices of the blocks of rows in which a pass over the data is made."""
-    size = max(fewest, int(np.clip(BLOCK_NUMBERS // n_columns, _FEWEST_ROWS, ROW_BLOCK)))
+def row_slices(
+    n_rows: int, n_columns: int, fewest: int = _FEWEST_ROWS, numbers: int = BLOCK_NUMBERS
+) -> Iterator[slice]:
+    """Slices of the blocks of rows, each of so many numbers, in which a pass is made."""
+    size = max(fewest, int(np.clip(numbers // n_columns, _FEWEST_ROWS, ROW_BLOCK)))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
@@ -153,10 +159,10 @@ def row_parts(
     The division depends on the shape of the data alone, so that sums do not depend on threads.
     ``sums`` is how many numbers each part adds up.
     """
-    blocks = list(row_slices(n_rows, n_columns, fewest))
     numbers = n_rows * n_columns
     if numbers < _SHARED_NUMBERS:
-        return [blocks]
+        return [list(row_slices(n_rows, n_columns, fewest))]
+    blocks = list(row_slices(n_rows, n_columns, fewest, _SHARED_BLOCK))
     n_parts = int(np.clip(min(numbers // _PART_NUMBERS, _SUM_NUMBERS // sums), 2, 16))
     edges = np.linspace(0, len(blocks), min(n_parts, len(blocks)) + 1).astype(int)
     return [blocks[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
@@ -185,7 +191,7 @@ def all_finite(X: Array) -> bool:
         return bool(np.isfinite(sum_in_threads(of_part, row_parts(*X.shape))))
 
 
-def matmul_rows(a: Array, b: Array, group: int = _GROUP) -> Array:
+def matmul_rows(a: Array, b: Array, group: int = GROUP) -> Array:
     """``a @ b`` for ``a (C, k)`` and ``b (k, m)``, each row independent of the others."""
     n_rows = a.shape[0]
     if n_rows <= group:  # the usual case of a step, at half the cost

@@ -86,6 +86,10 @@ class SGLDLinearRegression(BayesianRegressor, SampledEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: Any = None,
+        resume_from: Any = None,
+        max_time: float | None = None,
+        target_ess: float | None = None,
     ) -> None:
         self.prior = prior
         self.noise_prior = noise_prior
@@ -111,6 +115,10 @@ class SGLDLinearRegression(BayesianRegressor, SampledEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.resume_from = resume_from
+        self.max_time = max_time
+        self.target_ess = target_ess
 
 
 @shared_docs
@@ -175,6 +183,10 @@ class SGLDLogisticRegression(BayesianClassifier, SampledEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: Any = None,
+        resume_from: Any = None,
+        max_time: float | None = None,
+        target_ess: float | None = None,
     ) -> None:
         self.prior = prior
         self.fit_intercept = fit_intercept
@@ -198,6 +210,10 @@ class SGLDLogisticRegression(BayesianClassifier, SampledEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.resume_from = resume_from
+        self.max_time = max_time
+        self.target_ess = target_ess
 
 
 @shared_docs
@@ -261,6 +277,10 @@ class SGLDPoissonRegressor(CountRegressor, SampledEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: Any = None,
+        resume_from: Any = None,
+        max_time: float | None = None,
+        target_ess: float | None = None,
     ) -> None:
         self.prior = prior
         self.fit_intercept = fit_intercept
@@ -283,3 +303,7 @@ class SGLDPoissonRegressor(CountRegressor, SampledEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.resume_from = resume_from
+        self.max_time = max_time
+        self.target_ess = target_ess

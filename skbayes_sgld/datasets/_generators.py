@@ -6,17 +6,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.datasets import make_blobs
-from sklearn.utils import check_random_state
+
+from skbayes_sgld._random import RandomSource, as_random_state
 
 from .._components import check_array_or_number, check_number
 
 _Regression = tuple[NDArray[np.float64], NDArray[np.float64]]
 _Classification = tuple[NDArray[np.float64], NDArray[np.int64]]
-_RandomState = int | np.random.RandomState | None
 
 
 def make_correlated_pair(
-    n_samples: int = 10_000, *, rho: float = 0.9, random_state: _RandomState = None
+    n_samples: int = 10_000, *, rho: float = 0.9, random_state: RandomSource = None
 ) -> _Regression:
     r"""The lecture's linear example: regression of one of two correlated normals on the other.
 
@@ -33,7 +33,7 @@ def make_correlated_pair(
         Number of rows; the default is the lecture's.
     rho : float in (-1, 1), default=0.9
         Correlation of the pair; the default is the lecture's.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Seed; an int gives the same data at every call.
 
     Returns
@@ -61,13 +61,13 @@ def make_correlated_pair(
     """
     check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
     check_number(rho, "rho", low=-1, high=1)
-    rng = check_random_state(random_state)
+    rng = as_random_state(random_state)
     x, z = rng.standard_normal((2, n_samples))
     return x[:, np.newaxis], rho * x + np.sqrt(1 - rho**2) * z
 
 
 def make_cubic(
-    n_samples: int = 250, *, noise: float = 1.0, random_state: _RandomState = None
+    n_samples: int = 250, *, noise: float = 1.0, random_state: RandomSource = None
 ) -> _Regression:
     r"""Points of a cubic on [-5, 5], with the powers of x as the columns.
 
@@ -84,7 +84,7 @@ def make_cubic(
         Standard deviation of the noise, in units of y. The report fixes the likelihood's variance
         at 1 but computes y without noise, ``noise=0.0``, so that its posterior is wider than the
         data warrant. With the default the report's model is the true one.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Seed; an int gives the same data at every call.
 
     Returns
@@ -111,13 +111,13 @@ def make_cubic(
     """
     check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
     check_number(noise, "noise", low=0, closed="left")
-    rng = check_random_state(random_state)
+    rng = as_random_state(random_state)
     X = rng.uniform(-5, 5, n_samples)[:, np.newaxis] ** np.array([1, 2, 3])
     return X, X @ [0.3, 1.0, 0.02] + noise * rng.standard_normal(n_samples)
 
 
 def make_two_clusters(
-    n_samples: int = 1500, *, std: float = 1.3, random_state: _RandomState = None
+    n_samples: int = 1500, *, std: float = 1.3, random_state: RandomSource = None
 ) -> _Classification:
     r"""Two round clusters, around (-2, 2) (class 0) and (2, -2) (class 1).
 
@@ -133,7 +133,7 @@ def make_two_clusters(
         Number of rows, half of them in each cluster; class 0 gets the odd one.
     std : float > 0, default=1.3
         Standard deviation of a cluster in each direction; the default is the report's.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Seed; an int gives the same data at every call.
 
     Returns
@@ -161,7 +161,8 @@ def make_two_clusters(
     check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
     check_number(std, "std", low=0)
     centers = [[-2.0, 2.0], [2.0, -2.0]]
-    return make_blobs(n_samples, centers=centers, cluster_std=std, random_state=random_state)
+    rng = as_random_state(random_state)
+    return make_blobs(n_samples, centers=centers, cluster_std=std, random_state=rng)
 
 
 def make_logistic(
@@ -169,7 +170,7 @@ def make_logistic(
     *,
     coef: ArrayLike = (2.0, -3.4),
     intercept: float = 4.2,
-    random_state: _RandomState = None,
+    random_state: RandomSource = None,
 ) -> _Classification:
     r"""Data of a logistic regression with standard normal features.
 
@@ -185,7 +186,7 @@ def make_logistic(
         and ``intercept`` are those of the report's code; its text says w = (2, -3.5), b = 4.
     intercept : float, default=4.2
         The true intercept b. X has no column of ones: the estimators fit an intercept.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Seed; an int gives the same data at every call.
 
     Returns
@@ -213,7 +214,7 @@ def make_logistic(
     check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
     check_array_or_number(coef, "coef", None)
     check_number(intercept, "intercept")
-    rng = check_random_state(random_state)
+    rng = as_random_state(random_state)
     coef = np.atleast_1d(coef)
     X = rng.standard_normal((n_samples, coef.size))
     return X, rng.binomial(1, expit(intercept + X @ coef))

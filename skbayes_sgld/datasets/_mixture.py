@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
+
+from skbayes_sgld._random import RandomSource, as_random_state
 
 from .._components import check_number
 
@@ -15,7 +16,7 @@ def make_tied_means_mixture(
     theta1: float = 0.0,
     theta2: float = 1.0,
     variance: float = 2.0,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: RandomSource = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     r"""Data of a mixture of two normal distributions whose means share a parameter.
 
@@ -33,7 +34,7 @@ def make_tied_means_mixture(
         True parameters; the defaults are those of both sources.
     variance : float > 0, default=2.0
         Variance (not standard deviation) of a component; the default is that of both sources.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Seed; an int gives the same data at every call.
 
     Returns
@@ -65,7 +66,7 @@ def make_tied_means_mixture(
     check_number(theta1, "theta1")
     check_number(theta2, "theta2")
     check_number(variance, "variance", low=0)
-    rng = check_random_state(random_state)
+    rng = as_random_state(random_state)
     component = rng.binomial(1, 0.5, n_samples)
     x = rng.normal(theta1 + theta2 * component, np.sqrt(variance))
     return x[:, np.newaxis], component

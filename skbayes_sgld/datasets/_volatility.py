@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.utils import Bunch, check_random_state
+from sklearn.utils import Bunch
+
+from skbayes_sgld._random import RandomSource, as_random_state
 
 from .._components import check_number
 
@@ -14,7 +16,7 @@ def make_stochastic_volatility(
     sigma: float = 0.1,
     nu: float = 10.0,
     initial_volatility: float = 0.01,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: RandomSource = None,
 ) -> Bunch:
     r"""Returns with a Student t distribution whose log scale is a Gaussian random walk.
 
@@ -31,7 +33,7 @@ def make_stochastic_volatility(
         Degrees of freedom.
     initial_volatility : float > 0, default=0.01
         Scale of the first return; the default is 1 % a day.
-    random_state : int, RandomState instance or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Seed; an int gives the same data at every call.
 
     Returns
@@ -61,7 +63,7 @@ def make_stochastic_volatility(
     check_number(sigma, "sigma", low=0)
     check_number(nu, "nu", low=0)
     check_number(initial_volatility, "initial_volatility", low=0)
-    rng = check_random_state(random_state)
+    rng = as_random_state(random_state)
     steps = sigma * rng.standard_normal(n_samples - 1)
     volatility = initial_volatility * np.exp(np.concatenate([[0.0], np.cumsum(steps)]))
     returns = volatility * rng.standard_t(nu, n_samples)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._random import as_random_state
 from skbayes_sgld.inference import arviz
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.prediction.predictive import Array
@@ -30,7 +30,7 @@ class ArvizExport(BaseEstimator):
             Rows to add: those of ``fit``, for leave-one-out cross-validation, or new ones.
         y : array-like of shape (n_samples,) or None, default=None
             Their observations.
-        random_state : int, RandomState or None, default=0
+        random_state : int, RandomState, Generator or None, default=0
             Seed of the draws of observations.
 
         Returns
@@ -70,7 +70,7 @@ class ArvizExport(BaseEstimator):
         rows, observed = (self._check_rows(X), None) if y is None else self._check_observed(X, y)
         predictive, shape = self._predictive(), self.posterior_.values.shape[:2]
         offsets = () if offset is None else (offset,)
-        drawn = predictive.sample(rows, check_random_state(random_state), *offsets)
+        drawn = predictive.sample(rows, as_random_state(random_state), *offsets)
         log_likelihood = None
         if observed is not None:
             log_likelihood = predictive.log_likelihood(rows, observed.astype(float), *offsets)

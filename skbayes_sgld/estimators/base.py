@@ -12,13 +12,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.utils import Bunch, Tags, assert_all_finite, check_random_state
+from sklearn.utils import Bunch, Tags, assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from skbayes_sgld._components import Component, Registry, check_number, resolve
 from skbayes_sgld._doc_link import doc_link_template
 from skbayes_sgld._linalg import all_finite, one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._random import as_random_state
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.estimators.arviz import ArvizExport
@@ -259,7 +260,7 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
         if random_state is None:  # the estimator's own: two calls agree
             own = self.random_state
             random_state = own if isinstance(own, Integral) else 0
-        return self.posterior_.choose(n_samples, check_random_state(random_state))
+        return self.posterior_.choose(n_samples, as_random_state(random_state))
 
     # ---- pickles ------------------------------------------------------------------------------
 
@@ -368,7 +369,7 @@ class LinearEstimator(BayesianEstimator):
         ----------
         n_samples : int or None, default=None
             Number of draws, chosen at random among those of the fit. None: all of them.
-        random_state : int, RandomState or None, default=None
+        random_state : int, RandomState, Generator or None, default=None
             Seed of the choice; the estimator's own where None.
 
         Returns

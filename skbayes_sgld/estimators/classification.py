@@ -6,13 +6,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._components import check_number
+from skbayes_sgld._random import as_random_state
 from skbayes_sgld.estimators.base import (
     Array,
     BayesianEstimator,
@@ -34,11 +36,13 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
 
     def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
         """Codes of the labels, and the weights times those of the classes."""
-        self.classes_ = np.unique(y)
+        # by a hash table where the labels are numbers without fractions
+        self.classes_ = np.sort(pd.unique(y)) if y.dtype.kind in "biu" else np.unique(y)
         # the labels stand for y, of which the check would sort every value once more
         few = 2 * len(self.classes_) <= len(y)
         check_classification_targets(np.repeat(self.classes_, 2) if few else y)
-        codes = np.searchsorted(self.classes_, y)
+        two = len(self.classes_) == 2
+        codes = (y == self.classes_[1]).astype(int) if two else np.searchsorted(self.classes_, y)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y has one class, {self.classes_.tolist()[0]!r}; a classifier needs at least two "
@@ -208,7 +212,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         X : array-like of shape (n_rows, n_features)
         n_samples : int or None, default=None
             Number of draws, chosen at random among those of the fit. None: all of them.
-        random_state : int, RandomState or None, default=None
+        random_state : int, RandomState, Generator or None, default=None
             Seed of the choice; the estimator's own where None.
 
         Returns
@@ -275,14 +279,14 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         ----------
         X : array-like of shape (n_rows, n_features)
         n_samples : int, default=1
-        random_state : int, RandomState or None, default=0
+        random_state : int, RandomState, Generator or None, default=0
 
         Returns
         -------
         y : ndarray of shape (n_rows, n_samples)
         """
         check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
-        X, rng = self._check_rows(X), check_random_state(random_state)
+        X, rng = self._check_rows(X), as_random_state(random_state)
         chosen = self.posterior_.choose(n_samples, rng)
         return self.classes_[self._predictive(chosen).sample(X, rng)]
 

@@ -164,7 +164,7 @@ class CountRegressor(LinearRegressor):
         X : array-like of shape (n_rows, n_features)
         n_samples : int or None, default=None
             Number of draws, chosen at random among those of the fit. None: all of them.
-        random_state : int, RandomState or None, default=None
+        random_state : int, RandomState, Generator or None, default=None
             Seed of the choice; the estimator's own where None.
         exposure : array-like of shape (n_rows,) or float, default=None
             As in :meth:`predict`.
@@ -242,7 +242,7 @@ class CountRegressor(LinearRegressor):
         ----------
         X : array-like of shape (n_rows, n_features)
         n_samples : int, default=1
-        random_state : int, RandomState or None, default=0
+        random_state : int, RandomState, Generator or None, default=0
         exposure : array-like of shape (n_rows,) or float, default=None
             As in :meth:`predict`.
 
@@ -264,7 +264,7 @@ class CountRegressor(LinearRegressor):
             Rows to add: those of ``fit``, for leave-one-out cross-validation, or new ones.
         y : array-like of shape (n_samples,) or None, default=None
             Their counts.
-        random_state : int, RandomState or None, default=0
+        random_state : int, RandomState, Generator or None, default=0
             Seed of the draws of counts.
         exposure : array-like of shape (n_samples,) or float, default=None
             As in :meth:`predict`; in ``constant_data`` where it is given.
@@ -296,7 +296,7 @@ class CountRegressor(LinearRegressor):
             Before ``fit`` automatic scales are in the units of these columns; afterwards they are
             those of the fit.
         n_samples : int, default=1
-        random_state : int, RandomState or None, default=0
+        random_state : int, RandomState, Generator or None, default=0
         y : array-like of shape (n_rows,) or None, default=None
             Not used: no scale of a prior of rates depends on them.
         exposure : array-like of shape (n_rows,) or float, default=None

@@ -116,10 +116,22 @@ n_jobs : int or None, default=None
     Processes to share the chains between, as joblib counts them. They are started once a run has
     shown that it will take more than a minute, since they take seconds to start; a shorter one
     stays in one process. The draws do not depend on it.
-random_state : int, RandomState or None, default=None
+random_state : int, RandomState, Generator or None, default=None
     Seed of the pilots and the chains.
 verbose : int, default=0
-    1 shows a progress bar (needs tqdm).""",
+    1 shows a progress bar (needs tqdm).
+checkpoint : str, path or None, default=None
+    File that the run is written to at intervals, from which ``resume_from`` goes on. One file a
+    fit: it is a parameter, as ``memory`` is a pipeline's, so that pipelines and ``clone`` pass it
+    on. A file of a run that has not come to its end is not replaced.
+resume_from : str, path or None, default=None
+    Checkpoint to go on from, to the draws of a run that was never stopped. Data and settings must
+    be as they were; ``n_draws`` may be larger.
+max_time : float or None, default=None
+    Seconds after which no more draws are made, the tuning included.
+target_ess : float or None, default=None
+    Draws are made until the least bulk effective sample size of any parameter is this large, from
+    a tenth of ``n_draws`` to ten times as many.""",
     "climbing": """\
 optimizer : str or Optimizer, default="sgd"
     ``"sgd"``, ``"gd"`` (all rows at every step), ``"momentum"``, ``"svrg"`` (batches with
@@ -165,7 +177,7 @@ tol : float, default=0.1
     The path stops when the mode is this near: the root mean square over the parameters, in
     posterior standard deviations, as gradient and curvature measure it (the Newton decrement). A
     fit that ends further away says how far in a ``ConvergenceWarning``.
-random_state : int, RandomState or None, default=None
+random_state : int, RandomState, Generator or None, default=None
     Fixes the minibatches.
 verbose : int, default=0
     1 shows a progress bar (needs tqdm).""",
@@ -276,7 +288,7 @@ thin : int, default=40
     Steps from draw to draw.
 n_chains : int, default=4
     Chains, each from random weights of its own.
-random_state : int, RandomState or None, default=None
+random_state : int, RandomState, Generator or None, default=None
     Seed of the pilots and the chains.""",
     "network_variational": """\
 step_size : float, default=0.2
@@ -291,7 +303,7 @@ batch_size : int or "auto", default="auto"
     more 200.
 n_draws : int, default=1000
     Draws to keep from the approximation.
-random_state : int, RandomState or None, default=None
+random_state : int, RandomState, Generator or None, default=None
     Seed of the pilots and the chains.""",
     "fitted_network": """\
 posterior_ : PosteriorDraws

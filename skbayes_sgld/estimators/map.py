@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from skbayes_sgld._components import Registry, check_number
+from skbayes_sgld._random import draw_seed
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.estimators.base import Array, LinearEstimator
 from skbayes_sgld.estimators.callbacks import show_progress
@@ -19,12 +19,12 @@ from skbayes_sgld.inference.settings import resolve_preconditioner
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import check_mode, check_propriety
 from skbayes_sgld.sampling import OPTIMIZERS, PROJECTIONS, Curvature, Newton, Projection, find_mode
-from skbayes_sgld.sampling.chains import ChainOverflowError
 from skbayes_sgld.sampling.optimizers.climb import Climb, climb
 from skbayes_sgld.sampling.optimizers.find import check_batch_size, far_message
 from skbayes_sgld.sampling.optimizers.projections import BoundProjection
 from skbayes_sgld.sampling.optimizers.settings import ClimbSettings
 from skbayes_sgld.sampling.optimizers.standing import Standing, measure
+from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners import Identity
 from skbayes_sgld.sampling.streams import start_generators, start_normals
 
@@ -126,7 +126,7 @@ class MAPEstimator(LinearEstimator):
                     )
         for name in ("prior", *(("noise_prior",) if "noise_prior" in self.get_params() else ())):
             self._resolve(name)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = draw_seed(self.random_state)
         return MAPSettings(
             ClimbSettings(
                 optimizer=rule,

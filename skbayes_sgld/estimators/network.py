@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import Bunch, check_random_state
+from sklearn.utils import Bunch
 
+from skbayes_sgld._random import check_seed, draw_seed
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.classification import ClassificationModel
 from skbayes_sgld.estimators.network_inference import (
@@ -57,13 +58,13 @@ class NetworkEstimator(BayesianEstimator):
         super()._check_params()
         check_layout(self.hidden_layer_sizes, self.activation)
         self._inference().check()
-        check_random_state(self.random_state)
+        check_seed(self.random_state)
 
     def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
         names = self._feature_names()
         X, y, units = standardise(X, y, weight, self._scales_target, names)
         posterior = self._make_posterior(X, y, weight, units)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = draw_seed(self.random_state)
         found = self._inference().run(posterior, seed)
         theta = found.theta.reshape(-1, posterior.n_params)
         values = units.constrain(posterior.network, theta).reshape(found.theta.shape)
@@ -114,7 +115,7 @@ class NetworkEstimator(BayesianEstimator):
         ----------
         n_samples : int or None, default=None
             Number of draws, chosen at random among those that ``fit`` kept. None: all of them.
-        random_state : int, RandomState or None, default=None
+        random_state : int, RandomState, Generator or None, default=None
             Seed of the choice.
 
         Returns

@@ -23,7 +23,8 @@ from skbayes_sgld.inference.plan import Choice
 from skbayes_sgld.inference.settings import number_or_auto
 from skbayes_sgld.posterior.mlp import MLPPosterior
 from skbayes_sgld.sampling import SGLD, Adam, Constant, Full, Identity, Matrix, Minibatch, ValueClip
-from skbayes_sgld.sampling.chains import ChainOverflowError, Run, run_chains
+from skbayes_sgld.sampling.chains import Run, run_chains
+from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners.equilibration import equilibrate, row_norms
 from skbayes_sgld.sampling.protocol import Dynamics
 from skbayes_sgld.sampling.streams import ChainStreams, start_normals

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils import check_array, check_consistent_length
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld._linalg import column_moments
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._random import draw_seed
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld.estimators.base import FLOATS, Array, LinearEstimator
 from skbayes_sgld.posterior import CoefficientPrior, Likelihood, NoisePrior
@@ -110,7 +111,7 @@ class PriorPredictive(LinearEstimator):
             Before ``fit`` automatic scales are in the units of these columns; afterwards they are
             those of the fit.
         n_samples : int, default=1
-        random_state : int, RandomState or None, default=0
+        random_state : int, RandomState, Generator or None, default=0
         y : array-like of shape (n_rows,) or None, default=None
             Before ``fit``: what automatic scales of a linear regression take the units of y from,
             and a classifier its classes, which are 0 and 1 without it.
@@ -139,7 +140,7 @@ class PriorPredictive(LinearEstimator):
         self, X: Any, n_samples: int, random_state: Any, y: Any, offset: Array | None = None
     ) -> Array:
         check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
-        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        seed = draw_seed(random_state)
         if hasattr(self, "prior_"):
             X, labels, likelihood = self._check_rows(X), self._labels(), self._likelihood()
             prior = JointPrior(self.prior_, self.intercept_prior_, self.noise_prior_, likelihood)

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._components import check_number
+from skbayes_sgld._random import as_random_state
 from skbayes_sgld.estimators.base import (
     Array,
     BayesianEstimator,
@@ -155,7 +156,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         X : array-like of shape (n_rows, n_features)
         n_samples : int or None, default=None
             Number of draws, chosen at random among those of the fit. None: all of them.
-        random_state : int, RandomState or None, default=None
+        random_state : int, RandomState, Generator or None, default=None
             Seed of the choice; the estimator's own where None.
 
         Returns
@@ -244,7 +245,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         ----------
         X : array-like of shape (n_rows, n_features)
         n_samples : int, default=1
-        random_state : int, RandomState or None, default=0
+        random_state : int, RandomState, Generator or None, default=0
 
         Returns
         -------
@@ -256,7 +257,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         self, X: Array, n_samples: int, random_state: Any, offset: Array | None = None
     ) -> Array:
         check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
-        rng = check_random_state(random_state)
+        rng = as_random_state(random_state)
         return self._predictive(self.posterior_.choose(n_samples, rng)).sample(X, rng, offset)
 
 

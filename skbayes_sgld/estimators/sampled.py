@@ -12,6 +12,7 @@ from skbayes_sgld._components import Registry
 from skbayes_sgld.estimators.base import Array, LinearEstimator
 from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.inference.diagnosis import Diagnosis
+from skbayes_sgld.inference.long_run import Origin
 from skbayes_sgld.inference.plan import plan
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.inference.run import run
@@ -60,7 +61,10 @@ class SampledEstimator(LinearEstimator):
         positions, n_fits = self._last_positions(settings, posterior.constrained_names)
         # chains that continue must not repeat their old noise
         seed = settings.draw_seed() + n_fits
-        result = run(plan(posterior, settings, seed, positions), partial(show_progress, self))
+        inputs = {**self.get_params(deep=False), "X": X, "y": y, "sample_weight": weight}
+        origin = Origin.of(settings, inputs, seed, positions)
+        planned = plan(posterior, settings, origin.seed, origin.positions)
+        result = run(planned, partial(show_progress, self), origin)
         result = result if keeps else result.without_data()
         self.result_, self.posterior_, self._n_fits = result, result.draws, n_fits + 1
         for name in _RESOLVED:

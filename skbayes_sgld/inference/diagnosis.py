@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from skbayes_sgld.inference.plan import Choice
 from skbayes_sgld.sampling.schedules import Constant, Schedule
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
@@ -198,3 +199,10 @@ def undefined_problem(share: float, where: str) -> list[str]:
         "they were refused, as if the density were 0 there; return -inf where it is, give the "
         "range of a parameter (transforms={'s': 'positive'}), or mend the function"
     ]
+
+
+def cap_problem(stopped_by: Choice | None) -> list[str]:
+    """Sentence on draws that are fewer than was asked for, in spite of their number."""
+    if stopped_by is None or stopped_by.value != "cap":
+        return []
+    return [f"{stopped_by.why}; raise n_draws, or lower target_ess"]

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.chains import ChainOverflowError, Run, constrained_draws, run_chains
+from skbayes_sgld.sampling.chains import Run, run_chains
+from skbayes_sgld.sampling.overflow import ChainOverflowError, constrained_draws
 
 Array = NDArray[Any]
 
@@ -53,7 +54,7 @@ def explain_overflow(
         shorter = replace(run, step_size=size)
         try:
             tried = run_chains(shorter, start, n_draws=1, thin=length, seed=seed, block_size=_BLOCK)
-            constrained_draws(posterior, tried, 0, length)
+            constrained_draws(posterior, tried.draws, 0, length)
         except ChainOverflowError as again:
             after = again.step
             continue

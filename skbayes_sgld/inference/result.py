@@ -17,6 +17,7 @@ from skbayes_sgld.inference import arviz
 from skbayes_sgld.inference.diagnosis import (
     Diagnosis,
     bias_problem,
+    cap_problem,
     clip_problem,
     condition_27_notes,
     heat_problem,
@@ -368,10 +369,14 @@ class SamplingResult:
         found += noise_problem(self.noise_ratio, self.choices["gradient"].given)
         found += heat_problem(self.n_hot, self.choices["n_burnin"].value)
         found += undefined_problem(*self.undefined)
+        found += cap_problem(self.choices.get("stopped_by"))
         return found + clip_problem(self.clipped, self.choices["clip"].value)
 
     def _remedy(self, apart: list[str]) -> str:
         """Remedy for chains that do not agree, or whose draws are worth too little."""
+        stopped_by = self.choices.get("stopped_by")
+        if stopped_by is not None and stopped_by.value == "max_time":
+            return "raise max_time"
         given = [name for name in ("step_size", "preconditioner") if self.choices[name].given]
         if given:
             return f"set {' and '.join(given)} to 'auto'"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -14,11 +15,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._progress import progress_bar
 from skbayes_sgld._warnings import warn
+from skbayes_sgld.inference.long_run import Origin, run_long
 from skbayes_sgld.inference.overflow import explain_overflow
-from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.plan import Choice, Plan
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.chains import ChainOverflowError, Chains, constrained_draws, run_chains
+from skbayes_sgld.sampling.chains import Chains, run_chains
+from skbayes_sgld.sampling.overflow import ChainOverflowError, constrained_draws
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import measure_noise
@@ -34,7 +37,7 @@ _CHANCE = 1e-3  # probability of a false alarm, over all parameters
 _SHOWN = 5  # parameters that a message shows
 
 
-def run(plan: Plan, watch: Watch | None = None) -> SamplingResult:
+def run(plan: Plan, watch: Watch | None = None, origin: Origin | None = None) -> SamplingResult:
     """Run the chains of a plan.
 
     Parameters
@@ -43,6 +46,9 @@ def run(plan: Plan, watch: Watch | None = None) -> SamplingResult:
     watch : callable or None
         Takes the number of steps and what they are, and returns the context of a function to report
         finished ones to. None shows a bar where the plan's settings are verbose.
+    origin : Origin or None
+        Where the run comes from: without it no checkpoint is written, nothing is resumed, and the
+        draws are as many as were asked for.
 
     Returns
     -------
@@ -58,19 +64,11 @@ def run(plan: Plan, watch: Watch | None = None) -> SamplingResult:
     ConvergenceWarning
         Where the draws are not to be relied on; it names each problem, its figure and its remedy.
     """
-    lengths = {"n_draws": plan.n_draws, "n_burnin": plan.n_burnin, "thin": plan.thin}
     try:
         watch = partial(progress_bar, plan.settings.verbose) if watch is None else watch
         with watch(plan.n_steps, "sampling") as progress:
-            chains = run_chains(
-                plan.run,
-                plan.start,
-                seed=plan.seed,
-                n_jobs=plan.settings.n_jobs,
-                progress=progress,
-                **lengths,
-            )
-        values = constrained_draws(plan.posterior, chains, plan.n_burnin, plan.thin)
+            chains, stopped_by = _draw(plan, origin, progress)
+        values = constrained_draws(plan.posterior, chains.draws, plan.n_burnin, plan.thin)
     except ChainOverflowError as error:
         raise explain_overflow(
             error,
@@ -81,12 +79,35 @@ def run(plan: Plan, watch: Watch | None = None) -> SamplingResult:
             plan.n_steps,
             plan.choices["step_size"].given,
         ) from None
+    if stopped_by is not None:
+        choices = plan.choices | {"stopped_by": stopped_by}
+        plan = replace(plan, n_draws=values.shape[1], choices=choices)
     with np.errstate(all="ignore"):  # of chains that diverge the squares overflow
         result = _result(plan, chains, values)
     problems = result.find_problems()
     if problems:
         warn(f"The draws are not to be relied on: {'; '.join(problems)}.", ConvergenceWarning)
     return result
+
+
+def _draw(
+    plan: Plan, origin: Origin | None, progress: Callable[[int], None] | None
+) -> tuple[Chains, Choice | None]:
+    """Chains of the plan, and what ended their run where it was not the number of draws alone."""
+    settings = plan.settings
+    if origin is not None and (origin.inputs or settings.stops_by_itself):
+        return run_long(plan, origin, progress)
+    chains = run_chains(
+        plan.run,
+        plan.start,
+        n_draws=plan.n_draws,
+        n_burnin=plan.n_burnin,
+        thin=plan.thin,
+        seed=plan.seed,
+        n_jobs=settings.n_jobs,
+        progress=progress,
+    )
+    return chains, None
 
 
 def _result(plan: Plan, chains: Chains, values: Array) -> SamplingResult:

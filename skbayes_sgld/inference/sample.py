@@ -7,6 +7,7 @@ from typing import Any
 
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld.inference.long_run import Origin
 from skbayes_sgld.inference.plan import plan
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.inference.run import run
@@ -37,6 +38,10 @@ def sample(
     n_jobs: int | None = None,
     random_state: Any = None,
     verbose: int = 0,
+    checkpoint: Any = None,
+    resume_from: Any = None,
+    max_time: float | None = None,
+    target_ess: float | None = None,
 ) -> SamplingResult:
     r"""Draws from any posterior, with the samplers and automatic settings of the estimators.
 
@@ -53,7 +58,8 @@ def sample(
         Whether the posterior's gradient is compared with finite differences first; it costs a
         few hundred evaluations.
     step_size, schedule, temperature, batch_size, gradient, preconditioner, parameterization, \
-    init, clip, n_draws, n_burnin, thin, n_chains, n_jobs, random_state, verbose : object
+    init, clip, n_draws, n_burnin, thin, n_chains, n_jobs, random_state, verbose, checkpoint, \
+    resume_from, max_time, target_ess : object
         As those of :class:`~skbayes_sgld.SGLDLinearRegression`. A model without linear predictors
         takes all its rows at every step unless a ``gradient`` and a ``batch_size`` are given.
 
@@ -96,6 +102,10 @@ def sample(
             n_jobs=n_jobs,
             random_state=random_state,
             verbose=verbose,
+            checkpoint=checkpoint,
+            resume_from=resume_from,
+            max_time=max_time,
+            target_ess=target_ess,
             warm_start=False,
         )
     )
@@ -103,4 +113,7 @@ def sample(
     if check_gradient:
         compare_gradient(model)
     with one_blas_thread():
-        return run(plan(model, settings, settings.draw_seed()))
+        # what a model computes, and from which data, shows in the first steps of its chains
+        inputs = vars(settings) | {"posterior": (type(posterior).__name__, model.param_names)}
+        origin = Origin.of(settings, inputs, settings.draw_seed())
+        return run(plan(model, settings, origin.seed, origin.positions), None, origin)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from skbayes_sgld._components import Component, Registry, check_number, resolve
+from skbayes_sgld._random import check_seed, draw_seed
 from skbayes_sgld.sampling import (
     CLIPS,
     GRADIENTS,
@@ -63,6 +65,10 @@ class Settings:
     verbose: int
     warm_start: bool
     random_state: Any
+    checkpoint: Path | None
+    resume_from: Path | None
+    max_time: float | None
+    target_ess: float | None
 
     @classmethod
     def check(cls, given: Any) -> Settings:
@@ -93,6 +99,11 @@ class Settings:
         check_verbose(values["verbose"])
         check_flag(values["warm_start"], "warm_start")
         check_seed(values["random_state"])
+        for name in ("checkpoint", "resume_from"):
+            values[name] = _path(values[name], name)
+        for name in ("max_time", "target_ess"):
+            if values[name] is not None:
+                check_number(values[name], name, low=0)
         return cls(**values)
 
     @property
@@ -111,6 +122,11 @@ class Settings:
         return isinstance(self.init, str) and self.init == "mode"
 
     @property
+    def stops_by_itself(self) -> bool:
+        """Whether something else than the number of draws may end the run."""
+        return self.max_time is not None or self.target_ess is not None
+
+    @property
     def takes_all_rows(self) -> bool:
         """Whether neither ``batch_size`` nor ``gradient`` asks for minibatches."""
         minibatch = self.gradient is not None and self.gradient.minibatch
@@ -123,7 +139,7 @@ class Settings:
 
     def draw_seed(self) -> int:
         """Seed of a run, drawn from ``random_state``."""
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        return draw_seed(self.random_state)
 
 
 def _component(value: Any, name: str, automatic: bool = False) -> Any:
@@ -149,6 +165,12 @@ def _name(value: Any, argument: str, names: tuple[str, ...]) -> str | None:
             f"{argument}={value!r} is not known; choose one of {', '.join(map(repr, names))}."
         )
     return None if value == "auto" else value
+
+
+def _path(value: Any, argument: str) -> Path | None:
+    if value is None or isinstance(value, (str, PathLike)):
+        return None if value is None else Path(value)
+    raise TypeError(f"{argument}={value!r} is not accepted; give the path of a file, or None.")
 
 
 def _check_init(value: Any) -> None:
@@ -198,15 +220,3 @@ def check_verbose(value: Any) -> None:
     """Raise where ``verbose`` is neither a bool nor a whole number from 0 on."""
     if not isinstance(value, (bool, np.bool_)):
         check_number(value, "verbose", low=0, closed="left", integer=True)
-
-
-def check_seed(value: Any) -> None:
-    """Raise where ``random_state`` seeds nothing."""
-    try:
-        check_random_state(value)
-    except (TypeError, ValueError):
-        error = ValueError if isinstance(value, (int, float, np.number)) else TypeError
-        raise error(
-            f"random_state={value!r} is not accepted; give None, a whole number in [0, 2**32 - 1] "
-            "or a numpy.random.RandomState."
-        ) from None

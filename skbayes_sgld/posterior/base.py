@@ -92,6 +92,19 @@ class BasePosterior:
         return False
 
     @property
+    def quadratic_prior(self) -> bool:
+        """Whether the log prior is a polynomial of second order in theta, or constant."""
+        return False
+
+    def slope_of_last(self) -> tuple[float, float, float] | None:
+        """``(a, b, w)`` where the derivative in the last coordinate x is ``a exp(-w x) + b``.
+
+        All others are then standard normal, and independent of it and of each other. None where
+        the density is of another form.
+        """
+        return None
+
+    @property
     def has_mode(self) -> bool:
         """Whether the posterior is known to have a mode, so that failing to find it is an error."""
         return False
@@ -321,9 +334,13 @@ class BoundBatches:
         """Gradient of each row's log likelihood in u, which may be overwritten."""
         return self._posterior.score(u, batch)
 
-    def pullback(self, score: Array, batch: Any) -> Array:
-        """Gradient in theta from the rows' gradients in u: a new array ``(C, P)``."""
-        return self._posterior.pullback(score, batch)
+    def pullback(self, score: Array, batch: Any, out: Array | None = None) -> Array:
+        """Gradient in theta from the rows' gradients in u ``(C, P)``: ``out``, or a new array."""
+        grad = self._posterior.pullback(score, batch)
+        if out is None:
+            return grad
+        out[...] = grad
+        return out
 
 
 def _is_default(cls: type, member: str) -> bool:

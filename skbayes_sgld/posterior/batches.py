@@ -93,8 +93,8 @@ class LinearBatches(BoundBatches):
             coef, level = linear[..., :-1], linear[..., -1]
             np.matmul(coef, columns, out=self._eta)
             if self._center is not None:
-                # einsum, unlike matmul, rounds a chain alike whatever the number of chains
-                level = level - np.einsum("ckd,d->ck", coef, self._center)
+                # a dot product a chain rounds alike whatever the number of chains
+                level = level - np.vecdot(coef, self._center)
             self._eta += level[..., None]
         else:
             np.matmul(linear, columns, out=self._eta)
@@ -106,21 +106,21 @@ class LinearBatches(BoundBatches):
         """Weighted gradient of each row's log likelihood in u, which may be overwritten."""
         return self._likelihood.observed_score(u, *batch[1:])
 
-    def pullback(self, score: Array, batch: Any) -> Array:
-        """Gradient in theta: a new array ``(C, P)``."""
-        if self._single:
+    def pullback(self, score: Array, batch: Any, out: Array | None = None) -> Array:
+        """Gradient in theta ``(C, P)``: ``out``, or a new array."""
+        if self._single and out is None:
             return score[0, 0].dot(batch[0])[None]
-        if self._bare:
+        if self._bare and out is None:
             return np.matmul(score, batch[0]).reshape(-1, self._P)
-        grad = np.empty((self._shape[0], self._P))
+        grad = np.empty((self._shape[0], self._P)) if out is None else out
         linear = self._predictors(grad)
         if self._infers_noise:
             score[:, -1].sum(axis=1, out=grad[:, -1])
             score = score[:, :-1]
         if self._level:
             np.matmul(score, batch[0], out=linear[..., :-1])
-            total = score.sum(axis=2)
-            linear[..., -1] = total
+            total = linear[..., -1]
+            np.add.reduce(score, axis=2, out=total)
             if self._center is not None:
                 linear[..., :-1] -= total[..., None] * self._center
         else:

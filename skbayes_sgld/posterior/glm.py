@@ -171,6 +171,11 @@ class GLMPosterior(RowSums, BasePosterior):
         return self.prior.normal and self.prior.proper and not self.likelihood.infers_noise
 
     @property
+    def quadratic_prior(self) -> bool:
+        """Whether the log prior is of second order: it is normal or flat, the noise known."""
+        return self.linear_prior.normal and not self._infers_noise
+
+    @property
     def has_mode(self) -> bool:
         """Whether the posterior is known to have a mode: it does if it is proper."""
         return True

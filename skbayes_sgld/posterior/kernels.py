@@ -23,13 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from skbayes_sgld._linalg import in_threads
+from skbayes_sgld._linalg import GROUP, in_threads
 from skbayes_sgld.posterior.likelihoods import Likelihood, RowKernel
 from skbayes_sgld.posterior.linear_prior import LinearPrior
 
 Array = NDArray[Any]
 
-_GROUP = 4  # chains of a product, whose rounding then does not depend on how many there are
 _TWO_LAYOUTS = 2**22  # numbers of X up to which the design is held in both layouts
 _HELD_NUMBERS = 2**20  # numbers of X up to which the design is copied in double precision
 
@@ -146,7 +145,7 @@ class BoundRows:
         n_rows = n_chains * n_products
         self._shape = n_chains, n_predictors, width
         # chains that fill the last group stay zero
-        group = _GROUP * n_products if in_groups else n_rows
+        group = GROUP * n_products if in_groups else n_rows
         self._left: Array = np.zeros((-(-n_rows // group), group, width), rows.dtype)
         self._linear = self._left.reshape(-1, width)[:n_rows].reshape(n_chains, n_products, width)
         self._works = [self._buffers(part) for part in rows.parts]

@@ -259,7 +259,7 @@ class LinearPredictors:
             if self.center is not None:
                 linear[..., : self.n_features] -= total[..., None] * self.center
 
-    def gram(self, design: Array, local: Array) -> Array:
+    def gram(self, design: Array, local: Array, overwrite: bool = False) -> Array:
         """Sum over rows of ``A_i^T W_i A_i (P, P)``, where A_i maps theta to row i's u.
 
         Parameters
@@ -268,11 +268,13 @@ class LinearPredictors:
             Rows of the design, as :meth:`take` gathers them.
         local : ndarray of shape (n_local, n_local, B)
             Symmetric matrices W_i.
+        overwrite : bool, default=False
+            Whether the design may be overwritten, which saves a copy of it.
         """
         K, width, L = self.n_predictors, self._width, self._n_linear
         H = np.zeros((self.n_params, self.n_params))
         if K == 1:
-            H[:L, :L] = weighted_gram(design, local[0, 0])
+            H[:L, :L] = weighted_gram(design, local[0, 0], overwrite and not self._infers_noise)
         else:
             at = [slice(k * width, (k + 1) * width) for k in range(K)]
             for a, b in combinations_with_replacement(range(K), 2):
@@ -374,7 +376,7 @@ class RowSums(LinearPredictors):
         design = np.empty((blocks[0].stop - blocks[0].start, self._width))
         for rows in blocks:
             local = self._weighted_curvature(theta, rows)
-            H += self.gram(self.design(rows, design), local)
+            H += self.gram(self.design(rows, design), local, overwrite=True)
         return H
 
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
@@ -428,5 +430,5 @@ class RowSums(LinearPredictors):
                 by_row[0, at] = (score + curvature[:, 0] * u)[0, 0]
                 by_row[1, at] = curvature[0, 0, 0]
             sums[-1] += self.pullback(score, rows)[0]
-            sums[:-1] += self.gram(rows.design[0], curvature[0])
+            sums[:-1] += self.gram(rows.design[0], curvature[0], overwrite=True)
         return sums

@@ -178,7 +178,7 @@ class LogLinearNoisePosterior(GLMPosterior):
         in_variance = np.ascontiguousarray(score[:, 1])
         grad[:, self._slopes] += matmul_rows(in_variance, self._noise_rows(rows))
 
-    def gram(self, design: Array, local: Array) -> Array:
+    def gram(self, design: Array, local: Array, overwrite: bool = False) -> Array:
         """Sum over rows of ``A_i^T W_i A_i (P, P)``, where A_i maps theta to row i's u."""
         H = super().gram(design, local)
         Z, at = self._noise_design(design), self._slopes

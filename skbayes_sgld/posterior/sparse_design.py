@@ -192,9 +192,14 @@ def _rows(X: Any, first: int, stop: int) -> Any:
     return sparse.csr_array(part, shape=(stop - first, X.shape[1]))
 
 
-def weighted_gram(design: Any, weight: Array) -> Array:
-    """Weighted sum of the outer products of a design's rows, dense or sparse."""
-    return design.gram(weight) if isinstance(design, SparseDesign) else dense_gram(design, weight)
+def weighted_gram(design: Any, weight: Array, overwrite: bool = False) -> Array:
+    """Weighted sum of the outer products of a design's rows, dense or sparse.
+
+    A dense one may be overwritten, which saves a copy.
+    """
+    if isinstance(design, SparseDesign):
+        return design.gram(weight)
+    return dense_gram(design, weight, overwrite)
 
 
 def weighted_squares(design: Any, weight: Array) -> Array:

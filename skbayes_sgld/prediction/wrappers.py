@@ -294,7 +294,7 @@ def sample_y(
     X : array-like of shape (n_rows, n_features)
         Rows as the outermost wrapper takes them.
     n_samples : int, default=1
-    random_state : int, RandomState or None, default=0
+    random_state : int, RandomState, Generator or None, default=0
     **params : dict
         Further arguments of the model's own method: ``exposure`` of counts.
 

@@ -19,7 +19,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import one_blas_thread
-from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.overflow import ChainOverflowError, check_range
 from skbayes_sgld.sampling.protocol import Algorithm, Dynamics, State, check_requirements
 from skbayes_sgld.sampling.schedules import Schedule
 from skbayes_sgld.sampling.streams import ChainStreams
@@ -31,29 +31,6 @@ _BLOCK_NUMBERS = 2**16  # random numbers of a block, which then stays in cache
 _BLOCK_STEPS = 512
 _STRETCHES = 20  # of a run that processes share: after each, progress is told
 _LOOK = 50  # steps from one look for an overflow to the next
-_LOST = 50  # proposals in a row that cannot be accepted: what chains that mix never see
-
-
-class ChainOverflowError(FloatingPointError):
-    """A chain left the range of floating point numbers.
-
-    Attributes
-    ----------
-    step, chain, parameter : int
-        Step, chain and parameter at which it happened first.
-    rejected : int
-        Proposals in a row, from that step on, whose probability of acceptance was 0; 0 where it
-        is the chain itself that overflowed.
-    """
-
-    def __init__(self, step: int, chain: int, parameter: int, rejected: int = 0) -> None:
-        super().__init__(f"chain {chain} overflowed at step {step} in parameter {parameter}")
-        self.step, self.chain, self.parameter = step, chain, parameter
-        self.rejected = rejected
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the numbers, since workers raise it across processes."""
-        return type(self), (self.step, self.chain, self.parameter, self.rejected)
 
 
 @dataclass
@@ -78,12 +55,15 @@ class Chains:
         Share of steps on which the gradient was clipped.
     state : RunState
         State after the last step, from which a run can be resumed.
+    n_steps : int
+        Steps that were made.
     """
 
     draws: Array
     weights: Array
     clipped: Array
     state: RunState
+    n_steps: int
 
     @property
     def acceptance(self) -> float | None:
@@ -167,50 +147,82 @@ def run_chains(
     TypeError, ValueError
         When the posterior or the gradient lacks what the algorithm needs.
     """
+    parts = run_parts(
+        run,
+        start,
+        n_draws=n_draws,
+        n_burnin=n_burnin,
+        thin=thin,
+        seed=seed,
+        first_chain=first_chain,
+        block_size=block_size,
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+    return follow(list(parts))
+
+
+def run_parts(
+    run: Run,
+    start: Array | RunState,
+    *,
+    n_draws: int,
+    n_burnin: int = 0,
+    thin: int = 1,
+    seed: int = 0,
+    first_chain: int = 0,
+    block_size: int | None = None,
+    n_jobs: int | None = None,
+    progress: Callable[[int], None] | None = None,
+    seconds: float | None = None,
+) -> Iterator[Chains]:
+    """Parts of the run that :func:`run_chains` makes, one after the other.
+
+    ``seconds`` is the time that a part takes, about; None makes as few parts as there can be. The
+    first of them are run here, and the rest too where it would end before processes had done as
+    much.
+    """
     check_requirements(run.sampler, run.dynamics.gradient.posterior, run.batch_size)
     state = start if isinstance(start, RunState) else _begin(run, start, seed, first_chain)
     n_chains = state.sampler_state["theta"].shape[0]
     n_workers = min(effective_n_jobs(n_jobs), n_chains)
-    whole = Stretch(n_burnin, n_draws, thin)
-    if n_workers == 1:
-        return _run(run, state, whole, block_size, progress)
-    return _share(run, state, whole, n_workers, block_size, progress)
-
-
-def _share(
-    run: Run,
-    state: RunState,
-    whole: Stretch,
-    n_workers: int,
-    block_size: int | None,
-    progress: Callable[[int], None] | None,
-) -> Chains:
-    """Run the first stretch here, and the rest in processes where that is long enough to pay."""
-    size = -(-whole.n_steps // _STRETCHES)
-    stretch, rest = whole.cut(size)
-    begin = perf_counter()
-    done = [_run(run, state, stretch, block_size, progress)]
-    left = (perf_counter() - begin) * rest.n_steps / max(stretch.n_steps, 1)
-    if left < THRESHOLDS.shared_seconds:
-        done.append(_run(run, done[-1].state, rest, block_size, progress))
-        return _follow(done, [stretch, rest])
-    lengths = [stretch]
-    edges = np.linspace(0, state.sampler_state["theta"].shape[0], n_workers + 1).astype(int)
+    rest = Stretch(n_burnin, n_draws, thin)
+    share, made, spent = -(-rest.n_steps // _STRETCHES), 0, 0.0
+    size = rest.n_steps if n_workers == 1 else share
+    if seconds is not None:
+        size = thin  # then about as many as the seconds allow
+    while True:
+        stretch, rest = rest.cut(size)
+        begin = perf_counter()
+        part = _run(run, state, stretch, block_size, progress)
+        made, spent, state = made + stretch.n_steps, spent + perf_counter() - begin, part.state
+        yield part
+        if not rest.n_steps:
+            return
+        left = spent / made * rest.n_steps
+        if n_workers > 1 and made >= share and left >= THRESHOLDS.shared_seconds:
+            break
+        size = rest.n_steps
+        if seconds is not None:
+            size = max(1, min(2 * stretch.n_steps, int(seconds * made / spent)))
+    edges = np.linspace(0, n_chains, n_workers + 1).astype(int)
+    if seconds is not None:
+        share = max(1, min(share, int(seconds * made / spent)))
     with Parallel(n_jobs=n_workers) as parallel:
         while rest.n_steps:
-            stretch, rest = rest.cut(size)
+            stretch, rest = rest.cut(share)
             parts = parallel(
-                delayed(_attempt)(run, _select(done[-1].state, a, b), int(a), stretch, block_size)
+                delayed(_attempt)(run, _select(state, a, b), int(a), stretch, block_size)
                 for a, b in pairwise(edges)
             )
             errors = [part for part in parts if isinstance(part, ChainOverflowError)]
             if errors:
                 raise min(errors, key=lambda error: (error.step, error.chain))
-            done.append(_join(parts))
-            lengths.append(stretch)
+            part = _join(parts)
+            state = part.state
             if progress is not None:
                 progress(stretch.n_steps)
-    return _follow(done, lengths)
+            yield part
 
 
 @dataclass(frozen=True)
@@ -275,17 +287,19 @@ def _join(parts: list[Chains]) -> Chains:
         parts[0].weights,
         np.concatenate([part.clipped for part in parts]),
         RunState(parts[0].state.step, arrays, streams),
+        parts[0].n_steps,
     )
 
 
-def _follow(parts: list[Chains], lengths: list[Stretch]) -> Chains:
-    """The same chains, one stretch after the other."""
-    n_steps = [each.n_steps for each in lengths]
+def follow(parts: list[Chains]) -> Chains:
+    """The same chains, one part after the other."""
+    n_steps = sum(part.n_steps for part in parts)
     return Chains(
         np.concatenate([part.draws for part in parts], axis=1),
         np.concatenate([part.weights for part in parts]),
-        np.average([part.clipped for part in parts], axis=0, weights=n_steps),
+        np.sum([part.clipped * part.n_steps for part in parts], axis=0) / max(n_steps, 1),
         parts[-1].state,
+        n_steps,
     )
 
 
@@ -298,7 +312,7 @@ def _run(
 ) -> Chains:
     n_burnin, n_draws, thin = stretch.n_burnin, stretch.n_draws, stretch.thin
     # copies, since the dynamics count and the streams advance while the run goes on
-    dynamics = replace(run.dynamics, clipped=0, gradient=run.dynamics.gradient.of_run())
+    dynamics = run.dynamics.of_run()
     state = {name: array.copy() for name, array in start.sampler_state.items()}
     streams = deepcopy(start.streams)
     n_chains, n_params = state["theta"].shape
@@ -330,7 +344,7 @@ def _run(
                     next_look += _LOOK
                     if not np.isfinite(state["theta"]).all():
                         break
-                    _check_range(dynamics.posterior, state, start.step + done + t)
+                    check_range(dynamics.posterior, state, start.step + done + t)
             if not np.isfinite(state["theta"]).all():
                 dynamics.clipped = clipped
                 for t in _steps(run.sampler, before, eta, tau, noise, idx, dynamics):
@@ -348,20 +362,7 @@ def _run(
             if progress is not None:
                 progress(length)
     share = np.broadcast_to(np.asarray(dynamics.clipped) / max(n_steps, 1), (n_chains,))
-    return Chains(draws, weights, share, RunState(start.step + n_steps, state, streams))
-
-
-def _check_range(posterior: BasePosterior, state: State, step: int) -> None:
-    """Raise where parameters leave the range of numbers in their own units, or a chain is stuck."""
-    values = posterior.constrain(state["theta"])
-    if not np.isfinite(values).all():
-        chain, parameter = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
-        raise ChainOverflowError(step, chain, min(parameter, posterior.n_params - 1))
-    lost = state.get("lost")
-    if lost is not None and lost.max() >= _LOST:
-        chain, rejected = int(lost.argmax()), int(lost.max())
-        parameter = int(state["lost_in"][chain])
-        raise ChainOverflowError(step + 1 - rejected, chain, parameter, rejected)
+    return Chains(draws, weights, share, RunState(start.step + n_steps, state, streams), n_steps)
 
 
 def _steps(
@@ -374,6 +375,11 @@ def _steps(
     dynamics: Dynamics,
 ) -> Iterator[int]:
     """Advance the state by the steps of a block, and yield the number of each when it is made."""
+    path = sampler.advance(state, eta, noise, dynamics) if idx is None else None
+    if path is not None:
+        for t, state["theta"] in enumerate(path):
+            yield t
+        return
     batches = repeat(None) if idx is None else dynamics.gradient.batches(idx)
     each = zip(eta, repeat(None) if noise is None else noise, batches, strict=False)
     step = sampler.step
@@ -404,17 +410,3 @@ def draw_block(
         return normals, None
     rows = [s.rows(length, run.n_samples, run.batch_size, run.replacement) for s in streams]
     return normals, np.stack(rows, axis=1)
-
-
-def constrained_draws(posterior: BasePosterior, chains: Chains, n_burnin: int, thin: int) -> Array:
-    """Draws in the parameters' own units; raise where they are finite and these are not."""
-    n_chains, n_draws, P = chains.draws.shape
-    with np.errstate(all="ignore"):
-        values = posterior.constrain(chains.draws.reshape(-1, P)).reshape(n_chains, n_draws, -1)
-    if not np.isfinite(values).all():
-        bad = np.argwhere(~np.isfinite(values))
-        chain, draw, parameter = (int(k) for k in bad[bad[:, 1].argmin()])
-        step = n_burnin + (draw + 1) * thin - 1
-        # the noise variance is the last of both
-        raise ChainOverflowError(step, chain, min(parameter, P - 1))
-    return values

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,8 @@ class Dynamics:
     ``target``, if given, is the posterior whose density accepts or rejects; trajectories may
     follow the gradient of another. ``center`` is that of the normal distribution whose
     covariance the metric is, where it is meant to be one; ``rounded`` says that single precision
-    is enough for what drives a trajectory.
+    is enough for what drives a trajectory; ``bound_drift``, in a run, is :meth:`drift` where its
+    linear part is known as a matrix.
     """
 
     gradient: BoundGradient
@@ -38,6 +40,7 @@ class Dynamics:
     target: BasePosterior | None = None
     center: Array | None = None
     rounded: bool = False
+    bound_drift: Callable[[Array, Any], Array] | None = None
 
     def gradient_at(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """``clip(g)`` at ``theta (C, P)``; the chains whose gradient was clipped are counted.
@@ -67,8 +70,16 @@ class Dynamics:
         """Log density ``(C,)``."""
         return self.posterior.log_density(theta)
 
+    def of_run(self) -> Dynamics:
+        """Copy for one run in one thread, with what does not depend on theta settled."""
+        gradient = self.gradient.of_run()
+        drift = gradient.bind_drift(self.preconditioner) if self.clip is None else None
+        return replace(self, clipped=0, gradient=gradient, bound_drift=drift)
+
     def drift(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """``G clip(g)`` at ``theta (C, P)``."""
+        if self.bound_drift is not None:
+            return self.bound_drift(theta, batch)
         return self.preconditioner.scale(self.gradient_at(theta, batch, memory))
 
 
@@ -97,6 +108,15 @@ class Algorithm(Component):
         self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
     ) -> Array | None:
         """Noise that each step adds ``(T, C, P)``, made of ``normals (T, C, P)``."""
+        return None
+
+    def advance(
+        self, state: State, eta: Array, noise: Array | None, dynamics: Dynamics
+    ) -> Array | None:
+        """Positions ``(T, C, P)`` after every step of a block, on all rows.
+
+        None where :meth:`step` is to make the steps one by one. The state stays as it was.
+        """
         return None
 
     def step(

@@ -19,6 +19,20 @@ class ChainStreams:
         self._index = _generator(seed, chain, _INDEX)
         self._noise = _generator(seed, chain, _NOISE)
 
+    @property
+    def state(self) -> dict[str, Any]:
+        """State of both streams, in numbers and words that JSON can hold."""
+        streams = {"index": self._index, "noise": self._noise}
+        return {name: stream.bit_generator.state for name, stream in streams.items()}
+
+    @classmethod
+    def resumed(cls, state: dict[str, Any]) -> ChainStreams:
+        """Streams that go on from a state."""
+        streams = cls(0, 0)
+        streams._index.bit_generator.state = state["index"]
+        streams._noise.bit_generator.state = state["noise"]
+        return streams
+
     def normals(self, n_steps: int, n_params: int) -> Array:
         """Standard normals ``(n_steps, n_params)``."""
         return self._noise.standard_normal((n_steps, n_params))

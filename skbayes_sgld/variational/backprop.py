@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._components import Component, check_number, resolve
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._random import RandomSource, as_random_state, draw_seed
 from skbayes_sgld.posterior import as_posterior
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import HasRows, Posterior
@@ -59,7 +59,7 @@ class BayesByBackprop(Component):
         Number of draws of theta in each step; even.
     batch_size : int or None, default=None
         Number of rows of a minibatch, drawn without replacement; None takes all rows.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Seed of the draws and the minibatches.
 
     Attributes
@@ -98,7 +98,7 @@ class BayesByBackprop(Component):
         max_iter: int = 2000,
         n_particles: int = 8,
         batch_size: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomSource = None,
     ) -> None:
         self.family = family
         self.step_size = step_size
@@ -156,9 +156,7 @@ class BayesByBackprop(Component):
         unit = _vector(np.broadcast_to(np.asarray(scale), (P,)), "scale", P)
         if np.any(unit <= 0.0):
             raise ValueError(f"scale={scale!r} is out of range; it must be positive.")
-        streams = ChainStreams(
-            int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)), 0
-        )
+        streams = ChainStreams(draw_seed(self.random_state), 0)
         every = max(1, self.max_iter // _RECORDS)
         adam, n_pairs = Adam(), self.n_particles // 2
         in_entropy, log_unit = family.log_scales(P), np.log(unit).sum()
@@ -247,16 +245,14 @@ class BayesByBackprop(Component):
         likelihood = posterior.grad_log_likelihood(theta, idx)
         return likelihood * (posterior.n_samples / idx.shape[1]) + posterior.grad_log_prior(theta)
 
-    def sample(
-        self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
-    ) -> Array:
+    def sample(self, n_samples: int = 1, random_state: RandomSource = None) -> Array:
         """Independent draws from the approximation.
 
         Parameters
         ----------
         n_samples : int, default=1
             Number of draws.
-        random_state : int, RandomState or None, default=None
+        random_state : int, RandomState, Generator or None, default=None
             Seed of the draws.
 
         Returns
@@ -265,7 +261,7 @@ class BayesByBackprop(Component):
         """
         check_is_fitted(self)
         check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
-        rng = check_random_state(random_state)
+        rng = as_random_state(random_state)
         noise = rng.standard_normal((n_samples, len(self.mean_)))
         return self.mean_ + (noise * self._root if self._root.ndim == 1 else noise @ self._root.T)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 
 from skbayes_sgld._components import check_number, resolve
+from skbayes_sgld._random import RandomSource, as_random_state
 from skbayes_sgld.posterior import as_posterior
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import HasRows, Posterior
@@ -57,7 +57,7 @@ class VariationalPosterior(BasePosterior):
         scaled to second moments of 1 (and made uncorrelated where they outnumber z), so that the
         expectation of a quadratic is exact. A pair counts as a row of data, and a minibatch holds
         the few draws of noise that a step takes.
-    random_state : int, RandomState or None, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Seed of the noise.
 
     Attributes
@@ -113,7 +113,7 @@ class VariationalPosterior(BasePosterior):
         start: ArrayLike | None = None,
         scale: float = 1.0,
         n_pairs: int = 256,
-        random_state: int | np.random.RandomState | None = 0,
+        random_state: RandomSource = 0,
     ) -> None:
         check_number(n_pairs, "n_pairs", low=1, closed="left", integer=True)
         check_number(scale, "scale", low=0)
@@ -173,9 +173,9 @@ class VariationalPosterior(BasePosterior):
         """Parameters of the posterior ``(C, P)``, with z at the mean of q."""
         return self._theta(phi, np.zeros((len(phi), 1, len(self._latent))))[:, 0]
 
-    def draw(self, phi: Array, random_state: int | np.random.RandomState | None = None) -> Array:
+    def draw(self, phi: Array, random_state: RandomSource = None) -> Array:
         """Parameters of the posterior ``(C, P)``, with z drawn from q."""
-        rng = check_random_state(random_state)
+        rng = as_random_state(random_state)
         return self._theta(phi, rng.standard_normal((len(phi), 1, len(self._latent))))[:, 0]
 
     # ---- the protocol: a row is a pair of opposite draws, the prior is the entropy ------------
@@ -240,11 +240,9 @@ def _positions(names: list[str], over: Sequence[str] | None) -> Array:
     return np.unique(chosen)
 
 
-def _bank(
-    n_pairs: int, n_variables: int, random_state: int | np.random.RandomState | None
-) -> Array:
+def _bank(n_pairs: int, n_variables: int, random_state: RandomSource) -> Array:
     """Normal noise ``(n_pairs, Q)`` of second moments 1, uncorrelated where n_pairs > Q."""
-    noise = check_random_state(random_state).standard_normal((n_pairs, n_variables))
+    noise = as_random_state(random_state).standard_normal((n_pairs, n_variables))
     if n_pairs <= n_variables:
         return noise / np.sqrt(np.square(noise).mean(axis=0))
     root = np.linalg.cholesky(noise.T @ noise / n_pairs)

@@ -25,6 +25,10 @@ PUBLISHED = {"sampler": "sgld", "preconditioner": None, "gradient": "minibatch",
 pytestmark = pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
 
 
+LENGTHS = {"n_draws", "n_chains", "n_jobs", "verbose", "warm_start", "random_state"}
+LENGTHS |= {"checkpoint", "resume_from", "max_time", "target_ess"}
+
+
 def normal(scale=1.0):
     """A one-dimensional normal density as a user's posterior."""
     return FunctionPosterior(
@@ -166,7 +170,7 @@ def test_every_automatic_setting_is_shown_where_it_is_looked_for():
     model = SGLDLogisticRegression(temperature=2.0, n_draws=50, random_state=0).fit(X, LABELS)
     attrs, table = model.summary().attrs, str(model.result_.plan)
     for name in Settings.__dataclass_fields__.keys() & model.get_params().keys():
-        if name in {"n_draws", "n_chains", "n_jobs", "verbose", "warm_start", "random_state"}:
+        if name in LENGTHS:
             continue
         assert (
             name in attrs and f"\n{name} " in f"\n{table}" and f"{name}=" in repr(model.posterior_)

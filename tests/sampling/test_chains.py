@@ -27,7 +27,8 @@ from skbayes_sgld.sampling import (
     chains,
     find_mode,
 )
-from skbayes_sgld.sampling.chains import ChainOverflowError, run_chains
+from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.overflow import ChainOverflowError
 from tests.references.targets import NormalMean, make_run
 from tests.sharing import share_after
 

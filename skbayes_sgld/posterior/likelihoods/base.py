@@ -275,7 +275,9 @@ class LabelLikelihood(Likelihood):
 
     def check_target(self, y: Array) -> Array:
         """Codes as floats; a ValueError names a value that is no code."""
-        codes = np.asarray(y, dtype=float)
+        given, codes = np.asarray(y), np.asarray(y, dtype=float)
+        if given.dtype.kind in "iu" and given.min() >= 0 and given.max() < self.n_classes:
+            return codes
         valid = (codes >= 0) & (codes < self.n_classes) & (codes == np.floor(codes))
         if not valid.all():
             raise ValueError(

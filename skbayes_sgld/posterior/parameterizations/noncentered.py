@@ -368,6 +368,18 @@ class NormalNoncenteredPosterior(NoncenteredPosterior):
         grad[:, -1] = self._width * (slope + terms.sum(axis=1))
         return grad
 
+    def slope_of_last(self) -> tuple[float, float, float] | None:
+        """Derivative in the noise's coordinate, where nothing but the noise moves."""
+        noise_prior, prior = self.inner.noise_prior, self.inner.linear_prior
+        assert noise_prior is not None
+        if noise_prior.conjugate is None or not prior.follows_noise:
+            return None
+        exponent, scale = noise_prior.conjugate
+        known = self._temperature * len(self._center) - self._exponent
+        there = np.exp(-self._level) * (0.5 * self._square + scale)
+        w = self._width
+        return float(w * there), float(w * (0.5 * known - exponent)), float(w)
+
     def value_and_grad(self, phi: Array) -> tuple[Array, Array]:
         """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
         return self.log_density(phi), self.grad(phi)

@@ -22,6 +22,11 @@ class NoisePrior(Component):
 
     proper = True
 
+    @property
+    def conjugate(self) -> tuple[float, float] | None:
+        """``(a, b)`` where the density of gamma is ``exp(-a gamma - b exp(-gamma))``."""
+        return None
+
     def for_data(self, variance: float) -> NoisePrior:
         """Prior with every ``"auto"`` set from the variance of y."""
         return self
@@ -76,6 +81,11 @@ class InverseGamma(NoisePrior):
         if not (isinstance(self.scale, str) and self.scale == "auto"):
             check_number(self.scale, "noise_prior.scale", low=0)
 
+    @property
+    def conjugate(self) -> tuple[float, float]:
+        """Shape and scale."""
+        return self.shape, self.scale
+
     def for_data(self, variance: float) -> InverseGamma:
         """Prior with ``scale="auto"`` set to ``shape * variance``."""
         scale = self.shape * variance if self.scale == "auto" else self.scale
@@ -115,6 +125,11 @@ class FlatNoise(NoisePrior):
     def log_density(self, gamma: Array) -> Array:
         """``gamma / 2``, the Jacobian d sigma / d gamma."""
         return 0.5 * gamma
+
+    @property
+    def conjugate(self) -> tuple[float, float]:
+        """``(-1 / 2, 0)``."""
+        return -0.5, 0.0
 
     def grad(self, gamma: Array) -> Array:
         """One half, at every gamma."""

@@ -18,6 +18,7 @@ from skbayes_sgld._components import Component
 from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Expansion, Posterior
+from skbayes_sgld.sampling.preconditioners.metric import Metric
 
 Array = NDArray[Any]
 
@@ -116,6 +117,10 @@ class BoundGradient:
             lambda n_chains, target: target.for_pilot().bind_value_and_grad(n_chains, posterior)
         )
         return bound
+
+    def bind_drift(self, metric: Metric) -> Callable[[Array, Any], Array] | None:
+        """``G g`` at ``theta (C, P)`` and a batch; None where nothing is gained by binding it."""
+        return None
 
     def full(self, theta: Array) -> Array:
         """Gradient from all rows at ``theta (C, P)``."""

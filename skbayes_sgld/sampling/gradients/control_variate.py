@@ -9,11 +9,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from skbayes_sgld._linalg import ROW_BLOCK, matmul_rows
+from skbayes_sgld._linalg import GROUP, ROW_BLOCK, matmul_rows
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import Expansion, Rows
 from skbayes_sgld.sampling.gradients.base import Array, BoundGradient, Gradient
 from skbayes_sgld.sampling.gradients.variance_reduction import SnapshotGradient
+from skbayes_sgld.sampling.preconditioners.metric import Metric
 
 
 class _ControlVariate(BoundGradient):
@@ -110,6 +111,46 @@ class _ControlVariate(BoundGradient):
             grad -= matmul_rows(theta - self._center, self._curvature)
         grad += self._grad_log_prior(theta)
         return grad
+
+    def bind_drift(self, metric: Metric) -> Callable[[Array, Any], Array] | None:
+        posterior, H = self.posterior, self._curvature
+        if H is None or not posterior.quadratic_prior:
+            return None
+        H = H.copy()
+        posterior.add_prior_curvature(H, self._center[0])
+        return _Drift(self, metric, self._grad + posterior.grad_log_prior(self._center), H)
+
+
+class _Drift:
+    """``G g``, whose linear part and whose batch's estimate of the rest are one product.
+
+    At ``theta = center + z`` it is ``G (slope - H z) + (n / B) G rest``, with H the curvature of
+    the log posterior.
+    """
+
+    def __init__(self, gradient: _ControlVariate, metric: Metric, slope: Array, H: Array) -> None:
+        self._gradient, self._center = gradient, gradient._center
+        G = metric.scale(np.eye(metric.n_params))
+        self._of_z, self._of_rest = -H @ G, G
+        self._offset = metric.scale(slope)
+        self._bind = cache(self._settle)
+
+    def _settle(self, n_chains: int, batch_size: int) -> tuple[Array, Array, Array, Array]:
+        """Matrix of the product, its left side, and the parts that z and rest take of that."""
+        scale, P = self._gradient.posterior.n_samples / batch_size, len(self._of_rest)
+        # chains that fill the last group stay zero
+        left = np.zeros((-(-n_chains // GROUP), GROUP, 2 * P))
+        used = left.reshape(-1, 2 * P)[:n_chains]
+        return np.vstack([self._of_z, scale * self._of_rest]), left, used[:, :P], used[:, P:]
+
+    def __call__(self, theta: Array, batch: Any) -> Array:
+        bound, rows = batch[0], batch[1]
+        matrix, left, z, rest = self._bind(len(theta), bound.size)
+        np.subtract(theta, self._center, out=z)
+        bound.pullback(self._gradient.row_score(theta, batch), rows, out=rest)
+        drift = np.matmul(left, matrix).reshape(-1, len(self._of_rest))[: len(theta)]
+        drift += self._offset
+        return drift
 
 
 @dataclass(eq=False, repr=False)

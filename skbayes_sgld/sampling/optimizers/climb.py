@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.chains import ChainOverflowError
 from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.optimizers.averaging import Averaged
 from skbayes_sgld.sampling.optimizers.pace import Pace
@@ -16,6 +15,7 @@ from skbayes_sgld.sampling.optimizers.projections import Projected
 from skbayes_sgld.sampling.optimizers.scaling import Following, Scales, column_scales
 from skbayes_sgld.sampling.optimizers.settings import ClimbSettings
 from skbayes_sgld.sampling.optimizers.standing import Standing, measure
+from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners import Identity
 from skbayes_sgld.sampling.preconditioners.metric import Metric
 from skbayes_sgld.sampling.protocol import Algorithm, Array, Dynamics, State

@@ -34,6 +34,11 @@ class Metric:
     def __init__(self, n_params: int) -> None:
         self.n_params = n_params
 
+    @property
+    def diagonal(self) -> Array | None:
+        """Diagonal of G ``(P,)`` where it is a diagonal matrix; None otherwise."""
+        return None
+
     def scale(self, v: Array) -> Array:
         """``G v`` for each row of ``v (C, P)``."""
         return v
@@ -74,6 +79,11 @@ class Diagonal(Metric):
     def __init__(self, variances: Array) -> None:
         super().__init__(len(variances))
         self._variances, self._sds = variances, np.sqrt(variances)
+
+    @property
+    def diagonal(self) -> Array:
+        """Diagonal."""
+        return self._variances
 
     def scale(self, v: Array) -> Array:
         """``G v``."""

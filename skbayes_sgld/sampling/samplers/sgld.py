@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import exp
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,38 @@ import numpy as np
 from skbayes_sgld.sampling.protocol import Array, Dynamics, Sampler, State
 
 _INTEGRATORS = ("euler", "leimkuhler_matthews")
+
+
+def _add_normal_path(start: Array, rates: Array, noise: Array, path: Array) -> None:
+    """Write to ``path (T, C, P)`` the positions of chains on a standard normal target."""
+    kept = 1.0 - rates[:, None]
+    if not kept.any():  # every step is a new draw
+        path[...] = noise
+        return
+    at = start
+    for t, share in enumerate(kept):
+        at = np.multiply(at, share, out=path[t])
+        at += noise[t]
+
+
+def _paths(
+    start: Array, eta: Array, noise: Array, a: float, b: float, w: float
+) -> list[list[float]] | None:
+    """Positions of each chain ``(C, T)`` whose gradient is ``a exp(-w x) + b``; None: it overflows.
+
+    Of one number at a time Python's own arithmetic is faster than NumPy's.
+    """
+    paths: list[list[float]] = []
+    sizes = eta.tolist()
+    try:
+        for x, of_chain in zip(start.tolist(), noise.T.tolist(), strict=True):
+            paths.append([])
+            for size, e in zip(sizes, of_chain, strict=True):
+                x += size * (a * exp(-w * x) + b) + e
+                paths[-1].append(x)
+    except OverflowError:
+        return None
+    return paths
 
 
 @dataclass(eq=False, repr=False)
@@ -74,6 +107,23 @@ class SGLD(Sampler):
             scale *= 0.5
         noise = dynamics.preconditioner.sqrt(z) * scale[:, None]
         return noise.swapaxes(0, 1)
+
+    def advance(
+        self, state: State, eta: Array, noise: Array | None, dynamics: Dynamics
+    ) -> Array | None:
+        """Advance theta by a block of steps where its coordinates move each on its own."""
+        metric, posterior = dynamics.preconditioner.diagonal, dynamics.gradient.posterior
+        slope = posterior.slope_of_last()
+        if slope is None or metric is None or dynamics.clip is not None:
+            return None
+        assert noise is not None
+        path, rates = np.empty(noise.shape), metric[:-1] * eta[:, None]
+        _add_normal_path(state["theta"][:, :-1], rates, noise[..., :-1], path[..., :-1])
+        last = _paths(state["theta"][:, -1], metric[-1] * eta, noise[..., -1], *slope)
+        if last is None:
+            return None
+        path[..., -1] = np.transpose(last)
+        return path
 
     def step(
         self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics

@@ -11,7 +11,8 @@ from scipy.stats import chi2
 
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root, one_blas_thread
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.chains import ChainOverflowError, Run, draw_block, run_chains
+from skbayes_sgld.sampling.chains import Run, draw_block, run_chains
+from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners.metric import Dense
 from skbayes_sgld.sampling.samplers.sgld import SGLD
 from skbayes_sgld.sampling.streams import ChainStreams, start_normals

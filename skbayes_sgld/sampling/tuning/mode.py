@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,8 @@ Array = NDArray[Any]
 _MAX_STEPS = 100
 _TOLERANCE = 1e-10  # Newton decrement: squared distance to the mode in posterior sds
 _SUBSET_FROM = 8192  # rows: beyond, the search begins at the mode of a subset
-_SHARE = 8  # rows for each one of the subset
+_SHARES = 8, 64  # rows for each one of the subset: of many rows, such that _SUBSET_FROM are left
+_ROUGH = 1.0  # squared distance to the mode of a subset, which is tens from that of all rows
 _SUBSET_LEAST, _ROWS_EACH = 1000, 10  # rows of a subset at least, in all and for each parameter
 _MAX_EXPANSIONS = 8
 _NEAR = 2.5e-3  # squared distance to the mode in sds, which no choice of the tuning could see
@@ -77,11 +79,17 @@ class NoModeError(ValueError):
     """No mode was found: the posterior is improper, or nearly."""
 
 
-def find_mode(posterior: Posterior | BasePosterior, start: Array, near: float = _NEAR) -> Mode:
+def find_mode(
+    posterior: Posterior | BasePosterior,
+    start: Array,
+    near: float = _NEAR,
+    tolerance: float = _TOLERANCE,
+) -> Mode:
     """Find the mode of ``posterior`` from ``start (P,)``.
 
     Over many rows the mode of a subset is found first, and the search ends where the squared
-    distance to the mode is below ``near``, in posterior sds.
+    distance to the mode is below ``near``, in posterior sds; over few, where Newton's decrement is
+    below ``tolerance``.
 
     Up to 3,000 parameters by Newton's method, up to 2,000 where the posterior does not know its
     curvature and it takes central differences of the gradient; above by L-BFGS (Liu & Nocedal
@@ -100,19 +108,24 @@ def find_mode(posterior: Posterior | BasePosterior, start: Array, near: float = 
     if _has_subsets(posterior):
         # the rows left out may be those that determine the mode, and may be far from where it is
         with suppress(NoModeError), one_blas_thread(), np.errstate(all="ignore"):
-            subset = posterior.subset(slice(None, None, _SHARE))
-            of_subset = find_mode(subset, start)
+            subset = posterior.subset(slice(None, None, _share(posterior.n_samples)))
+            of_subset = find_mode(subset, start, near=_ROUGH, tolerance=_ROUGH)
             start = of_subset.theta
             if "row_curvature" in posterior.abilities:
                 return _expand(posterior, subset, of_subset, near)
-    return _find(posterior, start)
+    return _find(posterior, start, tolerance)
 
 
 def _has_subsets(posterior: BasePosterior) -> bool:
     n, P = posterior.n_samples, posterior.n_params
     if posterior.cheap_full_gradient or "subset" not in posterior.abilities:
         return False
-    return n > _SUBSET_FROM and n >= _SHARE * max(_SUBSET_LEAST, _ROWS_EACH * P) and P <= MAX_DENSE
+    least = max(_SUBSET_LEAST, _ROWS_EACH * P)
+    return n > _SUBSET_FROM and n >= _share(n) * least and P <= MAX_DENSE
+
+
+def _share(n_samples: int) -> int:
+    return int(np.clip(n_samples // _SUBSET_FROM, *_SHARES))
 
 
 def _expand(posterior: BasePosterior, subset: BasePosterior, of_subset: Mode, near: float) -> Mode:
@@ -171,38 +184,39 @@ class _Expanded(BasePosterior):
         return self if smooth is self._posterior else _Expanded(smooth, self._at)
 
 
-def _find(posterior: BasePosterior, start: Array) -> Mode:
+def _find(posterior: BasePosterior, start: Array, tolerance: float = _TOLERANCE) -> Mode:
     """Mode of a posterior, or of one with its kinks averaged over the width that it finds."""
     smooth = posterior.smoothed(None)
     if smooth is posterior:
-        return _search(posterior, start)
-    mode = _search(smooth, start)
+        return _search(posterior, start, tolerance)
+    mode = _search(smooth, start, tolerance)
     for _ in range(25):
         smooth = posterior.smoothed(mode.marginal_sd)
         if smooth is posterior:
             break
-        previous, mode = mode, _search(smooth, mode.theta)
+        previous, mode = mode, _search(smooth, mode.theta, tolerance)
         if np.allclose(mode.marginal_sd, previous.marginal_sd, rtol=0.02):
             break
     return mode
 
 
-def _search(posterior: BasePosterior, start: Array) -> Mode:
+def _search(posterior: BasePosterior, start: Array, tolerance: float) -> Mode:
     largest = MAX_DENSE if "curvature" in posterior.abilities else min(_DIFFERENCED, MAX_DENSE)
-    find = _damped_newton if start.size <= largest else _climb
+    newton = partial(_damped_newton, tolerance=tolerance)
+    find = newton if start.size <= largest else _climb
     # a Cholesky factorisation by two threads of BLAS takes twenty times as long on a busy machine;
     # a step may go too far, and the line search takes it back
     with one_blas_thread(), np.errstate(all="ignore"):
         return find(posterior, start.astype(float))
 
 
-def _damped_newton(posterior: BasePosterior, theta: Array) -> Mode:
+def _damped_newton(posterior: BasePosterior, theta: Array, tolerance: float) -> Mode:
     value, grad = (of_one[0] for of_one in posterior.value_and_grad(theta[None]))
     for _ in range(_MAX_STEPS):
         H = posterior.curvature(theta)
         step, damped = _damped_step(H, grad)
         decrement = float(grad @ step)
-        if decrement < _TOLERANCE and not damped:
+        if decrement < tolerance and not damped:
             return Mode(theta, Dense(inverse_root(H), H))
         theta, value, grad = _line_search(posterior, theta, value, step, decrement)
     raise NoModeError(

@@ -21,9 +21,11 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 Array = NDArray[Any]
 
 _PROBE_ROWS = 20_000
+_FIRST_ROWS = 2048  # of a probe that settles it where the noise is far below what is accepted
 _PROBE_WORK = 5e8  # multiplications of a probe at most
-_PROBE_DRAWS = 32
+_PROBE_DRAWS = 16
 _FEW_ROWS = 1000  # of a model whose rows are evaluated one gradient at a time
+_QUIETER = 5  # times less noise than is accepted, where a batch is of few rows
 _MANY, _ROWS_EACH = 300, 5  # parameters, and rows for each, below which a batch is noisy
 
 
@@ -64,14 +66,16 @@ def measure_noise(
     temperature: float,
     seed: int,
     metric: Metric | None = None,
+    most_rows: int = _PROBE_ROWS,
 ) -> NoiseLevel:
     """Measure the noise of one-row minibatches at draws from the Laplace approximation.
 
-    ``metric`` is that of the preconditioner, by default of the curvature.
+    ``metric`` is that of the preconditioner, by default of the curvature; up to ``most_rows`` rows
+    are read.
     """
     n = posterior.n_samples
     stream = ChainStreams(seed, FIRST_CHAIN)
-    size = min(_PROBE_ROWS, max(1000, int(_PROBE_WORK / _PROBE_DRAWS / posterior.n_params**2)))
+    size = min(most_rows, max(1000, int(_PROBE_WORK / _PROBE_DRAWS / posterior.n_params**2)))
     idx = np.arange(n) if n <= size else stream.rows(1, n, size, True)[0]
     normals = start_normals(
         seed, range(FIRST_CHAIN, FIRST_CHAIN + _PROBE_DRAWS), posterior.n_params
@@ -146,8 +150,10 @@ def choose_gradient(
     if why:
         return Full(), None, why, None
     gradient = ControlVariate()
-    level = measure_noise(posterior, gradient, mode, temperature, seed)
-    batch_size = max(THRESHOLDS.min_batch, level.batch_size(STEP_SIZES[0], temperature))
+    level = measure_noise(posterior, gradient, mode, temperature, seed, most_rows=_FIRST_ROWS)
+    if _QUIETER * level.batch_size(STEP_SIZES[0], temperature) > THRESHOLDS.cheap_batch:
+        level = measure_noise(posterior, gradient, mode, temperature, seed)
+    batch_size = _quiet_batch(level, temperature)
     if THRESHOLDS.gathered_cost * batch_size > n:
         taken = f"{batch_size:,} of {n:,}" if batch_size < n else f"more than all {n:,}"
         why = f"a batch without visible noise takes {taken} rows"
@@ -158,5 +164,11 @@ def choose_gradient(
 
 def choose_batch_size(noise: NoiseLevel, n_samples: int, temperature: float) -> int:
     """Batch size without visible noise, at most the number of rows."""
-    wanted = noise.batch_size(STEP_SIZES[0], temperature)
-    return min(max(THRESHOLDS.min_batch, wanted), n_samples)
+    return min(_quiet_batch(noise, temperature), n_samples)
+
+
+def _quiet_batch(level: NoiseLevel, temperature: float) -> int:
+    """Batch size without visible noise; where few rows are enough, one with less than that."""
+    wanted = level.batch_size(STEP_SIZES[0], temperature)
+    quiet = max(THRESHOLDS.min_batch, min(_QUIETER * wanted, THRESHOLDS.cheap_batch))
+    return max(wanted, quiet)

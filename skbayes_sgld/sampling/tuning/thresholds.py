@@ -44,8 +44,11 @@ class Thresholds:
     few_rows: int = 2000
     # A gathered row costs about four times one that is read in order
     gathered_cost: int = 4
-    # Rows below which a batch costs no less: the step's own overhead is in the way
-    min_batch: int = 32
+    # Rows below which a batch costs no less (the step's own overhead is in the way), and up to
+    # which rows bring its noise below a fifth of max_noise. On 100,000 rows of 50 columns batches
+    # of 8, 16 and 32 rows: 82, 95 and 122 ms a run, 0.07, 0.04 and 0.02 % of an sd
+    min_batch: int = 8
+    cheap_batch: int = 32
 
     # ---- pilots -------------------------------------------------------------------------------
 

@@ -3,10 +3,20 @@
 import numpy as np
 import pytest
 
-from skbayes_sgld.posterior import FixedGaussian, GLMPosterior, Normal
+from skbayes_sgld.inference.parameterization import noncenter
+from skbayes_sgld.posterior import (
+    ConjugateNormal,
+    FixedGaussian,
+    FlatNoise,
+    Gaussian,
+    GLMPosterior,
+    InverseGamma,
+    Normal,
+)
 from skbayes_sgld.sampling import (
     SGLD,
     Curvature,
+    Full,
     Harmonic,
     Identity,
     Matrix,
@@ -16,7 +26,8 @@ from skbayes_sgld.sampling import (
     ValueClip,
     find_mode,
 )
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.chains import Run, run_chains
+from skbayes_sgld.sampling.protocol import Dynamics
 from tests.references.targets import NormalMean, make_run, stationary_draws, z_of_variance
 
 
@@ -130,3 +141,33 @@ def test_clipping_bounds_the_move_and_is_counted(target):
         moved = np.diff(chains.draws[0, :, 0])
         np.testing.assert_allclose(moved, -3e-3, atol=1e-5)
         np.testing.assert_array_equal(chains.clipped, [1.0, 0.0])
+
+
+class OneByOne(SGLD):
+    """SGLD whose steps are never made a block at a time."""
+
+    def advance(self, state, eta, noise, dynamics):
+        return None
+
+
+@pytest.mark.parametrize("noise_prior", [InverseGamma(2.0, 1.0), FlatNoise()])
+@pytest.mark.parametrize("step_size", [0.3, 1.0])
+def test_a_block_of_steps_is_the_steps_one_by_one(step_size, noise_prior):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    y = X @ [1.0, 0.0, -1.0] + rng.standard_normal(40)
+    posterior, mode = noncenter(
+        GLMPosterior(X, y, Gaussian(), ConjugateNormal(), noise_prior, center=True), 1.0
+    )
+    assert posterior.slope_of_last() is not None
+    dynamics = Dynamics(Full().bind(posterior), mode.metric)
+    start = mode.theta + rng.standard_normal((3, 5))
+    schedule = Polynomial(power=0.3)
+    draws = [
+        run_chains(
+            Run(sampler(), dynamics, schedule, step_size, 40), start, n_draws=60, n_burnin=7, thin=3
+        ).draws
+        for sampler in (SGLD, OneByOne)
+    ]
+    assert draws[0].std() > 0.5
+    np.testing.assert_allclose(draws[0], draws[1], rtol=1e-10, atol=1e-10)

@@ -1,0 +1,335 @@
+"""Checkpoints: the state and the draws of a run in one file, from which it can go on.
+
+The file is an ``npz`` archive of plain arrays, one of which is a header in JSON. It is written
+beside its place and moved there when it is whole and on the disk, so that whatever happens, the
+last checkpoint that was written is there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from pickle import PicklingError
+from tempfile import mkstemp
+from time import monotonic
+from typing import Any
+
+import joblib
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from skbayes_sgld._warnings import warn
+from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.sampling.chains import Chains, RunState, run_chains
+from skbayes_sgld.sampling.streams import ChainStreams
+
+Array = NDArray[Any]
+
+_FORMAT = 1  # of the file; a change of what is in it is a new one
+_SECONDS = 10.0  # from one checkpoint to the next, at the least
+_SHARE = 20.0  # times what writing the last one took: so much of the run goes into writing
+_BLOCK = 2**20  # numbers of an array that are digested at a time
+_LENGTH = 60  # characters of a setting that an error shows
+_STATE = "state."  # prefix of the sampler's arrays
+# what a run may be resumed with in another way: it changes no draw, or only how many there are
+_FREE = {
+    *("checkpoint", "resume_from", "max_time", "target_ess", "n_draws", "n_jobs", "verbose"),
+    *("warm_start", "random_state", "check_gradient"),
+}
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A run as it was when it was written.
+
+    Attributes
+    ----------
+    path : Path
+    chains : Chains
+        All steps so far.
+    seed : int
+    positions : ndarray or None
+        Last positions of an earlier fit, where the chains began.
+    inputs : dict
+        Digest and short text of the data and of every setting, by name.
+    first : ndarray
+        Start, first positions and log densities of the chains, which a resumed run must repeat.
+    lengths : dict of str to int
+        Burn-in and thinning.
+    finished : bool
+        Whether the run came to its end.
+    """
+
+    path: Path
+    chains: Chains
+    seed: int
+    positions: Array | None
+    inputs: dict[str, list[str]]
+    first: Array
+    lengths: dict[str, int]
+    finished: bool
+
+    def check_inputs(self, inputs: dict[str, list[str]]) -> None:
+        """Raise where data or settings are others than those of the run."""
+        for name in sorted(self.inputs.keys() | inputs.keys()):
+            then, now = self.inputs.get(name, ["", "absent"]), inputs.get(name, ["", "absent"])
+            if then[0] != now[0]:
+                both = f"{then[1]} there, {now[1]} here"
+                raise ValueError(
+                    f"resume_from={str(self.path)!r} is a run with another {name}: "
+                    f"{both if then[1] != now[1] else f'both are {now[1]}, of other values'}. "
+                    "Give what it was run with, or leave resume_from out to begin anew."
+                )
+
+    def check_plan(self, plan: Plan, most: int) -> None:
+        """Raise where the plan is not, to the bit, the one that the run was begun with.
+
+        ``most`` is how many draws a chain it may come to.
+        """
+        if self.chains.draws.shape[1] > most:
+            raise ValueError(
+                f"resume_from={str(self.path)!r} has {self.chains.draws.shape[1]} draws a chain "
+                f"already, and n_draws={plan.n_draws} asks for fewer; give at least as many."
+            )
+        for name, then in self.lengths.items():
+            if getattr(plan, name) != then:
+                raise ValueError(
+                    f"resume_from={str(self.path)!r} has {name}={then}, and these settings lead to "
+                    f"{getattr(plan, name)}: give n_draws as it was, or {name}={then}."
+                )
+        if not np.array_equal(first_steps(plan), self.first, equal_nan=True):
+            raise ValueError(
+                f"resume_from={str(self.path)!r} cannot be gone on with: the same settings lead to "
+                "other numbers here. The posterior is another one, or the machine or its "
+                "libraries round differently."
+            )
+
+
+def read(path: Path) -> Checkpoint:
+    """Checkpoint in a file.
+
+    Raises
+    ------
+    FileNotFoundError
+        Where there is no file.
+    ValueError
+        Where the file is not a whole checkpoint, or one of another version.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"resume_from={str(path)!r}: there is no such file.")
+    try:
+        with zipfile.ZipFile(path):  # NumPy would take other files for its own
+            pass
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        header = json.loads(arrays.pop("header").tobytes())
+        theirs = header["version"], header["format"]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"resume_from={str(path)!r} is not a checkpoint, or not a whole one ({error})."
+        ) from None
+    if theirs != (version("skbayes-sgld"), _FORMAT):
+        raise ValueError(
+            f"resume_from={str(path)!r} was written by skbayes-sgld {theirs[0]} (format "
+            f"{theirs[1]}), and this is {version('skbayes-sgld')} (format {_FORMAT}); install the "
+            "version that wrote it, or begin anew."
+        )
+    state = {
+        name.removeprefix(_STATE): array
+        for name, array in arrays.items()
+        if name.startswith(_STATE)
+    }
+    streams = [ChainStreams.resumed(each) for each in header["streams"]]
+    chains = Chains(
+        arrays["draws"],
+        arrays["weights"],
+        arrays["clipped"],
+        RunState(header["step"], state, streams),
+        header["step"],
+    )
+    return Checkpoint(
+        path,
+        chains,
+        header["seed"],
+        arrays.get("positions"),
+        header["inputs"],
+        arrays["first"],
+        header["lengths"],
+        header["finished"],
+    )
+
+
+def digest(inputs: dict[str, Any], random_state: Any) -> dict[str, list[str]]:
+    """Digest and short text of each of the inputs of a run that its draws depend on."""
+    found = {name: [_digest(v), _shown(v)] for name, v in inputs.items() if name not in _FREE}
+    if isinstance(random_state, (int, np.integer)):  # any other one may have moved on since
+        found["random_state"] = [str(int(random_state)), str(int(random_state))]
+    return found
+
+
+def _digest(value: Any) -> str:
+    if isinstance(value, np.ndarray) and value.ndim and value.dtype.kind in "biuf":
+        sums = blake2b(f"{value.dtype.str} {value.shape}".encode(), digest_size=16)
+        size = max(1, _BLOCK // max(1, value[0].size)) if len(value) else 1
+        for first in range(0, len(value), size):
+            sums.update(np.ascontiguousarray(value[first : first + size]).data)
+        return sums.hexdigest()
+    try:
+        return str(joblib.hash(value))
+    except (TypeError, AttributeError, ValueError, PicklingError):  # of what cannot be pickled
+        return type(value).__qualname__
+
+
+def _shown(value: Any) -> str:
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"arrays {value.shape} of {value.dtype}"
+    text = repr(value)
+    return text if len(text) <= _LENGTH else f"{text[:_LENGTH]}..."
+
+
+def first_steps(plan: Plan) -> Array:
+    """Start, first positions and log densities of the chains ``(C, 2 P + 1)``."""
+    with np.errstate(all="ignore"):
+        moved = run_chains(plan.run, plan.start, n_draws=1, seed=plan.seed).draws[:, 0]
+        value = plan.posterior.log_density(plan.start)
+    return np.concatenate([plan.start, moved, value[:, None]], axis=1)
+
+
+class Writer:
+    """What writes a run to its file: at once where it begins, and then at intervals.
+
+    Where the file cannot be written at the beginning that is an error; later it is a warning, and
+    the run goes on: its draws are in memory, and the last checkpoint stays as it is.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        plan: Plan,
+        inputs: dict[str, list[str]],
+        positions: Array | None,
+    ) -> None:
+        self.path = path
+        self._header = {
+            "format": _FORMAT,
+            "version": version("skbayes-sgld"),
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+            "seed": plan.seed,
+            "inputs": inputs,
+            "lengths": {"n_burnin": plan.n_burnin, "thin": plan.thin},
+        }
+        self._arrays = {"first": first_steps(plan)}
+        if positions is not None:
+            self._arrays["positions"] = positions
+        self._next, self.n_draws = 0.0, 0  # of the checkpoint in the file
+
+    def begin(self, chains: Chains) -> None:
+        """Write the first checkpoint.
+
+        Raises
+        ------
+        OSError
+            Where the file cannot be written.
+        """
+        for leftover in self.path.parent.glob(f".{self.path.name}.*.part"):
+            with suppress(OSError):
+                leftover.unlink()
+        try:
+            self._write(chains, False)
+        except OSError as error:
+            raise type(error)(
+                error.errno,
+                f"checkpoint={str(self.path)!r} cannot be written ({error.strerror}); give a path "
+                "in a folder that can be written to and has room, or checkpoint=None",
+            ) from None
+
+    @property
+    def due(self) -> bool:
+        """Whether the last checkpoint is old enough."""
+        return monotonic() >= self._next
+
+    def write(self, chains: Chains, finished: bool = False) -> bool:
+        """Write a checkpoint, and tell whether it is there; warn where it is not."""
+        try:
+            self._write(chains, finished)
+        except OSError as error:
+            self._next = monotonic() + _SECONDS
+            warn(
+                f"checkpoint={str(self.path)!r} could not be written ({error.strerror}): the run "
+                f"goes on, and its {chains.draws.shape[1]} draws a chain are in memory; the file "
+                f"still has the checkpoint of {self.n_draws} of them.",
+                UserWarning,
+            )
+            return False
+        return True
+
+    def _write(self, chains: Chains, finished: bool) -> None:
+        begin = monotonic()
+        state = chains.state
+        header = {
+            **self._header,
+            "step": state.step,
+            "streams": [streams.state for streams in state.streams],
+            "finished": finished,
+        }
+        arrays = {
+            "header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8),
+            "draws": chains.draws,
+            "weights": chains.weights,
+            "clipped": chains.clipped,
+            **self._arrays,
+            **{_STATE + name: array for name, array in state.sampler_state.items()},
+        }
+        _replace(self.path, arrays)
+        self.n_draws = chains.draws.shape[1]
+        end = monotonic()
+        self._next = end + max(_SECONDS, _SHARE * (end - begin))
+
+
+def _replace(path: Path, arrays: dict[str, Array]) -> None:
+    """Write arrays to a file beside ``path``, and move it there once it is on the disk."""
+    handle, part = mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(part)
+        raise
+    with suppress(OSError):  # a folder cannot be opened everywhere
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def check_free(settings: Settings) -> None:
+    """Raise where the checkpoint would replace another run that has not come to its end."""
+    path = settings.checkpoint
+    if path is None or not path.exists():
+        return
+    source = settings.resume_from
+    if source is not None and source.exists() and path.samefile(source):
+        return
+    try:
+        finished = read(path).finished
+    except (OSError, ValueError):
+        finished = False
+    if not finished:
+        raise FileExistsError(
+            f"checkpoint={str(path)!r} is a file already, and not that of a finished run; give "
+            f"resume_from={str(path)!r} to go on with it, remove it, or give another path."
+        )

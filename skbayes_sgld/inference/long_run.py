@@ -1,0 +1,199 @@
+"""Long runs: chains in parts, after each of which they may stop, or be written to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sgld.diagnostics import least_ess
+from skbayes_sgld.inference.checkpoint import Checkpoint, Writer, check_free, digest, read
+from skbayes_sgld.inference.plan import Choice, Plan
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.sampling.chains import Chains, follow, run_chains, run_parts
+from skbayes_sgld.sampling.overflow import constrained_draws
+
+Array = NDArray[Any]
+
+_SECONDS = 1.0  # that a part takes at the most, about
+_PARTS = 20  # of a run whose time is bounded, at the least
+_GROWTH = 1.25  # of the draws from one look at their effective size to the next
+_FEWER, _MORE = 10, 10  # looks before and after n_draws: from a tenth of it to about ten times
+MOST = 10  # times n_draws: so many at the most
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a run comes from: its seed, its data, and the checkpoint that it goes on from, if any.
+
+    Attributes
+    ----------
+    seed : int
+    positions : ndarray of shape (n_chains, n_params) or None
+        Last positions of an earlier fit, where the chains begin.
+    inputs : dict
+        Digest and short text of the data and of every setting, by name.
+    saved : Checkpoint or None
+    begin : float
+        When the work began, on the monotonic clock.
+    """
+
+    seed: int
+    positions: Array | None
+    inputs: dict[str, list[str]]
+    saved: Checkpoint | None
+    begin: float
+
+    @classmethod
+    def of(
+        cls, settings: Settings, inputs: dict[str, Any], seed: int, positions: Array | None = None
+    ) -> Origin:
+        """Origin of a run; one that is resumed has the seed and the positions of its checkpoint.
+
+        ``inputs`` are the data and the settings, by name.
+
+        Raises
+        ------
+        FileNotFoundError, FileExistsError, ValueError
+            Where the checkpoint cannot be resumed from, or would replace an unfinished run.
+        """
+        begin = monotonic()
+        if settings.checkpoint is None and settings.resume_from is None:
+            return cls(seed, positions, {}, None, begin)
+        check_free(settings)
+        digests = digest(inputs, settings.random_state)
+        if settings.resume_from is None:
+            return cls(seed, positions, digests, None, begin)
+        saved = read(settings.resume_from)
+        saved.check_inputs(digests)
+        return cls(saved.seed, saved.positions, digests, saved, begin)
+
+
+def looks(n_draws: int, target_ess: float | None) -> list[int]:
+    """Numbers of draws a chain at which a run may end; they depend on ``n_draws`` alone."""
+    if target_ess is None:
+        return [n_draws]
+    counts = {round(n_draws * _GROWTH**k) for k in range(-_FEWER, _MORE + 1)}
+    return sorted({n for n in counts if 0 < n < MOST * n_draws} | {MOST * n_draws})
+
+
+def run_long(
+    plan: Plan, origin: Origin, progress: Callable[[int], None] | None
+) -> tuple[Chains, Choice | None]:
+    """Chains of a plan in parts, until the draws are made, are enough or the time is up.
+
+    Parameters
+    ----------
+    plan : Plan
+    origin : Origin
+    progress : callable or None
+        Told how many steps were made since it was told last.
+
+    Returns
+    -------
+    chains : Chains
+    stopped_by : Choice or None
+        What ended the run; None where only the number of draws could.
+
+    Raises
+    ------
+    ValueError
+        Where the time is up before the first draw, or the checkpoint is of another run.
+    OSError
+        Where the checkpoint cannot be written at the beginning.
+    KeyboardInterrupt
+        Where the user interrupts; the message names the checkpoint.
+    """
+    settings, saved = plan.settings, origin.saved
+    limit = np.inf if settings.max_time is None else origin.begin + settings.max_time
+    ends = looks(plan.n_draws, settings.target_ess)
+    if saved is None:
+        chains = run_chains(plan.run, plan.start, n_draws=0, seed=plan.seed)
+    else:
+        saved.check_plan(plan, ends[-1])
+        chains = saved.chains
+        if progress is not None:
+            progress(chains.n_steps)
+    writer = None
+    if settings.checkpoint is not None:
+        writer = Writer(settings.checkpoint, plan, origin.inputs, origin.positions)
+        writer.begin(chains)
+    parts, stopped = [chains], None
+    try:
+        for end in ends:
+            if end < chains.draws.shape[1]:
+                continue
+            for part in _parts(plan, chains, end, progress):
+                parts.append(part)
+                if writer is not None and writer.due:
+                    parts = [follow(parts)]
+                    writer.write(parts[0])
+                if monotonic() >= limit:
+                    break
+            parts = [chains := follow(parts)]
+            stopped = _stopped(plan, chains, end)
+            if stopped is not None:
+                break
+    except KeyboardInterrupt:
+        if writer is None or not writer.write(follow(parts)):
+            raise
+        raise KeyboardInterrupt(
+            f"interrupted after {writer.n_draws} draws a chain; resume_from={str(writer.path)!r} "
+            "goes on from there"
+        ) from None
+    by_time = stopped is not None and stopped.value == "max_time"
+    if writer is not None:
+        writer.write(chains, finished=not by_time)
+    if not chains.draws.shape[1]:
+        there = f", with resume_from={str(writer.path)!r}" if writer is not None else ""
+        raise ValueError(
+            f"max_time={settings.max_time:g} was up before the first draw, after {chains.n_steps} "
+            f"of {plan.n_burnin} steps of the burn-in; give more time{there}."
+        )
+    if not settings.stops_by_itself:
+        return chains, None
+    return chains, stopped or Choice("n_draws", "all of them were made")
+
+
+def _parts(
+    plan: Plan, chains: Chains, end: int, progress: Callable[[int], None] | None
+) -> Iterable[Chains]:
+    """Parts of the run from where the chains are to ``end`` draws a chain."""
+    n_draws = end - chains.draws.shape[1]
+    n_burnin = max(0, plan.n_burnin - chains.n_steps)
+    if not n_draws + n_burnin:
+        return ()
+    limit = plan.settings.max_time
+    return run_parts(
+        plan.run,
+        chains.state,
+        n_draws=n_draws,
+        n_burnin=n_burnin,
+        thin=plan.thin,
+        n_jobs=plan.settings.n_jobs,
+        progress=progress,
+        seconds=_SECONDS if limit is None else min(_SECONDS, limit / _PARTS),
+    )
+
+
+def _stopped(plan: Plan, chains: Chains, end: int) -> Choice | None:
+    """What ends the run here, if anything does before its last draw."""
+    n_draws, target = chains.draws.shape[1], plan.settings.target_ess
+    if n_draws < end:
+        made = f"{plan.settings.max_time:g} s were up after {n_draws} draws a chain"
+        return Choice("max_time", made)
+    if target is None:
+        return None
+    values = constrained_draws(plan.posterior, chains.draws, plan.n_burnin, plan.thin)
+    ess, worst = least_ess(values)
+    name = plan.posterior.constrained_names[worst]
+    found = f"the least bulk effective sample size is {ess:.0f}, of {name}"
+    if ess >= target:
+        return Choice("target_ess", f"{found}: target_ess={target:g} is reached")
+    if n_draws >= MOST * plan.n_draws:
+        return Choice("cap", f"{found}: target_ess={target:g} is not reached by {MOST} n_draws")
+    return None

@@ -1,0 +1,379 @@
+"""Runs that stop and go on: bit-identical draws, files that load, and what ends a run by itself."""
+
+import json
+import re
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import cross_val_score
+
+import skbayes_sgld
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
+from skbayes_sgld.inference import checkpoint as files
+from skbayes_sgld.inference import long_run
+from skbayes_sgld.posterior import FunctionPosterior, Normal
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((60, 3))
+Y = X @ [1.0, -2.0, 0.5] + RNG.standard_normal(60)
+PLAIN = {"preconditioner": None, "gradient": "minibatch", "batch_size": 6, "step_size": 0.01}
+SETTINGS = {"n_draws": 60, "random_state": 0}
+CASES = {
+    "linear": (SGLDLinearRegression, {}),
+    "logistic": (SGLDLogisticRegression, {"temperature": "cooling", "n_burnin": 30}),
+    "counts": (SGLDPoissonRegressor, {}),
+    "snapshots": (SGLDLogisticRegression, {**PLAIN, "gradient": "svrg", "schedule": "polynomial"}),
+    "a table of rows": (SGLDLogisticRegression, {**PLAIN, "gradient": "saga"}),
+    "metric on the way": (SGLDLogisticRegression, {**PLAIN, "sampler": "psgld"}),
+    "velocity": (SGLDLogisticRegression, {"sampler": "sgnht", "step_size": 0.1}),
+    "trajectories": (SGLDLogisticRegression, {"sampler": "hmc", "prior": Normal(scale=3.0)}),
+    "ladder": (SGLDLogisticRegression, {"sampler": "parallel_tempering", "step_size": 0.3}),
+}
+pytestmark = pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """Checkpoints are written after every part, and parts are of a few draws."""
+    monkeypatch.setattr(files, "_SECONDS", 0.0)
+    monkeypatch.setattr(files, "_SHARE", 0.0)
+    monkeypatch.setattr(long_run, "_SECONDS", 1e-4)
+    monkeypatch.setattr(files.os, "fsync", lambda handle: None)
+
+
+def target(model):
+    return Y if isinstance(model, SGLDLinearRegression) else (Y > 0).astype(int)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_run_that_was_stopped_goes_on_to_the_same_draws(case, often, tmp_path, monkeypatch):
+    cls, settings = CASES[case]
+    whole = cls(**SETTINGS, **settings).fit(X, target(cls()))
+    path = tmp_path / "run"
+    fresh = cls(**SETTINGS, **settings, checkpoint=path)
+    write, left = files.Writer.write, [3]
+
+    def stopping(self, chains, finished=False):
+        there = write(self, chains, finished)
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        return there
+
+    monkeypatch.setattr(files.Writer, "write", stopping)
+    stopped = clone(fresh)
+    with pytest.raises(KeyboardInterrupt, match=r"resume_from='.*run' goes on from there"):
+        stopped.fit(X, target(stopped))
+    assert vars(stopped).keys() == stopped.get_params(deep=False).keys()
+    monkeypatch.undo()
+    saved = files.read(path)
+    assert not saved.finished and 0 < saved.chains.n_steps < 0.9 * whole.result_.plan.n_steps
+    for options in ({}, {"n_jobs": 2}):  # the file is left as it is
+        resumed = clone(fresh).set_params(checkpoint=None, resume_from=str(path), **options)
+        resumed.fit(X, target(resumed))
+        np.testing.assert_array_equal(resumed.posterior_.values, whole.posterior_.values)
+        assert repr(resumed.posterior_) == repr(whole.posterior_)
+        np.testing.assert_array_equal(resumed.result_.positions, whole.result_.positions)
+        assert resumed.result_.acceptance == whole.result_.acceptance
+        assert resumed.clipped_fraction_ == whole.clipped_fraction_
+
+
+def test_a_finished_run_goes_on_to_more_draws_and_a_warm_start_is_remembered(often, tmp_path):
+    path = tmp_path / "run.npz"
+    model = SGLDLinearRegression(**SETTINGS, warm_start=True).fit(X, Y)
+    longer = clone(model).fit(X, Y).set_params(n_draws=90).fit(X, Y)
+    model.set_params(checkpoint=path).fit(X, Y)
+    assert files.read(path).finished
+    resumed = SGLDLinearRegression(**SETTINGS | {"n_draws": 90}, resume_from=path).fit(X, Y)
+    np.testing.assert_array_equal(resumed.posterior_.values, longer.posterior_.values)
+
+
+def sample(path=None, scale=1.0, **settings):
+    """Draws of a normal distribution as a user's own posterior."""
+    normal = FunctionPosterior(
+        lambda x: -0.5 * np.square(x / scale).sum(axis=1), lambda x: -x / scale**2, n_params=2
+    )
+    settings = {"n_draws": 80, "random_state": 0, "check_gradient": False} | settings
+    return skbayes_sgld.sample(normal, checkpoint=path, **settings)
+
+
+def test_any_posterior_goes_on_and_another_one_is_refused(often, tmp_path):
+    path = tmp_path / "run.npz"
+    sample(path, n_draws=30)
+    resumed = sample(resume_from=path)
+    np.testing.assert_array_equal(resumed.values, sample().values)
+    with pytest.raises(ValueError, match="posterior is another one, or the machine"):
+        sample(resume_from=path, scale=1.0 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"prior": "normal"}, r"another prior: 'conjugate_normal' there, 'normal' here"),
+        ({"prior": Normal(covariance=2.0 * np.eye(3))}, "another prior"),
+        ({"step_size": 0.1}, "another step_size: 'auto' there, 0.1 here"),
+        ({"n_chains": 3}, "another n_chains: 4 there, 3 here"),
+        ({"random_state": 1}, "another random_state: 0 there, 1 here"),
+        ({"n_draws": 10}, "has 60 draws a chain already, and n_draws=10"),
+        (
+            {"X": X[::-1], "y": Y[::-1]},
+            r"another X: both are arrays \(60, 3\) of float64, of",
+        ),
+        ({"X": X.astype(np.float32)}, "another X: .*float64 there, .*float32 here"),
+        ({"y": Y + 1e-12}, r"another y: both are arrays \(60,\)"),
+        ({"sample_weight": np.full(60, 2.0)}, "another sample_weight: None there"),
+    ],
+)
+def test_a_checkpoint_of_something_else_is_refused_by_name(change, match, finished):
+    data = {"X": X, "y": Y, "sample_weight": None}
+    data |= {name: change[name] for name in data.keys() & change}
+    settings = SETTINGS | {name: value for name, value in change.items() if name not in data}
+    model = SGLDLinearRegression(**settings, resume_from=finished)
+    with pytest.raises(ValueError, match=match):
+        model.fit(**data)
+    assert vars(model).keys() == model.get_params(deep=False).keys()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Checkpoint of a run that has come to its end."""
+    path = tmp_path_factory.mktemp("finished") / "run.npz"
+    SGLDLinearRegression(**SETTINGS, checkpoint=path).fit(X, Y)
+    return path
+
+
+def rewritten(path, there, **changes):
+    """Copy of a checkpoint whose header is another one."""
+    with np.load(path) as file:
+        arrays = dict(file)
+    header = json.loads(arrays["header"].tobytes()) | changes
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    with open(there, "wb") as file:
+        np.savez(file, **arrays)
+    return there
+
+
+def test_a_file_that_is_no_checkpoint_is_refused(finished, tmp_path):
+    whole, model = finished.read_bytes(), SGLDLinearRegression(**SETTINGS)
+    for content in (b"", b"text", whole[: len(whole) // 2], whole[:-40], whole[100:]):
+        (tmp_path / "part").write_bytes(content)
+        with pytest.raises(ValueError, match=r"part' is not a checkpoint, or not a whole one"):
+            clone(model).set_params(resume_from=tmp_path / "part").fit(X, Y)
+    np.save(tmp_path / "array.npy", np.array([{}], dtype=object))
+    np.savez(tmp_path / "objects.npz", header=np.array([{}], dtype=object))
+    for name in ("array.npy", "objects.npz"):
+        with pytest.raises(ValueError, match="is not a checkpoint"):
+            clone(model).set_params(resume_from=tmp_path / name).fit(X, Y)
+    other = rewritten(finished, tmp_path / "other", version="0.0.1")
+    with pytest.raises(ValueError, match=r"written by skbayes-sgld 0.0.1 .*install the version"):
+        clone(model).set_params(resume_from=other).fit(X, Y)
+    other = rewritten(finished, tmp_path / "other", format=0)
+    with pytest.raises(ValueError, match=r"\(format 0\), and this is .*\(format \d\)"):
+        clone(model).set_params(resume_from=other).fit(X, Y)
+    with pytest.raises(FileNotFoundError, match="resume_from='.*nothing': there is no such file"):
+        clone(model).set_params(resume_from=tmp_path / "nothing").fit(X, Y)
+    with pytest.raises(TypeError, match="checkpoint=True is not accepted; give the path"):
+        clone(model).set_params(checkpoint=True).fit(X, Y)
+
+
+def test_only_a_finished_run_is_replaced(finished, tmp_path):
+    model = SGLDLinearRegression(**SETTINGS)
+    there = rewritten(finished, tmp_path / "run", finished=False)
+    with pytest.raises(FileExistsError, match=r"give resume_from='.*run' to go on with it, remove"):
+        clone(model).set_params(checkpoint=there).fit(X, Y)
+    again = clone(model).set_params(checkpoint=there, resume_from=there).fit(X, Y)
+    assert files.read(there).finished
+    again.set_params(resume_from=None).fit(X, Y)  # replaces it
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError):
+        clone(model).set_params(checkpoint=tmp_path / "notes.txt").fit(X, Y)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("folder", ["nothing/there", "/proc/self"])
+def test_a_folder_that_cannot_be_written_to_is_told_before_anything_is_drawn(folder, tmp_path):
+    model = SGLDLinearRegression(**SETTINGS, checkpoint=tmp_path / folder / "run.npz")
+    with pytest.raises(OSError, match=r"checkpoint='.*run.npz' cannot be written \(.*give a path"):
+        model.fit(X, Y)
+    assert vars(model).keys() == model.get_params(deep=False).keys()
+
+
+def test_a_disk_that_is_full_leaves_the_draws_in_memory_and_the_last_checkpoint(often, tmp_path):
+    path = tmp_path / "run.npz"
+    expected = SGLDLinearRegression(**SETTINGS | {"n_draws": 400}).fit(X, Y).posterior_.values
+    model = SGLDLinearRegression(**SETTINGS | {"n_draws": 400}, checkpoint=path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))  # of one file
+    try:
+        with pytest.warns(UserWarning, match=r"could not be written \(File too large\): the run g"):
+            model.fit(X, Y)
+        too_small = clone(model).set_params(checkpoint=tmp_path / "other.npz", n_chains=500)
+        with pytest.raises(OSError, match=r"cannot be written \(File too large\)"):
+            too_small.fit(X, Y)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    np.testing.assert_array_equal(model.posterior_.values, expected)
+    saved = files.read(path).chains.draws
+    assert 0 < saved.shape[1] < 400
+    assert [each.name for each in tmp_path.iterdir()] == ["run.npz"]
+    resumed = clone(model).set_params(checkpoint=None, resume_from=path).fit(X, Y)
+    np.testing.assert_array_equal(resumed.posterior_.values, expected)
+
+
+def test_a_run_that_is_killed_leaves_a_file_that_loads():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "benchmarks.kills", "20"],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("20 kills")
+
+
+INTERRUPTED = """
+import os, sys, threading, time, signal
+import numpy as np
+from threadpoolctl import threadpool_info
+from skbayes_sgld import SGLDLinearRegression
+from skbayes_sgld.inference import checkpoint
+from skbayes_sgld.sampling.tuning import thresholds
+
+checkpoint._SECONDS = 0.0
+object.__setattr__(thresholds.THRESHOLDS, "shared_seconds", 0.0)
+X = np.random.default_rng(0).standard_normal((50, 3))
+blas = lambda: [lib["num_threads"] for lib in threadpool_info()]
+model = SGLDLinearRegression(n_draws=60, random_state=0).fit(X, X[:, 0])
+before, threads = dict(vars(model)), blas()
+n_jobs = int(sys.argv[2])
+model.set_params(n_draws=20_000, thin=50, n_jobs=n_jobs, checkpoint=sys.argv[1])
+
+def workers():
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        names = [open(f"/proc/{child}/cmdline").read() for child in file.read().split()]
+    return [name for name in names if "loky" in name and "resource_tracker" not in name]
+
+def interrupt():
+    while not os.path.exists(sys.argv[1]) or len(workers()) < n_jobs * (n_jobs > 1):
+        time.sleep(0.01)
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt).start()
+try:
+    model.fit(2 * X, X[:, 0])
+except KeyboardInterrupt as error:
+    print(error)
+after = vars(model)
+assert all(after[name] is before[name] for name in before if name.endswith("_")), "half a fit"
+assert after.keys() == before.keys()
+assert blas() == threads
+for _ in range(100):
+    if not workers():
+        break
+    time.sleep(0.1)
+assert not workers(), workers()
+"""
+
+
+@pytest.mark.parametrize("n_jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
+def test_the_keys_leave_the_estimator_as_it_was_and_nothing_behind(n_jobs, tmp_path):
+    path = tmp_path / "run.npz"
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, str(path), n_jobs], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"resume_from={str(path)!r} goes on from there" in done.stdout
+    assert not files.read(path).finished
+
+
+# ---- what ends a run by itself -----------------------------------------------------------------
+
+
+def test_draws_are_made_until_their_effective_number_is_reached():
+    data = load_diabetes(return_X_y=True)
+    model = SGLDLinearRegression(random_state=0, target_ess=600).fit(*data)
+    table = model.summary()
+    n_draws = model.posterior_.values.shape[1]
+    assert n_draws < 1000 and 600 <= table.ess_bulk.min() < 900
+    assert table.attrs["stopped_by"] == "target_ess" and "stopped_by=target_ess" in repr(
+        model.posterior_
+    )
+    assert "600 is reached" in " ".join(table.attrs["plan"].split())
+    more = clone(model).set_params(target_ess=6000).fit(*data)
+    assert more.posterior_.values.shape[1] > 1000 and more.summary().ess_bulk.min() >= 6000
+    np.testing.assert_array_equal(more.posterior_.values[:, :n_draws], model.posterior_.values)
+    # one look earlier there were too few
+    before = max(n for n in long_run.looks(1000, 600) if n < n_draws)
+    assert long_run.least_ess(model.posterior_.values[:, :before])[0] < 600
+
+
+def test_the_number_of_draws_does_not_depend_on_stops_on_the_way(often, tmp_path):
+    path = tmp_path / "run.npz"
+    whole = SGLDLinearRegression(**SETTINGS, target_ess=500).fit(X, Y)
+    SGLDLinearRegression(**SETTINGS | {"n_draws": 30}, checkpoint=path).fit(X, Y)
+    resumed = SGLDLinearRegression(**SETTINGS, target_ess=500, resume_from=path).fit(X, Y)
+    np.testing.assert_array_equal(resumed.posterior_.values, whole.posterior_.values)
+
+
+def test_a_target_that_is_not_reached_is_told():
+    model = SGLDLinearRegression(**SETTINGS | {"n_draws": 20}, target_ess=1e5)
+    with pytest.warns(ConvergenceWarning, match=r"target_ess=100000 is not reached by 10 n_draws"):
+        model.fit(X, Y)
+    assert model.posterior_.values.shape[1] == 200
+    assert model.summary().attrs["stopped_by"] == "cap"
+
+
+def test_the_time_is_kept_and_the_run_goes_on_another_time(tmp_path):
+    path = tmp_path / "run.npz"
+    model = SGLDLinearRegression(**SETTINGS | {"n_draws": 10**6}, thin=2, n_burnin=4)
+    model.set_params(max_time=0.4, checkpoint=path)
+    begin = time.perf_counter()
+    model.fit(X, Y)
+    n_draws = model.posterior_.values.shape[1]
+    assert 0 < n_draws < 10**6 and time.perf_counter() - begin < 20.0
+    assert model.summary().attrs["stopped_by"] == "max_time"
+    assert f"0.4 s were up after {n_draws} draws" in model.result_.choices["stopped_by"].why
+    assert model.result_.plan.n_draws == n_draws and not files.read(path).finished
+    rest = clone(model).set_params(n_draws=n_draws + 5, resume_from=path, max_time=None).fit(X, Y)
+    whole = clone(rest).set_params(resume_from=None, checkpoint=None).fit(X, Y)
+    np.testing.assert_array_equal(rest.posterior_.values, whole.posterior_.values)
+    np.testing.assert_array_equal(rest.posterior_.values[:, :n_draws], model.posterior_.values)
+
+
+def test_time_that_is_up_before_the_first_draw_is_an_error_that_can_be_resumed_from(tmp_path):
+    path = tmp_path / "run.npz"
+    model = SGLDLinearRegression(**SETTINGS, n_burnin=10**6, max_time=0.05, checkpoint=path)
+    with pytest.raises(ValueError, match=r"max_time=0.05 was up before the first draw.*resume_fr"):
+        model.fit(X, Y)
+    assert files.read(path).chains.n_steps > 0
+
+
+@pytest.mark.parametrize("name", ["max_time", "target_ess"])
+@pytest.mark.parametrize(
+    ("value", "error"), [(0, ValueError), (-1.0, ValueError), ("1", TypeError)]
+)
+def test_limits_that_are_no_positive_numbers_are_refused(name, value, error):
+    with pytest.raises(error, match=re.escape(f"{name}={value!r}")):
+        SGLDLinearRegression(**{name: value}).fit(X, Y)
+
+
+def test_copies_in_a_search_run_to_their_own_ends():
+    model = SGLDLinearRegression(**SETTINGS, target_ess=50, max_time=60.0)
+    assert clone(model).get_params()["target_ess"] == 50
+    assert cross_val_score(model, X, Y, cv=2).min() > 0.5
+
+
+def test_no_option_costs_nothing(monkeypatch):
+    for name in ("run_long", "first_steps"):
+        module = long_run if name == "run_long" else files
+        monkeypatch.setattr(module, name, None)
+    SGLDLinearRegression(**SETTINGS).fit(X, Y)

@@ -1,0 +1,89 @@
+"""``random_state`` as users give it: numbers, RandomStates and Generators."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import skbayes_sgld
+from skbayes_sgld import (
+    BayesByBackpropRegressor,
+    SGDMAPClassifier,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDMLPClassifier,
+    datasets,
+)
+from skbayes_sgld._random import as_random_state, check_seed
+from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.variational import BayesByBackprop
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+X = np.random.default_rng(0).standard_normal((40, 2))
+Y = X @ [1.0, -1.0] + np.random.default_rng(1).standard_normal(40)
+NORMAL = FunctionPosterior(lambda x: -0.5 * (x**2).sum(1), lambda x: -x, n_params=2)
+MODEL = SGLDLinearRegression(
+    intercept_prior="normal", noise_prior="half_normal", random_state=0
+).fit(X, Y)
+LABELLER = SGLDLogisticRegression(random_state=0).fit(X, Y > 0)
+APPROXIMATION = BayesByBackprop(max_iter=20, random_state=0).fit(NORMAL)
+
+
+def draws_of(model, y):
+    return lambda seed: clone(model).set_params(random_state=seed).fit(X, y).posterior_.values
+
+
+SMALL = {"hidden_layer_sizes": 2, "n_draws": 10}
+USES = {
+    "sampled": draws_of(SGLDLinearRegression(n_draws=20), Y),
+    "minibatches": draws_of(SGLDLogisticRegression(n_draws=20, batch_size=5), Y > 0),
+    "mode": draws_of(SGDMAPClassifier(max_iter=20), Y > 0),
+    "network": draws_of(SGLDMLPClassifier(**SMALL, n_burnin=20, thin=1), Y > 0),
+    "variational network": draws_of(BayesByBackpropRegressor(**SMALL, max_iter=20), Y),
+    "sample": lambda seed: skbayes_sgld.sample(NORMAL, n_draws=20, random_state=seed).values,
+    "sample_y": lambda seed: MODEL.sample_y(X, 3, seed),
+    "labels": lambda seed: LABELLER.sample_y(X, 9, seed),
+    "through wrappers": lambda seed: skbayes_sgld.sample_y(MODEL, X, 3, seed),
+    "sample_posterior": lambda seed: MODEL.sample_posterior(7, seed).coef,
+    "functions": lambda seed: MODEL.posterior_mean_draws(X, 7, seed),
+    "prior": lambda seed: MODEL.sample_prior(X, 3, seed),
+    "backprop": lambda seed: (
+        BayesByBackprop(max_iter=20, random_state=seed).fit(NORMAL).sample(3, 0)
+    ),
+    "approximation": lambda seed: APPROXIMATION.sample(3, seed),
+    "pair": lambda seed: datasets.make_correlated_pair(20, random_state=seed)[1],
+    "cubic": lambda seed: datasets.make_cubic(20, random_state=seed)[1],
+    "clusters": lambda seed: datasets.make_two_clusters(20, random_state=seed)[0],
+    "logistic": lambda seed: datasets.make_logistic(20, random_state=seed)[0],
+    "mixture": lambda seed: datasets.make_tied_means_mixture(20, random_state=seed)[0],
+    "volatility": lambda seed: datasets.make_stochastic_volatility(20, random_state=seed).returns,
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_generators_of_the_same_state_agree_and_advance(use):
+    generator = np.random.default_rng(5)
+    first = USES[use](generator)
+    np.testing.assert_array_equal(USES[use](np.random.default_rng(5)), first)
+    assert not np.array_equal(USES[use](generator), first)
+    assert not np.array_equal(USES[use](np.random.default_rng(6)), first)
+
+
+def test_a_check_of_the_settings_does_not_advance_a_generator():
+    generator = np.random.default_rng(5)
+    with pytest.raises(ValueError, match="n_chains=0"):
+        SGLDLinearRegression(n_chains=0, random_state=generator).fit(X, Y)
+    check_seed(generator)
+    assert generator.integers(2**32) == np.random.default_rng(5).integers(2**32)
+
+
+def test_a_number_and_a_random_state_stand_for_what_they_always_did():
+    expected = np.random.RandomState(3).standard_normal(4)
+    np.testing.assert_array_equal(as_random_state(3).standard_normal(4), expected)
+    given = np.random.RandomState(3)
+    assert as_random_state(given) is given
+
+
+@pytest.mark.parametrize(("seed", "error"), [("0", TypeError), (-1, ValueError), (0.5, ValueError)])
+def test_what_seeds_nothing_is_refused(seed, error):
+    with pytest.raises(error, match="random_state=.*numpy.random.Generator"):
+        SGLDLinearRegression(random_state=seed).fit(X, Y)
