@@ -21,6 +21,7 @@ from skbayes_sgld.sampling.preconditioners.metric import Diagonal
 from tests.posterior.likelihoods.test_registry import check_likelihood
 from tests.posterior.priors.test_noise_registry import check_noise_prior
 from tests.posterior.priors.test_registry import check_prior
+from tests.posterior.test_hierarchical import check_hierarchical_prior
 from tests.posterior.test_log_linear_noise import check_noise_model
 from tests.posterior.test_transforms import check_transform
 from tests.sampling.gradients.test_registry import check_gradient
@@ -34,6 +35,7 @@ from tests.sampling.test_schedule_registry import check_schedule
 REGISTRIES = {
     "LIKELIHOODS": posterior.likelihoods.LIKELIHOODS,
     "PRIORS": posterior.PRIORS,
+    "HIERARCHICAL_PRIORS": posterior.HIERARCHICAL_PRIORS,
     "NOISE_MODELS": posterior.NOISE_MODELS,
     "NOISE_PRIORS": posterior.NOISE_PRIORS,
     "TRANSFORMS": posterior.TRANSFORMS,
@@ -168,6 +170,16 @@ class WrongSlopes(posterior.LogLinearNoise):
         return bound
 
 
+class NoJacobian(posterior.HierarchicalNormal):
+    """A density of tau in place of that of its logarithm."""
+
+    def log_density(self, h, gamma):
+        return super().log_density(h, gamma) - h[:, 0]
+
+    def grad(self, h, gamma):
+        return super().grad(h, gamma)[0] - 1.0, np.zeros(len(h))
+
+
 class OthersRoot(sampling.Preconditioner):
     """Its noise is that of another matrix than its drift."""
 
@@ -235,6 +247,7 @@ PLANTED = {
     WrongMass: ("PRIORS", check_prior, "curvature|mass|given_noise"),
     WrongUnits: ("NOISE_PRIORS", check_noise_prior, "units of y"),
     WrongSlopes: ("NOISE_MODELS", check_noise_model, "Not equal"),
+    NoJacobian: ("HIERARCHICAL_PRIORS", check_hierarchical_prior, "not of the density"),
     OthersRoot: ("PRECONDITIONERS", check_preconditioner, "root"),
     Biased: ("GRADIENTS", check_gradient, "mean of the estimates"),
     TooWide: ("SAMPLERS", check_sampler, "variance"),

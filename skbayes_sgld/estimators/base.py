@@ -124,7 +124,7 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
                 f"{name}={getattr(self, name)!r} is scaled by the noise, and this model has "
                 f"none; choose one of {', '.join(unscaled)}."
             )
-        return prior
+        return prior.conditional()
 
     def _resolve_auto(self, name: str, **bounds: Any) -> Any:
         """A number, or None for ``"auto"``."""

@@ -164,6 +164,9 @@ class PriorPredictive(LinearEstimator):
         intercept_prior.check(1, "intercept_prior")
         spread = column_moments(X)[1] if prior.automatic else None
         prior, intercept_prior = in_units(prior, intercept_prior, spread, likelihood, y, None)
+        own = self._resolve("prior")
+        if own.hierarchical:
+            prior = own.for_model(prior.scale * np.ones(X.shape[1]), likelihood, y, None)
         return JointPrior(
             prior, intercept_prior if self.fit_intercept else None, noise_prior, likelihood
         )

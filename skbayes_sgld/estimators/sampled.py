@@ -17,6 +17,8 @@ from skbayes_sgld.inference.plan import plan
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.inference.run import run
 from skbayes_sgld.inference.settings import REGISTRIES, Settings
+from skbayes_sgld.posterior.hierarchical import with_hyperparameters
+from skbayes_sgld.posterior.priors import HIERARCHICAL_PRIORS, PRIORS, Prior, PriorRegistry
 from skbayes_sgld.posterior.propriety import check_propriety
 
 _KEPT = 2**22  # numbers in X, up to which a fit keeps a copy: 32 megabytes
@@ -41,7 +43,11 @@ class SampledEstimator(LinearEstimator):
     result_ : SamplingResult
     """
 
-    _registries: ClassVar[dict[str, Registry]] = {**LinearEstimator._registries, **REGISTRIES}
+    _registries: ClassVar[dict[str, Registry]] = {
+        **LinearEstimator._registries,
+        **REGISTRIES,
+        "prior": PriorRegistry(Prior, **PRIORS, **HIERARCHICAL_PRIORS),
+    }
     _automatic: ClassVar[dict[str, tuple[str, ...]]] = {
         "sampler": ("auto",),
         "gradient": ("auto",),
@@ -56,8 +62,9 @@ class SampledEstimator(LinearEstimator):
         keeps = X.size <= _KEPT
         if keeps:
             X, y, weight = X.copy(), y.copy(), None if weight is None else weight.copy()
-        posterior = self._make_posterior(X, y, weight, center=settings.uses_curvature)
-        check_propriety(posterior)
+        model = self._make_posterior(X, y, weight, center=settings.uses_curvature)
+        check_propriety(model)
+        posterior: Any = with_hyperparameters(model, self._resolve("prior"))
         positions, n_fits = self._last_positions(settings, posterior.constrained_names)
         # chains that continue must not repeat their old noise
         seed = settings.draw_seed() + n_fits

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from skbayes_sgld.inference.hyperparameters import standardise
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
@@ -20,6 +21,7 @@ from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
 _MANY = 2000  # parameters: with more, the space of the rows saves more than its products cost
 _ROUNDS = 3  # the first ones find the noise level, the last is taken there
 _NEEDS = {
+    "centered": "a prior without hyperparameters",
     "noncentered": "a normal likelihood whose noise is inferred",
     "row_space": "a normal prior and fewer rows than columns",
 }
@@ -45,8 +47,11 @@ def reparameterize(
     elif name not in offered:
         raise ValueError(
             f"parameterization={name!r} needs {_NEEDS[name]}; set parameterization='auto' or "
-            "'centered'."
+            f"{offered[0]!r}."
         )
+    if posterior.hierarchical:
+        known = standardise(posterior) if settings.uses_curvature else (posterior, None)
+        return *known, (name, why)
     if name == "row_space":
         posterior = RowSpacePosterior(posterior, settings.tau)
     if name != "centered" and "noncentered" in posterior.parameterizations:
@@ -57,7 +62,7 @@ def reparameterize(
 def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
     offered = posterior.parameterizations
     if len(offered) == 1:
-        return "centered", "the model's own coordinates"
+        return offered[0], "the model's own coordinates"
     if not settings.uses_curvature:
         return "centered", f"preconditioner={settings.metric!r} is of the model's own coordinates"
     if not settings.takes_all_rows:

@@ -167,7 +167,8 @@ def plan(
     """
     posterior, mode = posterior.tempered(settings.tau), None
     coordinates = ("centered", "the model's own coordinates")
-    if (settings.parameterization or "centered") != "centered" or posterior.parameterizations[1:]:
+    offered = posterior.parameterizations
+    if (settings.parameterization or "centered") != "centered" or offered != ("centered",):
         posterior, mode, coordinates = reparameterize(posterior, settings)
     if mode is None and _needs_mode(posterior, settings):
         mode = _locate(posterior)

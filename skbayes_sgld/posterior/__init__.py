@@ -6,6 +6,7 @@ from skbayes_sgld.posterior.custom import CustomPosterior, FunctionPosterior
 from skbayes_sgld.posterior.examples.stochastic_volatility import StochasticVolatility
 from skbayes_sgld.posterior.examples.tied_mixture import TiedGaussianMixture
 from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
 from skbayes_sgld.posterior.likelihoods import (
     LIKELIHOODS,
     Bernoulli,
@@ -25,6 +26,7 @@ from skbayes_sgld.posterior.noise_models import (
     NoiseModel,
 )
 from skbayes_sgld.posterior.priors import (
+    HIERARCHICAL_PRIORS,
     NOISE_PRIORS,
     PRIORS,
     Cauchy,
@@ -36,10 +38,13 @@ from skbayes_sgld.posterior.priors import (
     HalfCauchy,
     HalfNormal,
     HalfStudentT,
+    HierarchicalNormal,
+    HierarchicalPrior,
     InverseGamma,
     Laplace,
     NoisePrior,
     Normal,
+    Prior,
     StudentT,
 )
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError
@@ -53,6 +58,7 @@ from skbayes_sgld.posterior.transforms import (
 )
 
 __all__ = [
+    "HIERARCHICAL_PRIORS",
     "LIKELIHOODS",
     "NOISE_MODELS",
     "NOISE_PRIORS",
@@ -77,6 +83,9 @@ __all__ = [
     "HalfNormal",
     "HalfStudentT",
     "HeteroscedasticGaussian",
+    "HierarchicalNormal",
+    "HierarchicalPosterior",
+    "HierarchicalPrior",
     "ImproperPosteriorError",
     "Interval",
     "InverseGamma",
@@ -91,6 +100,7 @@ __all__ = [
     "Poisson",
     "Positive",
     "Posterior",
+    "Prior",
     "StochasticVolatility",
     "StudentT",
     "TiedGaussianMixture",

@@ -110,6 +110,11 @@ class BasePosterior:
         return False
 
     @property
+    def hierarchical(self) -> bool:
+        """Whether a prior of its coefficients has hyperparameters among the parameters."""
+        return False
+
+    @property
     def parameterizations(self) -> tuple[str, ...]:
         """Names of the coordinates in which the posterior can be sampled."""
         return ("centered",)

@@ -1,8 +1,11 @@
 """Priors of coefficients and of the noise, by name."""
 
+from typing import TypeVar
+
 from skbayes_sgld._components import Registry
-from skbayes_sgld.posterior.priors.base import CoefficientPrior
+from skbayes_sgld.posterior.priors.base import CoefficientPrior, Prior
 from skbayes_sgld.posterior.priors.flat import Flat
+from skbayes_sgld.posterior.priors.hierarchical import HierarchicalNormal, HierarchicalPrior
 from skbayes_sgld.posterior.priors.laplace import Laplace
 from skbayes_sgld.posterior.priors.noise import (
     Exponential,
@@ -16,15 +19,18 @@ from skbayes_sgld.posterior.priors.noise import (
 from skbayes_sgld.posterior.priors.normal import ConjugateNormal, Normal
 from skbayes_sgld.posterior.priors.student_t import Cauchy, StudentT
 
+P = TypeVar("P", bound=Prior)
 
-class _Priors(Registry[CoefficientPrior]):
+
+class PriorRegistry(Registry[P]):
     """A registry whose errors name the argument: the priors serve slopes and intercepts."""
 
-    def check(self, component: CoefficientPrior, argument: str) -> None:
+    def check(self, component: P, argument: str) -> None:
+        """Raise where a parameter of ``component`` is out of range."""
         component.check(argument=argument)
 
 
-PRIORS: Registry[CoefficientPrior] = _Priors(
+PRIORS: Registry[CoefficientPrior] = PriorRegistry(
     CoefficientPrior,
     normal=Normal,
     conjugate_normal=ConjugateNormal,
@@ -32,6 +38,10 @@ PRIORS: Registry[CoefficientPrior] = _Priors(
     student_t=StudentT,
     cauchy=Cauchy,
     flat=Flat,
+)
+
+HIERARCHICAL_PRIORS: Registry[HierarchicalPrior] = PriorRegistry(
+    HierarchicalPrior, hierarchical_normal=HierarchicalNormal
 )
 
 NOISE_PRIORS: Registry[NoisePrior] = Registry(
@@ -45,6 +55,7 @@ NOISE_PRIORS: Registry[NoisePrior] = Registry(
 )
 
 __all__ = [
+    "HIERARCHICAL_PRIORS",
     "NOISE_PRIORS",
     "PRIORS",
     "Cauchy",
@@ -56,9 +67,12 @@ __all__ = [
     "HalfCauchy",
     "HalfNormal",
     "HalfStudentT",
+    "HierarchicalNormal",
+    "HierarchicalPrior",
     "InverseGamma",
     "Laplace",
     "NoisePrior",
     "Normal",
+    "Prior",
     "StudentT",
 ]

@@ -21,27 +21,46 @@ from skbayes_sgld._components import Component, check_array_or_number
 Array = NDArray[np.float64]
 
 
-class CoefficientPrior(Component):
+class Prior(Component):
+    """A distribution of the coefficients, with or without parameters of its own.
+
+    Attributes
+    ----------
+    hierarchical : bool
+        Whether it has hyperparameters, which the model infers.
+    proper : bool
+        Whether the density integrates to a finite number.
+    scaled_by_noise : bool
+        Whether the scale is in units of the noise, so that the density depends on gamma.
+    """
+
+    hierarchical = False
+    proper = True
+    scaled_by_noise = False
+
+    def check(self, n_features: int | None = None, argument: str = "prior") -> None:
+        """Raise where a parameter is out of range, or is not one number per column of X."""
+
+    def conditional(self) -> CoefficientPrior:
+        """Prior of the coefficients where all hyperparameters are 1."""
+        raise NotImplementedError
+
+
+class CoefficientPrior(Prior):
     """A density on the coefficients, the same for each linear predictor.
 
     Attributes
     ----------
-    proper : bool
-        Whether the density integrates to a finite number.
     flat : bool
         Whether the density is constant.
     normal : bool
         Whether the density is normal, given the noise.
-    scaled_by_noise : bool
-        Whether the scale is in units of the noise, so that the density depends on gamma.
     nonsmooth : bool
         Whether the gradient jumps somewhere, as at the kink of a Laplace density.
     """
 
-    proper = True
     flat = False
     normal = False
-    scaled_by_noise = False
     nonsmooth = False
 
     def check(self, n_features: int | None = None, argument: str = "prior") -> None:
@@ -75,6 +94,10 @@ class CoefficientPrior(Component):
         if not self.automatic:
             return self
         return clone(self).set_params(scale=unit / spread)
+
+    def conditional(self) -> CoefficientPrior:
+        """The prior itself, which has no hyperparameters."""
+        return self
 
     def _by_column(self) -> dict[str, Any]:
         """Parameters that are single numbers, or one number per column of X."""

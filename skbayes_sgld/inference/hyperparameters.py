@@ -1,0 +1,80 @@
+"""Coordinates of a model whose prior has hyperparameters: where they are taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from skbayes_sgld.posterior.differences import difference_curvature
+from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
+from skbayes_sgld.sampling.preconditioners.metric import Diagonal
+from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
+
+Array = NDArray[Any]
+
+_ROUNDS = 3  # each expands the likelihood where the last one found the mode
+_WIDEST = 3.0  # sds of a log scale, where the curvature would have them wider
+
+
+def standardise(posterior: HierarchicalPosterior) -> tuple[HierarchicalPosterior, Mode]:
+    """Posterior in coordinates about its mode in the hyperparameters, and its mode there.
+
+    Where z = 0 the log density is that of the hyperparameters with the coefficients integrated
+    out: exactly under a normal likelihood, otherwise by the Laplace approximation.
+    """
+    n_linear = posterior.n_params - len(posterior.hyper)
+    start, hyper = posterior.model.start()[:n_linear], posterior.hyper
+    for _ in range(_ROUNDS):
+        start = find_mode(posterior.given(hyper), start).theta
+        posterior = posterior.around(start, hyper, np.eye(len(hyper)))
+        moved, covariance = _marginal_mode(posterior, n_linear)
+        hyper = hyper + moved
+    power = _power(posterior, start, hyper, np.sqrt(covariance[0, 0]))
+    posterior = posterior.around(start, hyper, np.eye(len(hyper)), power)
+    moved, covariance = _marginal_mode(posterior, n_linear)
+    eigenvalues, vectors = np.linalg.eigh(covariance)
+    posterior = posterior.around(start, hyper + moved, vectors * np.sqrt(eigenvalues), power)
+    return posterior, Mode(np.zeros(posterior.n_params), Diagonal(np.ones(posterior.n_params)))
+
+
+def _power(posterior: HierarchicalPosterior, start: Array, hyper: Array, sd: float) -> float:
+    """Power of the prior precision that the information of the rows follows, from 0 to 1.
+
+    It is measured at the conditional modes, one sd of the log common scale apart.
+    """
+    if posterior.model.likelihood.quadratic or not posterior.prior.common:
+        return 0.0
+    seen: list[float] = []
+    for moved in (0.0, sd):
+        there = np.append(hyper[0] + moved, hyper[1:])
+        conditional = posterior.given(there)
+        mode = find_mode(conditional, start)
+        H = posterior.model.likelihood_curvature(mode.theta)
+        if not seen:
+            root = mode.root
+        seen.append(float(np.log(np.trace(root.T @ H @ root))))
+    return float(np.clip(0.5 * (seen[0] - seen[1]) / sd, 0.0, 1.0))
+
+
+def _marginal_mode(posterior: HierarchicalPosterior, n_linear: int) -> tuple[Array, Array]:
+    """Mode in the hyperparameters where z = 0, and their covariance by the curvature there."""
+
+    def at(v: Array) -> Array:
+        return np.hstack([np.zeros((len(v), n_linear)), v])
+
+    def negative(v: Array) -> tuple[float, Array]:
+        value, grad = posterior.value_and_grad(at(v[None]))
+        if not np.isfinite(value[0]):
+            return np.inf, np.zeros_like(v)
+        return -float(value[0]), -grad[0, n_linear:]
+
+    with np.errstate(all="ignore"):
+        m = len(posterior.hyper)
+        found = minimize(negative, np.zeros(m), jac=True, method="L-BFGS-B").x
+        H = difference_curvature(lambda v: posterior.grad(at(v))[:, n_linear:], found, 0)
+    eigenvalues, vectors = np.linalg.eigh(0.5 * (H + H.T))
+    variances = 1.0 / np.maximum(eigenvalues, _WIDEST**-2)
+    return found, (vectors * variances) @ vectors.T

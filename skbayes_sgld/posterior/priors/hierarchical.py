@@ -1,0 +1,167 @@
+"""Priors whose scales are parameters: normal given hyperparameters, which have a prior too.
+
+Conventions
+-----------
+``h (C, m)`` holds the hyperparameters of each chain in unbounded coordinates, logarithms of
+scales; densities of h include the Jacobian. ``log_scale (C, d)`` are the logs of the prior
+standard deviations of the coefficients, the same for each linear predictor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skbayes_sgld._components import check_array_or_number
+from skbayes_sgld.posterior.likelihoods import Likelihood
+from skbayes_sgld.posterior.priors.base import Array, CoefficientPrior, Prior
+from skbayes_sgld.posterior.priors.normal import Normal
+
+
+class HierarchicalPrior(Prior):
+    """Coefficients that are normal with mean 0, given hyperparameters that set their scales.
+
+    Attributes
+    ----------
+    common : bool
+        Whether one hyperparameter multiplies the scales of all columns, and there is no other.
+    """
+
+    hierarchical = True
+    common = False
+    scale: Any
+
+    def check(self, n_features: int | None = None, argument: str = "prior") -> None:
+        """Raise where a parameter is out of range, or is not one number per column of X."""
+        if isinstance(self.scale, str):
+            if self.scale != "auto":
+                raise ValueError(
+                    f"{argument}.scale={self.scale!r} is not known; give 'auto', a positive number "
+                    "or one for each column of X."
+                )
+            return
+        check_array_or_number(self.scale, f"{argument}.scale", n_features, positive=True)
+
+    def conditional(self) -> CoefficientPrior:
+        """Normal prior where all hyperparameters are 1."""
+        return Normal(scale=self.scale)
+
+    def for_model(
+        self, scale: Array, likelihood: Likelihood, y: Array, weight: Array | None
+    ) -> HierarchicalPrior:
+        """Prior with the scales ``(d,)`` of :meth:`conditional`, as numbers, for this model."""
+        prior = copy(self)
+        prior.scale = scale
+        return prior
+
+    def names(self, features: Sequence[str]) -> list[str]:
+        """Names of the hyperparameters ``(m,)`` as they are reported."""
+        raise NotImplementedError
+
+    def start(self) -> Array:
+        """A point h ``(m,)`` in the middle of the prior."""
+        raise NotImplementedError
+
+    def log_scale(self, h: Array) -> Array:
+        """Logs of the prior standard deviations ``(C, d)``."""
+        raise NotImplementedError
+
+    def pull_back(self, h: Array, in_log_scale: Array) -> Array:
+        """Gradient in h ``(C, m)`` from that in the logs of the scales ``(C, d)``."""
+        raise NotImplementedError
+
+    def log_density(self, h: Array, gamma: Array | None) -> Array:
+        """Log density of h up to a constant ``(C,)``; ``gamma (C,)`` is the log noise variance."""
+        raise NotImplementedError
+
+    def grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array]:
+        """Gradient of the log density in h ``(C, m)`` and in gamma ``(C,)``."""
+        raise NotImplementedError
+
+    def sample_hyper(self, rng: np.random.Generator, gamma: float | None) -> Array:
+        """Draw of h ``(m,)``."""
+        raise NotImplementedError
+
+    def sample(
+        self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float
+    ) -> Array:
+        """Coefficients ``(K, d)`` drawn from the prior, under hyperparameters of their own."""
+        h = self.sample_hyper(rng, float(np.log(noise_variance)))
+        return rng.standard_normal(shape) * np.exp(self.log_scale(h[None]))
+
+    def constrain(self, h: Array) -> Array:
+        """Reported hyperparameters ``(C, m)``; by default their logs are h."""
+        return np.exp(h)
+
+    def unconstrain(self, values: Array) -> Array:
+        """Coordinates h ``(C, m)`` of the reported hyperparameters."""
+        return np.log(values)
+
+
+def log_half_cauchy(log_ratio: Array) -> tuple[Array, Array]:
+    """Log density of the log of a half-Cauchy variable over its scale, and the derivative."""
+    return log_ratio - np.logaddexp(0.0, 2.0 * log_ratio), -np.tanh(log_ratio)
+
+
+@dataclass(eq=False, repr=False)
+class HierarchicalNormal(HierarchicalPrior):
+    r"""Normal prior whose scale is learned from the data.
+
+    .. math:: \beta_j \sim N(0, \tau^2 s_j^2), \quad \tau \sim C^+(0, 1),
+
+    with a half-Cauchy distribution on the common scale tau (Gelman 2006). The fit reports tau as
+    ``prior_scale``: where few columns matter it is small, and all coefficients shrink, as those of
+    ``BayesianRidge`` do.
+
+    Parameters
+    ----------
+    scale : float, array-like of shape (n_features,) or "auto", default="auto"
+        s, the standard deviations at tau = 1. ``"auto"`` is that of :class:`Normal`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sgld import SGLDLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((60, 20))
+    >>> y = rng.standard_normal(60)  # no column matters
+    >>> model = SGLDLinearRegression(prior="hierarchical_normal", random_state=0).fit(X, y)
+    >>> bool(model.posterior_["prior_scale"].mean() < 0.1)
+    True
+    """
+
+    scale: Any = "auto"
+
+    common = True
+
+    def names(self, features: Sequence[str]) -> list[str]:
+        """``prior_scale``, which is tau."""
+        return ["prior_scale"]
+
+    def start(self) -> Array:
+        """Zero: tau = 1."""
+        return np.zeros(1)
+
+    def log_scale(self, h: Array) -> Array:
+        """``log s_j + log tau``."""
+        return np.log(self.scale) + h
+
+    def pull_back(self, h: Array, in_log_scale: Array) -> Array:
+        """The sum over the columns."""
+        return in_log_scale.sum(axis=1, keepdims=True)
+
+    def log_density(self, h: Array, gamma: Array | None) -> Array:
+        """``log tau - log(1 + tau^2)``."""
+        return log_half_cauchy(h[:, 0])[0]
+
+    def grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array]:
+        """``(1 - tau^2) / (1 + tau^2)``; gamma does not enter."""
+        return log_half_cauchy(h)[1], np.zeros(len(h))
+
+    def sample_hyper(self, rng: np.random.Generator, gamma: float | None) -> Array:
+        """Log of a half-Cauchy number."""
+        return np.log(np.abs(rng.standard_cauchy(1)))

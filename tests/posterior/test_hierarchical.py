@@ -1,0 +1,264 @@
+"""Priors with hyperparameters: densities, posteriors by quadrature and importance sampling."""
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+from sklearn.linear_model import BayesianRidge
+
+from skbayes_sgld import (
+    SGDMAPRegressor,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDPoissonRegressor,
+)
+from skbayes_sgld._components import resolve
+from skbayes_sgld.posterior import (
+    HIERARCHICAL_PRIORS,
+    Bernoulli,
+    Categorical,
+    FixedGaussian,
+    Gaussian,
+    GLMPosterior,
+    HierarchicalNormal,
+    HierarchicalPosterior,
+    InverseGamma,
+    Normal,
+    Poisson,
+    check_gradient,
+)
+from tests.numeric import assert_derivative, derivative
+from tests.references.hierarchical import LearnedScale, linear_quadrature
+from tests.references.unequal_noise import importance_sampling
+
+every_prior = pytest.mark.parametrize("name", HIERARCHICAL_PRIORS)
+LIKELIHOODS = [Gaussian(), FixedGaussian(1.5), Bernoulli(), Categorical(3), Poisson()]
+
+
+def table(n=60, seed=0):
+    """Correlated columns in units of their own."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    X[:, 2] += X[:, 0]
+    X = X * [1.0, 10.0, 0.1] + [3.0, 100.0, 0.0]
+    return X, X[:, 0] - 0.05 * X[:, 1] + rng.standard_normal(n)
+
+
+def model(likelihood, n=60):
+    X, y = table(n)
+    targets = {
+        Bernoulli: (y > np.median(y)) * 1.0,
+        Categorical: np.digitize(y, np.quantile(y, [0.3, 0.6])) * 1.0,
+        Poisson: np.floor(np.abs(y)),
+    }
+    y = targets.get(type(likelihood), y)
+    noise = InverseGamma(2.0, 1.0) if likelihood.infers_noise else None
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, n)
+    return GLMPosterior(X, y, likelihood, Normal(), noise, sample_weight=weight, center=True)
+
+
+@every_prior
+@pytest.mark.parametrize("temperature", [1.0, 2.5])
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=lambda each: type(each).__name__)
+def test_the_gradient_is_that_of_the_density(name, likelihood, temperature):
+    prior = HIERARCHICAL_PRIORS[name]()
+    posterior = HierarchicalPosterior(model(likelihood), prior).tempered(temperature)
+    posterior = posterior.around(
+        posterior.model.start()[: posterior.model._n_linear] + 0.1,
+        posterior.hyper + 0.2,
+        np.diag(np.linspace(0.5, 1.0, len(posterior.hyper))),
+        0.3 * (not likelihood.quadratic),
+    )
+    check_gradient(posterior)
+    phi = 0.3 * np.random.default_rng(0).standard_normal((3, posterior.n_params))
+    value, grad = posterior.bind_value_and_grad(3)(phi)  # in closed form under normal noise
+    np.testing.assert_allclose(value, posterior.log_density(phi), rtol=1e-9)
+    np.testing.assert_allclose(grad, posterior.grad(phi), atol=1e-7)
+    np.testing.assert_allclose(posterior.bind_grad(3)(phi), grad, atol=1e-7)
+    if posterior.n_predictors == 1:
+        there = posterior.unconstrain(posterior.constrain(phi))
+        np.testing.assert_allclose(there, phi, atol=1e-8)
+
+
+@every_prior
+def test_the_density_of_theta_does_not_depend_on_the_coordinates(name):
+    """Two references: the log densities differ by the Jacobians alone."""
+    here = HierarchicalPosterior(model(Bernoulli()), HIERARCHICAL_PRIORS[name]())
+    root = np.diag(np.linspace(0.4, 0.8, len(here.hyper)))
+    there = here.around(here.model.start() + 0.2, here.hyper - 0.3, root, 0.4)
+    phi = 0.3 * np.random.default_rng(0).standard_normal((4, here.n_params))
+    moved = there.unconstrain(here.constrain(phi))
+    jacobians = []
+    for c in range(4):
+        slope = derivative(lambda p: there.unconstrain(here.constrain(p[None]))[0], phi[c])
+        jacobians.append(np.linalg.slogdet(np.reshape(slope, (here.n_params,) * 2))[1])
+    difference = here.log_density(phi) - there.log_density(moved) - jacobians
+    np.testing.assert_allclose(difference, difference[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("variance", [None, 0.8])
+def test_a_linear_model_has_the_posterior_of_quadrature(variance):
+    X, y = table(40)
+    fit = SGLDLinearRegression(
+        prior=HierarchicalNormal(scale=[1.0, 0.1, 5.0]),
+        noise_prior=InverseGamma(2.0, 1.0),
+        noise_variance="infer" if variance is None else variance,
+        random_state=0,
+    ).fit(X, y)
+    mean, sd = linear_quadrature(X, y, np.array([1.0, 0.1, 5.0]), 2.0, 1.0, variance)
+    summary = fit.summary()
+    assert summary["ess_bulk"].min() > 1000
+    error = np.abs(summary["mean"] - mean) / sd
+    assert error.iloc[:-1].max() < 0.1
+    assert np.abs(summary["sd"] / sd - 1).iloc[:-1].max() < 0.06
+    # tau has a heavy tail: its mean and sd vary more
+    assert error.iloc[-1] < 0.15
+    assert summary.index[-1] == "prior_scale"
+
+
+@pytest.mark.parametrize("family", ["logistic", "poisson"])
+def test_other_models_have_the_posterior_of_importance_sampling(family):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((120, 2)) * [1.0, 3.0]
+    eta = 0.8 * X[:, 0] - 0.2
+    if family == "logistic":
+        estimator, y = SGLDLogisticRegression, (eta + rng.logistic(size=120) > 0) * 1.0
+    else:
+        estimator, y = SGLDPoissonRegressor, rng.poisson(np.exp(0.5 * eta)) * 1.0
+    scale = np.array([1.0, 0.5])
+    fit = estimator(prior=HierarchicalNormal(scale), random_state=0).fit(X, y)
+    draws = np.column_stack([fit.posterior_.flat[:, :-1], np.log(fit.posterior_.flat[:, -1])])
+    reference = importance_sampling(LearnedScale(X, y, scale, family), 60_000)
+    assert not reference.problems
+    assert (np.abs(draws.mean(0) - reference.mean) / reference.sd).max() < 0.1
+    assert np.abs(draws.std(0) / reference.sd - 1).max() < 0.07
+
+
+def test_many_useless_columns_shrink_as_those_of_bayesian_ridge():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 50))
+    y = X[:, 0] + rng.standard_normal(100)
+    ours = SGLDLinearRegression(prior="hierarchical_normal", n_draws=400, random_state=0).fit(X, y)
+    theirs = BayesianRidge(max_iter=3000, tol=1e-8).fit(X, y)
+    assert np.corrcoef(ours.coef_, theirs.coef_)[0, 1] > 0.99
+    assert abs(np.linalg.norm(ours.coef_) / np.linalg.norm(theirs.coef_) - 1) < 0.05
+    flat = SGLDLinearRegression(prior="normal", n_draws=400, random_state=0).fit(X, y)
+    assert np.linalg.norm(ours.coef_[1:]) < 0.7 * np.linalg.norm(flat.coef_[1:])
+
+
+@pytest.mark.truth
+@pytest.mark.filterwarnings("ignore:The draws:sklearn.exceptions.ConvergenceWarning")
+def test_ranks_of_true_parameters_are_uniform():
+    """Parameters from the prior, data from the model: simulation-based calibration, in small."""
+    n, d, n_replications, L = 25, 3, 40, 99
+    rng, ranks = np.random.default_rng(0), []
+    for number in range(n_replications):
+        X = rng.standard_normal((n, d))
+        tau, variance = np.abs(rng.standard_cauchy()), 2.0 / rng.gamma(3.0)
+        beta = rng.normal(0, tau, d)
+        y = X @ beta + np.sqrt(variance) * rng.standard_normal(n)
+        fit = SGLDLinearRegression(
+            prior=HierarchicalNormal(1.0),
+            noise_prior=InverseGamma(3.0, 2.0),
+            n_draws=100,
+            random_state=number,
+        ).fit(X, y)
+        truth = np.r_[beta, 0.0, variance, tau]
+        ranks.append((fit.posterior_.flat[:: 400 // L][:L] < truth).sum(0))
+    standard = (np.array(ranks) / L - 0.5) * np.sqrt(12)
+    assert np.abs(standard.mean(0) * np.sqrt(n_replications)).max() < 3.5
+    spread = (np.square(standard).mean(0) - 1) * np.sqrt(n_replications / 0.8)
+    assert np.abs(spread).max() < 3.5
+
+
+@every_prior
+def test_draws_of_the_prior_have_heavy_tails_before_and_after_a_fit(name):
+    """A normal prior of one scale would never reach where a half-Cauchy scale often does."""
+    X, y = table()
+    model = SGLDLinearRegression(
+        prior=name, noise_prior="half_normal", intercept_prior="normal", n_draws=300, random_state=0
+    )
+    before = model.sample_prior(X, 2000, y=y)
+    after = model.fit(X, y).sample_prior(X, 2000)
+    for drawn in (before, after):
+        spread = drawn.std(axis=0)
+        assert np.quantile(spread, 0.98) / np.median(spread) > 5.0
+    np.testing.assert_allclose(*(np.median(np.std(d, axis=0)) for d in (before, after)), rtol=0.2)
+
+
+@pytest.mark.filterwarnings("ignore:The draws:sklearn.exceptions.ConvergenceWarning")
+@every_prior
+def test_predictions_do_not_know_the_units(name):
+    X, y = table()
+    first = SGLDLinearRegression(prior=name, n_draws=300, random_state=0).fit(X, y)
+    unit = [1e-4, 1e3, 1e4]
+    second = SGLDLinearRegression(prior=name, n_draws=300, random_state=0).fit(X * unit, 100.0 * y)
+    interval = first.predict_interval(X)
+    width = (interval[:, 1] - interval[:, 0])[:, None]
+    there = second.predict_interval(X * unit) / 100.0
+    np.testing.assert_allclose(there / width, interval / width, atol=0.05)
+
+
+def test_what_is_refused_says_why():
+    X, y = table()
+    with pytest.raises(ValueError, match="prior='hierarchical_normal' is not known"):
+        SGDMAPRegressor(prior="hierarchical_normal").fit(X, y)
+    with pytest.raises(ValueError, match="one noise variance"):
+        SGLDLinearRegression(prior="hierarchical_normal", noise_model="log_linear").fit(X, y)
+    with pytest.raises(ValueError, match="a prior without hyperparameters"):
+        SGLDLinearRegression(prior="hierarchical_normal", parameterization="centered").fit(X, y)
+    with pytest.raises(ValueError, match=r"prior\.scale='wide'"):
+        SGLDLinearRegression(prior=HierarchicalNormal("wide")).fit(X, y)
+
+
+def test_the_published_algorithm_runs_without_a_search():
+    X, y = table()
+    fit = SGLDLinearRegression(
+        prior="hierarchical_normal",
+        preconditioner=None,
+        step_size=1e-3,
+        sampler="sgld",
+        init="prior",
+        n_draws=20,
+        n_burnin=10,
+        thin=1,
+        random_state=0,
+    )
+    with pytest.warns(match="draws are not to be relied on"):
+        fit.fit(X, y)
+    assert fit.result_.mode is None
+
+
+def check_hierarchical_prior(name):
+    """Raise where the hierarchical prior of this name contradicts itself."""
+    X, y = table()
+    prior = resolve(name, HIERARCHICAL_PRIORS, "prior").for_model(
+        np.array([0.5, 1.0, 2.0]), Gaussian(), y, None
+    )
+    rng, gamma = np.random.default_rng(0), np.array([0.2, -0.5])
+    m = len(prior.names(["a", "b", "c"]))
+    h = prior.start() + 0.4 * rng.standard_normal((2, m))
+    both = np.arange(2)
+    in_h, in_gamma = prior.grad(h, gamma)
+    slope = derivative(lambda at: prior.log_density(at, gamma), h)[both, both]
+    assert_derivative(in_h, slope, "gradient in h")
+    slope = derivative(lambda at: prior.log_density(h, at), gamma)[both, both]
+    assert_derivative(in_gamma, slope, "gradient in gamma")
+    weight = rng.standard_normal((2, 3))
+    slope = derivative(lambda at: (prior.log_scale(at) * weight).sum(1), h)[both, both]
+    assert_derivative(prior.pull_back(h, weight), slope, "gradient of the scales")
+    np.testing.assert_allclose(prior.unconstrain(prior.constrain(h)), h, atol=1e-12)
+    # the hyperparameters are independent given the noise: each coordinate's own distribution
+    drawn = np.array([prior.sample_hyper(rng, 0.2) for _ in range(4000)])
+    for j in range(m):
+        grid = np.linspace(-40.0, 40.0, 16001)
+        at = np.tile(prior.start(), (len(grid), 1))
+        at[:, j] = grid
+        value = prior.log_density(at, np.full(len(grid), 0.2))
+        cdf = integrate.cumulative_simpson(np.exp(value - value.max()), x=grid, initial=0.0)
+        p = np.interp(drawn[:, j], grid, cdf / cdf[-1])
+        assert stats.kstest(p, "uniform").pvalue > 1e-4, "draws that are not of the density"
+
+
+@every_prior
+def test_a_hierarchical_prior_is_what_it_says_it_is(name):
+    check_hierarchical_prior(name)
