@@ -15,8 +15,8 @@ from functools import cache, partial
 from threading import Lock, current_thread
 from typing import Any, TypeVar
 
+import joblib
 import numpy as np
-from joblib import cpu_count
 from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse import issparse
@@ -40,6 +40,12 @@ _SHARED_NUMBERS = 2**20  # numbers of X from which threads share a pass over the
 _SHARED_BLOCK = 2**16  # numbers of X in a block of theirs, so that its copy stays in cache too
 _PART_NUMBERS = 2**18  # of them at least in a part of a pass, so that starting it costs nothing
 _SUM_NUMBERS = 2**21  # numbers in the sums of all parts together
+
+
+@cache
+def cpu_count() -> int:
+    """Number of processors that the process may use; joblib reads files to tell it."""
+    return int(joblib.cpu_count())
 
 
 @cache

@@ -34,6 +34,7 @@ Array = NDArray[Any]
 
 _SMALL_STEP = 0.2  # of the sampler's own; below it the bias is that on a normal target
 _PUBLISHED_THIN = 10  # steps from draw to draw where nothing is known of the posterior
+_WALKERS = 4  # of a chain whose steps take products with all rows, see Plan
 _GIVEN = "given"
 
 
@@ -59,7 +60,7 @@ class Plan:
         Target, in the coordinates that are sampled.
     run : Run
         Sampler, gradient, metric, step size, schedule and temperature.
-    start : ndarray of shape (n_chains, n_params)
+    start : ndarray of shape (n_chains * n_walkers, n_params)
         Starting points of the chains, in the coordinates that are sampled.
     seed : int
     n_draws, n_burnin, thin : int
@@ -78,6 +79,8 @@ class Plan:
         The settings as the user wrote them.
     has_data : bool
         Whether ``posterior`` and ``run`` are there, which hold the data; they are None otherwise.
+    n_walkers : int, default=1
+        Walkers that take turns in a chain's draws: sixteen positions cost little more than four.
     """
 
     posterior: BasePosterior
@@ -94,11 +97,18 @@ class Plan:
     choices: dict[str, Choice]
     settings: Settings
     has_data: bool = True
+    n_walkers: int = 1
 
     def without_data(self) -> Plan:
         """The plan as a record of what was chosen, without what holds the data."""
         nothing: Any = None
-        return replace(self, posterior=nothing, run=nothing, has_data=False)
+        center = None if self.center is None else self.center._replace(whitened=None)
+        return replace(self, posterior=nothing, run=nothing, center=center, has_data=False)
+
+    @property
+    def n_turns(self) -> int:
+        """Draws of each walker."""
+        return -(-self.n_draws // self.n_walkers)
 
     @property
     def n_hot(self) -> int:
@@ -109,7 +119,7 @@ class Plan:
     @property
     def n_steps(self) -> int:
         """Steps of each chain, those before the first draw included."""
-        return self.n_burnin + self.n_draws * self.thin
+        return self.n_burnin + self.n_turns * self.thin
 
     def __str__(self) -> str:
         """Table of settings, values and reasons."""
@@ -200,7 +210,9 @@ def plan(
         # what the last kept step costs: a schedule may have made it small by then
         eta = run.step_size * float(run.schedule(settings.n_draws * thin))
         bias = measure_bias(run, mode, eta, settings.metric.uses_curvature, seed)
-    start, why_start = choose_start(posterior, settings, tuned, seed, positions)
+    may_share = settings.allows_walkers and positions is None
+    n_walkers = _WALKERS if may_share and run.dynamics.whitened is not None else 1
+    start, why_start = choose_start(posterior, settings, tuned, seed, positions, n_walkers)
     choices |= {"init": Choice(*why_start), "parameterization": Choice(*coordinates)}
     heat = settings.temperature
     for name, value in {
@@ -225,6 +237,7 @@ def plan(
         noise if settings.uses_curvature else None,
         {name: choices[name] for name in _ORDER},
         settings,
+        n_walkers=n_walkers,
     )
 
 

@@ -100,14 +100,14 @@ def _draw(
     chains = run_chains(
         plan.run,
         plan.start,
-        n_draws=plan.n_draws,
+        n_draws=plan.n_turns,
         n_burnin=plan.n_burnin,
         thin=plan.thin,
         seed=plan.seed,
         n_jobs=settings.n_jobs,
         progress=progress,
     )
-    return chains, None
+    return chains.in_turns(plan.n_walkers, plan.n_draws), None
 
 
 def _result(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
@@ -125,7 +125,7 @@ def _result(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
         theta,
         plan.settings.tau,
         plan.n_hot,
-        posterior.constrain(chains.state.sampler_state["theta"]),
+        posterior.constrain(chains.state.sampler_state["theta"][:: plan.n_walkers]),
         float(chains.clipped.mean()),
         chains.acceptance,
         _noise_ratio(plan, chains),

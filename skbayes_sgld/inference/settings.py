@@ -26,7 +26,7 @@ from skbayes_sgld.sampling import (
     Sampler,
     Schedule,
 )
-from skbayes_sgld.sampling.schedules import Temperature, resolve_temperature
+from skbayes_sgld.sampling.schedules import Constant, Temperature, resolve_temperature
 
 REGISTRIES: dict[str, Registry[Any]] = {
     "sampler": SAMPLERS,
@@ -125,6 +125,14 @@ class Settings:
     def stops_by_itself(self) -> bool:
         """Whether something else than the number of draws may end the run."""
         return self.max_time is not None or self.target_ess is not None
+
+    @property
+    def allows_walkers(self) -> bool:
+        """Whether walkers may take turns in a chain: it is stationary, and made in one go."""
+        in_parts = self.stops_by_itself or self.checkpoint is not None
+        steady = isinstance(self.schedule, Constant) and self.temperature.schedule is None
+        given = self.resume_from is not None or not isinstance(self.init, str)
+        return steady and not in_parts and not given
 
     @property
     def takes_all_rows(self) -> bool:

@@ -25,15 +25,16 @@ def choose_start(
     tuned: Tuned,
     seed: int,
     positions: Array | None,
+    n_walkers: int = 1,
 ) -> tuple[Array, tuple[str, str]]:
-    """Starting points ``(C, P)``, with their name and the reason for them.
+    """Starting points ``(C, P)``, or those of all walkers, with their name and the reason.
 
     Raises
     ------
     ValueError, TypeError
         Where ``init`` is an array of another shape, or a prior that cannot be drawn from.
     """
-    chains = range(settings.n_chains)
+    chains = range(n_walkers * settings.n_chains)
     if positions is not None:
         return posterior.unconstrain(positions), ("last positions", "warm_start=True")
     init = settings.init
@@ -48,12 +49,13 @@ def choose_start(
         assert center is not None
         width = THRESHOLDS.overdispersion * np.sqrt(settings.tau)
         normals = start_normals(seed, chains, posterior.n_params)
+        why += f", {n_walkers} walkers a chain" * (n_walkers > 1)
         start = center.theta + width * center.unwhiten(normals)
         if tuned.run.sampler.adjusted:
             start = settle(tuned.run, start, center, seed)
         return start, ("mode", why)
     if init == "zeros":
-        return np.tile(posterior.zeros(), (settings.n_chains, 1)), ("zeros", why)
+        return np.tile(posterior.zeros(), (len(chains), 1)), ("zeros", why)
     generators = start_generators(seed, chains)
     draws = posterior.draw_prior(generators)
     if draws is not None:

@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from skbayes_sgld._linalg import in_threads, one_blas_thread, sum_in_threads
+from skbayes_sgld.posterior.base import AveragedNormal
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors import CoefficientPrior
 from skbayes_sgld.posterior.sparse_design import as_array, weighted_gram
+from skbayes_sgld.posterior.whitened import whiten_rows
 
 Array = NDArray[Any]
 
@@ -31,26 +33,33 @@ _CHANGE = 0.15  # tolerance of a log variance, and of the mean in sds: enough fo
 class _LinearModel(Protocol):
     """The members of a generalised linear model that averaging uses."""
 
+    X: Array
     n_samples: int
     n_features: int
     n_params: int
+    n_predictors: int
     y: Array
     weight: Array | None
     likelihood: Likelihood
 
     @property
     def prior(self) -> CoefficientPrior: ...
+    @property
+    def light_tailed(self) -> bool: ...
     def design(self, rows: slice) -> Array: ...
     def gram_parts(self) -> list[list[slice]]: ...
     def curvature(self, theta: Array) -> Array: ...
+    def _weighted_curvature(self, theta: Array, rows: slice) -> Array: ...
+    def value_and_grad(self, theta: Array) -> tuple[Array, Array]: ...
+    def log_prior(self, theta: Array) -> Array: ...
     def grad_log_prior(self, theta: Array) -> Array: ...
     def add_prior_curvature(self, H: Array, theta: Array) -> None: ...
 
 
 def averaged_normal(
     posterior: _LinearModel, theta: Array, temperature: float
-) -> tuple[Array, Array] | None:
-    """Mean and precision of the normal distribution nearest in expectation.
+) -> AveragedNormal | None:
+    """Normal distribution nearest in expectation.
 
     Parameters
     ----------
@@ -61,8 +70,8 @@ def averaged_normal(
 
     Returns
     -------
-    normal : tuple of ndarrays of shape (P,) and (P, P), or None
-        Mean, and precision at temperature 1. None where the curvature at the mode serves as well
+    normal : AveragedNormal or None
+        None where the curvature at the mode serves as well
         (few parameters, or many rows per parameter) and where the rounds do not converge.
     """
     few = theta.size >= _MANY and posterior.n_samples < _FEW_ROWS * theta.size
@@ -72,14 +81,12 @@ def averaged_normal(
         return _search(posterior, theta, temperature)
 
 
-def _search(
-    posterior: _LinearModel, theta: Array, temperature: float
-) -> tuple[Array, Array] | None:
+def _search(posterior: _LinearModel, theta: Array, temperature: float) -> AveragedNormal | None:
     try:
         lower = linalg.cholesky(posterior.curvature(theta), lower=True, check_finite=False)
         variances = _row_variances(posterior, lower) * temperature
         for number in range(_ROUNDS):
-            grad, H = _averaged(posterior, theta, variances)
+            grad, H, weights = _averaged(posterior, theta, variances)
             lower = linalg.cholesky(H, lower=True, check_finite=False)
             step = linalg.cho_solve((lower, True), grad, check_finite=False)
             moves = np.log(_row_variances(posterior, lower) * temperature / variances)
@@ -87,7 +94,7 @@ def _search(
             variances = variances * np.exp(_DAMPING[number > 3] * moves)
             far = float(grad @ step) > _CHANGE**2 * theta.size * temperature
             if not far and np.abs(moves).max() < _CHANGE:
-                return theta, H
+                return AveragedNormal(theta, H, whiten_rows(posterior, theta, weights))
     except linalg.LinAlgError:
         pass
     return None
@@ -107,16 +114,25 @@ def _row_variances(posterior: _LinearModel, lower: Array) -> Array:
     return np.concatenate(in_threads(of_rows, posterior.gram_parts()))
 
 
-def _averaged(posterior: _LinearModel, theta: Array, variances: Array) -> tuple[Array, Array]:
-    """Gradient and curvature of the log posterior, averaged over the rows' predictors."""
+def _averaged(
+    posterior: _LinearModel, theta: Array, variances: Array
+) -> tuple[Array, Array, Array]:
+    """Gradient and curvature of the log posterior, averaged over the rows' predictors.
+
+    The last array is each row's curvature ``(n,)``.
+    """
     # the gradient as a last row: both are sums over the same rows
-    sums = sum_in_threads(partial(_sums, posterior, theta, variances), posterior.gram_parts())
+    bends = np.empty(posterior.n_samples)
+    work = partial(_sums, posterior, theta, variances, bends)
+    sums = sum_in_threads(work, posterior.gram_parts())
     grad, H = sums[-1], sums[:-1]
     posterior.add_prior_curvature(H, theta)
-    return grad + posterior.grad_log_prior(theta[None])[0], H
+    return grad + posterior.grad_log_prior(theta[None])[0], H, bends
 
 
-def _sums(posterior: _LinearModel, theta: Array, variances: Array, blocks: list[slice]) -> Array:
+def _sums(
+    posterior: _LinearModel, theta: Array, variances: Array, bends: Array, blocks: list[slice]
+) -> Array:
     sums = np.zeros((theta.size + 1, theta.size))
     for rows in blocks:
         design = posterior.design(rows)
@@ -125,6 +141,7 @@ def _sums(posterior: _LinearModel, theta: Array, variances: Array, blocks: list[
         )
         if posterior.weight is not None:
             score, bend = score * posterior.weight[rows], bend * posterior.weight[rows]
+        bends[rows] = bend
         sums[-1] += score @ design
         sums[:-1] += weighted_gram(design, bend)
     return sums

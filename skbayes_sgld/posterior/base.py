@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -247,8 +247,8 @@ class BasePosterior:
         """Add minus the Hessian of the log prior at one ``theta (P,)`` to ``H (P, P)``."""
         H += difference_curvature(self.grad_log_prior, theta, 0)
 
-    def averaged_normal(self, theta: Array, temperature: float) -> tuple[Array, Array] | None:
-        """Mean and precision of the normal nearest in expectation; None where the mode serves."""
+    def averaged_normal(self, theta: Array, temperature: float) -> AveragedNormal | None:
+        """Normal distribution nearest in expectation; None where the mode serves."""
         return None
 
     def centered_normal(self) -> tuple[Array, Array] | None:
@@ -353,6 +353,45 @@ def _is_default(cls: type, member: str) -> bool:
     if member in BasePosterior.__annotations__:  # constructors set these
         return False
     return getattr(cls, member) is getattr(BasePosterior, member)
+
+
+class WhitenedPosterior(BasePosterior):
+    """A posterior in the coordinates z of a metric about a centre, ``theta = center + root z``.
+
+    Attributes
+    ----------
+    center : ndarray of shape (P,)
+    root, inverse_t : ndarray of shape (P, P)
+        R and ``R^{-T}``, with ``R R^T`` the metric.
+    inverse : ndarray of shape (P, P)
+        Inverse of the metric.
+    """
+
+    center: Array
+    root: Array
+    inverse_t: Array
+    inverse: Array
+
+    def matched(self, draws: Array, temperature: float) -> WhitenedPosterior:
+        """Posterior about the mean of ``draws (S, P)`` of theta, in a metric that fits these."""
+        raise NotImplementedError
+
+
+class AveragedNormal(NamedTuple):
+    """Normal distribution nearest to a posterior in expectation.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (P,)
+    precision : ndarray of shape (P, P)
+        At temperature 1.
+    whitened : WhitenedPosterior or None
+        The posterior in its coordinates, where trajectories there are cheaper.
+    """
+
+    mean: Array
+    precision: Array
+    whitened: WhitenedPosterior | None
 
 
 def require(

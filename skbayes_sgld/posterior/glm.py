@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from skbayes_sgld._linalg import MAX_DENSE, column_means, column_moments, in_threads
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld.posterior.averaging import averaged_normal
-from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.base import AveragedNormal, BasePosterior
 from skbayes_sgld.posterior.factor import curvature_factor
 from skbayes_sgld.posterior.kernels import (
     SettledRows,
@@ -366,12 +366,8 @@ class GLMPosterior(RowSums, BasePosterior):
             return super().expand_likelihood(theta, curvature)
         return BasePosterior.expand_likelihood(self, theta, curvature)
 
-    def averaged_normal(self, theta: Array, temperature: float) -> tuple[Array, Array] | None:
-        """Mean and precision of the normal distribution nearest in expectation, from the mode.
-
-        None where the curvature at the mode serves as well: with few parameters, more than a few
-        rows per parameter, or a likelihood that cannot be averaged.
-        """
+    def averaged_normal(self, theta: Array, temperature: float) -> AveragedNormal | None:
+        """Normal distribution nearest in expectation, from the mode; None where that serves."""
         return averaged_normal(self, theta, temperature)
 
     def curvature(self, theta: Array) -> Array:

@@ -65,6 +65,23 @@ class Chains:
     state: RunState
     n_steps: int
 
+    def in_turns(self, n_walkers: int, n_draws: int) -> Chains:
+        """Draws of fewer chains, each of ``n_walkers`` of these, which take turns.
+
+        The state stays that of all walkers.
+        """
+        if n_walkers == 1:
+            return self
+        n_chains, (_, n_turns, P) = len(self.draws) // n_walkers, self.draws.shape
+        draws = self.draws.reshape(n_chains, n_walkers, n_turns, P).swapaxes(1, 2)
+        return Chains(
+            draws.reshape(n_chains, -1, P)[:, :n_draws],
+            np.repeat(self.weights, n_walkers)[:n_draws],
+            self.clipped.reshape(n_chains, n_walkers).mean(axis=1),
+            self.state,
+            self.n_steps,
+        )
+
     @property
     def acceptance(self) -> float | None:
         """Share of all proposals so far that were accepted; None for a sampler that accepts all."""

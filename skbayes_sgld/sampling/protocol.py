@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._components import Component
-from skbayes_sgld.posterior.base import BasePosterior, require
+from skbayes_sgld.posterior.base import BasePosterior, WhitenedPosterior, require
 from skbayes_sgld.sampling.clipping import Clip
 from skbayes_sgld.sampling.gradients import BoundGradient
 from skbayes_sgld.sampling.preconditioners.metric import Metric
@@ -29,7 +29,8 @@ class Dynamics:
     follow the gradient of another. ``center`` is that of the normal distribution whose
     covariance the metric is, where it is meant to be one; ``rounded`` says that single precision
     is enough for what drives a trajectory; ``bound_drift``, in a run, is :meth:`drift` where its
-    linear part is known as a matrix.
+    linear part is known as a matrix. ``whitened``, if given, is the target in the coordinates of
+    the metric about the centre, which trajectories follow in place of the gradient.
     """
 
     gradient: BoundGradient
@@ -41,6 +42,7 @@ class Dynamics:
     center: Array | None = None
     rounded: bool = False
     bound_drift: Callable[[Array, Any], Array] | None = None
+    whitened: WhitenedPosterior | None = None
 
     def gradient_at(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """``clip(g)`` at ``theta (C, P)``; the chains whose gradient was clipped are counted.

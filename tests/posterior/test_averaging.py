@@ -33,7 +33,7 @@ def test_the_averaged_gradient_vanishes_at_the_mean_and_the_precision_is_average
     mode = find_mode(posterior, posterior.start())
     found = posterior.averaged_normal(mode.theta, temperature)
     assert found is not None
-    mean, precision = found
+    mean, precision, _ = found
     covariance = np.linalg.inv(precision)
     draws = np.random.default_rng(1).multivariate_normal(mean, temperature * covariance, 2000)
     slopes = posterior.grad(draws)

@@ -185,11 +185,17 @@ class Dense(Metric):
         R.
     curvature : ndarray of shape (P, P), default=None
         ``G^{-1}``, where it is known.
+    inverse_t : ndarray of shape (P, P), default=None
+        ``R^{-T}``, where it is known.
     """
 
-    def __init__(self, root: Array, curvature: Array | None = None) -> None:
+    def __init__(
+        self, root: Array, curvature: Array | None = None, inverse_t: Array | None = None
+    ) -> None:
         super().__init__(len(root))
         self._root, self._curvature = root, curvature
+        if inverse_t is not None:
+            self._inverse_t = inverse_t
 
     def scaled(self, variance: float) -> Dense:
         """The metric times a number."""

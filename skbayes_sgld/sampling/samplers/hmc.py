@@ -52,17 +52,19 @@ def follow(
     step, whole = maps[:, 0], maps[:, 1]
     for _ in range(n_steps - 1):
         moved[...] = step @ now
+        step = whole
+        if dynamics.whitened is not None:
+            force[...] = dynamics.whitened.grad(z)
+            continue
         theta = on_the_way.sqrt(z)
         if center is not None:
             theta += center
         force[...] = on_the_way.sqrt_t(dynamics.gradient_at(theta, None))
-        step = whole
     moved[...] = step @ now
     theta = metric.sqrt(z)
     if center is not None:
         theta += center
-    value, grad = dynamics.value_and_gradient_at(theta)
-    force[...] = metric.sqrt_t(grad)
+    value, force[...] = _value_and_force(z, theta, dynamics)
     end = (maps[:, 2, 1:] @ now)[:, 0]
     return theta, value, now[:, :2], np.einsum("cp,cp->c", end, end)
 
@@ -109,10 +111,18 @@ def transition_acceptance(theta: Array, eta: float, dynamics: Dynamics) -> float
 
 def _place(theta: Array, dynamics: Dynamics) -> tuple[Array, Array]:
     """Log density ``(C,)``, and whitened position and gradient ``(C, 2, P)``."""
-    value, grad = dynamics.value_and_gradient_at(theta)
-    metric = dynamics.preconditioner
     shifted = theta if dynamics.center is None else theta - dynamics.center
-    return value, np.stack([metric.whiten(shifted), metric.sqrt_t(grad)], axis=1)
+    z = dynamics.preconditioner.whiten(shifted)
+    value, force = _value_and_force(z, theta, dynamics)
+    return value, np.stack([z, force], axis=1)
+
+
+def _value_and_force(z: Array, theta: Array, dynamics: Dynamics) -> tuple[Array, Array]:
+    """Log density ``(C,)`` and its gradient in z ``(C, P)``."""
+    if dynamics.whitened is not None:
+        return dynamics.whitened.value_and_grad(z)
+    value, grad = dynamics.value_and_gradient_at(theta)
+    return value, dynamics.preconditioner.sqrt_t(grad)
 
 
 class Trajectories(Adjusted):

@@ -12,8 +12,10 @@ from scipy.stats import chi2
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root, one_blas_thread
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Run, draw_block, run_chains
+from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.overflow import ChainOverflowError
-from skbayes_sgld.sampling.preconditioners.metric import Dense
+from skbayes_sgld.sampling.preconditioners.metric import Dense, Metric
+from skbayes_sgld.sampling.protocol import Dynamics
 from skbayes_sgld.sampling.samplers.sgld import SGLD
 from skbayes_sgld.sampling.streams import ChainStreams, start_normals
 from skbayes_sgld.sampling.tuning.mode import Mode
@@ -71,7 +73,8 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     """
     P, tau = mode.theta.size, float(run.dynamics.temperature)
     n = max(run.n_samples, 1)
-    fewest = _MIN_CHAINS if n * P < _LARGE else _FEW_CHAINS
+    # a product of whitened rows with few positions costs as much as one with many
+    fewest = _MIN_CHAINS if n * P < _LARGE or mode.whitened is not None else _FEW_CHAINS
     n_chains = int(np.clip(_CHAIN_ROWS // n, fewest, _MAX_CHAINS))
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
     normals = start_normals(seed, chains, P)
@@ -81,8 +84,7 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     step_size, metric, kept = 0.5 * run.sampler.largest_step, mode, np.empty((n_chains, 0, P))
     rounds = _ROUNDS if n * P < _LARGE else _FEW_ROUNDS
     for number, n_steps in enumerate(rounds):
-        dynamics = replace(run.dynamics, preconditioner=metric.metric, center=metric.theta)
-        pilot = replace(run, dynamics=dynamics)
+        pilot = replace(run, dynamics=around(run.dynamics, metric))
         draws, step_size, acceptance = _run_pilot(pilot, position, streams, step_size, n_steps)
         position = draws[:, -1]
         if 0 < number < len(rounds) - 1:  # the first round forgets the start
@@ -93,13 +95,22 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     return Adapted(metric, step_size, acceptance, _autocorrelation(draws, metric))
 
 
+def around(dynamics: Dynamics, mode: Mode) -> Dynamics:
+    """Dynamics in the metric of a mode, about it."""
+    # a bound is on the gradient in theta
+    whitened = mode.whitened if dynamics.clip is None else None
+    return replace(dynamics, preconditioner=mode.metric, center=mode.theta, whitened=whitened)
+
+
 def average(run: Run, mode: Mode) -> Mode:
     """Normal distribution nearest in expectation, where the posterior provides one."""
     posterior, tau = run.dynamics.gradient.posterior, float(run.dynamics.temperature)
     found = posterior.averaged_normal(mode.theta, tau)
     if found is None or mode.theta.size > MAX_DENSE:
         return mode
-    return Mode(found[0], Dense(inverse_root(found[1]), found[1]))
+    if found.whitened is not None:
+        return Mode.of_whitened(found.whitened)
+    return Mode(found.mean, Dense(inverse_root(found.precision), found.precision))
 
 
 def _run_pilot(
@@ -152,15 +163,20 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
     if run.dynamics.gradient.posterior.steep:
         return position
     free = replace(run, sampler=SGLD("leimkuhler_matthews"), step_size=_SETTLE_STEP)
+    begin, whitened = position, mode.whitened
+    if whitened is not None:
+        dynamics = Dynamics(Full().bind(whitened), Metric(whitened.n_params))
+        dynamics.temperature = run.dynamics.temperature
+        free, begin = replace(free, dynamics=dynamics), mode.whiten(position - mode.theta)
     n_steps = int(np.ceil(_SETTLE_TIME / _SETTLE_STEP))
     seed ^= _SETTLE
     try:
-        part = run_chains(
-            free, position, n_draws=1, thin=n_steps, seed=seed, first_chain=first_chain
-        )
+        part = run_chains(free, begin, n_draws=1, thin=n_steps, seed=seed, first_chain=first_chain)
     except ChainOverflowError:
         return position
     settled = part.draws[:, -1]
+    if whitened is not None:
+        settled = mode.theta + mode.unwhiten(settled)
     # chain by chain, so that none depends on the others
     with one_blas_thread(), np.errstate(all="ignore"):
         gain = run.dynamics.value_at(settled) - run.dynamics.value_at(position)
@@ -174,6 +190,8 @@ def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> M
     """Centre and metric from draws, shrunk to the mode's the more, the fewer the draws."""
     n_chains, _, P = draws.shape
     flat = draws.reshape(-1, P)
+    if mode.whitened is not None:
+        return Mode.of_whitened(mode.whitened.matched(flat, tau))
     center = flat.mean(axis=0)
     u = mode.whiten(flat - center) / np.sqrt(tau)
     variances = np.square(u).mean(axis=0)

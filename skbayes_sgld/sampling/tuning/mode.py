@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root, one_blas_thread, solve_positive
-from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.base import BasePosterior, WhitenedPosterior
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Expansion, Posterior
 from skbayes_sgld.sampling.preconditioners.metric import Dense, Metric
@@ -45,12 +45,20 @@ class Mode(NamedTuple):
     parameters by parameters is formed.
 
     Where a search over many rows ended in a second-order expansion of their log likelihood, close
-    to the mode, it is kept: control variates are centred on it, without another pass.
+    to the mode, it is kept: control variates are centred on it, without another pass. ``whitened``
+    is the posterior in the coordinates of the metric, where trajectories are cheaper there.
     """
 
     theta: Array
     metric: Metric
     expansion: Expansion | None = None
+    whitened: WhitenedPosterior | None = None
+
+    @classmethod
+    def of_whitened(cls, whitened: WhitenedPosterior) -> Mode:
+        """Centre and metric of a posterior in whitened coordinates."""
+        metric = Dense(whitened.root, whitened.inverse, whitened.inverse_t)
+        return cls(whitened.center, metric, whitened=whitened)
 
     def __repr__(self) -> str:
         """Number of parameters."""

@@ -17,7 +17,7 @@ from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.protocol import Dynamics, Sampler
 from skbayes_sgld.sampling.samplers.hmc import HMC
 from skbayes_sgld.sampling.streams import start_normals
-from skbayes_sgld.sampling.tuning.adaptation import adapt, average
+from skbayes_sgld.sampling.tuning.adaptation import adapt, around, average
 from skbayes_sgld.sampling.tuning.bias import Bias, choose_step_size
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -102,9 +102,10 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
                     return Tuned(run, mode, time, (bias, doubt), found=found, why=found)
                 found = f"a pilot's variances are {width:.1f} times those at the mode"
         run = replace(run, sampler=others[0])
-    run = replace(run, dynamics=_round(_soften(run.dynamics, mode), averaged, _NO_ERROR))
+    if averaged.whitened is None:
+        run = replace(run, dynamics=_round(_soften(run.dynamics, mode), averaged, _NO_ERROR))
     adapted = adapt(run, averaged, seed)
-    dynamics = replace(run.dynamics, preconditioner=adapted.mode.metric, center=adapted.mode.theta)
+    dynamics = around(run.dynamics, adapted.mode)
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
     known = run.sampler.pace(np.ones(mode.theta.size), adapted.step_size)[1]
     # a step may be expensive, and draws that are worth half of independent ones are the cheapest

@@ -1,0 +1,120 @@
+"""Rows in the coordinates of a metric: the same posterior, at a product less a step."""
+
+import numpy as np
+import pytest
+
+from skbayes_sgld import SGLDLogisticRegression
+from skbayes_sgld.posterior import Bernoulli, Flat, GLMPosterior, Normal
+from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
+from skbayes_sgld.posterior.whitened import WhitenedRows, whiten_rows
+from skbayes_sgld.sampling.chains import Chains
+
+
+def make_posterior(n=700, d=25, *, weighted=False, scale=1.5, intercept_prior=None, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) + 1.0
+    y = (X @ rng.standard_normal(d) / np.sqrt(d) + rng.logistic(size=n) > 0).astype(float)
+    weight = rng.uniform(0.0, 2.0, n) if weighted else None
+    prior = Normal(location=0.3, scale=scale)
+    return GLMPosterior(
+        X, y, Bernoulli(), prior, sample_weight=weight, intercept_prior=intercept_prior, center=True
+    )
+
+
+MODELS = {
+    "plain": make_posterior(),
+    "weighted": make_posterior(weighted=True),
+    "intercept": make_posterior(intercept_prior=Normal(location=-1.0, scale=0.5)),
+    "row space": RowSpacePosterior(make_posterior(20, 45)),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_density_and_gradient_are_those_of_theta(name):
+    posterior = MODELS[name]
+    rng = np.random.default_rng(1)
+    center = 0.2 * rng.standard_normal(posterior.n_params)
+    rows = WhitenedRows(posterior, center, rng.uniform(0.05, 0.3, posterior.n_samples))
+    z = 2.0 * rng.standard_normal((5, posterior.n_params))
+    value, grad = posterior.value_and_grad(center + z @ rows.root.T)
+    found, slope = rows.value_and_grad(z)
+    np.testing.assert_allclose(found, value, atol=2e-3)
+    np.testing.assert_allclose(slope, grad @ rows.root, atol=2e-4)
+    np.testing.assert_allclose(rows.grad(z), grad @ rows.root, atol=2e-4)
+    np.testing.assert_allclose(
+        rows.root.T @ rows.inverse @ rows.root, np.eye(len(center)), atol=1e-6
+    )
+    np.testing.assert_allclose(rows.inverse_t.T @ rows.root, np.eye(len(center)), atol=1e-10)
+
+
+def test_far_out_the_density_is_finite_where_a_product_of_exponentials_is_not():
+    posterior = MODELS["plain"]
+    rows = WhitenedRows(posterior, np.zeros(posterior.n_params), np.full(posterior.n_samples, 0.1))
+    z = 300.0 * np.random.default_rng(2).standard_normal((2, posterior.n_params))
+    value, grad = posterior.value_and_grad(z @ rows.root.T)
+    found, slope = rows.value_and_grad(z)
+    np.testing.assert_allclose(found, value, rtol=1e-5)
+    np.testing.assert_allclose(rows.grad(z), slope, rtol=1e-5, atol=1e-2)
+
+
+def test_a_position_is_rounded_alike_whatever_the_others():
+    posterior = MODELS["plain"]
+    rows = WhitenedRows(posterior, np.zeros(posterior.n_params), np.full(posterior.n_samples, 0.1))
+    z = np.random.default_rng(3).standard_normal((21, posterior.n_params))
+    many, one = rows.value_and_grad(z), rows.value_and_grad(z[:1])
+    np.testing.assert_array_equal(many[0][:1], one[0])
+    np.testing.assert_array_equal(many[1][:1], one[1])
+    np.testing.assert_array_equal(rows.grad(z)[:1], rows.grad(z[:1]))
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+def test_the_metric_matched_to_draws_gives_them_the_temperature_as_variance(temperature):
+    posterior = MODELS["plain"]
+    P = posterior.n_params
+    narrow = WhitenedRows(posterior, np.zeros(P), np.full(posterior.n_samples, 0.2))
+    normals = np.random.default_rng(4).standard_normal((400, P))
+    draws = 0.1 + np.sqrt(2.0 * temperature) * normals @ narrow.root.T
+    matched = narrow.matched(draws, temperature)
+    z = np.linalg.solve(matched.root, (draws - draws.mean(axis=0)).T)
+    assert np.square(z).mean() == pytest.approx(temperature, rel=1e-3)
+    np.testing.assert_allclose(matched.center, draws.mean(axis=0))
+
+
+def test_nearly_collinear_columns_and_flat_priors_are_not_whitened():
+    posterior = make_posterior()
+    weights = np.full(posterior.n_samples, 0.2)
+    assert whiten_rows(posterior, np.zeros(posterior.n_params), weights) is not None
+    X = np.column_stack([posterior.X, posterior.X[:, 0] + 1e-7 * posterior.X[:, 1]])
+    for columns, prior in ((X, Normal(scale=1e8)), (posterior.X, Flat())):
+        other = GLMPosterior(columns, posterior.y, Bernoulli(), prior, center=True)
+        assert whiten_rows(other, np.zeros(other.n_params), weights) is None
+
+
+def test_walkers_take_turns():
+    draws = np.arange(24.0).reshape(6, 4, 1)  # walker w, turn t: 4 w + t
+    chains = Chains(draws, np.arange(4.0), np.zeros(6), None, 4).in_turns(3, 10)
+    assert chains.draws.shape == (2, 10, 1)
+    np.testing.assert_array_equal(chains.draws[1, :4, 0], [12, 16, 20, 13])
+    np.testing.assert_array_equal(chains.weights[:4], [0, 0, 0, 1])
+
+
+def test_a_wide_fit_is_right_and_its_chains_do_not_depend_on_how_many_there_are():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((320, 300))
+    y = X @ rng.standard_normal(300) / 8.0 + rng.logistic(size=320) > 0
+
+    def fit(n_chains):
+        return SGLDLogisticRegression(n_draws=90, n_chains=n_chains, random_state=0).fit(X, y)
+
+    with pytest.warns(UserWarning, match="effective sample size|R-hat"):
+        one = fit(1)
+    with pytest.warns(UserWarning, match="effective sample size|R-hat"):
+        two = fit(2)
+    assert two.result_.plan.n_walkers == 4
+    np.testing.assert_array_equal(one.posterior_.values[0], two.posterior_.values[0])
+    # integration by parts, in the coordinates of theta: E[d log p] = 0
+    posterior = two.result_.plan.posterior
+    slopes = posterior.grad(two.result_.theta.reshape(-1, posterior.n_params))
+    whitened = two.result_.plan.center.metric.sqrt_t(slopes)
+    error = whitened.mean(axis=0) / (whitened.std(axis=0) / np.sqrt(60.0))
+    assert np.sqrt(np.square(error).mean()) < 1.5
