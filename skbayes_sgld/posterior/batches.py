@@ -48,13 +48,15 @@ class LinearBatches(BoundBatches):
         self._infers_noise = self._likelihood.infers_noise
         self._level = posterior.fit_intercept and not held
         self._bare = not (self._infers_noise or self._level)
-        # one vector: its products are the same numbers as in a stack, at half the cost
-        self._single = self._bare and n_chains * K == 1
         self._center = None if held else posterior.center
+        # one vector: its products are the same numbers as in a stack, at half the cost
+        plain = not self._infers_noise and self._center is None
+        self._single = plain and n_chains * K == 1
         self._n_linear, self._P = K * width, posterior.n_params
         self._linear = n_chains, K, width
         self._shape = n_chains, batch_size, self._source.shape[1]
         self._u = np.empty((n_chains, self._likelihood.n_local, batch_size))
+        self._u_single = self._u[0, 0]
         self._eta = self._u[:, :K]
         self._design = np.empty((0, *self._shape))
         # take copies an array that is not in C order as a whole
@@ -83,7 +85,12 @@ class LinearBatches(BoundBatches):
     def local(self, theta: Array, batch: Any) -> Array:
         """Local parameters ``(C, n_local, B)``."""
         if self._single:
-            batch[0].dot(theta[0], out=self._u[0, 0])
+            linear = theta[0]
+            if not self._level:
+                batch[0].dot(linear, out=self._u_single)
+                return self._u
+            batch[0].dot(linear[:-1], out=self._u_single)
+            self._u_single += linear[-1]
             return self._u
         columns = batch[0].swapaxes(-1, -2)
         if self._bare:
@@ -108,11 +115,17 @@ class LinearBatches(BoundBatches):
 
     def pullback(self, score: Array, batch: Any, out: Array | None = None) -> Array:
         """Gradient in theta ``(C, P)``: ``out``, or a new array."""
-        if self._single and out is None:
-            return score[0, 0].dot(batch[0])[None]
         if self._bare and out is None:
+            if self._single:
+                return score[0, 0].dot(batch[0])[None]
             return np.matmul(score, batch[0]).reshape(-1, self._P)
         grad = np.empty((self._shape[0], self._P)) if out is None else out
+        if self._single:
+            of_row, width = score[0, 0], self._shape[-1]
+            of_row.dot(batch[0], out=grad[0, :width])
+            if self._level:
+                grad[0, -1] = np.add.reduce(of_row)
+            return grad
         linear = self._predictors(grad)
         if self._infers_noise:
             score[:, -1].sum(axis=1, out=grad[:, -1])

@@ -273,6 +273,8 @@ class GLMPosterior(RowSums, BasePosterior):
         if self._infers_noise:
             return self.grad_log_prior
         grad = self.linear_prior.bind_grad(np.zeros((self.n_predictors, self._width)))
+        if isinstance(grad, partial):  # one product, of parameters in any shape
+            return partial(np.multiply, grad.args[0].ravel())
         shape = -1, self.n_predictors, self._width
         return lambda theta: grad(theta.reshape(shape)).reshape(theta.shape)
 

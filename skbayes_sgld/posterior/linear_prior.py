@@ -168,6 +168,9 @@ class LinearPrior:
             pinned = slice(int(np.flatnonzero(self.pin)[0]), None)
             pull = self.pin[pinned] / len(constant)
 
+        if not (shifts or pull.size):
+            return partial(np.multiply, slope)
+
         def grad(linear: Array) -> Array:
             out = linear * slope
             if shifts:

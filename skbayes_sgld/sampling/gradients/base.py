@@ -119,7 +119,7 @@ class BoundGradient:
         return bound
 
     def bind_drift(self, metric: Metric) -> Callable[[Array, Any], Array] | None:
-        """``G g`` at ``theta (C, P)`` and a batch; None where nothing is gained by binding it."""
+        """``G g`` at ``theta (C, P)`` and a batch, a new array; None: nothing is gained by it."""
         return None
 
     def full(self, theta: Array) -> Array:

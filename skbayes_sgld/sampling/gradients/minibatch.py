@@ -9,6 +9,7 @@ from typing import Any, Self
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.gradients.base import Array, BoundGradient, Gradient
 from skbayes_sgld.sampling.gradients.batches import batches_of
+from skbayes_sgld.sampling.preconditioners.metric import Metric
 
 
 class MinibatchGradient(BoundGradient):
@@ -45,6 +46,21 @@ class MinibatchGradient(BoundGradient):
         grad *= self.posterior.n_samples / self._batches.size(batch)
         grad += self._grad_log_prior(theta)
         return grad
+
+    def bind_drift(self, metric: Metric) -> Callable[[Array, Any], Array] | None:
+        """``G g``, with nothing to look up, where rows are gathered."""
+        if "local_rows" not in self.posterior.abilities:
+            return None
+        n, grad_log_prior, scale = self.posterior.n_samples, self._grad_log_prior, metric.scale
+
+        def drift(theta: Array, batch: Any) -> Array:
+            bound, rows = batch
+            grad = bound.pullback(bound.score(bound.local(theta, rows), rows), rows)
+            grad *= n / bound.size
+            grad += grad_log_prior(theta)
+            return scale(grad)
+
+        return drift
 
 
 @dataclass(eq=False, repr=False)

@@ -13,6 +13,7 @@ from skbayes_sgld._components import check_number
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.gradients.base import BoundGradient, Gradient
 from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
+from skbayes_sgld.sampling.preconditioners.metric import Metric
 
 Array = NDArray[Any]
 
@@ -35,6 +36,10 @@ class SnapshotGradient(MinibatchGradient):
         """Each row's change since the centre."""
         center = np.broadcast_to(self._center, theta.shape)
         return super().row_score(theta, batch) - super().row_score(center, batch)
+
+    def bind_drift(self, metric: Metric) -> None:
+        """None: a step reads and writes what the estimator remembers."""
+        return None
 
     def _estimate(self, theta: Array, change: Array, total: Array, size: int) -> Array:
         """Gradient from the batch's change since a snapshot, and all rows' gradient there."""

@@ -130,7 +130,11 @@ class SGLD(Sampler):
     ) -> None:
         """Advance theta."""
         theta = state["theta"]
-        move = dynamics.drift(theta, batch, state) * eta
+        if dynamics.bound_drift is None:
+            move = dynamics.drift(theta, batch, state) * eta
+        else:  # of a new array
+            move = dynamics.bound_drift(theta, batch)
+            move *= eta
         move += noise
         move += theta
         state["theta"] = move
