@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import zipfile
 from contextlib import suppress
 from dataclasses import dataclass
+from glob import escape
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
@@ -64,6 +66,8 @@ class Checkpoint:
         Start, first positions and log densities of the chains, which a resumed run must repeat.
     lengths : dict of str to int
         Burn-in and thinning.
+    libraries : dict of str to str
+        Versions of the libraries that round, and the machine.
     finished : bool
         Whether the run came to its end.
     """
@@ -75,6 +79,7 @@ class Checkpoint:
     inputs: dict[str, list[str]]
     first: Array
     lengths: dict[str, int]
+    libraries: dict[str, str]
     finished: bool
 
     def check_inputs(self, inputs: dict[str, list[str]]) -> None:
@@ -109,7 +114,8 @@ class Checkpoint:
             raise ValueError(
                 f"resume_from={str(self.path)!r} cannot be gone on with: the same settings lead to "
                 "other numbers here. The posterior is another one, or the machine or its "
-                "libraries round differently."
+                f"libraries round differently: there were {_listed(self.libraries)}, here are "
+                f"{_listed(_libraries())}."
             )
 
 
@@ -163,8 +169,17 @@ def read(path: Path) -> Checkpoint:
         header["inputs"],
         arrays["first"],
         header["lengths"],
+        header["libraries"],
         header["finished"],
     )
+
+
+def _libraries() -> dict[str, str]:
+    return {"numpy": np.__version__, "scipy": scipy.__version__, "machine": platform.machine()}
+
+
+def _listed(libraries: dict[str, str]) -> str:
+    return ", ".join(f"{name} {what}" for name, what in libraries.items())
 
 
 def digest(inputs: dict[str, Any], random_state: Any) -> dict[str, list[str]]:
@@ -221,8 +236,7 @@ class Writer:
         self._header = {
             "format": _FORMAT,
             "version": version("skbayes-sgld"),
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
+            "libraries": _libraries(),
             "seed": plan.seed,
             "inputs": inputs,
             "lengths": {"n_burnin": plan.n_burnin, "thin": plan.thin},
@@ -240,7 +254,7 @@ class Writer:
         OSError
             Where the file cannot be written.
         """
-        for leftover in self.path.parent.glob(f".{self.path.name}.*.part"):
+        for leftover in self.path.parent.glob(f".{escape(self.path.name)}.*.part"):
             with suppress(OSError):
                 leftover.unlink()
         try:

@@ -139,11 +139,15 @@ def run_long(
             if stopped is not None:
                 break
     except KeyboardInterrupt:
-        if writer is None or not writer.write(follow(parts)):
+        path, n_draws = None, 0
+        if writer is not None and writer.write(follow(parts)):
+            path, n_draws = writer.path, writer.n_draws
+        elif saved is not None:
+            path, n_draws = saved.path, saved.chains.draws.shape[1]
+        if path is None:
             raise
         raise KeyboardInterrupt(
-            f"interrupted after {writer.n_draws} draws a chain; resume_from={str(writer.path)!r} "
-            "goes on from there"
+            f"interrupted; resume_from={str(path)!r} goes on from {n_draws} draws a chain"
         ) from None
     by_time = stopped is not None and stopped.value == "max_time"
     if writer is not None:

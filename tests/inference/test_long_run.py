@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -19,7 +20,9 @@ import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.inference import checkpoint as files
 from skbayes_sgld.inference import long_run
+from skbayes_sgld.inference import run as running
 from skbayes_sgld.posterior import FunctionPosterior, Normal
+from tests.sharing import share_after
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3))
@@ -70,20 +73,31 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_draws(case, often, tmp_path,
 
     monkeypatch.setattr(files.Writer, "write", stopping)
     stopped = clone(fresh)
-    with pytest.raises(KeyboardInterrupt, match=r"resume_from='.*run' goes on from there"):
+    with pytest.raises(KeyboardInterrupt, match=r"resume_from='.*run' goes on from \d+ dr"):
         stopped.fit(X, target(stopped))
     assert vars(stopped).keys() == stopped.get_params(deep=False).keys()
     monkeypatch.undo()
     saved = files.read(path)
     assert not saved.finished and 0 < saved.chains.n_steps < 0.9 * whole.result_.plan.n_steps
     for options in ({}, {"n_jobs": 2}):  # the file is left as it is
+        share_after(0.0, monkeypatch)
         resumed = clone(fresh).set_params(checkpoint=None, resume_from=str(path), **options)
-        resumed.fit(X, target(resumed))
+        with joblib.parallel_config(backend="threading"):
+            resumed.fit(X, target(resumed))
         np.testing.assert_array_equal(resumed.posterior_.values, whole.posterior_.values)
         assert repr(resumed.posterior_) == repr(whole.posterior_)
         np.testing.assert_array_equal(resumed.result_.positions, whole.result_.positions)
         assert resumed.result_.acceptance == whole.result_.acceptance
         assert resumed.clipped_fraction_ == whole.clipped_fraction_
+
+
+def test_an_interrupted_resumption_names_the_file_that_it_came_from(finished, monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(long_run, "_stopped", interrupt)
+    with pytest.raises(KeyboardInterrupt, match=r"run.npz' goes on from 60 draws a chain"):
+        SGLDLinearRegression(**SETTINGS | {"n_draws": 90}, resume_from=finished).fit(X, Y)
 
 
 def test_a_finished_run_goes_on_to_more_draws_and_a_warm_start_is_remembered(often, tmp_path):
@@ -291,7 +305,7 @@ def test_the_keys_leave_the_estimator_as_it_was_and_nothing_behind(n_jobs, tmp_p
         [sys.executable, "-c", INTERRUPTED, str(path), n_jobs], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert f"resume_from={str(path)!r} goes on from there" in done.stdout
+    assert f"resume_from={str(path)!r} goes on from" in done.stdout
     assert not files.read(path).finished
 
 
@@ -373,7 +387,8 @@ def test_copies_in_a_search_run_to_their_own_ends():
 
 
 def test_no_option_costs_nothing(monkeypatch):
-    for name in ("run_long", "first_steps"):
-        module = long_run if name == "run_long" else files
-        monkeypatch.setattr(module, name, None)
+    monkeypatch.setattr(running, "run_long", None)
+    monkeypatch.setattr(long_run, "digest", None)
     SGLDLinearRegression(**SETTINGS).fit(X, Y)
+    with pytest.raises(TypeError, match="not callable"):
+        SGLDLinearRegression(**SETTINGS, max_time=1.0).fit(X, Y)
