@@ -1,6 +1,7 @@
 """Runs that stop and go on: bit-identical draws, files that load, and what ends a run by itself."""
 
 import json
+import os
 import re
 import resource
 import subprocess
@@ -267,6 +268,7 @@ X = np.random.default_rng(0).standard_normal((50, 3))
 blas = lambda: [lib["num_threads"] for lib in threadpool_info()]
 model = SGLDLinearRegression(n_draws=60, random_state=0).fit(X, X[:, 0])
 before, threads = dict(vars(model)), blas()
+assert 2 in threads
 n_jobs = int(sys.argv[2])
 model.set_params(n_draws=20_000, thin=50, n_jobs=n_jobs, checkpoint=sys.argv[1])
 
@@ -302,7 +304,10 @@ assert not workers(), workers()
 def test_the_keys_leave_the_estimator_as_it_was_and_nothing_behind(n_jobs, tmp_path):
     path = tmp_path / "run.npz"
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, str(path), n_jobs], capture_output=True, text=True
+        [sys.executable, "-c", INTERRUPTED, str(path), n_jobs],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"},
     )
     assert done.returncode == 0, done.stderr
     assert f"resume_from={str(path)!r} goes on from" in done.stdout
