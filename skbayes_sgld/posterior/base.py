@@ -232,6 +232,10 @@ class BasePosterior:
         """Minus the Hessian of the log posterior ``(P, P)`` at one ``theta (P,)``."""
         return difference_curvature(self.grad, theta, self.n_samples)
 
+    def rough_curvature(self, theta: Array) -> Array | None:
+        """:meth:`curvature` to single precision; None where that costs no less."""
+        return None
+
     def curvature_diagonal(self, theta: Array) -> Array:
         """Diagonal of minus the Hessian ``(P,)`` at one ``theta (P,)``.
 

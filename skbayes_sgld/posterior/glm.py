@@ -30,6 +30,7 @@ from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.propriety import check_mode
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.statistics import GaussianStatistics
+from skbayes_sgld.posterior.whitened import rough_curvature
 
 Array = NDArray[Any]
 
@@ -343,8 +344,6 @@ class GLMPosterior(RowSums, BasePosterior):
         other.n_params, other.param_names = self._n_linear, self.param_names[: self._n_linear]
         return other
 
-    # ---- curvature ----------------------------------------------------------------------------
-
     def likelihood_curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log likelihood ``(P, P)``; a mean over draws ``(S, P)``."""
         if self._statistics is None:
@@ -377,6 +376,10 @@ class GLMPosterior(RowSums, BasePosterior):
         H = self.likelihood_curvature(theta)
         self.add_prior_curvature(H, theta)
         return H
+
+    def rough_curvature(self, theta: Array) -> Array | None:
+        """:meth:`curvature` to single precision; None where that costs no less."""
+        return rough_curvature(self, theta)
 
     def mean_curvature(self, theta: Array) -> Array | None:
         """Mean of the curvatures ``(P, P)`` at draws ``(S, P)``; the prior's is at their mean."""

@@ -32,6 +32,7 @@ _PART_NUMBERS = 2**20  # numbers of A from which threads share a pass
 _LEAST = 1e-3  # weight of a row, of the mean weight: the metric stays positive definite
 _SHARES = 0.01, 1.0  # of the mean curvatures, in the weights that match draws
 _PROBES = 4
+_MANY = 300  # parameters from which a Hessian in single precision saves time
 _ERROR = 0.02  # of a log density, or of a gradient: an acceptance ratio changes by as little
 
 
@@ -147,6 +148,22 @@ class WhitenedRows(WhitenedPosterior):
         of_rows = self.n_params * temperature - of_prior
         share = float(np.clip(of_rows / (weights @ variance), *_SHARES))
         return WhitenedRows(posterior, center, share * weights)
+
+
+def rough_curvature(posterior: _LinearModel, theta: Array) -> Array | None:
+    """Minus the Hessian at one ``theta (P,)``, its products of rows in single precision.
+
+    None for few parameters, several linear predictors or sparse rows.
+    """
+    n, P = posterior.n_samples, posterior.n_params
+    known = posterior.light_tailed and posterior.n_predictors == 1 and not issparse(posterior.X)
+    if P < _MANY or not known:
+        return None
+    slices = [slice(a, min(a + P, n)) for a in range(0, n, P)]
+    weights = [posterior._weighted_curvature(theta, rows)[0, 0] for rows in slices]
+    H = sum_in_threads(partial(_gram, posterior, np.concatenate(weights)), slices).astype(float)
+    posterior.add_prior_curvature(H, theta)
+    return H
 
 
 def whiten_rows(posterior: _LinearModel, center: Array, weights: Array) -> WhitenedRows | None:

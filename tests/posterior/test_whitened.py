@@ -7,6 +7,7 @@ from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.posterior import Bernoulli, Flat, GLMPosterior, Normal
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
 from skbayes_sgld.posterior.whitened import WhitenedRows, whiten_rows
+from skbayes_sgld.sampling import find_mode
 from skbayes_sgld.sampling.chains import Chains
 
 
@@ -88,6 +89,19 @@ def test_nearly_collinear_columns_and_flat_priors_are_not_whitened():
     for columns, prior in ((X, Normal(scale=1e8)), (posterior.X, Flat())):
         other = GLMPosterior(columns, posterior.y, Bernoulli(), prior, center=True)
         assert whiten_rows(other, np.zeros(other.n_params), weights) is None
+
+
+def test_a_rough_curvature_is_the_curvature_and_leads_to_the_same_mode(monkeypatch):
+    posterior = make_posterior(400, 310)
+    theta = 0.1 * np.random.default_rng(6).standard_normal(posterior.n_params)
+    exact, rough = posterior.curvature(theta), posterior.rough_curvature(theta)
+    assert 0 < np.abs(rough - exact).max() < 1e-5 * np.abs(exact).max()
+    mode = find_mode(posterior, posterior.start())
+    assert np.abs(posterior.grad(mode.theta[None])).max() < 1e-4
+    np.testing.assert_array_equal(mode.metric._curvature, posterior.curvature(mode.theta))
+    monkeypatch.setattr(type(posterior), "rough_curvature", lambda self, theta: None)
+    np.testing.assert_allclose(find_mode(posterior, posterior.start()).theta, mode.theta, atol=1e-5)
+    assert make_posterior().rough_curvature(theta[:26]) is None
 
 
 def test_walkers_take_turns():

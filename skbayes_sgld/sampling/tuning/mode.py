@@ -22,6 +22,7 @@ Array = NDArray[Any]
 
 _MAX_STEPS = 100
 _TOLERANCE = 1e-10  # Newton decrement: squared distance to the mode in posterior sds
+_ROUGH = 0.01  # Newton decrement from which steps by a rounded Hessian must shrink it tenfold
 _SUBSET_FROM = 8192  # rows: beyond, the search begins at the mode of a subset
 _SHARES = 8, 64  # rows for each one of the subset: of many rows, such that _SUBSET_FROM are left
 _ROUGH = 1.0  # squared distance to the mode of a subset, which is tens from that of all rows
@@ -220,10 +221,18 @@ def _search(posterior: BasePosterior, start: Array, tolerance: float) -> Mode:
 
 def _damped_newton(posterior: BasePosterior, theta: Array, tolerance: float) -> Mode:
     value, grad = (of_one[0] for of_one in posterior.value_and_grad(theta[None]))
+    last, rough = np.inf, True
     for _ in range(_MAX_STEPS):
-        H = posterior.curvature(theta)
+        rounded = posterior.rough_curvature(theta) if rough else None
+        H = posterior.curvature(theta) if rounded is None else rounded
         step, damped = _damped_step(H, grad)
         decrement = float(grad @ step)
+        if rounded is not None:
+            # it leads as near as the exact one, or else stalls
+            stalls = _ROUGH > decrement > 0.1 * last
+            last, rough = decrement, not (damped or stalls or decrement < tolerance)
+            if not rough:
+                continue
         if decrement < tolerance and not damped:
             return Mode(theta, Dense(inverse_root(H), H))
         theta, value, grad = _line_search(posterior, theta, value, step, decrement)

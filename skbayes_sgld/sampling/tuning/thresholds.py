@@ -92,6 +92,11 @@ class Thresholds:
     max_gradients: int = 400
     # Multiplications a chain from draw to draw: a minute for a thousand draws of four chains
     max_work: float = 5e7
+    # Multiplications of a trajectory of a wide classifier: 17 steps of 3,000 rows and 2,100
+    # columns, half a minute for a thousand draws of four chains on two cores. A longer one is
+    # cut, to 0.6 of its path at the least, whose draws are worth a third of independent ones
+    max_trajectory: float = 2.1e8
+    least_share: float = 0.6
 
     # ---- processes ----------------------------------------------------------------------------
 

@@ -107,9 +107,14 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
     adapted = adapt(run, averaged, seed)
     dynamics = around(run.dynamics, adapted.mode)
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
+    share = 1.0
+    if others and dynamics.whitened is not None:
+        share = _affordable_share(run)
+        sampler = HMC(share * HMC.path_length, run.sampler.target_acceptance)
+        run = replace(run, sampler=sampler)
     known = run.sampler.pace(np.ones(mode.theta.size), adapted.step_size)[1]
     # a step may be expensive, and draws that are worth half of independent ones are the cheapest
-    measured = adapted.autocorrelation - THRESHOLDS.spared
+    measured = adapted.autocorrelation / share - THRESHOLDS.spared
     most = THRESHOLDS.max_gradients / run.sampler.gradients(run.step_size)
     time = min(max(1.0, measured, 0.5 * known), max(1.0, most))
     why = f"a pilot accepted {adapted.acceptance:.0%} at about it"
@@ -134,6 +139,13 @@ def _affordable(run: Run) -> int:
     rows = run.n_samples if "local_rows" in run.dynamics.gradient.posterior.abilities else 1
     work = 2 * rows * P + (P * P if P <= MAX_DENSE else P)
     return max(1, round(THRESHOLDS.max_work / work / run.sampler.gradients(run.step_size)))
+
+
+def _affordable_share(run: Run) -> float:
+    """Share of a trajectory that can be afforded, along whitened rows."""
+    rows = 2 * run.n_samples * run.dynamics.preconditioner.n_params
+    share = THRESHOLDS.max_trajectory / (rows * run.sampler.gradients(run.step_size))
+    return float(np.clip(share, THRESHOLDS.least_share, 1.0))
 
 
 def _round(dynamics: Dynamics, mode: Mode, limit: float) -> Dynamics:
