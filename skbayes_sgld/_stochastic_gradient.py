@@ -21,6 +21,8 @@ class SGDMAPRegressor(BayesianRegressor, MAPEstimator):
     14), the uncertainty that of the Laplace approximation there, in theta = (beta, intercept,
     log sigma^2). A last pass over the rows measures the distance to the mode.
 
+    y may have several columns, as in :class:`SGLDLinearRegression`.
+
     Parameters
     ----------
     {prior_regression}

@@ -28,6 +28,12 @@ class SGLDLinearRegression(BayesianRegressor, SampledEstimator):
     Handout 6, Section 4); theta = (beta, intercept, log sigma^2) is sampled by the recursion of
     :class:`skbayes_sgld.sampling.SGLD`. Nothing has to be tuned.
 
+    y may have a column for each of several outputs. Given X they are independent, with noise and
+    coefficients of their own: ``estimators_`` holds the model of each, and those are what separate
+    fits find that are given one ``RandomState`` in turn. ``coef_`` is ``(n_outputs, n_features)``,
+    ``predict`` and its standard deviation ``(n_samples, n_outputs)``, an interval ``(n_samples,
+    n_outputs, 2)``; names of parameters begin with the output's, ``coef[output, column]``.
+
     Parameters
     ----------
     {prior_regression}

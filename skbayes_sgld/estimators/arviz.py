@@ -53,12 +53,17 @@ class ArvizExport(BaseEstimator):
 
     def _to_arviz(self, X: Any, y: Any, random_state: Any, offset: Array | None = None) -> Any:
         check_is_fitted(self)
+        return arviz.as_arviz(self._groups(X, y, random_state, offset))
+
+    def _groups(
+        self, X: Any, y: Any, random_state: Any, offset: Array | None = None
+    ) -> dict[str, Any]:
         groups = self._arviz_groups()
         if X is not None:
             groups |= self._row_groups(X, y, random_state, offset)
         elif y is not None:
             raise ValueError("y is given and X is None; give the rows of y as X.")
-        return arviz.as_arviz(groups)
+        return groups
 
     def _arviz_groups(self) -> dict[str, Any]:
         """Groups of the draws alone."""

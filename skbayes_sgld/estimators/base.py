@@ -29,6 +29,7 @@ from skbayes_sgld.estimators.callbacks import (
     end_fit,
     with_callbacks,
 )
+from skbayes_sgld.estimators.multi_output import by_output
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.settings import Settings, check_flag, number_or_auto
 from skbayes_sgld.posterior import (
@@ -362,6 +363,7 @@ class LinearEstimator(BayesianEstimator):
     def _set_others(self, parts: dict[str, Any]) -> None:
         """Set the point estimates of further parameters, where the model has some."""
 
+    @by_output(1)
     def sample_posterior(self, n_samples: int | None = None, random_state: Any = None) -> Bunch:
         """Draws from the posterior, by parameter.
 

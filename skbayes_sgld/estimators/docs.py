@@ -185,9 +185,11 @@ random_state : int, RandomState, Generator or None, default=None
 verbose : int, default=0
     1 shows a progress bar (needs tqdm).""",
     "fitted_regression": """\
-coef_ : ndarray of shape (n_features,)
-intercept_ : float
-noise_variance_ : float""",
+coef_ : ndarray of shape (n_features,), or (n_outputs, n_features) where y has columns
+intercept_, noise_variance_ : float, or ndarray of shape (n_outputs,)
+estimators_, output_names_ : list
+    Where y has columns: the model of each, and their names. What follows is then theirs, except
+    ``posterior_``, the draws of all.""",
     "fitted_counts": """\
 coef_ : ndarray of shape (n_features,)
 intercept_ : float""",

@@ -15,6 +15,7 @@ from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld.estimators.base import FLOATS, Array, LinearEstimator
+from skbayes_sgld.estimators.multi_output import by_output
 from skbayes_sgld.posterior import CoefficientPrior, Likelihood, NoisePrior
 from skbayes_sgld.posterior.linear_prior import in_units
 from skbayes_sgld.prediction.predictive import Predictive
@@ -97,6 +98,7 @@ class JointPrior:
 class PriorPredictive(LinearEstimator):
     """A linear model whose observations can be drawn before it is fitted."""
 
+    @by_output(1, one_stream=True)
     def sample_prior(
         self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, y: Any = None
     ) -> Array:
@@ -150,6 +152,11 @@ class PriorPredictive(LinearEstimator):
             if y is not None:
                 y = check_array(y, dtype=None, ensure_2d=False, input_name="y")
                 check_consistent_length(X, y)
+                if y.ndim > 1:
+                    raise ValueError(
+                        f"y has shape {y.shape}; before fit the prior is that of one output, so "
+                        "give (n_rows,)."
+                    )
             y, likelihood, labels = self._target_before_fit(y, X.shape[0])
             prior = self._prior_before_fit(X, y, likelihood)
         prior.check()

@@ -17,6 +17,8 @@ from skbayes_sgld.estimators.base import (
     BayesianEstimator,
     check_quantiles,
 )
+from skbayes_sgld.estimators.multi_output import by_output
+from skbayes_sgld.estimators.outputs import IndependentOutputs
 from skbayes_sgld.estimators.prior import PriorPredictive
 from skbayes_sgld.posterior import (
     LIKELIHOODS,
@@ -66,6 +68,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
     ) -> tuple[Array, Array, Array | None]:
         return X, self._likelihood().check_target(y), weight
 
+    @by_output(1)
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Mean of the posterior predictive distribution.
 
@@ -93,6 +96,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
     def _mean(self, X: Array, offset: Array | None = None) -> Array:
         return self._predictive().mean(X, offset)
 
+    @by_output(1)
     def predict_quantiles(
         self, X: ArrayLike, q: ArrayLike = (0.05, 0.5, 0.95), kind: str = "predictive"
     ) -> Array:
@@ -122,6 +126,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         of = predictive.mean_quantiles if kind == "mean" else predictive.quantiles
         return of(X, levels, offset)
 
+    @by_output(1)
     def predict_interval(
         self, X: ArrayLike, coverage: Any = 0.9, kind: str = "predictive"
     ) -> Array:
@@ -143,6 +148,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         X = self._check_rows(X)
         return equal_tailed(lambda levels: self._quantiles(X, levels, kind), coverage)
 
+    @by_output(2)
     def posterior_mean_draws(
         self, X: ArrayLike, n_samples: int | None = None, random_state: Any = None
     ) -> Array:
@@ -172,6 +178,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         chosen = self._choose_draws(n_samples, random_state)
         return self._predictive(chosen).mean_draws(X, offset).T
 
+    @by_output(1)
     def predict_cdf(self, X: ArrayLike, y: ArrayLike) -> Array:
         """Distribution function of the posterior predictive distribution.
 
@@ -196,6 +203,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         check_consistent_length(X, t)
         return self._predictive().cdf(X, t.reshape(len(t), -1), offset).reshape(t.shape)
 
+    @by_output(2)
     def log_likelihood(self, X: ArrayLike, y: ArrayLike) -> Array:
         """Log density of every observation under every draw.
 
@@ -213,6 +221,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         rows, observed = self._check_observed(X, y)
         return self._predictive().log_likelihood(rows, observed).T
 
+    @by_output(1)
     def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> Array:
         """Log posterior predictive density of every observation.
 
@@ -238,6 +247,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
     def _check_values(self, y: Array) -> Array:
         return self._likelihood().check_target(y)
 
+    @by_output(1, one_stream=True)
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Draws from the posterior predictive distribution.
 
@@ -343,8 +353,8 @@ class LinearRegressor(RegressionModel, PriorPredictive):
         )
 
 
-class BayesianRegressor(NormalModel, LinearRegressor):
-    """A regressor with one linear predictor and normal noise."""
+class BayesianRegressor(IndependentOutputs, NormalModel, LinearRegressor):
+    """A regressor with one linear predictor and normal noise, or with several such outputs."""
 
     def _components(self, y: Array, weight: Array | None) -> tuple[Any, NoisePrior | None]:
         prior = self._resolve("prior")

@@ -55,6 +55,7 @@ class SampledEstimator(LinearEstimator):
     }
     _settings_type: ClassVar[type[Settings]] = Settings
     result_: SamplingResult
+    output_names_: list[str]
 
     def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
         settings = Settings.check(self)
@@ -93,7 +94,7 @@ class SampledEstimator(LinearEstimator):
     def _arviz_groups(self) -> dict[str, Any]:
         return self.result_.arviz_groups()
 
-    def diagnose(self) -> Diagnosis:
+    def diagnose(self) -> Diagnosis | dict[str, Diagnosis]:
         """Diagnosis of the draws, which is printed too.
 
         Returns
@@ -103,7 +104,14 @@ class SampledEstimator(LinearEstimator):
             to injected noise; the bias of the step size, and at half of it; the Metropolis
             acceptance that the chain's own transitions would have had; the distance from the
             Laplace approximation; clipped steps and divergent chains; and the problems, each with
-            its remedy.
+            its remedy. Of a fit of several outputs a dict: one for each, by its name.
         """
         check_is_fitted(self)
-        return self.result_.diagnose()
+        models = vars(self).get("estimators_")
+        if models is None:
+            return self.result_.diagnose()
+        found = {}
+        for name, model in zip(self.output_names_, models, strict=True):
+            print(f"{name}:")
+            found[name] = model.diagnose()
+        return found

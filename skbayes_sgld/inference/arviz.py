@@ -131,6 +131,23 @@ def row_groups(
     }
 
 
+def join_outputs(parts: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
+    """Groups of several outputs as one each, with a dimension ``"output"``."""
+    xarray = _xarray()
+    output = xarray.DataArray(np.array(names), dims="output", name="output")
+    joined = {}
+    for group, first in parts[0].items():
+        if group.endswith("constant_data"):
+            joined[group] = first
+            continue
+        each = [part[group] for part in parts]
+        data = xarray.concat(
+            each, output, data_vars="all", coords="minimal", compat="override", join="override"
+        )
+        joined[group] = data.transpose(*_DRAWS, _ROWS, "output", ..., missing_dims="ignore")
+    return joined
+
+
 def as_arviz(groups: Mapping[str, Any]) -> Any:
     """Groups of data sets as the installed ArviZ takes them: InferenceData, or DataTree."""
     groups = {name: group for name, group in groups.items() if group.data_vars}

@@ -80,7 +80,7 @@ class Core:
         z = of(self.X, np.concatenate([q, _OUTER]), **params)
         if self._is_decreasing(z, linear=params.get("kind") == "mean"):
             z = of(self.X, 1.0 - q, **params)
-        values = self.from_model(z[:, : len(q)])
+        values = self.from_model(z[..., : len(q)])
         if not np.isfinite(values).all():
             raise ValueError(
                 f"the inverse of {self._transformation()} is not finite at a quantile of the "

@@ -1,0 +1,59 @@
+"""A linear estimator whose y may have several columns: outputs with noise of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils import Tags
+
+from skbayes_sgld._random import as_random_state
+from skbayes_sgld.estimators.base import Array, LinearEstimator
+from skbayes_sgld.estimators.multi_output import fit_outputs, has_outputs, split_columns
+from skbayes_sgld.inference import arviz
+
+
+class IndependentOutputs(LinearEstimator):
+    """A linear estimator of one output, or of several that are independent given X.
+
+    Attributes
+    ----------
+    estimators_ : list of estimators
+        Where y had a column for each output: the model of each.
+    output_names_ : list of str
+    """
+
+    estimators_: list[Any]
+    output_names_: list[str]
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tags of scikit-learn: y may have several columns."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Any:
+        if has_outputs(y):
+            fit_outputs(self, X, y, sample_weight)
+            return self
+        return super()._fit(X, y, sample_weight, **row_data)
+
+    def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
+        super()._infer(X, y, weight)
+        for name in ("estimators_", "output_names_"):
+            self.__dict__.pop(name, None)
+
+    def _groups(
+        self, X: Any, y: Any, random_state: Any, offset: Array | None = None
+    ) -> dict[str, Any]:
+        models = vars(self).get("estimators_")
+        if models is None:
+            return super()._groups(X, y, random_state, offset)
+        columns: list[Any] = [None] * len(models)
+        if y is not None:
+            columns = split_columns(y, len(models))
+        stream = as_random_state(random_state)
+        parts = [
+            model._groups(X, column, stream) for model, column in zip(models, columns, strict=True)
+        ]
+        joined = arviz.join_outputs(parts, self.output_names_)
+        return joined | {"posterior": self.posterior_.to_xarray()}
