@@ -17,7 +17,7 @@ from matplotlib import pyplot as plt
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 
-from skbayes_sgld import SGLDLinearRegression, predict_interval
+from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.metrics import interval_coverage, interval_width
 from skbayes_sgld.plotting import CoverageDisplay, PredictiveIntervalDisplay
 
@@ -43,11 +43,10 @@ for kind in ("predictive", "mean"):
 # ---------------------------
 # Of patients that the fit has not seen, about nine in ten must be inside a 90 % interval, and
 # about half inside a 50 % one. The curve on the right shows all levels at once; the band is what
-# chance allows for so many patients. The package's function ``predict_interval`` takes a list of
-# levels.
+# chance allows for so many patients. Several levels may be asked for at once.
 
 levels = [0.5, 0.8, 0.9, 0.95]
-intervals = predict_interval(model, X_test, coverage=levels)
+intervals = model.predict_interval(X_test, coverage=levels)
 shares, widths = interval_coverage(y_test, intervals), interval_width(intervals)
 for level, share, width in zip(levels, shares, widths, strict=True):
     print(f"{level:4.0%} intervals hold {share:4.0%}, and are {width:3.0f} wide on average")

@@ -107,6 +107,18 @@ def test_a_block_without_prompts_runs_by_itself(page, capsys):
         exec(compile(block, str(page), "exec"), {})
 
 
+def test_every_page_is_in_a_table_of_contents():
+    """Or the build of the site warns, which is an error there."""
+    contents = {(DOCS / "index.md").resolve()}
+    for page in PAGES:
+        for table in re.findall(r"```{toctree}\n(.*?)```", page.read_text(), re.S):
+            names = [line for line in table.split() if not line.startswith(":")]
+            contents |= {(page.parent / f"{name}.md").resolve() for name in names}
+            for name in names if ":glob:" in table else ():
+                contents |= {path.resolve() for path in page.parent.glob(f"{name}.md")}
+    assert [page.name for page in PAGES if page.resolve() not in contents] == []
+
+
 def test_every_page_with_prompts_is_a_doctest():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     paths = {path for name in settings["testpaths"] for path in ROOT.glob(name)}
