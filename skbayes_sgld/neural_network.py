@@ -71,10 +71,12 @@ class SGLDMLPRegressor(NetworkRegressor, SGLDNetwork):
         temperature: float = 1.0,
         batch_size: Any = "auto",
         n_draws: int = 250,
-        n_burnin: int = 2000,
-        thin: int = 40,
+        n_burnin: Any = "auto",
+        thin: Any = "auto",
         n_chains: int = 4,
+        n_jobs: int | None = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
@@ -88,7 +90,9 @@ class SGLDMLPRegressor(NetworkRegressor, SGLDNetwork):
         self.n_burnin = n_burnin
         self.thin = thin
         self.n_chains = n_chains
+        self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
 
 @shared_docs
@@ -142,10 +146,12 @@ class SGLDMLPClassifier(NetworkClassifier, SGLDNetwork):
         temperature: float = 1.0,
         batch_size: Any = "auto",
         n_draws: int = 250,
-        n_burnin: int = 2000,
-        thin: int = 40,
+        n_burnin: Any = "auto",
+        thin: Any = "auto",
         n_chains: int = 4,
+        n_jobs: int | None = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
@@ -158,7 +164,9 @@ class SGLDMLPClassifier(NetworkClassifier, SGLDNetwork):
         self.n_burnin = n_burnin
         self.thin = thin
         self.n_chains = n_chains
+        self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
 
 @shared_docs
@@ -211,6 +219,7 @@ class BayesByBackpropRegressor(NetworkRegressor, BackpropNetwork):
         batch_size: Any = "auto",
         n_draws: int = 1000,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
@@ -223,6 +232,7 @@ class BayesByBackpropRegressor(NetworkRegressor, BackpropNetwork):
         self.batch_size = batch_size
         self.n_draws = n_draws
         self.random_state = random_state
+        self.verbose = verbose
 
 
 @shared_docs
@@ -275,6 +285,7 @@ class BayesByBackpropClassifier(NetworkClassifier, BackpropNetwork):
         batch_size: Any = "auto",
         n_draws: int = 1000,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
@@ -286,3 +297,4 @@ class BayesByBackpropClassifier(NetworkClassifier, BackpropNetwork):
         self.batch_size = batch_size
         self.n_draws = n_draws
         self.random_state = random_state
+        self.verbose = verbose

@@ -246,8 +246,11 @@ feature_names_in_ : ndarray of shape (n_features,)
     "how_sampled": """\
 Every chain is trained by Adam from random weights of its own and samples from there, so the
 draws are an ensemble of several modes. A diagonal metric, the equilibration of Dauphin, de Vries &
-Bengio (2015), is measured during the burn-in and then kept; the recursion is that of
-:class:`skbayes_sgld.sampling.SGLD` with Leimkuhler & Matthews' integrator.
+Bengio (2015), is measured during the burn-in and then kept. With tanh units, where every step takes
+all rows, the recursion is underdamped, that of :class:`skbayes_sgld.sampling.SGHMC` with little
+friction: its momentum crosses in tens of steps what takes thousands without. Momentum multiplies
+the noise of minibatches, and the kinks of relu heat it; there the recursion is that of
+:class:`skbayes_sgld.sampling.SGLD`. Both have Leimkuhler & Matthews' integrator.
 
 Units can change places without changing the function, so weights of different chains are
 never comparable: convergence is judged by R-hat and effective sample size of the *predictions*
@@ -287,14 +290,20 @@ batch_size : int or "auto", default="auto"
     more 2,000 or a twentieth.
 n_draws : int, default=250
     Draws to keep from each chain.
-n_burnin : int, default=2000
-    Steps of Adam to a mode, and as many of Langevin dynamics before the first draw.
-thin : int, default=40
-    Steps from draw to draw.
+n_burnin : int or "auto", default="auto"
+    Steps of Adam to a mode, and as many of Langevin dynamics before the first draw: 500 with
+    momentum, 2,000 without.
+thin : int or "auto", default="auto"
+    Steps from draw to draw: 12 with momentum, 40 without.
 n_chains : int, default=4
     Chains, each from random weights of its own.
+n_jobs : int or None, default=None
+    Processes to share the chains between, once a run has shown that it will take more than a
+    minute. The draws do not depend on it.
 random_state : int, RandomState, Generator or None, default=None
-    Seed of the pilots and the chains.""",
+    Seed of the pilots and the chains.
+verbose : int, default=0
+    1 shows a progress bar (needs tqdm).""",
     "network_variational": """\
 step_size : float, default=0.2
     Step size of Adam at the start, in units of the standard deviations that the approximation
@@ -309,7 +318,9 @@ batch_size : int or "auto", default="auto"
 n_draws : int, default=1000
     Draws to keep from the approximation.
 random_state : int, RandomState, Generator or None, default=None
-    Seed of the pilots and the chains.""",
+    Seed of the pilots and the chains.
+verbose : int, default=0
+    1 shows a progress bar (needs tqdm).""",
     "fitted_network": """\
 posterior_ : PosteriorDraws
     The draws, ``(chain, draw, parameter)``, of the weights for X and y in the units that ``fit``
@@ -318,7 +329,7 @@ n_features_in_ : int
 feature_names_in_ : ndarray of shape (n_features,)
     Where X had names.""",
     "fitted_network_sampling": """\
-step_size_, batch_size_ : float, int
+step_size_, batch_size_, n_burnin_, thin_ : float, int
     Values that were used.
 prior_ : CoefficientPrior
     The prior, with its scale as a number or one for each column.

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import Bunch
+from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._random import check_seed, draw_seed
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
+from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.estimators.classification import ClassificationModel
+from skbayes_sgld.estimators.network_diagnosis import NetworkDiagnosis, diagnose_outputs
 from skbayes_sgld.estimators.network_inference import (
     LangevinNetworks,
     NetworkInference,
     VariationalNetworks,
-    warn_of,
 )
 from skbayes_sgld.estimators.network_units import Units, UnitsNoisePrior, standardise
 from skbayes_sgld.estimators.regression import NormalModel
@@ -65,7 +68,7 @@ class NetworkEstimator(BayesianEstimator):
         X, y, units = standardise(X, y, weight, self._scales_target, names)
         posterior = self._make_posterior(X, y, weight, units)
         seed = draw_seed(self.random_state)
-        found = self._inference().run(posterior, seed)
+        found = self._inference().run(posterior, seed, partial(show_progress, self))
         theta = found.theta.reshape(-1, posterior.n_params)
         values = units.constrain(posterior.network, theta).reshape(found.theta.shape)
         names = list(posterior.param_names)
@@ -75,7 +78,9 @@ class NetworkEstimator(BayesianEstimator):
         self.posterior_ = PosteriorDraws(values, names, choices=found.choices)
         for name, value in found.attributes.items():
             setattr(self, name, value)
-        warn_of(found.problems)
+        self._diagnosis = found.diagnosis
+        if found.diagnosis is not None:
+            found.diagnosis.warn()
 
     def _inference(self) -> NetworkInference:
         """Settings of the inference, which run it."""
@@ -181,6 +186,9 @@ class SGLDNetwork(NetworkEstimator):
     n_burnin: Any
     thin: Any
     n_chains: Any
+    n_jobs: Any
+    verbose: Any
+    _diagnosis: Any
 
     def _inference(self) -> LangevinNetworks:
         return LangevinNetworks(
@@ -191,7 +199,37 @@ class SGLDNetwork(NetworkEstimator):
             n_burnin=self.n_burnin,
             thin=self.thin,
             n_chains=self.n_chains,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
         )
+
+    def diagnose(self, X: Any = None) -> NetworkDiagnosis:
+        """Diagnosis of the draws by their predictions, which is printed too.
+
+        Units can change places without changing the function, so the weights of different chains
+        are never comparable; the outputs are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or None, default=None
+            Rows at which the outputs are judged. None: up to 50 of those of ``fit``.
+
+        Returns
+        -------
+        diagnosis : NetworkDiagnosis
+            R-hat and effective sample sizes of the outputs, which for classes are log odds, the
+            share of bounded steps, and the problems, each with its remedy.
+        """
+        check_is_fitted(self)
+        found: NetworkDiagnosis = self._diagnosis
+        if X is not None:
+            outputs = self._predictor()(self._check_rows(X)).transpose(2, 1, 0)
+            chains = self.posterior_.values.shape[:2]
+            found = diagnose_outputs(
+                outputs.reshape(*chains, *outputs.shape[1:]), self.clipped_fraction_
+            )
+        print(found)
+        return found
 
 
 class BackpropNetwork(NetworkEstimator):
@@ -202,6 +240,7 @@ class BackpropNetwork(NetworkEstimator):
     n_particles: Any
     batch_size: Any
     n_draws: Any
+    verbose: Any
 
     def _inference(self) -> VariationalNetworks:
         return VariationalNetworks(
@@ -210,4 +249,5 @@ class BackpropNetwork(NetworkEstimator):
             n_particles=self.n_particles,
             batch_size=self.batch_size,
             n_draws=self.n_draws,
+            verbose=self.verbose,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,7 @@ class BayesByBackprop(Component):
         posterior: Posterior | HasRows,
         start: ArrayLike | None = None,
         scale: ArrayLike = 1.0,
+        progress: Callable[[int], None] | None = None,
     ) -> BayesByBackprop:
         """Fit the approximation to a posterior.
 
@@ -138,6 +140,8 @@ class BayesByBackprop(Component):
             Initial mean; None is zero.
         scale : float or array-like of shape (n_params,), default=1.0
             Initial standard deviations, which are also the units of the step size.
+        progress : callable or None, default=None
+            Told how many steps were made since it was told last.
 
         Returns
         -------
@@ -190,6 +194,8 @@ class BayesByBackprop(Component):
             if t >= first:
                 mean += state["theta"][0, :P] / (self.max_iter - first)
                 scale_average += family.averaged(state["theta"][0]) / (self.max_iter - first)
+            if progress is not None:
+                progress(1)
         self._set(origin + unit * mean, family.root(scale_average), unit)
         self.elbo_, self.elbo_steps_ = np.array(curve), np.array(steps)
         return self

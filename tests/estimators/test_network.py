@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import StandardScaler, scale
 
 from skbayes_sgld import (
     BayesByBackpropClassifier,
@@ -20,8 +20,9 @@ from skbayes_sgld import (
     SGLDMLPClassifier,
     SGLDMLPRegressor,
 )
-from skbayes_sgld.diagnostics import effective_sample_size
-from skbayes_sgld.estimators.network_inference import _probe_gradient, function_problems
+from skbayes_sgld.diagnostics import effective_sample_size, potential_scale_reduction
+from skbayes_sgld.estimators.network_diagnosis import diagnose_outputs
+from skbayes_sgld.estimators.network_inference import _probe_gradient
 from skbayes_sgld.posterior import FixedGaussian, HalfNormal, InverseGamma, MLPPosterior, Normal
 from tests.references.closed_forms import importance_sampling, laplace_fit
 
@@ -355,19 +356,48 @@ def test_a_single_hidden_layer_may_be_given_as_a_number():
 # ---- what the user is told --------------------------------------------------------------------
 
 
+def problems(outputs, clipped=0.0):
+    return diagnose_outputs(outputs[..., None], clipped).problems
+
+
 def test_chains_that_predict_otherwise_are_named():
     rng = np.random.default_rng(0)
     apart = rng.standard_normal((4, 200, 5)) + 3.0 * np.arange(4)[:, None, None]
-    assert "R-hat of the predictions" in function_problems(apart)[0]
+    assert "R-hat of the predictions" in problems(apart)[0]
     slow = np.cumsum(rng.standard_normal((4, 200, 5)), axis=1)
-    assert function_problems(slow)
-    assert function_problems(rng.standard_normal((4, 200, 5))) == []
-    assert "too few" in function_problems(rng.standard_normal((4, 3, 5)))[0]
+    assert problems(slow)
+    assert problems(rng.standard_normal((4, 200, 5))) == []
+    assert "too few" in problems(rng.standard_normal((4, 3, 5)))[0]
+    assert "bounded on 5.0%" in problems(rng.standard_normal((4, 200, 5)), 0.05)[0]
+
+
+@pytest.mark.parametrize("name, y", [("sgld", Y), ("labels", np.digitize(Y, [85.0, 95.0]))])
+def test_the_diagnosis_is_of_the_predictions_at_the_rows_that_are_given(name, y, capsys):
+    kind = SGLDMLPRegressor if name == "sgld" else SGLDMLPClassifier
+    model = kind(hidden_layer_sizes=(3,), **SHORT).fit(X, y)
+    rows = X[:7]
+    found = model.diagnose(rows)
+    assert "95 % have" in capsys.readouterr().out
+    if name == "sgld":
+        by_draw = model._predictor()(rows)[0]  # (n, S)
+        chains = by_draw.T.reshape(3, 100, 7)
+        expected = potential_scale_reduction(chains)
+        np.testing.assert_allclose(found.table["r_hat"].xs(0, level="output"), expected)
+    assert found.table.index.nlevels == 2
+    assert len(found.table) == 7 * (1 if name == "sgld" else 3)
+    weights = model.summary()["r_hat"].max()
+    assert model.diagnose().r_hat < weights  # which label switching spoils
+
+
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+def test_the_defaults_do_not_warn_where_classes_are_nearly_separated():
+    rows, labels = load_iris(return_X_y=True)
+    SGLDMLPClassifier(hidden_layer_sizes=(20,), random_state=0).fit(scale(rows), labels)
 
 
 def test_weights_that_disagree_are_not_a_problem_where_predictions_agree():
     model = SGLDMLPRegressor(
-        hidden_layer_sizes=2, noise_variance=Y.var(), n_chains=8, thin=40, random_state=0
+        hidden_layer_sizes=2, activation="relu", noise_variance=Y.var(), n_chains=8, random_state=0
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")

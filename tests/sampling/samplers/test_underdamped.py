@@ -5,8 +5,9 @@ import pytest
 from scipy import stats
 
 import skbayes_sgld
+from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import FunctionPosterior
-from skbayes_sgld.sampling import SGNHT
+from skbayes_sgld.sampling import SGHMC, SGNHT
 from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.tuning.bias import StandardNormal
 from tests.references.targets import make_run
@@ -34,6 +35,26 @@ def test_one_parameter_with_automatic_settings_does_not_overflow(target, seed):
     error = 4 * exact.std() / np.sqrt(min(table.ess_bulk, table.ess_tail))
     assert abs(values.mean() - exact.mean()) < error
     assert abs(values.std() - exact.std()) < error + 0.02 * exact.std()  # 1.3 % are the step's
+
+
+@pytest.mark.parametrize("friction", [0.05, 0.3, 1.0])
+def test_the_split_step_has_the_variance_of_a_normal_target_whatever_the_step_size(friction):
+    split = SGHMC(friction, "leimkuhler_matthews")
+    run = make_run(StandardNormal(1000), sampler=split, step_size=1.0)
+    start = np.random.default_rng(0).standard_normal((2, 1000))
+    draws = run_chains(run, start, n_draws=60, n_burnin=100, thin=10).draws
+    ess = effective_sample_size(draws)
+    error = np.sqrt(2.0 / ess.sum())  # of a variance
+    assert abs(draws.var() - 1.0) < 4 * error < 0.1
+    paper = make_run(StandardNormal(1000), sampler=SGHMC(friction), step_size=1.0)
+    wide = run_chains(paper, start, n_draws=60, n_burnin=100, thin=10).draws.var()
+    assert abs(wide - SGHMC(friction).gaussian_inflation(1.0)) < 8 * error * wide
+    assert wide > 1.2
+
+
+def test_an_integrator_that_is_not_known_is_refused():
+    with pytest.raises(ValueError, match=r"integrator='verlet'.*'euler', 'leimkuhler_matthews'"):
+        SGHMC(integrator="verlet").check()
 
 
 @pytest.mark.parametrize("n_params", [1, 4])
