@@ -11,7 +11,8 @@ prior : str or CoefficientPrior, default="conjugate_normal"
     Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``,
     ``"conjugate_normal"`` (its scale is in units of the noise), ``"laplace"``, ``"student_t"``,
     ``"cauchy"``, ``"flat"``, or an instance such as ``Laplace(scale=0.5)``; where the posterior is
-    sampled also ``"hierarchical_normal"``, whose scale is learned. By name its scale is in
+    sampled also ``"hierarchical_normal"`` and ``"horseshoe"``, whose scales are learned. By name
+    its scale is in
     the units of each column and of y, so that no prediction depends on them. The default, on
     standardised columns, is the normal-inverse-gamma model of the lecture, beta | sigma^2 ~
     N(0, 100 sigma^2 I);
@@ -37,16 +38,16 @@ noise_intercept_ : float
 prior : str or CoefficientPrior, default="normal"
     Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``, ``"laplace"``,
     ``"flat"``, or an instance such as ``Normal(scale=2.5)``; where the posterior is sampled also
-    ``"hierarchical_normal"``, whose scale is learned. By name its scale is in the units of each
-    column, ``1 / sd(x_j)``, so that no prediction depends on them; on standardised columns
-    the posterior mode of the default is the fit of ``LogisticRegression(C=1)``. The intercept has
-    a prior of its own.""",
+    ``"hierarchical_normal"`` and ``"horseshoe"``, whose scales are learned. By name its scale is in
+    the units of each column, ``1 / sd(x_j)``, so that no prediction depends on them; on
+    standardised columns the posterior mode of the default is the fit of
+    ``LogisticRegression(C=1)``. The intercept has a prior of its own.""",
     "prior_counts": """\
 prior : str or CoefficientPrior, default="normal"
     Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``, ``"laplace"``,
     ``"flat"``, or an instance such as ``Normal(scale=2.5)``; where the posterior is sampled also
-    ``"hierarchical_normal"``, whose scale is learned. By name its scale is in the units of each
-    column, ``1 / sd(x_j)``. With a scale of s the posterior mode is the fit of
+    ``"hierarchical_normal"`` and ``"horseshoe"``, whose scales are learned. By name its scale is in
+    the units of each column, ``1 / sd(x_j)``. With a scale of s the posterior mode is the fit of
     ``PoissonRegressor(alpha=1 / (s**2 * W))``, W being the sum of the weights (times exposures).
     The intercept has a prior of its own.""",
     "fit_intercept": """\

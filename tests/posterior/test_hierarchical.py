@@ -21,13 +21,18 @@ from skbayes_sgld.posterior import (
     GLMPosterior,
     HierarchicalNormal,
     HierarchicalPosterior,
+    Horseshoe,
     InverseGamma,
     Normal,
     Poisson,
     check_gradient,
 )
 from tests.numeric import assert_derivative, derivative
-from tests.references.hierarchical import LearnedScale, linear_quadrature
+from tests.references.hierarchical import (
+    LearnedScale,
+    horseshoe_by_importance,
+    linear_quadrature,
+)
 from tests.references.unequal_noise import importance_sampling
 
 every_prior = pytest.mark.parametrize("name", HIERARCHICAL_PRIORS)
@@ -133,6 +138,44 @@ def test_other_models_have_the_posterior_of_importance_sampling(family):
     assert np.abs(draws.std(0) / reference.sd - 1).max() < 0.07
 
 
+def test_the_horseshoe_has_the_posterior_of_importance_sampling():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((30, 3)) + [0.0, 1.0, 0.0]
+    X[:, 2] += X[:, 1]
+    y = 0.8 * X[:, 0] + 3.0 + rng.standard_normal(30)
+    fit = SGLDLinearRegression(
+        prior=Horseshoe(n_relevant=1.0, slab_scale=0.8),
+        noise_prior=InverseGamma(2.0, 1.5),
+        random_state=0,
+    ).fit(X, y)
+    unit = 2.5 * y.std()
+    tau_unit = 1.0 / (3.0 - 1.0) / np.sqrt(30) / unit  # eq. 3.12, over the noise
+    mean, sd, worth = horseshoe_by_importance(
+        X, y, unit / X.std(axis=0), tau_unit, 0.8, 4.0, 2.0, 1.5
+    )
+    assert worth > 4000
+    draws = fit.posterior_.flat.copy()
+    draws[:, 4:] = np.log(draws[:, 4:])
+    assert fit.summary()["ess_bulk"].min() > 1000
+    error = np.sqrt(1 / 1000 + 1 / worth)  # of a mean, in sds
+    assert (np.abs(draws.mean(0) - mean) / sd).max() < 3.5 * error
+    assert np.abs(draws.std(0) / sd - 1).max() < 0.08
+    assert fit.posterior_.names[4:7] == ["noise_variance", "prior_scale", "local_scale[x0]"]
+
+
+def test_the_horseshoe_leaves_what_matters_and_shrinks_the_rest():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 15))
+    y = 2.0 * X[:, 0] + rng.standard_normal(80)
+    settings = {"n_draws": 400, "random_state": 0}
+    ours = SGLDLinearRegression(prior=Horseshoe(n_relevant=1), **settings).fit(X, y)
+    other = SGLDLinearRegression(prior="hierarchical_normal", **settings).fit(X, y)
+    assert abs(ours.coef_[0] - 2.0) < 0.3
+    assert np.linalg.norm(ours.coef_[1:]) < 0.5 * np.linalg.norm(other.coef_[1:])
+    with pytest.raises(ValueError, match=r"prior\.n_relevant=20"):
+        SGLDLinearRegression(prior=Horseshoe(n_relevant=20)).fit(X, y)
+
+
 def test_many_useless_columns_shrink_as_those_of_bayesian_ridge():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((100, 50))
@@ -170,12 +213,15 @@ def test_ranks_of_true_parameters_are_uniform():
     assert np.abs(spread).max() < 3.5
 
 
-@every_prior
-def test_draws_of_the_prior_have_heavy_tails_before_and_after_a_fit(name):
+def test_draws_of_the_prior_have_heavy_tails_before_and_after_a_fit():
     """A normal prior of one scale would never reach where a half-Cauchy scale often does."""
     X, y = table()
     model = SGLDLinearRegression(
-        prior=name, noise_prior="half_normal", intercept_prior="normal", n_draws=300, random_state=0
+        prior="hierarchical_normal",
+        noise_prior="half_normal",
+        intercept_prior="normal",
+        n_draws=300,
+        random_state=0,
     )
     before = model.sample_prior(X, 2000, y=y)
     after = model.fit(X, y).sample_prior(X, 2000)

@@ -67,3 +67,44 @@ class LearnedScale:
         """No effects, the level of y, and tau = 1."""
         level = special.logit(self.y.mean()) if self.family == "logistic" else np.log(self.y.mean())
         return np.r_[np.full(self.P - 2, 0.3), level, 0.0]
+
+
+def horseshoe_by_importance(X, y, unit, tau_unit, slab, df, shape, rate, n_draws=200_000, seed=0):
+    """Means and sds under the regularised horseshoe, and what the weighted draws are worth.
+
+    The hyperparameters are drawn from their prior and the noise from a t distribution; the
+    coefficients, normal given both, are integrated out. The values are those of coefficients,
+    intercept, and the logs of noise variance, tau, lambda and c.
+    """
+    rng, (n, d) = np.random.default_rng(seed), X.shape
+    fit = np.linalg.lstsq(np.column_stack([X, np.ones(n)]), y, rcond=None)[0]
+    center = np.log(np.mean((y - X @ fit[:-1] - fit[-1]) ** 2))
+    t = rng.standard_t(6, n_draws)
+    gamma = center + 0.1 + 0.3 * t
+    log_weight = 3.5 * np.log1p(t**2 / 6) - shape * gamma - rate * np.exp(-gamma)
+    tau = tau_unit * np.exp(gamma / 2) * np.abs(rng.standard_cauchy(n_draws))
+    local = np.abs(rng.standard_cauchy((n_draws, d)))
+    square = df * slab**2 / 2 / rng.gamma(df / 2, size=n_draws)  # c^2
+    product = (tau[:, None] * local) ** 2
+    variance = unit**2 * square[:, None] * product / (square[:, None] + product)
+    A = np.column_stack([X - X.mean(0), np.ones(n)])
+    scaled = (A.T @ A) * np.exp(-gamma)[:, None, None]
+    at = np.arange(d)
+    scaled[:, at, at] += 1 / variance
+    inverse = np.linalg.inv(scaled)
+    centred = y - y.mean()
+    mean = np.einsum("gij,j->gi", inverse, A.T @ centred) * np.exp(-gamma)[:, None]
+    log_weight -= 0.5 * n * gamma + 0.5 * np.exp(-gamma) * (centred @ centred)
+    log_weight += 0.5 * (mean @ (A.T @ centred)) * np.exp(-gamma)
+    log_weight -= 0.5 * np.linalg.slogdet(scaled)[1] + 0.5 * np.log(variance).sum(1)
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    T = np.eye(d + 1)
+    T[-1, :-1] = -X.mean(0)  # the intercept at X = 0
+    means = mean @ T.T + np.append(np.zeros(d), y.mean())
+    variances = np.einsum("ij,gjk,ik->gi", T, inverse, T)
+    hyper = np.column_stack([gamma, np.log(tau), np.log(local), 0.5 * np.log(square)])
+    m = np.append(weight @ means, weight @ hyper)
+    second = weight @ (variances + (means - m[: d + 1]) ** 2)
+    sd = np.sqrt(np.append(second, weight @ (hyper - m[d + 1 :]) ** 2))
+    return m, sd, 1 / np.sum(weight**2)

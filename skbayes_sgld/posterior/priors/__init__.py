@@ -6,6 +6,7 @@ from skbayes_sgld._components import Registry
 from skbayes_sgld.posterior.priors.base import CoefficientPrior, Prior
 from skbayes_sgld.posterior.priors.flat import Flat
 from skbayes_sgld.posterior.priors.hierarchical import HierarchicalNormal, HierarchicalPrior
+from skbayes_sgld.posterior.priors.horseshoe import Horseshoe
 from skbayes_sgld.posterior.priors.laplace import Laplace
 from skbayes_sgld.posterior.priors.noise import (
     Exponential,
@@ -41,7 +42,7 @@ PRIORS: Registry[CoefficientPrior] = PriorRegistry(
 )
 
 HIERARCHICAL_PRIORS: Registry[HierarchicalPrior] = PriorRegistry(
-    HierarchicalPrior, hierarchical_normal=HierarchicalNormal
+    HierarchicalPrior, hierarchical_normal=HierarchicalNormal, horseshoe=Horseshoe
 )
 
 NOISE_PRIORS: Registry[NoisePrior] = Registry(
@@ -69,6 +70,7 @@ __all__ = [
     "HalfStudentT",
     "HierarchicalNormal",
     "HierarchicalPrior",
+    "Horseshoe",
     "InverseGamma",
     "Laplace",
     "NoisePrior",

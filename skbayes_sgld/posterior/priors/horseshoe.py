@@ -1,0 +1,174 @@
+"""The regularised horseshoe prior."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from skbayes_sgld._components import check_number
+from skbayes_sgld.posterior.likelihoods import Likelihood
+from skbayes_sgld.posterior.priors.base import Array
+from skbayes_sgld.posterior.priors.hierarchical import HierarchicalPrior, log_half_cauchy
+
+_SHARE = 0.1  # of the columns that are expected to matter, where nobody says how many
+
+
+@dataclass(eq=False, repr=False)
+class Horseshoe(HierarchicalPrior):
+    r"""Regularised horseshoe prior (Piironen & Vehtari 2017, eq. 2.8): few columns matter.
+
+    .. math::
+
+        \beta_j \sim N(0, s_j^2 \tau^2 \tilde\lambda_j^2), \quad
+        \tilde\lambda_j^2 = \frac{c^2 \lambda_j^2}{c^2 + \tau^2 \lambda_j^2}, \quad
+        \lambda_j \sim C^+(0, 1), \quad \tau \sim C^+(0, \tau_0), \quad
+        c^2 \sim \mathrm{IG}(\nu / 2, \nu s^2 / 2).
+
+    Columns that do not matter shrink to nearly 0, those that do hardly shrink, and c, the scale of
+    the slab, bounds them. From the number p of columns that are expected to matter,
+    :math:`\tau_0 = \frac{p}{d - p} \frac{\sigma}{\sqrt n}` (eq. 3.12), with sigma the noise, 2 for
+    classes and the inverse root of the mean count. The fit reports tau, lambda and c, in units of
+    s_j, as ``prior_scale``, ``local_scale[...]`` and ``slab_scale``.
+
+    Parameters
+    ----------
+    n_relevant : float or "auto", default="auto"
+        p, between 0 and the number of columns; ``"auto"`` is a tenth of the columns.
+    slab_scale : float, default=2.0
+        s, in units of s_j.
+    slab_df : float, default=4.0
+        nu, the degrees of freedom of the slab.
+    scale : float, array-like of shape (n_features,) or "auto", default="auto"
+        s_j; ``"auto"`` is that of :class:`Normal`.
+
+    Notes
+    -----
+    A step takes a Cholesky factor of the coefficients' precision matrix: with d columns its cost
+    grows as d^3. With a few hundred columns choose ``"laplace"`` or ``"hierarchical_normal"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sgld import SGLDLinearRegression
+    >>> from skbayes_sgld.posterior import Horseshoe
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((60, 8))
+    >>> y = 2.0 * X[:, 0] + rng.standard_normal(60)
+    >>> prior = Horseshoe(n_relevant=1)
+    >>> model = SGLDLinearRegression(prior=prior, n_draws=500, random_state=0).fit(X, y)
+    >>> print(abs(model.coef_[0] - 2.0) < 0.5, np.abs(model.coef_[1:]).max() < 0.2)
+    True True
+    """
+
+    n_relevant: Any = "auto"
+    slab_scale: float = 2.0
+    slab_df: float = 4.0
+    scale: Any = "auto"
+
+    def check(self, n_features: int | None = None, argument: str = "prior") -> None:
+        """Raise where a parameter is out of range."""
+        super().check(n_features, argument)
+        check_number(self.slab_scale, f"{argument}.slab_scale", low=0)
+        check_number(self.slab_df, f"{argument}.slab_df", low=0)
+        if not (isinstance(self.n_relevant, str) and self.n_relevant == "auto"):
+            high = np.inf if n_features is None else n_features
+            check_number(self.n_relevant, f"{argument}.n_relevant", low=0, high=high)
+
+    def for_model(
+        self, scale: Array, likelihood: Likelihood, y: Array, weight: Array | None
+    ) -> Horseshoe:
+        """Prior with the scales ``(d,)`` of :meth:`conditional`, as numbers, for this model."""
+        d, total = len(scale), float(len(y) if weight is None else weight.sum())
+        self.check(d)
+        prior = super().for_model(scale, likelihood, y, weight)
+        assert isinstance(prior, Horseshoe)
+        p = min(_SHARE * d, 0.5 * d) if isinstance(self.n_relevant, str) else self.n_relevant
+        unit = likelihood.effect(y, weight)  # of s_j times sd(x_j)
+        prior._log_tau = float(np.log(p / (d - p)) - 0.5 * np.log(total) - np.log(unit))
+        prior._follows = likelihood.infers_noise
+        if not likelihood.infers_noise:
+            prior._log_tau += float(np.log(_pseudo_sigma(likelihood, y, weight)))
+        return prior
+
+    _log_tau = 0.0  # log tau_0, over sigma where that is inferred
+    _follows = False
+
+    def names(self, features: Sequence[str]) -> list[str]:
+        """``prior_scale``, ``local_scale[...]`` of each column, and ``slab_scale``."""
+        return ["prior_scale", *(f"local_scale{name}" for name in features), "slab_scale"]
+
+    def start(self) -> Array:
+        """``tau = tau_0 sigma``, at a sigma of 1, ``lambda = 1`` and ``c = slab_scale``."""
+        h = np.zeros(np.size(self.scale) + 2)
+        h[0], h[-1] = self._log_tau, 2.0 * np.log(self.slab_scale)
+        return h
+
+    def _bounded(self, h: Array) -> Array:
+        """Share of the slab in each scale ``(C, d)``: 1 where c alone sets it."""
+        return expit(2.0 * (h[:, :1] + h[:, 1:-1]) - h[:, -1:])
+
+    def log_scale(self, h: Array) -> Array:
+        """``log(s_j tau lambda_j) - log(1 + tau^2 lambda_j^2 / c^2) / 2``."""
+        own = h[:, :1] + h[:, 1:-1]
+        return np.log(self.scale) + own - 0.5 * np.logaddexp(0.0, 2.0 * own - h[:, -1:])
+
+    def pull_back(self, h: Array, in_log_scale: Array) -> Array:
+        """Gradient in h ``(C, d + 2)``."""
+        bounded = self._bounded(h)
+        free = in_log_scale * (1.0 - bounded)
+        of_slab = 0.5 * (in_log_scale * bounded).sum(axis=1)
+        return np.column_stack([free.sum(axis=1), free, of_slab])
+
+    def _ratio(self, h: Array, gamma: Array | None) -> Array:
+        """``log(tau / tau_0)``."""
+        ratio = h[:, 0] - self._log_tau
+        return ratio - 0.5 * gamma if self._follows and gamma is not None else ratio
+
+    def log_density(self, h: Array, gamma: Array | None) -> Array:
+        """Log density of the logs of tau, lambda and c^2."""
+        value = log_half_cauchy(self._ratio(h, gamma))[0]
+        value = value + log_half_cauchy(h[:, 1:-1])[0].sum(axis=1)
+        rate = self.slab_scale**2 * np.exp(-h[:, -1])
+        return value - 0.5 * self.slab_df * (h[:, -1] + rate)
+
+    def grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array]:
+        """Gradient in h ``(C, d + 2)`` and in gamma ``(C,)``."""
+        of_tau = log_half_cauchy(self._ratio(h, gamma))[1]
+        of_local = log_half_cauchy(h[:, 1:-1])[1]
+        rate = self.slab_scale**2 * np.exp(-h[:, -1])
+        in_h = np.column_stack([of_tau, of_local, 0.5 * self.slab_df * (rate - 1.0)])
+        return in_h, -0.5 * of_tau if self._follows else np.zeros(len(h))
+
+    def sample_hyper(self, rng: np.random.Generator, gamma: float | None) -> Array:
+        """Draw of the logs of tau, lambda and c^2 ``(d + 2,)``."""
+        h = np.empty(np.size(self.scale) + 2)
+        h[:-1] = np.log(np.abs(rng.standard_cauchy(len(h) - 1)))
+        h[0] += self._log_tau + (0.5 * gamma if self._follows and gamma is not None else 0.0)
+        shape = 0.5 * self.slab_df
+        h[-1] = np.log(shape * self.slab_scale**2) - np.log(rng.gamma(shape))
+        return h
+
+    def constrain(self, h: Array) -> Array:
+        """tau, lambda and c ``(C, d + 2)``."""
+        values = np.exp(h)
+        values[:, -1] = np.exp(0.5 * h[:, -1])
+        return values
+
+    def unconstrain(self, values: Array) -> Array:
+        """Logs of tau, lambda and c^2 ``(C, d + 2)``."""
+        h = np.log(values)
+        h[:, -1] *= 2.0
+        return h
+
+
+def _pseudo_sigma(likelihood: Likelihood, y: Array, weight: Array | None) -> float:
+    """Sd of the noise that a row of the model is worth (Piironen & Vehtari 2017, section 3.5)."""
+    if likelihood.quadratic:
+        return float(np.sqrt(likelihood.noise_variance(None)))
+    if likelihood.whole:
+        return float(1.0 / np.sqrt(np.average(y, weights=weight)))
+    return 2.0
