@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from skbayes_sgld._stochastic_gradient import SGDMAPClassifier, SGDMAPRegressor
-from skbayes_sgld.estimators.classification import BayesianClassifier
-from skbayes_sgld.estimators.counts import CountRegressor
 from skbayes_sgld.estimators.docs import shared_docs
-from skbayes_sgld.estimators.regression import BayesianRegressor
-from skbayes_sgld.estimators.sampled import SampledEstimator
+from skbayes_sgld.estimators.streamed import (
+    StreamedClassifier,
+    StreamedCounts,
+    StreamedRegressor,
+)
 
 __all__ = [
     "SGDMAPClassifier",
@@ -21,7 +22,7 @@ __all__ = [
 
 
 @shared_docs
-class SGLDLinearRegression(BayesianRegressor, SampledEstimator):
+class SGLDLinearRegression(StreamedRegressor):
     """Bayesian linear regression sampled by stochastic gradient Langevin dynamics.
 
     The model is y ~ N(X beta + intercept, sigma^2) with priors on beta and sigma^2 (Karagiannis,
@@ -89,6 +90,7 @@ class SGLDLinearRegression(BayesianRegressor, SampledEstimator):
         thin: Any = "auto",
         n_chains: int = 4,
         warm_start: bool = False,
+        forgetting: float = 1.0,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -118,6 +120,7 @@ class SGLDLinearRegression(BayesianRegressor, SampledEstimator):
         self.thin = thin
         self.n_chains = n_chains
         self.warm_start = warm_start
+        self.forgetting = forgetting
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -128,7 +131,7 @@ class SGLDLinearRegression(BayesianRegressor, SampledEstimator):
 
 
 @shared_docs
-class SGLDLogisticRegression(BayesianClassifier, SampledEstimator):
+class SGLDLogisticRegression(StreamedClassifier):
     """Bayesian logistic regression sampled by stochastic gradient Langevin dynamics.
 
     Two classes have one linear predictor, P(y = 1) = 1 / (1 + exp(-eta)); more have one each and
@@ -186,6 +189,7 @@ class SGLDLogisticRegression(BayesianClassifier, SampledEstimator):
         thin: Any = "auto",
         n_chains: int = 4,
         warm_start: bool = False,
+        forgetting: float = 1.0,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -213,6 +217,7 @@ class SGLDLogisticRegression(BayesianClassifier, SampledEstimator):
         self.thin = thin
         self.n_chains = n_chains
         self.warm_start = warm_start
+        self.forgetting = forgetting
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -223,7 +228,7 @@ class SGLDLogisticRegression(BayesianClassifier, SampledEstimator):
 
 
 @shared_docs
-class SGLDPoissonRegressor(CountRegressor, SampledEstimator):
+class SGLDPoissonRegressor(StreamedCounts):
     """Bayesian Poisson regression sampled by stochastic gradient Langevin dynamics.
 
     The model is y ~ Poisson(exposure * exp(X beta + intercept)). Predictions are rates, or counts
@@ -280,6 +285,7 @@ class SGLDPoissonRegressor(CountRegressor, SampledEstimator):
         thin: Any = "auto",
         n_chains: int = 4,
         warm_start: bool = False,
+        forgetting: float = 1.0,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -306,6 +312,7 @@ class SGLDPoissonRegressor(CountRegressor, SampledEstimator):
         self.thin = thin
         self.n_chains = n_chains
         self.warm_start = warm_start
+        self.forgetting = forgetting
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -170,12 +170,16 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
 
     @with_callbacks
     def _fit(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Any:
+<<<<<<< HEAD
         given = {name: value for name, value in row_data.items() if value is not None}
         if sample_weight is not None:
             given["sample_weight"] = sample_weight
         data = {"X": X, "y": y, "metadata": given or None}
         begin_fit(self, **data)
         with _unchanged_on_error(self):
+=======
+        with unchanged_on_error(self):
+>>>>>>> 2ebdc8d (partial_fit: what earlier batches told is the prior of the next one, in sums or as a normal distribution)
             self._check_params()
             X, y, weight = self._validate(X, y, sample_weight, **row_data)
             with one_blas_thread() if X.shape[1] < _WIDE else nullcontext():
@@ -184,7 +188,9 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
         return self
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
-        X, y = self._validate_rows(X, y, ensure_all_finite=False, **self._y_checks)
+        checks = {"ensure_min_samples": 1} if self._goes_on else {}
+        checks = {**self._y_checks, **checks, "reset": not self._goes_on}
+        X, y = self._validate_rows(X, y, ensure_all_finite=False, **checks)
         # the exact check takes a thread, and longer
         if issparse(X) or not (X.size > _SMALL and all_finite(X)):
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
@@ -200,6 +206,11 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
         return self._encode(X, y, weight)
 
     _y_checks: ClassVar[dict[str, Any]] = {}
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether the rows are further ones of a fit that goes on."""
+        return False
 
     def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
         """Target and weights of all rows, before those of weight zero are left out."""
@@ -423,7 +434,7 @@ def _warn_of_light_rows(weight: Array, X: Array) -> None:
 
 
 @contextmanager
-def _unchanged_on_error(estimator: Any) -> Iterator[None]:
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
     """Leave the estimator as it was when the block raises."""
     before = dict(vars(estimator))
     try:

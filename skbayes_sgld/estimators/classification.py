@@ -48,6 +48,12 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
                 f"y has one class, {self.classes_.tolist()[0]!r}; a classifier needs at least two "
                 "classes."
             )
+        return self._weigh_classes(y, codes, weight)
+
+    def _weigh_classes(
+        self, y: Array, codes: Array, weight: Array | None
+    ) -> tuple[Array, Array | None]:
+        """Codes, and the weights times those of the classes."""
         if self.class_weight is not None:
             by_class = self._class_weights(y, codes, weight)[codes]
             weight = by_class if weight is None else weight * by_class

@@ -17,6 +17,7 @@ from skbayes_sgld.inference.plan import plan
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.inference.run import run
 from skbayes_sgld.inference.settings import REGISTRIES, Settings
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.hierarchical import with_hyperparameters
 from skbayes_sgld.posterior.priors import HIERARCHICAL_PRIORS, PRIORS, Prior, PriorRegistry
 from skbayes_sgld.posterior.propriety import check_propriety
@@ -59,21 +60,30 @@ class SampledEstimator(LinearEstimator):
 
     def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
         settings = Settings.check(self)
+        self._sample(settings, self._own_posterior(settings, X, y, weight))
+
+    def _own_posterior(
+        self, settings: Settings, X: Array, y: Array, weight: Array | None
+    ) -> GLMPosterior:
+        """Posterior of a copy of the rows, unless they are many."""
         # what the diagnosis measures on the data must not change with the caller's arrays
-        keeps = X.size <= _KEPT
-        if keeps:
+        if X.size <= _KEPT:
             X, y, weight = X.copy(), y.copy(), None if weight is None else weight.copy()
-        model = self._make_posterior(X, y, weight, center=settings.uses_curvature)
+        return self._make_posterior(X, y, weight, center=settings.uses_curvature)
+
+    def _sample(self, settings: Settings, model: GLMPosterior, n_batches: int = 0) -> None:
+        """Sample the posterior of a model, of rows before which there were ``n_batches``."""
         check_propriety(model)
         posterior: Any = with_hyperparameters(model, self._resolve("prior"))
         positions, n_fits = self._last_positions(settings, posterior.constrained_names)
         # chains that continue must not repeat their old noise
-        seed = settings.draw_seed() + n_fits
-        inputs = {**self.get_params(deep=False), "X": X, "y": y, "sample_weight": weight}
+        seed = settings.draw_seed() + n_fits + n_batches
+        data = {"X": model.X, "y": model.y, "sample_weight": model.weight}
+        inputs = {**self.get_params(deep=False), **data, "n_batches": n_batches}
         origin = Origin.of(settings, inputs, seed, positions)
         planned = plan(posterior, settings, origin.seed, origin.positions)
         result = run(planned, partial(show_progress, self), origin)
-        result = result if keeps else result.without_data()
+        result = result if model.X.size <= _KEPT else result.without_data()
         self.result_, self.posterior_, self._n_fits = result, result.draws, n_fits + 1
         for name in _RESOLVED:
             setattr(self, f"{name}_", result.choices[name].value)

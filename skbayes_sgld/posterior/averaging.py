@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from skbayes_sgld._linalg import in_threads, one_blas_thread, sum_in_threads
+from skbayes_sgld._linalg import MAX_DENSE, in_threads, one_blas_thread, sum_in_threads
 from skbayes_sgld.posterior.base import AveragedNormal
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors import CoefficientPrior
@@ -75,7 +75,7 @@ def averaged_normal(
         None where the curvature at the mode serves as well
         (few parameters, or many rows per parameter) and where the rounds do not converge.
     """
-    few = theta.size >= _MANY and posterior.n_samples < _FEW_ROWS * theta.size
+    few = _MANY <= theta.size <= MAX_DENSE and posterior.n_samples < _FEW_ROWS * theta.size
     if not (few and posterior.likelihood.averages) or posterior.prior.nonsmooth:
         return None
     with one_blas_thread():

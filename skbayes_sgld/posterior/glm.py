@@ -192,7 +192,7 @@ class GLMPosterior(RowSums, BasePosterior):
         names = ["centered"]
         if self.likelihood.infers_noise and self._statistics is not None:
             names.append("noncentered")
-        normal = self.prior.normal and self.prior.proper
+        normal = self.prior.normal and self.prior.proper and self.linear_prior.separate
         if normal and self.n_samples < self.n_features and self.n_samples <= MAX_DENSE:
             names.append("row_space")
         return tuple(names)

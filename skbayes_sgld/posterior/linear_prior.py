@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,7 @@ class LinearPrior:
     n_features: int
     center: Array | None = None
     pin: Array | None = None
+    separate: ClassVar[bool] = True  # coefficients and intercepts are independent
 
     @property
     def normal(self) -> bool:

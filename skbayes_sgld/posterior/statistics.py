@@ -41,7 +41,7 @@ class GaussianStatistics:
 
     def __init__(self, X: Array, y: Array, weight: Array | None, centred: bool) -> None:
         d = X.shape[1]
-        data = SparseTable(X, y, weight) if issparse(X) else _Table(X, y, weight)
+        data = table_of(X, y, weight)
         origin = data.typical_row() if centred else np.zeros(d + 1)
         products = data.products(origin)
         mean = products[-1, :-1] / products[-1, -1]
@@ -201,3 +201,8 @@ class _Table:
             total[:-1] += residual @ block[:, :-2]
             total[-1] += residual @ residual
         return total
+
+
+def table_of(X: Any, y: Array, weight: Array | None) -> Any:
+    """Rows of X, dense or sparse, with y as a last column, as sums of products read them."""
+    return SparseTable(X, y, weight) if issparse(X) else _Table(X, y, weight)

@@ -1,0 +1,255 @@
+"""Fits that go on with further rows: what earlier batches told is the prior of the next one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import _check_partial_fit_first_call
+
+from skbayes_sgld._components import check_number
+from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld.estimators.base import Array, unchanged_on_error
+from skbayes_sgld.estimators.classification import BayesianClassifier
+from skbayes_sgld.estimators.counts import CountRegressor
+from skbayes_sgld.estimators.regression import BayesianRegressor
+from skbayes_sgld.estimators.sampled import SampledEstimator
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.posterior import CoefficientPrior, NoisePrior
+from skbayes_sgld.posterior.accumulated import Sums
+from skbayes_sgld.posterior.joint_normal import belief_of, under_belief
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Earlier batches of a fit that goes on.
+
+    Attributes
+    ----------
+    n_batches : int
+    known : Sums, NormalBelief or None
+        What they told; None before the first.
+    priors : tuple or None
+        Priors of the coefficients, the intercept and the noise in the units of the first batch,
+        of a model that needs them again.
+    """
+
+    n_batches: int = 0
+    known: Any = None
+    priors: tuple[Any, Any, Any] | None = None
+
+
+class StreamedEstimator(SampledEstimator):
+    """A sampled model that ``partial_fit`` gives one batch of rows after the other."""
+
+    forgetting: Any
+    _stream: Stream | None = None
+
+    @property
+    def _goes_on(self) -> bool:
+        return self._stream is not None and self._stream.n_batches > 0
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_number(self.forgetting, "forgetting", low=0, high=1, closed="right")
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Any:
+        with unchanged_on_error(self):
+            self._stream = None
+            return super()._fit(X, y, sample_weight, **row_data)
+
+    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Any:
+        """Fit with one more batch; an error leaves the estimator as it was."""
+        with unchanged_on_error(self):
+            self._check_params()
+            self._stream = self._stream or Stream()
+            X, y, weight = self._validate(X, y, sample_weight, **row_data)
+            if X.shape[1] >= MAX_DENSE:
+                raise ValueError(
+                    f"X has {X.shape[1]} columns; partial_fit keeps a matrix of parameters by "
+                    f"parameters, and takes fewer than {MAX_DENSE}. Use fit, or fewer columns."
+                )
+            self._go_on(X, y, weight)
+        return self
+
+    def _go_on(self, X: Array, y: Array, weight: Array | None) -> None:
+        """Sample the posterior of all batches, and keep what they told.
+
+        The likelihood of earlier batches and the prior are a normal distribution.
+        """
+        assert self._stream is not None
+        settings, known = Settings.check(self), self._stream.known
+        posterior = self._own_posterior(settings, X, y, weight)
+        if known is not None:
+            if known.mean.shape != (
+                posterior.n_predictors,
+                posterior.n_features + self.fit_intercept,
+            ):
+                raise ValueError(
+                    "fit_intercept was changed since the last batch; call fit to start anew."
+                )
+            posterior = under_belief(posterior, known.tempered(float(self.forgetting)))
+        self._sample(settings, posterior, self._stream.n_batches)
+        draws = self.posterior_
+        weights = np.ones(len(draws.flat)) if draws.flat_weights is None else draws.flat_weights
+        theta = posterior.unconstrain(draws.flat)
+        known = belief_of(posterior, theta, weights / weights.sum(), settings.tau)
+        self._stream = replace(self._stream, n_batches=self._stream.n_batches + 1, known=known)
+
+
+class StreamedRegressor(BayesianRegressor, StreamedEstimator):
+    """A normal linear model: sums over the rows of all batches are all that it needs."""
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit with one more batch of rows.
+
+        The posterior is that of all rows since the first call, as one ``fit`` would have it: sums
+        of products, which add up, are kept, and no rows. Scales that follow the units of the data
+        are those of the first batch. ``forgetting`` multiplies the weights of all earlier rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative. A row of weight w counts as w rows.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError, TypeError
+            As of ``fit``, and where the number of columns changes or is 3,000 or more.
+        """
+        return self._partial_fit(X, y, sample_weight)
+
+    def _encode(
+        self, X: Array, y: Array, weight: Array | None
+    ) -> tuple[Array, Array, Array | None]:
+        if self._goes_on:  # a later batch may be of one value, or of one row
+            return X, y.astype(float), weight
+        return super()._encode(X, y, weight)
+
+    def _go_on(self, X: Array, y: Array, weight: Array | None) -> None:
+        assert self._stream is not None
+        settings, stream = Settings.check(self), self._stream
+        if stream.priors is None:
+            first = self._make_posterior(X, y, weight, center=False)
+            intercept = first.linear_prior.intercept or self._resolve_intercept_prior()
+            stream = replace(stream, priors=(first.prior, intercept, first.noise_prior))
+        known = Sums.of_rows(X, y, weight)
+        if stream.known is not None:
+            known = stream.known.tempered(float(self.forgetting)).plus(known)
+        self._stream = replace(stream, known=known, n_batches=stream.n_batches + 1)
+        posterior = self._make_posterior(*known.as_rows(), center=settings.uses_curvature)
+        self._sample(settings, posterior, stream.n_batches)
+
+    def _components(self, y: Array, weight: Array | None) -> tuple[Any, NoisePrior | None]:
+        if self._stream is None or self._stream.priors is None:
+            return super()._components(y, weight)
+        return self._stream.priors[0], self._stream.priors[2]
+
+    def _resolve_intercept_prior(self) -> CoefficientPrior:
+        if self._stream is None or self._stream.priors is None:
+            return super()._resolve_intercept_prior()
+        return self._stream.priors[1]
+
+
+class StreamedCounts(CountRegressor, StreamedEstimator):
+    """Counts, whose posterior so far is a normal prior of those to come."""
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> Any:
+        """Fit with one more batch of rows.
+
+        The posterior so far, as a normal distribution of its mean and its full precision matrix,
+        is the prior of the batch; the first batch has ``prior``, in its units. ``forgetting`` is
+        the power of the earlier posterior that is kept.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative. A row of weight w counts as w rows.
+        exposure : array-like of shape (n_samples,) or float, default=None
+            As in ``fit``.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError, TypeError
+            As of ``fit``, and where the number of columns changes or is 3,000 or more.
+        """
+        return self._partial_fit(X, y, sample_weight, exposure=exposure)
+
+
+class StreamedClassifier(BayesianClassifier, StreamedEstimator):
+    """Labels, whose posterior so far is a normal prior of those to come."""
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """Fit with one more batch of rows.
+
+        The posterior so far, as a normal distribution of its mean and its full precision matrix,
+        is the prior of the batch; the first batch has ``prior``, in its units. ``forgetting`` is
+        the power of the earlier posterior that is kept.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), default=None
+            All labels that there will be; needed at the first call. Where the prior of the
+            intercepts is flat, the first batch must have rows of each.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative. A row of weight w counts as w rows.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError, TypeError
+            As of ``fit``; where a label is none of ``classes``; and where the number of columns
+            changes or is 3,000 or more.
+        """
+        with unchanged_on_error(self):
+            if self._stream is None:  # classes that fit has seen are not those of a stream
+                self.__dict__.pop("classes_", None)
+            _check_partial_fit_first_call(self, classes)
+            return self._partial_fit(X, y, sample_weight)
+
+    def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
+        if self._stream is None:
+            return super()._label(y, weight)
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} depends on rows that are yet to come; "
+                "partial_fit takes None or a dict of class to weight."
+            )
+        known = np.isin(y, self.classes_)
+        if not known.all():
+            raise ValueError(
+                f"y has the label {y[~known].tolist()[0]!r}, which is not among the classes of "
+                f"the first call of partial_fit, {self.classes_.tolist()}."
+            )
+        return self._weigh_classes(y, np.searchsorted(self.classes_, y), weight)
+
+    def _seen_codes(self, codes: Array) -> Array:
+        if self._goes_on:
+            return codes
+        found = super()._seen_codes(codes)
+        if self._stream is not None and self._seen is not None:
+            missing = np.setdiff1d(np.arange(len(self.classes_)), self._seen)
+            raise ValueError(
+                f"the first batch has no row of class {self.classes_[missing].tolist()[0]!r}: "
+                "under a flat prior its intercept would go to minus infinity; begin with a batch "
+                "that has all classes, or set intercept_prior='normal'."
+            )
+        return found

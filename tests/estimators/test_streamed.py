@@ -1,0 +1,178 @@
+"""``partial_fit``: batches, one after the other, are the posterior of all rows."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
+from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+from skbayes_sgld.posterior.accumulated import Sums
+from skbayes_sgld.posterior.joint_normal import NormalBelief, under_belief
+
+RNG = np.random.default_rng(5)
+N, D = 2500, 3
+X = RNG.normal(size=(N, D)) * [1.0, 20.0, 0.1] + [0.0, 60.0, 0.0]
+ETA = (X - [0.0, 60.0, 0.0]) @ [0.8, 0.05, -5.0]
+TARGETS = {
+    "linear": ETA + 40.0 + RNG.normal(size=N),
+    "binary": (RNG.random(N) < 1.0 / (1.0 + np.exp(-ETA))).astype(int),
+    "three classes": np.digitize(ETA + RNG.logistic(size=N), [-1.0, 1.0]),
+    "poisson": RNG.poisson(np.exp(0.5 * ETA)),
+}
+MODELS = {
+    "linear": SGLDLinearRegression(random_state=0),
+    "binary": SGLDLogisticRegression(random_state=0),
+    "three classes": SGLDLogisticRegression(random_state=0),
+    "poisson": SGLDPoissonRegressor(random_state=0),
+}
+CLASSIFIERS = ("binary", "three classes")
+
+
+def stream(name, n_batches=5, X=X, **params):
+    """A model after batches of all rows."""
+    model, y = clone(MODELS[name]).set_params(**params), TARGETS[name]
+    for k in range(n_batches):
+        more = {"classes": np.unique(y)} if name in CLASSIFIERS and k == 0 else {}
+        model.partial_fit(X[k::n_batches], y[k::n_batches], **more)
+    return model
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_batches_have_the_posterior_of_one_fit(name):
+    ours = stream(name).posterior_.flat
+    theirs = clone(MODELS[name]).set_params(random_state=9).fit(X, TARGETS[name]).posterior_.flat
+    far = np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) / theirs.std(axis=0)
+    assert far.max() < (0.08 if name == "linear" else 0.14)  # 0.04 to 0.06 are Monte Carlo error
+    np.testing.assert_allclose(ours.std(axis=0), theirs.std(axis=0), rtol=0.07)
+
+
+@pytest.mark.parametrize("sparsely", [False, True])
+def test_sums_of_batches_are_those_of_all_rows(sparsely):
+    y, weight = TARGETS["linear"], RNG.uniform(0.5, 2.0, N)
+    batches = [Sums.of_rows(sparse.csr_array(X[k::10]) if sparsely else X[k::10], y[k::10],
+                            weight[k::10]) for k in range(10)]  # fmt: skip
+    known = batches[0]
+    for batch in batches[1:]:
+        known = known.plus(batch)
+    table = np.column_stack([X, y])
+    about = table - np.average(table, axis=0, weights=weight)
+    scale = np.sqrt(np.diagonal(known.products))
+    error = (known.products - about.T @ (about * weight[:, None])) / np.outer(scale, scale)
+    assert np.abs(error).max() < 1e-8
+    again = Sums.of_rows(*known.as_rows())  # what stands for the rows has their sums
+    np.testing.assert_allclose(again.mean, known.mean, rtol=1e-10)
+    assert np.abs((again.products - known.products) / np.outer(scale, scale)).max() < 1e-10
+    assert again.total == pytest.approx(weight.sum(), rel=1e-12)
+
+
+def test_a_belief_is_the_prior_in_any_coordinates():
+    y, rng = TARGETS["binary"], np.random.default_rng(0)
+    root = rng.normal(size=(4, 4))
+    belief = NormalBelief(rng.normal(size=(1, 4)), root @ root.T + np.eye(4))
+    values = rng.normal(size=(5, 4))
+    moved = values - belief.mean
+    exact = -0.5 * np.einsum("cp,pq,cq->c", moved, belief.precision, moved)
+    for center in (False, True):
+        posterior = GLMPosterior(X, y, Bernoulli(), Normal(), center=center)
+        ours = under_belief(posterior, belief)
+        theta = ours.unconstrain(values)
+        np.testing.assert_allclose(ours.log_prior(theta), exact, rtol=1e-8)
+        slope = np.array([
+            (ours.log_prior(theta + h) - ours.log_prior(theta - h)) / 2e-5
+            for h in 1e-5 * np.eye(4)
+        ]).T  # fmt: skip
+        np.testing.assert_allclose(ours.grad_log_prior(theta), slope, rtol=1e-4, atol=1e-4)
+        H = np.zeros((4, 4))
+        ours.add_prior_curvature(H, theta[0])
+        at = theta[:1] + 0.1 * np.eye(4)
+        change = ours.grad_log_prior(theta[:1]) - ours.grad_log_prior(at)
+        np.testing.assert_allclose(0.1 * H, change, rtol=1e-6, atol=1e-8)
+
+
+SHORT = {"n_draws": 50, "n_chains": 2, "n_burnin": 20}
+shortly = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@shortly
+@pytest.mark.parametrize("name", ["linear", "binary", "poisson"])
+def test_forgetting_follows_a_drift(name):
+    rng, batches = np.random.default_rng(1), []
+    for slope in (-1.0, -1.0, -1.0, 1.0, 1.0):
+        A = rng.normal(size=(300, 1))
+        eta = slope * A[:, 0]
+        y = {"linear": eta + rng.normal(size=300), "poisson": rng.poisson(np.exp(eta))}
+        y["binary"] = (rng.random(300) < 1.0 / (1.0 + np.exp(-eta))).astype(int)
+        batches.append((A, y[name]))
+    found = []
+    for forgetting in (1.0, 0.3):
+        model = clone(MODELS[name]).set_params(forgetting=forgetting, **SHORT)
+        for k, (A, y) in enumerate(batches):
+            model.partial_fit(A, y, **({"classes": [0, 1]} if name == "binary" and not k else {}))
+        found.append(float(np.ravel(model.coef_)[0]))
+    assert found[0] < 0.2 and 0.5 < found[1] < 1.2  # all rows: -0.2; the last ones: 1
+
+
+@shortly
+@pytest.mark.parametrize("name", MODELS)
+def test_sparse_batches_and_pickles_between_batches_go_on_alike(name):
+    model, y = clone(MODELS[name]).set_params(**SHORT), TARGETS[name]
+    for k in range(2):
+        more = {"classes": np.unique(y)} if name in CLASSIFIERS else {}
+        model = pickle.loads(pickle.dumps(model))
+        model.partial_fit(sparse.csr_array(X[k::8]), y[k::8], **more)
+    dense = clone(MODELS[name]).set_params(**SHORT)
+    for k in range(2):
+        dense.partial_fit(X[k::8], y[k::8], **more)
+    np.testing.assert_allclose(model.coef_, dense.coef_, rtol=1e-3, atol=1e-4)
+
+
+@shortly
+def test_fit_after_batches_starts_anew():
+    y = TARGETS["linear"]
+    model = stream("linear", 2, **SHORT)
+    np.testing.assert_array_equal(
+        model.fit(X[:50, :2], y[:50]).coef_,
+        clone(model).fit(X[:50, :2], y[:50]).coef_,
+    )
+    again = model.partial_fit(X, y)
+    np.testing.assert_array_equal(again.coef_, stream("linear", 1, **SHORT).coef_)
+    assert again.n_features_in_ == D
+
+
+@shortly
+def test_errors_name_what_is_wrong_and_leave_the_model_as_it_was():
+    y = TARGETS["binary"]
+    model = clone(MODELS["binary"]).set_params(**SHORT)
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        model.partial_fit(X, y)
+    with pytest.raises(ValueError, match=r"zero for every class but 0|first batch has no row"):
+        model.partial_fit(X[:20], np.zeros(20, int), classes=[0, 1])
+    model.partial_fit(X, y, classes=[0, 1])
+    before = model.coef_.copy()
+    with pytest.raises(ValueError, match="label 2, which is not among the classes"):
+        model.partial_fit(X, np.full(N, 2))
+    with pytest.raises(ValueError, match="2 features"):
+        model.partial_fit(X[:, :2], y)
+    with pytest.raises(ValueError, match="not the same as on last call"):
+        model.partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match=r"forgetting=1\.5.*\(0, 1\]"):
+        clone(model).set_params(forgetting=1.5).fit(X, y)
+    with pytest.raises(ValueError, match="class_weight='balanced' depends on rows"):
+        clone(model).set_params(class_weight="balanced").partial_fit(X, y, classes=[0, 1])
+    np.testing.assert_array_equal(model.coef_, before)
+    assert model.partial_fit(X[:5], np.ones(5, int)).coef_.shape == (1, D)  # one class may come
+
+
+@shortly
+def test_the_first_of_three_classes_must_all_have_come_under_a_flat_intercept():
+    model, y = clone(MODELS["three classes"]).set_params(**SHORT), TARGETS["three classes"]
+    two = y < 2
+    with pytest.raises(ValueError, match="first batch has no row of class 2"):
+        model.partial_fit(X[two], y[two], classes=[0, 1, 2])
+    model.set_params(intercept_prior=Normal(scale=5.0)).partial_fit(X[two], y[two], [0, 1, 2])
+    assert model.partial_fit(X, y).predict_proba(X[:3]).shape == (3, 3)
