@@ -170,16 +170,12 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
 
     @with_callbacks
     def _fit(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Any:
-<<<<<<< HEAD
         given = {name: value for name, value in row_data.items() if value is not None}
         if sample_weight is not None:
             given["sample_weight"] = sample_weight
         data = {"X": X, "y": y, "metadata": given or None}
         begin_fit(self, **data)
-        with _unchanged_on_error(self):
-=======
         with unchanged_on_error(self):
->>>>>>> 2ebdc8d (partial_fit: what earlier batches told is the prior of the next one, in sums or as a normal distribution)
             self._check_params()
             X, y, weight = self._validate(X, y, sample_weight, **row_data)
             with one_blas_thread() if X.shape[1] < _WIDE else nullcontext():

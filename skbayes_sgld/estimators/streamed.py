@@ -62,16 +62,18 @@ class StreamedEstimator(SampledEstimator):
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Any:
         """Fit with one more batch; an error leaves the estimator as it was."""
         with unchanged_on_error(self):
-            self._check_params()
             self._stream = self._stream or Stream()
-            X, y, weight = self._validate(X, y, sample_weight, **row_data)
-            if X.shape[1] >= MAX_DENSE:
-                raise ValueError(
-                    f"X has {X.shape[1]} columns; partial_fit keeps a matrix of parameters by "
-                    f"parameters, and takes fewer than {MAX_DENSE}. Use fit, or fewer columns."
-                )
-            self._go_on(X, y, weight)
-        return self
+            return super()._fit(X, y, sample_weight, **row_data)
+
+    def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
+        if self._stream is None:
+            return super()._infer(X, y, weight)
+        if X.shape[1] >= MAX_DENSE:
+            raise ValueError(
+                f"X has {X.shape[1]} columns; partial_fit keeps a matrix of parameters by "
+                f"parameters, and takes fewer than {MAX_DENSE}. Use fit, or fewer columns."
+            )
+        return self._go_on(X, y, weight)
 
     def _go_on(self, X: Array, y: Array, weight: Array | None) -> None:
         """Sample the posterior of all batches, and keep what they told.
