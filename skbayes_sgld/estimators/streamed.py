@@ -73,6 +73,16 @@ class StreamedEstimator(SampledEstimator):
                 f"X has {X.shape[1]} columns; partial_fit keeps a matrix of parameters by "
                 f"parameters, and takes fewer than {MAX_DENSE}. Use fit, or fewer columns."
             )
+        if self._resolve("prior").hierarchical:
+            raise ValueError(
+                f"prior={self.prior!r} learns its scale from all rows; partial_fit takes a prior "
+                "of a known scale, such as prior='normal'."
+            )
+        if getattr(self, "noise_model", "constant") != "constant":
+            raise ValueError(
+                f"noise_model={self.noise_model!r} has no sums over rows that partial_fit could "
+                "keep; set noise_model='constant'."
+            )
         return self._go_on(X, y, weight)
 
     def _go_on(self, X: Array, y: Array, weight: Array | None) -> None:
