@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from skbayes_sgld._components import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.metrics.distributions import integrated_crps, summed_crps
 from skbayes_sgld.metrics.intervals import (
@@ -149,6 +150,8 @@ class Scorer:
         if unknown:
             accepts = f"it takes {', '.join(taken)}" if taken else "it takes none"
             raise TypeError(f"{name!r} has no option {', '.join(unknown)}; {accepts}.")
+        if "coverage" in options:  # here, not at the first score of a search
+            check_number(options["coverage"], "coverage", low=0, high=1)
         self.name, self.options = name, options
         self.set_score_request()
 

@@ -230,3 +230,11 @@ def test_a_mixture_far_from_normal_has_its_crps():
     expected = np.trapezoid(np.square(below) + np.square(above), away)
     found = get_scorer("neg_crps")(model, X[:1], y[:1])
     assert found == pytest.approx(-expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["neg_interval_score", "neg_coverage_error", "neg_interval_width"])
+def test_a_coverage_that_is_none_is_refused_at_once(name):
+    with pytest.raises(TypeError, match=r"coverage=\[0\.5, 0\.9\] is not a number"):
+        get_scorer(name, coverage=[0.5, 0.9])
+    with pytest.raises(ValueError, match=r"coverage=1\.5 is out of range"):
+        get_scorer(name, coverage=1.5)
