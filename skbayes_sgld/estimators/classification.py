@@ -33,6 +33,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
 
     prior: Any
     class_weight: Any
+    _seen: Array | None  # codes of the classes in the model; None for all
 
     def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
         """Codes of the labels, and the weights times those of the classes."""
@@ -66,11 +67,12 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
     def _encode(
         self, X: Array, y: Array, weight: Array | None
     ) -> tuple[Array, Array, Array | None]:
-        codes = self._seen_codes(y)
+        self._seen, seen = None, np.unique(y)
+        codes = y if len(seen) == len(self.classes_) else self._without_absent(y, seen)
         return X, self._likelihood().check_target(codes), weight
 
-    def _seen_codes(self, codes: Array) -> Array:
-        """Codes as the likelihood takes them."""
+    def _without_absent(self, codes: Array, seen: Array) -> Array:
+        """Codes as the likelihood takes them, of rows that do not have every class."""
         return codes
 
     def _class_weights(self, y: Array, codes: Array, weight: Array | None) -> Array:
@@ -92,7 +94,10 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         return by_class
 
     def _likelihood(self) -> LabelLikelihood:
-        return _of_labels(len(self.classes_))
+        # one predictor a class, of two too: the limit of a model of more
+        return (
+            _of_labels(len(self.classes_)) if self._seen is None else Categorical(len(self._seen))
+        )
 
     def _label_attrs(self) -> dict[str, Any]:
         classes = list(map(str, self.classes_))
@@ -310,13 +315,8 @@ class BayesianClassifier(ClassificationModel, PriorPredictive):
     minus infinity, and the others are as if it were not there.
     """
 
-    _seen: Array | None  # codes of the classes in the model; None for all
-
-    def _seen_codes(self, codes: Array) -> Array:
-        n_classes, seen = len(self.classes_), np.unique(codes)
-        self._seen = None
-        free = self.fit_intercept and not self._resolve_intercept_prior().proper
-        if len(seen) == n_classes or not free:
+    def _without_absent(self, codes: Array, seen: Array) -> Array:
+        if not self.fit_intercept or self._resolve_intercept_prior().proper:
             return codes
         if len(seen) < 2:
             only = self.classes_[seen].tolist()[0]
@@ -336,10 +336,6 @@ class BayesianClassifier(ClassificationModel, PriorPredictive):
 
     def _labels(self) -> Array:
         return self.classes_
-
-    def _likelihood(self) -> LabelLikelihood:
-        # one predictor a class, of two too: the limit of a model of more
-        return super()._likelihood() if self._seen is None else Categorical(len(self._seen))
 
     def _make_posterior(
         self, X: Array, y: Array, weight: Array | None, center: bool
