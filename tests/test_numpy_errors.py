@@ -34,6 +34,7 @@ ESTIMATORS = [
     if hasattr(getattr(skbayes_sgld, name), "fit")
 ]
 OTHER = {"set_params", "get_params", "fit", "get_metadata_routing", "set_callbacks"}
+OTHER |= {"sample_prior", "partial_fit"}  # which have tests of their own
 
 
 def make(kind):
@@ -88,6 +89,17 @@ def test_the_callers_errstate_changes_no_fit_under_any_prior(prior):
     expected = clone(model).fit(X, Y).posterior_.values
     with np.errstate(all="raise"):
         np.testing.assert_array_equal(model.fit(X, Y).posterior_.values, expected)
+
+
+def test_the_callers_errstate_changes_no_batch_and_no_draw_from_the_prior():
+    proper = {"intercept_prior": skbayes_sgld.posterior.Normal(1e-60), "prior": "normal"}
+    model = skbayes_sgld.SGLDLogisticRegression(n_draws=300, random_state=0, **proper)
+    expected = clone(model).partial_fit(X, Y > 0, [False, True])
+    drawn = expected.sample_prior(FAR)
+    with np.errstate(all="raise"):
+        model.partial_fit(X, Y > 0, [False, True])
+        np.testing.assert_array_equal(model.sample_prior(FAR), drawn)
+    np.testing.assert_array_equal(model.posterior_.values, expected.posterior_.values)
 
 
 def test_the_callers_errstate_changes_no_function(capsys):

@@ -66,8 +66,10 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
     _doc_link_module = "skbayes_sgld"  # scikit-learn's names, for the link of the HTML
     _doc_link_template = property(lambda self: doc_link_template())
     _takes_sparse: ClassVar[bool] = False
+    _stream: Any = None  # what earlier calls of partial_fit told; None after fit
     prior: Any
     fit_intercept: Any
+    forgetting: Any
 
     def __sklearn_tags__(self) -> Tags:
         """Tags of scikit-learn: whether rows may be sparse."""
@@ -138,6 +140,8 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
             self._resolve(name)
         if "fit_intercept" in names:
             check_flag(self.fit_intercept, "fit_intercept")
+        if "forgetting" in names:
+            check_number(self.forgetting, "forgetting", low=0, high=1, closed="right")
         if self._settings_type is not None:
             self._settings_type.check(self)
 
@@ -169,13 +173,14 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
         return self._fit(X, y, sample_weight)
 
     @with_callbacks
-    def _fit(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Any:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, stream: Any = None, **row_data: Any) -> Any:
         given = {name: value for name, value in row_data.items() if value is not None}
         if sample_weight is not None:
             given["sample_weight"] = sample_weight
         data = {"X": X, "y": y, "metadata": given or None}
         begin_fit(self, **data)
         with unchanged_on_error(self):
+            self._stream = stream
             self._check_params()
             X, y, weight = self._validate(X, y, sample_weight, **row_data)
             with one_blas_thread() if X.shape[1] < _WIDE else nullcontext():
@@ -191,7 +196,7 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
         if issparse(X) or not (X.size > _SMALL and all_finite(X)):
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
         weight = None if sample_weight is None else check_weight(sample_weight, X)
-        y, weight = self._label(y, weight)
+        y, weight = (self._label_batch if self._stream else self._label)(y, weight)
         if weight is not None:
             if not weight.all():
                 X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
@@ -206,11 +211,15 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
     @property
     def _goes_on(self) -> bool:
         """Whether the rows are further ones of a fit that goes on."""
-        return False
+        return self._stream is not None and self._stream.n_batches > 0
 
     def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
         """Target and weights of all rows, before those of weight zero are left out."""
         return y, weight
+
+    def _label_batch(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
+        """Those of the rows of one call of ``partial_fit``."""
+        return self._label(y, weight)
 
     def _encode(
         self, X: Array, y: Array, weight: Array | None
@@ -439,13 +448,3 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
-
-
-def check_quantiles(q: Any, argument: str = "q") -> Array:
-    """Levels as an array; raise where one is not inside (0, 1)."""
-    levels = np.atleast_1d(np.asarray(q))
-    if levels.dtype.kind not in "fiu" or levels.ndim != 1:
-        raise TypeError(f"{argument}={q!r} is not accepted; give numbers in (0, 1).")
-    if not np.all((levels > 0) & (levels < 1)):
-        raise ValueError(f"{argument}={q!r} is out of range; the levels must be in (0, 1).")
-    return levels.astype(float)

@@ -18,12 +18,11 @@ from skbayes_sgld._random import as_random_state
 from skbayes_sgld.estimators.base import (
     Array,
     BayesianEstimator,
-    check_quantiles,
 )
 from skbayes_sgld.estimators.prior import PriorPredictive
 from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, LabelLikelihood
 from skbayes_sgld.prediction.absent import WithAbsentClasses
-from skbayes_sgld.prediction.intervals import equal_tailed
+from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 

@@ -12,11 +12,10 @@ from sklearn.utils.validation import _num_samples
 
 from skbayes_sgld.estimators.base import (
     Array,
-    check_quantiles,
     check_weight,
 )
 from skbayes_sgld.estimators.regression import LinearRegressor
-from skbayes_sgld.prediction.intervals import equal_tailed
+from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
 
 
 class CountRegressor(LinearRegressor):

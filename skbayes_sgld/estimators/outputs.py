@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.utils import Tags
 
 from skbayes_sgld._random import as_random_state
@@ -31,11 +32,17 @@ class IndependentOutputs(LinearEstimator):
         tags.target_tags.multi_output = True
         return tags
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Any:
-        if has_outputs(y):
-            fit_outputs(self, X, y, sample_weight)
-            return self
-        return super()._fit(X, y, sample_weight, **row_data)
+    def _fit(self, X: Any, y: Any, sample_weight: Any, stream: Any = None, **row_data: Any) -> Any:
+        if not has_outputs(y):
+            return super()._fit(X, y, sample_weight, stream, **row_data)
+        if stream is not None:
+            raise ValueError(
+                f"y has shape {np.shape(y)}; partial_fit takes one output, y of shape "
+                "(n_samples,). Use an estimator for each output."
+            )
+        fit_outputs(self, X, y, sample_weight)
+        self._stream = None
+        return self
 
     def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
         super()._infer(X, y, weight)

@@ -15,7 +15,6 @@ from skbayes_sgld._random import as_random_state
 from skbayes_sgld.estimators.base import (
     Array,
     BayesianEstimator,
-    check_quantiles,
 )
 from skbayes_sgld.estimators.multi_output import by_output
 from skbayes_sgld.estimators.outputs import IndependentOutputs
@@ -32,7 +31,7 @@ from skbayes_sgld.posterior import (
     NoiseModel,
     NoisePrior,
 )
-from skbayes_sgld.prediction.intervals import equal_tailed
+from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 

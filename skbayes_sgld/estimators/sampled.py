@@ -59,8 +59,16 @@ class SampledEstimator(LinearEstimator):
     output_names_: list[str]
 
     def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
+        if self._stream is not None:
+            self._infer_batch(X, y, weight)
+            return
         settings = Settings.check(self)
-        self._sample(settings, self._own_posterior(settings, X, y, weight))
+        posterior = self._own_posterior(settings, X, y, weight)
+        self._sample(settings, posterior, self._resolve("prior"))
+
+    def _infer_batch(self, X: Array, y: Array, weight: Array | None) -> None:
+        """Find the posterior of all batches, of which these are the rows of the last."""
+        raise NotImplementedError
 
     def _own_posterior(
         self, settings: Settings, X: Array, y: Array, weight: Array | None
@@ -71,10 +79,12 @@ class SampledEstimator(LinearEstimator):
             X, y, weight = X.copy(), y.copy(), None if weight is None else weight.copy()
         return self._make_posterior(X, y, weight, center=settings.uses_curvature)
 
-    def _sample(self, settings: Settings, model: GLMPosterior, n_batches: int = 0) -> None:
+    def _sample(
+        self, settings: Settings, model: GLMPosterior, prior: Prior, n_batches: int = 0
+    ) -> None:
         """Sample the posterior of a model, of rows before which there were ``n_batches``."""
         check_propriety(model)
-        posterior: Any = with_hyperparameters(model, self._resolve("prior"))
+        posterior: Any = with_hyperparameters(model, prior)
         positions, n_fits = self._last_positions(settings, posterior.constrained_names)
         # chains that continue must not repeat their old noise
         seed = settings.draw_seed() + n_fits + n_batches

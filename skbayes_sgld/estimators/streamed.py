@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
-from skbayes_sgld._components import check_number
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.estimators.base import Array, unchanged_on_error
 from skbayes_sgld.estimators.classification import BayesianClassifier
@@ -43,31 +42,13 @@ class Stream:
 class StreamedEstimator(SampledEstimator):
     """A sampled model that ``partial_fit`` gives one batch of rows after the other."""
 
-    forgetting: Any
-    _stream: Stream | None = None
-
-    @property
-    def _goes_on(self) -> bool:
-        return self._stream is not None and self._stream.n_batches > 0
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_number(self.forgetting, "forgetting", low=0, high=1, closed="right")
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Any:
-        with unchanged_on_error(self):
-            self._stream = None
-            return super()._fit(X, y, sample_weight, **row_data)
+    _stream: Stream | None
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Any:
         """Fit with one more batch; an error leaves the estimator as it was."""
-        with unchanged_on_error(self):
-            self._stream = self._stream or Stream()
-            return super()._fit(X, y, sample_weight, **row_data)
+        return self._fit(X, y, sample_weight, self._stream or Stream(), **row_data)
 
-    def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
-        if self._stream is None:
-            return super()._infer(X, y, weight)
+    def _infer_batch(self, X: Array, y: Array, weight: Array | None) -> None:
         if X.shape[1] >= MAX_DENSE:
             raise ValueError(
                 f"X has {X.shape[1]} columns; partial_fit keeps a matrix of parameters by "
@@ -83,7 +64,7 @@ class StreamedEstimator(SampledEstimator):
                 f"noise_model={self.noise_model!r} has no sums over rows that partial_fit could "
                 "keep; set noise_model='constant'."
             )
-        return self._go_on(X, y, weight)
+        self._go_on(X, y, weight)
 
     def _go_on(self, X: Array, y: Array, weight: Array | None) -> None:
         """Sample the posterior of all batches, and keep what they told.
@@ -102,7 +83,7 @@ class StreamedEstimator(SampledEstimator):
                     "fit_intercept was changed since the last batch; call fit to start anew."
                 )
             posterior = under_belief(posterior, known.tempered(float(self.forgetting)))
-        self._sample(settings, posterior, self._stream.n_batches)
+        self._sample(settings, posterior, self._resolve("prior"), self._stream.n_batches)
         draws = self.posterior_
         weights = np.ones(len(draws.flat)) if draws.flat_weights is None else draws.flat_weights
         theta = posterior.unconstrain(draws.flat)
@@ -157,7 +138,7 @@ class StreamedRegressor(BayesianRegressor, StreamedEstimator):
             known = stream.known.tempered(float(self.forgetting)).plus(known)
         self._stream = replace(stream, known=known, n_batches=stream.n_batches + 1)
         posterior = self._make_posterior(*known.as_rows(), center=settings.uses_curvature)
-        self._sample(settings, posterior, stream.n_batches)
+        self._sample(settings, posterior, self._resolve("prior"), stream.n_batches)
 
     def _components(self, y: Array, weight: Array | None) -> tuple[Any, NoisePrior | None]:
         if self._stream is None or self._stream.priors is None:
@@ -237,9 +218,7 @@ class StreamedClassifier(BayesianClassifier, StreamedEstimator):
             _check_partial_fit_first_call(self, classes)
             return self._partial_fit(X, y, sample_weight)
 
-    def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
-        if self._stream is None:
-            return super()._label(y, weight)
+    def _label_batch(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
         if isinstance(self.class_weight, str):
             raise ValueError(
                 f"class_weight={self.class_weight!r} depends on rows that are yet to come; "
@@ -253,10 +232,10 @@ class StreamedClassifier(BayesianClassifier, StreamedEstimator):
             )
         return self._weigh_classes(y, np.searchsorted(self.classes_, y), weight)
 
-    def _seen_codes(self, codes: Array) -> Array:
+    def _without_absent(self, codes: Array, seen: Array) -> Array:
         if self._goes_on:
             return codes
-        found = super()._seen_codes(codes)
+        found = super()._without_absent(codes, seen)
         if self._stream is not None and self._seen is not None:
             missing = np.setdiff1d(np.arange(len(self.classes_)), self._seen)
             raise ValueError(

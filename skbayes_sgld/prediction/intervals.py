@@ -20,6 +20,16 @@ def check_coverage(coverage: Any) -> Array:
     return np.atleast_1d(np.asarray(coverage, dtype=float))
 
 
+def check_quantiles(q: Any, argument: str = "q") -> Array:
+    """Levels as an array; raise where one is not inside (0, 1)."""
+    levels = np.atleast_1d(np.asarray(q))
+    if levels.dtype.kind not in "fiu" or levels.ndim != 1:
+        raise TypeError(f"{argument}={q!r} is not accepted; give numbers in (0, 1).")
+    if not np.all((levels > 0) & (levels < 1)):
+        raise ValueError(f"{argument}={q!r} is out of range; the levels must be in (0, 1).")
+    return levels.astype(float)
+
+
 def equal_tailed(quantiles: Callable[[Array], Array], coverage: Any) -> Array:
     """Intervals ``(..., 2)``, or ``(..., 2, n_coverages)`` where several coverages are given.
 

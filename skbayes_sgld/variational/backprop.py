@@ -122,6 +122,7 @@ class BayesByBackprop(Component):
         if self.batch_size is not None:
             check_number(self.batch_size, "batch_size", low=1, closed="left", integer=True)
 
+    @np.errstate(over="ignore", invalid="ignore")  # ends in an error that names the step
     def fit(
         self,
         posterior: Posterior | HasRows,

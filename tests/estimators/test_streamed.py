@@ -176,3 +176,13 @@ def test_the_first_of_three_classes_must_all_have_come_under_a_flat_intercept():
         model.partial_fit(X[two], y[two], classes=[0, 1, 2])
     model.set_params(intercept_prior=Normal(scale=5.0)).partial_fit(X[two], y[two], [0, 1, 2])
     assert model.partial_fit(X, y).predict_proba(X[:3]).shape == (3, 3)
+
+
+def test_a_batch_of_several_outputs_is_refused_and_a_fit_of_them_ends_a_stream():
+    model = stream("linear", 1, n_draws=200)
+    both = np.column_stack([TARGETS["linear"], TARGETS["poisson"]])[:200]
+    with pytest.raises(ValueError, match=r"y has shape \(200, 2\); partial_fit takes one output"):
+        model.partial_fit(X[:200], both)
+    model.fit(X[:200], both).partial_fit(X[:200], TARGETS["linear"][:200])
+    alone = clone(model).partial_fit(X[:200], TARGETS["linear"][:200])
+    np.testing.assert_array_equal(model.coef_, alone.coef_)
