@@ -92,7 +92,7 @@ def test_the_callers_errstate_changes_no_fit_under_any_prior(prior):
 
 
 def test_the_callers_errstate_changes_no_batch_and_no_draw_from_the_prior():
-    proper = {"intercept_prior": skbayes_sgld.posterior.Normal(1e-60), "prior": "normal"}
+    proper = {"intercept_prior": "normal", "prior": "normal"}
     model = skbayes_sgld.SGLDLogisticRegression(n_draws=300, random_state=0, **proper)
     expected = clone(model).partial_fit(X, Y > 0, [False, True])
     drawn = expected.sample_prior(FAR)
