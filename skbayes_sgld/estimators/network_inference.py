@@ -221,8 +221,10 @@ class LangevinNetworks:
         gradient = Full() if batch_size == n else Minibatch(replacement=False)
         identity = Identity().bind(posterior.n_params, None)
         integrator = "leimkuhler_matthews"
-        # momentum multiplies the noise of minibatches, and the kinks of relu heat it
+        # momentum multiplies the noise of minibatches, and the kinks of relu heat it; where the
+        # noise is inferred from few rows, chains do not leave the modes that they began at
         momentum = batch_size == n and posterior.network.activation == "tanh"
+        momentum = momentum and not posterior.likelihood.infers_noise
         return Run(
             SGHMC(_FRICTION, integrator) if momentum else SGLD(integrator),
             Dynamics(gradient.bind(posterior, None), identity, temperature=tau),

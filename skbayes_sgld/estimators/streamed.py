@@ -197,8 +197,8 @@ class StreamedClassifier(BayesianClassifier, StreamedEstimator):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         classes : array-like of shape (n_classes,), default=None
-            All labels that there will be; needed at the first call. Where the prior of the
-            intercepts is flat, the first batch must have rows of each.
+            All labels that there will be; needed at the first call, unless ``fit`` has seen them.
+            Where the prior of the intercepts is flat, the first batch must have rows of each.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative. A row of weight w counts as w rows.
 
@@ -213,7 +213,7 @@ class StreamedClassifier(BayesianClassifier, StreamedEstimator):
             changes or is 3,000 or more.
         """
         with unchanged_on_error(self):
-            if self._stream is None:  # classes that fit has seen are not those of a stream
+            if self._stream is None and classes is not None:  # fit may have seen others
                 self.__dict__.pop("classes_", None)
             _check_partial_fit_first_call(self, classes)
             return self._partial_fit(X, y, sample_weight)

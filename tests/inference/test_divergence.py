@@ -90,7 +90,8 @@ def test_a_step_far_too_long_is_stopped_and_a_step_that_holds_is_named(
         assert factor < 1e6 or name in BOUNDED
         return
     ((error, n_steps),) = errors
-    assert 0 <= n_steps - error.step <= 100
+    # none where a block of steps was made at once, which is looked at as a whole
+    assert n_steps == 0 or 0 <= n_steps - error.step <= 100
     step_size, chain, step, parameter, shorter, length = re.search(MATCH, message).groups()
     assert float(step_size) == pytest.approx(far.step_size, rel=5e-3)
     assert (int(chain), int(step)) == (error.chain, error.step)

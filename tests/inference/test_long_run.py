@@ -266,11 +266,11 @@ checkpoint._SECONDS = 0.0
 object.__setattr__(thresholds.THRESHOLDS, "shared_seconds", 0.0)
 X = np.random.default_rng(0).standard_normal((50, 3))
 blas = lambda: [lib["num_threads"] for lib in threadpool_info()]
-model = SGLDLinearRegression(n_draws=60, random_state=0).fit(X, X[:, 0])
+model = SGLDLinearRegression(n_draws=300, random_state=0).fit(X, X[:, 0])
 before, threads = dict(vars(model)), blas()
 assert 2 in threads
 n_jobs = int(sys.argv[2])
-model.set_params(n_draws=20_000, thin=50, n_jobs=n_jobs, checkpoint=sys.argv[1])
+model.set_params(n_draws=20_000, thin=500, n_jobs=n_jobs, checkpoint=sys.argv[1])
 
 def workers():
     with open(f"/proc/self/task/{os.getpid()}/children") as file:

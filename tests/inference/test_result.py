@@ -130,7 +130,7 @@ def test_flags_of_numpy_are_flags():
         ("random_state", "seed"),
         ("parameterization", "funnel"),
         ("sampler", "nuts"),
-        ("prior", "horseshoe"),
+        ("prior", "spike_and_slab"),
     ],
 )
 def test_settings_that_are_not_used_are_checked_too(name, value):

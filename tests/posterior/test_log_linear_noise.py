@@ -138,6 +138,7 @@ def test_minibatches_have_the_same_posterior():
 
 
 @pytest.mark.filterwarnings("ignore:The draws:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.truth
 def test_ranks_of_true_parameters_are_uniform():
     """Parameters from the prior, data from the model: simulation-based calibration, in small."""
     n, d, n_replications, L = 40, 1, 60, 99
