@@ -262,6 +262,8 @@ from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.inference import checkpoint
 from skbayes_sgld.sampling.tuning import thresholds
 
+# a parent in the background of a shell hands down that the keys are ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)
 checkpoint._SECONDS = 0.0
 object.__setattr__(thresholds.THRESHOLDS, "shared_seconds", 0.0)
 X = np.random.default_rng(0).standard_normal((50, 3))
@@ -270,7 +272,7 @@ model = SGLDLinearRegression(n_draws=300, random_state=0).fit(X, X[:, 0])
 before, threads = dict(vars(model)), blas()
 assert 2 in threads
 n_jobs = int(sys.argv[2])
-model.set_params(n_draws=20_000, thin=500, n_jobs=n_jobs, checkpoint=sys.argv[1])
+model.set_params(n_draws=20_000, thin=50, n_jobs=n_jobs, checkpoint=sys.argv[1])
 
 def workers():
     with open(f"/proc/self/task/{os.getpid()}/children") as file:
