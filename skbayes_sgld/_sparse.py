@@ -72,11 +72,13 @@ def gram_about(X: Any, origin: Array, weight: Array | None = None) -> Array:
     """Weighted sum of the products of the columns less ``origin (d,)``, a matrix ``(d, d)``."""
     w = np.ones(X.shape[0]) if weight is None else weight
     gram = (X.T @ weigh(X, w)).toarray()
-    if origin.any():
-        sums = column_sums(X, w)
-        shift = np.outer(origin, sums - 0.5 * w.sum() * origin)
-        gram -= shift + shift.T
-    return gram
+    return move_gram(gram, column_sums(X, w), w.sum(), origin) if origin.any() else gram
+
+
+def move_gram(gram: Array, sums: Array, total: float, origin: Array) -> Array:
+    """Products ``gram`` of columns with these sums, of rows of this weight, about an origin."""
+    shift = np.outer(origin, sums - 0.5 * total * origin)
+    return gram - (shift + shift.T)
 
 
 def squares_about(X: Any, origin: Array, weight: Array) -> Array:

@@ -41,6 +41,7 @@ from skbayes_sgld.posterior import (
     GLMPosterior,
     NoisePrior,
 )
+from skbayes_sgld.posterior.transforms import by_name
 from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
 from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
 
@@ -403,14 +404,6 @@ class LinearEstimator(BayesianEstimator):
         if self._n_predictors == 1:
             draws.coef, draws.intercept = draws.coef[:, 0], draws.intercept[:, 0]
         return draws
-
-
-def by_name(names: list[str]) -> dict[str, list[int]]:
-    """Positions of the parameters, by their names without an index."""
-    found: dict[str, list[int]] = {}
-    for j, name in enumerate(names):
-        found.setdefault(name.partition("[")[0], []).append(j)
-    return found
 
 
 def check_weight(sample_weight: Any, X: Any) -> Array:

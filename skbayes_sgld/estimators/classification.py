@@ -66,7 +66,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
     def _encode(
         self, X: Array, y: Array, weight: Array | None
     ) -> tuple[Array, Array, Array | None]:
-        self._seen, seen = None, np.unique(y)
+        self._seen, seen = None, np.flatnonzero(np.bincount(y))
         codes = y if len(seen) == len(self.classes_) else self._without_absent(y, seen)
         return X, self._likelihood().check_target(codes), weight
 

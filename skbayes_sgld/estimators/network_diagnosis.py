@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-from sklearn.exceptions import ConvergenceWarning
 
-from skbayes_sgld._warnings import warn
 from skbayes_sgld.diagnostics import effective_sample_size, potential_scale_reduction
 from skbayes_sgld.estimators.base import Array
+from skbayes_sgld.inference.diagnosis import warn_of
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _TAIL = 0.05  # of the predictions may be worse
@@ -68,8 +67,7 @@ class NetworkDiagnosis:
     def warn(self) -> None:
         """Warn the user who called ``fit``, where there are problems."""
         if self.problems:
-            told = "; ".join(self.problems)
-            warn(f"The draws are not to be relied on: {told}.", ConvergenceWarning)
+            warn_of(self.problems)
 
 
 def diagnose_outputs(outputs: Array, clipped: float) -> NetworkDiagnosis:

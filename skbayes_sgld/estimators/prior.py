@@ -11,7 +11,6 @@ from sklearn.utils import check_array, check_consistent_length
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld._linalg import column_moments
-from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld.estimators.base import FLOATS, Array, LinearEstimator
@@ -94,7 +93,6 @@ class JointPrior:
         return drawn[:n_samples]
 
 
-@numpy_defaults
 class PriorPredictive(LinearEstimator):
     """A linear model whose observations can be drawn before it is fitted."""
 

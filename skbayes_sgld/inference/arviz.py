@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.transforms import by_name
 
 Array = NDArray[Any]
 Coords = Mapping[str, Sequence[str]]
@@ -33,15 +34,12 @@ def posterior_dataset(
     The parameters ``coef[age]``, ``coef[bmi]``, ... become one variable ``coef``, whose dimension
     is that of ``coords`` with these labels, or several of them.
     """
-    variables: dict[str, dict[int, str]] = {}
-    for k, name in enumerate(names):
-        variable, _, label = name.partition("[")
-        variables.setdefault(variable, {})[k] = label.removesuffix("]")
     data, known = {}, _of_draws(values)
-    for variable, labels in variables.items():
-        dims = _dimensions(variable, list(labels.values()), coords)
+    for variable, columns in by_name(names).items():
+        labels = [names[k].partition("[")[2].removesuffix("]") for k in columns]
+        dims = _dimensions(variable, labels, coords)
         shape = *values.shape[:2], *(len(each) for each in dims.values())
-        data[variable] = (*_DRAWS, *dims), values[..., list(labels)].reshape(shape)
+        data[variable] = (*_DRAWS, *dims), values[..., columns].reshape(shape)
         known |= dims
     return _dataset(data, known, settings)
 

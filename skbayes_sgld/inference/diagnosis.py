@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
+from sklearn.exceptions import ConvergenceWarning
 
+from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.plan import Choice
 from skbayes_sgld.sampling.schedules import Constant, Schedule
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -206,3 +208,8 @@ def cap_problem(stopped_by: Choice | None) -> list[str]:
     if stopped_by is None or stopped_by.value != "cap":
         return []
     return [f"{stopped_by.why}; raise n_draws, or lower target_ess"]
+
+
+def warn_of(problems: list[str]) -> None:
+    """Warn the user who called ``fit`` or ``sample`` of problems of the draws."""
+    warn(f"The draws are not to be relied on: {'; '.join(problems)}.", ConvergenceWarning)

@@ -297,7 +297,7 @@ class SamplingResult:
         data : arviz.InferenceData or xarray.DataTree
             The former with ArviZ before 1.0. Groups ``posterior``, as
             :meth:`PosteriorDraws.to_xarray` has it, and ``sample_stats``: ``lp``, the log posterior
-            density up to a constant, in the coordinates that were sampled, unless ``plan`` is None;
+            density up to a constant, in the coordinates that were sampled, while ``plan`` has data;
             ``step_size``; ``acceptance_rate``, that of the whole run, 1 where the sampler accepts
             every step; ``weight``, where a decaying schedule gives the draws weights, which ArviZ
             leaves out of account.

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
-from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._progress import progress_bar
-from skbayes_sgld._warnings import warn
+from skbayes_sgld.inference.diagnosis import warn_of
 from skbayes_sgld.inference.long_run import Origin, run_long
 from skbayes_sgld.inference.overflow import explain_overflow
 from skbayes_sgld.inference.plan import Choice, Plan
@@ -86,7 +85,7 @@ def run(plan: Plan, watch: Watch | None = None, origin: Origin | None = None) ->
         result = _result(plan, chains, values)
     problems = result.find_problems()
     if problems:
-        warn(f"The draws are not to be relied on: {'; '.join(problems)}.", ConvergenceWarning)
+        warn_of(problems)
     return result
 
 

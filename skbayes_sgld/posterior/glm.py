@@ -107,9 +107,7 @@ class GLMPosterior(RowSums, BasePosterior):
             if likelihood.quadratic and X.shape[1] <= MAX_DENSE
             else None
         )
-        mean = spread = None
-        if prior.automatic:
-            mean, spread = column_moments(X, sample_weight)
+        mean, spread = column_moments(X, sample_weight) if prior.automatic else (None, None)
         if self._statistics is not None:
             mean = self._statistics.x_mean
         if not (center and fit_intercept):

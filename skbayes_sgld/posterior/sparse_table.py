@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._sparse import column_sums, gram_about
+from skbayes_sgld._sparse import column_sums, gram_about, move_gram
 
 Array = NDArray[Any]
 
@@ -34,8 +34,7 @@ class SparseTable:
         d, w, of_x = self._X.shape[1], self._weight, origin[:-1]
         y, total = self._y - origin[-1], float(self._weight.sum())
         products = np.empty((d + 2, d + 2))
-        shift = np.outer(of_x, self._sums - 0.5 * total * of_x)
-        products[:d, :d] = self._gram - shift - shift.T
+        products[:d, :d] = move_gram(self._gram, self._sums, total, of_x)
         products[d, :d] = column_sums(self._X, w * y) - (w @ y) * of_x
         products[d + 1, :d] = self._sums - total * of_x
         products[:d, d:] = products[d:, :d].T

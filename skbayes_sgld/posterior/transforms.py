@@ -19,6 +19,14 @@ from skbayes_sgld._components import Component, Registry, check_number, resolve
 Array = NDArray[Any]
 
 
+def by_name(names: Sequence[str]) -> dict[str, list[int]]:
+    """Positions of the parameters, by their names without an index."""
+    found: dict[str, list[int]] = {}
+    for j, name in enumerate(names):
+        found.setdefault(name.partition("[")[0], []).append(j)
+    return found
+
+
 class Transform(Component):
     """An increasing map from the real line onto the open interval from ``low`` to ``high``.
 
@@ -168,10 +176,10 @@ class Elementwise:
         self._names = names
         self.param_names = list(names)
         self._parts: list[tuple[list[int], Transform]] = []
+        sharing = by_name(names)
         for key, value in transforms.items():
             transform = resolve(value, TRANSFORMS, f"transforms[{key!r}]")
-            columns = [j for j, name in enumerate(names) if name.partition("[")[0] == key]
-            columns = columns or [j for j, name in enumerate(names) if name == key]
+            columns = sharing.get(key) or [j for j, name in enumerate(names) if name == key]
             if not columns:
                 raise ValueError(
                     f"transforms has the key {key!r}, which is no parameter; the parameters are "
