@@ -11,7 +11,10 @@ import skbayes_sgld
 
 PACKAGE = "skbayes_sgld"
 ROOT = Path(skbayes_sgld.__file__).parent
-OPTIONAL = {"arviz", "arviz_base", "dask", "distributed", "jax", "matplotlib", "tqdm", "xarray"}
+OPTIONAL = {
+    *("arviz", "arviz_base", "dask", "distributed", "jax", "matplotlib", "pyarrow", "tqdm"),
+    "xarray",
+}
 ARRAYS = {"numpy", "scipy", "pandas", "arviz_stats"}
 
 # what the layers below the estimators may import of the package, besides themselves
@@ -23,6 +26,7 @@ ALLOWED = {
     "_numpy_errors": set(),
     "_random": set(),
     "_warnings": set(),
+    "blocks": set(),
     "diagnostics": {"_numpy_errors"},
     "datasets": {"_components", "_random"},
     "posterior": {"_components", "_linalg", "_sparse"},
@@ -45,6 +49,7 @@ ALLOWED = {
         "_progress",
         "_random",
         "_warnings",
+        "blocks",
         "diagnostics",
         "posterior",
         "sampling",
@@ -58,6 +63,7 @@ ALLOWED = {
         "_random",
         "_sparse",
         "_warnings",
+        "blocks",
         "diagnostics",
         "inference",
         "posterior",

@@ -1,0 +1,139 @@
+"""Blocks of rows that a function yields, or that are read from files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from skbayes_sgld.blocks.source import POOL_SIZE, Array, Block, RowSource, Value, check_block
+
+_SUMMED = 2**17  # numbers of the first block, of which the checksum is taken
+
+
+class RowBlocks(RowSource):
+    """Rows that are read block by block, as often as a fit asks for them.
+
+    Parameters
+    ----------
+    read : callable
+        Without arguments; returns an iterable of ``(X, y)`` or ``(X, y, weight)``, the same each
+        time. X is dense, of the same columns and dtype in every block.
+    pool_size : int, default=50_000
+        Number of rows of the sample next to which chains run; a source of at most as many rows is
+        read into memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sgld import SGLDLinearRegression
+    >>> from skbayes_sgld.blocks import RowBlocks
+    >>> def read():
+    ...     for seed in range(5):
+    ...         X = np.random.default_rng(seed).standard_normal((200, 2))
+    ...         yield X, X @ [1.0, -1.0] + 0.1 * X[:, 0] ** 2
+    >>> sum(len(y) for X, y in RowBlocks(read))
+    1000
+    """
+
+    def __init__(
+        self, read: Callable[[], Iterable[tuple[Any, ...]]], *, pool_size: int = POOL_SIZE
+    ) -> None:
+        if not callable(read):
+            raise TypeError(
+                f"read is a {type(read).__name__}; give a function without arguments that returns "
+                "an iterable of blocks (X, y) or (X, y, weight), since a fit reads them more than "
+                "once."
+            )
+        self.read, self.pool_size, self.n_passes = read, pool_size, 0
+        self._first: tuple[Any, int] | None = None  # dtype and checksum of the first block's X
+        self._sizes: list[int] | None = None
+        self.n_features, self.feature_names = self._look()
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """Blocks as the source yields them."""
+        return iter(self.read())
+
+    def _look(self) -> tuple[int, list[str] | None]:
+        """Number and names of the columns, from the first block."""
+        first = next(iter(self), None)
+        if first is None:
+            raise ValueError("the source of blocks is empty; it must yield at least one.")
+        X = _split(first, 0)[0]
+        shape = np.shape(X)
+        if len(shape) != 2:
+            raise ValueError(f"X of block 0 has shape {shape}; it must be (n_rows, n_features).")
+        names = getattr(X, "columns", None)
+        if names is None or not all(isinstance(name, str) for name in names):
+            return shape[1], None
+        return shape[1], list(names)
+
+    def _blocks(self) -> Iterator[Block]:
+        """Checked blocks, which must be those of the pass before."""
+        sizes = []
+        for number, parts in enumerate(self):
+            X, y, weight = _split(parts, number)
+            dtype = None if self._first is None else self._first[0]
+            block = check_block(X, y, weight, number, self.n_features, dtype)
+            if number == 0:
+                self._check_first(np.asarray(X).dtype, block.X)
+            if self._sizes is not None and [len(block.y)] != self._sizes[number : number + 1]:
+                raise self._changed(number, len(block.y))
+            sizes.append(len(block.y))
+            if len(block.y):
+                yield block
+        if self._sizes is not None and len(sizes) < len(self._sizes):
+            raise self._changed(len(sizes), 0)
+        self._sizes, self.n_rows = sizes, sum(sizes)
+
+    def _check_first(self, dtype: Any, X: Array) -> None:
+        found = dtype, crc32(X.reshape(-1)[:_SUMMED].tobytes())
+        if self._first is None:
+            self._first = found
+        elif found != self._first:
+            raise ValueError(
+                "block 0 is not what it was in the pass before; a source of blocks must yield the "
+                "same rows in the same order whenever it is read."
+            )
+
+    def _changed(self, number: int, n_rows: int) -> ValueError:
+        assert self._sizes is not None
+        last = self._sizes[number] if number < len(self._sizes) else 0
+        return ValueError(
+            f"block {number} has {n_rows} rows, and had {last} in the pass before; a source of "
+            "blocks must yield the same rows in the same order whenever it is read."
+        )
+
+    def reduce(
+        self, of_block: Callable[[Block], Value], plus: Callable[[Value, Value], Value]
+    ) -> Value:
+        """Sum over all blocks that have rows, in one pass."""
+        total: Any = None
+        for block in self._blocks():
+            value = of_block(block)
+            total = value if total is None else plus(total, value)
+        self.n_passes += 1
+        if total is None:
+            raise ValueError("the blocks have no rows; give at least one.")
+        return total
+
+
+def _split(parts: Any, number: int) -> tuple[Any, Any, Any]:
+    if not isinstance(parts, tuple) or len(parts) not in (2, 3):
+        raise TypeError(
+            f"block {number} is a {type(parts).__name__}; a block must be a tuple (X, y) or "
+            "(X, y, weight)."
+        )
+    return (*parts, None) if len(parts) == 2 else parts
+
+
+def check_alone(source: RowSource, **beside: Any) -> None:
+    """Raise where y or weights are given beside a source whose blocks hold them."""
+    for name, value in beside.items():
+        if value is not None:
+            raise TypeError(
+                f"{name} is given beside {type(source).__name__}, whose blocks hold it: leave it "
+                "None, and let the source yield (X, y, weight)."
+            )

@@ -1,0 +1,169 @@
+"""What a fit needs of rows that are not in memory: passes over blocks of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+Array = NDArray[Any]
+Value = TypeVar("Value")
+
+POOL_SIZE = 50_000
+
+
+class Block(NamedTuple):
+    """Checked rows of one block.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, d), float32 or float64, in C order
+    y : ndarray of shape (n,)
+        As the source has it: labels may be text.
+    weight : ndarray of shape (n,), float64, or None
+    number : int
+        Position of the block in the source, which seeds what is drawn from its rows.
+    """
+
+    X: Array
+    y: Array
+    weight: Array | None
+    number: int
+
+
+class RowSource(ABC):
+    """Rows in blocks, which are read in passes in the same order every time.
+
+    A pass is a sum over blocks of what a function makes of each. Everything that a fit takes from
+    the data is such a sum: moments of the columns, the labels that there are, gradient and
+    Hessian at a point, a random sample of the rows. A subclass defines :meth:`reduce`.
+
+    Attributes
+    ----------
+    n_features : int
+    feature_names : list of str or None
+    n_rows : int or None
+        Number of rows, where it is known before a pass.
+    pool_size : int
+        Number of rows of the sample next to which chains run; a source of at most as many rows is
+        read into memory.
+    n_passes : int
+        Passes made so far.
+    """
+
+    n_features: int
+    feature_names: list[str] | None = None
+    n_rows: int | None = None
+    pool_size: int = POOL_SIZE
+    n_passes: int = 0
+
+    @abstractmethod
+    def reduce(
+        self, of_block: Callable[[Block], Value], plus: Callable[[Value, Value], Value]
+    ) -> Value:
+        """Sum over all blocks that have rows, in one pass.
+
+        Parameters
+        ----------
+        of_block : callable
+            What a block adds: a function of a :class:`Block`, which can be pickled.
+        plus : callable
+            Sum of two such values. It is associative but for rounding; the value of blocks further
+            on stands on the right.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the block and the row that cannot be used; where there are no rows; and where
+            the source is not what it was in the pass before.
+        """
+
+
+def check_block(
+    X: Any, y: Any, weight: Any, number: int, n_features: int, dtype: Any = None
+) -> Block:
+    """Rows of a block as numbers, or an error that names the block and the row.
+
+    Parameters
+    ----------
+    X, y, weight : array-like
+        As the source yields them; weight may be None.
+    number : int
+        Position of the block, from 0.
+    n_features : int
+        Number of columns that X must have.
+    dtype : dtype or None, default=None
+        That of X in the first block, before any conversion.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For rows that cannot be used.
+    """
+    where = f"block {number}"
+    if issparse(X):
+        raise TypeError(
+            f"X of {where} is sparse; blocks must be dense arrays. Give fit the whole sparse "
+            "matrix, or the blocks to partial_fit."
+        )
+    X, y = np.asarray(X), np.asarray(y)
+    if X.ndim != 2:
+        raise ValueError(f"X of {where} has shape {X.shape}; it must be (n_rows, {n_features}).")
+    if X.shape[1] != n_features:
+        raise ValueError(
+            f"X of {where} has {X.shape[1]} columns, and that of block 0 has {n_features}; give "
+            "all blocks the same columns."
+        )
+    if X.dtype.kind not in "fiub":
+        raise TypeError(
+            f"X of {where} has dtype {X.dtype}; give numbers, best of dtype float32 or float64."
+        )
+    if dtype is not None and X.dtype != dtype:
+        raise TypeError(
+            f"X of {where} has dtype {X.dtype}, and that of block 0 has {dtype}; give all blocks "
+            "the same."
+        )
+    if y.shape == (len(X), 1):
+        y = y[:, 0]
+    if y.shape != (len(X),):
+        raise ValueError(
+            f"y of {where} has shape {y.shape}, and X has {len(X)} rows; y must be ({len(X)},)."
+        )
+    X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype == np.float32 else np.float64)
+    _check_finite(X, "X", where)
+    if y.dtype.kind == "f":
+        _check_finite(y, "y", where)
+    return Block(X, y, None if weight is None else _check_weight(weight, len(X), where), number)
+
+
+def _check_weight(weight: Any, n_rows: int, where: str) -> Array:
+    values = np.asarray(weight)
+    if values.shape != (n_rows,) or values.dtype.kind not in "fiub":
+        raise ValueError(
+            f"the weights of {where} have shape {values.shape} and dtype {values.dtype}; they must "
+            f"be {n_rows} numbers, one a row."
+        )
+    values = values.astype(np.float64)
+    _check_finite(values, "the weight", where)
+    if np.any(values < 0):
+        row = int(np.flatnonzero(values < 0)[0])
+        raise ValueError(
+            f"the weight in row {row} of {where} is {values[row]:g}; weights must be >= 0."
+        )
+    return values
+
+
+def _check_finite(values: Array, name: str, where: str) -> None:
+    with np.errstate(all="ignore"):
+        if np.isfinite(values.sum()):  # then all are, and no temporary is made
+            return
+    finite = np.isfinite(values)
+    if finite.all():
+        return
+    row, *column = (int(k) for k in np.argwhere(~finite)[0])
+    at = f"row {row}" + "".join(f", column {k}" for k in column)
+    raise ValueError(f"{name} is {values[row, *column]} in {at} of {where}; it must be finite.")

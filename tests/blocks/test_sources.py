@@ -1,0 +1,123 @@
+"""Sources of blocks: passes over them, and the errors that name the block and the row."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+
+from skbayes_sgld.blocks import RowBlocks, as_source
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((90, 3))
+Y = X @ [1.0, -1.0, 0.5] + RNG.standard_normal(90)
+
+
+def blocks_of(X, y, weight=None, size=25):
+    """Function that yields the rows in blocks."""
+
+    def read():
+        for start in range(0, len(X), size):
+            rows = slice(start, start + size)
+            yield (X[rows], y[rows]) if weight is None else (X[rows], y[rows], weight[rows])
+
+    return read
+
+
+def gather(source):
+    """All rows of a source, by a pass."""
+    blocks = source.reduce(lambda block: [block], lambda a, b: a + b)
+    return np.concatenate([b.X for b in blocks]), np.concatenate([b.y for b in blocks]), blocks
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, int])
+def test_a_pass_reads_every_row_once_in_order(dtype):
+    rows = (10 * X).astype(dtype)
+    source = RowBlocks(blocks_of(rows, Y))
+    for n_passes in (1, 2):
+        found, y, blocks = gather(source)
+        assert source.n_passes == n_passes
+        assert np.array_equal(found, rows) and np.array_equal(y, Y)
+        assert found.dtype == (np.float32 if dtype is np.float32 else np.float64)
+        assert [b.number for b in blocks] == [0, 1, 2, 3]
+    assert source.n_rows == 90 and source.n_features == 3
+
+
+def test_names_of_columns_are_those_of_the_frames():
+    frame = pd.DataFrame(X, columns=list("abc"))
+    assert RowBlocks(blocks_of(frame, Y)).feature_names == ["a", "b", "c"]
+    assert RowBlocks(blocks_of(X, Y)).feature_names is None
+
+
+def test_blocks_without_rows_are_passed_over():
+    source = RowBlocks(lambda: [(X[:0], Y[:0]), (X, Y), (X[:0], Y[:0])])
+    assert [len(b.y) for b in gather(source)[2]] == [90]
+
+
+def test_arrays_are_no_sources_and_sources_hold_their_y():
+    source = RowBlocks(blocks_of(X, Y))
+    assert as_source(X, Y) is None
+    assert as_source(source) is source
+    with pytest.raises(TypeError, match="y is given beside RowBlocks"):
+        as_source(source, Y)
+
+
+def _with(values, at, value):
+    changed = np.array(values, copy=True)
+    changed[at] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("blocks", "error", "message"),
+    [
+        (
+            [(X, Y), (_with(X, (7, 2), np.nan), Y)],
+            ValueError,
+            "X is nan in row 7, column 2 of block 1",
+        ),
+        ([(X, _with(Y, 5, np.inf))], ValueError, "y is inf in row 5 of block 0"),
+        ([(X, Y), (X[:, :2], Y)], ValueError, "X of block 1 has 2 columns"),
+        ([(X, Y), (X.astype(np.float32), Y)], TypeError, "X of block 1 has dtype float32"),
+        ([(X.astype(str), Y)], TypeError, "X of block 0 has dtype <U"),
+        ([(X, Y), (X, Y[:-1])], ValueError, r"y of block 1 has shape \(89,\)"),
+        ([(X, Y), (csr_array(X), Y)], TypeError, "X of block 1 is sparse"),
+        ([(X, Y), X], TypeError, "block 1 is a ndarray"),
+        ([(X, Y, _with(np.ones(90), 4, -1.0))], ValueError, "weight in row 4 of block 0 is -1"),
+        ([(X, Y, np.ones(89))], ValueError, r"weights of block 0 have shape \(89,\)"),
+        ([(X[:0], Y[:0])], ValueError, "the blocks have no rows"),
+    ],
+)
+def test_errors_name_the_block_and_the_row(blocks, error, message):
+    with pytest.raises(error, match=message):
+        gather(RowBlocks(lambda: blocks))
+
+
+@pytest.mark.parametrize(
+    ("read", "error", "message"),
+    [
+        (lambda: [], ValueError, "the source of blocks is empty"),
+        ([(X, Y)], TypeError, "read is a list"),
+        (lambda: [(Y, Y)], ValueError, r"X of block 0 has shape \(90,\)"),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_refused_at_once(read, error, message):
+    with pytest.raises(error, match=message):
+        RowBlocks(read)
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ([(X, Y)], "block 1 has 0 rows, and had 90"),
+        ([(X, Y), (X, Y), (X[:5], Y[:5])], "block 2 has 5 rows, and had 0"),
+        ([(X, Y), (X[:80], Y[:80])], "block 1 has 80 rows, and had 90"),
+        ([(X[::-1], Y), (X, Y)], "block 0 is not what it was"),
+    ],
+)
+def test_a_source_that_changes_between_passes_is_found_out(second, message):
+    now = [(X, Y), (X, Y)]
+    source = RowBlocks(lambda: now)
+    gather(source)
+    now = second
+    with pytest.raises(ValueError, match=message):
+        gather(source)
