@@ -230,7 +230,16 @@ class Predictive:
         def means_of(X: Array, offset: Array | None) -> Array:
             return likelihood.mean_probabilities(predictors_of(X).swapaxes(0, 1), share)
 
+        def means_of_two(X: Array, offset: Array | None) -> Array:
+            sign, eta = upward_of(X)
+            smaller = likelihood.mean_smaller(eta, share)
+            p = np.column_stack([smaller, 1.0 - smaller])
+            return np.where((sign > 0)[:, None], p, p[:, ::-1])
+
         with one_blas_thread():
+            if likelihood.symmetric:
+                upward_of = self.predictor.upward(share, X.shape[0])
+                return self._by_blocks(means_of_two, X, None, self._size(1))
             predictors_of = self.predictor.rounded(share, X.shape[0])
             return self._by_blocks(means_of, X, None, self._size(1))
 

@@ -49,6 +49,22 @@ class Predictor:
         """Function from rows to predictors, in single precision where that costs less."""
         return self
 
+    def upward(self, share: Array, n_rows: int) -> Callable[[Array], tuple[Array, Array]]:
+        """Function from rows to the signs of their first predictors, and these times the signs.
+
+        A sign ``(n,)`` is that of the mean over the draws; the predictors ``(n, S)`` are in single
+        precision where that costs less.
+        """
+        predictors_of = self.rounded(share, n_rows)
+
+        def upward_of(X: Array) -> tuple[Array, Array]:
+            eta = predictors_of(X)[0]
+            sign = _sign(eta @ share.astype(eta.dtype))
+            eta *= sign[:, None]
+            return sign, eta
+
+        return upward_of
+
     def moments(self, share: Array, n_rows: int) -> Callable[[Array], Array]:
         """Function from rows to mean and variance of the first predictor over draws ``(n, 2)``."""
 
@@ -104,11 +120,10 @@ class LinearPredictor(Predictor):
         if not self._is_factored(n_rows):
             return super().rounded(share, n_rows)
         factors = [self._factor(share, k) for k in range(self.n_predictors)]
-        ones = np.ones((1, self.n_draws), dtype=np.float32)
-        directions = [np.vstack([each.directions, ones], dtype=np.float32) for each in factors]
+        directions = [each.with_center() for each in factors]
 
         def values_of(X: Array) -> Array:
-            parts = [np.column_stack([f.rotate(X), f.center(X)]) for f in factors]
+            parts = [each.rotate_with_center(X) for each in factors]
             if any(map(_is_large, parts)):
                 return self(X)
             eta = np.empty((len(parts), X.shape[0], self.n_draws), dtype=np.float32)
@@ -117,6 +132,23 @@ class LinearPredictor(Predictor):
             return eta
 
         return values_of
+
+    def upward(self, share: Array, n_rows: int) -> Callable[[Array], tuple[Array, Array]]:
+        """Function from rows to the signs of their first predictors, and these times the signs."""
+        if not self._is_factored(n_rows):
+            return super().upward(share, n_rows)
+        factor = self._factor(share)
+        directions = factor.with_center()
+
+        def upward_of(X: Array) -> tuple[Array, Array]:
+            part = factor.rotate_with_center(X)
+            sign = _sign(part[:, -1])
+            part *= sign[:, None]  # d + 2 numbers a row in place of S
+            if _is_large(part):
+                return sign, sign[:, None] * self(X)[0]
+            return sign, part.astype(np.float32) @ directions
+
+        return upward_of
 
     def moments(self, share: Array, n_rows: int) -> Callable[[Array], Array]:
         """Function from rows to mean and variance of the first predictor over draws ``(n, 2)``."""
@@ -173,19 +205,35 @@ class _Factor:
     """
 
     def __init__(self, slope: Array, level: Array, R: Array, directions: Array) -> None:
-        self._slope, self._level, self._R, self.directions = slope, level, R, directions
+        self._rows, self.directions = np.vstack([R, np.append(slope, level)]), directions
 
     def center(self, X: Array) -> Array:
         """Mean of the predictor over the draws ``(n,)``."""
-        return X @ self._slope + self._level
+        return X @ self._rows[-1, :-1] + self._rows[-1, -1]
 
     def rotate(self, X: Array) -> Array:
         """``R x`` of each row ``(n, d + 1)``; its squares sum to the predictor's variance."""
-        return X @ self._R[:, :-1].T + self._R[:, -1]
+        return X @ self._rows[:-1, :-1].T + self._rows[:-1, -1]
+
+    def rotate_with_center(self, X: Array) -> Array:
+        """``R x`` of each row, and last its centre, ``(n, d + 2)``."""
+        return X @ self._rows[:, :-1].T + self._rows[:, -1]
+
+    def with_center(self) -> Array:
+        """What the predictors are the products of with :meth:`rotate_with_center`, ``(d + 2, S)``.
+
+        In single precision.
+        """
+        ones = np.ones((1, self.directions.shape[1]))
+        return np.vstack([self.directions, ones], dtype=np.float32)
 
 
 def _round(values: Array) -> Array:
     return values if _is_large(values) else values.astype(np.float32)
+
+
+def _sign(center: Array) -> Array:
+    return np.where(center < 0, -1, 1).astype(center.dtype)
 
 
 def _is_large(values: Array) -> bool:

@@ -267,9 +267,18 @@ def sum_log(x: Array, weight: Array | None) -> Array:
 
 
 class LabelLikelihood(Likelihood):
-    """The distribution of one label; y holds codes 0 ... ``n_classes - 1``."""
+    """The distribution of one label; y holds codes 0 ... ``n_classes - 1``.
+
+    Attributes
+    ----------
+    n_classes : int
+    symmetric : bool
+        Whether there are two classes, which change places where the predictor changes its sign,
+        and the family defines :meth:`mean_smaller`.
+    """
 
     n_classes = 2
+    symmetric = False
     reach = 5.0  # log odds of a probability of 0.99
     improper = "a plane separates the classes of y, completely or nearly"
 
@@ -310,6 +319,14 @@ class LabelLikelihood(Likelihood):
         digits.
         """
         return self.probabilities(u)[0] @ share
+
+    def mean_smaller(self, eta: Array, share: Array) -> Array:
+        """Probability of class 0 ``(C,)``, averaged over the draws of predictors ``eta (C, B)``.
+
+        Their mean is not negative, so the probability is the smaller one, and keeps its digits
+        where it is tiny. ``eta`` may be in single precision, and may be overwritten.
+        """
+        raise NotImplementedError
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of a code ``(C, B)``."""

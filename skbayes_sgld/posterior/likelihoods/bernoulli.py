@@ -43,6 +43,7 @@ class Bernoulli(LabelLikelihood):
 
     averages = True
     increasing = True
+    symmetric = True
 
     def level_is_free(self, y: Array) -> bool:
         """Whether all labels are the same."""
@@ -129,18 +130,13 @@ class Bernoulli(LabelLikelihood):
         p = expit(np.concatenate([-u, u], axis=1))
         return p, p[:, ::-1]
 
-    def mean_probabilities(self, u: Array, share: Array) -> Array:
-        """Averages of ``(1 - p, p)``; the smaller from its own exponentials."""
-        e, weight = u[:, 0], share.astype(u.dtype)
-        is_likely = e @ weight > 0  # the second class: its complement is the smaller
-        e *= np.where(is_likely, 1, -1)[:, None].astype(e.dtype)
+    def mean_smaller(self, eta: Array, share: Array) -> Array:
+        """Average of ``1 / (1 + exp(eta))``."""
         with np.errstate(over="ignore"):  # of a probability that is zero
-            np.exp(e, out=e)
-        e += e.dtype.type(1)
-        np.reciprocal(e, out=e)
-        small = (e @ weight).astype(float)
-        p = np.where(is_likely, 1.0 - small, small)
-        return np.stack([np.where(is_likely, small, 1.0 - small), p], axis=1)
+            np.exp(eta, out=eta)
+        eta += eta.dtype.type(1)
+        np.reciprocal(eta, out=eta)
+        return (eta @ share.astype(eta.dtype)).astype(float)
 
     def log_probabilities(self, u: Array) -> tuple[Array, Array]:
         """Logs of ``(1 - p, p)`` and of ``(p, 1 - p)``."""
