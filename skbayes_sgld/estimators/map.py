@@ -251,11 +251,11 @@ def find(posterior: GLMPosterior, start: Array, settings: MAPSettings, progress:
 
 def _overflow(
     error: ChainOverflowError, posterior: GLMPosterior, start: Array, plan: ClimbSettings
-) -> ValueError:
+) -> ChainOverflowError:
     """Error that names step, parameter and a step size that did not overflow."""
     assert plan.step_size is not None
     remedy = "set step_size='auto', or a smaller step_size"
-    holds, begin = plan.step_size, measure(posterior, start).distance
+    holds, begin, held = plan.step_size, measure(posterior, start).distance, None
     for _ in range(_HALVINGS):
         holds = float(f"{0.5 * holds:.2g}")
         try:
@@ -266,10 +266,12 @@ def _overflow(
             per_pass = -(-posterior.n_samples // (found.batch_size or posterior.n_samples))
             n_steps = found.n_iter * per_pass
             remedy = f"With step_size={holds:.2g} a run of {n_steps} steps did not; {remedy}"
+            held = holds
             break
-    return ValueError(
+    return error.explained(
         f"step_size={plan.step_size:g}: the optimizer overflowed at step {error.step} in "
-        f"{posterior.param_names[error.parameter]}. {remedy}."
+        f"{posterior.param_names[error.parameter]}. {remedy}.",
+        held,
     )
 
 

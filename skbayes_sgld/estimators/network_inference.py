@@ -99,7 +99,7 @@ def overflow_explained(posterior: MLPPosterior, what: str, remedy: str) -> Itera
         with np.errstate(all="ignore"):
             yield
     except ChainOverflowError as error:
-        raise ValueError(
+        raise error.explained(
             f"{what} overflowed in {posterior.param_names[error.parameter]} of chain "
             f"{error.chain} at step {error.step}; {remedy}."
         ) from None

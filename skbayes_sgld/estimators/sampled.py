@@ -91,8 +91,9 @@ class SampledEstimator(LinearEstimator):
         data = {"X": model.X, "y": model.y, "sample_weight": model.weight}
         inputs = {**self.get_params(deep=False), **data, "n_batches": n_batches}
         origin = Origin.of(settings, inputs, seed, positions)
-        planned = plan(posterior, settings, origin.seed, origin.positions)
-        result = run(planned, partial(show_progress, self), origin)
+        with origin.interruptible(settings.checkpoint):
+            planned = plan(posterior, settings, origin.seed, origin.positions)
+            result = run(planned, partial(show_progress, self), origin)
         result = result if model.X.size <= _KEPT else result.without_data()
         self.result_, self.posterior_, self._n_fits = result, result.draws, n_fits + 1
         for name in _RESOLVED:

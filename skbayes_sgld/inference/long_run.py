@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -72,6 +74,34 @@ class Origin:
         saved.check_inputs(digests)
         return cls(saved.seed, saved.positions, digests, saved, begin)
 
+    @contextmanager
+    def interruptible(self, path: Path | None) -> Iterator[None]:
+        """Context in which an interrupt names the checkpoint to resume from, if there is one.
+
+        ``path`` is where the run writes its own.
+        """
+        try:
+            yield
+        except KeyboardInterrupt:
+            if not self.inputs:
+                raise
+            raise KeyboardInterrupt(f"interrupted; {self._left(path)}") from None
+
+    def _left(self, path: Path | None) -> str:
+        """What an interrupted run has left to go on from."""
+        there = self.saved
+        try:
+            own = None if path is None else read(path)
+        except (OSError, ValueError):
+            own = None
+        # a file of another run, which has come to its end, may stand where this one has not begun
+        if own is not None and (own.seed, own.inputs) == (self.seed, self.inputs):
+            there = own
+        if there is None:
+            return f"nothing was written to checkpoint={str(path)!r} yet, so begin anew"
+        n_draws = there.chains.draws.shape[1]
+        return f"resume_from={str(there.path)!r} goes on from {n_draws} draws a chain"
+
 
 def looks(n_draws: int, target_ess: float | None) -> list[int]:
     """Numbers of draws a chain at which a run may end; they depend on ``n_draws`` alone."""
@@ -106,7 +136,7 @@ def run_long(
     OSError
         Where the checkpoint cannot be written at the beginning.
     KeyboardInterrupt
-        Where the user interrupts; the message names the checkpoint.
+        Where the user interrupts; the checkpoint is written once more.
     """
     settings, saved = plan.settings, origin.saved
     limit = np.inf if settings.max_time is None else origin.begin + settings.max_time
@@ -139,16 +169,9 @@ def run_long(
             if stopped is not None:
                 break
     except KeyboardInterrupt:
-        path, n_draws = None, 0
-        if writer is not None and writer.write(follow(parts)):
-            path, n_draws = writer.path, writer.n_draws
-        elif saved is not None:
-            path, n_draws = saved.path, saved.chains.draws.shape[1]
-        if path is None:
-            raise
-        raise KeyboardInterrupt(
-            f"interrupted; resume_from={str(path)!r} goes on from {n_draws} draws a chain"
-        ) from None
+        if writer is not None:
+            writer.write(follow(parts))
+        raise
     by_time = stopped is not None and stopped.value == "max_time"
     if writer is not None:
         writer.write(chains, finished=not by_time)

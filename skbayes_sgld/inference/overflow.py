@@ -31,7 +31,7 @@ def explain_overflow(
     seed: int,
     n_steps: int,
     given: bool,
-) -> ValueError:
+) -> ChainOverflowError:
     """Error that names step, parameter and chain, and a smaller step size that did not overflow.
 
     Smaller step sizes are tried, all together for no more steps than the run was to take, or a
@@ -63,11 +63,12 @@ def explain_overflow(
             continue
         advice = "set step_size='auto' and preconditioner='auto', or " if given else ""
         nearer = ", or begin nearer to the mode with init='mode'" if error.rejected else ""
-        return ValueError(
+        return error.explained(
             f"{head}. With step_size={size:g} a run of {length} steps did not overflow; "
-            f"{advice}give a smaller step_size{nearer}."
+            f"{advice}give a smaller step_size{nearer}.",
+            size,
         )
-    return ValueError(
+    return error.explained(
         f"{head}, and so did all shorter steps that were tried, down to {size:g}. Check that the "
         "log density and its gradient are finite where the chains begin, or begin elsewhere "
         "with init."

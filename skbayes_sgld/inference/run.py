@@ -55,7 +55,7 @@ def run(plan: Plan, watch: Watch | None = None, origin: Origin | None = None) ->
 
     Raises
     ------
-    ValueError
+    ChainOverflowError
         When a chain leaves the range of floating point numbers.
 
     Warns

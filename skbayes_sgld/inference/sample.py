@@ -116,4 +116,5 @@ def sample(
         # what a model computes, and from which data, shows in the first steps of its chains
         inputs = vars(settings) | {"posterior": (type(posterior).__name__, model.param_names)}
         origin = Origin.of(settings, inputs, settings.draw_seed())
-        return run(plan(model, settings, origin.seed, origin.positions), None, origin)
+        with origin.interruptible(settings.checkpoint):
+            return run(plan(model, settings, origin.seed, origin.positions), None, origin)

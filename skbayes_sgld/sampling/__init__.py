@@ -31,6 +31,7 @@ from skbayes_sgld.sampling.optimizers import (
     SVRGDescent,
 )
 from skbayes_sgld.sampling.optimizers.find import find_mode
+from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners import (
     PRECONDITIONERS,
     Curvature,
@@ -84,6 +85,7 @@ __all__ = [
     "Adam",
     "Ball",
     "Box",
+    "ChainOverflowError",
     "Clip",
     "Constant",
     "ControlVariate",

@@ -15,26 +15,58 @@ Array = NDArray[Any]
 _LOST = 50  # proposals in a row that cannot be accepted: what chains that mix never see
 
 
-class ChainOverflowError(FloatingPointError):
-    """A chain left the range of floating point numbers.
+class ChainOverflowError(ValueError):
+    """A chain, or an optimizer, left the range of floating point numbers: its steps are too long.
 
-    Attributes
+    Fits and :func:`~skbayes_sgld.sample` raise it.
+
+    Parameters
     ----------
     step, chain, parameter : int
         Step, chain and parameter at which it happened first.
-    rejected : int
+    rejected : int, default=0
         Proposals in a row, from that step on, whose probability of acceptance was 0; 0 where it
         is the chain itself that overflowed.
+    message : str or None, default=None
+        Text of the error.
+    held : float or None, default=None
+        Smaller step size with which a run did not overflow; None where none was found.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skbayes_sgld import SGLDLinearRegression
+    >>> from skbayes_sgld.sampling import ChainOverflowError
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = SGLDLinearRegression(step_size=1e6, random_state=0)
+    >>> try:
+    ...     _ = model.fit(X, y)
+    ... except ChainOverflowError as error:
+    ...     _ = model.set_params(step_size=error.held).fit(X, y)
     """
 
-    def __init__(self, step: int, chain: int, parameter: int, rejected: int = 0) -> None:
-        super().__init__(f"chain {chain} overflowed at step {step} in parameter {parameter}")
+    def __init__(
+        self,
+        step: int,
+        chain: int,
+        parameter: int,
+        rejected: int = 0,
+        message: str | None = None,
+        held: float | None = None,
+    ) -> None:
+        where = f"chain {chain} overflowed at step {step} in parameter {parameter}"
+        super().__init__(where if message is None else message)
         self.step, self.chain, self.parameter = step, chain, parameter
-        self.rejected = rejected
+        self.rejected, self.held = rejected, held
+
+    def explained(self, message: str, held: float | None = None) -> ChainOverflowError:
+        """The same error with a text for the user, and a step size that held."""
+        return type(self)(self.step, self.chain, self.parameter, self.rejected, message, held)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the numbers, since workers raise it across processes."""
-        return type(self), (self.step, self.chain, self.parameter, self.rejected)
+        where = self.step, self.chain, self.parameter, self.rejected
+        return type(self), (*where, str(self), self.held)
 
 
 def check_range(posterior: BasePosterior, state: State, step: int) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -99,6 +100,27 @@ def test_an_interrupted_resumption_names_the_file_that_it_came_from(finished, mo
     monkeypatch.setattr(long_run, "_stopped", interrupt)
     with pytest.raises(KeyboardInterrupt, match=r"run.npz' goes on from 60 draws a chain"):
         SGLDLinearRegression(**SETTINGS | {"n_draws": 90}, resume_from=finished).fit(X, Y)
+
+
+def test_an_interrupt_of_the_tuning_names_what_there_is(finished, tmp_path, monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    fresh = SGLDLinearRegression(**SETTINGS, checkpoint=tmp_path / "new.npz")
+    # a finished run of other data stands where this one would be written
+    other = SGLDLinearRegression(**SETTINGS, checkpoint=shutil.copy(finished, tmp_path))
+    resumed = SGLDLinearRegression(**SETTINGS | {"n_draws": 90}, resume_from=finished)
+    nothing = r"nothing was written to checkpoint='.*(new|run).npz' yet, so begin anew"
+    cases = [(fresh, Y, nothing), (other, Y + 1.0, nothing), (resumed, Y, "goes on from 60 draws")]
+    for module in ("estimators.sampled", "inference.sample"):
+        monkeypatch.setattr(f"skbayes_sgld.{module}.plan", interrupt)
+    for model, y, message in cases:
+        with pytest.raises(KeyboardInterrupt, match=message):
+            model.fit(X, y)
+    with pytest.raises(KeyboardInterrupt, match=nothing):
+        sample(tmp_path / "new.npz")
+    with pytest.raises(KeyboardInterrupt, match="^$"):
+        clone(fresh).set_params(checkpoint=None).fit(X, Y)
 
 
 def test_a_finished_run_goes_on_to_more_draws_and_a_warm_start_is_remembered(often, tmp_path):
