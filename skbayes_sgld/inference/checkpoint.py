@@ -8,9 +8,8 @@ last checkpoint that was written is there.
 from __future__ import annotations
 
 import json
-import os
+import operator
 import platform
-import zipfile
 from contextlib import suppress
 from dataclasses import dataclass
 from glob import escape
@@ -18,7 +17,6 @@ from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
 from pickle import PicklingError
-from tempfile import mkstemp
 from time import monotonic
 from typing import Any
 
@@ -28,6 +26,7 @@ import scipy
 from numpy.typing import NDArray
 
 from skbayes_sgld._warnings import warn
+from skbayes_sgld.inference.archive import read_arrays, write_arrays
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.sampling.chains import Chains, RunState, run_chains
@@ -41,6 +40,7 @@ _SHARE = 20.0  # times what writing the last one took: so much of the run goes i
 _BLOCK = 2**20  # numbers of an array that are digested at a time
 _LENGTH = 60  # characters of a setting that an error shows
 _STATE = "state."  # prefix of the sampler's arrays
+_ARRAYS = {"draws", "weights", "clipped", "first", "positions"}  # and the others, beside the header
 # what a run may be resumed with in another way: it changes no draw, or only how many there are
 _FREE = {
     *("checkpoint", "resume_from", "max_time", "target_ess", "n_draws", "n_jobs", "verbose"),
@@ -110,6 +110,19 @@ class Checkpoint:
                     f"resume_from={str(self.path)!r} has {name}={then}, and these settings lead to "
                     f"{getattr(plan, name)}: give n_draws as it was, or {name}={then}."
                 )
+        ours = run_chains(plan.run, plan.start, n_draws=0, seed=plan.seed).state.sampler_state
+        state = self.chains.state.sampler_state
+        if _shapes(state) != _shapes(ours):
+            raise ValueError(
+                f"resume_from={str(self.path)!r} is a run of another kind: its chains have the "
+                f"state {_shapes(state)}, and those of these settings {_shapes(ours)}."
+            )
+        for name, array in state.items():
+            if np.isfinite(ours[name]).all() and not np.isfinite(array).all():
+                raise ValueError(
+                    f"resume_from={str(self.path)!r} is not a whole checkpoint: {name} of its "
+                    "chains is not finite."
+                )
         if not np.array_equal(first_steps(plan), self.first, equal_nan=True):
             raise ValueError(
                 f"resume_from={str(self.path)!r} cannot be gone on with: the same settings lead to "
@@ -132,46 +145,75 @@ def read(path: Path) -> Checkpoint:
     if not path.exists():
         raise FileNotFoundError(f"resume_from={str(path)!r}: there is no such file.")
     try:
-        with zipfile.ZipFile(path):  # NumPy would take other files for its own
-            pass
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        arrays = read_arrays(path)
         header = json.loads(arrays.pop("header").tobytes())
         theirs = header["version"], header["format"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"resume_from={str(path)!r} is not a checkpoint, or not a whole one ({error})."
-        ) from None
+    except Exception as error:  # whatever a broken file makes its readers raise
+        raise _broken(path, error) from None
     if theirs != (version("skbayes-sgld"), _FORMAT):
         raise ValueError(
             f"resume_from={str(path)!r} was written by skbayes-sgld {theirs[0]} (format "
             f"{theirs[1]}), and this is {version('skbayes-sgld')} (format {_FORMAT}); install the "
             "version that wrote it, or begin anew."
         )
+    try:
+        return _assembled(path, header, arrays)
+    except Exception as error:
+        raise _broken(path, error) from None
+
+
+def _broken(path: Path, error: Exception) -> ValueError:
+    what = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+    return ValueError(
+        f"resume_from={str(path)!r} is not a checkpoint, or not a whole one ({what})."
+    )
+
+
+def _assembled(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> Checkpoint:
+    """Checkpoint of what a file holds; raise where its parts do not belong together."""
+    draws, weights, clipped = (arrays[name] for name in ("draws", "weights", "clipped"))
     state = {
         name.removeprefix(_STATE): array
         for name, array in arrays.items()
         if name.startswith(_STATE)
     }
+    unknown = {name for name in arrays if not name.startswith(_STATE)} - _ARRAYS
+    if unknown:
+        raise ValueError(f"it has entries that are not a checkpoint's: {sorted(unknown)}")
+    (C, S, P), step = draws.shape, header["step"]
+    lengths = {name: int(header["lengths"][name]) for name in ("n_burnin", "thin")}
+    expected = {"weights": (S,), "clipped": (C,), "first": (C, 2 * P + 1), "state.theta": (C, P)}
+    for name, shape in expected.items():
+        if arrays[name].shape != shape:
+            raise ValueError(f"{name} has the shape {arrays[name].shape}, and draws {draws.shape}")
+    per_chain = [*state.values(), header["streams"], arrays.get("positions", draws)]
+    if C < 1 or P < 1 or any(len(each) != C for each in per_chain):
+        raise ValueError(f"its parts are not of the same {C} chains")
+    shares = (clipped >= 0.0) & (clipped <= 1.0)
+    if not (np.isfinite(draws).all() and (weights > 0.0).all() and shares.all()):
+        raise ValueError("its draws, their weights or the shares of clipped steps are no numbers")
+    made = max(0, step - lengths["n_burnin"]) // lengths["thin"]
+    if type(step) is not int or step < 0 or made != S:
+        raise ValueError(f"{S} draws do not come from {step} steps")
+    seed, inputs = operator.index(header["seed"]), header["inputs"]
+    if seed < 0 or any(len(both) != 2 for both in inputs.values()):
+        raise ValueError("its seed is negative, or its inputs are no pairs")
     streams = [ChainStreams.resumed(each) for each in header["streams"]]
-    chains = Chains(
-        arrays["draws"],
-        arrays["weights"],
-        arrays["clipped"],
-        RunState(header["step"], state, streams),
-        header["step"],
-    )
     return Checkpoint(
         path,
-        chains,
-        header["seed"],
+        Chains(draws, weights, clipped, RunState(step, state, streams), step),
+        seed,
         arrays.get("positions"),
-        header["inputs"],
+        {str(name): [str(text) for text in both] for name, both in inputs.items()},
         arrays["first"],
-        header["lengths"],
-        header["libraries"],
-        header["finished"],
+        lengths,
+        {str(name): str(what) for name, what in header["libraries"].items()},
+        bool(header["finished"]),
     )
+
+
+def _shapes(state: dict[str, Array]) -> dict[str, tuple[int, ...]]:
+    return {name: state[name].shape for name in sorted(state)}
 
 
 def _libraries() -> dict[str, str]:
@@ -303,31 +345,10 @@ class Writer:
             **self._arrays,
             **{_STATE + name: array for name, array in state.sampler_state.items()},
         }
-        _replace(self.path, arrays)
+        write_arrays(self.path, arrays)
         self.n_draws = chains.draws.shape[1]
         end = monotonic()
         self._next = end + max(_SECONDS, _SHARE * (end - begin))
-
-
-def _replace(path: Path, arrays: dict[str, Array]) -> None:
-    """Write arrays to a file beside ``path``, and move it there once it is on the disk."""
-    handle, part = mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(part)
-        raise
-    with suppress(OSError):  # a folder cannot be opened everywhere
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def check_free(settings: Settings) -> None:

@@ -20,8 +20,8 @@ from sklearn.model_selection import cross_val_score
 
 import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
+from skbayes_sgld.inference import archive, long_run
 from skbayes_sgld.inference import checkpoint as files
-from skbayes_sgld.inference import long_run
 from skbayes_sgld.inference import run as running
 from skbayes_sgld.posterior import FunctionPosterior, Normal
 from tests.sharing import share_after
@@ -51,7 +51,7 @@ def often(monkeypatch):
     monkeypatch.setattr(files, "_SECONDS", 0.0)
     monkeypatch.setattr(files, "_SHARE", 0.0)
     monkeypatch.setattr(long_run, "_SECONDS", 1e-4)
-    monkeypatch.setattr(files.os, "fsync", lambda handle: None)
+    monkeypatch.setattr(archive.os, "fsync", lambda handle: None)
 
 
 def target(model):
