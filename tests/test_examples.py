@@ -21,6 +21,10 @@ def run_example(tmp_path, monkeypatch, capsys):
     """Run an example as its command line does, but in this process: imports cost seconds."""
     pytest.importorskip("matplotlib", reason="the figures need the extra 'plot'")
     monkeypatch.syspath_prepend(EXAMPLES)
+    # half of an example's time, and no test looks at where the axes lie
+    monkeypatch.setattr(
+        "matplotlib.layout_engine.ConstrainedLayoutEngine.execute", lambda engine, figure: None
+    )
 
     def run(name, *options):
         monkeypatch.setattr(sys, "argv", [name, "--output", str(tmp_path), *options])

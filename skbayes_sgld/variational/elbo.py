@@ -97,7 +97,7 @@ class VariationalPosterior(BasePosterior):
     >>> elbo = VariationalPosterior(normal)
     >>> elbo.param_names
     ['mean[a]', 'mean[b]', 'log_sd[a]', 'log_sd[b]']
-    >>> draws = sample(elbo, "hmc", random_state=0)
+    >>> draws = sample(elbo, "hmc", n_draws=400, random_state=0)
     >>> found = np.cov(elbo.at_means(draws.draws.flat).T)
     >>> bool(np.allclose(found, np.linalg.inv(Lambda), atol=0.1))
     True

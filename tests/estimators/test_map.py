@@ -215,7 +215,7 @@ def test_starts_drawn_from_the_prior_have_its_moments():
     starts = np.array(
         [
             SGDMAPClassifier(random_state=seed, **settings).fit(X[:20], LABELS[:20]).coef_path_[0]
-            for seed in range(40)
+            for seed in range(20)
         ]
     )
     assert starts.std() == pytest.approx(3.0, rel=4.0 / np.sqrt(2 * starts.size))

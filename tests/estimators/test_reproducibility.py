@@ -47,7 +47,7 @@ CHAINS = {
     "linear": (SGLDLinearRegression(**FAST), 70, WIDE_Y),
     "minibatch": (SGLDLogisticRegression(**BATCH, gradient="minibatch"), 70, WIDE_Y > 0),
     "control": (SGLDLinearRegression(**BATCH, gradient="control_variate"), 70, WIDE_Y),
-    "softmax": (SGLDLogisticRegression(**BATCH), 70, np.digitize(WIDE_Y, [-1, 1])),
+    "softmax": (SGLDLogisticRegression(**BATCH), 24, np.digitize(WIDE_Y, [-1, 1])),
 }
 
 

@@ -62,7 +62,7 @@ def test_a_bounded_parameter_has_its_exact_distribution(sampler, temperature):
 
 def test_minibatches_of_a_users_model_have_its_distribution_and_their_noise_is_told():
     model = GammaRate(4000)
-    settings = {"gradient": "minibatch", "random_state": 0}
+    settings = {"gradient": "minibatch", "n_draws": 600, "random_state": 0}
     quiet = skbayes_sgld.sample(rate(model), batch_size=2000, step_size=0.05, thin=20, **settings)
     agree(quiet, model.exact())
     with pytest.warns(UserWarning, match="minibatches' noise"):

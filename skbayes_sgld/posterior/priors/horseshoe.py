@@ -59,7 +59,7 @@ class Horseshoe(HierarchicalPrior):
     >>> X = rng.standard_normal((60, 8))
     >>> y = 2.0 * X[:, 0] + rng.standard_normal(60)
     >>> prior = Horseshoe(n_relevant=1)
-    >>> model = SGLDLinearRegression(prior=prior, n_draws=500, random_state=0).fit(X, y)
+    >>> model = SGLDLinearRegression(prior=prior, n_draws=250, random_state=0).fit(X, y)
     >>> print(abs(model.coef_[0] - 2.0) < 0.5, np.abs(model.coef_[1:]).max() < 0.2)
     True True
     """

@@ -118,8 +118,8 @@ def test_the_posterior_of_two_returns_is_that_of_quadrature():
     y = np.array([0.4, -2.5])
     arguments = {"sigma_rate": 1.5, "nu_rate": 0.2, "initial_scale": 1.0}
     # in standard normal steps, h = (z_1, z_1 + sigma z_2): no coordinates of the package
-    log_sigma, log_nu = np.linspace(-9, 2.5, 47), np.linspace(-6, 5, 45)
-    z = np.linspace(-6, 6, 49)
+    log_sigma, log_nu = np.linspace(-9, 2.5, 33), np.linspace(-6, 5, 31)
+    z = np.linspace(-6, 6, 37)
     s, n, z1, z2 = np.meshgrid(np.exp(log_sigma), np.exp(log_nu), z, z, indexing="ij", sparse=True)
     h2 = z1 + s * z2
     value = stats.t.logpdf(y[0] / np.exp(z1), n) - z1 + stats.t.logpdf(y[1] / np.exp(h2), n) - h2

@@ -98,7 +98,7 @@ def test_preconditioned_chains_sample_the_same_distribution(kind):
     )
     start = np.tile(mode.theta, (60, 1))
     thin = {"diagonal": 20}.get(kind, 4)
-    draws = run_chains(run, start, n_draws=1500, n_burnin=1500, thin=thin, seed=3).draws
+    draws = run_chains(run, start, n_draws=700, n_burnin=700, thin=thin, seed=3).draws
     by_chain = np.array([np.cov(chain.T) for chain in draws])
     error = by_chain.mean(0) - covariance
     standard_error = by_chain.std(0, ddof=1) / np.sqrt(len(draws))
