@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+SMALLEST, LARGEST = 1e-50, 1e50  # sizes of data whose products of four stay in floats' range
+
 _ASYMMETRY = 1e-8  # accepted in a matrix scaled to a unit diagonal
 _SINGULAR = 1e-13  # smallest eigenvalue accepted in such a matrix
 
@@ -127,6 +129,19 @@ def check_number(
     inside = (value >= low if left else value > low) and (value <= high if right else value < high)
     if not inside:
         raise ValueError(f"{argument}={value!r} is out of range; {accepted}.")
+
+
+def check_size(largest: float, argument: str, low: float = SMALLEST, high: float = LARGEST) -> None:
+    """Raise where the largest absolute value of an argument is neither 0 nor in a range.
+
+    Squares and products of values beyond it would leave the range of floating point numbers.
+    """
+    if not (largest == 0.0 or low <= largest <= high):
+        raise ValueError(
+            f"{argument} has values of size {largest:.3g}; it must be 0 or in [{low:g}, {high:g}], "
+            f"since their squares leave the range of floating point numbers. Change the unit: "
+            f"divide by {largest:.0e}."
+        )
 
 
 def check_array_or_number(

@@ -187,14 +187,16 @@ def row_blocks(X: Array, center: Array | None = None) -> Iterator[tuple[slice, A
             yield rows, np.subtract(X[rows], center, dtype=np.float64, order="C")
 
 
-def all_finite(X: Array) -> bool:
-    """Whether the sum of all numbers is finite: then they are too, though not the other way."""
+def sums_of_squares(X: Array) -> Array:
+    """Sum of the squares of each column ``(d,)``; not finite where a value or its square is not."""
 
     def of_part(blocks: list[slice]) -> Array:
-        return np.array(sum(X[rows].sum() for rows in blocks))
+        return np.sum([np.einsum("ij,ij->j", X[rows], X[rows]) for rows in blocks], axis=0)
 
     with np.errstate(all="ignore"):
-        return bool(np.isfinite(sum_in_threads(of_part, row_parts(*X.shape))))
+        if issparse(X):
+            return _sparse.column_squares(X)
+        return np.asarray(sum_in_threads(of_part, row_parts(*X.shape)), dtype=float)
 
 
 def matmul_rows(a: Array, b: Array, group: int = GROUP) -> Array:

@@ -12,6 +12,7 @@ RandomSource = int | np.random.RandomState | np.random.Generator | None
 
 def as_random_state(random_state: Any) -> np.random.RandomState:
     """RandomState from a seed, from a generator that advances by it, or the one that is given."""
+    check_seed(random_state)
     if isinstance(random_state, np.random.Generator):
         entropy = random_state.integers(2**32, size=4, dtype=np.uint32)
         return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(entropy.tolist())))
@@ -25,7 +26,7 @@ def draw_seed(random_state: Any) -> int:
 
 def check_seed(value: Any) -> None:
     """Raise where ``random_state`` seeds nothing; nothing advances."""
-    if isinstance(value, np.random.Generator):
+    if isinstance(value, (np.random.Generator, np.random.RandomState)):
         return
     try:
         check_random_state(value)

@@ -41,6 +41,11 @@ def column_sums(X: Any, weight: Array) -> Array:
     return X.T @ weight
 
 
+def column_squares(X: Any) -> Array:
+    """Sum of the squares of each column ``(d,)``."""
+    return _by_column(X, np.square(X.data))
+
+
 def column_ranges(X: Any) -> tuple[Array, Array]:
     """Least and largest value of each column, ``(d,)`` each, the zeros counted."""
     low, high = (of.toarray().ravel().astype(np.float64) for of in (X.min(axis=0), X.max(axis=0)))

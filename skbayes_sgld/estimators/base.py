@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from importlib.metadata import version
 from numbers import Integral
 from typing import Any, ClassVar
@@ -11,13 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
-from sklearn.utils import Bunch, Tags, assert_all_finite
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils import Bunch, Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sgld._components import Component, Registry, check_number, resolve
 from skbayes_sgld._doc_link import doc_link_template
-from skbayes_sgld._linalg import all_finite, one_blas_thread
+from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld._sparse import as_rows
@@ -30,6 +29,15 @@ from skbayes_sgld.estimators.callbacks import (
     with_callbacks,
 )
 from skbayes_sgld.estimators.multi_output import by_output
+from skbayes_sgld.estimators.validation import (
+    FLOATS,
+    check_columns,
+    check_finite,
+    check_weight,
+    naming,
+    unchanged_on_error,
+    warn_of_light_rows,
+)
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.settings import Settings, check_flag, number_or_auto
 from skbayes_sgld.posterior import (
@@ -47,9 +55,7 @@ from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
 
 Array = NDArray[Any]
 
-FLOATS = [np.float64, np.float32]
 _STAMP = "_skbayes_sgld_version"
-_SMALL = 2_000_000  # numbers in X, below which one thread checks them sooner than several
 _WIDE = 500  # columns; below, passes over rows share the cores, and BLAS would wait for itself
 
 
@@ -67,6 +73,7 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
     _doc_link_module = "skbayes_sgld"  # scikit-learn's names, for the link of the HTML
     _doc_link_template = property(lambda self: doc_link_template())
     _takes_sparse: ClassVar[bool] = False
+    _check_values_of: ClassVar[Callable[..., None]] = staticmethod(check_finite)
     _stream: Any = None  # what earlier calls of partial_fit told; None after fit
     prior: Any
     fit_intercept: Any
@@ -193,9 +200,7 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
         checks = {"ensure_min_samples": 1} if self._goes_on else {}
         checks = {**self._y_checks, **checks, "reset": not self._goes_on}
         X, y = self._validate_rows(X, y, ensure_all_finite=False, **checks)
-        # the exact check takes a thread, and longer
-        if issparse(X) or not (X.size > _SMALL and all_finite(X)):
-            assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
+        self._check_values_of(X, self)
         weight = None if sample_weight is None else check_weight(sample_weight, X)
         y, weight = (self._label_batch if self._stream else self._label)(y, weight)
         if weight is not None:
@@ -204,7 +209,7 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
             if np.all(weight == 1.0):
                 weight = None
             elif sample_weight is not None:
-                _warn_of_light_rows(weight, X)
+                warn_of_light_rows(weight, X)
         return self._encode(X, y, weight)
 
     _y_checks: ClassVar[dict[str, Any]] = {}
@@ -243,12 +248,16 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
     def _validate_rows(self, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
         """Rows as scikit-learn checks them, of sparse ones in compressed form; y too if given."""
         formats = "csr" if self._takes_sparse else False
-        checked = validate_data(self, X, y, dtype=FLOATS, accept_sparse=formats, **checks)
+        names = ("X",) if isinstance(y, str) and y == "no_validation" else ("X", "y")
+        with naming(*names, X=X):
+            checked = validate_data(self, X, y, dtype=FLOATS, accept_sparse=formats, **checks)
         return (as_rows(checked[0]), checked[1]) if isinstance(checked, tuple) else as_rows(checked)
 
     def _check_rows(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
-        return self._validate_rows(X, reset=False)
+        rows: Array = self._validate_rows(X, reset=False, ensure_all_finite=False)
+        self._check_values_of(rows, self)
+        return rows
 
     # ---- the posterior ------------------------------------------------------------------------
 
@@ -315,6 +324,7 @@ class LinearEstimator(BayesianEstimator):
         "preconditioner": ("auto",),
     }
     _takes_sparse: ClassVar[bool] = True
+    _check_values_of = staticmethod(check_columns)
     fit_intercept: Any
     prior_: CoefficientPrior
     intercept_prior_: CoefficientPrior | None
@@ -325,14 +335,22 @@ class LinearEstimator(BayesianEstimator):
     ) -> GLMPosterior:
         raise NotImplementedError
 
-    def _set_draws(
-        self, posterior: GLMPosterior, theta: Array, weights: Array | None = None
-    ) -> None:
+    def _set_draws(self, posterior: GLMPosterior, theta: Array, temperature: float) -> None:
         """Set ``posterior_`` from draws ``theta (C, S, P)``, in the units of the data."""
-        values = posterior.constrain(theta.reshape(-1, theta.shape[2]))
-        values = values.reshape(*theta.shape[:2], -1)
+        with np.errstate(all="ignore"):
+            values = posterior.constrain(theta.reshape(-1, theta.shape[2]))
+        finite = (np.abs(values) < np.sqrt(np.finfo(float).max)).all(axis=0)
+        if not finite.all():
+            raise ValueError(
+                f"at temperature={temperature:g} the draws of "
+                f"{posterior.constrained_names[int(finite.argmin())]} leave the range of floating "
+                "point numbers; lower temperature, or give its prior more weight."
+            )
         self.posterior_ = PosteriorDraws.weighted(
-            values, posterior.constrained_names, weights, coords=posterior.coords
+            values.reshape(*theta.shape[:2], -1),
+            posterior.constrained_names,
+            None,
+            coords=posterior.coords,
         )
         self._set_layout(posterior)
 
@@ -404,40 +422,3 @@ class LinearEstimator(BayesianEstimator):
         if self._n_predictors == 1:
             draws.coef, draws.intercept = draws.coef[:, 0], draws.intercept[:, 0]
         return draws
-
-
-def check_weight(sample_weight: Any, X: Any) -> Array:
-    """Weights as floats, or an error where one is negative or all are zero."""
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    if np.any(weight < 0):
-        raise ValueError(
-            f"sample_weight has negative values, the least {weight.min():g}; weights must be >= 0. "
-            "Negative values in data passed to `sample_weight`."
-        )
-    if not np.any(weight > 0):
-        raise ValueError("sample_weight is zero for every row; at least one must be positive.")
-    return weight
-
-
-def _warn_of_light_rows(weight: Array, X: Array) -> None:
-    """Warn where all rows together count as hardly any: weights are often made to sum to 1."""
-    total = float(weight.sum())
-    if total <= max(1.0 + 1e-6, 0.5 * min(X.shape[0], X.shape[1] + 1)):
-        warn(
-            f"sample_weight sums to {total:g} over {X.shape[0]} rows: a row of weight w counts as "
-            f"w rows, so the data count as {total:g} and the prior decides. Where the weights are "
-            "relative, multiply sample_weight so that it averages 1.",
-            UserWarning,
-        )
-
-
-@contextmanager
-def unchanged_on_error(estimator: Any) -> Iterator[None]:
-    """Leave the estimator as it was when the block raises."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise

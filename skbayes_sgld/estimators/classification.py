@@ -20,6 +20,7 @@ from skbayes_sgld.estimators.base import (
     BayesianEstimator,
 )
 from skbayes_sgld.estimators.prior import PriorPredictive
+from skbayes_sgld.estimators.validation import check_weight_sizes, naming
 from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, LabelLikelihood
 from skbayes_sgld.prediction.absent import WithAbsentClasses
 from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
@@ -36,11 +37,11 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
 
     def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
         """Codes of the labels, and the weights times those of the classes."""
-        # by a hash table where the labels are numbers without fractions
-        self.classes_ = np.sort(pd.unique(y)) if y.dtype.kind in "biu" else np.unique(y)
+        self.classes_ = _in_order(y)
         # the labels stand for y, of which the check would sort every value once more
         few = 2 * len(self.classes_) <= len(y)
-        check_classification_targets(np.repeat(self.classes_, 2) if few else y)
+        with naming("y"):
+            check_classification_targets(np.repeat(self.classes_, 2) if few else y)
         two = len(self.classes_) == 2
         codes = (y == self.classes_[1]).astype(int) if two else np.searchsorted(self.classes_, y)
         if len(self.classes_) < 2:
@@ -61,6 +62,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
                 raise ValueError(
                     f"class_weight={self.class_weight!r} leaves no row a weight above zero."
                 )
+            check_weight_sizes(weight, f"class_weight={self.class_weight!r}")
         return codes, weight
 
     def _encode(
@@ -274,6 +276,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         """Rows and the codes of their labels."""
         check_is_fitted(self)
         X, y = self._validate_rows(X, y, reset=False)
+        self._check_values_of(X, self)
         known = np.isin(y, self.classes_)
         if not known.all():
             raise ValueError(
@@ -299,6 +302,20 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         X, rng = self._check_rows(X), as_random_state(random_state)
         chosen = self.posterior_.choose(n_samples, rng)
         return self.classes_[self._predictive(chosen).sample(X, rng)]
+
+
+def _in_order(y: Array) -> Array:
+    """The different labels, sorted."""
+    if y.dtype.kind in "biu":  # by a hash table where they are numbers without fractions
+        return np.sort(pd.unique(y))
+    try:
+        return np.unique(y)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in y.tolist()})
+        raise TypeError(
+            f"y has labels of type {', '.join(kinds)}, which have no order; give all of them as "
+            "strings, or all as whole numbers."
+        ) from None
 
 
 def _of_labels(n_classes: int) -> LabelLikelihood:

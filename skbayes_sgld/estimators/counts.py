@@ -10,11 +10,9 @@ from sklearn.metrics import d2_tweedie_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples
 
-from skbayes_sgld.estimators.base import (
-    Array,
-    check_weight,
-)
+from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.regression import LinearRegressor
+from skbayes_sgld.estimators.validation import check_weight
 from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
 
 

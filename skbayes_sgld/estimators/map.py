@@ -26,6 +26,7 @@ from skbayes_sgld.sampling.optimizers.settings import ClimbSettings
 from skbayes_sgld.sampling.optimizers.standing import Standing, measure
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners import Identity
+from skbayes_sgld.sampling.schedules import check_temperature
 from skbayes_sgld.sampling.streams import start_generators, start_normals
 
 _LAPLACE_DRAWS = 4000
@@ -98,7 +99,7 @@ class MAPEstimator(LinearEstimator):
         """Checked settings; raise where one of them, used or not, is not accepted."""
         check_number(self.max_iter, "max_iter", low=1, closed="left", integer=True)
         check_number(self.tol, "tol", low=0, closed="left")
-        check_number(self.temperature, "temperature", low=0)
+        check_temperature(self.temperature)
         if not isinstance(self.replacement, (bool, np.bool_)):
             raise TypeError(f"replacement={self.replacement!r} is not accepted; give a bool.")
         if not isinstance(self.verbose, (bool, np.bool_)):
@@ -149,7 +150,7 @@ class MAPEstimator(LinearEstimator):
 
     def _keep(self, posterior: GLMPosterior, found: Climb, draws: Array) -> None:
         """Set the fitted attributes."""
-        self._set_draws(posterior, draws[None])
+        self._set_draws(posterior, draws[None], self.temperature)
         self.step_size_, self.batch_size_ = found.step_size, found.batch_size
         self.n_iter_, self.distance_ = found.n_iter, found.end.distance
         self.clipped_fraction_ = found.clipped

@@ -147,6 +147,9 @@ class NetworkRegressor(NormalModel, NetworkEstimator):
         super()._check_params()
         self._likelihood()
 
+    def _check_size(self, y: Array) -> None:
+        """Raise nothing: y is standardised, which refuses what cannot be."""
+
     def _make_posterior(
         self, X: Array, y: Array, weight: Array | None, units: Units
     ) -> MLPPosterior:

@@ -36,6 +36,7 @@ from skbayes_sgld.sampling.chains import Run, run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners.equilibration import equilibrate, row_norms
 from skbayes_sgld.sampling.protocol import Dynamics
+from skbayes_sgld.sampling.schedules import check_temperature
 from skbayes_sgld.sampling.streams import ChainStreams, start_normals
 from skbayes_sgld.variational import BayesByBackprop
 
@@ -154,7 +155,7 @@ class LangevinNetworks:
             number_or_auto(getattr(self, name), name, low=1, closed="left", integer=True)
         check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
-        check_number(self.temperature, "temperature", low=0)
+        check_temperature(self.temperature)
 
     def run(self, posterior: MLPPosterior, seed: int, watch: Watch) -> NetworkDraws:
         """Draws from the posterior; the metric is measured anew ten times during the burn-in."""

@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._components import check_number
+from skbayes_sgld._components import check_number, check_size
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld.estimators.base import (
     Array,
@@ -66,6 +66,14 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         self, X: Array, y: Array, weight: Array | None
     ) -> tuple[Array, Array, Array | None]:
         return X, self._likelihood().check_target(y), weight
+
+    def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
+        self._check_size(y)
+        return y, weight
+
+    def _check_size(self, y: Array) -> None:
+        """Raise where y is too small or too large for its squares."""
+        check_size(float(np.abs(y).max()), "y", *self._likelihood().sizes)
 
     @by_output(1)
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
@@ -241,6 +249,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         """Rows and their observations, checked as those of ``fit``."""
         check_is_fitted(self)
         X, y = self._validate_rows(X, y, reset=False, y_numeric=True)
+        self._check_values_of(X, self)
+        self._check_size(y)
         return X, self._check_values(y)
 
     def _check_values(self, y: Array) -> Array:

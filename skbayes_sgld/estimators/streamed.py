@@ -9,11 +9,12 @@ import numpy as np
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
 from skbayes_sgld._linalg import MAX_DENSE
-from skbayes_sgld.estimators.base import Array, unchanged_on_error
+from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.classification import BayesianClassifier
 from skbayes_sgld.estimators.counts import CountRegressor
 from skbayes_sgld.estimators.regression import BayesianRegressor
 from skbayes_sgld.estimators.sampled import SampledEstimator
+from skbayes_sgld.estimators.validation import unchanged_on_error
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior import CoefficientPrior, NoisePrior
 from skbayes_sgld.posterior.accumulated import Sums

@@ -7,12 +7,14 @@ their ``t`` is ``t + 1`` here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sgld._components import Component, Registry, check_number, resolve
+
+_TEMPERATURES = 1e-15, 1e15  # beyond them draws are the mode, or leave the range of numbers
 
 
 class Schedule(Component):
@@ -338,6 +340,12 @@ class Temperature(NamedTuple):
         return 0 if self.schedule is None else int(self.schedule.settles_at)
 
 
+def check_temperature(value: Any) -> None:
+    """Raise where a temperature is not a number whose posterior floats can tell from its mode."""
+    low, high = _TEMPERATURES
+    check_number(value, "temperature", low=low, high=high, closed="both")
+
+
 def resolve_temperature(value: float | str | Schedule) -> Temperature:
     """Temperature that a number, or a schedule's name or instance, stands for.
 
@@ -348,14 +356,15 @@ def resolve_temperature(value: float | str | Schedule) -> Temperature:
         goes on changing do not come from one distribution.
     """
     if not isinstance(value, (str, Component)):
-        check_number(value, "temperature", low=0)
+        check_temperature(value)
         return Temperature(float(value))
     if isinstance(value, str) and value not in SCHEDULES:
         settling = (n for n, schedule in SCHEDULES.items() if np.isfinite(schedule().settles_at))
         names = ", ".join(map(repr, sorted(settling)))
         raise ValueError(
-            f"temperature={value!r} is not accepted; it must be a number in (0, inf), or a "
-            f"schedule that settles, by name ({names}) or as an instance."
+            f"temperature={value!r} is not accepted; it must be a number in [{_TEMPERATURES[0]:g}, "
+            f"{_TEMPERATURES[1]:g}], or a schedule that settles, by name ({names}) or as an "
+            "instance."
         )
     schedule = resolve(value, SCHEDULES, "temperature")
     if not np.isfinite(schedule.settles_at):
@@ -365,4 +374,5 @@ def resolve_temperature(value: float | str | Schedule) -> Temperature:
             "schedule that ends in a constant, such as FlatDecayFlat."
         )
     final = float(schedule(schedule.settles_at))
+    check_temperature(final)
     return Temperature(final, schedule if schedule.settles_at > 0 else None)

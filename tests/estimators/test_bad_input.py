@@ -219,7 +219,8 @@ NUMBERS = {
     "max_iter": (CLIMBED, [0, *COUNTS]),
     "batch_size": (EVERY, [0, *COUNTS]),
 }
-ACCEPTED = r"(must be a (whole )?number in [\[(][01], inf\)|give '(auto|infer)' or a .*number)"
+RANGE = r"must be a (whole )?number in [\[(](1e-15|[01]), (inf\)|1e\+15\])"
+ACCEPTED = rf"({RANGE}|give '(auto|infer)' or a .*number)"
 
 
 @pytest.mark.parametrize(("name", "value"), [(k, v) for k in NUMBERS for v in NUMBERS[k][1]])

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import sparray
 
-from skbayes_sgld._components import Component
+from skbayes_sgld._components import LARGEST, SMALLEST, Component
 from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 
 Array = NDArray[Any]
@@ -79,6 +79,8 @@ class Likelihood(Component):
     improper : str
         What is wrong with data for which the likelihood never falls along some direction; used in
         errors.
+    sizes : tuple of float
+        Between which the largest absolute value of y must be, unless it is 0.
     """
 
     n_predictors = 1
@@ -89,6 +91,7 @@ class Likelihood(Component):
     increasing = False
     reach: ClassVar[float] = 1.0
     improper: ClassVar[str] = ""
+    sizes: ClassVar[tuple[float, float]] = SMALLEST, LARGEST
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Take another way to a function from a base only where the function is the base's too."""

@@ -1,0 +1,120 @@
+"""Data as the estimators take them: errors that name the argument, sizes that can be squared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils import assert_all_finite, check_array
+from sklearn.utils.validation import _check_sample_weight
+
+from skbayes_sgld._components import LARGEST, SMALLEST, check_size
+from skbayes_sgld._linalg import column_ranges, sums_of_squares
+from skbayes_sgld._warnings import warn
+
+Array = NDArray[Any]
+
+FLOATS = [np.float64, np.float32]
+_WEIGHTS = 1e-20, 1e20  # beyond them a row counts as nothing, or as more than any data have
+
+
+def check_columns(X: Array, estimator: Any) -> None:
+    """Raise where X is not finite, or a column's values are of a size that cannot be squared."""
+    squares = sums_of_squares(X)  # in range, they show the same of every value, in one cheap pass
+    low, high = 1e4 * SMALLEST**2, 1e-4 * LARGEST**2
+    if np.all((squares > low) & (squares < high)):
+        return
+    check_finite(X, estimator)
+    least, most = column_ranges(X)
+    sizes = np.maximum(np.abs(least.astype(float)), np.abs(most.astype(float)))
+    names = getattr(estimator, "feature_names_in_", None)
+    for j in np.flatnonzero((sizes > LARGEST) | ((sizes < SMALLEST) & (sizes > 0.0))):
+        check_size(float(sizes[j]), f"column {j if names is None else repr(names[j])} of X")
+
+
+def check_finite(X: Array, estimator: Any) -> None:
+    """Raise scikit-learn's error where X has values that are not finite."""
+    assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
+
+
+def check_weight(sample_weight: Any, X: Any) -> Array:
+    """Weights as floats, or an error where one is negative or all are zero."""
+    with naming("sample_weight"):
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if np.any(weight < 0):
+        raise ValueError(
+            f"sample_weight has negative values, the least {weight.min():g}; weights must be >= 0. "
+            "Negative values in data passed to `sample_weight`."
+        )
+    if not np.any(weight > 0):
+        raise ValueError("sample_weight is zero for every row; at least one must be positive.")
+    check_weight_sizes(weight, "sample_weight")
+    return weight
+
+
+def check_weight_sizes(weight: Array, argument: str) -> None:
+    """Raise where a weight that is not 0 is too small or too large to count rows by."""
+    low, high = _WEIGHTS
+    wrong = ((weight > 0) & (weight < low)) | (weight > high)
+    if wrong.any():
+        raise ValueError(
+            f"{argument} gives a row the weight {weight[wrong][0]:g}; a row of weight w counts as "
+            f"w rows, so weights must be 0 or in [{low:g}, {high:g}]."
+        )
+
+
+def warn_of_light_rows(weight: Array, X: Array) -> None:
+    """Warn where all rows together count as hardly any: weights are often made to sum to 1."""
+    total = float(weight.sum())
+    if total <= max(1.0 + 1e-6, 0.5 * min(X.shape[0], X.shape[1] + 1)):
+        warn(
+            f"sample_weight sums to {total:g} over {X.shape[0]} rows: a row of weight w counts as "
+            f"w rows, so the data count as {total:g} and the prior decides. Where the weights are "
+            "relative, multiply sample_weight so that it averages 1.",
+            UserWarning,
+        )
+
+
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Leave the estimator as it was when the block raises."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+@contextmanager
+def naming(*arguments: str, X: Any = None) -> Iterator[None]:
+    """Put the name in front of errors of scikit-learn's checks that name none of the arguments.
+
+    Where there are two, ``X`` itself tells whether the first is the wrong one.
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        message = str(error)
+        if any(re.search(rf"\b{name}\b", message) for name in arguments):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        named = " and ".join(arguments)
+        if len(arguments) > 1 and "inconsistent" not in message:
+            named = arguments[_passes(X)]
+        raise kind(f"{named}: {message}") from None
+
+
+def _passes(X: Any) -> bool:
+    """Whether X alone is an array of numbers."""
+    try:
+        check_array(X, dtype=FLOATS, accept_sparse=issparse(X), ensure_all_finite=False)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,134 @@
+"""What every public call owes its caller: a right result, or an error that names the argument.
+
+``judge`` makes one call and says which of them it was, or what is wrong: an error of another kind,
+one that names no argument or comes from inside NumPy or SciPy, a ``RuntimeWarning``, numbers that
+are not finite, more than ten seconds.
+"""
+
+import re
+import signal
+import threading
+import traceback
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from skbayes_sgld import PosteriorDraws, SamplingResult
+
+SECONDS = 10
+_FOREIGN = re.compile(r"site-packages/(numpy|scipy|pandas|joblib|threadpoolctl)[./]")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a call came to: ``"result"``, ``"error"`` or, with a reason, ``"failure"``."""
+
+    kind: str
+    reason: str = ""
+    value: object = None
+
+
+class TooLong(BaseException):
+    """A call took more than ten seconds."""
+
+
+def judge(call, names, finite=None):
+    """Answer of ``call()``, whose error may name any of ``names``.
+
+    ``finite(result)`` says what is wrong with a result, or returns None.
+    """
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        try:
+            with _limit(SECONDS):
+                value = call()
+                wrong = (finite or not_finite)(value)
+        except TooLong:
+            return Answer("failure", f"no end in {SECONDS} s")
+        except (ValueError, TypeError, NotFittedError) as error:
+            return _judge_error(error, names) or _judge_warnings(heard) or Answer("error")
+        except Exception as error:
+            return Answer("failure", f"{_describe(error)}")
+    if wrong:
+        return Answer("failure", wrong, value)
+    return _judge_warnings(heard) or Answer("result", "", value)
+
+
+def _judge_error(error, names):
+    message = str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    if _FOREIGN.search(frames[-1].filename):
+        return Answer("failure", f"from inside a library: {_describe(error)}")
+    if not any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message) for name in names):
+        return Answer("failure", f"names none of {', '.join(names)}: {_describe(error)}")
+    return None
+
+
+def _judge_warnings(heard):
+    for warning in heard:
+        if issubclass(warning.category, RuntimeWarning):
+            where = f"{warning.filename}:{warning.lineno}"
+            return Answer("failure", f"RuntimeWarning: {warning.message} at {where}")
+    return None
+
+
+def _describe(error):
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {str(error)[:300]} at {last.filename}:{last.lineno}"
+
+
+@contextmanager
+def _limit(seconds):
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_):
+        raise TooLong
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+# ---- numbers --------------------------------------------------------------------------------
+
+
+def numbers_of(value, path="result"):
+    """Arrays of floats within a result, with where they are."""
+    if isinstance(value, (PosteriorDraws, SamplingResult)):
+        yield path + ".values", np.asarray(value.values, dtype=float)
+    elif isinstance(value, BaseEstimator):
+        for name, part in vars(value).items():
+            if name.endswith("_") and not name.startswith("_"):
+                yield from numbers_of(part, f"{path}.{name}")
+    elif isinstance(value, dict):
+        for name, part in value.items():
+            yield from numbers_of(part, f"{path}[{name!r}]")
+    elif isinstance(value, (list, tuple)) and len(value) < 50:
+        for k, part in enumerate(value):
+            yield from numbers_of(part, f"{path}[{k}]")
+    elif isinstance(value, pd.DataFrame):
+        for name in value.columns.difference(["r_hat", "ess_bulk", "ess_tail", "mcse_mean"]):
+            yield from numbers_of(value[name].to_numpy(), f"{path}[{name!r}]")
+    elif isinstance(value, (float, np.floating, np.ndarray)):
+        array = np.asarray(value)
+        if array.dtype.kind in "fc":
+            yield path, array
+
+
+def not_finite(value):
+    """Where a result has numbers that are not finite; None where all are."""
+    for path, array in numbers_of(value):
+        if not np.isfinite(array).all():
+            return f"{path} is not finite: {array[~np.isfinite(array)].ravel()[0]}"
+    return None
