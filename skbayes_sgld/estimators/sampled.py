@@ -124,8 +124,9 @@ class SampledEstimator(LinearEstimator):
             R-hat, effective sample sizes and standard errors by parameter; the ratio of minibatch
             to injected noise; the bias of the step size, and at half of it; the Metropolis
             acceptance that the chain's own transitions would have had; the distance from the
-            Laplace approximation; clipped steps and divergent chains; and the problems, each with
-            its remedy. Of a fit of several outputs a dict: one for each, by its name.
+            Laplace approximation; clipped steps and divergent chains; how far the prior is from
+            the data; and the problems, each with its remedy. Of a fit of several outputs a dict:
+            one for each, by its name.
         """
         check_is_fitted(self)
         models = vars(self).get("estimators_")

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.plan import Choice
+from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.sampling.schedules import Constant, Schedule
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
@@ -44,11 +45,17 @@ class Diagnosis:
         Share of the steps on which the gradient was clipped.
     divergent : list of int
         Chains that stayed far from the mode.
+    conflict : PriorConflict or None
+        How far the prior of the coefficients is from the data: the ``probability`` of data at
+        least as far, were they drawn from the prior (Evans & Moshonov 2006); the ``distance`` of
+        each coefficient from the prior's centre, in sds (Box 1980); and the ``pull`` on its mean,
+        in sds of what the data say of it. None where the scale is learned or the data were not
+        kept. Of a scale that was given, a low probability with a visible pull is told in a note.
     problems : list of str
         Reasons not to rely on the draws, each with its figure and its remedy.
     notes : list of str
         Remarks that do not make the draws unusable: the part of Condition 27 that the schedule
-        breaks.
+        breaks, a prior far from the data, few rows under a wide prior.
     """
 
     table: pd.DataFrame
@@ -61,6 +68,7 @@ class Diagnosis:
     width: float
     clipped: float
     divergent: list[int] = field(default_factory=list)
+    conflict: PriorConflict | None = None
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -102,8 +110,15 @@ class Diagnosis:
             f"  {'divergent chains':34s}{len(self.divergent):10d}",
             f"  {'mean from the mode, in sds':34s}{self.shift:10.2f}  {normality}",
             f"  {'sd over that at the mode, less 1':34s}{self.width:10.1%}",
+            f"  {'largest pull of the prior, in sds':34s}{self._pull()}",
         ]
         return "\n".join(lines)
+
+    def _pull(self) -> str:
+        if self.conflict is None:
+            return f"{'':12s}not measured"
+        worst = int(np.abs(self.conflict.pull).argmax())
+        return f"{abs(self.conflict.pull[worst]):10.2f}  {self.conflict.names[worst]}"
 
     def __repr__(self) -> str:
         """One line; ``print`` gives the report."""
@@ -190,6 +205,31 @@ def condition_27_notes(schedule: Schedule) -> list[str]:
         f"schedule={schedule!r} breaks Condition 27 of Karagiannis, Handout 6; {broken}. "
         "Harmonic(), and Polynomial() of a power in (0.5, 1], meet it."
     ]
+
+
+def prior_notes(conflict: PriorConflict | None) -> list[str]:
+    """Sentences on a given prior that the data contradict, and on few rows under a wide one."""
+    if conflict is None:
+        return []
+    notes, worst = [], int(np.abs(conflict.pull).argmax())
+    pull, distance = abs(conflict.pull[worst]), abs(conflict.distance[worst])
+    far = conflict.probability < THRESHOLDS.told_conflict and pull > THRESHOLDS.told_pull
+    if far and not conflict.from_data:
+        notes.append(
+            "prior and data disagree: data this far from the prior's centre have a probability of "
+            f"{conflict.probability:.1g}. {conflict.names[worst]} is {distance:.3g} sds from it, "
+            f"and the prior pulls its mean by {pull:.3g} sds of what the data say; give the prior "
+            "a larger scale, or scale='auto', which is in the units of the columns and of y."
+        )
+    rows = conflict.n_rows / max(conflict.effective, 1.0)
+    if rows < THRESHOLDS.told_rows:
+        notes.append(
+            f"{conflict.n_rows:.0f} rows for {conflict.effective:.3g} coefficients that the prior "
+            f"leaves to the data: with fewer than {THRESHOLDS.told_rows:.0f} for each, intervals "
+            "depend on the priors; give the coefficients a smaller scale, or let it be learned "
+            "(prior='hierarchical_normal')."
+        )
+    return notes
 
 
 def undefined_problem(share: float, where: str) -> list[str]:

@@ -22,9 +22,11 @@ from skbayes_sgld.inference.diagnosis import (
     condition_27_notes,
     heat_problem,
     noise_problem,
+    prior_notes,
     undefined_problem,
 )
 from skbayes_sgld.inference.plan import Choice, Plan, as_table, measure_bias, shown
+from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.sampling.samplers.hmc import transition_acceptance
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -329,11 +331,6 @@ class SamplingResult:
         Returns
         -------
         diagnosis : Diagnosis
-            R-hat, effective sample sizes and standard errors by parameter; the ratio of minibatch
-            to injected noise; the bias of the step size, and at half of it; the Metropolis
-            acceptance that the chain's own transitions would have had; the distance from the
-            Laplace approximation; clipped steps and divergent chains; and the problems, each with
-            its remedy.
         """
         table = self.summary()
         table["mcse_sd"] = table["mcse_mean"] / table["sd"]
@@ -341,7 +338,8 @@ class SamplingResult:
         if divergent:
             remedy = "lower step_size" if self.choices["step_size"].given else "raise n_burnin"
             problems.append(f"chains {divergent} stayed far from the mode; {remedy}")
-        exact = self.choices["sampler"].value.adjusted
+        schedule, exact = self.choices["schedule"].value, self.choices["sampler"].value.adjusted
+        conflict = self._prior_conflict()
         diagnosis = Diagnosis(
             table,
             self.noise_ratio,
@@ -351,8 +349,9 @@ class SamplingResult:
             *self.from_laplace(),
             self.clipped,
             divergent,
+            conflict,
             problems,
-            [] if exact else condition_27_notes(self.choices["schedule"].value),
+            condition_27_notes(schedule) * (not exact) + prior_notes(conflict),
         )
         print(diagnosis)
         return diagnosis
@@ -385,6 +384,13 @@ class SamplingResult:
                 "raise n_draws; or, where there are several modes, set sampler='parallel_tempering'"
             )
         return "raise n_draws"
+
+    def _prior_conflict(self) -> PriorConflict | None:
+        """How far prior and data are apart; None where that is not known."""
+        if not self.plan.has_data:
+            return None
+        mean = np.average(self.draws.flat, axis=0, weights=self.draws.flat_weights)
+        return self.plan.posterior.prior_conflict(mean)
 
     def _halved_bias(self) -> float:
         """Bias at half the step size; nan where the mode or the data are not at hand."""
@@ -440,5 +446,5 @@ class SamplingResult:
         return vars(self.without_data())
 
     def without_data(self) -> SamplingResult:
-        """The same result without the data; its diagnosis then lacks what is measured on them."""
+        """The same result without the data, on which parts of its diagnosis are measured."""
         return replace(self, plan=self.plan.without_data())

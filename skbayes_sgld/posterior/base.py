@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.posterior.differences import difference_curvature, probed_diagonal
 from skbayes_sgld.posterior.protocol import ABILITIES, MEMBERS, Expansion, Rows
 
@@ -261,6 +262,10 @@ class BasePosterior:
 
     def mean_curvature(self, theta: Array) -> Array | None:
         """Mean of the curvatures ``(P, P)`` at draws ``(S, P)``; None where it is not known."""
+        return None
+
+    def prior_conflict(self, values: Array) -> PriorConflict | None:
+        """How far prior and data are apart, at a mean of reported parameters; None: unknown."""
         return None
 
     # ---- forms of the same posterior ----------------------------------------------------------

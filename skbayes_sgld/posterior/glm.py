@@ -15,6 +15,7 @@ from skbayes_sgld._linalg import MAX_DENSE, column_means, column_moments, in_thr
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld.posterior.averaging import averaged_normal
 from skbayes_sgld.posterior.base import AveragedNormal, BasePosterior
+from skbayes_sgld.posterior.conflict import measured_conflict
 from skbayes_sgld.posterior.factor import curvature_factor
 from skbayes_sgld.posterior.kernels import (
     SettledRows,
@@ -121,9 +122,9 @@ class GLMPosterior(RowSums, BasePosterior):
         self.likelihood, self.noise_prior = likelihood, noise_prior
         given = prior, intercept_prior, spread, likelihood, y, sample_weight
         prior, intercept_prior = in_units(*given)
-        acts = fit_intercept and not intercept_prior.flat
+        acts, from_data = fit_intercept and not intercept_prior.flat, spread is not None
         self.linear_prior = LinearPrior(
-            prior, intercept_prior if acts else None, self.n_features, self.center
+            prior, intercept_prior if acts else None, self.n_features, self.center, from_data
         )
         self._dtype: type = np.float64
         self._in_groups = True
@@ -230,12 +231,10 @@ class GLMPosterior(RowSums, BasePosterior):
         linear, gamma = self._linear(theta)[:, 0], self._gamma(theta)
         level = linear[:, -1] if self.fit_intercept else np.zeros(theta.shape[0])
         variance = self.likelihood.noise_variance(gamma)
+        known = np.log(variance) if gamma is None else gamma
+        coef, at_mean = linear[:, : self.n_features], self.center is not None
         value, in_coef, in_level, in_gamma = self._statistics.value_and_grad(
-            linear[:, : self.n_features],
-            level,
-            variance,
-            np.log(variance) if gamma is None else gamma,
-            at_mean=self.center is not None or not self.fit_intercept,
+            coef, level, variance, known, at_mean=at_mean or not self.fit_intercept
         )
         grad = np.empty_like(theta)
         grad[:, : self.n_features] = in_coef
@@ -365,6 +364,8 @@ class GLMPosterior(RowSums, BasePosterior):
             return super().expand_likelihood(theta, curvature)
         return BasePosterior.expand_likelihood(self, theta, curvature)
 
+    prior_conflict = measured_conflict
+
     def averaged_normal(self, theta: Array, temperature: float) -> AveragedNormal | None:
         """Normal distribution nearest in expectation, from the mode; None where that serves."""
         return averaged_normal(self, theta, temperature)
@@ -440,9 +441,8 @@ class GLMPosterior(RowSums, BasePosterior):
 
         ``spread=None`` takes the prior's own width. A posterior without kinks is returned as it is.
         """
-        prior = self.linear_prior.smoothed(
-            None if spread is None else self._linear(spread[None])[0]
-        )
+        known = None if spread is None else self._linear(spread[None])[0]
+        prior = self.linear_prior.smoothed(known)
         if prior is self.linear_prior:
             return self
         other = copy(self)

@@ -32,6 +32,8 @@ class LinearPrior:
     n_features : int
     center : ndarray of shape (n_features,) or None
         Point of X at which the last column is the intercept; None for X = 0.
+    from_data : bool
+        Whether the scale of the coefficients' prior is in the units of the data.
     pin : ndarray of shape (width,) or None
         Precision of the mean over the predictors, which leaves softmax probabilities unchanged.
     """
@@ -40,6 +42,7 @@ class LinearPrior:
     intercept: CoefficientPrior | None
     n_features: int
     center: Array | None = None
+    from_data: bool = False
     pin: Array | None = None
     separate: ClassVar[bool] = True  # coefficients and intercepts are independent
 

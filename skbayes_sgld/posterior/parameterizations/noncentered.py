@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError
@@ -317,6 +318,10 @@ class NoncenteredPosterior(BasePosterior):
     def draw_prior(self, generators: list[np.random.Generator]) -> Array | None:
         """Draws from the prior ``(C, P)``, as reported parameters."""
         return self.inner.draw_prior(generators)
+
+    def prior_conflict(self, values: Array) -> PriorConflict | None:
+        """How far prior and data are apart, at the mean ``(n_constrained,)``."""
+        return self.inner.prior_conflict(values)
 
     @property
     def constrained_names(self) -> list[str]:

@@ -26,6 +26,7 @@ from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld._sparse import scale_columns
+from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.priors.normal import NormalPrior
@@ -134,6 +135,10 @@ class RowSpacePosterior(GLMPosterior):
         if self.likelihood.infers_noise:
             seen[:, -1] = values[:, -1]
         return super().unconstrain(seen)
+
+    def prior_conflict(self, values: Array) -> PriorConflict | None:
+        """How far prior and data are apart, of all coefficients; None where they are many."""
+        return self._full.prior_conflict(values)
 
 
 def _by_row(function: Callable[[Array], Array], coef: Array) -> Array:

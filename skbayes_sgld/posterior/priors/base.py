@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 from sklearn.base import clone
 
 from skbayes_sgld._components import Component, check_array_or_number
@@ -130,6 +131,19 @@ class CoefficientPrior(Prior):
     ) -> Array:
         """Coefficients ``(K, d)`` drawn from the prior; zeros where the prior is improper."""
         return np.zeros(shape)
+
+    def quantiles(self, u: Array, d: int) -> Array | None:
+        """Quantiles ``(len(u), d)`` of each coefficient's distance from its location.
+
+        None where they are not known: the prior is then not compared with the data.
+        """
+        return None
+
+    def root(self, d: int) -> Array:
+        """Root ``(d, d)`` of the covariance of a normal prior of the same width in its middle."""
+        at_one_sd = self.quantiles(ndtr([1.0]), d)
+        assert at_one_sd is not None
+        return np.diag(at_one_sd[0])
 
     def given_noise(self, variance: float) -> CoefficientPrior:
         """Prior where the noise variance is known."""

@@ -55,6 +55,11 @@ class Laplace(CoefficientPrior):
         """Zeros: all curvature is at the kink, where :meth:`smoothed` spreads it out."""
         return np.zeros_like(coef), None, 0.0
 
+    def quantiles(self, u: Array, d: int) -> Array:
+        """Quantiles ``(len(u), d)`` of each coefficient's distance from its location."""
+        unit = -np.sign(u - 0.5) * np.log1p(-np.abs(2.0 * u - 1.0))
+        return np.outer(unit, np.broadcast_to(self.scale, d))
+
     def smoothed(self, spread: Array | None) -> CoefficientPrior:
         """Prior averaged over normal errors of sd ``spread (K, d)``, in closed form."""
         prior = _SmoothedLaplace(self.scale, self.location)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg
+from scipy.special import ndtri
 
 from skbayes_sgld._components import check_covariance
 from skbayes_sgld._linalg import inverse_root, matmul_rows
@@ -142,6 +143,14 @@ class Normal(NormalPrior):
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
         """Minus the inverse covariance times ``beta - mu``; gamma does not enter."""
         return -self._precise(self._z(coef)), None
+
+    def root(self, d: int) -> Array:
+        """Root ``(d, d)`` of the covariance."""
+        return self.unwhiten(np.eye(d)).T
+
+    def quantiles(self, u: Array, d: int) -> Array:
+        """Quantiles ``(len(u), d)`` of each coefficient's distance from its location."""
+        return np.outer(ndtri(u), np.sqrt(np.square(self.root(d)).sum(axis=1)))
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
         """``1 / s^2``, or the inverse covariance."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld.posterior.priors.base import CoefficientPrior
@@ -79,6 +80,10 @@ class StudentT(CoefficientPrior):
         square = np.square((coef - self.location) / self.scale)
         curvature = (self._df + 1) * (self._df - square) / np.square(self._df + square)
         return curvature / np.square(self.scale), None, 0.0
+
+    def quantiles(self, u: Array, d: int) -> Array:
+        """Quantiles ``(len(u), d)`` of each coefficient's distance from its location."""
+        return np.outer(stdtrit(self._df, u), np.broadcast_to(self.scale, d))
 
     def smoothed(self, spread: Array | None) -> CoefficientPrior:
         """Prior averaged over normal errors of sd ``spread (K, d)``, by Gauss-Hermite rules."""

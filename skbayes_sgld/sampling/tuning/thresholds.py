@@ -115,6 +115,12 @@ class Thresholds:
     told_distance: float = 10.0
     # Of all proposals of the chains, with a log density that is not a number
     told_undefined: float = 1e-3
+    # Probability of data this far from the prior, and the pull on a mean in sds of what the data
+    # say: both make a conflict worth telling
+    told_conflict: float = 1e-3
+    told_pull: float = 1.0
+    # Rows for each coefficient that the prior leaves to the data
+    told_rows: float = 5.0
 
 
 THRESHOLDS = Thresholds()

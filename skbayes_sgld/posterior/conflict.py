@@ -1,0 +1,161 @@
+r"""How far the prior of the coefficients is from what the data say, and how hard it pulls.
+
+With the log likelihood expanded to second order, the prior :math:`N(\mu, s^2)` and the posterior
+variances :math:`v`, the posterior mean of data that follow the prior has the variance
+:math:`s^2 - v`. Its distance from :math:`\mu` in these units is Box's (1980) check of the prior;
+jointly, over all coefficients, that of Evans & Moshonov (2006). Without its own prior, that of the
+others kept, a coefficient would be normal with the moments that are computed here as ``apart`` and
+``width`` (Marshall & Spiegelhalter 2007); the pull is from there to the posterior mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+from scipy.special import ndtr
+from scipy.stats import chi2
+
+from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld.posterior.likelihoods import Likelihood
+from skbayes_sgld.posterior.linear_prior import LinearPrior
+from skbayes_sgld.posterior.priors import Flat
+
+Array = NDArray[Any]
+
+_NODES = np.linspace(-8.0, 8.0, 321)  # normal scores at which a prior's quantiles are taken
+_LEAST = 1e-12  # curvature over the prior's, below which the data say nothing
+
+
+class _LinearModel(Protocol):
+    """The members of a generalised linear model that are used."""
+
+    n_features: int
+    n_predictors: int
+    fit_intercept: bool
+    total_weight: float
+    likelihood: Likelihood
+    linear_prior: LinearPrior
+
+    @property
+    def constrained_names(self) -> list[str]: ...
+    def unconstrain(self, values: Array) -> Array: ...
+    def grad_log_likelihood(self, theta: Array) -> Array: ...
+    def likelihood_curvature(self, theta: Array) -> Array: ...
+
+
+@dataclass(frozen=True)
+class PriorConflict:
+    """What the data say of the prior of the coefficients.
+
+    Attributes
+    ----------
+    names : list of str
+        Names of the coefficients.
+    n_rows : float
+        What the rows count as.
+    from_data : bool
+        Whether the scale of the prior was taken from the data.
+    probability : float
+        Of data at least as far from the prior's centre, were they drawn from the prior; 1 under a
+        flat prior.
+    distance : ndarray of shape (n_coef,)
+        Of what all but a coefficient's own prior say of it from that prior's centre, in sds of the
+        two together.
+    pull : ndarray of shape (n_coef,)
+        Of the posterior mean from what all but its own prior say, in sds of the latter.
+    effective : float
+        Number of coefficients of one linear predictor that the data determine, in which those that
+        the prior determines count little (MacKay 1992, eq. 4.9).
+    """
+
+    names: list[str]
+    n_rows: float
+    from_data: bool
+    probability: float
+    distance: Array
+    pull: Array
+    effective: float
+
+
+def measured_conflict(posterior: _LinearModel, values: Array) -> PriorConflict | None:
+    """How far the coefficients' prior and the data are apart; None where it is not measured.
+
+    Parameters
+    ----------
+    posterior : GLMPosterior
+    values : ndarray of shape (n_constrained,)
+        Posterior mean of the reported parameters.
+    """
+    theta = posterior.unconstrain(values[None])[0]
+    K, d, prior = posterior.n_predictors, posterior.n_features, posterior.linear_prior
+    L = K * (d + posterior.fit_intercept)
+    if not prior.separate or L > MAX_DENSE:
+        return None
+    linear = theta[:L].reshape(K, -1)
+    number = np.arange(L).reshape(K, -1)[:, :d].ravel()
+    names = [posterior.constrained_names[j] for j in number]
+    about = names, posterior.total_weight, prior.from_data
+    gamma = float(theta[-1]) if posterior.likelihood.infers_noise else None
+    own = prior.coef if gamma is None else prior.coef.given_noise(float(np.exp(gamma)))
+    if own.flat:
+        return PriorConflict(*about, 1.0, np.zeros(K * d), np.zeros(K * d), float(d))
+    quantiles = own.quantiles(ndtr(_NODES), d)
+    if quantiles is None:
+        return None
+    H, g = _likelihood_of_coefficients(posterior, theta, linear, gamma)
+    moved = (linear[:, :d] - own.get_params()["location"]).ravel()
+    root: Array = np.kron(np.eye(K), own.root(d))
+    rate, U = linalg.eigh(root.T @ H @ root)
+    rate = np.maximum(rate, 0.0)
+    score = U.T @ (root.T @ (g + H @ moved))
+    ways = root @ U
+    seen = np.square(ways) @ (rate / (1.0 + rate))  # variance of the posterior mean
+    left = np.square(ways) @ (1.0 / (1.0 + rate))  # that of the posterior
+    mean = ways @ (score / (1.0 + rate))
+    told = seen > _LEAST * (seen + left)
+    seen = np.where(told, seen, 1.0)
+    distance = np.where(told, mean / np.sqrt(seen), 0.0)
+    apart = mean * (seen + left) / seen
+    width = np.sqrt(left * (seen + left) / seen)
+    pull = np.where(told, (apart - moved) / width, 0.0)
+    chance = np.where(told, _tail(np.tile(quantiles, K), np.abs(apart), width), 1.0)
+    probability = float(chance.min()) * max(int(told.sum()), 1)
+    if own.normal:
+        known = rate > _LEAST * max(1.0, float(rate.max()))
+        square = np.sum(np.square(score[known]) / (rate[known] * (1.0 + rate[known])))
+        probability = 2.0 * min(probability, float(chi2.sf(square, max(known.sum(), 1))))
+    effective = float(np.sum(rate / (1.0 + rate))) / max(K - 1, 1)
+    return PriorConflict(*about, min(probability, 1.0), distance, pull, effective)
+
+
+def _tail(quantiles: Array, apart: Array, width: Array) -> Array:
+    """Probability that a draw of the prior and an error of sd ``width`` are ``apart`` or more."""
+    weight = np.exp(-0.5 * np.square(_NODES))
+    return 2.0 * (weight / weight.sum()) @ ndtr((quantiles - apart) / width)
+
+
+def _likelihood_of_coefficients(
+    posterior: _LinearModel, theta: Array, linear: Array, gamma: float | None
+) -> tuple[Array, Array]:
+    """Minus the Hessian and the gradient of the coefficients' log likelihood, at its best level.
+
+    The intercepts, under their own prior, are where the likelihood is largest.
+    """
+    L, d = linear.size, posterior.n_features
+    rest = replace(posterior.linear_prior, coef=Flat())
+    at_gamma = None if gamma is None else np.array([gamma])
+    H = posterior.likelihood_curvature(theta)[:L, :L] + rest.curvature(linear, gamma)[0]
+    g = posterior.grad_log_likelihood(theta[None])[0, :L]
+    g = g + rest.grad(linear[None], at_gamma)[0].ravel()
+    number = np.arange(L).reshape(linear.shape)
+    coef, level = number[:, :d].ravel(), number[:, d:].ravel()
+    H_coef, g_coef = H[np.ix_(coef, coef)], g[coef]
+    if level.size:
+        cross = H[np.ix_(coef, level)]
+        solved = linalg.solve(H[np.ix_(level, level)], cross.T, assume_a="pos")
+        H_coef, g_coef = H_coef - cross @ solved, g_coef - solved.T @ g[level]
+    return H_coef, g_coef

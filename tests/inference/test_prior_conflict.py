@@ -1,0 +1,159 @@
+"""A prior that the data contradict is told, with figures that are right; an ordinary one is not."""
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, kstest, norm
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
+from skbayes_sgld.posterior import (
+    Categorical,
+    Cauchy,
+    ConjugateNormal,
+    FixedGaussian,
+    Flat,
+    GLMPosterior,
+    Laplace,
+    Normal,
+    StudentT,
+)
+
+X_RAW, Y = load_diabetes(return_X_y=True)
+FEW = {"n_draws": 300, "random_state": 0}
+
+
+def notes(model, X, y):
+    return model.set_params(**FEW).fit(X, y).diagnose().notes
+
+
+def direct(X, y, prior_sd, sigma):
+    """Box's and Evans & Moshonov's figures from the distribution of the least squares estimate."""
+    X, y = X - X.mean(axis=0), y - y.mean()
+    estimate = np.linalg.lstsq(X, y, rcond=None)[0]
+    noise = sigma**2 * np.linalg.inv(X.T @ X)
+    predictive = noise + np.diag(np.square(prior_sd))
+    square = estimate @ np.linalg.solve(predictive, estimate)
+    return chi2.sf(square, len(estimate)), estimate, noise
+
+
+def test_the_joint_figure_is_that_of_the_estimate_under_prior_and_noise():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 3))
+    y = X @ [0.5, -1.0, 0.7] + rng.standard_normal(40)
+    sd = np.array([0.3, 0.5, 0.4])
+    posterior = GLMPosterior(X, y, FixedGaussian(1.0), Normal(sd), center=True)
+    expected, *_ = direct(X, y, sd, 1.0)
+    for at in (np.zeros(4), np.array([0.1, 0.2, -0.3, 1.0])):  # whatever it is expanded at
+        found = posterior.prior_conflict(at)
+        assert found.probability <= 2.0 * expected * (1.0 + 1e-9)
+        assert found.probability == pytest.approx(2.0 * expected) or found.probability < expected
+
+
+def test_distance_and_pull_of_one_coefficient_are_those_of_two_normal_distributions():
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((30, 1))
+    y = 2.0 * x[:, 0] + rng.standard_normal(30)
+    sd = 0.3
+    posterior = GLMPosterior(x, y, FixedGaussian(1.0), Normal(sd, 0.1), center=True)
+    _, estimate, noise = direct(x, y, [sd], 1.0)
+    moved = float(estimate[0]) - 0.1
+    mean = 0.1 + moved * sd**2 / (sd**2 + noise[0, 0])
+    found = posterior.prior_conflict(np.array([mean, 0.0]))
+    assert found.distance[0] == pytest.approx(moved / np.sqrt(sd**2 + noise[0, 0]))
+    assert found.pull[0] == pytest.approx((estimate[0] - mean) / np.sqrt(noise[0, 0]))
+    assert found.effective == pytest.approx(sd**2 / (sd**2 + noise[0, 0]))
+    # two tests of one coefficient, of which the smaller is doubled
+    assert found.probability == pytest.approx(4.0 * norm.sf(found.distance[0]), rel=1e-6)
+
+
+@pytest.mark.parametrize("prior", [Normal(0.5), Laplace(0.4), StudentT(3.0, 0.5)])
+def test_under_data_that_follow_the_prior_its_figure_is_hardly_ever_small(prior):
+    rng = np.random.default_rng(3)
+    X, found = rng.standard_normal((25, 2)), []
+    X -= X.mean(axis=0)
+    for _ in range(150):
+        y = X @ prior.sample(rng, (1, 2), 1.0)[0] + rng.standard_normal(25)
+        posterior = GLMPosterior(X, y, FixedGaussian(1.0), prior, fit_intercept=False)
+        found.append(posterior.prior_conflict(np.zeros(2)).probability)
+    assert np.mean(np.array(found) < 0.05) < 0.12  # 0.05 and four standard errors
+    if prior.normal:  # and it is no bound that is far from sharp
+        assert np.mean(np.array(found) < 0.2) > 0.05
+
+
+@pytest.mark.parametrize("name", ["normal", "laplace", "student_t", "cauchy"])
+def test_the_quantiles_of_a_prior_are_those_of_its_draws(name):
+    from skbayes_sgld.posterior import PRIORS
+
+    prior = PRIORS[name](scale=np.array([0.5, 2.0]), location=1.0)
+    drawn = prior.sample(np.random.default_rng(0), (4000, 2), 1.0) - 1.0
+    u = np.linspace(0.001, 0.999, 999)
+    for j in range(2):
+        known = prior.quantiles(u, 2)[:, j]
+        assert kstest(drawn[:, j], lambda t, q=known: np.interp(t, q, u)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("prior", [Normal(1.0), ConjugateNormal(0.1), Laplace(1.0)])
+def test_a_narrow_prior_on_raw_columns_is_told_with_its_remedy(prior):
+    told = notes(SGLDLinearRegression(prior=prior), X_RAW, Y)
+    assert len(told) == 1
+    assert "prior and data disagree" in told[0] and "scale='auto'" in told[0]
+    assert "coef[x2] is 12" in told[0]  # 0.59, its correlation with y, times the root of 442
+
+
+def test_a_heavy_tailed_prior_that_lets_go_is_not_told():
+    estimate = np.append(np.linalg.lstsq(X_RAW, Y - Y.mean(), rcond=None)[0], Y.mean())
+    found = {}
+    for prior in (Normal(1.0), Cauchy(1.0)):
+        posterior = GLMPosterior(X_RAW, Y, FixedGaussian(2859.0), prior)
+        found[type(prior)] = posterior.prior_conflict(estimate)
+    assert found[Normal].probability < 1e-30
+    assert found[Cauchy].probability > 1e-3
+
+
+@pytest.mark.parametrize("prior", ["conjugate_normal", "normal", "laplace", "cauchy", "flat"])
+def test_the_scales_taken_from_the_data_are_not_told(prior):
+    assert notes(SGLDLinearRegression(prior=prior), X_RAW, Y) == []
+
+
+@pytest.mark.parametrize("load", [load_breast_cancer, load_iris])
+def test_default_classifiers_are_not_told_and_narrow_ones_are(load):
+    X, y = load(return_X_y=True)
+    X = StandardScaler().fit_transform(X)[:, :6]
+    assert notes(SGLDLogisticRegression(), X, y) == []
+    told = notes(SGLDLogisticRegression(prior=Normal(0.02)), X, y)
+    assert "prior and data disagree" in told[0]
+
+
+def test_counts_are_compared_too():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 2))
+    y = rng.poisson(np.exp(X[:, 0]))
+    assert notes(SGLDPoissonRegressor(), X, y) == []
+    assert "prior and data disagree" in notes(SGLDPoissonRegressor(prior=Normal(0.01)), X, y)[0]
+
+
+def test_the_coefficients_are_named_with_their_classes():
+    X, y = load_iris(return_X_y=True)
+    prior = Normal(0.05)
+    found = GLMPosterior(X, y.astype(float), Categorical(3), prior).prior_conflict(np.zeros(15))
+    assert len(found.names) == len(found.distance) == 12
+    assert not any("intercept" in name for name in found.names)
+
+
+def test_few_rows_under_a_wide_prior_are_noted_and_under_a_narrow_one_not():
+    X, y = X_RAW[:30], Y[:30]
+    for prior in ("conjugate_normal", Flat()):
+        told = notes(SGLDLinearRegression(prior=prior), X, y)
+        assert len(told) == 1 and "30 rows for" in told[0]
+    assert notes(SGLDLinearRegression(prior=Normal(200.0)), X, y) == []
+
+
+def test_what_is_learned_or_gone_is_not_measured(capsys):
+    model = SGLDLinearRegression(prior="hierarchical_normal", **FEW).fit(X_RAW, Y)
+    assert model.diagnose().conflict is None
+    assert "pull of the prior" in (told := capsys.readouterr().out)
+    assert told.rstrip().endswith("not measured")
+    kept = SGLDLinearRegression(**FEW).fit(X_RAW, Y).result_
+    assert kept.diagnose().conflict is not None
+    assert kept.without_data().diagnose().conflict is None
