@@ -7,6 +7,7 @@ place where what a user wrote becomes a component.
 
 from __future__ import annotations
 
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -19,7 +20,17 @@ _ASYMMETRY = 1e-8  # accepted in a matrix scaled to a unit diagonal
 _SINGULAR = 1e-13  # smallest eigenvalue accepted in such a matrix
 
 
-class Component(BaseEstimator):
+class Parametrized(BaseEstimator):
+    """Base of what has parameters: their names are read from the constructor once a class."""
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        names: list[str] = super()._get_param_names()
+        return names
+
+
+class Component(Parametrized):
     """Base of every component: cloneable, with named parameters that :func:`resolve` checks.
 
     Subclasses are decorated with ``@dataclass(eq=False, repr=False)``: ``get_params``,

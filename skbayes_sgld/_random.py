@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ def draw_seed(random_state: Any) -> int:
 def check_seed(value: Any) -> None:
     """Raise where ``random_state`` seeds nothing; nothing advances."""
     if isinstance(value, (np.random.Generator, np.random.RandomState)):
+        return
+    if isinstance(value, Integral) and 0 <= value < 2**32:  # without a generator of it
         return
     try:
         check_random_state(value)

@@ -128,6 +128,8 @@ def _by_block(function: Callable[[Array], Array], draws: Array) -> Array:
 
 def _split(block: Array) -> Array:
     half = block.shape[2] // 2
+    if 2 * half == block.shape[2]:
+        return block.reshape(len(block), -1, half)
     return np.concatenate([block[..., :half], block[..., -half:]], axis=1)
 
 
@@ -183,10 +185,20 @@ def _rhat_rank(block: Array) -> Array:
 
 
 def _rhat(block: Array) -> Array:
+    return _rhat_of(block.mean(axis=2), np.var(block, axis=2, ddof=1), block.shape[2])
+
+
+def _rhat_of_sums(block: Array) -> Array:
+    """R-hat of numbers of order 1, by sums and sums of squares."""
     n = block.shape[2]
-    within = np.var(block, axis=2, ddof=1).mean(axis=1)
-    between = n * np.var(block.mean(axis=2), axis=1, ddof=1)
-    return np.sqrt((between / within + n - 1.0) / n)
+    total = block.sum(axis=2).astype(float)
+    variance = (np.einsum("pcn,pcn->pc", block, block) - total * total / n) / (n - 1.0)
+    return _rhat_of(total / n, variance, n)
+
+
+def _rhat_of(mean: Array, variance: Array, n: int) -> Array:
+    between = n * np.var(mean, axis=1, ddof=1)
+    return np.sqrt((between / variance.mean(axis=1) + n - 1.0) / n)
 
 
 @numpy_defaults
@@ -286,11 +298,12 @@ def plainly_converged(draws: Array) -> Array:
             z = np.ascontiguousarray(draws[..., first : first + size].transpose(2, 0, 1))
             z = z - np.median(z[..., ::_EVERY], axis=(1, 2), keepdims=True)
             width = np.median(np.abs(z[..., ::_EVERY]), axis=(1, 2), keepdims=True)
-            z = np.clip(z / (_CLIP * width), -1.0, 1.0)
+            z /= _CLIP * width
+            z = np.clip(z, -1.0, 1.0, dtype=np.float32)  # whose digits are enough to judge by
             fewest = np.min([_batch_ess(z, count) for count in _SCREEN_BATCHES], axis=0)
             distance = np.abs(z)
             near = np.sqrt(np.sqrt(distance))  # as normal scores, it tells small ones apart
-            largest = np.max([_rhat(_split(v)) for v in (z, distance, near)], axis=0)
+            largest = np.max([_rhat_of_sums(_split(v)) for v in (z, distance, near)], axis=0)
             # a NaN compares as False
             clean[first : first + size] = (largest <= _SCREEN_RHAT) & (
                 fewest >= _SCREEN_ESS * _needed_ess(n_chains)
@@ -303,8 +316,10 @@ def _batch_ess(block: Array, count: int) -> Array:
     n_params, n_chains, n = block.shape
     length = n // count
     batches = block[..., : length * count].reshape(n_params, n_chains * count, length)
-    total = np.square(block).mean(axis=(1, 2)) - np.square(block.mean(axis=(1, 2)))
-    return n_chains * count * total / batches.mean(axis=2).var(axis=1, ddof=1)
+    means = batches.mean(axis=2, dtype=block.dtype).astype(float)
+    square = np.einsum("pcn,pcn->p", block, block) / (n_chains * n)
+    total = square - np.square(means.mean(axis=1))
+    return n_chains * count * total / means.var(axis=1, ddof=1)
 
 
 def least_ess(draws: Array) -> tuple[float, int]:

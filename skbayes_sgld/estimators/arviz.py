@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from skbayes_sgld._components import Parametrized
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld.inference import arviz
@@ -16,7 +16,7 @@ from skbayes_sgld.prediction.predictive import Array
 
 
 @numpy_defaults
-class ArvizExport(BaseEstimator):
+class ArvizExport(Parametrized):
     """An estimator of which ArviZ can make tables, plots and comparisons."""
 
     posterior_: PosteriorDraws

@@ -83,7 +83,8 @@ def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[NoncenteredP
     start = posterior.start()
     gamma = float(start[-1])
     family = NormalNoncenteredPosterior if posterior.linear_prior.normal else NoncenteredPosterior
-    for _ in range(_ROUNDS):
+    # where all priors follow the noise, neither mode nor coordinates depend on its level
+    for _ in range(1 if posterior.linear_prior.follows_noise else _ROUNDS):
         center = find_mode(posterior.given_noise(float(np.exp(gamma))), start[:-1])
         noncentered = family(posterior, center.theta, center.root, gamma, temperature)
         start, gamma = np.append(center.theta, gamma), noncentered.noise_level

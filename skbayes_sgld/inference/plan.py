@@ -324,7 +324,7 @@ def _choose_gradient(
             f"batch_size={batch_size} needs a posterior with rows, and this one has none; set "
             "batch_size='auto'."
         )
-    require(posterior, gradient.requires, f"gradient={gradient!r}", gradient.remedy)
+    require(posterior, gradient.requires, "gradient", gradient, gradient.remedy)
     if batch_size is not None and batch_size > n:
         raise ValueError(
             f"batch_size={batch_size} is larger than the {n} rows; give at most {n}, or "

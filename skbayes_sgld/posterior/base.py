@@ -404,7 +404,7 @@ class AveragedNormal(NamedTuple):
 
 
 def require(
-    posterior: BasePosterior, abilities: Iterable[str], component: str, remedy: str
+    posterior: BasePosterior, abilities: Iterable[str], argument: str, value: object, remedy: str
 ) -> None:
     """Raise where a posterior lacks what a component needs.
 
@@ -413,8 +413,10 @@ def require(
     posterior : BasePosterior
     abilities : iterable of str
         Names of :data:`~skbayes_sgld.posterior.protocol.ABILITIES`, as in ``requires``.
-    component : str
-        Component that needs them, as the user wrote it: ``"gradient='saga'"``.
+    argument : str
+        Argument that needs them: ``"gradient"``.
+    value : object
+        What it is.
     remedy : str
         Alternative to adding what is missing: ``"set gradient='svrg'"``.
 
@@ -428,14 +430,14 @@ def require(
     for ability in abilities:
         if ability not in ABILITIES:
             raise ValueError(
-                f"{component} requires {ability!r}, which is no ability of posteriors; there are "
+                f"{argument}={value!r} requires {ability!r}, which is no ability of posteriors; there are "
                 f"{', '.join(map(repr, ABILITIES))}."
             )
         missing = posterior.lacks(ability)
         if missing:
             what = ability.replace("_", " ")
             raise TypeError(
-                f"{component} needs a posterior with {what} ({', '.join(MEMBERS[ability])}); "
+                f"{argument}={value!r} needs a posterior with {what} ({', '.join(MEMBERS[ability])}); "
                 f"{posterior._describe()} has no {', '.join(missing)}. Add what is missing, or "
                 f"{remedy}."
             )

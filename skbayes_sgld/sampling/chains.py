@@ -19,7 +19,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import one_blas_thread
-from skbayes_sgld.sampling.overflow import ChainOverflowError, check_range
+from skbayes_sgld.sampling.overflow import ChainOverflowError, check_path, check_range
 from skbayes_sgld.sampling.protocol import Algorithm, Dynamics, State, check_requirements
 from skbayes_sgld.sampling.schedules import Schedule
 from skbayes_sgld.sampling.streams import ChainStreams
@@ -211,7 +211,8 @@ def run_parts(
     while True:
         stretch, rest = rest.cut(size)
         begin = perf_counter()
-        part = _run(run, state, stretch, block_size, progress)
+        owned = made == 0 and state is not start  # later ones are the caller's too
+        part = _run(run, state, stretch, block_size, progress, owned)
         made, spent, state = made + stretch.n_steps, spent + perf_counter() - begin, part.state
         yield part
         if not rest.n_steps:
@@ -326,12 +327,14 @@ def _run(
     stretch: Stretch,
     block_size: int | None,
     progress: Callable[[int], None] | None = None,
+    owned: bool = False,
 ) -> Chains:
+    """Run a stretch from ``start``, whose streams may advance where they are ``owned``."""
     n_burnin, n_draws, thin = stretch.n_burnin, stretch.n_draws, stretch.thin
     # copies, since the dynamics count and the streams advance while the run goes on
     dynamics = run.dynamics.of_run()
     state = {name: array.copy() for name, array in start.sampler_state.items()}
-    streams = deepcopy(start.streams)
+    streams = start.streams if owned else deepcopy(start.streams)
     n_chains, n_params = state["theta"].shape
     n_steps = stretch.n_steps
     draws = np.empty((n_chains, n_draws, n_params))
@@ -350,18 +353,23 @@ def _run(
             normals, idx = draw_block(run, streams, length, n_params)
             at_each = dynamics if tau is None else replace(dynamics, temperature=tau)
             noise = run.sampler.prepare(state, normals, eta, at_each)
-            path = []
+            path: list[Array] = []
             next_kept = n_burnin + (kept + 1) * thin - 1 - done
             next_look = (-1 - start.step - done) % _LOOK  # at steps that no block's size changes
-            for t in _steps(run.sampler, state, eta, tau, noise, idx, dynamics):
-                if t == next_kept:
-                    path.append(state["theta"])
-                    next_kept += thin
-                if t == next_look:
-                    next_look += _LOOK
-                    if not np.isfinite(state["theta"]).all():
-                        break
-                    check_range(dynamics.posterior, state, start.step + done + t)
+            whole = run.sampler.advance(state, eta, noise, dynamics) if idx is None else None
+            if whole is not None:
+                check_path(dynamics.posterior, whole, next_look, _LOOK, start.step + done)
+                path, state["theta"] = [whole[next_kept::thin]], whole[-1].copy()
+            else:
+                for t in _steps(run.sampler, state, eta, tau, noise, idx, dynamics):
+                    if t == next_kept:
+                        path.append(state["theta"])
+                        next_kept += thin
+                    if t == next_look:
+                        next_look += _LOOK
+                        if not np.isfinite(state["theta"]).all():
+                            break
+                        check_range(dynamics.posterior, state, start.step + done + t)
             if not np.isfinite(state["theta"]).all():
                 dynamics.clipped = clipped
                 for t in _steps(run.sampler, before, eta, tau, noise, idx, dynamics):
@@ -370,11 +378,12 @@ def _run(
                         step = start.step + done + t
                         raise ChainOverflowError(step, int(bad[0, 0]), int(bad[0, 1]))
             if path:
-                new = slice(kept, kept + len(path))
                 # in a third of the time that np.stack takes
-                draws[:, new] = np.concatenate(path).reshape(-1, n_chains, n_params).swapaxes(0, 1)
+                found = np.concatenate(path).reshape(-1, n_chains, n_params)
+                new = slice(kept, kept + len(found))
+                draws[:, new] = found.swapaxes(0, 1)
                 weights[new] = eta[n_burnin + (kept + 1) * thin - 1 - done :: thin]
-                kept += len(path)
+                kept += len(found)
             done += length
             if progress is not None:
                 progress(length)
@@ -392,11 +401,6 @@ def _steps(
     dynamics: Dynamics,
 ) -> Iterator[int]:
     """Advance the state by the steps of a block, and yield the number of each when it is made."""
-    path = sampler.advance(state, eta, noise, dynamics) if idx is None else None
-    if path is not None:
-        for t, state["theta"] in enumerate(path):
-            yield t
-        return
     batches = repeat(None) if idx is None else dynamics.gradient.batches(idx)
     each = zip(eta, repeat(None) if noise is None else noise, batches, strict=False)
     step = sampler.step

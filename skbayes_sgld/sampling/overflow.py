@@ -82,6 +82,26 @@ def check_range(posterior: BasePosterior, state: State, step: int) -> None:
         raise ChainOverflowError(step + 1 - rejected, chain, parameter, rejected)
 
 
+def check_path(posterior: BasePosterior, path: Array, first: int, every: int, step: int) -> None:
+    """Raise where positions ``path (T, C, P)`` from ``step`` on, or their parameters, overflow.
+
+    The parameters are looked at from the ``first`` position on, at one in so many.
+    """
+    finite = np.isfinite(path)
+    length = len(path) if finite.all() else int(np.argwhere(~finite)[0, 0])
+    seen = path[first:length:every]
+    values = posterior.constrain(seen.reshape(-1, path.shape[2])).reshape(*seen.shape[:2], -1)
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad):
+        at, chain, parameter = (int(k) for k in bad[0])
+        raise ChainOverflowError(
+            step + first + at * every, chain, min(parameter, posterior.n_params - 1)
+        )
+    if length < len(path):
+        chain, parameter = (int(k) for k in np.argwhere(~finite[length])[0])
+        raise ChainOverflowError(step + length, chain, parameter)
+
+
 def constrained_draws(posterior: BasePosterior, draws: Array, n_burnin: int, thin: int) -> Array:
     """Draws in the parameters' own units; raise where they are finite and these are not."""
     n_chains, n_draws, P = draws.shape

@@ -149,7 +149,7 @@ def check_requirements(
         When the algorithm needs the gradient from all rows, and has that of a batch.
     """
     argument = "sampler" if isinstance(algorithm, Sampler) else "optimizer"
-    require(posterior, algorithm.requires, f"{argument}={algorithm!r}", algorithm.remedy)
+    require(posterior, algorithm.requires, argument, algorithm, algorithm.remedy)
     if algorithm.full_gradient and batch_size is not None:
         raise ValueError(
             f"{argument}={algorithm!r} needs the gradient from all rows at every step; set "

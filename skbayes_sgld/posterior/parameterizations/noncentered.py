@@ -158,9 +158,13 @@ class NoncenteredPosterior(BasePosterior):
 
     def to_theta(self, phi: Array, parts: _Parts | None = None) -> Array:
         """Theta ``(C, P)`` at ``phi (C, P)``."""
-        gamma, ratio, _, D, w = parts or self._parts(phi)
-        if self._moves:
-            w = w + (ratio - 1.0) * self._pull / D
+        if self.inner.linear_prior.follows_noise:  # D = t
+            gamma = self._level + self._width * phi[:, -1]
+            w = phi[:, :-1] * np.exp(0.5 * (gamma - self._gamma))[:, None]
+        else:
+            gamma, ratio, _, D, w = parts or self._parts(phi)
+            if self._moves:
+                w = w + (ratio - 1.0) * self._pull / D
         theta = np.empty_like(phi)
         theta[:, :-1] = matmul_rows(w, self._basis.T)
         theta[:, :-1] += self._center

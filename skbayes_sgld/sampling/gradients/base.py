@@ -72,7 +72,7 @@ class Gradient(Component):
             When the posterior lacks what the estimator requires.
         """
         bound_to = as_posterior(posterior)
-        require(bound_to, self.requires, f"gradient={self!r}", self.remedy)
+        require(bound_to, self.requires, "gradient", self, self.remedy)
         if expansion is not None:
             return self.make_around(bound_to, center, expansion)
         return self.make(bound_to, center)

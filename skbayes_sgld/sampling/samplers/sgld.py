@@ -32,17 +32,15 @@ def _paths(
 
     Of one number at a time Python's own arithmetic is faster than NumPy's.
     """
-    paths: list[list[float]] = []
-    sizes = eta.tolist()
+    pulls, rest = (a * eta).tolist(), (noise + (b * eta)[:, None]).T.tolist()
     try:
-        for x, of_chain in zip(start.tolist(), noise.T.tolist(), strict=True):
-            paths.append([])
-            for size, e in zip(sizes, of_chain, strict=True):
-                x += size * (a * exp(-w * x) + b) + e
-                paths[-1].append(x)
+        return [_path(x, pulls, each, -w) for x, each in zip(start.tolist(), rest, strict=True)]
     except OverflowError:
         return None
-    return paths
+
+
+def _path(x: float, pulls: list[float], rest: list[float], w: float) -> list[float]:
+    return [x := x + pull * exp(w * x) + e for pull, e in zip(pulls, rest, strict=True)]
 
 
 @dataclass(eq=False, repr=False)
@@ -98,14 +96,15 @@ class SGLD(Sampler):
         assert normals is not None
         # chains first, so that each chain's noise is a product of its own
         z = np.ascontiguousarray(normals.swapaxes(0, 1))
-        scale = np.sqrt(2.0 * dynamics.temperature * eta)
-        if self.integrator != "euler":
-            means = z.copy()
-            means[:, 0] += state["normal"]
-            means[:, 1:] += z[:, :-1]
-            state["normal"], z = z[:, -1], means
-            scale *= 0.5
-        noise = dynamics.preconditioner.sqrt(z) * scale[:, None]
+        scale = np.sqrt(2.0 * dynamics.temperature * eta)[:, None]
+        if self.integrator == "euler":
+            return (dynamics.preconditioner.sqrt(z) * scale).swapaxes(0, 1)
+        sums = np.empty_like(z)
+        np.add(z[:, 0], state["normal"], out=sums[:, 0])
+        np.add(z[:, 1:], z[:, :-1], out=sums[:, 1:])
+        state["normal"] = z[:, -1].copy()
+        noise = dynamics.preconditioner.sqrt(sums)
+        noise *= 0.5 * scale
         return noise.swapaxes(0, 1)
 
     def advance(
