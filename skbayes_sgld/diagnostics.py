@@ -295,9 +295,10 @@ def plainly_converged(draws: Array) -> Array:
     size = max(1, _BLOCK // (n_chains * n))
     with np.errstate(all="ignore"):
         for first in range(0, n_params, size):
-            z = np.ascontiguousarray(draws[..., first : first + size].transpose(2, 0, 1))
-            z = z - np.median(z[..., ::_EVERY], axis=(1, 2), keepdims=True)
-            width = np.median(np.abs(z[..., ::_EVERY]), axis=(1, 2), keepdims=True)
+            block = draws[..., first : first + size].transpose(2, 0, 1)
+            z = np.array(block, dtype=float, order="C")
+            z -= _middle(z[..., ::_EVERY])
+            width = _middle(np.abs(z[..., ::_EVERY]))
             z /= _CLIP * width
             z = np.clip(z, -1.0, 1.0, dtype=np.float32)  # whose digits are enough to judge by
             fewest = np.min([_batch_ess(z, count) for count in _SCREEN_BATCHES], axis=0)
@@ -311,12 +312,19 @@ def plainly_converged(draws: Array) -> Array:
     return clean
 
 
+def _middle(block: Array) -> Array:
+    """Median of each parameter's draws ``(n_params, 1, 1)``, the upper one of two."""
+    flat = np.array(block, order="C").reshape(len(block), -1)
+    flat.partition(flat.shape[1] // 2, axis=1)
+    return flat[:, flat.shape[1] // 2, None, None]
+
+
 def _batch_ess(block: Array, count: int) -> Array:
     """Effective sample size by the variance of the means of ``count`` batches a chain."""
     n_params, n_chains, n = block.shape
     length = n // count
     batches = block[..., : length * count].reshape(n_params, n_chains * count, length)
-    means = batches.mean(axis=2, dtype=block.dtype).astype(float)
+    means = (batches @ np.ones(length, block.dtype)).astype(float) / length
     square = np.einsum("pcn,pcn->p", block, block) / (n_chains * n)
     total = square - np.square(means.mean(axis=1))
     return n_chains * count * total / means.var(axis=1, ddof=1)

@@ -430,14 +430,14 @@ def require(
     for ability in abilities:
         if ability not in ABILITIES:
             raise ValueError(
-                f"{argument}={value!r} requires {ability!r}, which is no ability of posteriors; there are "
-                f"{', '.join(map(repr, ABILITIES))}."
+                f"{argument}={value!r} requires {ability!r}, which is no ability of posteriors; "
+                f"there are {', '.join(map(repr, ABILITIES))}."
             )
         missing = posterior.lacks(ability)
         if missing:
             what = ability.replace("_", " ")
             raise TypeError(
-                f"{argument}={value!r} needs a posterior with {what} ({', '.join(MEMBERS[ability])}); "
-                f"{posterior._describe()} has no {', '.join(missing)}. Add what is missing, or "
-                f"{remedy}."
+                f"{argument}={value!r} needs a posterior with {what} "
+                f"({', '.join(MEMBERS[ability])}); {posterior._describe()} has no "
+                f"{', '.join(missing)}. Add what is missing, or {remedy}."
             )

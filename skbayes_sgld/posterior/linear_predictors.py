@@ -158,7 +158,8 @@ class LinearPredictors:
         if self.n_predictors > 1:
             linear -= linear.mean(axis=1, keepdims=True)
         if self.center is not None:
-            linear[..., -1] -= linear[..., :-1] @ self.center
+            # einsum, unlike matmul, is one call whatever the number of draws
+            linear[..., -1] -= np.einsum("skd,d->sk", linear[..., :-1], self.center)
         if self._infers_noise:
             values[:, -1] = np.exp(values[:, -1])
         return values

@@ -90,10 +90,10 @@ def check_path(posterior: BasePosterior, path: Array, first: int, every: int, st
     finite = np.isfinite(path)
     length = len(path) if finite.all() else int(np.argwhere(~finite)[0, 0])
     seen = path[first:length:every]
-    values = posterior.constrain(seen.reshape(-1, path.shape[2])).reshape(*seen.shape[:2], -1)
-    bad = np.argwhere(~np.isfinite(values))
+    bad = np.argwhere(~np.isfinite(posterior.constrain(seen.reshape(-1, path.shape[2]))))
     if len(bad):
-        at, chain, parameter = (int(k) for k in bad[0])
+        row, parameter = (int(k) for k in bad[0])
+        at, chain = divmod(row, path.shape[1])
         raise ChainOverflowError(
             step + first + at * every, chain, min(parameter, posterior.n_params - 1)
         )

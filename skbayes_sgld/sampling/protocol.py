@@ -161,6 +161,7 @@ class Sampler(Algorithm):
     """An algorithm whose positions are draws."""
 
     adjusted = False  # by accepting or rejecting, and so exact at any step size
+    separate = False  # whether, in a diagonal metric, coordinates move each by its own gradient
     noise_gain = 1.0  # weight of minibatch noise beside the injected noise, relative to SGLD's
 
     def speed(self, rate: float) -> float:

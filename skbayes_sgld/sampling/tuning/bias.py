@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.gradients import BoundGradient, Full
-from skbayes_sgld.sampling.preconditioners.metric import Metric
+from skbayes_sgld.sampling.preconditioners.metric import Diagonal, Metric
 from skbayes_sgld.sampling.protocol import Dynamics, Sampler, State
 from skbayes_sgld.sampling.streams import ChainStreams
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
@@ -78,6 +78,30 @@ class StandardNormal(BasePosterior):
     def grad(self, theta: Array) -> Array:
         """Gradient of the log density ``(C, P)``."""
         return -theta
+
+
+class _LastCoordinate(BasePosterior):
+    """The last coordinate of a posterior whose others are standard normal, whatever it is."""
+
+    cheap_full_gradient, n_params, param_names = True, 1, ("last",)
+
+    def __init__(self, slope: tuple[float, float, float]) -> None:
+        self._a, self._b, self._w = slope
+
+    def grad(self, theta: Array) -> Array:
+        """Gradient of the log density ``(C, 1)``."""
+        return self._a * np.exp(-self._w * theta) + self._b
+
+
+def _not_normal(run: Run, mode: Mode) -> tuple[Run, Mode]:
+    """Run and mode of what a pilot has to see, where all coordinates but the last are normal."""
+    dynamics = run.dynamics
+    slope = dynamics.gradient.posterior.slope_of_last()
+    separate = run.sampler.separate and dynamics.clip is None
+    if slope is None or not separate or dynamics.preconditioner.diagonal is None:
+        return run, mode
+    alone = Dynamics(Full().bind(_LastCoordinate(slope)), Metric(1), None, dynamics.temperature)
+    return replace(run, dynamics=alone), Mode(mode.theta[-1:], Diagonal(np.ones(1)))
 
 
 class _Remembered(BoundGradient):
@@ -271,6 +295,7 @@ def choose_step_size(
     sizes = step_sizes(run.sampler)
     if not _exact_on_normal(run.sampler, sizes[0]):
         return _choose_rough(run, mode, seed, sizes)
+    run, mode = _not_normal(run, mode)
     limit, at, bound = THRESHOLDS.max_bias, 0, np.inf
     last = THRESHOLDS.n_tried - 1 if spare else len(sizes) - 1
     while True:

@@ -15,6 +15,7 @@ from skbayes_sgld.posterior import (
 )
 from skbayes_sgld.sampling import (
     SGLD,
+    Constant,
     Curvature,
     Full,
     Harmonic,
@@ -27,6 +28,7 @@ from skbayes_sgld.sampling import (
     find_mode,
 )
 from skbayes_sgld.sampling.chains import Run, run_chains
+from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.protocol import Dynamics
 from tests.references.targets import NormalMean, make_run, stationary_draws, z_of_variance
 
@@ -148,6 +150,25 @@ class OneByOne(SGLD):
 
     def advance(self, state, eta, noise, dynamics):
         return None
+
+
+@pytest.mark.parametrize("step_size", [20.0, 60.0, 3e4])
+def test_a_block_overflows_where_its_steps_do_one_by_one(step_size):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    posterior, mode = noncenter(
+        GLMPosterior(
+            X, X[:, 0] + rng.standard_normal(40), Gaussian(), ConjugateNormal(), FlatNoise()
+        ),
+        1.0,
+    )
+    dynamics, told = Dynamics(Full().bind(posterior), mode.metric), []
+    for sampler in (SGLD, OneByOne):
+        run = Run(sampler(), dynamics, Constant(), step_size, 40)
+        with pytest.raises(ChainOverflowError) as raised:
+            run_chains(run, np.tile(mode.theta, (3, 1)), n_draws=600, thin=2)
+        told.append((raised.value.step, raised.value.chain, raised.value.parameter))
+    assert told[0] == told[1]
 
 
 @pytest.mark.parametrize("noise_prior", [InverseGamma(2.0, 1.0), FlatNoise()])

@@ -7,14 +7,34 @@ import pytest
 from scipy import stats
 
 import skbayes_sgld
-from skbayes_sgld.posterior import FunctionPosterior, as_posterior
-from skbayes_sgld.sampling import PSGLD, SAMPLERS, SGHMC, SGLD, SGNHT, Curvature, Sampler, find_mode
-from skbayes_sgld.sampling.chains import run_chains
-from skbayes_sgld.sampling.protocol import check_requirements
+from skbayes_sgld.inference.parameterization import noncenter
+from skbayes_sgld.posterior import (
+    ConjugateNormal,
+    FunctionPosterior,
+    Gaussian,
+    GLMPosterior,
+    InverseGamma,
+    as_posterior,
+)
+from skbayes_sgld.sampling import (
+    PSGLD,
+    SAMPLERS,
+    SGHMC,
+    SGLD,
+    SGNHT,
+    Constant,
+    Curvature,
+    Full,
+    Sampler,
+    find_mode,
+)
+from skbayes_sgld.sampling.chains import Run, run_chains
+from skbayes_sgld.sampling.protocol import Dynamics, check_requirements
 from skbayes_sgld.sampling.tuning import bias
 from skbayes_sgld.sampling.tuning.bias import (
     STEP_SIZES,
     StandardNormal,
+    _not_normal,
     choose_step_size,
     largest_error,
     measure_bias,
@@ -294,3 +314,17 @@ def test_mirrored_chains_see_through_skewness():
     # without their mirror images as many chains leave a doubt of a hundredth and more
     found = bias_of(SGLD(), Leaning(0.1), 1.0)
     assert 0.0005 < found.most < 0.0015
+
+
+@pytest.mark.parametrize("n_rows", [6, 200])
+def test_a_pilot_of_the_noise_alone_finds_what_one_of_all_coordinates_finds(n_rows):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((n_rows, 2))
+    y = X[:, 0] + rng.standard_normal(n_rows)
+    model = GLMPosterior(X, y, Gaussian(), ConjugateNormal(), InverseGamma(2.0, 1.0))
+    posterior, mode = noncenter(model, 1.0)
+    run = Run(SGLD(), Dynamics(Full().bind(posterior), mode.metric), Constant(), 1.0, n_rows)
+    whole, alone = (measure_bias(*of, 1.0, 3) for of in ((run, mode), _not_normal(run, mode)))
+    assert alone.size > 0.02 if n_rows == 6 else alone.size < 0.01
+    assert abs(alone.size - whole.size) < alone.doubt + whole.doubt
+    assert alone.width == pytest.approx(whole.width, rel=0.1)
