@@ -29,7 +29,7 @@ def check_seed(value: Any) -> None:
     """Raise where ``random_state`` seeds nothing; nothing advances."""
     if isinstance(value, (np.random.Generator, np.random.RandomState)):
         return
-    if isinstance(value, Integral) and 0 <= value < 2**32:  # without a generator of it
+    if isinstance(value, Integral) and 0 <= int(value) < 2**32:  # without a generator of it
         return
     try:
         check_random_state(value)

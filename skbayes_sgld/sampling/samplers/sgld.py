@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +71,7 @@ class SGLD(Sampler):
     """
 
     integrator: str = "leimkuhler_matthews"
-    separate: ClassVar[bool] = True
+    separate = True
 
     def check(self) -> None:
         """Raise where the integrator is not known."""

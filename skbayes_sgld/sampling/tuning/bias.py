@@ -83,9 +83,10 @@ class StandardNormal(BasePosterior):
 class _LastCoordinate(BasePosterior):
     """The last coordinate of a posterior whose others are standard normal, whatever it is."""
 
-    cheap_full_gradient, n_params, param_names = True, 1, ("last",)
+    cheap_full_gradient, n_params = True, 1
 
     def __init__(self, slope: tuple[float, float, float]) -> None:
+        self.param_names = ["last"]
         self._a, self._b, self._w = slope
 
     def grad(self, theta: Array) -> Array:
