@@ -34,7 +34,7 @@ Array = NDArray[Any]
 
 _SMALL_STEP = 0.2  # of the sampler's own; below it the bias is that on a normal target
 _PUBLISHED_THIN = 10  # steps from draw to draw where nothing is known of the posterior
-_WALKERS = 4  # of a chain whose steps take products with all rows, see Plan
+_WALKERS = 8  # of a chain whose steps take products with all rows, see Plan
 _GIVEN = "given"
 
 
@@ -80,7 +80,7 @@ class Plan:
     has_data : bool
         Whether ``posterior`` and ``run`` are there, which hold the data; they are None otherwise.
     n_walkers : int, default=1
-        Walkers that take turns in a chain's draws: sixteen positions cost little more than four.
+        Walkers that take turns in a chain's draws: 32 positions cost little more than four.
     """
 
     posterior: BasePosterior

@@ -381,6 +381,10 @@ class WhitenedPosterior(BasePosterior):
     inverse_t: Array
     inverse: Array
 
+    def locate(self, z: Array) -> Array:
+        """``center + root z`` for each row of ``z (C, P)``."""
+        raise NotImplementedError
+
     def matched(self, draws: Array, temperature: float) -> WhitenedPosterior:
         """Posterior about the mean of ``draws (S, P)`` of theta, in a metric that fits these."""
         raise NotImplementedError

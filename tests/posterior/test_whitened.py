@@ -124,7 +124,7 @@ def test_a_wide_fit_is_right_and_its_chains_do_not_depend_on_how_many_there_are(
         one = fit(1)
     with pytest.warns(UserWarning, match="effective sample size|R-hat"):
         two = fit(2)
-    assert two.result_.plan.n_walkers == 4
+    assert two.result_.plan.n_walkers == 8
     np.testing.assert_array_equal(one.posterior_.values[0], two.posterior_.values[0])
     # integration by parts, in the coordinates of theta: E[d log p] = 0
     posterior = two.result_.plan.posterior

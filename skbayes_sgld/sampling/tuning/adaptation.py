@@ -26,7 +26,7 @@ FIRST_CHAIN = 2**31  # chain numbers from here on are the pilots' own
 
 _ROUNDS = (20, 20, 30, 40)  # trajectories
 _FEW_ROUNDS = (15, 15, 20)  # where each is much work
-_SHORT_ROUNDS = (10, 10, 14)  # of sixteen chains, whose metric has one number to learn
+_SHORT_ROUNDS = (8, 6, 8)  # of 32 chains, whose metric has one number to learn
 _CURVATURES = 64  # draws whose curvatures are averaged
 _GAIN, _DELAY, _FORGET = 0.05, 10.0, 0.75  # gamma, t0 and kappa of Hoffman & Gelman 2014
 _SETTLE_STEP = 0.1
@@ -74,16 +74,19 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     """
     P, tau = mode.theta.size, float(run.dynamics.temperature)
     n = max(run.n_samples, 1)
-    # a product of whitened rows with few positions costs as much as one with many
-    fewest = _MIN_CHAINS if n * P < _LARGE or mode.whitened is not None else _FEW_CHAINS
+    fewest = _MIN_CHAINS if n * P < _LARGE else _FEW_CHAINS
     n_chains = int(np.clip(_CHAIN_ROWS // n, fewest, _MAX_CHAINS))
+    if mode.whitened is not None:
+        n_chains = _MAX_CHAINS  # a product of whitened rows with few positions costs nearly as much
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
     normals = start_normals(seed, chains, P)
     position = mode.theta + np.sqrt(tau) * mode.unwhiten(normals)
     position = settle(run, position, mode, seed, FIRST_CHAIN)
     streams = [ChainStreams(seed, c) for c in chains]
     step_size, metric, kept = 0.5 * run.sampler.largest_step, mode, np.empty((n_chains, 0, P))
-    rounds = _ROUNDS if n * P < _LARGE else _FEW_ROUNDS if mode.whitened is None else _SHORT_ROUNDS
+    rounds = _ROUNDS if n * P < _LARGE else _FEW_ROUNDS
+    if mode.whitened is not None:
+        rounds = _SHORT_ROUNDS
     for number, n_steps in enumerate(rounds):
         pilot = replace(run, dynamics=around(run.dynamics, metric))
         draws, step_size, acceptance = _run_pilot(pilot, position, streams, step_size, n_steps)

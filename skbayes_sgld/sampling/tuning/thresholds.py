@@ -92,11 +92,6 @@ class Thresholds:
     max_gradients: int = 400
     # Multiplications a chain from draw to draw: a minute for a thousand draws of four chains
     max_work: float = 5e7
-    # Multiplications of a trajectory of a wide classifier: 17 steps of 3,000 rows and 2,100
-    # columns. A longer one is cut, but little: cut to 0.6 of its path it left a smallest
-    # effective sample size of 281 of 4,000 draws there
-    max_trajectory: float = 2.1e8
-    least_share: float = 0.85
 
     # ---- processes ----------------------------------------------------------------------------
 
