@@ -325,7 +325,8 @@ def inverse_root(H: Array) -> Array:
         When H is not positive definite to working precision.
     """
     lower, scale = _scaled_cholesky(H)
-    inverse = linalg.solve_triangular(lower, np.diag(scale), lower=True)
+    inverse, _ = linalg.lapack.dtrtri(lower, lower=1)  # a third of the work of solving for it
+    inverse *= scale
     return np.ascontiguousarray(inverse.T)
 
 
@@ -341,7 +342,9 @@ def _scaled_cholesky(H: Array) -> tuple[Array, Array]:
     if not np.all(np.isfinite(H)) or np.any(diagonal <= 0):
         raise np.linalg.LinAlgError("the matrix is not positive definite")
     scale = 1.0 / np.sqrt(diagonal)
-    return linalg.cholesky(H * scale[:, None] * scale, lower=True), scale
+    scaled = H * scale[:, None]
+    scaled *= scale
+    return linalg.cholesky(scaled, lower=True, overwrite_a=True, check_finite=False), scale
 
 
 def largest_eigenvalue(S: Array) -> float:

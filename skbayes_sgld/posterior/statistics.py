@@ -17,6 +17,7 @@ Array = NDArray[Any]
 
 _TYPICAL = 1000  # rows whose mean is the origin of the sums
 _LOSS = 10.0  # share of a sum of squares that may be due to the origin
+_CONDITIONED = 1e-9  # reciprocal condition from which a Cholesky factor solves as exactly
 _CLOSE = 1e-4  # share of the sums of squares below which that of the residuals loses digits
 
 
@@ -59,7 +60,7 @@ class GaussianStatistics:
         self.x_mean, self.y_mean = (origin + mean)[:d], float((origin + mean)[d])
         self.gram, moment = np.ascontiguousarray(about[:d, :d]), about[:d, d]
         scale = np.sqrt(np.where(np.diagonal(self.gram) > 0, np.diagonal(self.gram), 1.0))
-        unit = linalg.lstsq(self.gram / scale[:, None] / scale, moment / scale, cond=1e-12)[0]
+        unit = _solve(self.gram / scale[:, None] / scale, moment / scale)
         self.reference = unit / scale
         self.cross = moment - self.gram @ self.reference
         self.rss = float(about[d, d] - self.reference @ (moment + self.cross))
@@ -201,6 +202,17 @@ class _Table:
             total[:-1] += residual @ block[:, :-2]
             total[-1] += residual @ residual
         return total
+
+
+def _solve(gram: Array, moment: Array) -> Array:
+    """Least squares solution, of least norm where the columns are collinear."""
+    lower, fails = linalg.lapack.dpotrf(gram, lower=1)
+    if not fails:
+        norm = np.abs(gram).sum(axis=0).max()
+        conditioned, _ = linalg.lapack.dpocon(lower, norm, uplo="L")
+        if conditioned > _CONDITIONED:  # in a twentieth of the time
+            return linalg.cho_solve((lower, True), moment)
+    return linalg.lstsq(gram, moment, cond=1e-12)[0]
 
 
 def table_of(X: Any, y: Array, weight: Array | None) -> Any:

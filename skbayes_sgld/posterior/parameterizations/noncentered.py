@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld._linalg import GROUP, matmul_rows
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.posterior.glm import GLMPosterior
@@ -38,6 +38,8 @@ _WIDEST = 20.0  # half width of the grid of gamma; further down double precision
 _STEEP = 0.28
 _DIAGONAL = 1e-9  # of a curvature: what its eigenvectors may leave beside the diagonal
 _NEGLIGIBLE = 1e-6  # share of the density's peak that the upper end of the grid may have
+_GROUP = 64  # draws of a product that are mapped to theta, whatever their number
+_BLOCK = 256  # draws that are mapped at a time
 
 
 class _Parts(NamedTuple):
@@ -156,7 +158,7 @@ class NoncenteredPosterior(BasePosterior):
         D = scaled + (1.0 - self._share)
         return _Parts(gamma, ratio, scaled, D, phi[:, :-1] / np.sqrt(D))
 
-    def to_theta(self, phi: Array, parts: _Parts | None = None) -> Array:
+    def to_theta(self, phi: Array, parts: _Parts | None = None, group: int = GROUP) -> Array:
         """Theta ``(C, P)`` at ``phi (C, P)``."""
         if self.inner.linear_prior.follows_noise:  # D = t
             gamma = self._level + self._width * phi[:, -1]
@@ -166,7 +168,7 @@ class NoncenteredPosterior(BasePosterior):
             if self._moves:
                 w = w + (ratio - 1.0) * self._pull / D
         theta = np.empty_like(phi)
-        theta[:, :-1] = matmul_rows(w, self._basis.T)
+        theta[:, :-1] = matmul_rows(w, self._basis.T, group)
         theta[:, :-1] += self._center
         theta[:, -1] = gamma
         return theta
@@ -309,7 +311,11 @@ class NoncenteredPosterior(BasePosterior):
 
     def constrain(self, phi: Array) -> Array:
         """Reported parameters ``(C, P)`` at phi."""
-        return self.inner.constrain(self.to_theta(phi))
+        theta = np.empty_like(phi)
+        for start in range(0, len(phi), _BLOCK):  # whose temporaries stay in cache
+            draws = slice(start, start + _BLOCK)
+            theta[draws] = self.to_theta(phi[draws], group=_GROUP)
+        return self.inner.constrain(theta)
 
     def unconstrain(self, values: Array) -> Array:
         """Coordinates phi ``(C, P)`` of the reported parameters."""

@@ -47,6 +47,11 @@ class Metric:
         """``R z`` for each ``z (..., P)``."""
         return z
 
+    @property
+    def root(self) -> Array:
+        """R as a matrix ``(P, P)``."""
+        return self.sqrt(np.eye(self.n_params)).T
+
     def sqrt_t(self, v: Array) -> Array:
         """``R^T v``, a gradient in the preconditioned coordinates ``(C, P)``."""
         return v
@@ -202,6 +207,11 @@ class Dense(Metric):
         curvature = None if self._curvature is None else self._curvature / variance
         return Dense(self._root * np.sqrt(variance), curvature)
 
+    @property
+    def root(self) -> Array:
+        """R."""
+        return self._root
+
     @cached_property
     def _matrix(self) -> Array:
         return self._root @ self._root.T
@@ -291,7 +301,7 @@ def preconditioned_eigenvalues(metric: Metric, curvature: Metric) -> Array:
     spaced in the logarithm are put between them.
     """
     if metric.n_params <= MAX_DENSE:
-        whitened = curvature.whiten(metric.sqrt(np.eye(metric.n_params)))
+        whitened = curvature.whiten(metric.root.T)
         return np.linalg.eigvalsh(whitened @ whitened.T)
     slowest = 1.0 / _largest_width(curvature, metric)
     return np.geomspace(slowest, _largest_width(metric, curvature), metric.n_params)

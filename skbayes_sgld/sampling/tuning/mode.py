@@ -22,7 +22,7 @@ Array = NDArray[Any]
 
 _MAX_STEPS = 100
 _TOLERANCE = 1e-10  # Newton decrement: squared distance to the mode in posterior sds
-_ROUGH = 0.01  # Newton decrement from which steps by a rounded Hessian must shrink it tenfold
+_FINE = 0.01  # Newton decrement from which steps by a rounded Hessian must shrink it tenfold
 _SUBSET_FROM = 8192  # rows: beyond, the search begins at the mode of a subset
 _SHARES = 8, 64  # rows for each one of the subset: of many rows, such that _SUBSET_FROM are left
 _ROUGH = 1.0  # squared distance to the mode of a subset, which is tens from that of all rows
@@ -81,7 +81,7 @@ class Mode(NamedTuple):
     @property
     def root(self) -> Array:
         """R as a matrix ``(P, P)``."""
-        return self.unwhiten(np.eye(self.theta.size)).T
+        return self.metric.root
 
 
 class NoModeError(ValueError):
@@ -229,13 +229,15 @@ def _damped_newton(posterior: BasePosterior, theta: Array, tolerance: float) -> 
         decrement = float(grad @ step)
         if rounded is not None:
             # it leads as near as the exact one, or else stalls
-            stalls = _ROUGH > decrement > 0.1 * last
-            last, rough = decrement, not (damped or stalls or decrement < tolerance)
+            stalls = _FINE > decrement > 0.1 * last
+            last, rough = decrement, not (damped or stalls or decrement < _NEAR)
             if not rough:
                 continue
         if decrement < tolerance and not damped:
             return Mode(theta, Dense(inverse_root(H), H))
         theta, value, grad = _line_search(posterior, theta, value, step, decrement)
+        if last < _NEAR and rounded is None and decrement < _NEAR and not damped:
+            return Mode(theta, Dense(inverse_root(H), H))  # the step leaves about its square
     raise NoModeError(
         f"the mode of the posterior was not found in {_MAX_STEPS} Newton steps: the posterior "
         "may be improper; give the coefficients a proper prior, such as prior='normal'."
@@ -247,7 +249,8 @@ def _damped_step(H: Array, grad: Array) -> tuple[Array, bool]:
     diagonal = np.abs(np.diagonal(H))
     for damping in _DAMPING:
         try:
-            return solve_positive(H + np.diag(damping * diagonal), grad), damping > 0
+            damped = H + np.diag(damping * diagonal) if damping else H
+            return solve_positive(damped, grad), damping > 0
         except np.linalg.LinAlgError:
             continue
     raise NoModeError(
