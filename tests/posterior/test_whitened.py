@@ -99,7 +99,9 @@ def test_a_rough_curvature_is_the_curvature_and_leads_to_the_same_mode(monkeypat
     mode = find_mode(posterior, posterior.start())
     assert np.abs(posterior.grad(mode.theta[None])).max() < 1e-4
     curvature = posterior.curvature(mode.theta)
-    np.testing.assert_allclose(mode.metric._curvature, curvature, atol=1e-3 * np.abs(curvature).max())
+    np.testing.assert_allclose(
+        mode.metric._curvature, curvature, atol=1e-3 * np.abs(curvature).max()
+    )
     monkeypatch.setattr(type(posterior), "rough_curvature", lambda self, theta: None)
     np.testing.assert_allclose(find_mode(posterior, posterior.start()).theta, mode.theta, atol=1e-5)
     assert make_posterior().rough_curvature(theta[:26]) is None
