@@ -1,6 +1,12 @@
 """Derivatives and integrals by numbers alone, for tests of what is given in closed form."""
 
 import numpy as np
+from scipy import sparse
+
+
+def sparse_normals(rng, shape, density=0.3):
+    """Normal numbers in some places of a CSR array, and zeros in the others."""
+    return sparse.csr_array(rng.normal(size=shape) * (rng.random(shape) < density))
 
 
 def derivative(function, x, h=1e-5):

@@ -21,12 +21,13 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
     predict_proba_interval,
 )
+from tests.numeric import sparse_normals
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short
 
 N, D = 120, 5
 RNG = np.random.default_rng(3)
-X = sparse.random_array((N, D), density=0.3, rng=RNG, format="csr", data_sampler=RNG.normal)
+X = sparse_normals(RNG, (N, D))
 X = sparse.csr_array(X + sparse.csr_array(5.0 * (np.arange(D) == D - 1) * np.ones((N, 1))))
 DENSE = X.toarray()
 ETA = DENSE @ RNG.normal(size=D)

@@ -7,7 +7,6 @@ import pickle
 import sys
 from importlib.metadata import version as installed_version
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -28,7 +27,7 @@ from skbayes_sgld import (
 from skbayes_sgld.inference import arviz as module
 from skbayes_sgld.posterior import FunctionPosterior
 
-az = pytest.importorskip("arviz")
+az = pytest.importorskip("arviz", reason="what is tested, of the extra 'arviz'")
 NEW = int(installed_version("arviz").partition(".")[0]) >= 1
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The draws are not to be relied on"),
@@ -281,6 +280,7 @@ def test_the_true_model_is_ranked_first(data):
 
 
 def test_traces_are_drawn(data, linear):
+    plt = pytest.importorskip("matplotlib.pyplot", reason="the figures need the extra 'plot'")
     if NEW:
         az.plot_trace_dist(data, var_names=["coef"], backend="matplotlib")
     else:
@@ -294,7 +294,8 @@ def test_traces_are_drawn(data, linear):
 
 
 def test_a_file_holds_it_all(data, softmax, tmp_path):
-    pytest.importorskip("h5netcdf")
+    for name in ("h5netcdf", "h5py"):
+        pytest.importorskip(name, reason="what ArviZ writes files by")
     for name, given in {"linear": data, "softmax": softmax.to_arviz(X, LABELS)}.items():
         path = tmp_path / f"{name}.nc"
         given.to_netcdf(path, engine="h5netcdf")

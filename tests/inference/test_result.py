@@ -156,3 +156,14 @@ def test_the_draws_are_a_mapping_of_names():
         np.testing.assert_array_equal(dict(draws)["intercept"], draws.values[..., 3])
         with pytest.raises(KeyError, match=r"'age' is not a parameter; there are coef\[age\]"):
             draws["age"]
+
+
+def test_the_summary_of_weighted_draws_is_weighted():
+    values = RNG.standard_normal((2, 50, 1))
+    counts = RNG.integers(1, 6, 50)
+    table = skbayes_sgld.PosteriorDraws(values, ["x"], counts.astype(float)).summary()
+    repeated = np.repeat(values, counts, axis=1)  # what the weights stand for
+    assert table.loc["x", "mean"] == pytest.approx(repeated.mean(), rel=1e-12)
+    assert table.loc["x", "sd"] == pytest.approx(repeated.std(), rel=1e-12)
+    ends = np.quantile(repeated, [0.05, 0.95], method="inverted_cdf")
+    np.testing.assert_allclose(table.loc["x", ["5%", "95%"]].astype(float), ends)

@@ -20,6 +20,7 @@ from skbayes_sgld.posterior import (
     Poisson,
 )
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
+from tests.numeric import sparse_normals
 
 LIKELIHOODS = {
     "gaussian": Gaussian(),
@@ -28,7 +29,7 @@ LIKELIHOODS = {
     "poisson": Poisson(),
 }
 SEED = np.random.default_rng(0)
-X = sparse.random_array((60, 7), density=0.3, rng=SEED, format="csr", data_sampler=SEED.normal)
+X = sparse_normals(SEED, (60, 7))
 X += sparse.csr_array(np.outer(np.ones(60), np.eye(7)[6]))  # a column without zeros
 DENSE, THETA = X.toarray(), 0.5 * SEED.standard_normal((5, 40))
 TARGETS = {
@@ -154,7 +155,7 @@ def test_flat_and_laplace_priors_of_sparse_rows(family):
 @pytest.mark.parametrize("twice", [False, True])
 def test_row_space_of_sparse_rows_is_that_of_dense_rows(twice):
     rng = np.random.default_rng(2)
-    wide = sparse.random_array((12, 40), density=0.3, rng=rng, format="csr")
+    wide = sparse_normals(rng, (12, 40))
     if twice:
         wide = sparse.vstack([wide, wide[:1]], format="csr")
     y = rng.integers(0, 2, wide.shape[0]).astype(float)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import statsmodels.api as sm
+import pytest
 from scipy.special import expit, softmax
 from sklearn import datasets
 
@@ -57,7 +57,8 @@ def digits(*pair):
 
 
 def _statsmodels(name):
-    loaded = getattr(sm.datasets, name).load()
+    api = pytest.importorskip("statsmodels.api", reason="the data, of the extra 'test'")
+    loaded = getattr(api.datasets, name).load()
     return np.asarray(loaded.exog, dtype=float), np.asarray(loaded.endog, dtype=float)
 
 

@@ -59,6 +59,32 @@ def test_a_chain_may_go_down_by_five_nats_and_one_a_parameter(nats, kept, monkey
     np.testing.assert_allclose(settled, end if kept else start)
 
 
+@pytest.mark.parametrize("nats, kept", [(13.0, True), (15.0, False)])
+def test_a_hot_chain_may_go_down_by_as_much_more_as_it_is_hot(nats, kept, monkeypatch):
+    run = normal()
+    run.dynamics.temperature = 2.0
+    start, end = np.zeros((1, P)), np.array([[np.sqrt(2.0 * nats), 0.0]])
+    chains = adaptation.run_chains(run, start, n_draws=1)
+    monkeypatch.setattr(
+        adaptation, "run_chains", lambda *a, **k: replace(chains, draws=end[:, None])
+    )
+    settled = adaptation.settle(run, start, MODE, seed=0)
+    np.testing.assert_allclose(settled, end if kept else start)
+
+
+def test_a_chain_that_leaves_for_thirty_sds_starts_nearer_though_the_density_is_no_lower(
+    monkeypatch,
+):
+    run = run_of(lambda x: np.zeros(len(x)), np.zeros_like)
+    ends = np.array([[29.0, 0.0], [0.0, -31.0], [1.0, 1.0]])
+    chains = adaptation.run_chains(run, START, n_draws=1)
+    monkeypatch.setattr(
+        adaptation, "run_chains", lambda *a, **k: replace(chains, draws=ends[:, None])
+    )
+    settled = adaptation.settle(run, START, MODE, seed=0)
+    np.testing.assert_allclose(settled, [ends[0], 0.1 * START[1], ends[2]])
+
+
 def test_chains_that_overflow_stay_where_they_are():
     run = run_of(lambda x: -(x**4).sum(axis=1), lambda x: -4 * x**3)
     far = np.full((2, P), 1e3)
