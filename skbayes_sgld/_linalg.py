@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from functools import cache, partial
-from threading import Lock, current_thread
+from threading import Lock, get_ident
 from typing import Any, TypeVar
 
 import joblib
@@ -61,34 +60,55 @@ class _OneBlasThread:
     """
 
     def __init__(self) -> None:
-        self._lock, self._inside = Lock(), 0
-        self._limit, self._holder = ExitStack(), current_thread()
+        self._lock = Lock()
+        self._inside: dict[int, int] = {}  # blocks by the thread that is in them
+        self._before: list[tuple[Any, int]] = []  # the libraries, and the threads that they had
 
     def __enter__(self) -> None:
         with self._lock:
-            if self._inside == 0:
-                self._limit.enter_context(_threads().limit(limits=1, user_api="blas"))
-                self._holder = current_thread()
-            self._inside += 1
+            if not self._inside:
+                self._limit()
+            me = get_ident()
+            self._inside[me] = self._inside.get(me, 0) + 1
 
     def __exit__(self, *exception: object) -> None:
+        self.leave(self.depth - 1)
+
+    @property
+    def depth(self) -> int:
+        """Number of blocks that this thread is in."""
+        return self._inside.get(get_ident(), 0)
+
+    def leave(self, depth: int) -> None:
+        """Leave the blocks of this thread but so many.
+
+        An interrupt may come where a block is about to end, which then stays open.
+        """
         with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                if current_thread() is not self._holder:
-                    _let_this_thread_set_limits()
-                self._limit.close()
+            if depth > 0:
+                self._inside[get_ident()] = depth
+            else:
+                self._inside.pop(get_ident(), None)
+            if not self._inside:
+                self._restore()
 
+    def _limit(self) -> None:
+        libraries = [lib for lib in _threads().lib_controllers if lib.user_api == "blas"]
+        # noted before the first is set; where a restoration was interrupted, it still is
+        self._before = self._before or [(lib, lib.num_threads) for lib in libraries]
+        for library, _ in self._before:
+            library.set_num_threads(1)
 
-def _let_this_thread_set_limits() -> None:
-    """Let this thread set OpenBLAS's threads, in place of the thread that set them first.
-
-    From version 3.7, threadpoolctl ignores every other thread as long as that one is alive.
-    """
-    for library in _threads().lib_controllers:
-        clear = getattr(library, "clear_controlling_thread", None)
-        if clear is not None:
-            clear(force=True)
+    def _restore(self) -> None:
+        for library, n_threads in self._before:
+            # from version 3.7 on, threadpoolctl ignores all but the thread that set them first
+            let = getattr(library, "clear_controlling_thread", None)
+            if let is not None:
+                let(force=True)
+            library.set_num_threads(n_threads)
+            if let is not None:
+                let(force=True)
+        self._before = []
 
 
 _ONE_BLAS_THREAD = _OneBlasThread()

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from skbayes_sgld._linalg import one_blas_thread
+
 T = TypeVar("T", bound=Callable[..., Any])
 
 
@@ -33,7 +35,14 @@ def numpy_defaults(public: T) -> T:
 def _function(function: Any) -> Any:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
-            return function(*args, **kwargs)
+        errors, depth = np.geterr(), one_blas_thread().depth
+        try:
+            with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
+                return function(*args, **kwargs)
+        except BaseException:
+            # an interrupt may have come where what was set was about to be taken back
+            np.seterr(**errors)
+            one_blas_thread().leave(depth)
+            raise
 
     return call

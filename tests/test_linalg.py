@@ -1,5 +1,6 @@
 """BLAS threads, blocks of rows, and products over chains."""
 
+import linecache
 import os
 import subprocess
 import sys
@@ -16,31 +17,20 @@ from skbayes_sgld._linalg import (
     row_blocks,
     solve_positive,
 )
+from skbayes_sgld._numpy_errors import numpy_defaults
 
 
 class FakeBlas:
-    """A number of threads that belongs to the process, as that of a BLAS library does."""
+    """A BLAS library, and the controller of all of them."""
 
-    lib_controllers = ()
+    user_api = "blas"
 
-    def __init__(self, n_threads):
-        self.n_threads = n_threads
+    def __init__(self, num_threads):
+        self.num_threads = num_threads
+        self.lib_controllers = [self]
 
-    def limit(self, *, limits, user_api):
-        limiter = FakeLimiter(self, self.n_threads)
-        self.n_threads = limits
-        return limiter
-
-
-class FakeLimiter:
-    def __init__(self, blas, before):
-        self.blas, self.before = blas, before
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.blas.n_threads = self.before
+    def set_num_threads(self, num_threads):
+        self.num_threads = num_threads
 
 
 @pytest.fixture
@@ -56,16 +46,52 @@ def test_overlapping_limits_give_the_blas_threads_back(blas):
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
-    assert blas.n_threads == 1  # still in force for the one inside
+    assert blas.num_threads == 1  # still in force for the one inside
     second.__exit__(None, None, None)
-    assert blas.n_threads == 7
+    assert blas.num_threads == 7
 
 
 def test_an_error_inside_gives_the_blas_threads_back(blas):
     with pytest.raises(KeyError), one_blas_thread(), one_blas_thread():
-        assert blas.n_threads == 1
+        assert blas.num_threads == 1
         raise KeyError
-    assert blas.n_threads == 7
+    assert blas.num_threads == 7
+
+
+@numpy_defaults
+def public():
+    with np.errstate(all="ignore"), one_blas_thread(), one_blas_thread():
+        np.float64(1.0) / np.float64(0.0)
+
+
+def test_an_interrupt_at_any_line_gives_the_blas_threads_and_the_error_handling_back(blas):
+    before, lines = np.geterr(), 0
+    while True:
+        left = lines = lines + 1
+
+        def trace(frame, event, argument):
+            nonlocal left
+            line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+            # the interpreter looks for signals where functions begin and after calls, and never
+            # between the end of a block and the release of its lock
+            left -= event in ("call", "line") and not line.lstrip().startswith("with self._lock")
+            if left == 0:
+                left = -1
+                raise KeyboardInterrupt
+            return trace
+
+        usual = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            public()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(usual)
+        assert (blas.num_threads, np.geterr(), one_blas_thread().depth) == (7, before, 0)
+        if left > 0:
+            break
+    assert lines > 60
 
 
 FITS_IN_THREADS = """

@@ -1,0 +1,11 @@
+"""The interrupt keys at some random moments, and what they leave behind."""
+
+from .interrupts import run
+from .report import Report
+
+
+def test_the_keys_leave_everything_as_it_was_at_any_moment():
+    report = Report("")
+    found = run(report, {"serial": 14, "threads": 6}, seed=0, seconds=60.0)
+    assert not report.failures, report.failures
+    assert len(found) == 20 and (found["outcome"] == "interrupted").mean() > 0.5
