@@ -1,5 +1,6 @@
 """Bayesian linear, logistic and Poisson regression by stochastic gradient Langevin dynamics."""
 
+from skbayes_sgld.blocks import RowBlocks
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.inference.sample import sample
@@ -30,6 +31,7 @@ __all__ = [
     "BayesByBackpropRegressor",
     "Plan",
     "PosteriorDraws",
+    "RowBlocks",
     "SGDMAPClassifier",
     "SGDMAPRegressor",
     "SGLDLinearRegression",

@@ -21,6 +21,7 @@ from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._warnings import warn
+from skbayes_sgld.blocks import RowSource, as_source
 from skbayes_sgld.estimators.arviz import ArvizExport
 from skbayes_sgld.estimators.callbacks import (
     CallbackSupportMixin,
@@ -158,13 +159,14 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
 
     # ---- fit ----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Not copied, unless its type is not float64 or float32.
+        X : array-like of shape (n_samples, n_features), or RowBlocks
+            Not copied, unless its type is not float64 or float32. Of rows in blocks y and
+            sample_weight are in the blocks.
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative. A row of weight w counts as w rows.
@@ -190,11 +192,25 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
         with unchanged_on_error(self):
             self._stream = stream
             self._check_params()
-            X, y, weight = self._validate(X, y, sample_weight, **row_data)
-            with one_blas_thread() if X.shape[1] < _WIDE else nullcontext():
-                self._infer(X, y, weight)
+            source = as_source(X, y, sample_weight)
+            if source is not None:
+                self._infer_source(source, **row_data)
+            else:
+                X, y, weight = self._validate(X, y, sample_weight, **row_data)
+                self._infer_in_memory(X, y, weight)
         end_fit(self, **data)
         return self
+
+    def _infer_in_memory(self, X: Array, y: Array, weight: Array | None) -> None:
+        with one_blas_thread() if X.shape[1] < _WIDE else nullcontext():
+            self._infer(X, y, weight)
+
+    def _infer_source(self, source: RowSource, **row_data: Any) -> None:
+        """Find the posterior of rows in blocks."""
+        raise TypeError(
+            f"{type(self).__name__} does not take {type(source).__name__}: rows in blocks are for "
+            "SGLDLinearRegression, SGLDLogisticRegression and SGLDPoissonRegressor. Give arrays."
+        )
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
         checks = {"ensure_min_samples": 1} if self._goes_on else {}
@@ -209,7 +225,7 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
             if np.all(weight == 1.0):
                 weight = None
             elif sample_weight is not None:
-                warn_of_light_rows(weight, X)
+                warn_of_light_rows(float(weight.sum()), *X.shape)
         return self._encode(X, y, weight)
 
     _y_checks: ClassVar[dict[str, Any]] = {}
@@ -331,7 +347,7 @@ class LinearEstimator(BayesianEstimator):
     noise_prior_: NoisePrior | None
 
     def _make_posterior(
-        self, X: Array, y: Array, weight: Array | None, center: bool
+        self, X: Array, y: Array, weight: Array | None, center: bool, **known: Any
     ) -> GLMPosterior:
         raise NotImplementedError
 

@@ -354,7 +354,7 @@ class BayesianClassifier(ClassificationModel, PriorPredictive):
         return self.classes_
 
     def _make_posterior(
-        self, X: Array, y: Array, weight: Array | None, center: bool
+        self, X: Array, y: Array, weight: Array | None, center: bool, **known: Any
     ) -> GLMPosterior:
         seen = self.classes_ if self._seen is None else self.classes_[self._seen]
         return GLMPosterior(
@@ -368,6 +368,7 @@ class BayesianClassifier(ClassificationModel, PriorPredictive):
             center=center,
             feature_names=self._feature_names(),
             class_names=[str(c) for c in seen],
+            **known,
         )
 
     def _split(self, values: Array) -> dict[str, Array]:

@@ -31,13 +31,14 @@ class CountRegressor(LinearRegressor):
         tags.target_tags.positive_only = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None) -> Any:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Not copied, unless its type is not float64 or float32.
+        X : array-like of shape (n_samples, n_features), or RowBlocks
+            Not copied, unless its type is not float64 or float32. Of rows in blocks y and
+            sample_weight are in the blocks.
         y : array-like of shape (n_samples,)
             Counts, 0 or more. Fractions are taken as rates, counts over their exposure, as
             ``sklearn.linear_model.PoissonRegressor`` takes them.

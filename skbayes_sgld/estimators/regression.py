@@ -332,7 +332,7 @@ class LinearRegressor(RegressionModel, PriorPredictive):
         return ConstantNoise()
 
     def _make_posterior(
-        self, X: Array, y: Array, weight: Array | None, center: bool
+        self, X: Array, y: Array, weight: Array | None, center: bool, **known: Any
     ) -> GLMPosterior:
         prior, noise_prior = self._components(y, weight)
         return self._noise().bind(
@@ -346,6 +346,7 @@ class LinearRegressor(RegressionModel, PriorPredictive):
             fit_intercept=self.fit_intercept,
             center=center,
             feature_names=self._feature_names(),
+            **known,
         )
 
     def _set_point(self, values: Array) -> None:

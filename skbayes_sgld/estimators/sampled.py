@@ -64,6 +64,7 @@ class SampledEstimator(LinearEstimator):
             return
         settings = Settings.check(self)
         posterior = self._own_posterior(settings, X, y, weight)
+        check_propriety(posterior)
         self._sample(settings, posterior, self._resolve("prior"))
 
     def _infer_batch(self, X: Array, y: Array, weight: Array | None) -> None:
@@ -83,7 +84,6 @@ class SampledEstimator(LinearEstimator):
         self, settings: Settings, model: GLMPosterior, prior: Prior, n_batches: int = 0
     ) -> None:
         """Sample the posterior of a model, of rows before which there were ``n_batches``."""
-        check_propriety(model)
         posterior: Any = with_hyperparameters(model, prior)
         positions, n_fits = self._last_positions(settings, posterior.constrained_names)
         # chains that continue must not repeat their old noise

@@ -10,15 +10,18 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call
 
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.estimators.base import Array
-from skbayes_sgld.estimators.classification import BayesianClassifier
-from skbayes_sgld.estimators.counts import CountRegressor
-from skbayes_sgld.estimators.regression import BayesianRegressor
+from skbayes_sgld.estimators.blockwise import (
+    BlockwiseClassifier,
+    BlockwiseCounts,
+    BlockwiseRegressor,
+)
 from skbayes_sgld.estimators.sampled import SampledEstimator
 from skbayes_sgld.estimators.validation import unchanged_on_error
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior import CoefficientPrior, NoisePrior
 from skbayes_sgld.posterior.accumulated import Sums
 from skbayes_sgld.posterior.joint_normal import belief_of, under_belief
+from skbayes_sgld.posterior.propriety import check_propriety
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,7 @@ class StreamedEstimator(SampledEstimator):
                     "fit_intercept was changed since the last batch; call fit to start anew."
                 )
             posterior = under_belief(posterior, known.tempered(float(self.forgetting)))
+        check_propriety(posterior)
         self._sample(settings, posterior, self._resolve("prior"), self._stream.n_batches)
         draws = self.posterior_
         weights = np.ones(len(draws.flat)) if draws.flat_weights is None else draws.flat_weights
@@ -92,7 +96,7 @@ class StreamedEstimator(SampledEstimator):
         self._stream = replace(self._stream, n_batches=self._stream.n_batches + 1, known=known)
 
 
-class StreamedRegressor(BayesianRegressor, StreamedEstimator):
+class StreamedRegressor(BlockwiseRegressor, StreamedEstimator):
     """A normal linear model: sums over the rows of all batches are all that it needs."""
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -139,6 +143,7 @@ class StreamedRegressor(BayesianRegressor, StreamedEstimator):
             known = stream.known.tempered(float(self.forgetting)).plus(known)
         self._stream = replace(stream, known=known, n_batches=stream.n_batches + 1)
         posterior = self._make_posterior(*known.as_rows(), center=settings.uses_curvature)
+        check_propriety(posterior)
         self._sample(settings, posterior, self._resolve("prior"), stream.n_batches)
 
     def _components(self, y: Array, weight: Array | None) -> tuple[Any, NoisePrior | None]:
@@ -152,7 +157,7 @@ class StreamedRegressor(BayesianRegressor, StreamedEstimator):
         return self._stream.priors[1]
 
 
-class StreamedCounts(CountRegressor, StreamedEstimator):
+class StreamedCounts(BlockwiseCounts, StreamedEstimator):
     """Counts, whose posterior so far is a normal prior of those to come."""
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> Any:
@@ -183,7 +188,7 @@ class StreamedCounts(CountRegressor, StreamedEstimator):
         return self._partial_fit(X, y, sample_weight, exposure=exposure)
 
 
-class StreamedClassifier(BayesianClassifier, StreamedEstimator):
+class StreamedClassifier(BlockwiseClassifier, StreamedEstimator):
     """Labels, whose posterior so far is a normal prior of those to come."""
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:

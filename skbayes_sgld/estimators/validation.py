@@ -30,7 +30,11 @@ def check_columns(X: Array, estimator: Any) -> None:
     if np.all((squares > low) & (squares < high)):
         return
     check_finite(X, estimator)
-    least, most = column_ranges(X)
+    check_ranges(*column_ranges(X), estimator)
+
+
+def check_ranges(least: Array, most: Array, estimator: Any) -> None:
+    """Raise where values between these, ``(d,)`` each, are of a size that cannot be squared."""
     sizes = np.maximum(np.abs(least.astype(float)), np.abs(most.astype(float)))
     names = getattr(estimator, "feature_names_in_", None)
     for j in np.flatnonzero((sizes > LARGEST) | ((sizes < SMALLEST) & (sizes > 0.0))):
@@ -68,12 +72,11 @@ def check_weight_sizes(weight: Array, argument: str) -> None:
         )
 
 
-def warn_of_light_rows(weight: Array, X: Array) -> None:
+def warn_of_light_rows(total: float, n_rows: int, n_columns: int) -> None:
     """Warn where all rows together count as hardly any: weights are often made to sum to 1."""
-    total = float(weight.sum())
-    if total <= max(1.0 + 1e-6, 0.5 * min(X.shape[0], X.shape[1] + 1)):
+    if total <= max(1.0 + 1e-6, 0.5 * min(n_rows, n_columns + 1)):
         warn(
-            f"sample_weight sums to {total:g} over {X.shape[0]} rows: a row of weight w counts as "
+            f"sample_weight sums to {total:g} over {n_rows} rows: a row of weight w counts as "
             f"w rows, so the data count as {total:g} and the prior decides. Where the weights are "
             "relative, multiply sample_weight so that it averages 1.",
             UserWarning,

@@ -73,6 +73,8 @@ class GLMPosterior(RowSums, BasePosterior):
         in coordinates that are easier to sample.
     feature_names, class_names : sequence of str or None, default=None
         Names of the columns of X and of the classes, for ``param_names``.
+    columns : tuple of two ndarrays of shape (d,) or None, default=None
+        Mean and spread of each column, where X is a sample of rows whose moments are known.
 
     Examples
     --------
@@ -100,6 +102,7 @@ class GLMPosterior(RowSums, BasePosterior):
         center: bool = False,
         feature_names: Sequence[str] | None = None,
         class_names: Sequence[str] | None = None,
+        columns: tuple[Array, Array] | None = None,
     ) -> None:
         X, fit_intercept = as_rows(X), bool(fit_intercept)  # np.bool_ does not multiply lists
         K, infers_noise = likelihood.n_predictors, likelihood.infers_noise
@@ -108,7 +111,10 @@ class GLMPosterior(RowSums, BasePosterior):
             if likelihood.quadratic and X.shape[1] <= MAX_DENSE
             else None
         )
-        mean, spread = column_moments(X, sample_weight) if prior.automatic else (None, None)
+        mean = None if columns is None else columns[0]
+        spread = None
+        if prior.automatic:
+            mean, spread = column_moments(X, sample_weight) if columns is None else columns
         if self._statistics is not None:
             mean = self._statistics.x_mean
         if not (center and fit_intercept):
@@ -228,21 +234,10 @@ class GLMPosterior(RowSums, BasePosterior):
 
     def _statistics_value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         assert self._statistics is not None
-        linear, gamma = self._linear(theta)[:, 0], self._gamma(theta)
-        level = linear[:, -1] if self.fit_intercept else np.zeros(theta.shape[0])
+        gamma = self._gamma(theta)
         variance = self.likelihood.noise_variance(gamma)
-        known = np.log(variance) if gamma is None else gamma
-        coef, at_mean = linear[:, : self.n_features], self.center is not None
-        value, in_coef, in_level, in_gamma = self._statistics.value_and_grad(
-            coef, level, variance, known, at_mean=at_mean or not self.fit_intercept
-        )
-        grad = np.empty_like(theta)
-        grad[:, : self.n_features] = in_coef
-        if self.fit_intercept:
-            grad[:, self.n_features] = in_level
-        if gamma is not None:
-            grad[:, -1] = in_gamma
-        return value, grad
+        at_mean = self.center is not None or not self.fit_intercept
+        return self._statistics.of_theta(theta, variance, gamma, self.fit_intercept, at_mean)
 
     # ---- prior and posterior ------------------------------------------------------------------
 
@@ -409,8 +404,12 @@ class GLMPosterior(RowSums, BasePosterior):
 
         Rows of a rare class are all in it: a few of them would say little of where it is.
         """
+        return self.with_rows(*self._thinned(rows, self.likelihood.rare(self.y)))
+
+    def with_rows(self, X: Array, y: Array, weight: Array | None) -> GLMPosterior:
+        """Posterior given other rows, under the same prior and in the same coordinates."""
         other = copy(self)
-        other._bind(*self._thinned(rows, self.likelihood.rare(self.y)))
+        other._bind(X, y, weight)
         other._statistics, other._settled = None, {}
         return other
 

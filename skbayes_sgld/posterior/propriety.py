@@ -103,6 +103,42 @@ def check_mode(posterior: _LinearModel, theta: Array) -> None:
         raise _unbounded(posterior)
 
 
+def check_expanded(posterior: _LinearModel, precision: Array, value: float, least: float) -> None:
+    """Raise where what all rows say at a supposed mode shows that flat priors leave it unbounded.
+
+    Parameters
+    ----------
+    posterior : GLMPosterior
+        With some of the rows.
+    precision : ndarray of shape (P, P)
+        Curvature of the log posterior of all rows.
+    value, least : float
+        Log likelihood of all rows, and of that row of weight 1 whose is the least.
+
+    Raises
+    ------
+    ImproperPosteriorError
+        With the reason and a remedy.
+    """
+    if posterior.prior.proper:
+        return
+    scale = np.sqrt(np.diagonal(precision))
+    eigenvalues, vectors = np.linalg.eigh(precision / np.outer(scale, scale))
+    if eigenvalues[0] < _RANK * eigenvalues[-1]:
+        involved = np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)[:5]
+        raise _dependent([posterior.param_names[j] for j in involved])
+    labels = isinstance(posterior.likelihood, LabelLikelihood)
+    if posterior.likelihood.improper and (value > -1e-3 or (labels and least > np.log(0.5))):
+        raise _unbounded(posterior)
+
+
+def _dependent(names: list[str]) -> ImproperPosteriorError:
+    return ImproperPosteriorError(
+        f"columns {', '.join(names)} of X are linearly dependent: under prior='flat' the "
+        f"posterior is improper; drop one of them or {_REMEDY}."
+    )
+
+
 def _all_right(posterior: _LinearModel, by_row: Array) -> bool:
     """Whether the label of every row has a probability above a half."""
     weight = 1.0 if posterior.weight is None else posterior.weight
@@ -139,10 +175,7 @@ def _check_rank(posterior: _LinearModel, names: list[str]) -> None:
     eigenvalues, vectors = np.linalg.eigh(gram)
     if eigenvalues[0] < _RANK * eigenvalues[-1]:
         involved = np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)[:5]
-        raise ImproperPosteriorError(
-            f"columns {', '.join(names[j] for j in involved)} of X are linearly dependent: under "
-            f"prior='flat' the posterior is improper; drop one of them or {_REMEDY}."
-        )
+        raise _dependent([names[j] for j in involved])
 
 
 def _check_directions(posterior: _LinearModel) -> None:

@@ -128,6 +128,35 @@ class GaussianStatistics:
         scale = np.reshape(variance, (-1, 1))
         return value, in_coef / scale, in_level / scale[:, 0], in_log_variance
 
+    def of_theta(
+        self,
+        theta: Array,
+        variance: Array | float,
+        gamma: Array | None,
+        has_level: bool,
+        at_mean: bool,
+    ) -> tuple[Array, Array]:
+        """Log likelihood ``(C,)`` and its gradient in ``theta (C, P)``.
+
+        ``gamma`` is the last column of theta, the log variance, or None where it is known;
+        ``has_level`` is whether there is an intercept, and the rest as in :meth:`value_and_grad`.
+        """
+        d = len(self.x_mean)
+        value, in_coef, in_level, in_gamma = self.value_and_grad(
+            theta[:, :d],
+            theta[:, d] if has_level else np.zeros(len(theta)),
+            variance,
+            np.log(variance) if gamma is None else gamma,
+            at_mean,
+        )
+        grad = np.empty_like(theta)
+        grad[:, :d] = in_coef
+        if has_level:
+            grad[:, d] = in_level
+        if gamma is not None:
+            grad[:, -1] = in_gamma
+        return value, grad
+
     def curvature(self, n_linear: int, at_mean: bool) -> Array:
         """Half the second derivative of RSS in coefficients and intercept ``(n_linear, n_linear)``.
 

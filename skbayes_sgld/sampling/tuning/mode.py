@@ -78,6 +78,10 @@ class Mode(NamedTuple):
         """``R^{-1} x`` for each row of ``x (C, P)``."""
         return self.metric.whiten(x)
 
+    def squared_distance(self, theta: Array) -> float:
+        """Squared distance of ``theta (P,)`` from the mode, in sds."""
+        return float(np.square(self.whiten((theta - self.theta)[None])).sum())
+
     @property
     def root(self) -> Array:
         """R as a matrix ``(P, P)``."""
@@ -145,12 +149,12 @@ def _expand(posterior: BasePosterior, subset: BasePosterior, of_subset: Mode, ne
     """
     theta, known = of_subset.theta, of_subset.expansion
     H = subset.likelihood_curvature(theta) if known is None else known.curvature
-    mode = _find(_Expanded(posterior, posterior.expand_likelihood(theta, H)), theta)
-    moved = _distance(mode, theta)
+    mode = mode_of_expansion(posterior, posterior.expand_likelihood(theta, H), theta)
+    moved = mode.squared_distance(theta)
     for _ in range(_MAX_EXPANSIONS):
         expansion = posterior.expand_likelihood(mode.theta)
-        found = _find(_Expanded(posterior, expansion), mode.theta)
-        left = _distance(found, mode.theta)
+        found = mode_of_expansion(posterior, expansion, mode.theta)
+        left = found.squared_distance(mode.theta)
         if not left < moved:
             break
         shrunk = left / moved  # and the curvature has changed by about as much, relatively
@@ -160,9 +164,11 @@ def _expand(posterior: BasePosterior, subset: BasePosterior, of_subset: Mode, ne
     raise NoModeError("expansions of the log likelihood do not approach a mode.")
 
 
-def _distance(mode: Mode, theta: Array) -> float:
-    """Squared distance of ``theta (P,)`` from a mode, in sds."""
-    return float(np.square(mode.whiten((theta - mode.theta)[None])).sum())
+def mode_of_expansion(
+    posterior: BasePosterior, expansion: Expansion, start: Array, tolerance: float = _TOLERANCE
+) -> Mode:
+    """Mode of a posterior whose log likelihood is replaced by its second-order expansion."""
+    return _find(_Expanded(posterior, expansion), start, tolerance)
 
 
 class _Expanded(BasePosterior):

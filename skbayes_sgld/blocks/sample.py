@@ -1,0 +1,144 @@
+"""A random sample of rows, gathered in one pass: of all rows, and of the rows of each label.
+
+Row i of weight w has the key ``u / w``, u uniform on (0, 1), and the rows of the smallest keys are
+kept (priority sampling: Duffield, Lund & Thorup 2007). A kept row stands for a weight of
+``max(w, 1 / t)``, t being the smallest key that was not kept: sums over the sample with these
+weights are unbiased estimates of sums over all rows. Rows of equal weight are a uniform sample.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from skbayes_sgld.blocks.source import Array, Block
+
+_SPARE = 8.0  # standard deviations of the number of rows below a limit, which leaves none short
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How a sample is drawn.
+
+    Attributes
+    ----------
+    size : int
+        Rows of the smallest keys that are kept.
+    seed : int
+    least : int
+        Rows of each label that are kept at least; 0 where y is no label.
+    n_rows : int or None
+        Number of all rows, where it is known: blocks then hand on few more than are kept.
+    """
+
+    size: int
+    seed: int
+    least: int = 0
+    n_rows: int | None = None
+
+    @property
+    def limit(self) -> float:
+        """Key below which the smallest of rows without weights are, as good as surely."""
+        if not self.n_rows:
+            return np.inf
+        return (self.size + _SPARE * np.sqrt(self.size) + _SPARE**2) / self.n_rows
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows with their keys: enough of those of the smallest keys to go on with.
+
+    Attributes
+    ----------
+    how : Sampling
+    n_rows : int
+        Number of rows, of positive weight, that the sample was drawn from.
+    X, y, weight, key : ndarray
+        The rows kept; all weights are 1 where the source has none.
+    place : ndarray of shape (n, 2)
+        Block of each row, and its position there.
+    """
+
+    how: Sampling
+    n_rows: int
+    X: Array
+    y: Array
+    weight: Array
+    key: Array
+    place: Array
+
+    @classmethod
+    def of_block(cls, block: Block, how: Sampling) -> Sample:
+        """Rows of one block."""
+        key = np.random.default_rng([how.seed, block.number]).random(len(block.y))
+        if block.weight is None:
+            n_rows, chosen = len(key), _smallest(key, block.y, how, how.limit)
+        else:
+            positive = np.flatnonzero(block.weight > 0)
+            key[positive] /= block.weight[positive]
+            kept = _smallest(key[positive], block.y[positive], how)
+            n_rows, chosen = len(positive), positive[kept]
+        weight = np.ones(len(chosen)) if block.weight is None else block.weight[chosen]
+        place = np.column_stack([np.full(len(chosen), block.number), chosen])
+        return cls(how, n_rows, block.X[chosen], block.y[chosen], weight, key[chosen], place)
+
+    def plus(self, other: Sample) -> Sample:
+        """Sample of the rows of both."""
+        pairs = zip(self._arrays(), other._arrays(), strict=True)
+        both = Sample(
+            self.how, self.n_rows + other.n_rows, *(np.concatenate(pair) for pair in pairs)
+        )
+        return both._taken(_smallest(both.key, both.y, self.how))
+
+    def _arrays(self) -> tuple[Array, ...]:
+        return self.X, self.y, self.weight, self.key, self.place
+
+    def _taken(self, chosen: Array) -> Sample:
+        if len(chosen) == len(self.key):
+            return self
+        return Sample(self.how, self.n_rows, *(a[chosen] for a in self._arrays()))
+
+    @property
+    def complete(self) -> bool:
+        """Whether it holds all rows."""
+        return self.n_rows <= min(self.how.size, len(self.key))
+
+    def rows(self) -> tuple[Array, Array, Array]:
+        """X, y and the weights that the rows stand for, in the order of the source."""
+        one = np.zeros(len(self.y), int)
+        group = pd.factorize(self.y)[0] if self.how.least else one
+        bar = _next(self.key, self.how.size)
+        if bar == np.inf and not self.complete:  # by a chance of 1e-15
+            bar = self.how.limit
+        bars = np.full(group.max() + 1, bar)
+        for k in range(len(bars) if self.how.least else 0):
+            bars[k] = max(bar, _next(self.key[group == k], self.how.least))
+        chosen = np.flatnonzero(self.key < bars[group])
+        chosen = chosen[np.lexsort(self.place[chosen].T[::-1])]
+        weight = np.maximum(self.weight[chosen], 1.0 / bars[group[chosen]])
+        return self.X[chosen], self.y[chosen], weight
+
+
+def _smallest(key: Array, y: Array, how: Sampling, limit: float = np.inf) -> Array:
+    """Rows of the smallest keys, of all and of each label, and one more: the next."""
+    kept = key < limit
+    if len(key) > how.size + 1:
+        of_all = np.argpartition(key, how.size)[: how.size + 1]
+        among = np.zeros(len(key), bool)
+        among[of_all] = True
+        kept &= among
+    if how.least and not kept.all():
+        group = pd.factorize(y)[0]
+        for k in range(group.max() + 1):
+            own = np.flatnonzero(group == k)
+            if len(own) > how.least + 1:
+                own = own[np.argpartition(key[own], how.least)[: how.least + 1]]
+            kept[own] = True
+    return np.flatnonzero(kept)
+
+
+def _next(key: Array, size: int) -> float:
+    """The smallest key but ``size``; infinite where there are no more."""
+    return float(np.partition(key, size)[size]) if len(key) > size else np.inf

@@ -1,0 +1,299 @@
+"""Fits of rows in blocks: the posterior of the array in memory."""
+
+import numpy as np
+import pytest
+
+from skbayes_sgld import (
+    BayesByBackpropRegressor,
+    RowBlocks,
+    SGDMAPRegressor,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDPoissonRegressor,
+)
+from skbayes_sgld.inference.passes import NUMBERS, find_posterior, look
+from skbayes_sgld.posterior import (
+    Bernoulli,
+    Categorical,
+    Flat,
+    GLMPosterior,
+    Laplace,
+    Normal,
+    Poisson,
+)
+from skbayes_sgld.posterior.pooled import PooledPosterior
+from skbayes_sgld.posterior.propriety import ImproperPosteriorError
+from skbayes_sgld.sampling.tuning.mode import find_mode
+
+RNG = np.random.default_rng(0)
+N, D = 5000, 3
+X = RNG.standard_normal((N, D)) * [1.0, 100.0, 1e-3] + [0.0, 50.0, 1.0]  # raw units
+ETA = (X - X.mean(axis=0)) / X.std(axis=0) @ [1.0, -0.5, 0.3] - 0.5
+TARGETS = {
+    "logistic": (RNG.random(N) < 1 / (1 + np.exp(-ETA))).astype(int),
+    "rare": (RNG.random(N) < 1 / (1 + np.exp(5.0 - ETA))).astype(int),
+    "labels": np.array(["low", "mid", "top"])[np.digitize(ETA + RNG.logistic(size=N), [-1, 1])],
+    "poisson": RNG.poisson(np.exp(0.5 * ETA)),
+    "linear": ETA + RNG.standard_normal(N),
+}
+WEIGHT = RNG.gamma(2.0, 0.5, N) * (RNG.random(N) < 0.9)
+MODELS = {
+    "logistic": SGLDLogisticRegression,
+    "rare": SGLDLogisticRegression,
+    "labels": SGLDLogisticRegression,
+    "poisson": SGLDPoissonRegressor,
+    "linear": SGLDLinearRegression,
+}
+
+
+def source_of(name, weight=None, dtype=np.float64, size=700, rows=N, **options):
+    def read():
+        for start in range(0, rows, size):
+            part = slice(start, min(start + size, rows))
+            block = X[part].astype(dtype), TARGETS[name][part]
+            yield block if weight is None else (*block, weight[part])
+
+    return RowBlocks(read, **options)
+
+
+def fit(name, *data, **settings):
+    return MODELS[name](n_draws=300, n_chains=2, random_state=0, **settings).fit(*data)
+
+
+# ---- the mode and the posterior of the sample --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "likelihood", "prior"),
+    [
+        ("logistic", Bernoulli(), Normal()),
+        ("rare", Bernoulli(), Flat()),
+        ("labels", Categorical(3), Normal(scale=0.7)),
+        ("poisson", Poisson(), Laplace(scale=2.0)),
+    ],
+)
+def test_mode_and_density_are_those_of_all_rows(name, likelihood, prior):
+    y = np.unique(TARGETS[name], return_inverse=True)[1] if name == "labels" else TARGETS[name]
+    y = y.astype(float)
+    moments = X.mean(axis=0), X.std(axis=0)
+    full = GLMPosterior(X, y, likelihood, prior, center=True, columns=moments)
+    source = RowBlocks(
+        lambda: ((X[a : a + 900], y[a : a + 900]) for a in range(0, N, 900)), pool_size=800
+    )
+    first, _, sample = look(source, likelihood, 0)
+    rows = NUMBERS.sampled(sample, first)
+    model = GLMPosterior(
+        rows[0], rows[1], likelihood, prior, sample_weight=rows[2], center=True, columns=moments
+    )
+    found = find_posterior(model, source, NUMBERS)
+    assert source.n_passes <= 5  # of which the first gathers the sample
+    mode, precision = found.centered_normal()
+    sds = np.sqrt(np.diagonal(np.linalg.inv(precision)))
+    exact = find_mode(full, full.start(), tolerance=1e-20)
+    assert np.abs((mode - exact.theta) / sds).max() < 1e-6
+    if prior.nonsmooth:
+        return
+    # about the mode only what is of third order is estimated
+    root = np.linalg.inv(np.linalg.cholesky(precision)).T
+    assert np.allclose(root.T @ full.curvature(exact.theta) @ root, np.eye(len(mode)), atol=1e-3)
+    theta = mode + RNG.standard_normal((6, len(mode))) @ root.T
+    gaps = [p.log_density(theta) - p.log_density(mode[None]) for p in (found, full)]
+    most = 0.6 if name == "rare" else 0.05  # 50 rows of a class tell little of the third order
+    assert np.abs(gaps[0] - gaps[1]).max() < most
+    assert np.abs((found.grad(theta) - full.grad(theta)) @ root).max() < most
+
+
+def test_density_is_the_expansion_and_the_samples_rest():
+    y, theta = TARGETS["logistic"].astype(float), RNG.standard_normal((4, D + 1)) * 0.2
+    at, full = theta[0] + 0.1, GLMPosterior(X / X.std(axis=0), y, Bernoulli(), Normal(scale=2.0))
+    w = RNG.gamma(2.0, size=60)
+    part = GLMPosterior(full.X[:60], y[:60], Bernoulli(), Normal(scale=2.0), sample_weight=w)
+    found = PooledPosterior(part, full.expand_likelihood(at), at, np.eye(D + 1))
+    design = np.column_stack([full.X, np.ones(N)])
+
+    def of_rows(x):
+        return y * (design @ x) - np.logaddexp(0.0, design @ x)
+
+    p = 1.0 / (1.0 + np.exp(-design @ at))
+    g, H = design.T @ (y - p), (design.T * (p * (1 - p))) @ design
+    for x in theta:
+        delta = x - at
+        first = design @ delta * (y - p) - 0.5 * (design @ delta) ** 2 * p * (1 - p)
+        rest = (of_rows(x) - of_rows(at) - first)[:60]
+        value = g @ delta - 0.5 * delta @ H @ delta + w @ rest - np.sum(x[:D] ** 2) / 8.0
+        known = found.log_density(x[None]) - found.log_density(at[None])
+        assert known[0] == pytest.approx(value + np.sum(at[:D] ** 2) / 8.0, rel=1e-9)
+    step = 1e-5 * np.eye(D + 1)
+    slope = (found.log_density(theta[1] + step) - found.log_density(theta[1] - step)) / 2e-5
+    assert np.allclose(found.grad(theta[1:2])[0], slope, rtol=1e-6, atol=1e-4)
+    for bound in (found.bind_grad(4), lambda x: found.bind_value_and_grad(4)(x)[1]):
+        assert np.allclose(bound(theta), found.grad(theta), rtol=1e-9)
+    curvature = np.array(
+        [found.grad(theta[1:2] - s)[0] - found.grad(theta[1:2] + s)[0] for s in step]
+    )
+    assert np.allclose(found.curvature(theta[1]), curvature / 2e-5, rtol=1e-4, atol=1e-2)
+
+
+@pytest.mark.parametrize("name", ["logistic", "labels"])
+def test_a_sample_of_all_rows_changes_nothing(name):
+    K = 2 if name == "logistic" else 3
+    y = np.unique(TARGETS[name], return_inverse=True)[1].astype(float)
+    family = Bernoulli() if K == 2 else Categorical(3)
+    full = GLMPosterior(X / X.std(axis=0), y, family, Normal(scale=1.0))
+    at = 0.1 * RNG.standard_normal(full.n_params)
+    same = PooledPosterior(full, full.expand_likelihood(at), at, np.eye(full.n_params))
+    theta = RNG.standard_normal((3, full.n_params))
+    assert np.allclose(same.log_density(theta), full.log_density(theta), rtol=1e-12)
+    assert np.allclose(same.grad(theta), full.grad(theta), rtol=1e-9)
+
+
+# ---- estimators ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "weighted", "settings"),
+    [
+        ("logistic", True, {"class_weight": "balanced"}),
+        ("labels", False, {"class_weight": {"low": 2.0, "mid": 0.5, "top": 1.0}}),
+        ("poisson", True, {}),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_that_fit_the_pool_are_fitted_as_the_array(name, weighted, settings, dtype):
+    rows, weight = 1500, np.round(2.0 * WEIGHT) if weighted else None
+    source = source_of(name, weight, dtype, rows=rows, pool_size=rows)
+    found = fit(name, source, **settings)
+    data = X[:rows].astype(dtype), TARGETS[name][:rows], None if weight is None else weight[:rows]
+    expected = fit(name, *data, **settings)
+    assert source.n_passes == 1
+    assert np.array_equal(found.posterior_.values, expected.posterior_.values)
+
+
+@pytest.mark.parametrize(
+    ("name", "weighted", "settings"),
+    [
+        ("logistic", False, {}),
+        ("logistic", True, {"class_weight": "balanced", "prior": "flat"}),
+        ("rare", False, {"fit_intercept": True}),
+        ("labels", True, {}),
+        ("poisson", True, {"prior": "laplace"}),
+    ],
+)
+def test_posterior_is_that_of_all_rows(name, weighted, settings):
+    weight = WEIGHT if weighted else None
+    source = source_of(name, weight, pool_size=2000)
+    found, expected = (
+        fit(name, *data, **settings).posterior_ for data in ((source,), (X, TARGETS[name], weight))
+    )
+    assert source.n_passes <= 5
+    assert found.names == expected.names
+    sd = expected.flat.std(axis=0)
+    sd[sd == 0] = 1.0
+    error = (found.flat.mean(axis=0) - expected.flat.mean(axis=0)) / sd
+    assert np.abs(error).max() < 0.2  # draws of both: some share their noise, those of HMC do not
+    assert np.abs(found.flat.std(axis=0) / sd - 1).max() < 0.2
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"prior": "normal", "noise_variance": 1.3}, {"prior": "hierarchical_normal"}]
+)
+def test_linear_model_takes_one_pass_and_no_sample(settings):
+    source = source_of("linear", WEIGHT, np.float32, pool_size=10)
+    found = fit("linear", source, **settings)
+    expected = fit("linear", X.astype(np.float32), TARGETS["linear"], WEIGHT, **settings)
+    assert source.n_passes == 1
+    values = found.posterior_.flat, expected.posterior_.flat
+    if "prior_scale" in found.posterior_.names:  # of draws that are accepted or not
+        sd = values[1].std(axis=0)
+        assert np.abs((values[0].mean(axis=0) - values[1].mean(axis=0)) / sd).max() < 0.2
+        assert np.abs(values[0].std(axis=0) / sd - 1).max() < 0.2
+    else:
+        assert np.allclose(*values, rtol=1e-5)
+
+
+def test_equal_blocks_give_equal_draws():
+    rows = source_of("logistic", pool_size=1000)
+    listed = list(rows.read())
+    first = fit("logistic", rows)
+    second = fit("logistic", RowBlocks(lambda: listed, pool_size=1000))
+    assert np.array_equal(first.posterior_.values, second.posterior_.values)
+
+
+def test_a_label_of_one_block_alone_and_one_without_weight():
+    y = np.where(np.arange(N) < 40, "rare", TARGETS["labels"])
+    weight = np.where(y == "mid", 0.0, 1.0)
+    source = RowBlocks(
+        lambda: ((X[a : a + 800], y[a : a + 800], weight[a : a + 800]) for a in range(0, N, 800)),
+        pool_size=1500,
+    )
+    found, expected = fit("labels", source), fit("labels", X, y, weight)
+    assert found.classes_.tolist() == ["low", "mid", "rare", "top"]
+    probability = found.predict_proba(X[:200])
+    assert np.all(probability[:, 1] == 0)
+    assert np.abs(probability - expected.predict_proba(X[:200])).max() < 0.05
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+def test_an_error_in_a_later_pass_leaves_the_estimator_as_it_was():
+    model = fit("logistic", source_of("logistic", pool_size=800))
+    before = dict(vars(model))
+    n_read = 0
+
+    def read():
+        nonlocal n_read
+        n_read += 1
+        for start in range(0, N, 1000):
+            yield (
+                X[start : start + 1000 - (n_read == 3 and start == 2000)],
+                TARGETS["logistic"][start : start + 1000 - (n_read == 3 and start == 2000)],
+            )
+
+    with pytest.raises(ValueError, match="block 2 has 999 rows, and had 1000"):
+        model.fit(RowBlocks(read, pool_size=800))
+    assert vars(model) == before
+
+
+def _blocks(X, y):
+    return RowBlocks(lambda: [(X[:2000], y[:2000]), (X[2000:], y[2000:])], pool_size=500)
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "error", "message"),
+    [
+        (SGLDLogisticRegression(), ETA, ValueError, "y of block 0 has the value .* is no label"),
+        (SGLDLogisticRegression(), np.ones(N), ValueError, "y has one class"),
+        (SGLDLinearRegression(), TARGETS["labels"], ValueError, "y of block 0 has dtype <U3"),
+        (SGLDLinearRegression(), np.ones(N), ValueError, "y is constant"),
+        (SGLDPoissonRegressor(), np.arange(N) - 2000.5, ValueError, "block 0: y has the value"),
+        (SGLDLogisticRegression(prior="horseshoe"), TARGETS["logistic"], ValueError, "blocks"),
+        (SGLDLinearRegression(noise_model="log_linear"), ETA, ValueError, "noise_model"),
+        (SGDMAPRegressor(), ETA, TypeError, "SGDMAPRegressor does not take RowBlocks"),
+        (BayesByBackpropRegressor(), ETA, TypeError, "does not take RowBlocks"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(model, y, error, message):
+    before = dict(vars(model))
+    with pytest.raises(error, match=message):
+        model.fit(_blocks(X, y))
+    assert vars(model) == before
+
+
+def test_classes_that_all_rows_separate_and_dependent_columns_are_named():
+    y = (ETA > 0).astype(int)
+    with pytest.raises(ImproperPosteriorError, match="a plane separates the classes"):
+        fit("logistic", _blocks(X, y), prior="flat")
+    twice = np.column_stack([X, X[:, 0] * 2.0])
+    with pytest.raises(ValueError, match="dependent|not determined"):
+        fit("logistic", _blocks(twice, TARGETS["logistic"]), prior="flat")
+
+
+def test_exposure_and_partial_fit_are_refused():
+    with pytest.raises(ValueError, match="exposure is not taken beside rows in blocks"):
+        SGLDPoissonRegressor().fit(source_of("poisson"), exposure=np.ones(N))
+    with pytest.raises(TypeError, match="partial_fit takes the rows of one block"):
+        SGLDPoissonRegressor().partial_fit(source_of("poisson"), None)
+    weightless = source_of("poisson", np.zeros(N))
+    with pytest.raises(ValueError, match="the weights of all rows are zero"):
+        SGLDPoissonRegressor().fit(weightless)

@@ -1,0 +1,81 @@
+"""Samples of rows gathered in one pass: uniform, by weight, and of every label."""
+
+from functools import reduce
+
+import numpy as np
+import pytest
+
+from skbayes_sgld.blocks.sample import Sample, Sampling
+from skbayes_sgld.blocks.source import Block
+
+
+def sample_of(how, y, weight=None, sizes=(70, 1, 300, 29, 600)):
+    """Sample of rows whose X is their number."""
+    edges = np.concatenate([[0], np.cumsum(sizes)])
+    rows = np.arange(edges[-1], dtype=float)[:, None]
+    blocks = [
+        Block(rows[a:b], y[a:b], None if weight is None else weight[a:b], number)
+        for number, (a, b) in enumerate(zip(edges[:-1], edges[1:], strict=True))
+    ]
+    return reduce(Sample.plus, [Sample.of_block(block, how) for block in blocks])
+
+
+@pytest.mark.parametrize("n_rows", [None, 1000])
+def test_all_rows_are_equally_likely_and_each_stands_for_as_many(n_rows):
+    counts = np.zeros(1000)
+    for seed in range(400):
+        X, _, weight = sample_of(Sampling(50, seed, 0, n_rows), np.zeros(1000)).rows()
+        assert len(X) == 50 and np.ptp(weight) == 0 and np.all(np.diff(X[:, 0]) > 0)
+        counts[X[:, 0].astype(int)] += 1
+    # binomial counts of mean 20: those of the rows of each block, and their variance
+    for part in np.split(counts, [71, 371, 400]):
+        assert abs(part.mean() - 20.0) < 4 * np.sqrt(20 / len(part))
+    assert 0.8 < counts.var() / (20 * 0.95) < 1.2
+
+
+@pytest.mark.parametrize("least", [0, 30])
+def test_weighted_sums_are_estimated_without_bias(least):
+    rng = np.random.default_rng(0)
+    weight = rng.gamma(0.3, size=1000)
+    weight[::7] = 0.0
+    y = (rng.random(1000) < 0.1).astype(int)
+    values = rng.standard_normal(1000) + 1.0
+    found = []
+    for seed in range(400):
+        X, _, w = sample_of(Sampling(60, seed, least), y, weight).rows()
+        found.append(w @ values[X[:, 0].astype(int)])
+    error = np.mean(found) - weight @ values
+    assert abs(error) < 4 * np.std(found) / 20
+    assert np.std(found) < 0.3 * abs(weight @ values)
+
+
+def test_a_rare_label_is_kept_whole():
+    y = np.repeat(["common", "rare"], [980, 20])
+    y = np.random.default_rng(0).permutation(y)
+    X, labels, weight = sample_of(Sampling(50, 0, 30, 1000), y).rows()
+    rare = labels == "rare"
+    assert np.array_equal(X[rare, 0], np.flatnonzero(y == "rare"))
+    assert np.all(weight[rare] == 1.0)
+    assert (~rare).sum() < 60 and np.ptp(weight[~rare]) == 0
+
+
+def test_a_sample_does_not_depend_on_how_blocks_are_added_up():
+    y, how = np.zeros(1000), Sampling(50, 3)
+    edges = [0, 100, 350, 351, 1000]
+    rows = np.random.default_rng(1).standard_normal((1000, 2))
+    parts = [
+        Sample.of_block(Block(rows[a:b], y[a:b], None, k), how)
+        for k, (a, b) in enumerate(zip(edges[:-1], edges[1:], strict=True))
+    ]
+    left = reduce(Sample.plus, parts).rows()
+    right = parts[0].plus(parts[1]).plus(parts[2].plus(parts[3])).rows()
+    assert all(np.array_equal(a, b) for a, b in zip(left, right, strict=True))
+
+
+def test_a_sample_of_all_rows_is_the_rows():
+    sample = sample_of(Sampling(1000, 0), np.arange(1000.0))
+    assert sample.complete
+    X, y, weight = sample.rows()
+    assert np.array_equal(X[:, 0], np.arange(1000)) and np.array_equal(y, np.arange(1000.0))
+    assert np.all(weight == 1.0)
+    assert not sample_of(Sampling(999, 0), np.zeros(1000)).complete
