@@ -26,7 +26,7 @@ ALLOWED = {
     "_numpy_errors": {"_linalg"},
     "_random": set(),
     "_warnings": set(),
-    "blocks": set(),
+    "blocks": {"_linalg"},
     "diagnostics": {"_numpy_errors"},
     "datasets": {"_components", "_random"},
     "posterior": {"_components", "_linalg", "_sparse"},

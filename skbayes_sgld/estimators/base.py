@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
 from numbers import Integral
 from typing import Any, ClassVar
@@ -58,6 +58,11 @@ Array = NDArray[Any]
 
 _STAMP = "_skbayes_sgld_version"
 _WIDE = 500  # columns; below, passes over rows share the cores, and BLAS would wait for itself
+
+
+def limit_blas(X: Array) -> AbstractContextManager[None]:
+    """Context of a fit of these rows: with one thread of BLAS, unless X is wide."""
+    return one_blas_thread() if X.shape[1] < _WIDE else nullcontext()
 
 
 @numpy_defaults
@@ -197,13 +202,10 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
                 self._infer_source(source, **row_data)
             else:
                 X, y, weight = self._validate(X, y, sample_weight, **row_data)
-                self._infer_in_memory(X, y, weight)
+                with limit_blas(X):
+                    self._infer(X, y, weight)
         end_fit(self, **data)
         return self
-
-    def _infer_in_memory(self, X: Array, y: Array, weight: Array | None) -> None:
-        with one_blas_thread() if X.shape[1] < _WIDE else nullcontext():
-            self._infer(X, y, weight)
 
     def _infer_source(self, source: RowSource, **row_data: Any) -> None:
         """Find the posterior of rows in blocks."""

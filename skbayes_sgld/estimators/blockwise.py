@@ -10,6 +10,7 @@ import numpy as np
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.blocks import RowSource
 from skbayes_sgld.blocks.moments import Moments
+from skbayes_sgld.estimators.base import limit_blas
 from skbayes_sgld.estimators.classification import BayesianClassifier
 from skbayes_sgld.estimators.counts import CountRegressor
 from skbayes_sgld.estimators.regression import BayesianRegressor
@@ -61,7 +62,8 @@ class BlockwiseEstimator(SampledEstimator):
             total, n_rows = float(moments.total @ encoding.factors), int(moments.n_rows.sum())
             warn_of_light_rows(total, n_rows, source.n_features)
         if sample.complete:
-            self._infer_in_memory(X, y, weight)
+            with limit_blas(X):
+                self._infer(X, y, weight)
             return
         prior = self._resolve("prior")
         if prior.hierarchical:
