@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from skbayes_sgld.blocks.row_blocks import RowBlocks, check_alone
+from skbayes_sgld.blocks.row_blocks import RowBlocks, check_alone, source_of_map
 from skbayes_sgld.blocks.source import RowSource
 
-__all__ = ["SOURCES", "RowBlocks", "RowSource", "as_source"]
+__all__ = ["SOURCES", "RowBlocks", "RowSource", "as_source", "kind_of"]
 
-SOURCES: dict[str, Callable[[Any, Any, Any], RowSource | None]] = {}
+SOURCES: dict[str, Callable[[Any, Any, Any], RowSource | None]] = {
+    "numpy.memmap": source_of_map,
+}
 """Functions of X, y and sample_weight that make a source of them, or None where an array serves.
 
-By library and name of the type of X, such as ``"numpy.memmap"``.
+By :func:`kind_of` X.
 """
+
+
+def kind_of(X: Any) -> str:
+    """Library and name of the type of X: ``"numpy.memmap"``."""
+    return f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}"
 
 
 def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> RowSource | None:
@@ -25,8 +32,7 @@ def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> RowSource | N
     TypeError, ValueError
         Where X is a source, and y or sample_weight do not go with it.
     """
-    kind = type(X)
-    make = SOURCES.get(f"{kind.__module__.partition('.')[0]}.{kind.__name__}")
+    make = SOURCES.get(kind_of(X))
     if make is not None:
         return make(X, y, sample_weight)
     if not isinstance(X, RowSource):

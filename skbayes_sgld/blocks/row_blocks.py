@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 
+from skbayes_sgld.blocks.files import (
+    NpyFile,
+    blocks_of_files,
+    blocks_of_map,
+    blocks_of_parquet,
+    is_large,
+)
 from skbayes_sgld.blocks.source import POOL_SIZE, Array, Block, RowSource, Value, check_block
 
 _SUMMED = 2**17  # numbers of the first block, of which the checksum is taken
@@ -20,7 +27,8 @@ class RowBlocks(RowSource):
     ----------
     read : callable
         Without arguments; returns an iterable of ``(X, y)`` or ``(X, y, weight)``, the same each
-        time. X is dense, of the same columns and dtype in every block.
+        time. X is dense, of the same columns and dtype in every block. Blocks that are for
+        predictions may be X alone.
     pool_size : int, default=50_000
         Number of rows of the sample next to which chains run; a source of at most as many rows is
         read into memory.
@@ -52,16 +60,97 @@ class RowBlocks(RowSource):
         self._sizes: list[int] | None = None
         self.n_features, self.feature_names = self._look()
 
+    @classmethod
+    def from_npy(
+        cls, X: Any, y: Any, sample_weight: Any = None, *, pool_size: int = POOL_SIZE
+    ) -> RowBlocks:
+        """Rows of arrays in files of NumPy.
+
+        Windows of the files are mapped into memory, one block at a time, so that a file may be
+        larger than the memory and than the address space.
+
+        Parameters
+        ----------
+        X : path of a ``.npy`` file
+            Of an array of shape (n_samples, n_features), in C order.
+        y : path of a ``.npy`` file
+            Of an array of shape (n_samples,).
+        sample_weight : path of a ``.npy`` file or None, default=None
+        pool_size : int, default=50_000
+            As of :class:`RowBlocks`.
+
+        Returns
+        -------
+        blocks : RowBlocks
+
+        Raises
+        ------
+        ValueError
+            Where the files do not hold such arrays of as many rows.
+        """
+        rows = NpyFile(X, 2)
+        beside = [NpyFile(path, 1) for path in (y, sample_weight) if path is not None]
+        return cls(blocks_of_files(rows, *beside), pool_size=pool_size)._of_size(rows.shape[0])
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: Any,
+        target: str,
+        columns: Sequence[str] | None = None,
+        weight: str | None = None,
+        *,
+        pool_size: int = POOL_SIZE,
+    ) -> RowBlocks:
+        """Rows of a Parquet file, or of a folder of them; it needs the extra ``parquet``.
+
+        Parameters
+        ----------
+        path : path of a file or a folder
+        target : str
+            Name of the column that is y.
+        columns : sequence of str or None, default=None
+            Names of the columns of X, all of numbers. None: all but target and weight.
+        weight : str or None, default=None
+            Name of the column of weights.
+        pool_size : int, default=50_000
+            As of :class:`RowBlocks`.
+
+        Returns
+        -------
+        blocks : RowBlocks
+
+        Raises
+        ------
+        ImportError
+            Where pyarrow is not installed.
+        ValueError
+            Where there is no such column; where the file cannot be read as Parquet.
+        """
+        read, n_rows, names = blocks_of_parquet(path, target, columns, weight)
+        blocks = cls(read, pool_size=pool_size)._of_size(n_rows)
+        blocks.feature_names = names
+        return blocks
+
+    def _of_size(self, n_rows: int) -> RowBlocks:
+        self.n_rows = n_rows
+        return self
+
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         """Blocks as the source yields them."""
         return iter(self.read())
+
+    def columns(self) -> Iterator[Any]:
+        """X of each block, for predictions, which take blocks of X alone too."""
+        for number, parts in enumerate(self):
+            yield _split(parts, number)[0] if isinstance(parts, tuple) else parts
 
     def _look(self) -> tuple[int, list[str] | None]:
         """Number and names of the columns, from the first block."""
         first = next(iter(self), None)
         if first is None:
             raise ValueError("the source of blocks is empty; it must yield at least one.")
-        X = _split(first, 0)[0]
+        X = _split(first, 0)[0] if isinstance(first, tuple) else first
         shape = np.shape(X)
         if len(shape) != 2:
             raise ValueError(f"X of block 0 has shape {shape}; it must be (n_rows, n_features).")
@@ -137,3 +226,10 @@ def check_alone(source: RowSource, **beside: Any) -> None:
                 f"{name} is given beside {type(source).__name__}, whose blocks hold it: leave it "
                 "None, and let the source yield (X, y, weight)."
             )
+
+
+def source_of_map(X: Any, y: Any, sample_weight: Any) -> RowSource | None:
+    """Source of the rows of a memory map; None where it is not large, or not of floats."""
+    if y is None or not is_large(X):
+        return None
+    return RowBlocks(blocks_of_map(X, y, sample_weight))._of_size(len(X))

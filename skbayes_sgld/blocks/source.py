@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -81,6 +81,10 @@ class RowSource(ABC):
             Naming the block and the row that cannot be used; where there are no rows; and where
             the source is not what it was in the pass before.
         """
+
+    def columns(self) -> Iterator[Any]:
+        """X of each block, one after the other."""
+        raise TypeError(f"{type(self).__name__} has no blocks to predict one after the other.")
 
 
 def check_block(

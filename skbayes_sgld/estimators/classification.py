@@ -19,6 +19,7 @@ from skbayes_sgld.estimators.base import (
     Array,
     BayesianEstimator,
 )
+from skbayes_sgld.estimators.by_block import by_block
 from skbayes_sgld.estimators.prior import PriorPredictive
 from skbayes_sgld.estimators.validation import check_weight_sizes, naming
 from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, LabelLikelihood
@@ -120,6 +121,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         """Predictive distribution that point predictions are taken from."""
         return self._predictive()
 
+    @by_block
     def decision_function(self, X: ArrayLike) -> Array:
         """Log odds of the posterior mean of the probability.
 
@@ -137,6 +139,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         log_odds = both[..., 0] - both[..., 1]
         return log_odds[:, 1] if len(self.classes_) == 2 else log_odds
 
+    @by_block
     def predict_proba(self, X: ArrayLike) -> Array:
         """Posterior mean of the probability of each class.
 
@@ -152,6 +155,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         X = self._check_rows(X)
         return self._point_predictive().probability(X)
 
+    @by_block
     def predict_log_proba(self, X: ArrayLike) -> Array:
         """Log of the posterior mean of the probability of each class.
 
@@ -166,6 +170,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         X = self._check_rows(X)
         return self._point_predictive().log_probability(X)[..., 0]
 
+    @by_block
     def predict(self, X: ArrayLike) -> Array:
         """Most probable class.
 
@@ -180,6 +185,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         probability = self.predict_proba(X)
         return self.classes_[probability.argmax(axis=1)]
 
+    @by_block
     def predict_quantiles(self, X: ArrayLike, q: ArrayLike = (0.05, 0.5, 0.95)) -> Array:
         """Posterior quantiles of the probability of each class.
 
@@ -197,6 +203,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         levels, X = check_quantiles(q), self._check_rows(X)
         return self._predictive().probability_quantiles(X, levels)
 
+    @by_block
     def predict_proba_interval(self, X: ArrayLike, coverage: Any = 0.9) -> Array:
         """Equal-tailed credible intervals of the probability of each class.
 

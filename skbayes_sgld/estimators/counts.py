@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples
 
 from skbayes_sgld.estimators.base import Array
+from skbayes_sgld.estimators.by_block import by_block
 from skbayes_sgld.estimators.regression import LinearRegressor
 from skbayes_sgld.estimators.validation import check_weight
 from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
@@ -71,6 +72,7 @@ class CountRegressor(LinearRegressor):
         X, y, kept = super()._validate(X, y, weight)
         return X, y / exposure[weight > 0], kept
 
+    @by_block
     def predict(self, X: ArrayLike, return_std: bool = False, exposure: Any = None) -> Any:
         """Posterior mean of the rate, or of the count over an exposure.
 
@@ -92,6 +94,7 @@ class CountRegressor(LinearRegressor):
         X = self._check_rows(X)
         return self._predict(X, return_std, _log_exposure(exposure, X))
 
+    @by_block
     def predict_quantiles(
         self,
         X: ArrayLike,
@@ -120,6 +123,7 @@ class CountRegressor(LinearRegressor):
         X = self._check_rows(X)
         return self._quantiles(X, check_quantiles(q), kind, _log_exposure(exposure, X))
 
+    @by_block
     def predict_interval(
         self,
         X: ArrayLike,

@@ -16,6 +16,7 @@ from skbayes_sgld.estimators.base import (
     Array,
     BayesianEstimator,
 )
+from skbayes_sgld.estimators.by_block import by_block
 from skbayes_sgld.estimators.multi_output import by_output
 from skbayes_sgld.estimators.outputs import IndependentOutputs
 from skbayes_sgld.estimators.prior import PriorPredictive
@@ -75,6 +76,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         """Raise where y is too small or too large for its squares."""
         check_size(float(np.abs(y).max()), "y", *self._likelihood().sizes)
 
+    @by_block
     @by_output(1)
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Mean of the posterior predictive distribution.
@@ -103,6 +105,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
     def _mean(self, X: Array, offset: Array | None = None) -> Array:
         return self._predictive().mean(X, offset)
 
+    @by_block
     @by_output(1)
     def predict_quantiles(
         self, X: ArrayLike, q: ArrayLike = (0.05, 0.5, 0.95), kind: str = "predictive"
@@ -133,6 +136,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         of = predictive.mean_quantiles if kind == "mean" else predictive.quantiles
         return of(X, levels, offset)
 
+    @by_block
     @by_output(1)
     def predict_interval(
         self, X: ArrayLike, coverage: Any = 0.9, kind: str = "predictive"

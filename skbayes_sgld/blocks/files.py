@@ -1,0 +1,156 @@
+"""Blocks of rows in memory maps, in files of NumPy and in Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from mmap import ALLOCATIONGRANULARITY
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from skbayes_sgld.blocks.source import Array
+
+Blocks = Callable[[], Iterator[tuple[Any, ...]]]
+
+LARGE = 2**27  # numbers of a memory map from which it is read in passes
+_BLOCK_NUMBERS = 2**22  # numbers of X in a block
+
+
+def block_slices(n_rows: int, n_features: int) -> Iterator[slice]:
+    """Slices of the blocks in which many rows are read."""
+    size = max(1, _BLOCK_NUMBERS // max(1, n_features))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+def is_large(X: Any) -> bool:
+    """Whether X is a memory map that is read in passes: of floats, in C order, and large."""
+    floats = X.ndim == 2 and X.dtype in (np.float32, np.float64)
+    return bool(floats and X.flags.c_contiguous and X.size >= LARGE)
+
+
+def check_whole(X: Any) -> None:
+    """Raise where the file of a memory map ends before the map does: reading on would crash."""
+    base = X
+    while isinstance(getattr(base, "base", None), np.ndarray):
+        base = base.base
+    mapped = getattr(base, "_mmap", None)
+    if mapped is None:
+        return
+    needed = X.offset - X.offset % ALLOCATIONGRANULARITY + len(mapped)
+    if mapped.size() < needed:
+        raise ValueError(
+            f"the file of X, {X.filename}, has {mapped.size()} bytes, and the memory map needs "
+            f"{needed}: it was truncated."
+        )
+
+
+def blocks_of_map(X: Any, y: Any, sample_weight: Any) -> Blocks:
+    """Function that yields the rows of a memory map, with y and weights beside them."""
+    y, n = np.asarray(y), len(X)
+    beside = [y] if sample_weight is None else [y, np.asarray(sample_weight)]
+    for name, values in zip(("y", "sample_weight"), beside, strict=False):
+        if values.shape != (n,):
+            raise ValueError(f"{name} has shape {values.shape}; X has {n} rows, so give ({n},).")
+
+    def read() -> Iterator[tuple[Any, ...]]:
+        for rows in block_slices(*X.shape):
+            check_whole(X)
+            yield (X[rows], *(values[rows] for values in beside))
+
+    return read
+
+
+class NpyFile:
+    """An array in a file of NumPy, of which windows are mapped into memory one by one.
+
+    Parameters
+    ----------
+    path : path of a ``.npy`` file
+    n_dimensions : int
+
+    Raises
+    ------
+    ValueError
+        Where the file holds no such array, in C order, or less of it than it says.
+    """
+
+    def __init__(self, path: Any, n_dimensions: int) -> None:
+        self.path = fspath(path)
+        with open(self.path, "rb") as file:
+            version = npy.read_magic(file)
+            read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+            self.shape, fortran, self.dtype = read(file)
+            self._offset = file.tell()
+        if len(self.shape) != n_dimensions or self.dtype.hasobject:
+            raise ValueError(
+                f"{self.path} has an array of shape {self.shape} and dtype {self.dtype}; it must "
+                f"be of numbers or text, in {n_dimensions} dimension(s)."
+            )
+        if fortran and n_dimensions > 1:
+            raise ValueError(
+                f"{self.path} has its array in Fortran order, in which rows are not together; "
+                "save it by np.save(path, np.ascontiguousarray(X))."
+            )
+
+    def rows(self, part: slice) -> Array:
+        """A window of the file."""
+        size = (part.stop - part.start, *self.shape[1:])
+        each = self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=int))
+        try:
+            return np.memmap(self.path, self.dtype, "r", self._offset + part.start * each, size)
+        except ValueError:
+            raise ValueError(
+                f"{self.path} ends before row {part.stop - 1} of {self.shape[0]}: it was truncated."
+            ) from None
+
+
+def blocks_of_files(X: NpyFile, *beside: NpyFile) -> Blocks:
+    """Function that yields windows of files that have the same rows."""
+    for other in beside:
+        if other.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"{other.path} has {other.shape[0]} rows, and {X.path} has {X.shape[0]}."
+            )
+
+    def read() -> Iterator[tuple[Any, ...]]:
+        for part in block_slices(*X.shape):
+            yield (X.rows(part), *(other.rows(part) for other in beside))
+
+    return read
+
+
+def blocks_of_parquet(
+    path: str | PathLike[str], target: str, columns: Sequence[str] | None, weight: str | None
+) -> tuple[Blocks, int, list[str]]:
+    """Function that yields blocks of Parquet, the number of rows and the names of the columns."""
+    try:
+        from pyarrow import dataset as datasets
+    except ImportError as error:
+        raise ImportError(
+            "RowBlocks.from_parquet needs pyarrow; install skbayes-sgld[parquet]."
+        ) from error
+    data = datasets.dataset(path, format="parquet")
+    beside = [target] if weight is None else [target, weight]
+    names = [n for n in data.schema.names if n not in beside] if columns is None else list(columns)
+    missing = [name for name in [*names, *beside] if name not in data.schema.names]
+    if missing:
+        raise ValueError(
+            f"{path} has no column {missing[0]!r}; it has {', '.join(data.schema.names)}."
+        )
+    rows = max(1, _BLOCK_NUMBERS // max(1, len(names)))
+
+    def read() -> Iterator[tuple[Any, ...]]:
+        for batch in data.to_batches(
+            columns=[*names, *beside], batch_size=rows, batch_readahead=1, fragment_readahead=1
+        ):
+            parts = [batch.column(name).to_numpy(zero_copy_only=False) for name in names]
+            dtype = np.result_type(*(part.dtype for part in parts), np.float32)
+            X = np.empty((batch.num_rows, len(names)), dtype=dtype if dtype.kind == "f" else object)
+            for j, part in enumerate(parts):
+                X[:, j] = part
+            yield (X, *(batch.column(name).to_numpy(zero_copy_only=False) for name in beside))
+
+    return read, data.count_rows(), names
