@@ -1,0 +1,251 @@
+"""Rows beyond memory: 4 GB of them under an address space of 1.5 GiB, and what the pool costs.
+
+``python -m benchmarks.blocks`` writes 20 million rows of 50 columns in float32 to a file, and fits
+a logistic and a linear model to it in processes whose address space is limited by the operating
+system. It prints peak memory, passes, bytes read, and seconds beside a bare pass over the file.
+``python -m benchmarks.blocks pool`` compares fits next to pools of several sizes with the fit of
+2 million rows in memory, and draws ``docs/figures/blocks_pool.png``. ``--rows`` takes other numbers
+of rows; what is measured is saved in ``benchmarks/results/blocks/``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from benchmarks._machine import describe
+from skbayes_sgld import RowBlocks, SGLDLinearRegression, SGLDLogisticRegression
+
+D, BLOCK = 50, 200_000
+LIMIT = 3 * 2**29  # bytes
+POOLS = (500, 1500, 5000, 15_000, 50_000)
+RESULTS = Path(__file__).parent / "results" / "blocks"
+FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "blocks_pool.png"
+MODELS = {"logistic": SGLDLogisticRegression, "linear": SGLDLinearRegression}
+
+
+def make_block(number: int, n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """X, labels and numbers of one block."""
+    rng = np.random.default_rng([7, number])
+    X = rng.standard_normal((n_rows, D), dtype=np.float32)
+    X[:, ::5] = np.exp(0.5 * X[:, ::5])  # skew, so that odd orders of the log likelihood count
+    eta = X @ np.linspace(-0.4, 0.4, D) - 1.0
+    labels = (rng.random(n_rows) < 1.0 / (1.0 + np.exp(-eta))).astype(np.int8)
+    return X, labels, eta + rng.standard_normal(n_rows)
+
+
+def write(folder: Path, n_rows: int) -> None:
+    """Write the rows block by block."""
+    kinds = {"X": (np.float32, (n_rows, D)), "logistic": (np.int8, (n_rows,))}
+    kinds["linear"] = (np.float64, (n_rows,))
+    for name, (dtype, shape) in kinds.items():
+        np.lib.format.open_memmap(folder / f"{name}.npy", "w+", dtype, shape).flush()
+    for number, start in enumerate(range(0, n_rows, BLOCK)):
+        rows = slice(start, min(start + BLOCK, n_rows))
+        parts = make_block(number, rows.stop - rows.start)
+        for name, part in zip(kinds, parts, strict=True):
+            np.load(folder / f"{name}.npy", mmap_mode="r+")[rows] = part
+
+
+def bare_pass(source: RowBlocks) -> float:
+    """Seconds of a sum over all numbers of the file."""
+    begin = time.perf_counter()
+    for X, _ in source:
+        float(X.sum())
+    return time.perf_counter() - begin
+
+
+def child(name: str, folder: Path, n_draws: int) -> dict[str, Any]:
+    """Fit under the limit; what it took."""
+    resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
+    source = RowBlocks.from_npy(folder / "X.npy", folder / f"{name}.npy")
+    bare = bare_pass(source)
+    before = peak()
+    begin, cpu = time.perf_counter(), time.process_time()
+    model = MODELS[name](n_draws=n_draws, random_state=0).fit(source)
+    seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
+    size = (folder / "X.npy").stat().st_size + (folder / f"{name}.npy").stat().st_size
+    return {
+        "model": name,
+        "rows": source.n_rows,
+        "passes": source.n_passes,
+        "gigabytes_read": source.n_passes * size / 1e9,
+        "seconds": seconds,
+        "cpu_seconds": cpu,
+        "bare_pass_seconds": bare,
+        "before": before,
+        "peak": peak(),
+        "draws_megabytes": model.posterior_.values.nbytes / 1e6,
+        "limit_megabytes": LIMIT / 1e6,
+        "coef_error_in_sds": float(
+            np.abs(
+                (model.coef_.ravel() - np.linspace(-0.4, 0.4, D))
+                / model.sample_posterior().coef.std(axis=0)
+            ).max()
+        ),
+    }
+
+
+def peak() -> dict[str, float]:
+    """Megabytes of address space and of memory at the most, so far."""
+    status = Path("/proc/self/status").read_text().splitlines()
+    lines = dict(line.split(":", 1) for line in status if ":" in line)
+    return {
+        "address_space": int(lines["VmPeak"].split()[0]) / 1e3,
+        "memory": int(lines["VmHWM"].split()[0]) / 1e3,
+    }
+
+
+def fit_under_limit(n_rows: int, n_draws: int, within: Path | None) -> list[dict[str, Any]]:
+    """Measurements of both models."""
+    found = []
+    with TemporaryDirectory(dir=within) as name:
+        folder = Path(name)
+        write(folder, n_rows)
+        print(f"{n_rows:,} rows of {D} columns: {(folder / 'X.npy').stat().st_size / 1e9:.2f} GB")
+        for model in MODELS:
+            given = [sys.executable, "-m", "benchmarks.blocks", "--child", model, str(folder)]
+            done = subprocess.run(
+                [*given, "--draws", str(n_draws)], capture_output=True, text=True, check=False
+            )
+            if done.returncode:
+                raise RuntimeError(done.stderr)
+            row = json.loads(done.stdout.splitlines()[-1])
+            found.append(row)
+            print(
+                f"{model:9s} {row['passes']} passes, {row['gigabytes_read']:.1f} GB read in "
+                f"{row['seconds']:.0f} s ({row['cpu_seconds']:.0f} s CPU), a bare pass "
+                f"{row['bare_pass_seconds']:.1f} s; at the most {row['peak']['memory']:.0f} MB of "
+                f"memory ({row['before']['memory']:.0f} before the fit) and "
+                f"{row['peak']['address_space']:.0f} MB of address space, of "
+                f"{row['limit_megabytes']:.0f} allowed",
+                flush=True,
+            )
+    return found
+
+
+def compare_pools(n_rows: int, n_draws: int, n_seeds: int) -> dict[str, Any]:
+    """Errors of means and sds next to pools, against the fit of all rows in memory."""
+    parts = [make_block(number, BLOCK)[:2] for number in range(-(-n_rows // BLOCK))]
+    X, y = (np.concatenate(part)[:n_rows] for part in zip(*parts, strict=True))
+    model = SGLDLogisticRegression(n_draws=n_draws, random_state=0).fit(X, y).posterior_
+    mean, sd = model.flat.mean(axis=0), model.flat.std(axis=0)
+    found = []
+    for size in POOLS:
+        for seed in range(n_seeds):
+            blocks = [(X[a : a + BLOCK], y[a : a + BLOCK]) for a in range(0, n_rows, BLOCK)]
+            if seed:  # another pool: other numbers of the blocks
+                blocks = blocks[seed:] + blocks[:seed]
+            source = RowBlocks(lambda blocks=blocks: blocks, pool_size=size)
+            draws = SGLDLogisticRegression(n_draws=n_draws, random_state=0).fit(source).posterior_
+            shift = (draws.flat.mean(axis=0) - mean) / sd
+            width = draws.flat.std(axis=0) / sd - 1.0
+            found.append(
+                {
+                    "pool": size,
+                    "seed": seed,
+                    "passes": source.n_passes,
+                    "mean_rms": float(np.sqrt(np.mean(shift**2))),
+                    "mean_most": float(np.abs(shift).max()),
+                    "sd_rms": float(np.sqrt(np.mean(width**2))),
+                    "sd_most": float(np.abs(width).max()),
+                }
+            )
+            print(
+                f"pool of {size:6,d}, seed {seed}: means differ by {found[-1]['mean_most']:.5f} "
+                f"sd at most, sds by {found[-1]['sd_most']:.3%}",
+                flush=True,
+            )
+    theory = expected_error(X, model.flat.mean(axis=0))
+    return {"rows": n_rows, "pools": found, "mean_rms_times_root_of_pool": theory}
+
+
+def expected_error(X: np.ndarray, theta: np.ndarray) -> float:
+    """Root mean square error of the means in sds, times the root of the pool's size.
+
+    It is ``n sd(l''' h z_j) / 2``, a mean over j, with z a row in coordinates whitened by the
+    curvature, h its squared length, and l''' the third derivative of its log likelihood.
+    """
+    some = X[:: max(1, len(X) // 100_000)].astype(np.float64)
+    some = np.column_stack([some, np.ones(len(some))])
+    p = 1.0 / (1.0 + np.exp(-some @ theta))
+    H = len(X) / len(some) * (some.T * (p * (1 - p))) @ some
+    z = np.linalg.solve(np.linalg.cholesky(H), some.T).T
+    third = -p * (1 - p) * (1 - 2 * p)
+    each = 0.5 * third[:, None] * np.square(z).sum(axis=1, keepdims=True) * z
+    return float(len(X) * np.sqrt(each.var(axis=0).mean()))
+
+
+def draw(found: dict[str, Any]) -> None:
+    """Figure of the errors by the size of the pool."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.6), layout="constrained", sharex=True)
+    rows = found["pools"]
+    size = np.array([row["pool"] for row in rows], dtype=float)
+    line = np.array([min(size), max(size)])
+    for ax, name, what, most in zip(
+        axes,
+        ("mean", "sd"),
+        ("error of a mean (sds)", "relative error of a standard deviation"),
+        (0.02, 0.01),
+        strict=True,
+    ):
+        ax.loglog(
+            size, [row[f"{name}_most"] for row in rows], "o", color="#08519c", label="largest"
+        )
+        rms = np.array([row[f"{name}_rms"] for row in rows])
+        ax.loglog(size, rms, "o", mfc="none", color="#6baed6", label="root mean square")
+        if name == "mean":
+            expected = found["mean_rms_times_root_of_pool"] / np.sqrt(line)
+            ax.loglog(line, expected, "-", color="#6baed6", label="expected root mean square")
+        ax.axhline(most, color="0.5", ls=":", label="asked for")
+        ax.set(xlabel="rows in the pool", ylabel=what)
+    axes[0].legend(fontsize=8, loc="best")
+    figure.suptitle(f"{found['rows']:,} rows, {D} columns: a pool against all rows", fontsize=10)
+    figure.savefig(FIGURE, dpi=110, metadata={"Software": None})
+
+
+def save(name: str, found: Any) -> None:
+    """Write what was measured, with the machine."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"machine": describe(), "found": found}, indent=1)
+    (RESULTS / f"{name}.json").write_text(text + "\n")
+
+
+def main() -> None:
+    """Measure what the arguments ask for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", nargs="?", default="memory", choices=("memory", "pool", "figure"))
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--draws", type=int, default=1000, help="of each chain")
+    parser.add_argument("--seeds", type=int, default=2, help="pools of each size")
+    parser.add_argument("--folder", type=Path, help="where the file is written, for a while")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child:
+        print(json.dumps(child(given.child[0], Path(given.child[1]), given.draws)))
+    elif given.what == "memory":
+        save("memory", fit_under_limit(given.rows or 20_000_000, given.draws, given.folder))
+    elif given.what == "pool":
+        found = compare_pools(given.rows or 2_000_000, given.draws, given.seeds)
+        save("pool", found)
+        draw(found)
+    else:
+        draw(json.loads((RESULTS / "pool.json").read_text())["found"])
+
+
+if __name__ == "__main__":
+    main()
