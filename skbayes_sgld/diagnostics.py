@@ -281,14 +281,16 @@ def _needed_ess(n_chains: int) -> int:
     return MIN_ESS_PER_CHAIN * min(n_chains, 10)  # 1,000 suffice, whatever the chains
 
 
-def plainly_converged(draws: Array) -> Array:
+def plainly_converged(draws: Array, needed: int | None = None) -> Array:
     """Parameters whose draws :func:`convergence_problems` would find nothing in ``(n_params,)``.
 
     A screen: where it is in doubt it says no. R-hat is that of the halves of the chains, of draws
     and of their distances from the median, and the effective sample size that of batch means, both
-    without ranks, autocorrelations or sorting.
+    without ranks, autocorrelations or sorting. ``needed`` is the effective sample size that is
+    enough, by default that of so many chains.
     """
     n_chains, n, n_params = draws.shape
+    needed = _needed_ess(n_chains) if needed is None else needed
     if n < _FEWEST_SCREENED:
         return np.zeros(n_params, dtype=bool)
     clean = np.empty(n_params, dtype=bool)
@@ -307,7 +309,7 @@ def plainly_converged(draws: Array) -> Array:
             largest = np.max([_rhat_of_sums(_split(v)) for v in (z, distance, near)], axis=0)
             # a NaN compares as False
             clean[first : first + size] = (largest <= _SCREEN_RHAT) & (
-                fewest >= _SCREEN_ESS * _needed_ess(n_chains)
+                fewest >= _SCREEN_ESS * needed
             )
     return clean
 
@@ -337,7 +339,7 @@ def least_ess(draws: Array) -> tuple[float, int]:
     return float(ess[worst]), worst
 
 
-def convergence_problems(draws: Array, names: Sequence[str]) -> list[str]:
+def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1) -> list[str]:
     """Convergence problems of the draws, as sentences that name a parameter and its figure.
 
     Parameters
@@ -345,6 +347,8 @@ def convergence_problems(draws: Array, names: Sequence[str]) -> list[str]:
     draws : ndarray of shape (n_chains, n_draws, n_params)
     names : sequence of str
         Names of the parameters.
+    n_walkers : int, default=1
+        Walkers that take turns in each chain: they are to agree as chains are.
 
     Returns
     -------
@@ -354,14 +358,17 @@ def convergence_problems(draws: Array, names: Sequence[str]) -> list[str]:
     n_chains, n_draws, n_params = draws.shape
     if n_draws < _MIN_DRAWS:
         return [f"{n_draws} draws a chain are too few to judge"]
-    suspects = np.flatnonzero(~plainly_converged(draws))
+    needed, n_turns = _needed_ess(n_chains), n_draws // n_walkers
+    if n_turns >= _MIN_DRAWS:
+        turns = draws[:, : n_turns * n_walkers].reshape(n_chains, n_turns, n_walkers, n_params)
+        draws = turns.swapaxes(1, 2).reshape(-1, n_turns, n_params)
+    suspects = np.flatnonzero(~plainly_converged(draws, needed))
     if not len(suspects):
         return []
     problems, draws = [], draws[..., suspects]
     # equal to the table's up to rounding, in a tenth of the time
     r_hat, ess = _by_block(_rhat_rank, draws), _by_block(_ESS["bulk"], draws)
-    needed = _needed_ess(n_chains)
-    limit = np.maximum(MAX_RHAT, _chance_rhat(np.maximum(ess, needed), n_chains, n_params))
+    limit = np.maximum(MAX_RHAT, _chance_rhat(np.maximum(ess, needed), len(draws), n_params))
     if np.any(r_hat > limit):
         worst = int(np.nanargmax(r_hat / limit))
         problems.append(

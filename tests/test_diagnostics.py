@@ -237,7 +237,8 @@ def test_whatever_is_warned_of_is_not_clean_to_the_screen(monkeypatch, kind, sha
         clean = plainly_converged(draws)
         with monkeypatch.context() as unscreened:
             unscreened.setattr(
-                "skbayes_sgld.diagnostics.plainly_converged", lambda d: np.zeros(d.shape[2], bool)
+                "skbayes_sgld.diagnostics.plainly_converged",
+                lambda d, _: np.zeros(d.shape[2], bool),
             )
             for j in range(shape[2]):
                 warned = convergence_problems(draws[..., [j]], ["x"])

@@ -34,7 +34,8 @@ Array = NDArray[Any]
 
 _SMALL_STEP = 0.2  # of the sampler's own; below it the bias is that on a normal target
 _PUBLISHED_THIN = 10  # steps from draw to draw where nothing is known of the posterior
-_WALKERS = 8  # of a chain whose steps take products with all rows, see Plan
+_WALKERS, _WHITENED_WALKERS = 4, 8  # of a chain, see Plan
+_BURNIN_SHARE = 0.1  # of a chain's steps that the burn-in of its walkers may take
 _GIVEN = "given"
 
 
@@ -211,7 +212,7 @@ def plan(
         eta = run.step_size * float(run.schedule(settings.n_draws * thin))
         bias = measure_bias(run, mode, eta, settings.metric.uses_curvature, seed)
     may_share = settings.allows_walkers and positions is None
-    n_walkers = _WALKERS if may_share and run.dynamics.whitened is not None else 1
+    n_walkers = _WALKERS if may_share and _gains(run, settings, n_burnin, thin) else 1
     start, why_start = choose_start(posterior, settings, tuned, seed, positions, n_walkers)
     choices |= {"init": Choice(*why_start), "parameterization": Choice(*coordinates)}
     heat = settings.temperature
@@ -239,6 +240,20 @@ def plan(
         settings,
         n_walkers=n_walkers,
     )
+
+
+def _gains(run: Run, settings: Settings, n_burnin: int, thin: int) -> bool:
+    """Whether walkers that take turns in a chain give its draws sooner.
+
+    A step of 16 positions costs little more than one of four; but each of them has a burn-in.
+    """
+    if run.dynamics.whitened is not None:
+        return True
+    posterior = run.dynamics.posterior
+    automatic = settings.sampler is None and settings.step_size is None and settings.uses_curvature
+    short = _WALKERS * n_burnin <= _BURNIN_SHARE * settings.n_draws * thin
+    # where a whole block of steps is made at once it costs the same
+    return automatic and short and posterior.one_mode and posterior.slope_of_last() is None
 
 
 _ORDER = (

@@ -359,7 +359,7 @@ class SamplingResult:
     def find_problems(self) -> list[str]:
         """Reasons not to rely on the draws, each with its figure and its remedy."""
         found = []
-        apart = convergence_problems(self.values, self.names)
+        apart = convergence_problems(self.values, self.names, self.plan.n_walkers)
         if apart:
             found.append(f"{'; '.join(apart)}; {self._remedy(apart)}")
         step_size = self.choices["step_size"]

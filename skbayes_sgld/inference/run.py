@@ -67,7 +67,8 @@ def run(plan: Plan, watch: Watch | None = None, origin: Origin | None = None) ->
         watch = partial(progress_bar, plan.settings.verbose) if watch is None else watch
         with watch(plan.n_steps, "sampling") as progress:
             chains, stopped_by = _draw(plan, origin, progress)
-        values = constrained_draws(plan.posterior, chains.draws, plan.n_burnin, plan.thin)
+        at = plan.n_burnin, plan.thin, plan.n_walkers
+        values = constrained_draws(plan.posterior, chains.draws, *at)
     except ChainOverflowError as error:
         raise explain_overflow(
             error,
@@ -96,16 +97,20 @@ def _draw(
     settings = plan.settings
     if origin is not None and (origin.inputs or settings.stops_by_itself):
         return run_long(plan, origin, progress)
-    chains = run_chains(
-        plan.run,
-        plan.start,
-        n_draws=plan.n_turns,
-        n_burnin=plan.n_burnin,
-        thin=plan.thin,
-        seed=plan.seed,
-        n_jobs=settings.n_jobs,
-        progress=progress,
-    )
+    try:
+        chains = run_chains(
+            plan.run,
+            plan.start,
+            n_draws=plan.n_turns,
+            n_burnin=plan.n_burnin,
+            thin=plan.thin,
+            seed=plan.seed,
+            n_jobs=settings.n_jobs,
+            progress=progress,
+        )
+    except ChainOverflowError as error:
+        error.chain //= plan.n_walkers
+        raise
     return chains.in_turns(plan.n_walkers, plan.n_draws), None
 
 

@@ -83,6 +83,11 @@ class BasePosterior:
         return False
 
     @property
+    def one_mode(self) -> bool:
+        """Whether chains are expected to meet soon, so that many short ones serve as few long."""
+        return False
+
+    @property
     def steep(self) -> bool:
         """Whether steps without an accept-reject test may become unstable."""
         return False

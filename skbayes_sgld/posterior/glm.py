@@ -177,6 +177,11 @@ class GLMPosterior(RowSums, BasePosterior):
         return self.prior.normal and self.prior.proper and not self.likelihood.infers_noise
 
     @property
+    def one_mode(self) -> bool:
+        """Whether chains meet soon: the log density is concave, or nearly."""
+        return True
+
+    @property
     def quadratic_prior(self) -> bool:
         """Whether the log prior is of second order: it is normal or flat, the noise known."""
         return self.linear_prior.normal and not self._infers_noise

@@ -102,7 +102,9 @@ def check_path(posterior: BasePosterior, path: Array, first: int, every: int, st
         raise ChainOverflowError(step + length, chain, parameter)
 
 
-def constrained_draws(posterior: BasePosterior, draws: Array, n_burnin: int, thin: int) -> Array:
+def constrained_draws(
+    posterior: BasePosterior, draws: Array, n_burnin: int, thin: int, n_walkers: int = 1
+) -> Array:
     """Draws in the parameters' own units; raise where they are finite and these are not."""
     n_chains, n_draws, P = draws.shape
     with np.errstate(all="ignore"):
@@ -110,7 +112,7 @@ def constrained_draws(posterior: BasePosterior, draws: Array, n_burnin: int, thi
     if not np.isfinite(values).all():
         bad = np.argwhere(~np.isfinite(values))
         chain, draw, parameter = (int(k) for k in bad[bad[:, 1].argmin()])
-        step = n_burnin + (draw + 1) * thin - 1
+        step = n_burnin + (draw // n_walkers + 1) * thin - 1
         # the noise variance is the last of both
         raise ChainOverflowError(step, chain, min(parameter, P - 1))
     return values

@@ -106,6 +106,11 @@ class NoncenteredPosterior(BasePosterior):
         self._level, self._width = self._standardise()
 
     @property
+    def one_mode(self) -> bool:
+        """Whether chains meet soon, as on the posterior."""
+        return self.inner.one_mode
+
+    @property
     def steep(self) -> bool:
         """Whether the noise is so uncertain that steps without a test may become unstable.
 
