@@ -177,11 +177,6 @@ class GLMPosterior(RowSums, BasePosterior):
         return self.prior.normal and self.prior.proper and not self.likelihood.infers_noise
 
     @property
-    def one_mode(self) -> bool:
-        """Whether chains meet soon: the log density is concave, or nearly."""
-        return True
-
-    @property
     def quadratic_prior(self) -> bool:
         """Whether the log prior is of second order: it is normal or flat, the noise known."""
         return self.linear_prior.normal and not self._infers_noise
@@ -364,7 +359,7 @@ class GLMPosterior(RowSums, BasePosterior):
             return super().expand_likelihood(theta, curvature)
         return BasePosterior.expand_likelihood(self, theta, curvature)
 
-    prior_conflict = measured_conflict
+    prior_conflict, one_mode = measured_conflict, True  # the log density is concave, or nearly
 
     def averaged_normal(self, theta: Array, temperature: float) -> AveragedNormal | None:
         """Normal distribution nearest in expectation, from the mode; None where that serves."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations_with_replacement
 from typing import Any
@@ -22,6 +22,7 @@ from skbayes_sgld.posterior.base import BoundBatches
 from skbayes_sgld.posterior.batches import LinearBatches
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.protocol import Expansion, Rows
+from skbayes_sgld.posterior.rounded_hessian import rounded_expansion
 from skbayes_sgld.posterior.sparse_design import SparseDesign, weighted_gram
 
 Array = NDArray[Any]
@@ -386,15 +387,24 @@ class RowSums(LinearPredictors):
         Minus the Hessian is that of the rows, or ``curvature (P, P)`` where it is known nearly.
         """
         if curvature is not None:
-            work = partial(self._sum_of_slope, theta)
+            work = partial(self.sum_of_slope, theta)
             return Expansion(theta, sum_in_threads(work, self._parts()), curvature)
+        rounded = rounded_expansion(self, theta)
+        if rounded is not None:
+            return rounded
         # of rows with several local parameters they would have a size like that of X
         by_row = np.empty((2 if self.likelihood.n_local == 1 else 0, self.n_samples))
         sums = sum_in_threads(partial(self._sum_of_expansion, theta, by_row), self.gram_parts())
         return Expansion(theta, sums[-1], sums[:-1], tuple(by_row))
 
-    def _sum_of_slope(self, theta: Array, blocks: list[slice]) -> Array:
-        """Gradient at one theta, whose products are not those of several chains."""
+    def sum_of_slope(
+        self, theta: Array, blocks: list[slice], each: Callable[..., None] | None = None
+    ) -> Array:
+        """Gradient at one theta, whose products are not those of several chains.
+
+        ``each`` is told of every block its rows, X, and the local parameters, scores and
+        curvatures of the rows.
+        """
         linear = self._linear(theta[None])[0]
         coef, level = linear[:, : self.n_features], np.zeros(self.n_predictors)
         if self.fit_intercept:
@@ -404,9 +414,11 @@ class RowSums(LinearPredictors):
         for rows in blocks:
             X = self._block(rows)
             u = self._append_gamma((coef @ X.T + level[:, None])[None], theta[None])
-            score = self.likelihood.score_and_curvature(u, self.y[rows])[0][0]
+            score, bend = (of[0] for of in self.likelihood.score_and_curvature(u, self.y[rows]))
             if self.weight is not None:
-                score = score * self.weight[rows]
+                score, bend = score * self.weight[rows], bend * self.weight[rows]
+            if each is not None:
+                each(rows, X, u[0], score, bend)
             of_linear[:, : self.n_features] += score[: self.n_predictors] @ X
             if self.fit_intercept:
                 of_linear[:, -1] += score[: self.n_predictors].sum(axis=1)

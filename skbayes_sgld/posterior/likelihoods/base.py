@@ -71,6 +71,8 @@ class Likelihood(Component):
         Whether the family defines :meth:`averaged`.
     whole : bool
         Whether the observations are whole numbers.
+    shift_invariant : bool
+        Whether a number that is added to all of a row's predictors changes nothing.
     increasing : bool
         Whether the mean increases with the only linear predictor, so that its quantiles are those
         of the predictor, transformed.
@@ -88,6 +90,7 @@ class Likelihood(Component):
     quadratic = False
     averages = False
     whole = False
+    shift_invariant = False
     increasing = False
     reach: ClassVar[float] = 1.0
     improper: ClassVar[str] = ""

@@ -49,6 +49,7 @@ class Categorical(LabelLikelihood):
     """
 
     n_classes: int = 3
+    shift_invariant = True
 
     @property
     def n_predictors(self) -> int:  # type: ignore[override]
