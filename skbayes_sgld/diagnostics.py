@@ -348,7 +348,8 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
     names : sequence of str
         Names of the parameters.
     n_walkers : int, default=1
-        Walkers that take turns in each chain: they are to agree as chains are.
+        Walkers that take turns in each chain: where each has 200 draws, they are to agree as
+        chains are.
 
     Returns
     -------
@@ -359,7 +360,7 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
     if n_draws < _MIN_DRAWS:
         return [f"{n_draws} draws a chain are too few to judge"]
     needed, n_turns = _needed_ess(n_chains), n_draws // n_walkers
-    if n_turns >= _MIN_DRAWS:
+    if n_turns >= _FEWEST_SCREENED:
         turns = draws[:, : n_turns * n_walkers].reshape(n_chains, n_turns, n_walkers, n_params)
         draws = turns.swapaxes(1, 2).reshape(-1, n_turns, n_params)
     suspects = np.flatnonzero(~plainly_converged(draws, needed))

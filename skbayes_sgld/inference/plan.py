@@ -212,7 +212,7 @@ def plan(
         eta = run.step_size * float(run.schedule(settings.n_draws * thin))
         bias = measure_bias(run, mode, eta, settings.metric.uses_curvature, seed)
     may_share = settings.allows_walkers and positions is None
-    n_walkers = _WALKERS if may_share and _gains(run, settings, n_burnin, thin) else 1
+    n_walkers = _choose_walkers(run, settings, n_burnin, thin) if may_share else 1
     start, why_start = choose_start(posterior, settings, tuned, seed, positions, n_walkers)
     choices |= {"init": Choice(*why_start), "parameterization": Choice(*coordinates)}
     heat = settings.temperature
@@ -242,18 +242,19 @@ def plan(
     )
 
 
-def _gains(run: Run, settings: Settings, n_burnin: int, thin: int) -> bool:
-    """Whether walkers that take turns in a chain give its draws sooner.
+def _choose_walkers(run: Run, settings: Settings, n_burnin: int, thin: int) -> int:
+    """Number of walkers that take turns in a chain, where that gives its draws sooner.
 
-    A step of 16 positions costs little more than one of four; but each of them has a burn-in.
+    A step of many positions costs little more than one of four; but each of them has a burn-in.
     """
     if run.dynamics.whitened is not None:
-        return True
+        return _WHITENED_WALKERS
     posterior = run.dynamics.posterior
     automatic = settings.sampler is None and settings.step_size is None and settings.uses_curvature
     short = _WALKERS * n_burnin <= _BURNIN_SHARE * settings.n_draws * thin
     # where a whole block of steps is made at once it costs the same
-    return automatic and short and posterior.one_mode and posterior.slope_of_last() is None
+    alone = posterior.slope_of_last() is None
+    return _WALKERS if automatic and short and alone and posterior.one_mode else 1
 
 
 _ORDER = (
