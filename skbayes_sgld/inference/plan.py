@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root
 from skbayes_sgld.inference.parameterization import reparameterize
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.inference.start import choose_start
+from skbayes_sgld.inference.start import choose_start, choose_walkers
 from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.gradients import BoundGradient, ControlVariate, Full, Gradient
@@ -34,8 +34,6 @@ Array = NDArray[Any]
 
 _SMALL_STEP = 0.2  # of the sampler's own; below it the bias is that on a normal target
 _PUBLISHED_THIN = 10  # steps from draw to draw where nothing is known of the posterior
-_WALKERS, _WHITENED_WALKERS = 4, 8  # of a chain, see Plan
-_BURNIN_SHARE = 0.1  # of a chain's steps that the burn-in of its walkers may take
 _GIVEN = "given"
 
 
@@ -212,7 +210,7 @@ def plan(
         eta = run.step_size * float(run.schedule(settings.n_draws * thin))
         bias = measure_bias(run, mode, eta, settings.metric.uses_curvature, seed)
     may_share = settings.allows_walkers and positions is None
-    n_walkers = _choose_walkers(run, settings, n_burnin, thin) if may_share else 1
+    n_walkers = choose_walkers(run, settings, n_burnin, thin) if may_share else 1
     start, why_start = choose_start(posterior, settings, tuned, seed, positions, n_walkers)
     choices |= {"init": Choice(*why_start), "parameterization": Choice(*coordinates)}
     heat = settings.temperature
@@ -240,21 +238,6 @@ def plan(
         settings,
         n_walkers=n_walkers,
     )
-
-
-def _choose_walkers(run: Run, settings: Settings, n_burnin: int, thin: int) -> int:
-    """Number of walkers that take turns in a chain, where that gives its draws sooner.
-
-    A step of many positions costs little more than one of four; but each of them has a burn-in.
-    """
-    if run.dynamics.whitened is not None:
-        return _WHITENED_WALKERS
-    posterior = run.dynamics.posterior
-    automatic = settings.sampler is None and settings.step_size is None and settings.uses_curvature
-    short = _WALKERS * n_burnin <= _BURNIN_SHARE * settings.n_draws * thin
-    # where a whole block of steps is made at once it costs the same
-    alone = posterior.slope_of_last() is None
-    return _WALKERS if automatic and short and alone and posterior.one_mode else 1
 
 
 _ORDER = (

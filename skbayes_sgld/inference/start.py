@@ -1,4 +1,4 @@
-"""Starting points of the chains."""
+"""Starting points of the chains, and how many walkers each has."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.streams import start_generators, start_normals
 from skbayes_sgld.sampling.tuning.adaptation import settle
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -16,7 +17,24 @@ from skbayes_sgld.sampling.tuning.tune import Tuned
 
 Array = NDArray[Any]
 
+_WALKERS, _WHITENED_WALKERS = 4, 8  # of a chain, see Plan
+_BURNIN_SHARE = 0.1  # of a chain's steps that the burn-in of its walkers may take
 _REACH = 2.0  # as in Stan: unconstrained parameters begin within it
+
+
+def choose_walkers(run: Run, settings: Settings, n_burnin: int, thin: int) -> int:
+    """Number of walkers that take turns in a chain, where that gives its draws sooner.
+
+    A step of many positions costs little more than one of four; but each of them has a burn-in.
+    """
+    if run.dynamics.whitened is not None:
+        return _WHITENED_WALKERS
+    posterior = run.dynamics.posterior
+    automatic = settings.sampler is None and settings.step_size is None and settings.uses_curvature
+    short = _WALKERS * n_burnin <= _BURNIN_SHARE * settings.n_draws * thin
+    # where a whole block of steps is made at once it costs the same
+    alone = posterior.slope_of_last() is None
+    return _WALKERS if automatic and short and alone and posterior.one_mode else 1
 
 
 def choose_start(

@@ -35,6 +35,8 @@ class BasePosterior:
         Number of rows of data; 0 for a density without rows.
     n_predictors : int
         Number of linear predictors of a row.
+    one_mode : bool
+        Whether chains are expected to meet soon, so that many short ones serve as few long.
     precision : float
         Relative rounding error of the returned arrays: that of float64 or of float32.
     abilities : frozenset of str
@@ -47,6 +49,7 @@ class BasePosterior:
     coords: Mapping[str, Sequence[str]] = MappingProxyType({})
     n_samples: int = 0
     n_predictors: int = 1
+    one_mode: bool = False
     precision: float = float(np.finfo(float).eps)
     abilities: frozenset[str] = frozenset()
 
@@ -80,11 +83,6 @@ class BasePosterior:
     @property
     def multimodal(self) -> bool:
         """Whether there are several modes between which chains are not expected to cross."""
-        return False
-
-    @property
-    def one_mode(self) -> bool:
-        """Whether chains are expected to meet soon, so that many short ones serve as few long."""
         return False
 
     @property

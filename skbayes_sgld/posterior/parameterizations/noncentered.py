@@ -84,7 +84,7 @@ class NoncenteredPosterior(BasePosterior):
         self.inner = posterior
         self.n_samples, self.n_params = posterior.n_samples, posterior.n_params
         self.param_names, self.n_predictors = posterior.param_names, posterior.n_predictors
-        self.coords = posterior.coords
+        self.coords, self.one_mode = posterior.coords, posterior.one_mode
         self._center, self._gamma, self._temperature = center, gamma, temperature
         theta = np.append(center, gamma)
         self._straight = True
@@ -104,11 +104,6 @@ class NoncenteredPosterior(BasePosterior):
         self._square = _scaled_square(posterior, theta)
         self._level, self._width = gamma, 1.0
         self._level, self._width = self._standardise()
-
-    @property
-    def one_mode(self) -> bool:
-        """Whether chains meet soon, as on the posterior."""
-        return self.inner.one_mode
 
     @property
     def steep(self) -> bool:
