@@ -6,22 +6,27 @@ from collections.abc import Callable
 from typing import Any
 
 from skbayes_sgld.blocks.row_blocks import RowBlocks, check_alone, source_of_map
-from skbayes_sgld.blocks.source import RowSource
+from skbayes_sgld.blocks.source import RowSource, kind_of
 
 __all__ = ["SOURCES", "RowBlocks", "RowSource", "as_source", "kind_of"]
 
+
+def _of_dask(X: Any, y: Any, sample_weight: Any) -> RowSource:
+    from skbayes_sgld.blocks.dask_rows import DaskRows
+
+    return DaskRows(X, y, sample_weight)
+
+
 SOURCES: dict[str, Callable[[Any, Any, Any], RowSource | None]] = {
+    "dask.Array": _of_dask,
+    "dask.DataFrame": _of_dask,
+    "dask.Series": _of_dask,
     "numpy.memmap": source_of_map,
 }
 """Functions of X, y and sample_weight that make a source of them, or None where an array serves.
 
 By :func:`kind_of` X.
 """
-
-
-def kind_of(X: Any) -> str:
-    """Library and name of the type of X: ``"numpy.memmap"``."""
-    return f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}"
 
 
 def as_source(X: Any, y: Any = None, sample_weight: Any = None) -> RowSource | None:

@@ -87,6 +87,12 @@ class RowSource(ABC):
         raise TypeError(f"{type(self).__name__} has no blocks to predict one after the other.")
 
 
+def kind_of(rows: Any) -> str:
+    """Library and name of the type of rows, such as ``"numpy.memmap"``."""
+    kind = type(rows)
+    return f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
+
+
 def check_block(
     X: Any, y: Any, weight: Any, number: int, n_features: int, dtype: Any = None
 ) -> Block:

@@ -13,8 +13,19 @@ from sklearn.utils.validation import check_is_fitted
 from skbayes_sgld.blocks import RowSource, kind_of
 from skbayes_sgld.blocks.files import block_slices, check_whole
 
-LAZY: dict[str, Callable[[Callable[[Any], Any], Any], Any]] = {}
-"""Functions of a prediction and of X that map the one over the other, by ``kind_of(X)``."""
+
+def _of_dask(model: Any, method: str, X: Any, given: dict[str, Any]) -> Any:
+    from skbayes_sgld.blocks.dask_predictions import predict_lazily
+
+    return predict_lazily(model, method, X, given)
+
+
+LAZY: dict[str, Callable[[Any, str, Any, dict[str, Any]], Any]] = {
+    "dask.Array": _of_dask,
+    "dask.DataFrame": _of_dask,
+    "dask.Series": _of_dask,
+}
+"""Functions of a model, a prediction's name, X and the other arguments, by ``kind_of(X)``."""
 
 
 def by_block(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,7 +46,11 @@ def by_block(method: Callable[..., Any]) -> Callable[..., Any]:
         check_is_fitted(self)
         if out is not None:
             return _write(predict, X, out, method.__name__)
-        return _each(predict, X) if lazy is None else lazy(predict, X)
+        if lazy is None:
+            return _each(predict, X)
+        given = known.bind(self, X, *args, **kwargs).arguments
+        others = {name: value for name, value in given.items() if name not in ("self", "X")}
+        return lazy(self, method.__name__, X, others)
 
     known = signature(method)
     more = Parameter("out", Parameter.KEYWORD_ONLY, default=None)

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import Bunch
 
 from skbayes_sgld._random import as_random_state
+from skbayes_sgld.blocks.source import kind_of
 from skbayes_sgld.inference.plan import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
 
@@ -27,7 +28,7 @@ def has_outputs(y: Any) -> bool:
     if y is None or issparse(y):
         return False
     try:
-        return np.asarray(y).ndim == 2
+        return np.ndim(y) == 2 and not kind_of(y).startswith("dask.")
     except ValueError:  # lists of unequal lengths, which the validation refuses
         return False
 

@@ -1,0 +1,211 @@
+"""Passes over Dask's arrays and frames: every row once, in order, whatever their blocks."""
+
+import operator
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+from skbayes_sgld.blocks import RowSource, as_source
+
+COLUMNS = ["a", "b", "c"]
+
+
+@pytest.fixture(autouse=True, params=["synchronous", "threads"])
+def scheduler(request):
+    with dask.config.set(scheduler=request.param):
+        yield
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 3)).astype(np.float32)
+    return X, rng.integers(0, 3, 500), rng.uniform(0, 2, 500)
+
+
+def read(source):
+    """All that a pass sees, block after block."""
+    return source.reduce(lambda block: [block], operator.add)
+
+
+def joined(blocks, name):
+    return np.concatenate([getattr(block, name) for block in blocks])
+
+
+def frame(X, y, weight, npartitions=4):
+    table = pd.DataFrame(X, columns=COLUMNS).assign(y=y, w=weight)
+    return dd.from_pandas(table, npartitions=npartitions)
+
+
+def in_one_chunk(X, y, w):
+    return da.from_array(X, chunks=-1), y, w
+
+
+def in_uneven_chunks(X, y, w):
+    return (
+        da.from_array(X, chunks=((1, 99, 0, 400), (2, 1))),
+        da.from_array(y[:, None], chunks=33),
+        da.from_array(w, chunks=500),
+    )
+
+
+def in_many_chunks(X, y, w):  # the tree has three levels
+    return da.from_array(X, chunks=(5, 3)), da.from_array(y, chunks=7), w.tolist()
+
+
+def in_chunks_of_unknown_sizes(X, y, w):
+    table = frame(X, y, w)
+    return table[COLUMNS].to_dask_array(), table["y"].to_dask_array(), table["w"]
+
+
+def in_a_frame(X, y, w):
+    table = frame(X, y, w)
+    return table[COLUMNS], table["y"], table[["w"]]
+
+
+def in_a_frame_with_empty_partitions(X, y, w):
+    table = frame(X, y, w, 9)
+    every = dd.concat([table[table.a > 100], table, table[table.a > 100]])
+    return every[COLUMNS], every["y"], every["w"]
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        in_one_chunk,
+        in_uneven_chunks,
+        in_many_chunks,
+        in_chunks_of_unknown_sizes,
+        in_a_frame,
+        in_a_frame_with_empty_partitions,
+    ],
+)
+def test_a_pass_reads_every_row_once_in_order(rows, layout):
+    source = as_source(*layout(*rows))
+    assert isinstance(source, RowSource) and source.n_features == 3
+    blocks = read(source)
+    for name, wanted in zip(("X", "y", "weight"), rows, strict=True):
+        found = joined(blocks, name)
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)
+    numbers = [block.number for block in blocks]
+    assert numbers == sorted(set(numbers))
+    assert source.n_passes == 1
+    assert [b.number for b in read(source)] == numbers
+
+
+def test_names_and_sizes_are_told(rows):
+    array, of_frame = (as_source(*make(*rows)) for make in (in_uneven_chunks, in_a_frame))
+    assert (array.feature_names, array.n_rows) == (None, 500)
+    assert (of_frame.feature_names, of_frame.n_rows) == (COLUMNS, 500)  # counted
+
+
+def test_what_rows_and_target_have_in_common_is_computed_once_a_pass(rows):
+    made = []
+
+    def make(block):
+        made.append(len(block))
+        return block
+
+    base = da.from_array(rows[0], chunks=(100, 3)).map_blocks(make, meta=rows[0][:0])
+    source = as_source(base[:, :2], base[:, 2])
+    for n_passes in (1, 2):
+        read(source)
+        assert made == [100] * 5 * n_passes
+
+
+def test_text_and_categories_are_labels(rows):
+    X, y, _ = rows
+    names = np.array(["no", "maybe", "yes"])[y]
+    table = frame(X, pd.Categorical(names), 1.0)
+    np.testing.assert_array_equal(joined(read(as_source(table[COLUMNS], table["y"])), "y"), names)
+
+
+def with_a_hole(X, y, w):
+    X = X.copy()
+    X[120, 1] = np.nan
+    return da.from_array(X, chunks=50), y
+
+
+def with_an_infinite_target(X, y, w):
+    y = y.astype(float)
+    y[499] = np.inf
+    table = frame(X, y, w, 5)
+    return table[COLUMNS], table["y"]
+
+
+def with_a_negative_weight(X, y, w):
+    return da.from_array(X, chunks=50), y, np.where(np.arange(500) == 7, -1.0, w)
+
+
+def of_unequal_widths(X, y, w):
+    parts = [
+        da.from_delayed(dask.delayed(X[:, :width]), shape=(500, 3), dtype=X.dtype)
+        for width in (3, 2)
+    ]
+    return da.concatenate(parts), np.tile(y, 2)
+
+
+def with_a_short_target(X, y, w):
+    table, other = frame(X, y, w), frame(X[:-1], y[:-1], w[:-1])
+    return table[COLUMNS], other["y"]
+
+
+def with_text(X, y, w):
+    table = frame(X, y, w)
+    return table.assign(c="x", a=table.a)[COLUMNS], table["y"]
+
+
+def with_numbers_called_objects(X, y, w):
+    return da.from_array(X, chunks=50).astype(object), y
+
+
+def with_labels_in_another_number_of_blocks(X, y, w):
+    return frame(X, y, w)[COLUMNS], frame(X, y, w, 2)["y"]
+
+
+def with_an_array_beside_a_frame(X, y, w):
+    return frame(X, y, w)[COLUMNS], y
+
+
+def with_a_longer_target(X, y, w):
+    return da.from_array(X, chunks=50), np.tile(y, 2)
+
+
+def with_two_targets(X, y, w):
+    return frame(X, y, w)[COLUMNS], frame(X, y, w)[["y", "w"]]
+
+
+def without_rows(X, y, w):
+    return da.from_array(X[:0]), y[:0]
+
+
+def in_a_series(X, y, w):
+    return frame(X, y, w)["a"], frame(X, y, w)["y"]
+
+
+@pytest.mark.parametrize(
+    ("layout", "error", "message"),
+    [
+        (with_a_hole, ValueError, "X is nan in row 20, column 1 of block 2"),
+        (with_an_infinite_target, ValueError, "y is inf in row 99 of block 4"),
+        (with_a_negative_weight, ValueError, "weight in row 7 of block 0 is -1"),
+        (of_unequal_widths, ValueError, "X of block 1 has 2 columns"),
+        (with_a_short_target, ValueError, r"y of block 3 has shape \(\d+,\), and X has \d+ rows"),
+        (with_text, TypeError, "column 'c' of dtype str"),
+        (with_numbers_called_objects, TypeError, "dtype object"),
+        (with_labels_in_another_number_of_blocks, ValueError, "y has 2 blocks and X has 4"),
+        (with_an_array_beside_a_frame, TypeError, "y is a ndarray beside X in blocks of unknown"),
+        (with_a_longer_target, ValueError, "y has 1000 rows and X has 500"),
+        (with_two_targets, ValueError, "y has 2 columns"),
+        (without_rows, ValueError, "no rows"),
+        (in_a_series, ValueError, "X has 1 dimension"),
+    ],
+)
+def test_rows_that_cannot_be_used_are_named(rows, layout, error, message):
+    with pytest.raises(error, match=message):
+        read(as_source(*layout(*rows)))
