@@ -1,4 +1,4 @@
-"""Tasks on a Dask cluster: waited for as long as there is one."""
+"""Tasks on a Dask cluster, which are waited for as long as there is one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PATIENCE = "60s"  # without a worker, while one may be on its way
 
 
 def current_client() -> Any:
-    """Client of the cluster that computes, or None for a scheduler of this process."""
+    """Client of the cluster that computes, or None where a scheduler of this process does."""
     from dask.base import get_scheduler
 
     client = getattr(get_scheduler(), "__self__", None)
@@ -30,47 +30,50 @@ def compute(value: Any, what: str) -> Any:
     ------
     ConnectionError
         Where the cluster is lost: its scheduler is gone, workers die of the task again and again,
-        or there has been no worker for longer than ``skbayes-sgld.no-workers-timeout`` of Dask's
+        or there was no worker for longer than ``skbayes-sgld.no-workers-timeout`` of Dask's
         configuration, 60 seconds by default.
     """
     client = current_client()
-    if client is None:
-        return value.compute()
-    return results(client, [client.compute(value)], what)[0]
+    return value.compute() if client is None else result_of(client.compute(value), client, what)
 
 
-def results(client: Any, futures: list[Any], what: str) -> list[Any]:
-    """Results of tasks, or an error where the cluster is lost; see :func:`compute`."""
-    import dask
+def result_of(future: Any, client: Any, what: str) -> Any:
+    """Result of a task on a cluster, or an error where that is lost, as :func:`compute` has it."""
     from concurrent.futures import CancelledError
-    from distributed import KilledWorker, wait
-    from dask.utils import parse_timedelta
 
-    patience = parse_timedelta(
-        dask.config.get("skbayes-sgld.no-workers-timeout", _PATIENCE), default="s"
-    )
-    seen = monotonic()
+    from distributed import KilledWorker
+    from distributed.comm import CommClosedError
+
     try:
-        while True:
-            try:
-                wait(futures, timeout=_LOOK)
-                return client.gather(futures)
-            except TimeoutError:
-                if any(future.status == "error" for future in futures):
-                    return client.gather(futures)
+        _wait(future, client)
+        return future.result()
+    except KilledWorker as error:
+        why = f"its workers died one after the other: {error}"
+    except (CancelledError, CommClosedError, _NoWorkers) as error:
+        why = str(error)
+    raise ConnectionError(
+        f"the Dask cluster was lost in {what}: {why} The estimator is as it was; start workers, "
+        "and fit again."
+    )
+
+
+class _NoWorkers(Exception):
+    """There was no worker for too long."""
+
+
+def _wait(future: Any, client: Any) -> None:
+    import dask
+    from dask.utils import parse_timedelta
+    from distributed import wait
+
+    patience = parse_timedelta(dask.config.get("skbayes-sgld.no-workers-timeout", _PATIENCE))
+    seen = monotonic()
+    while True:
+        try:
+            wait([future], timeout=_LOOK)
+            return
+        except TimeoutError:
             if client.scheduler_info()["workers"]:
                 seen = monotonic()
             elif monotonic() - seen > patience:
-                raise _lost(what, f"it has had no worker for {patience:g} seconds")
-    except KilledWorker as error:
-        raise _lost(what, f"its workers died one after the other: {error}") from None
-    except (CancelledError, OSError) as error:
-        if isinstance(error, ConnectionError): raise
-        raise _lost(what, str(error)) from None
-
-
-def _lost(what: str, why: str) -> ConnectionError:
-    return ConnectionError(
-        f"the Dask cluster was lost in {what}: {why}. The estimator is as it was; start workers, "
-        "and fit again."
-    )
+                raise _NoWorkers(f"it had no worker for {patience:g} seconds.") from None

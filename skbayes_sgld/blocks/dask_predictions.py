@@ -40,7 +40,7 @@ def predict_lazily(model: Any, method: str, X: Any, given: dict[str, Any]) -> An
 
     check_is_fitted(model)
     X = check_columns(X)
-    by_row = {k: align(given[k], X, k) for k in _BY_ROW if np.ndim(given.get(k)) > 0}
+    by_row = {k: align(given[k], X, k) for k in _BY_ROW if np.ndim(given.get(k, 0)) > 0}
     given = {k: value for k, value in given.items() if k not in by_row}
     slim = _without_rows(model)
     # the values of one row have the type and the shape of all, and find wrong arguments at once
@@ -59,9 +59,7 @@ def predict_lazily(model: Any, method: str, X: Any, given: dict[str, Any]) -> An
 class _Task:
     """A method of a model for the rows of a block."""
 
-    def __init__(
-        self, method: str, by_row: list[str], given: dict[str, Any], example: Any
-    ) -> None:
+    def __init__(self, method: str, by_row: list[str], given: dict[str, Any], example: Any) -> None:
         self.method, self._by_row, self._given = method, by_row, given
         self._several = isinstance(example, tuple)
         self.empty = self._joined(example)[:0]

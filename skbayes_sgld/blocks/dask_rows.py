@@ -148,6 +148,7 @@ def align(values: Any, X: Any, name: str) -> Any:
     if is_frame(values):
         if values.ndim == 2 and len(values.columns) != 1:
             raise ValueError(f"{name} has {len(values.columns)} columns; give one value a row.")
+        values = values if values.ndim == 1 else values[values.columns[0]]
         return _same_blocks(values, X, name)
     if not isinstance(values, da.Array):
         if not known:
@@ -187,16 +188,17 @@ def _n_blocks(values: Any) -> int:
 
 def joined_graph(collections: list[Any]) -> tuple[dict[Any, Any], list[tuple[Any, ...]]]:
     """Tasks of arrays and frames of equal blocks, and the keys of the parts of each block."""
-    import dask
     from dask.core import flatten
+    from dask.highlevelgraph import HighLevelGraph
 
-    if not any(map(is_frame, collections)):
-        # together, so that what they have in common is computed once
-        collections = dask.optimize(*collections)
+    ready = [values.optimize() if is_frame(values) else values for values in collections]
+    keys = [list(flatten(values.__dask_keys__())) for values in ready]
+    arrays = [k for k, values in enumerate(ready) if not is_frame(values)]
     graph: dict[Any, Any] = {}
-    keys = []
-    for values in collections:
-        ready = values.optimize() if is_frame(values) else values
-        graph |= dict(ready.__dask_graph__())
-        keys.append(list(flatten(ready.__dask_keys__())))
+    for values in ready:
+        graph |= dict(values.__dask_graph__()) if is_frame(values) else {}
+    if arrays:  # together, so that what they have in common is computed once
+        merged = HighLevelGraph.merge(*(ready[k].__dask_graph__() for k in arrays))
+        wanted = [key for k in arrays for key in keys[k]]
+        graph |= dict(ready[arrays[0]].__dask_optimize__(merged, wanted))
     return graph, list(zip(*keys, strict=True))

@@ -14,9 +14,9 @@ from skbayes_sgld.blocks import RowSource, as_source
 COLUMNS = ["a", "b", "c"]
 
 
-@pytest.fixture(autouse=True, params=["synchronous", "threads"])
-def scheduler(request):
-    with dask.config.set(scheduler=request.param):
+@pytest.fixture(autouse=True)
+def this_process():
+    with dask.config.set(scheduler="synchronous"):
         yield
 
 
@@ -54,7 +54,7 @@ def in_uneven_chunks(X, y, w):
 
 
 def in_many_chunks(X, y, w):  # the tree has three levels
-    return da.from_array(X, chunks=(5, 3)), da.from_array(y, chunks=7), w.tolist()
+    return da.from_array(X, chunks=(7, 3)), da.from_array(y, chunks=9), w.tolist()
 
 
 def in_chunks_of_unknown_sizes(X, y, w):
