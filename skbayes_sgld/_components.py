@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, clone
 
 SMALLEST, LARGEST = 1e-50, 1e50  # sizes of data whose products of four stay in floats' range
 
+_LARGEST_COUNT = 2**53  # beyond which floats skip whole numbers
 _ASYMMETRY = 1e-8  # accepted in a matrix scaled to a unit diagonal
 _SINGULAR = 1e-13  # smallest eigenvalue accepted in such a matrix
 
@@ -107,6 +108,7 @@ def check_number(
     high: float = np.inf,
     closed: str = "neither",
     integer: bool = False,
+    any_size: bool = False,
 ) -> None:
     """Raise where ``value`` is not a number in the interval from ``low`` to ``high``.
 
@@ -122,6 +124,8 @@ def check_number(
         Ends that belong to the interval.
     integer : bool, default=False
         Whether ``value`` must be a whole number.
+    any_size : bool, default=False
+        Whether its square may leave the range of floating point numbers.
 
     Raises
     ------
@@ -140,6 +144,22 @@ def check_number(
     inside = (value >= low if left else value > low) and (value <= high if right else value < high)
     if not inside:
         raise ValueError(f"{argument}={value!r} is out of range; {accepted}.")
+    if integer and abs(value) > _LARGEST_COUNT:
+        raise ValueError(
+            f"{argument}={value!r} is out of range; whole numbers must be within {_LARGEST_COUNT}."
+        )
+    least, most = SMALLEST**2, LARGEST**2
+    if not (integer or any_size or value == 0 or least <= abs(float(value)) <= most):
+        raise ValueError(
+            f"{argument}={value!r} is out of range; its size must be in [{least:g}, {most:g}], "
+            "beyond which squares leave the range of floating point numbers."
+        )
+
+
+def as_int(value: Any) -> Any:
+    """A whole number as Python's int, since one of NumPy's may overflow; all else as it is."""
+    whole = isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
+    return int(value) if whole else value
 
 
 def check_size(largest: float, argument: str, low: float = SMALLEST, high: float = LARGEST) -> None:
@@ -155,16 +175,46 @@ def check_size(largest: float, argument: str, low: float = SMALLEST, high: float
         )
 
 
+def check_flag(value: Any, argument: str) -> bool:
+    """A bool; raise where the value is none."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{argument}={value!r} is not accepted; give True or False.")
+    return bool(value)
+
+
+def as_numbers(value: Any, argument: str) -> Any:
+    """Array of finite floats, of any shape.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When ``value`` holds anything else, or a number that is not finite.
+    """
+    array = _array_of(value)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{argument}={value!r} is not an array of numbers.")
+    array = np.array(array, dtype=float)
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{argument}={value!r} is out of range; all numbers must be finite.")
+    return array
+
+
 def check_array_or_number(
     value: Any, argument: str, size: int | None, *, positive: bool = False
 ) -> None:
     """Raise where ``value`` is neither one number nor a vector of ``size`` numbers."""
-    array = np.asarray(value)
+    array = _array_of(value)
     if array.dtype.kind not in "fiu":
         raise TypeError(f"{argument}={value!r} is not a number or an array of numbers.")
     if not np.all(np.isfinite(array)) or (positive and np.any(array <= 0)):
         accepted = "positive and finite" if positive else "finite"
         raise ValueError(f"{argument}={value!r} is out of range; it must be {accepted}.")
+    sizes = np.abs(array[array != 0].astype(float))
+    if sizes.size and not SMALLEST**2 <= sizes.min() <= sizes.max() <= LARGEST**2:
+        raise ValueError(
+            f"{argument}={value!r} is out of range; sizes must be in [{SMALLEST**2:g}, "
+            f"{LARGEST**2:g}], beyond which squares leave the range of floating point numbers."
+        )
     if array.ndim > 1 or (array.ndim == 1 and size is not None and array.size != size):
         wanted = "a vector" if size is None else f"a vector of {size}, one per column of X"
         raise ValueError(
@@ -172,9 +222,17 @@ def check_array_or_number(
         )
 
 
+def _array_of(value: Any) -> Any:
+    """Array of a value; of objects where its rows have different lengths."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        return np.asarray(None)
+
+
 def check_covariance(value: Any, argument: str, size: int | None) -> None:
     """Raise where ``value`` is not a symmetric positive definite matrix of ``size`` columns."""
-    matrix = np.asarray(value)
+    matrix = _array_of(value)
     if matrix.dtype.kind not in "fiu":
         raise TypeError(f"{argument}={value!r} is not a matrix of numbers.")
     shape = "a square matrix" if size is None else f"a matrix of shape ({size}, {size})"

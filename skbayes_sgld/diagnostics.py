@@ -12,6 +12,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 from scipy.stats import chi2, rankdata
 
+from skbayes_sgld._components import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 
 __all__ = [
@@ -61,6 +62,9 @@ def effective_sample_size(draws: Array, kind: str = "bulk") -> Array:
     >>> bool((effective_sample_size(draws) > 1500).all())
     True
     """
+    check_draws(draws)
+    if not isinstance(kind, str) or kind not in _ESS:
+        raise ValueError(f"kind={kind!r} is not known; choose one of 'bulk', 'mean', 'tail'.")
     if draws.shape[2] > _MANY:
         return _by_block(_ESS[kind], draws)
     tail = {"prob": _TAILS} if kind == "tail" else {}
@@ -89,9 +93,22 @@ def potential_scale_reduction(draws: Array) -> Array:
     >>> bool(potential_scale_reduction(draws)[0] < 1.01)
     True
     """
+    check_draws(draws)
     if draws.shape[0] == 1 or draws.shape[2] > _MANY:  # arviz-stats refuses a single chain
         return _by_block(_rhat_rank, draws)
     return _per_parameter("rhat", draws, method="rank")
+
+
+def check_draws(draws: Any) -> None:
+    """Raise where draws are no array of numbers of three dimensions."""
+    if not isinstance(draws, np.ndarray) or draws.dtype.kind not in "fiu" or draws.ndim != 3:
+        what = f"shape {draws.shape}, {draws.dtype}" if hasattr(draws, "dtype") else repr(draws)
+        raise TypeError(
+            f"draws={what} is not accepted; it must be an array of numbers of shape (n_chains, "
+            "n_draws, n_params)."
+        )
+    if not draws.size:
+        raise ValueError(f"draws has shape {draws.shape}; there must be one draw at least.")
 
 
 def _per_parameter(name: str, draws: Array, **kwargs: Any) -> Array:
@@ -232,6 +249,12 @@ def summarize(
     >>> list(summarize(draws, ["x"]).columns)
     ['mean', 'sd', '5%', '95%', 'ess_bulk', 'ess_tail', 'r_hat', 'mcse_mean']
     """
+    check_draws(draws)
+    if np.shape(np.asarray(names, dtype=object)) != (draws.shape[2],):
+        raise ValueError(
+            f"names={names!r} must be {draws.shape[2]} names, one for each parameter of draws."
+        )
+    check_number(coverage, "coverage", low=0, high=1)
     flat = draws.reshape(-1, draws.shape[2])
     w = None if weights is None else np.tile(weights, draws.shape[0])
     mean = np.average(flat, axis=0, weights=w)

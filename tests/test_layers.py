@@ -19,6 +19,7 @@ ARRAYS = {"numpy", "scipy", "pandas", "arviz_stats"}
 
 # what the layers below the estimators may import of the package, besides themselves
 ALLOWED = {
+    "_arguments": set(),
     "_components": set(),
     "_doc_link": set(),
     "_linalg": {"_sparse"},
@@ -27,7 +28,7 @@ ALLOWED = {
     "_random": set(),
     "_warnings": set(),
     "blocks": {"_linalg"},
-    "diagnostics": {"_numpy_errors"},
+    "diagnostics": {"_components", "_numpy_errors"},
     "datasets": {"_components", "_random"},
     "posterior": {"_components", "_linalg", "_sparse"},
     "sampling": {"_components", "_linalg", "_numpy_errors", "_warnings", "posterior"},
@@ -40,8 +41,15 @@ ALLOWED = {
         "diagnostics",
         "posterior",
     },
-    "metrics": {"_components", "_numpy_errors", "prediction"},
-    "plotting": {"_components", "_numpy_errors", "diagnostics", "metrics", "prediction"},
+    "metrics": {"_arguments", "_components", "_numpy_errors", "prediction"},
+    "plotting": {
+        "_arguments",
+        "_components",
+        "_numpy_errors",
+        "diagnostics",
+        "metrics",
+        "prediction",
+    },
     "inference": {
         "_components",
         "_linalg",
@@ -55,6 +63,7 @@ ALLOWED = {
         "sampling",
     },
     "estimators": {
+        "_arguments",
         "_components",
         "_doc_link",
         "_linalg",

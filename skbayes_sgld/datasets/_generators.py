@@ -9,7 +9,7 @@ from sklearn.datasets import make_blobs
 
 from skbayes_sgld._random import RandomSource, as_random_state
 
-from .._components import check_array_or_number, check_number
+from .._components import LARGEST, check_array_or_number, check_number
 
 _Regression = tuple[NDArray[np.float64], NDArray[np.float64]]
 _Classification = tuple[NDArray[np.float64], NDArray[np.int64]]
@@ -213,7 +213,11 @@ def make_logistic(
     """
     check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
     check_array_or_number(coef, "coef", None)
-    check_number(intercept, "intercept")
+    check_number(intercept, "intercept", low=-LARGEST, high=LARGEST)
+    if np.size(coef) == 0 or np.abs(coef).max() > LARGEST:
+        raise ValueError(
+            f"coef={coef!r} is not accepted; give one number or more, of sizes up to {LARGEST:g}."
+        )
     rng = as_random_state(random_state)
     coef = np.atleast_1d(coef)
     X = rng.standard_normal((n_samples, coef.size))

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
+from .._components import check_flag
+
 _FILE = "nba_rookies.csv"
 _NAME = "name"
 _TARGET = "career_at_least_5_years"
@@ -83,7 +85,9 @@ def load_nba_rookies(
     >>> int(X.isna().sum().sum())
     0
     """
-    if duplicates not in _DUPLICATES:
+    check_flag(return_X_y, "return_X_y")
+    check_flag(as_frame, "as_frame")
+    if not isinstance(duplicates, str) or duplicates not in _DUPLICATES:
         accepted = ", ".join(map(repr, _DUPLICATES))
         raise ValueError(f"duplicates={duplicates!r} is not known; choose one of {accepted}.")
 

@@ -65,6 +65,12 @@ def make_stochastic_volatility(
     check_number(initial_volatility, "initial_volatility", low=0)
     rng = as_random_state(random_state)
     steps = sigma * rng.standard_normal(n_samples - 1)
-    volatility = initial_volatility * np.exp(np.concatenate([[0.0], np.cumsum(steps)]))
-    returns = volatility * rng.standard_t(nu, n_samples)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        volatility = initial_volatility * np.exp(np.concatenate([[0.0], np.cumsum(steps)]))
+        returns = volatility * rng.standard_t(nu, n_samples)
+    if not np.isfinite(returns).all():
+        raise ValueError(
+            f"sigma={sigma!r} and nu={nu!r} give returns beyond the range of floating point "
+            "numbers; give a smaller sigma or a larger nu."
+        )
     return Bunch(returns=returns, volatility=volatility, sigma=sigma, nu=nu)

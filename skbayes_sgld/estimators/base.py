@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbayes_sgld._components import Component, Registry, check_number, resolve
+from skbayes_sgld._components import Component, Registry, check_flag, check_number, resolve
 from skbayes_sgld._doc_link import doc_link_template
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
@@ -34,13 +34,14 @@ from skbayes_sgld.estimators.validation import (
     FLOATS,
     check_columns,
     check_finite,
+    check_new_rows,
     check_weight,
-    naming,
+    naming_rows,
     unchanged_on_error,
     warn_of_light_rows,
 )
 from skbayes_sgld.inference.result import PosteriorDraws
-from skbayes_sgld.inference.settings import Settings, check_flag, number_or_auto
+from skbayes_sgld.inference.settings import Settings, number_or_auto
 from skbayes_sgld.posterior import (
     NOISE_MODELS,
     NOISE_PRIORS,
@@ -80,6 +81,7 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
     _doc_link_template = property(lambda self: doc_link_template())
     _takes_sparse: ClassVar[bool] = False
     _check_values_of: ClassVar[Callable[..., None]] = staticmethod(check_finite)
+    _check_new_rows: ClassVar[Callable[..., None]] = staticmethod(check_finite)
     _stream: Any = None  # what earlier calls of partial_fit told; None after fit
     prior: Any
     fit_intercept: Any
@@ -266,15 +268,15 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
     def _validate_rows(self, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
         """Rows as scikit-learn checks them, of sparse ones in compressed form; y too if given."""
         formats = "csr" if self._takes_sparse else False
-        names = ("X",) if isinstance(y, str) and y == "no_validation" else ("X", "y")
-        with naming(*names, X=X):
+        with_target = not (isinstance(y, str) and y == "no_validation")
+        with naming_rows(X, with_target), np.errstate(all="ignore"):  # infinities are added
             checked = validate_data(self, X, y, dtype=FLOATS, accept_sparse=formats, **checks)
         return (as_rows(checked[0]), checked[1]) if isinstance(checked, tuple) else as_rows(checked)
 
     def _check_rows(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
         rows: Array = self._validate_rows(X, reset=False, ensure_all_finite=False)
-        self._check_values_of(rows, self)
+        self._check_new_rows(rows, self)
         return rows
 
     # ---- the posterior ------------------------------------------------------------------------
@@ -343,6 +345,7 @@ class LinearEstimator(BayesianEstimator):
     }
     _takes_sparse: ClassVar[bool] = True
     _check_values_of = staticmethod(check_columns)
+    _check_new_rows = staticmethod(check_new_rows)
     fit_intercept: Any
     prior_: CoefficientPrior
     intercept_prior_: CoefficientPrior | None

@@ -13,6 +13,7 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from skbayes_sgld._arguments import naming
 from skbayes_sgld._components import check_number
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld.estimators.base import (
@@ -21,7 +22,7 @@ from skbayes_sgld.estimators.base import (
 )
 from skbayes_sgld.estimators.by_block import by_block
 from skbayes_sgld.estimators.prior import PriorPredictive
-from skbayes_sgld.estimators.validation import check_weight_sizes, naming
+from skbayes_sgld.estimators.validation import check_weight_sizes
 from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, LabelLikelihood
 from skbayes_sgld.prediction.absent import WithAbsentClasses
 from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
@@ -41,7 +42,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         self.classes_ = _in_order(y)
         # the labels stand for y, of which the check would sort every value once more
         few = 2 * len(self.classes_) <= len(y)
-        with naming("y"):
+        with naming("y"), np.errstate(invalid="ignore"):  # it rounds numbers beyond 2**63
             check_classification_targets(np.repeat(self.classes_, 2) if few else y)
         two = len(self.classes_) == 2
         codes = (y == self.classes_[1]).astype(int) if two else np.searchsorted(self.classes_, y)
@@ -283,7 +284,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         """Rows and the codes of their labels."""
         check_is_fitted(self)
         X, y = self._validate_rows(X, y, reset=False)
-        self._check_values_of(X, self)
+        self._check_new_rows(X, self)
         known = np.isin(y, self.classes_)
         if not known.all():
             raise ValueError(

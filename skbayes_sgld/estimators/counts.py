@@ -10,10 +10,11 @@ from sklearn.metrics import d2_tweedie_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples
 
+from skbayes_sgld._arguments import as_array, check_lengths, naming
 from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.by_block import by_block
 from skbayes_sgld.estimators.regression import LinearRegressor
-from skbayes_sgld.estimators.validation import check_weight
+from skbayes_sgld.estimators.validation import check_weight, check_weight_sizes
 from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
 
 
@@ -69,6 +70,7 @@ class CountRegressor(LinearRegressor):
         weight = exposure
         if sample_weight is not None:
             weight = check_weight(sample_weight, X) * exposure
+            check_weight_sizes(weight, "the product of sample_weight and exposure")
         X, y, kept = super()._validate(X, y, weight)
         return X, y / exposure[weight > 0], kept
 
@@ -335,8 +337,9 @@ class CountRegressor(LinearRegressor):
             That of ``sklearn.linear_model.PoissonRegressor``, of rates weighted by exposure.
         """
         if exposure is not None:
-            exposure = _check_exposure(exposure, X)
-            y = np.asarray(y) / exposure
+            exposure, y = _check_exposure(exposure, X), as_array(y, "y")
+            check_lengths(X=exposure, y=y)
+            y = y / exposure
             if sample_weight is not None:
                 exposure = check_weight(sample_weight, X) * exposure
             sample_weight = exposure
@@ -345,7 +348,8 @@ class CountRegressor(LinearRegressor):
 
 
 def _check_exposure(exposure: Any, X: Any) -> Array:
-    n = _num_samples(X)
+    with naming("X"):
+        n = _num_samples(X)
     values = np.full(n, exposure) if np.ndim(exposure) == 0 else np.asarray(exposure)
     if values.shape != (n,) or values.dtype.kind not in "fiu":
         raise ValueError(
@@ -358,7 +362,9 @@ def _check_exposure(exposure: Any, X: Any) -> Array:
             f"exposure has the value {values[wrong][0]:g} in row {np.flatnonzero(wrong)[0]}; "
             "exposures must be positive and finite."
         )
-    return values.astype(float)
+    values = values.astype(float)
+    check_weight_sizes(values, "exposure")
+    return values
 
 
 def _log_exposure(exposure: Any, X: Any) -> Array | None:

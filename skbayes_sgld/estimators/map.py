@@ -105,7 +105,7 @@ class MAPEstimator(LinearEstimator):
         if not isinstance(self.verbose, (bool, np.bool_)):
             check_number(self.verbose, "verbose", low=0, closed="left", integer=True)
         average = check_average(self.average, int(self.max_iter))
-        step_size = self._resolve_auto("step_size", low=0)
+        step_size = self._resolve_auto("step_size", low=0, any_size=True)
         batch_size = self._resolve_auto("batch_size", low=1, closed="left", integer=True)
         rule, projection = self._resolve("optimizer"), None
         if self.projection is not None:

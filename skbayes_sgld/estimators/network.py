@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
+from skbayes_sgld._components import as_int
 from skbayes_sgld._random import check_seed, draw_seed
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.callbacks import show_progress
@@ -198,10 +199,10 @@ class SGLDNetwork(NetworkEstimator):
             step_size=self.step_size,
             temperature=self.temperature,
             batch_size=self.batch_size,
-            n_draws=self.n_draws,
+            n_draws=as_int(self.n_draws),
             n_burnin=self.n_burnin,
             thin=self.thin,
-            n_chains=self.n_chains,
+            n_chains=as_int(self.n_chains),
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
@@ -248,9 +249,9 @@ class BackpropNetwork(NetworkEstimator):
     def _inference(self) -> VariationalNetworks:
         return VariationalNetworks(
             step_size=self.step_size,
-            max_iter=self.max_iter,
-            n_particles=self.n_particles,
+            max_iter=as_int(self.max_iter),
+            n_particles=as_int(self.n_particles),
             batch_size=self.batch_size,
-            n_draws=self.n_draws,
+            n_draws=as_int(self.n_draws),
             verbose=self.verbose,
         )

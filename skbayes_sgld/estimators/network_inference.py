@@ -147,7 +147,7 @@ class LangevinNetworks:
 
     def check(self) -> None:
         """Raise where a setting is out of range."""
-        number_or_auto(self.step_size, "step_size", low=0)
+        number_or_auto(self.step_size, "step_size", low=0, any_size=True)
         number_or_auto(self.batch_size, "batch_size", low=1, closed="left", integer=True)
         for name in ("n_draws", "n_chains"):
             check_number(getattr(self, name), name, low=1, closed="left", integer=True)

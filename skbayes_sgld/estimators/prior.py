@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_array
 
+from skbayes_sgld._arguments import as_array, check_lengths, naming
 from skbayes_sgld._components import check_number
 from skbayes_sgld._linalg import column_moments
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld.estimators.base import Array, LinearEstimator
 from skbayes_sgld.estimators.multi_output import by_output
-from skbayes_sgld.estimators.validation import FLOATS
+from skbayes_sgld.estimators.validation import FLOATS, check_columns
 from skbayes_sgld.posterior import CoefficientPrior, Likelihood, NoisePrior
 from skbayes_sgld.posterior.linear_prior import in_units
 from skbayes_sgld.prediction.predictive import Predictive
@@ -147,15 +148,12 @@ class PriorPredictive(LinearEstimator):
             prior = JointPrior(self.prior_, self.intercept_prior_, self.noise_prior_, likelihood)
         else:
             self._check_params()
-            X = as_rows(check_array(X, dtype=FLOATS, accept_sparse="csr"))
+            with naming("X"):
+                X = as_rows(check_array(X, dtype=FLOATS, accept_sparse="csr", input_name="X"))
+            check_columns(X, self)
             if y is not None:
-                y = check_array(y, dtype=None, ensure_2d=False, input_name="y")
-                check_consistent_length(X, y)
-                if y.ndim > 1:
-                    raise ValueError(
-                        f"y has shape {y.shape}; before fit the prior is that of one output, so "
-                        "give (n_rows,)."
-                    )
+                y = as_array(y, "y", dtype=None)
+                check_lengths(X=X, y=y)
             y, likelihood, labels = self._target_before_fit(y, X.shape[0])
             prior = self._prior_before_fit(X, y, likelihood)
         prior.check()

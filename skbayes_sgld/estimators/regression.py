@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._components import check_number, check_size
+from skbayes_sgld._arguments import as_array, check_lengths
+from skbayes_sgld._components import check_flag, check_number, check_size
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld.estimators.base import (
     Array,
@@ -73,7 +73,9 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return y, weight
 
     def _check_size(self, y: Array) -> None:
-        """Raise where y is too small or too large for its squares."""
+        """Raise where y holds no numbers, or some whose squares are out of range."""
+        if y.dtype.kind not in "biuf":
+            raise TypeError(f"y has dtype {y.dtype}; the target of a regression must be numeric.")
         check_size(float(np.abs(y).max()), "y", *self._likelihood().sizes)
 
     @by_block
@@ -97,6 +99,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return self._predict(self._check_rows(X), return_std)
 
     def _predict(self, X: Array, return_std: bool, offset: Array | None = None) -> Any:
+        check_flag(return_std, "return_std")
         mean = self._mean(X, offset)
         if not return_std:
             return mean
@@ -210,8 +213,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return self._cdf(self._check_rows(X), y)
 
     def _cdf(self, X: Array, y: ArrayLike, offset: Array | None = None) -> Array:
-        t = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-        check_consistent_length(X, t)
+        t = as_array(y, "y", (1, 2))
+        check_lengths(X=X, y=t)
         return self._predictive().cdf(X, t.reshape(len(t), -1), offset).reshape(t.shape)
 
     @by_output(2)
@@ -253,7 +256,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         """Rows and their observations, checked as those of ``fit``."""
         check_is_fitted(self)
         X, y = self._validate_rows(X, y, reset=False, y_numeric=True)
-        self._check_values_of(X, self)
+        self._check_new_rows(X, self)
         self._check_size(y)
         return X, self._check_values(y)
 

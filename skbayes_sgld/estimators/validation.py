@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +12,7 @@ from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import _check_sample_weight
 
+from skbayes_sgld._arguments import naming
 from skbayes_sgld._components import LARGEST, SMALLEST, check_size
 from skbayes_sgld._linalg import column_ranges, sums_of_squares
 from skbayes_sgld._warnings import warn
@@ -23,32 +23,43 @@ FLOATS = [np.float64, np.float32]
 _WEIGHTS = 1e-20, 1e20  # beyond them a row counts as nothing, or as more than any data have
 
 
-def check_columns(X: Array, estimator: Any) -> None:
+def check_columns(X: Array, estimator: Any, smallest: float = SMALLEST) -> None:
     """Raise where X is not finite, or a column's values are of a size that cannot be squared."""
     squares = sums_of_squares(X)  # in range, they show the same of every value, in one cheap pass
-    low, high = 1e4 * SMALLEST**2, 1e-4 * LARGEST**2
+    low, high = 1e4 * smallest**2, 1e-4 * LARGEST**2
     if np.all((squares > low) & (squares < high)):
         return
     check_finite(X, estimator)
-    check_ranges(*column_ranges(X), estimator)
+    check_ranges(*column_ranges(X), estimator, smallest)
 
 
-def check_ranges(least: Array, most: Array, estimator: Any) -> None:
+def check_ranges(least: Array, most: Array, estimator: Any, smallest: float = SMALLEST) -> None:
     """Raise where values between these, ``(d,)`` each, are of a size that cannot be squared."""
     sizes = np.maximum(np.abs(least.astype(float)), np.abs(most.astype(float)))
     names = getattr(estimator, "feature_names_in_", None)
-    for j in np.flatnonzero((sizes > LARGEST) | ((sizes < SMALLEST) & (sizes > 0.0))):
-        check_size(float(sizes[j]), f"column {j if names is None else repr(names[j])} of X")
+    for j in np.flatnonzero((sizes > LARGEST) | ((sizes < smallest) & (sizes > 0.0))):
+        check_size(
+            float(sizes[j]), f"column {j if names is None else repr(names[j])} of X", smallest
+        )
+
+
+def check_new_rows(X: Array, estimator: Any) -> None:
+    """Raise where X, of new rows, is not finite or is too large to be squared."""
+    check_columns(X, estimator, smallest=0.0)
 
 
 def check_finite(X: Array, estimator: Any) -> None:
     """Raise scikit-learn's error where X has values that are not finite."""
-    assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
+    with np.errstate(invalid="ignore"):  # its sum of infinities of both signs
+        assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
 
 
 def check_weight(sample_weight: Any, X: Any) -> Array:
     """Weights as floats, or an error where one is negative or all are zero."""
     with naming("sample_weight"):
+        kind = np.asarray(sample_weight).dtype
+        if kind.kind in "cmM":
+            raise TypeError(f"sample_weight has dtype {kind}; weights must be numbers.")
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if np.any(weight < 0):
         raise ValueError(
@@ -96,22 +107,19 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
 
 
 @contextmanager
-def naming(*arguments: str, X: Any = None) -> Iterator[None]:
-    """Put the name in front of errors of scikit-learn's checks that name none of the arguments.
+def naming_rows(X: Any, with_target: bool) -> Iterator[None]:
+    """Put ``X`` or ``y`` in front of errors of scikit-learn's checks that name neither.
 
-    Where there are two, ``X`` itself tells whether the first is the wrong one.
+    Where both are checked at once, ``X`` itself tells whether it is the wrong one.
     """
     try:
         yield
     except (TypeError, ValueError) as error:
-        message = str(error)
-        if any(re.search(rf"\b{name}\b", message) for name in arguments):
+        names = ["X", "y"] if with_target else ["X"]
+        if with_target and "inconsistent" not in str(error):
+            names = ["y" if _passes(X) else "X"]
+        with naming(*names):
             raise
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        named = " and ".join(arguments)
-        if len(arguments) > 1 and "inconsistent" not in message:
-            named = arguments[_passes(X)]
-        raise kind(f"{named}: {message}") from None
 
 
 def _passes(X: Any) -> bool:

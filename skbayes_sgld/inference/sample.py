@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from skbayes_sgld._components import check_flag
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.inference.long_run import Origin
@@ -110,7 +111,7 @@ def sample(
         )
     )
     model = as_posterior(posterior)
-    if check_gradient:
+    if check_flag(check_gradient, "check_gradient"):
         compare_gradient(model)
     with one_blas_thread():
         # what a model computes, and from which data, shows in the first steps of its chains

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from skbayes_sgld._components import Component, Registry, check_number, resolve
+from skbayes_sgld._components import Component, Registry, check_flag, check_number, resolve
 from skbayes_sgld._random import check_seed, draw_seed
 from skbayes_sgld.sampling import (
     CLIPS,
@@ -92,7 +92,8 @@ class Settings:
         values["temperature"] = resolve_temperature(values["temperature"])
         for name in ("n_draws", "n_chains"):
             check_number(values[name], name, low=1, closed="left", integer=True)
-        values["step_size"] = number_or_auto(values["step_size"], "step_size", low=0)
+            values[name] = int(values[name])  # one of NumPy's may overflow
+        values["step_size"] = number_or_auto(values["step_size"], "step_size", low=0, any_size=True)
         for name, low in (("batch_size", 1), ("n_burnin", 0), ("thin", 1)):
             values[name] = number_or_auto(values[name], name, low=low, closed="left", integer=True)
         check_n_jobs(values["n_jobs"])
@@ -205,14 +206,7 @@ def number_or_auto(value: Any, argument: str, **bounds: Any) -> Any:
             return None
         raise ValueError(f"{argument}={value!r} is not accepted; give 'auto' or a number.")
     check_number(value, argument, **bounds)
-    return value
-
-
-def check_flag(value: Any, argument: str) -> bool:
-    """A bool; raise where the value is none."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{argument}={value!r} is not accepted; give True or False.")
-    return bool(value)
+    return int(value) if bounds.get("integer") else float(value)
 
 
 def check_n_jobs(value: Any) -> None:

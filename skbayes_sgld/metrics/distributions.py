@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
-from sklearn.utils import check_array, check_consistent_length
 
+from skbayes_sgld._arguments import as_array, as_weights, check_lengths
+from skbayes_sgld._components import check_size
 from skbayes_sgld._numpy_errors import numpy_defaults
 
 Array = NDArray[Any]
@@ -43,10 +44,15 @@ def log_predictive_density(
     >>> round(log_predictive_density(np.log([[0.2, 0.5], [0.4, 0.5]])), 3)
     -0.949
     """
-    each = check_array(log_likelihood, ensure_all_finite=False, input_name="log_likelihood")
-    weights = np.ones(len(each)) if draw_weights is None else np.asarray(draw_weights, dtype=float)
+    each = as_array(log_likelihood, "log_likelihood", (2,), ensure_all_finite=False)
+    if not np.all(each < np.inf):
+        raise ValueError(
+            f"log_likelihood has the value {each[~(each < np.inf)][0]:g}; log densities must be "
+            "numbers below infinity."
+        )
+    weights = as_weights(draw_weights, "draw_weights", len(each))
     mixed = logsumexp(each, axis=0, b=(weights / weights.sum())[:, None])
-    return float(np.average(mixed, weights=sample_weight))
+    return mean_of_rows(mixed, sample_weight)
 
 
 @numpy_defaults
@@ -86,21 +92,29 @@ def crps(
     0.25
     """
     y, draws = check_rows(y_true, y_draws, "y_draws")
-    weights = np.ones(draws.shape[1]) if draw_weights is None else np.asarray(draw_weights)
+    weights = as_weights(draw_weights, "draw_weights", draws.shape[1])
     share = weights / weights.sum()
     error = np.abs(draws - y[:, None]) @ share
     order = draws.argsort(axis=1)
     below = np.cumsum(share[order], axis=1)[:, :-1]
     gaps = np.diff(np.take_along_axis(draws, order, axis=1), axis=1)
     spread = (below * (1.0 - below) * gaps).sum(axis=1)
-    return float(np.average(error - spread, weights=sample_weight))
+    return mean_of_rows(error - spread, sample_weight)
+
+
+def mean_of_rows(values: Array, sample_weight: Any) -> Any:
+    """Weighted mean over the rows: a float of a vector, otherwise an array."""
+    weights = as_weights(sample_weight, "sample_weight", len(values))
+    mean = np.average(values, axis=0, weights=weights)
+    return float(mean) if mean.ndim == 0 else mean
 
 
 def check_rows(y_true: ArrayLike, values: ArrayLike, name: str) -> tuple[Array, Array]:
     """Observations ``(n,)`` and what was predicted of each ``(n, m)``, as floats."""
-    y = check_array(y_true, dtype=np.float64, ensure_2d=False, input_name="y_true")
-    predicted = check_array(values, dtype=np.float64, input_name=name)
-    check_consistent_length(y, predicted)
+    y, predicted = as_array(y_true, "y_true"), as_array(values, name, (2,))
+    check_lengths(y_true=y, **{name: predicted})
+    for argument, array in (("y_true", y), (name, predicted)):
+        check_size(float(np.abs(array).max()), argument, low=0.0)
     return y, predicted
 
 

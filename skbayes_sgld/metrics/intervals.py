@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array, check_consistent_length
 
+from skbayes_sgld._arguments import as_array, check_lengths
+from skbayes_sgld._components import check_size
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld.metrics.distributions import check_rows
-from skbayes_sgld.prediction.intervals import check_coverage
+from skbayes_sgld.metrics.distributions import check_rows, mean_of_rows
+from skbayes_sgld.prediction.intervals import check_coverage, check_quantiles
 
 Array = NDArray[Any]
 
@@ -62,7 +63,7 @@ def interval_score(
         )
     outside = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
     fine = 2.0 / (1.0 - (levels if low.ndim == 2 else levels[0]))
-    return _mean(high - low + fine * outside, sample_weight)
+    return mean_of_rows(high - low + fine * outside, sample_weight)
 
 
 @numpy_defaults
@@ -87,7 +88,7 @@ def interval_coverage(y_true: ArrayLike, interval: ArrayLike, *, sample_weight: 
     0.5
     """
     y, low, high = _ends(y_true, interval)
-    return _mean((low <= y) & (y <= high), sample_weight)
+    return mean_of_rows((low <= y) & (y <= high), sample_weight)
 
 
 @numpy_defaults
@@ -105,8 +106,8 @@ def interval_width(interval: ArrayLike, *, sample_weight: Any = None) -> Any:
     width : float or ndarray of shape (n_coverages,)
         In the units of y.
     """
-    _, low, high = _ends(np.zeros(len(np.asarray(interval))), interval)
-    return _mean(high - low, sample_weight)
+    _, low, high = _ends(None, interval)
+    return mean_of_rows(high - low, sample_weight)
 
 
 @numpy_defaults
@@ -139,7 +140,8 @@ def pinball_loss(
     """
     y, quantiles, levels = _quantiles(y_true, y_quantiles, q)
     error = y[:, None] - quantiles
-    return float(_mean(np.maximum(levels * error, (levels - 1.0) * error), sample_weight).mean())
+    loss = np.maximum(levels * error, (levels - 1.0) * error)
+    return float(mean_of_rows(loss, sample_weight).mean())
 
 
 @numpy_defaults
@@ -176,26 +178,28 @@ def quantile_calibration_error(
     """
     check_norm(norm)
     y, quantiles, levels = _quantiles(y_true, y_quantiles, q)
-    error = np.abs(_mean(y[:, None] <= quantiles, sample_weight) - levels)
+    error = np.abs(mean_of_rows(y[:, None] <= quantiles, sample_weight) - levels)
     return float(error.mean() if norm == "l1" else error.max())
 
 
 def check_norm(norm: str) -> None:
     """Raise where the name of a norm is not known."""
-    if norm not in _NORMS:
+    if not isinstance(norm, str) or norm not in _NORMS:
         raise ValueError(f"norm={norm!r} is not known; choose one of 'l1', 'max'.")
 
 
-def _ends(y_true: ArrayLike, interval: ArrayLike) -> tuple[Array, Array, Array]:
+def _ends(y_true: ArrayLike | None, interval: ArrayLike) -> tuple[Array, Array, Array]:
     """Observations and ends of their intervals, with a last axis for coverages if there is one."""
-    y = check_array(y_true, dtype=np.float64, ensure_2d=False, input_name="y_true")
-    ends = check_array(interval, dtype=np.float64, allow_nd=True, input_name="interval")
-    if ends.ndim not in (2, 3) or ends.shape[1] != 2:
+    ends = as_array(interval, "interval", (2, 3))
+    if ends.shape[1] != 2:
         raise ValueError(
             f"interval has shape {ends.shape}; it must be (n_samples, 2) or (n_samples, 2, "
             "n_coverages)."
         )
-    check_consistent_length(y, ends)
+    y = np.zeros(len(ends)) if y_true is None else as_array(y_true, "y_true")
+    check_lengths(y_true=y, interval=ends)
+    for argument, array in (("y_true", y), ("interval", ends)):
+        check_size(float(np.abs(array).max()), argument, low=0.0)
     return y.reshape((-1,) + (1,) * (ends.ndim - 2)), ends[:, 0], ends[:, 1]
 
 
@@ -203,11 +207,7 @@ def _quantiles(
     y_true: ArrayLike, y_quantiles: ArrayLike, q: ArrayLike
 ) -> tuple[Array, Array, Array]:
     y, quantiles = check_rows(y_true, y_quantiles, "y_quantiles")
-    levels = np.atleast_1d(np.asarray(q, dtype=float))
-    if levels.shape != quantiles.shape[1:] or not np.all((levels > 0) & (levels < 1)):
+    levels = check_quantiles(q)
+    if levels.shape != quantiles.shape[1:]:
         raise ValueError(f"q={q!r} must be {quantiles.shape[1]} levels in (0, 1), one a column.")
     return y, quantiles, levels
-
-
-def _mean(values: Array, sample_weight: Any) -> Any:
-    return np.average(values, axis=0, weights=sample_weight)

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array, check_consistent_length
 
+from skbayes_sgld._arguments import as_array, as_weights, check_lengths
 from skbayes_sgld._components import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld.metrics.distributions import mean_of_rows
 from skbayes_sgld.metrics.intervals import check_norm
 
 Array = NDArray[Any]
@@ -66,7 +67,7 @@ def brier_score(
     score = np.square(proba - happened).sum(axis=1)
     if proba.shape[1] == 2:
         score *= 0.5
-    return float(np.average(score, weights=sample_weight))
+    return mean_of_rows(score, sample_weight)
 
 
 @numpy_defaults
@@ -132,14 +133,14 @@ def bin_probabilities(
 ) -> Bins:
     """Bins with rows in them, by probability ``p (n,)`` of the ``event (n,)``, which is 0 or 1."""
     check_number(n_bins, "n_bins", low=1, closed="left", integer=True)
-    if strategy not in _STRATEGIES:
+    if not isinstance(strategy, str) or strategy not in _STRATEGIES:
         raise ValueError(
             f"strategy={strategy!r} is not known; choose one of 'quantile', 'uniform'."
         )
     levels = np.linspace(0.0, 1.0, n_bins + 1)
     edges = levels if strategy == "uniform" else np.quantile(p, levels)
     index = np.searchsorted(edges[1:-1], p)
-    weight = np.ones(len(p)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    weight = as_weights(sample_weight, "sample_weight", len(p))
     total, predicted, observed = (
         np.bincount(index, weights=weight * values, minlength=n_bins)
         for values in (np.ones(len(p)), p, event)
@@ -148,16 +149,25 @@ def bin_probabilities(
     return Bins(predicted[some] / total[some], observed[some] / total[some], total[some])
 
 
+def _unique(y: Array) -> Array:
+    try:
+        return np.unique(y)
+    except TypeError:
+        raise TypeError(
+            "y_true has labels of several types, which have no order; name all of them in labels."
+        ) from None
+
+
 def _one_hot(y_true: ArrayLike, y_proba: ArrayLike, labels: Any) -> tuple[Array, Array]:
     """Whether each class was observed, and its probability, both ``(n_samples, n_classes)``."""
-    y = check_array(y_true, ensure_2d=False, dtype=None, input_name="y_true")
-    proba = check_array(y_proba, ensure_2d=False, dtype=np.float64, input_name="y_proba")
-    check_consistent_length(y, proba)
+    y = as_array(y_true, "y_true", dtype=None)
+    proba = as_array(y_proba, "y_proba", (1, 2))
+    check_lengths(y_true=y, y_proba=proba)
     if proba.ndim == 1:
         proba = np.column_stack([1.0 - proba, proba])
     if np.any((proba < 0) | (proba > 1)):
         raise ValueError("y_proba has values outside [0, 1]; it must be probabilities.")
-    known = np.unique(y) if labels is None else np.asarray(labels)
+    known = _unique(y) if labels is None else as_array(labels, "labels", dtype=None)
     if len(known) != proba.shape[1]:
         raise ValueError(
             f"y_proba has {proba.shape[1]} classes and there are {len(known)} labels; name all of "

@@ -17,7 +17,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld.metrics.distributions import integrated_crps, summed_crps
+from skbayes_sgld.metrics.distributions import integrated_crps, mean_of_rows, summed_crps
 from skbayes_sgld.metrics.intervals import (
     interval_coverage,
     interval_score,
@@ -40,7 +40,7 @@ def _log_predictive_density(fitted: Any, X: Any, y: Any, weight: Any, params: An
     if core.transformers:
         sd = core.method("predict")(core.X, return_std=True, **params)[1]
         each = each - np.log(core.slope(z, sd))
-    return float(np.average(each, weights=weight))
+    return mean_of_rows(each, weight)
 
 
 def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
@@ -55,7 +55,7 @@ def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
         each = summed_crps(cdf, z, mean, sd)
     else:
         each = integrated_crps(cdf, z, mean, sd, lambda t: core.slope(t, sd[:, None]))
-    return -float(np.average(each, weights=weight))
+    return -mean_of_rows(each, weight)
 
 
 def _neg_interval_score(
@@ -139,11 +139,11 @@ class Scorer:
     """
 
     def __init__(self, name: str, **options: Any) -> None:
-        if name not in _SCORES:
+        if not isinstance(name, str) or name not in _SCORES:
             known = ", ".join(map(repr, get_scorer_names()))
             raise ValueError(
-                f"{name!r} is not the name of a scorer; choose one of {known}. scikit-learn's own "
-                "are given to scoring by their names."
+                f"name={name!r} is not the name of a scorer; choose one of {known}. "
+                "scikit-learn's own are given to scoring by their names."
             )
         taken = list(inspect.signature(_SCORES[name]).parameters)[5:]
         unknown = sorted(set(options) - set(taken))

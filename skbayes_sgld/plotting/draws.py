@@ -148,10 +148,14 @@ def _choose(names: list[str], parameters: Any, most: int, stem: str | None) -> l
     if parameters is None:
         return (_named(names, stem) or list(range(len(names))))[:most]
     chosen: list[int] = []
-    for wanted in [parameters] if isinstance(parameters, str) else parameters:
-        found = _named(names, wanted)
+    several = isinstance(parameters, (list, tuple)) or hasattr(parameters, "tolist")
+    for wanted in list(parameters) if several and np.ndim(parameters) else [parameters]:
+        found = _named(names, wanted) if isinstance(wanted, str) else []
         if not found:
-            raise ValueError(f"{wanted!r} is not a parameter; there are {', '.join(names)}.")
+            raise ValueError(
+                f"parameters={parameters!r}: {wanted!r} is not a parameter; there are "
+                f"{', '.join(names)}."
+            )
         chosen += [k for k in found if k not in chosen]
     return chosen
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skbayes_sgld._arguments import as_array, check_lengths
 from skbayes_sgld._components import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.metrics import interval_coverage
@@ -99,6 +100,7 @@ class PredictiveIntervalDisplay:
         -------
         display : PredictiveIntervalDisplay
         """
+        check_number(coverage, "coverage", low=0, high=1)
         interval = predict_interval(estimator, X, coverage, **params)
         center = predict_quantiles(estimator, X, [0.5], **params)[:, 0]
         x, x_name = None, "x"
@@ -106,6 +108,9 @@ class PredictiveIntervalDisplay:
             x = np.asarray(X)[:, 0]
             x_name = str(getattr(X, "columns", ["x"])[0])
         name = y_name or getattr(y, "name", None) or "y"
+        if y is not None:
+            y = as_array(y, "y")
+            check_lengths(X=interval, y=y)
         return cls.from_predictions(
             y, interval, center=center, x=x, coverage=coverage, x_name=x_name, y_name=name, ax=ax
         )
@@ -146,10 +151,14 @@ class PredictiveIntervalDisplay:
         display : PredictiveIntervalDisplay
         """
         check_number(coverage, "coverage", low=0, high=1)
-        ends = np.asarray(interval, dtype=float)
-        middle = ends.mean(axis=1) if center is None else np.asarray(center, dtype=float)
-        observed = None if y_true is None else np.asarray(y_true, dtype=float)
-        at = None if x is None else np.asarray(x, dtype=float)
+        ends = as_array(interval, "interval", (2,))
+        if ends.shape[1] != 2:
+            raise ValueError(f"interval has shape {ends.shape}; it must be (n_samples, 2).")
+        middle = ends.mean(axis=1) if center is None else as_array(center, "center")
+        observed = None if y_true is None else as_array(y_true, "y_true")
+        at = None if x is None else as_array(x, "x")
+        given = {"center": middle, "y_true": observed, "x": at}
+        check_lengths(interval=ends, **{k: v for k, v in given.items() if v is not None})
         display = cls(ends, middle, observed, at, coverage, x_name, y_name)
         return display.plot(ax=ax)
 
@@ -272,7 +281,9 @@ class CoverageDisplay:
         -------
         display : CoverageDisplay
         """
+        y = as_array(y, "y")
         interval = predict_interval(estimator, X, coverage, **params)
+        check_lengths(X=interval, y=y)
         name = type(unwrap(estimator).model).__name__ if name is None else name
         return cls.from_predictions(y, interval, coverage, band=band, name=name, ax=ax, color=color)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array, check_consistent_length
 
+from skbayes_sgld._arguments import as_array, check_lengths
 from skbayes_sgld._components import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.metrics.probabilities import Bins, bin_probabilities
@@ -107,9 +107,11 @@ class ReliabilityDisplay:
         display : ReliabilityDisplay
         """
         k = _position(estimator.classes_, pos_label)
+        y, proba = as_array(y, "y", dtype=None), estimator.predict_proba(X)[:, k]
+        check_lengths(X=proba, y=y)
         return cls.from_predictions(
-            np.asarray(y) == estimator.classes_[k],
-            estimator.predict_proba(X)[:, k],
+            y == estimator.classes_[k],
+            proba,
             n_bins=n_bins,
             strategy=strategy,
             coverage=coverage,
@@ -158,9 +160,8 @@ class ReliabilityDisplay:
         display : ReliabilityDisplay
         """
         check_number(coverage, "coverage", low=0, high=1)
-        happened = check_array(y_true, dtype=np.float64, ensure_2d=False, input_name="y_true")
-        p = check_array(y_prob, dtype=np.float64, ensure_2d=False, input_name="y_prob")
-        check_consistent_length(happened, p)
+        happened, p = as_array(y_true, "y_true"), as_array(y_prob, "y_prob")
+        check_lengths(y_true=happened, y_prob=p)
         if np.setdiff1d(happened, [0.0, 1.0]).size or np.any((p < 0) | (p > 1)):
             raise ValueError("y_true must say whether the event happened, y_prob be in [0, 1].")
         bins = bin_probabilities(happened, p, n_bins, strategy)
@@ -278,9 +279,10 @@ class ProbabilityContourDisplay:
         -------
         display : ProbabilityContourDisplay
         """
-        if np.shape(X)[1] != 2:
-            raise ValueError(f"X has {np.shape(X)[1]} columns; contours are drawn over two.")
-        values = np.asarray(X, dtype=float)
+        values = as_array(X, "X", (2,))
+        if values.shape[1] != 2:
+            raise ValueError(f"X has {values.shape[1]} columns; contours are drawn over two.")
+        check_number(grid_resolution, "grid_resolution", low=2, closed="left", integer=True)
         low, high = values.min(axis=0), values.max(axis=0)
         margin = 0.1 * (high - low)
         ticks = np.linspace(low - margin, high + margin, grid_resolution).T
@@ -291,6 +293,9 @@ class ProbabilityContourDisplay:
             names = (str(X.columns[0]), str(X.columns[1]))
             grid = type(X)(grid, columns=X.columns)
         k = _position(estimator.classes_, pos_label)
+        if y is not None:
+            y = as_array(y, "y", dtype=None)
+            check_lengths(X=values, y=y)
         ends = predict_proba_interval(estimator, grid, coverage)[:, k]
         display = cls(
             x0,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sgld._components import check_number
+from skbayes_sgld._components import as_numbers, check_number
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import HasRows, Posterior
@@ -93,7 +93,7 @@ def _points(posterior: BasePosterior, theta: ArrayLike | None, rng: np.random.Ge
     P = posterior.n_params
     if theta is None:
         return posterior.start() + _SPREAD * rng.standard_normal((_N_POINTS, P))
-    points = np.atleast_2d(np.asarray(theta, dtype=float))
+    points = np.atleast_2d(as_numbers(theta, "theta"))
     if points.ndim != 2 or points.shape[1] != P or not np.all(np.isfinite(points)):
         raise ValueError(
             f"theta of shape {np.shape(theta)} must be finite, of shape ({P},) or (C, {P})."

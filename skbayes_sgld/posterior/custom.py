@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sgld._components import check_number
+from skbayes_sgld._components import as_numbers, check_number
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import UserPosterior
 from skbayes_sgld.posterior.transforms import Coordinates, Elementwise, Transform
@@ -96,7 +96,6 @@ class CustomPosterior(BasePosterior):
     """
 
     temperature: float = 1.0
-    full_support = False
 
     def __init__(
         self,
@@ -146,8 +145,8 @@ class CustomPosterior(BasePosterior):
         return self._functions.lacks(ability) if ability == "rows" else super().lacks(ability)
 
     def _check_start(self, start: ArrayLike) -> Array:
-        x = np.asarray(start, dtype=float)
-        if x.shape != (self.n_params,) or not np.all(np.isfinite(x)):
+        x = as_numbers(start, "start")
+        if x.shape != (self.n_params,):
             raise ValueError(
                 f"start={start!r} must be {self.n_params} finite numbers, one per parameter."
             )

@@ -74,6 +74,7 @@ class Predictive:
         eta = self.predictor(X)
         if offset is not None:
             eta += offset[:, None]
+        self.likelihood.check_predictors(eta)
         if self.gamma is not None:
             eta = np.concatenate([eta, np.broadcast_to(self.gamma, eta[:1].shape)])
         return eta.swapaxes(0, 1)
@@ -155,6 +156,7 @@ class Predictive:
             center, deviation = deviations_of(X)
             if offset is not None:
                 center = center + offset
+            likelihood.check_predictors(center)
 
             def mean(chosen: Array) -> Array:
                 eta = center[:, None] + unit * chosen

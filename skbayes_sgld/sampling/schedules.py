@@ -205,7 +205,8 @@ class FlatDecayFlat(Schedule):
         """The step at which the decay ends."""
         if self.power == 0 or self.floor == 1:
             return 0.0
-        return float(np.ceil(self.hold * self.floor ** (-1.0 / self.power))) - 1.0
+        with np.errstate(over="ignore", divide="ignore"):
+            return float(np.ceil(self.hold * np.float64(self.floor) ** (-1.0 / self.power))) - 1.0
 
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
         """Multipliers between ``floor`` and 1."""
@@ -287,7 +288,12 @@ class Cooling(Schedule):
     def check(self) -> None:
         """Raise where a parameter is out of range or the schedule would heat."""
         check_number(self.low, "schedule.low", low=0)
-        check_number(self.high, "schedule.high", low=float(self.low), closed="left")
+        check_number(self.high, "schedule.high", low=0)
+        if self.high < self.low:
+            raise ValueError(
+                f"schedule.high={self.high!r} is below schedule.low={self.low!r}; it cools, so "
+                "that high must be at least low."
+            )
         check_number(self.hold, "schedule.hold", low=0, closed="left", integer=True)
         check_number(self.decay, "schedule.decay", low=1, closed="left", integer=True)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._components import Component, check_number, resolve
+from skbayes_sgld._components import Component, as_numbers, check_number, resolve
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import RandomSource, as_random_state, draw_seed
 from skbayes_sgld.posterior import as_posterior
@@ -111,7 +111,7 @@ class BayesByBackprop(Component):
     def check(self) -> None:
         """Raise where a parameter is out of range."""
         resolve(self.family, FAMILIES, "family")
-        check_number(self.step_size, "step_size", low=0)
+        check_number(self.step_size, "step_size", low=0, any_size=True)
         for name in ("max_iter", "n_particles"):
             check_number(getattr(self, name), name, low=1, closed="left", integer=True)
         if self.n_particles % 2:
@@ -158,7 +158,8 @@ class BayesByBackprop(Component):
         n, P = target.n_samples, target.n_params
         self._check_sizes(family, n, P)
         origin = _vector(np.zeros(P) if start is None else start, "start", P)
-        unit = _vector(np.broadcast_to(np.asarray(scale), (P,)), "scale", P)
+        widths = as_numbers(scale, "scale")
+        unit = _vector(np.full(P, widths) if widths.ndim == 0 else widths, "scale", P)
         if np.any(unit <= 0.0):
             raise ValueError(f"scale={scale!r} is out of range; it must be positive.")
         streams = ChainStreams(draw_seed(self.random_state), 0)
@@ -274,7 +275,7 @@ class BayesByBackprop(Component):
 
 
 def _vector(values: ArrayLike, argument: str, size: int) -> Array:
-    vector = np.array(values, dtype=float)
-    if vector.shape != (size,) or not np.isfinite(vector).all():
+    vector = as_numbers(values, argument)
+    if vector.shape != (size,):
         raise ValueError(f"{argument}={values!r} must be {size} finite numbers, one per parameter.")
     return vector

@@ -51,17 +51,19 @@ def judge(call, names, finite=None):
         except TooLong:
             return Answer("failure", f"no end in {SECONDS} s")
         except (ValueError, TypeError, NotFittedError) as error:
-            return _judge_error(error, names) or _judge_warnings(heard) or Answer("error")
+            return _judge_error(error, names) or _judge_warnings(heard, names) or Answer("error")
         except Exception as error:
             return Answer("failure", f"{_describe(error)}")
     if wrong:
         return Answer("failure", wrong, value)
-    return _judge_warnings(heard) or Answer("result", "", value)
+    return _judge_warnings(heard, names) or Answer("result", "", value)
 
 
 def _judge_error(error, names):
     message = str(error)
     frames = traceback.extract_tb(error.__traceback__)
+    if "*" in names and "/sklearn/" in frames[-1].filename:
+        return None
     if _FOREIGN.search(frames[-1].filename):
         return Answer("failure", f"from inside a library: {_describe(error)}")
     if not any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message) for name in names):
@@ -69,8 +71,10 @@ def _judge_error(error, names):
     return None
 
 
-def _judge_warnings(heard):
+def _judge_warnings(heard, names):
     for warning in heard:
+        if "*" in names and "/sklearn/" in warning.filename:
+            continue
         if issubclass(warning.category, RuntimeWarning):
             where = f"{warning.filename}:{warning.lineno}"
             return Answer("failure", f"RuntimeWarning: {warning.message} at {where}")

@@ -99,7 +99,7 @@ def test_cooling_falls_by_equal_factors():
     "schedule, message",
     [
         (Cooling(low=0.0), r"schedule\.low=0\.0"),
-        (Cooling(high=0.5), r"schedule\.high=0\.5 .* \[1, inf"),
+        (Cooling(high=0.5), r"schedule\.high=0\.5 is below schedule\.low=1"),
         (Cooling(decay=0), r"schedule\.decay=0 .* \[1, inf"),
         (Cooling(hold=-1), r"schedule\.hold=-1 .* \[0, inf"),
     ],

@@ -119,6 +119,9 @@ class Likelihood(Component):
         """Observations as floats; a ValueError names a value that is out of range."""
         raise NotImplementedError
 
+    def check_predictors(self, eta: Array) -> None:
+        """Raise where predictions at linear predictors leave the range of numbers."""
+
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
         """Local parameters ``(n_local,)`` of a model without columns: where a search begins.
 

@@ -9,6 +9,7 @@ from scipy.special import gammaln, pdtr, xlogy
 
 from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood, RowKernel
 
+_FARTHEST = 350.0  # predictor whose rate can be squared
 _LARGEST = 1e18  # rate at which NumPy still draws
 
 
@@ -65,11 +66,13 @@ class Poisson(Likelihood):
     def log_density(self, u: Array, y: Array) -> Array:
         """``y eta - exp(eta) - log y!``, expanded around its maximum at ``eta = log y``.
 
-        For large counts the three terms nearly cancel; the expansion keeps the difference.
+        For large counts the three terms nearly cancel; the expansion keeps the difference. Of a
+        count of 0 only ``-exp(eta)`` is left, however small.
         """
         some = np.where(y > 0, y, 1.0)
         delta = u[:, 0] - np.log(some)
-        return y * delta - some * np.expm1(delta) + (xlogy(y, y) - some - gammaln(y + 1.0))
+        value = y * delta - some * np.expm1(delta) + (xlogy(y, y) - some - gammaln(y + 1.0))
+        return np.where(y > 0, value, -np.exp(u[:, 0]))
 
     def score(self, u: Array, y: Array) -> Array:
         """``y - mu``."""
@@ -82,6 +85,15 @@ class Poisson(Likelihood):
     def curvature(self, u: Array, y: Array) -> Array:
         """``mu``."""
         return np.exp(u)[:, None]
+
+    def check_predictors(self, eta: Array) -> None:
+        """Raise where the square of a rate leaves the range of numbers."""
+        largest = float(eta.max(initial=0.0))
+        if not largest <= _FARTHEST:
+            raise ValueError(
+                f"X has a row whose rate is exp({largest:.3g}) under a draw, out of the range of "
+                "floating point numbers; check the units of its columns, and the exposure."
+            )
 
     def mean(self, u: Array) -> Array:
         """``mu``."""

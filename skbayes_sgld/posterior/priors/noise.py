@@ -77,7 +77,7 @@ class InverseGamma(NoisePrior):
 
     def check(self) -> None:
         """Raise where shape or scale is not positive."""
-        check_number(self.shape, "noise_prior.shape", low=0)
+        check_number(self.shape, "noise_prior.shape", low=0, high=1e15)
         if not (isinstance(self.scale, str) and self.scale == "auto"):
             check_number(self.scale, "noise_prior.scale", low=0)
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 
-from skbayes_sgld._components import Component
+from skbayes_sgld._components import Component, check_flag
 from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Expansion, Posterior
@@ -48,6 +48,10 @@ class Gradient(Component):
     minibatch: bool = True
     replacement: bool = True
     needs_mode: bool = False
+
+    def check(self) -> None:
+        """Raise where a parameter is out of range."""
+        check_flag(self.replacement, "gradient.replacement")
 
     def bind(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -183,8 +184,9 @@ class ControlVariate(Gradient):
     needs_mode = True
 
     def check(self) -> None:
-        """Raise where the order is neither 1 nor 2."""
-        if self.order not in (1, 2):
+        """Raise where the order is neither 1 nor 2, or a flag is none."""
+        super().check()
+        if not isinstance(self.order, Integral) or self.order not in (1, 2):
             raise ValueError(f"gradient.order={self.order!r} is not accepted; choose 1 or 2.")
 
     @property

@@ -138,7 +138,8 @@ class SVRG(Gradient):
     replacement: bool = True
 
     def check(self) -> None:
-        """Raise where the period is not a positive whole number."""
+        """Raise where the period is not a positive whole number, or a flag is none."""
+        super().check()
         check_number(self.period, "gradient.period", low=1, closed="left", integer=True)
 
     def make(self, posterior: BasePosterior, center: Array | None) -> BoundGradient:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from skbayes_sgld._components import check_number, resolve
+from skbayes_sgld._components import as_numbers, check_number, resolve
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.posterior.base import BasePosterior
@@ -96,7 +95,7 @@ def find_mode(
     [3.0]
     """
     bound = as_posterior(posterior)
-    theta = np.asarray(bound.start() if start is None else start, dtype=float)
+    theta = as_numbers(bound.start() if start is None else start, "start")
     if theta.shape != (bound.n_params,):
         raise ValueError(f"start has shape {theta.shape}; it must be ({bound.n_params},).")
     from skbayes_sgld.sampling.optimizers import OPTIMIZERS  # which holds this module
@@ -107,7 +106,7 @@ def find_mode(
     check_number(max_iter, "max_iter", low=1, closed="left", integer=True)
     check_number(tol, "tol", low=0, closed="left")
     if step_size is not None:
-        check_number(step_size, "step_size", low=0)
+        check_number(step_size, "step_size", low=0, any_size=True)
     check_batch_size(batch_size, bound.n_samples)
     settings = ClimbSettings(
         optimizer=rule,

@@ -22,8 +22,9 @@ class _Underdamped(Sampler):
         return 2.0 * self.friction
 
     def check(self) -> None:
-        """Raise where the friction is not in (0, 1]."""
-        check_number(self.friction, "sampler.friction", low=0, high=1, closed="right")
+        """Raise where the friction is not in [0.001, 1]."""
+        # draws apart by 2 / friction steps are needed
+        check_number(self.friction, "sampler.friction", low=1e-3, high=1, closed="both")
 
     def init(self, theta: Array, noise: Array | None) -> State:
         """State: positions, at rest."""
@@ -183,7 +184,7 @@ class SGNHT(_Underdamped):
 
     def check(self) -> None:
         """Raise where the friction or the inertia is out of range."""
-        check_number(self.friction, "sampler.friction", low=0, high=0.4)
+        check_number(self.friction, "sampler.friction", low=1e-3, high=0.4, closed="left")
         if self.inertia is not None:
             check_number(self.inertia, "sampler.inertia", low=0)
 

@@ -1,0 +1,346 @@
+"""Cases: a public call with one argument changed, or a fit of data of unusual size and units."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from sklearn.base import is_classifier
+
+import skbayes_sgld
+from tests.inputs import surface, values
+from tests.inputs.oracle import Answer, judge
+
+_LINEAR = (skbayes_sgld.SGLDLinearRegression, skbayes_sgld.SGDMAPRegressor)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call to be judged.
+
+    Attributes
+    ----------
+    family : str
+        What it is counted under.
+    label : str
+        How to make it again.
+    answer : callable
+        Makes the call and judges it.
+    """
+
+    family: str
+    label: str
+    answer: Callable[[], Answer]
+
+    def __repr__(self):
+        return self.label
+
+
+# numbers of steps, draws, units and the like, and what they are found from
+_COUNTS = {"n_draws", "n_burnin", "thin", "n_chains", "max_iter", "hidden_layer_sizes", "n_samples"}
+_COUNTS |= {
+    "n_particles",
+    "grid_resolution",
+    "n_bins",
+    "hold",
+    "decay",
+    "n_temperatures",
+    "n_pairs",
+}
+_COUNTS |= {"period", "path_length", "max_lag"}
+
+
+# ---- one argument of a call --------------------------------------------------------------------
+
+
+def _weights():
+    """Calls by how often they are drawn: what takes long is drawn less often."""
+    slow, groups = tuple(cls.__name__ for cls in surface.SLOW), {}
+    for call in surface.surface():
+        kind = "networks" if call.name.startswith(slow) else _family(call)
+        groups.setdefault(kind, []).append(call)
+    shares = {"networks": 1, "displays": 1, "functions": 6, "methods": 5}
+    return [group for kind, group in groups.items() for _ in range(shares.get(kind, 7))]
+
+
+@st.composite
+def one_argument(draw):
+    """A call with one argument changed, the others good."""
+    call = draw(st.sampled_from(draw(st.sampled_from(_weights()))))
+    name = draw(st.sampled_from(sorted(call.kinds)))
+    good = call.good.get(name)
+    is_array = call.kinds[name] == "array"
+    strategy = (
+        values.arrays(surface.X[:, 0] if good is None else good) if is_array else values.settings()
+    )
+    what, value = draw(strategy)
+    if name in _COUNTS and isinstance(value, (int, float)) and 100 < value <= 2**53:
+        value = int(value) % 100  # a right answer would take long
+        what = repr(value)
+    return Case(_family(call), f"{call.name}({name}={what})", lambda: _answer(call, name, value))
+
+
+def _family(call):
+    head, _, rest = call.name.partition(".")
+    if "(" in head or head == "LIKELIHOODS":
+        return "components"
+    if hasattr(skbayes_sgld, head) and rest:
+        return "data of fit" if rest == "fit" else "methods"
+    if head in {cls.__name__ for cls in surface.ESTIMATORS}:
+        return "settings"
+    return "displays" if "Display" in head else "functions"
+
+
+def _answer(call, name, value):
+    given = call.good | {k: surface.fitted(cls) for k, cls in call.shared.items()} | {name: value}
+    names = (name, *call.also)
+    if call.unchanged is None:
+        return judge(lambda: call.function(**given), names)
+    model = call.unchanged()
+    before = copy(vars(model))
+    answer = judge(lambda: call.function(model, **given), names)
+    if answer.kind == "error" and not _same(vars(model), before):
+        return Answer("failure", "the estimator was changed")
+    return answer
+
+
+def _same(after, before):
+    return after.keys() == before.keys() and all(after[k] is before[k] for k in before)
+
+
+# ---- data of unusual size and units --------------------------------------------------------------
+
+_LABELS = {
+    "words": ("no", "yes", "maybe"),
+    "numbers": (0, 1, 2),
+    "negative": (-1, 1, 7),
+    "fractions": (0.5, 1.5, 2.5),
+    "bools": (False, True, True),
+    "bytes": (b"a", b"b", b"c"),
+    "tuples": ((0, 1), (1, 0), (1, 1)),
+    "sets": (frozenset("a"), frozenset("b"), frozenset("c")),
+    "mixed": (0, "a", 1.5),
+    "none": (None, "a", "b"),
+    "dates": tuple(np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[D]")),
+    "large": (10**30, 1, 2),
+    "text objects": (np.str_("a"), "b", "c"),
+}
+_POWERS = (-300, -150, -50, -20, -12, -6, -3, 0, 0, 0, 3, 6, 12, 20, 50, 150, 300)
+
+
+@st.composite
+def unusual_data(draw):
+    """A fit of few rows or columns, in units far apart, with copies, constants and offsets."""
+    cls = draw(
+        st.sampled_from([c for c in surface.ESTIMATORS if c not in surface.SLOW] * 6 + surface.SLOW)
+    )
+    n, d = draw(st.sampled_from([0, 1, 2, 3, 5, 8, 20])), draw(st.sampled_from([0, 1, 2, 4]))
+    n = draw(st.sampled_from([n, 20]))
+    d = draw(st.sampled_from([d, 2]))
+    seed = draw(st.integers(0, 5))
+    rng = np.random.default_rng(seed)
+    powers = [draw(st.sampled_from(_POWERS)) for _ in range(d)]
+    offsets = [draw(st.sampled_from([0.0, 0.0, 1.0, 1e4, 1e8])) for _ in range(d)]
+    X = rng.standard_normal((n, d)) + offsets if d else rng.standard_normal((n, d))
+    eta = (X - np.array(offsets)).sum(axis=1) + rng.standard_normal(n)
+    with np.errstate(all="ignore"):
+        X = X * 10.0 ** np.array(powers, dtype=float)
+    text = [f"n={n}, powers={powers}, offsets={offsets}, seed={seed}"]
+    if d > 1 and draw(st.integers(0, 4)) == 0:
+        X[:, 1] = X[:, 0]
+        text.append("copied")
+    if d and draw(st.integers(0, 4)) == 0:
+        X[:, 0] = X[0, 0] if n else 0.0
+        text.append("constant")
+    if is_classifier(cls()):
+        kind = draw(st.sampled_from(sorted(_LABELS)))
+        K = draw(st.sampled_from([1, 2, 2, 2, 3]))
+        codes = np.clip(np.digitize(eta, [-0.3, 0.5]) % max(K, 1), 0, K - 1)
+        y = np.empty(n, dtype=object)
+        y[:] = [_LABELS[kind][k] for k in codes]
+        if draw(st.booleans()) and kind not in ("sets", "mixed", "none", "large", "tuples"):
+            y = np.array(y.tolist())
+        text.append(f"{K} classes of {kind}, {y.dtype}")
+    elif "Poisson" in cls.__name__:
+        power = draw(st.sampled_from([0, 0, 3, 10, 18, -3, -30]))
+        y = np.rint(np.exp(np.clip(eta, -2, 2))) * 10.0**power
+        text.append(f"y times 1e{power}")
+    else:
+        power, level = draw(st.sampled_from(_POWERS)), draw(st.sampled_from([0.0, 0.0, 1e8]))
+        with np.errstate(all="ignore"):
+            y = (eta + level) * 10.0**power
+        text.append(f"y times 1e{power}, offset {level}")
+    weight = None
+    if draw(st.integers(0, 3)) == 0:
+        kind = draw(st.sampled_from(["one class 0", "mostly 0", "1e-6", "1e6", "spread"]))
+        weight = {
+            "one class 0": lambda: (eta > 0).astype(float),
+            "mostly 0": lambda: (np.arange(n) < 3).astype(float),
+            "1e-6": lambda: np.full(n, 1e-6),
+            "1e6": lambda: np.full(n, 1e6),
+            "spread": lambda: 10.0 ** rng.uniform(-5, 5, n),
+        }[kind]()
+        text.append(f"weights {kind}")
+    params = {}
+    if draw(st.integers(0, 2)) == 0:
+        params = draw(st.sampled_from(_settings(cls)))
+        text.append(str(params))
+    label = f"{cls.__name__}: {', '.join(text)}"
+    dtype = draw(st.sampled_from([np.float64, np.float64, np.float32]))
+    if dtype is np.float32:
+        with np.errstate(all="ignore"):
+            X, label = X.astype(np.float32), f"{label}, float32"
+    return Case("unusual data", label, lambda: _answer_fit(cls, params, X, y, weight))
+
+
+def _settings(cls):
+    every = [
+        {"prior": "normal"},
+        {"prior": "laplace"},
+        {"prior": "student_t"},
+        {"prior": "flat"},
+        {"fit_intercept": False},
+        {"intercept_prior": "normal"},
+        {"class_weight": "balanced"},
+        {"noise_variance": 1.0},
+        {"noise_prior": "flat"},
+        {"noise_prior": "half_cauchy"},
+        {"temperature": 1e-8},
+        {"temperature": 1e3},
+        {"preconditioner": None, "step_size": 1e-3},
+        {"gradient": "minibatch", "batch_size": 2},
+        {"sampler": "hmc"},
+        {"schedule": "polynomial"},
+        {"optimizer": "adam"},
+        {"parameterization": "centered"},
+        {"activation": "relu"},
+        {"noise_model": "log_linear"},
+    ]
+    names = cls().get_params(deep=False)
+    if issubclass(cls, tuple(surface.SLOW)):
+        every = [p for p in every if "step_size" not in p]
+    return [params for params in every if params.keys() <= names.keys()]
+
+
+_MAY_NAME = ("X", "y", "sample_weight", "noise_prior", "noise_variance", "intercept_prior", "prior")
+_MAY_NAME += ("step_size", "batch_size", "class_weight", "temperature", "noise_model", "projection")
+
+
+def _answer_fit(cls, params, X, y, weight):
+    model = surface.make(cls, **params)
+    before = copy(vars(model))
+    answer = judge(lambda: model.fit(X, y, weight), _MAY_NAME)
+    if answer.kind == "error":
+        return answer if _same(vars(model), before) else Answer("failure", "estimator changed")
+    if answer.kind == "failure":
+        return answer
+    for wrong in (_wrong_prediction(model, X), _wrong_posterior(model, X, y, weight, params)):
+        if wrong:
+            return Answer("failure", wrong)
+    return answer
+
+
+def _wrong_prediction(model, X):
+    method = "predict_proba_interval" if is_classifier(model) else "predict_interval"
+
+    def predict():
+        return [getattr(model, method)(X[:3]), model.summary()]
+
+    answer = judge(predict, ("X",))
+    return None if answer.kind == "result" else f"predictions: {answer.kind} {answer.reason}"
+
+
+def _wrong_posterior(model, X, y, weight, params):
+    """What contradicts the closed form of the conjugate model."""
+    w = np.ones(len(y)) if weight is None else weight
+    # with few rows the noise decides how far the tails reach, and 20 draws tell little of them
+    if not isinstance(model, _LINEAR) or params or min(w.sum(), (w > 0).sum()) < X.shape[1] + 5:
+        return None
+    mean, sd = closed_form(model, np.asarray(X, float), np.asarray(y, float), weight)
+    away = np.abs(model.coef_ - mean) / sd
+    # 40 draws: their mean is within an sd however they are correlated; a climb ends within tol
+    if getattr(model, "distance_", 0.0) > 1.0:  # which a warning has told
+        return None
+    if not np.all(away < 2.0):
+        return f"coef_ is {away.max():.2g} sds from the closed form"
+    spread = model.posterior_.flat[:, : len(sd)].std(axis=0) / sd
+    if not np.all((spread > 0.3) & (spread < 3.0)):
+        return f"sds are {spread} times those of the closed form"
+    return None
+
+
+def closed_form(model, X, y, weight):
+    """Mean and sd of the coefficients of the conjugate model, from the numbers of its priors.
+
+    The columns are taken in units of the prior's scale, so that no square overflows.
+    """
+    w = np.ones(len(y)) if weight is None else weight
+    scale = np.broadcast_to(np.asarray(model.prior_.scale, float), X.shape[1])
+    center, level = np.average(X, axis=0, weights=w), np.average(y, weights=w)
+    unit = np.abs(y - level).max()
+    Z, z = (X - center) * scale, (y - level) / unit
+    precision = Z.T @ (w[:, None] * Z) + np.eye(X.shape[1])
+    moment = Z.T @ (w * z)
+    mean = np.linalg.solve(precision, moment)
+    shape = model.noise_prior_.shape + 0.5 * (w.sum() - 1.0)
+    rate = model.noise_prior_.scale / unit / unit + 0.5 * max(w @ z**2 - moment @ mean, 0.0)
+    covariance = np.linalg.inv(precision)
+    variance = rate / max(shape - 1.0, 0.5 * shape)
+    return mean * scale * unit, np.sqrt(variance * np.diag(covariance)) * scale * unit
+
+
+def cases():
+    """Any case."""
+    return st.one_of(one_argument(), one_argument(), one_argument(), unusual_data())
+
+
+@dataclass
+class Counts:
+    """What generated cases came to.
+
+    Attributes
+    ----------
+    by_family : Counter
+        Number by family and kind of answer.
+    failures : dict
+        Reason by the case's label.
+    slowest : tuple
+        Seconds and label of the case that took longest.
+    """
+
+    by_family: Counter
+    failures: dict[str, str]
+    slowest: tuple[float, str] = (0.0, "")
+
+
+def judge_cases(n_cases, first_seed=0, seconds=np.inf, on_failure=None):
+    """Judge generated cases; the same for the same seed."""
+    found, began = Counts(Counter(), {}), time.monotonic()
+
+    @seed(first_seed)
+    @settings(
+        max_examples=n_cases,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(cases())
+    def every(case):
+        before = time.monotonic()
+        if before - began > seconds:
+            return
+        answer = case.answer()
+        found.slowest = max(found.slowest, (time.monotonic() - before, case.label))
+        found.by_family[case.family, answer.kind] += 1
+        if answer.kind == "failure" and case.label not in found.failures:
+            found.failures[case.label] = answer.reason
+            if on_failure is not None:
+                on_failure(case.label, answer.reason)
+
+    every()
+    return found
