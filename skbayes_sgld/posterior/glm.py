@@ -30,8 +30,8 @@ from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.propriety import check_mode
 from skbayes_sgld.posterior.protocol import Expansion
+from skbayes_sgld.posterior.rounded_hessian import rough_curvature
 from skbayes_sgld.posterior.statistics import GaussianStatistics
-from skbayes_sgld.posterior.whitened import rough_curvature
 
 Array = NDArray[Any]
 

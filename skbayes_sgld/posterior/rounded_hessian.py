@@ -22,35 +22,46 @@ from skbayes_sgld.posterior.protocol import Expansion
 
 Array = NDArray[Any]
 
-_FEWEST_NUMBERS = 2**20  # of X; with fewer, a pass in double precision takes milliseconds
+_FEWEST_NUMBERS = 2**20  # of X for each pair of predictors; of fewer the sums take milliseconds
+_MANY = 300  # parameters from which a Hessian of few rows takes less time in single precision
 _BLOCK_NUMBERS = 2**18  # in single precision, that stay in cache
 _SMALLEST, _LARGEST = 1e-20, 1e30  # of the diagonal, which single precision holds
 _LEAST_EIGENVALUE = 1e-3  # of the Hessian scaled to a unit diagonal
 
 
-class _LinearModel(Protocol):
+class _Rows(Protocol):
     """The members of a generalised linear model whose Hessian is summed up."""
 
     X: Array
     center: Array | None
     likelihood: Likelihood
     n_samples: int
+    n_params: int
     n_predictors: int
     n_features: int
     fit_intercept: bool
 
+    def design(self, rows: slice) -> Array: ...
     def gram_parts(self) -> list[list[slice]]: ...
-
     def sum_of_slope(self, theta: Array, blocks: list[slice], each: Any = None) -> Array: ...
 
 
-def rounded_expansion(model: _LinearModel, theta: Array) -> Expansion | None:
+class _LinearModel(_Rows, Protocol):
+    """Those of its posterior, too."""
+
+    @property
+    def light_tailed(self) -> bool: ...
+    def _weighted_curvature(self, theta: Array, rows: slice) -> Array: ...
+    def add_prior_curvature(self, H: Array, theta: Array) -> None: ...
+
+
+def rounded_expansion(model: _Rows, theta: Array) -> Expansion | None:
     """Expansion of the log likelihood at one ``theta (P,)``, its Hessian in single precision.
 
     None where that saves nothing, or loses digits that matter.
     """
     likelihood, K = model.likelihood, model.n_predictors
-    if issparse(model.X) or model.X.size < _FEWEST_NUMBERS or likelihood.infers_noise:
+    if issparse(model.X) or likelihood.infers_noise or K * K * model.X.size < _FEWEST_NUMBERS:
         return None
     if K > 1 and not likelihood.shift_invariant:
         return None
@@ -67,7 +78,30 @@ def rounded_expansion(model: _LinearModel, theta: Array) -> Expansion | None:
     return Expansion(theta, grad, H, tuple(by_row))
 
 
-def _sums(model: _LinearModel, theta: Array, by_row: Array, blocks: list[slice]) -> Array:
+def rough_curvature(posterior: _LinearModel, theta: Array) -> Array | None:
+    """Minus the Hessian at one ``theta (P,)``, its products of rows in single precision.
+
+    None for few parameters or sparse rows; of several linear predictors, for few rows.
+    """
+    if posterior.n_predictors > 1:
+        found = rounded_expansion(posterior, theta)
+        if found is not None:
+            posterior.add_prior_curvature(found.curvature, theta)
+        return None if found is None else found.curvature
+    n, P = posterior.n_samples, posterior.n_params
+    known = posterior.light_tailed and not issparse(posterior.X)
+    if P < _MANY or not known:
+        return None
+    slices = [slice(a, min(a + P, n)) for a in range(0, n, P)]
+    weights = [posterior._weighted_curvature(theta, rows)[0, 0] for rows in slices]
+    H = sum_in_threads(partial(rounded_gram, posterior, np.concatenate(weights)), slices).astype(
+        float
+    )
+    posterior.add_prior_curvature(H, theta)
+    return H
+
+
+def _sums(model: _Rows, theta: Array, by_row: Array, blocks: list[slice]) -> Array:
     """Hessian, with the gradient as a last row; the rows' own are written to ``by_row``."""
     sums = np.zeros((theta.size + 1, theta.size))
     add_products = _add_weighted if model.n_predictors == 1 else _add_by_pairs
@@ -82,7 +116,7 @@ def _sums(model: _LinearModel, theta: Array, by_row: Array, blocks: list[slice])
     return sums
 
 
-def _design(model: _LinearModel, X: Array) -> Array:
+def _design(model: _Rows, X: Array) -> Array:
     """Rows of the design ``(B, d + 1)``, in single precision."""
     design = np.empty((len(X), X.shape[1] + model.fit_intercept), dtype=np.float32)
     center: Any = 0.0 if model.center is None else model.center
@@ -129,3 +163,10 @@ def _is_determined(H: Array) -> bool:
     scale = 1.0 / np.sqrt(diagonal)
     scaled = H * scale[:, None] * scale
     return bool(linalg.eigvalsh(scaled, subset_by_index=[0, 0])[0] > _LEAST_EIGENVALUE)
+
+
+def rounded_gram(posterior: Any, weights: Array, part: slice) -> Array:
+    """Weighted sum of the products of some rows of the design."""
+    design = posterior.design(part) * np.sqrt(weights[part])[:, None]
+    scaled = design.astype(np.float32)
+    return scaled.T @ scaled

@@ -23,6 +23,7 @@ from scipy.sparse import issparse
 from skbayes_sgld._linalg import in_threads, matmul_rows, one_blas_thread, sum_in_threads
 from skbayes_sgld.posterior.base import WhitenedPosterior
 from skbayes_sgld.posterior.likelihoods import Likelihood, RowKernel
+from skbayes_sgld.posterior.rounded_hessian import rounded_gram
 
 Array = NDArray[Any]
 
@@ -34,7 +35,6 @@ _PART_NUMBERS = 2**20  # numbers of A from which threads share a pass
 _LEAST = 1e-3  # weight of a row, of the mean weight: the metric stays positive definite
 _SHARES = 0.01, 1.0  # of the mean curvatures, in the weights that match draws
 _PROBES = 4
-_MANY = 300  # parameters from which a Hessian in single precision saves time
 _ERROR = 0.02  # of a log density, or of a gradient: an acceptance ratio changes by as little
 
 
@@ -96,7 +96,7 @@ class WhitenedRows(WhitenedPosterior):
         parts = [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
         weights = np.maximum(weights, _LEAST * weights.mean())
         with one_blas_thread():
-            H = sum_in_threads(partial(_gram, posterior, weights), parts).astype(float)
+            H = sum_in_threads(partial(rounded_gram, posterior, weights), parts).astype(float)
             posterior.add_prior_curvature(H, center)
             lower = linalg.cholesky(H, lower=True, check_finite=False)
             inverse, _ = linalg.lapack.dtrtri(lower, lower=1)
@@ -153,22 +153,6 @@ class WhitenedRows(WhitenedPosterior):
         return WhitenedRows(posterior, center, share * weights)
 
 
-def rough_curvature(posterior: _LinearModel, theta: Array) -> Array | None:
-    """Minus the Hessian at one ``theta (P,)``, its products of rows in single precision.
-
-    None for few parameters, several linear predictors or sparse rows.
-    """
-    n, P = posterior.n_samples, posterior.n_params
-    known = posterior.light_tailed and posterior.n_predictors == 1 and not issparse(posterior.X)
-    if P < _MANY or not known:
-        return None
-    slices = [slice(a, min(a + P, n)) for a in range(0, n, P)]
-    weights = [posterior._weighted_curvature(theta, rows)[0, 0] for rows in slices]
-    H = sum_in_threads(partial(_gram, posterior, np.concatenate(weights)), slices).astype(float)
-    posterior.add_prior_curvature(H, theta)
-    return H
-
-
 def whiten_rows(posterior: _LinearModel, center: Array, weights: Array) -> WhitenedRows | None:
     """Rows in the metric of the weights; None where rounding shows, or a likelihood has no kernel.
 
@@ -187,12 +171,6 @@ def whiten_rows(posterior: _LinearModel, center: Array, weights: Array) -> White
     value, grad = rows.value_and_grad(z)
     error = np.abs(value - exact).max(), np.linalg.norm(grad - slope @ rows.root, axis=1).max()
     return rows if max(error) < _ERROR else None
-
-
-def _gram(posterior: _LinearModel, weights: Array, part: slice) -> Array:
-    design = posterior.design(part) * np.sqrt(weights[part])[:, None]
-    scaled = design.astype(np.float32)
-    return scaled.T @ scaled
 
 
 def _whiten(

@@ -14,6 +14,7 @@ from skbayes_sgld.posterior import (
     rounded_hessian,
 )
 from skbayes_sgld.posterior.rounded_hessian import rounded_expansion
+from skbayes_sgld.sampling import find_mode
 
 LIKELIHOODS = Bernoulli(), Categorical(3)
 
@@ -79,3 +80,15 @@ def test_a_likelihood_of_another_form_keeps_double_precision():
         rng.standard_normal((50, 2)), rng.standard_normal(50), Gaussian(), Normal(), InverseGamma()
     )
     assert rounded_expansion(posterior, np.zeros(4)) is None
+
+
+def test_the_mode_of_several_classes_is_that_of_exact_hessians(monkeypatch):
+    posterior = make(Categorical(3), weighted=True)
+    theta = np.random.default_rng(3).standard_normal(posterior.n_params)
+    rough, exact = posterior.rough_curvature(theta), posterior.curvature(theta)
+    assert 0 < np.abs(rough - exact).max() < 1e-6 * np.abs(exact).max()
+    found = find_mode(posterior, posterior.start())
+    monkeypatch.setattr(type(posterior), "rough_curvature", lambda self, theta: None)
+    exact = find_mode(posterior, posterior.start())
+    np.testing.assert_allclose(found.theta, exact.theta, atol=1e-5)
+    np.testing.assert_allclose(found.marginal_sd, exact.marginal_sd, rtol=1e-6)

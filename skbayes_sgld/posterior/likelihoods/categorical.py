@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.special import log_softmax, logsumexp, softmax
+from scipy.special import log_softmax, logsumexp
 
 from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood, RowKernel, sum_log
 
@@ -101,11 +101,16 @@ class Categorical(LabelLikelihood):
 
     def curvature(self, u: Array, y: Array) -> Array:
         """``diag(p) - p p^T``."""
-        p = softmax(u, axis=1)
-        outer = -p[:, :, None] * p[:, None]
+        return self.score_and_curvature(u, y)[1]
+
+    def score_and_curvature(self, u: Array, y: Array) -> tuple[Array, Array]:
+        """``[y = k] - p_k`` and ``diag(p) - p p^T``, from one exponential per class."""
+        p = self.mean(u)
+        outer = p[:, :, None] * p[:, None]
+        np.negative(outer, out=outer)
         k = np.arange(self.n_classes)
         outer[:, k, k] += p
-        return outer
+        return np.subtract(self._observed(y), p, out=p), outer
 
     def mean(self, u: Array) -> Array:
         """Probability of every class ``(C, K, B)``."""
