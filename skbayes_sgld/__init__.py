@@ -24,7 +24,7 @@ from skbayes_sgld.prediction.wrappers import (
     sample_y,
 )
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "BayesByBackpropClassifier",

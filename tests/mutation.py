@@ -85,7 +85,7 @@ class Mutant:
 
 
 def find_mutants(path: Path) -> Iterator[Mutant]:
-    """Every mutant of a file; messages, annotations and default values are left alone."""
+    """Every mutant of a file; messages, annotations, decorators and defaults are not among them."""
     text = path.read_text()
     lines, name = text.splitlines(), str(path.relative_to(ROOT))
 
@@ -121,8 +121,10 @@ def find_mutants(path: Path) -> Iterator[Mutant]:
             else:
                 new = str(value + 1 if isinstance(value, int) else 2.0 * value or 1.0)
             yield Mutant(name, node.lineno, node.col_offset, node.end_col_offset or 0, new)
+        decorators = getattr(node, "decorator_list", [])
         for child in ast.iter_child_nodes(node):
-            yield from visit(child)
+            if child not in decorators:
+                yield from visit(child)
 
     yield from visit(ast.parse(text))
 

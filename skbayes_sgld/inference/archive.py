@@ -31,7 +31,10 @@ def write_arrays(path: Path, arrays: dict[str, Array]) -> None:
     handle, part = mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
+            with zipfile.ZipFile(file, "w") as archive:  # savez pickles objects before NumPy 2.2
+                for name, array in arrays.items():
+                    with archive.open(f"{name}{_SUFFIX}", "w", force_zip64=True) as entry:
+                        npy.write_array(entry, np.asarray(array), allow_pickle=False)
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)

@@ -1,0 +1,96 @@
+"""The thresholds, each by a figure just below it and one just above."""
+
+import numpy as np
+import pytest
+
+from skbayes_sgld import SGLDLogisticRegression
+from skbayes_sgld.inference import diagnosis
+from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Full
+from skbayes_sgld.sampling.preconditioners.metric import Metric
+from skbayes_sgld.sampling.tuning import noise
+from skbayes_sgld.sampling.tuning import tune as tuning
+from skbayes_sgld.sampling.tuning.adaptation import Adapted
+from skbayes_sgld.sampling.tuning.bias import Bias
+from skbayes_sgld.sampling.tuning.mode import Mode
+from tests.references.targets import NormalMean, make_run
+
+MODE = Mode(np.zeros(1), Metric(1))
+
+
+def rows(n):
+    X = np.random.default_rng(0).standard_normal((n, 2))
+    return GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), Normal(scale=1.0))
+
+
+def test_up_to_2000_rows_every_step_takes_all_of_them():
+    assert noise.reason_for_all_rows(rows(2000)).startswith("2,000 rows")
+    assert noise.reason_for_all_rows(rows(2001)) == ""
+
+
+@pytest.mark.parametrize("n, gradient", [(2039, Full), (2040, ControlVariate)])
+def test_a_row_that_is_gathered_costs_four_that_are_read_in_order(n, gradient, monkeypatch):
+    level = noise.NoiseLevel(10.2)  # batches of 510
+    monkeypatch.setattr(noise, "measure_noise", lambda *args, **kwargs: level)
+    found, batch_size, _, _ = noise.choose_gradient(rows(n), MODE, 1.0, 0)
+    assert isinstance(found, gradient)
+    assert batch_size == (None if gradient is Full else 510)
+
+
+@pytest.mark.parametrize("wanted, taken", [(1, 8), (4, 20), (7, 32), (40, 40)])
+def test_small_batches_have_a_fifth_of_the_noise_and_8_to_32_rows(wanted, taken):
+    level = noise.NoiseLevel(0.02 * wanted - 0.001)
+    assert level.batch_size(1.0, 1.0) == wanted
+    assert noise.choose_batch_size(level, 10**6, 1.0) == taken
+
+
+@pytest.mark.parametrize("width, wider", [(1.99, 1.0), (2.01, 2.01)])
+@pytest.mark.parametrize("times, trusted", [(1.99, True), (2.01, False)])
+def test_a_declared_time_is_trusted_up_to_twice_itself(times, trusted, width, wider):
+    declared = SGLD().pace(np.ones(3), 0.5)[1]
+    pilot = Bias(0.0, 0.0, width, times * declared, 0.0)
+    expected = wider * declared * (1.0 if trusted else times)
+    assert tuning._time(SGLD(), 0.5, 3, pilot) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("measured, spaced", [(5.0, 4.15), (390.0, 389.15), (1e6, 400.0)])
+def test_draws_are_spaced_by_all_but_0_85_of_their_time_up_to_400_gradients(
+    measured, spaced, monkeypatch
+):
+    run = make_run(NormalMean(), sampler=HMC(), mode=MODE)
+    adapted = Adapted(MODE, 1.0, 0.8, measured)
+    monkeypatch.setattr(tuning, "adapt", lambda *args: adapted)
+    monkeypatch.setattr(HMC, "gradients", lambda self, step: 1.0)
+    assert tuning.tune(run, MODE, 0).time == pytest.approx(spaced)
+
+
+def test_fifty_million_multiplications_from_draw_to_draw_are_afforded():
+    run = make_run(rows(5000), sampler=SGLD())
+    work = 2 * 5000 * 3 + 3 * 3  # two products with the rows, one with the metric
+    assert tuning._affordable(run) == round(5e7 / work)
+
+
+def test_five_percent_of_an_sd_one_of_the_steps_and_one_proposal_in_1000_are_told():
+    wider = 1.05**2 - 1.0  # of a variance
+    assert diagnosis.noise_problem(wider - 1e-6, True) == []
+    assert "5% too wide" in diagnosis.noise_problem(wider + 1e-6, True)[0]
+    assert diagnosis.bias_problem(0.07, 0.021, 1.0, True) == []
+    assert "by 7%" in diagnosis.bias_problem(0.07, 0.019, 1.0, True)[0]
+    assert diagnosis.undefined_problem(0.00099, "x=0", False) == []
+    assert "at 0.1% of the proposals" in diagnosis.undefined_problem(0.00101, "x=0", False)[0]
+    assert diagnosis.clip_problem(0.00999, "norm") == []
+    assert "on 1.0% of the steps" in diagnosis.clip_problem(0.01001, "norm")[0]
+
+
+@pytest.mark.parametrize("sds, told", [(9.9, []), (10.1, [1])])
+def test_a_chain_ten_sds_from_the_mode_is_told(sds, told, capsys):
+    X = np.random.default_rng(0).standard_normal((80, 1))
+    y = X[:, 0] + np.random.default_rng(1).logistic(size=80) > 0
+    still = {"sampler": "sgld", "step_size": 1e-300, "n_draws": 4, "n_burnin": 0, "thin": 1}
+    still |= {"preconditioner": "curvature", "n_chains": 2, "random_state": 0}
+    model = SGLDLogisticRegression(**still)
+    with pytest.warns(UserWarning, match="not to be relied on"):
+        mode = model.fit(X, y).result_.mode
+        begin = mode.theta + np.array([[0.0], [sds]]) * mode.marginal_sd * [1.0, 0.0]
+        model.set_params(init=begin).fit(X, y)
+    assert model.diagnose().divergent == told
