@@ -161,6 +161,9 @@ MATRICES = [
     *case(
         "matrix: negative", r"preconditioner.*-1.*positive", REGRESSORS, preconditioner=-np.ones(5)
     ),
+    *case(
+        "matrix: zero", r"preconditioner.*0.*positive", REGRESSORS, preconditioner=[1, 0, 1, 1, 1]
+    ),
     *case("matrix: nan", r"preconditioner.*finite", REGRESSORS, preconditioner=np.full(5, np.nan)),
     *case("matrix: words", r"preconditioner=.*'a'", REGRESSORS, preconditioner=["a"] * 5),
 ]

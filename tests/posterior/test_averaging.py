@@ -56,9 +56,10 @@ def test_it_is_left_where_the_mode_tells_enough():
     assert posterior.averaged_normal(np.zeros(posterior.n_params), 1.0) is not None
 
 
-def test_the_mean_curvature_is_the_mean_of_the_curvatures():
+@pytest.mark.parametrize("n_draws", [1, 2, 7])
+def test_the_mean_curvature_is_the_mean_of_the_curvatures(n_draws):
     X, y = wide_data(60, 5)
     posterior = GLMPosterior(X, y, Bernoulli(), Normal(), center=True)
-    draws = np.random.default_rng(2).standard_normal((7, posterior.n_params))
+    draws = np.random.default_rng(2).standard_normal((n_draws, posterior.n_params))
     expected = np.mean([posterior.curvature(theta) for theta in draws], axis=0)
     np.testing.assert_allclose(posterior.mean_curvature(draws), expected, rtol=1e-12, atol=1e-12)

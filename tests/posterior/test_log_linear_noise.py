@@ -60,6 +60,17 @@ def test_gradient_curvature_and_units_belong_to_the_density(prior, center, fit_i
     )
 
 
+def test_draws_of_the_prior_have_the_noise_of_y_at_the_mean_row():
+    posterior = bound(Normal(0.7, 0.1))
+    X, y, weight = unequal()
+    drawn = posterior.draw_prior([np.random.default_rng(seed) for seed in range(5)])
+    slopes, at_zero = drawn[:, -3:-1], drawn[:, -1]
+    assert np.ptp(slopes, axis=0).min() > 0.1
+    log_sd = at_zero + slopes @ np.average(X, axis=0, weights=weight)
+    spread = np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)
+    np.testing.assert_allclose(log_sd, 0.5 * np.log(spread), rtol=1e-9)
+
+
 def test_the_coordinates_do_not_change_the_density():
     """Centred or not, with the same reported parameters: the same density up to a constant."""
     centred, raw = (bound(ConjugateNormal(), center=center) for center in (True, False))

@@ -24,10 +24,18 @@ def check_projection(name):
     assert beyond.max() < 1e-9, "a member is nearer"
     outside = (near != coef).any(axis=1)
     assert outside.any(), "nothing is outside"
-    root = np.linalg.cholesky(np.array([[2.0, 0.9, 0.1], [0.9, 1.0, -0.3], [0.1, -0.3, 0.5]]))
-    roots = np.broadcast_to(root, (int(outside.sum()), D, D))
-    y, reached = projection.shortest(coef[outside], roots)
-    np.testing.assert_allclose(coef[outside] + y @ root.T, reached, atol=1e-7)
+    for root in (
+        np.linalg.cholesky(np.array([[2.0, 0.9, 0.1], [0.9, 1.0, -0.3], [0.1, -0.3, 0.5]])),
+        np.diag([2.0, 0.5, 1.2]),
+    ):
+        check_shortest(projection, coef[outside], members, root)
+
+
+def check_shortest(projection, outside, members, root):
+    """The move ends in the set, and no member is nearer in the metric."""
+    roots = np.broadcast_to(root, (len(outside), D, D))
+    y, reached = projection.shortest(outside, roots)
+    np.testing.assert_allclose(outside + y @ root.T, reached, atol=1e-7)
     np.testing.assert_allclose(projection.nearest(reached), reached, atol=1e-9)
     ways = (members[None] - reached[:, None]) @ np.linalg.inv(root).T
     assert np.einsum("cd,cmd->cm", -y, ways).max() < 1e-6, "a member is nearer in the metric"
