@@ -20,7 +20,7 @@ require_python = @$(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test mutate lint format docs docs-test bench bench-quick truth clean
+.PHONY: help demo test mutate lint format docs docs-test bench bench-quick soak truth clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ test: $(VENV)/.stamp-test ## run the tests and doctests (PYTEST_ARGS="-m slow" f
 
 mutate: $(VENV)/.stamp-test ## break 200 lines, one at a time, and see whether a test fails, hours (MUTATE_ARGS="sampling --number 20")
 	@nice -n 10 $(PY) -m tests.mutation $(MUTATE_ARGS)
+
+soak: $(VENV)/.stamp-test ## generated inputs, faults, broken files and thousands of fits, half an hour
+	@MPLBACKEND=Agg OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m tests.soak
 
 lint: $(VENV)/.stamp-test ## check style, formatting and types
 	@$(PY) -m ruff check .

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from skbayes_sgld._stochastic_gradient import SGDMAPClassifier, SGDMAPRegressor
 from skbayes_sgld.estimators.docs import shared_docs
 from skbayes_sgld.estimators.streamed import (
     StreamedClassifier,
     StreamedCounts,
     StreamedRegressor,
 )
+from skbayes_sgld.stochastic_gradient import SGDMAPClassifier, SGDMAPRegressor
 
 __all__ = [
     "SGDMAPClassifier",

@@ -23,9 +23,8 @@ class NetworkDiagnosis:
 
     Attributes
     ----------
-    table : pandas.DataFrame
-        R-hat, bulk and tail effective sample size of every output at every row that was judged,
-        indexed by row and output.
+    figures : dict of str to ndarray of shape (n_rows, n_outputs)
+        R-hat, bulk and tail effective sample size of every output at every row that was judged.
     r_hat, ess : float
         R-hat that 95 % of them are below, and bulk effective sample size that 95 % are above.
     clipped : float
@@ -34,11 +33,18 @@ class NetworkDiagnosis:
         Reasons not to rely on the draws, each with its figure and its remedy.
     """
 
-    table: pd.DataFrame
+    figures: dict[str, Array]
     r_hat: float
     ess: float
     clipped: float
     problems: list[str] = field(default_factory=list)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The figures, indexed by row and output."""
+        shape = self.figures["r_hat"].shape
+        index = pd.MultiIndex.from_product(map(range, shape), names=["row", "output"])
+        return pd.DataFrame({k: v.ravel() for k, v in self.figures.items()}, index=index)
 
     @property
     def usable(self) -> bool:
@@ -48,7 +54,7 @@ class NetworkDiagnosis:
     def __str__(self) -> str:
         """Report of several lines."""
         verdict = "usable: no problem was found." if self.usable else "NOT usable:"
-        n_rows = self.table.index.get_level_values("row").nunique()
+        n_rows = len(self.figures["r_hat"])
         lines = [
             f"The draws are {verdict}",
             *(f"  * {problem}" for problem in self.problems),
@@ -81,10 +87,10 @@ def diagnose_outputs(outputs: Array, clipped: float) -> NetworkDiagnosis:
             "ess_bulk": effective_sample_size(flat),
             "ess_tail": effective_sample_size(flat, "tail"),
         }
-    index = pd.MultiIndex.from_product([range(n_rows), range(n_outputs)], names=["row", "output"])
-    table = pd.DataFrame(figures, index=index)
-    r_hat, ess = table["r_hat"].quantile(1.0 - _TAIL), table["ess_bulk"].quantile(_TAIL)
-    found = NetworkDiagnosis(table, float(r_hat), float(ess), clipped)
+    figures = {name: values.reshape(n_rows, n_outputs) for name, values in figures.items()}
+    r_hat = pd.Series(figures["r_hat"].ravel()).quantile(1.0 - _TAIL)  # those that are not a number
+    ess = pd.Series(figures["ess_bulk"].ravel()).quantile(_TAIL)  # are left out
+    found = NetworkDiagnosis(figures, float(r_hat), float(ess), clipped)
     found.problems = _problems(found, n_draws)
     return found
 

@@ -1,0 +1,132 @@
+"""Saved models: no data in them, the same predictions in a fresh process, and what skops trusts."""
+
+import importlib
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import skbayes_sgld
+from skbayes_sgld import (
+    BayesByBackpropClassifier,
+    SGDMAPClassifier,
+    SGDMAPRegressor,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDMLPRegressor,
+    SGLDPoissonRegressor,
+)
+
+skops_io = pytest.importorskip("skops.io")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+ROOT = Path(__file__).parents[2]
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((2000, 3))
+Y = X @ [1.0, -2.0, 0.5] + RNG.standard_normal(2000)
+SHORT = {"n_draws": 25, "random_state": 0}
+NETWORK = {"hidden_layer_sizes": (2,), "random_state": 0}
+FEW = {"n_draws": 5, "n_burnin": 10, "thin": 1}
+MODELS = {
+    "linear": SGLDLinearRegression(**SHORT),
+    "horseshoe": SGLDLinearRegression(prior="horseshoe", **SHORT),
+    "noise by row": SGLDLinearRegression(noise_model="log_linear", **SHORT),
+    "minibatches": SGLDLogisticRegression(gradient="minibatch", batch_size=50, **SHORT),
+    "logistic": SGLDLogisticRegression(**SHORT),
+    "counts": SGLDPoissonRegressor(**SHORT),
+    "map": SGDMAPRegressor(random_state=0),
+    "map classifier": SGDMAPClassifier(random_state=0),
+    "network": SGLDMLPRegressor(**NETWORK, **FEW),
+    "backprop": BayesByBackpropClassifier(max_iter=5, **NETWORK),
+    "stream": SGLDLogisticRegression(**SHORT),
+    "linear stream": SGLDLinearRegression(**SHORT),
+}
+
+
+def fit(name, n):
+    model, y = clone(MODELS[name]), Y[:n]
+    if "Poisson" in type(model).__name__:
+        y = np.rint(np.abs(y))
+    if "Class" in type(model).__name__ or "Logistic" in type(model).__name__:
+        y = (y > 0).astype(int)
+    if "stream" in name:
+        more = {"classes": [0, 1]} if "Logistic" in type(model).__name__ else {}
+        return model.partial_fit(X[: n // 2], y[: n // 2], **more).partial_fit(
+            X[n // 2 : n], y[n // 2 :]
+        )
+    return model.fit(X[:n], y)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return {name: fit(name, 200) for name in MODELS}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_pickle_holds_no_data(name, fitted):
+    small = pickle.dumps(fitted[name])
+    # no number of the data is in it
+    for value in [*X[:200].ravel(), *Y[:200]]:
+        assert np.float64(value).tobytes() not in small
+    if name in ("linear", "logistic", "counts", "map", "linear stream"):
+        # and it does not grow with the rows, of which there are 57,600 bytes more
+        large = pickle.dumps(fit(name, 2000))
+        assert len(large) < 1.02 * len(small) + 2000
+
+
+FRESH = """
+import pickle, sys
+import numpy as np
+models, rows, expected = pickle.load(open(sys.argv[1], "rb"))
+for name, model in models.items():
+    assert np.array_equal(model.predict(rows), expected[name]), name
+print(len(models))
+"""
+
+
+def test_a_fresh_process_predicts_the_same(fitted, tmp_path):
+    expected = {name: model.predict(X[:50]) for name, model in fitted.items()}
+    path = tmp_path / "models.pickle"
+    path.write_bytes(pickle.dumps((fitted, X[:50], expected)))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", FRESH, str(path)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=60,
+    )
+    assert done.stdout.strip() == str(len(fitted)), done.stderr
+
+
+def documented():
+    """Types that the page on saved models names."""
+    page = (ROOT / "docs" / "guide" / "persistence.md").read_text(encoding="utf-8")
+    names = re.search(r'TRUSTED = """(.*?)"""', page, re.DOTALL).group(1)
+    return {f"skbayes_sgld.{name}" for name in names.replace("...", "").split()}
+
+
+def test_skops_needs_the_documented_types_and_no_others(fitted):
+    needed, trusted = set(), documented()
+    for name, model in fitted.items():
+        saved = skops_io.dumps(model)
+        types = set(skops_io.get_untrusted_types(data=saved))
+        assert types <= trusted, (name, types - trusted)
+        again = skops_io.loads(saved, trusted=sorted(types))
+        np.testing.assert_array_equal(again.predict(X[:50]), model.predict(X[:50]))
+        np.testing.assert_array_equal(again.posterior_.values, model.posterior_.values)
+        needed |= types
+    # those of fits that are not made here are estimators, and components of their samplers
+    others = {path.rpartition(".")[2] for path in trusted - needed}
+    assert others <= {*skbayes_sgld.__all__, *skbayes_sgld.sampling.__all__}
+
+
+def test_every_documented_type_has_a_public_path():
+    for path in documented():
+        module, _, name = path.rpartition(".")
+        assert not any(part.startswith("_") for part in path.split(".")), path
+        assert isinstance(getattr(importlib.import_module(module), name), type)
