@@ -4,8 +4,9 @@
 a logistic and a linear model to it in processes whose address space is limited by the operating
 system. It prints peak memory, passes, bytes read, and seconds beside a bare pass over the file.
 ``python -m benchmarks.blocks pool`` compares fits next to pools of several sizes with the fit of
-2 million rows in memory, and draws ``docs/figures/blocks_pool.png``. ``--rows`` takes other numbers
-of rows; what is measured is saved in ``benchmarks/results/blocks/``.
+2 million rows in memory, and draws ``docs/figures/blocks_pool.png``; ``partial`` compares
+``partial_fit`` over blocks with a fit of them. ``--rows`` takes other numbers of rows; what is
+measured is saved in ``benchmarks/results/blocks/``.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import numpy as np
 
 from benchmarks._machine import describe
 from skbayes_sgld import RowBlocks, SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld.posterior import Normal
 
 D, BLOCK = 50, 200_000
 LIMIT = 3 * 2**29  # bytes
@@ -185,6 +187,40 @@ def expected_error(X: np.ndarray, theta: np.ndarray) -> float:
     return float(len(X) * np.sqrt(each.var(axis=0).mean()))
 
 
+def compare_partial_fits(n_rows: int = 50_000, d: int = 10) -> list[dict[str, Any]]:
+    """Largest differences from the fit in memory, of ``partial_fit`` and of a fit of blocks."""
+    rng, found = np.random.default_rng(0), []
+    X = rng.standard_normal((n_rows, d))
+    prior: dict[str, Any] = {"prior": Normal(1.0), "intercept_prior": Normal(10.0)}
+    for level in (0.0, -5.0):
+        eta = X @ np.linspace(-1.0, 1.0, d) + level
+        y = (rng.random(n_rows) < 1.0 / (1.0 + np.exp(-eta))).astype(int)
+
+        def new() -> SGLDLogisticRegression:
+            return SGLDLogisticRegression(n_draws=500, random_state=0, **prior)
+
+        exact = new().fit(X, y).posterior_.flat
+        for size in (5000, 500):
+            blocks = [(X[a : a + size], y[a : a + size]) for a in range(0, n_rows, size)]
+            row: dict[str, Any] = {"share": float(y.mean()), "block": size}
+            for name in ("partial_fit", "fit"):
+                model, begin = new(), time.process_time()
+                if name == "fit":
+                    model.fit(RowBlocks(lambda blocks=blocks: blocks, pool_size=10_000))
+                else:
+                    for block in blocks:
+                        model.partial_fit(*block, classes=[0, 1])
+                flat = model.posterior_.flat
+                row[name] = {
+                    "mean": float((np.abs(flat.mean(0) - exact.mean(0)) / exact.std(0)).max()),
+                    "sd": float(np.abs(flat.std(0) / exact.std(0) - 1.0).max()),
+                    "cpu_seconds": time.process_time() - begin,
+                }
+            found.append(row)
+            print(row, flush=True)
+    return found
+
+
 def draw(found: dict[str, Any]) -> None:
     """Figure of the errors by the size of the pool."""
     import matplotlib
@@ -228,7 +264,9 @@ def save(name: str, found: Any) -> None:
 def main() -> None:
     """Measure what the arguments ask for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="?", default="memory", choices=("memory", "pool", "figure"))
+    parser.add_argument(
+        "what", nargs="?", default="memory", choices=("memory", "pool", "partial", "figure")
+    )
     parser.add_argument("--rows", type=int)
     parser.add_argument("--draws", type=int, default=1000, help="of each chain")
     parser.add_argument("--seeds", type=int, default=2, help="pools of each size")
@@ -243,6 +281,8 @@ def main() -> None:
         found = compare_pools(given.rows or 2_000_000, given.draws, given.seeds)
         save("pool", found)
         draw(found)
+    elif given.what == "partial":
+        save("partial", compare_partial_fits())
     else:
         draw(json.loads((RESULTS / "pool.json").read_text())["found"])
 

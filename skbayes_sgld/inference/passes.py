@@ -191,7 +191,7 @@ class Slope:
     sums : ndarray of shape (P + 1, P)
         Minus the Hessian, and the gradient as a last row.
     value : float
-        Log likelihood.
+        Log likelihood; nan where it was not asked for.
     least : float
         The least log likelihood of a row of weight 1.
     """
@@ -206,17 +206,20 @@ class Slope:
         return Slope(self.sums + other.sums, self.value + other.value, least)
 
 
-def _expand(block: Block, model: GLMPosterior, theta: Array, encoding: Encoding) -> tuple[Any]:
+def _expand(
+    block: Block, model: GLMPosterior, theta: Array, encoding: Encoding, with_value: bool
+) -> tuple[Any]:
     X, y, weight = encoding.rows(block.X, block.y, block.weight)
     if not len(y):
         return (None,)
-    bound = model.with_rows(X, y, weight)
+    bound, value, least = model.with_rows(X, y, weight), np.nan, np.nan
     with one_blas_thread(), np.errstate(all="ignore"):
         found = bound.expand_likelihood(theta)
-        by_row = bound.log_likelihood(theta[None])[0]
-        least = by_row if weight is None else by_row / weight
-    sums = np.vstack([found.curvature, found.grad])
-    return (Slope(sums, float(by_row.sum()), float(least.min())),)
+        if with_value:
+            by_row = bound.log_likelihood(theta[None])[0]
+            each = by_row if weight is None else by_row / weight
+            value, least = float(by_row.sum()), float(each.min())
+    return (Slope(np.vstack([found.curvature, found.grad]), value, least),)
 
 
 class _Passes(BasePosterior):
@@ -227,12 +230,20 @@ class _Passes(BasePosterior):
         # without the sample's rows, which no pass needs
         self._model = model.with_rows(model.X[:0], model.y[:0], None)
         self.n_params, self.param_names = model.n_params, model.param_names
+        # only a search that goes astray, or a flat prior, asks for the log likelihood
+        self._with_value = not model.prior.proper
         self._known: list[tuple[Array, Slope]] = []  # at most one, which other priors share
 
     def expand(self, theta: Array) -> Slope:
         """Value and derivatives at one theta, those of the last one without a pass."""
         if not self._known or not np.array_equal(self._known[0][0], theta):
-            work = partial(_expand, model=self._model, theta=theta, encoding=self._encoding)
+            work = partial(
+                _expand,
+                model=self._model,
+                theta=theta,
+                encoding=self._encoding,
+                with_value=self._with_value,
+            )
             self._known[:] = [(theta.copy(), self._source.reduce(work, add_up)[0])]
         return self._known[0][1]
 
@@ -260,7 +271,11 @@ class _Passes(BasePosterior):
 
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Log density and gradient at one ``theta (1, P)``."""
+        self._with_value = True
         found = self.expand(theta[0])
+        if np.isnan(found.value):  # of a pass that did not ask for it
+            self._known.clear()
+            found = self.expand(theta[0])
         return found.value + self.log_prior(theta), found.sums[-1] + self.grad_log_prior(theta)
 
     def curvature(self, theta: Array) -> Array:
