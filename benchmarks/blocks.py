@@ -25,7 +25,9 @@ import numpy as np
 
 from benchmarks._machine import describe
 from skbayes_sgld import RowBlocks, SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.posterior import Normal
+from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+from skbayes_sgld.posterior.pooled import PooledPosterior
+from skbayes_sgld.sampling import find_mode
 
 D, BLOCK = 50, 200_000
 LIMIT = 3 * 2**29  # bytes
@@ -187,6 +189,41 @@ def expected_error(X: np.ndarray, theta: np.ndarray) -> float:
     return float(len(X) * np.sqrt(each.var(axis=0).mean()))
 
 
+def integrate_pools(n_rows: int, n_pools: int = 12) -> list[dict[str, float]]:
+    """Errors next to pools by quadrature, of a model of one column: no Monte Carlo error."""
+    parts = [make_block(number, BLOCK)[0][:, :1] for number in range(-(-n_rows // BLOCK))]
+    X, rng = np.concatenate(parts)[:n_rows], np.random.default_rng(1)
+    y = (rng.random(n_rows) < 1.0 / (1.0 + np.exp(1.5 - X[:, 0]))).astype(float)
+    full = GLMPosterior(X, y, Bernoulli(), Normal(5.0))
+    mode = find_mode(full, full.start()).theta
+    precision, at_mode = full.curvature(mode), full.expand_likelihood(mode)
+    root = np.linalg.inv(np.linalg.cholesky(precision)).T
+    axis = np.linspace(-4.8, 4.8, 17)
+    grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+
+    def moments(posterior: GLMPosterior) -> np.ndarray:
+        log_density = posterior.log_density(mode + grid @ root.T)
+        share = np.exp(log_density - log_density.max())
+        share /= share.sum()
+        mean = share @ grid
+        return np.concatenate([mean, np.sqrt(share @ np.square(grid - mean))])
+
+    exact, found = moments(full), []
+    for size in POOLS:
+        errors = []
+        for _ in range(n_pools):
+            rows = rng.choice(n_rows, size, replace=False)
+            weight = np.full(size, n_rows / size)
+            some = GLMPosterior(X[rows], y[rows], Bernoulli(), Normal(5.0), sample_weight=weight)
+            errors.append(moments(PooledPosterior(some, at_mode, mode, precision)) - exact)
+        squares = np.square(errors).mean(axis=0)
+        of_mean, of_sd = np.sqrt(squares[:2].mean()), np.sqrt((squares[2:] / exact[2:] ** 2).mean())
+        found.append({"pool": size, "mean_rms": float(of_mean), "sd_rms": float(of_sd)})
+        print(f"one column, pools of {size:6,d}: {of_mean:.1e} sds, {of_sd:.1e}", flush=True)
+    times = expected_error(X, mode)
+    return [row | {"expected": times / np.sqrt(row["pool"])} for row in found]
+
+
 def compare_partial_fits(n_rows: int = 50_000, d: int = 10) -> list[dict[str, Any]]:
     """Largest differences from the fit in memory, of ``partial_fit`` and of a fit of blocks."""
     rng, found = np.random.default_rng(0), []
@@ -230,27 +267,29 @@ def draw(found: dict[str, Any]) -> None:
 
     figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.6), layout="constrained", sharex=True)
     rows = found["pools"]
-    size = np.array([row["pool"] for row in rows], dtype=float)
-    line = np.array([min(size), max(size)])
-    for ax, name, what, most in zip(
-        axes,
-        ("mean", "sd"),
-        ("error of a mean (sds)", "relative error of a standard deviation"),
-        (0.02, 0.01),
-        strict=True,
-    ):
+    exact = found["one_column"]
+    sizes = np.array([row["pool"] for row in exact], dtype=float)
+    names = ("mean", "error of a mean (sds)", 0.02), ("sd", "relative error of an sd", 0.01)
+    for ax, (name, what, most) in zip(axes, names, strict=True):
         ax.loglog(
-            size, [row[f"{name}_most"] for row in rows], "o", color="#08519c", label="largest"
+            [row["pool"] for row in rows],
+            [row[f"{name}_most"] for row in rows],
+            "x",
+            color="0.4",
+            label="50 columns: largest difference of two fits,\nwhich Monte Carlo error makes",
         )
-        rms = np.array([row[f"{name}_rms"] for row in rows])
-        ax.loglog(size, rms, "o", mfc="none", color="#6baed6", label="root mean square")
         if name == "mean":
-            expected = found["mean_rms_times_root_of_pool"] / np.sqrt(line)
-            ax.loglog(line, expected, "-", color="#6baed6", label="expected root mean square")
+            expected = found["mean_rms_times_root_of_pool"] / np.sqrt(sizes)
+            ax.loglog(sizes, expected, "-", color="#d62728", label="50 columns: derived")
+            derived = [row["expected"] for row in exact]
+            ax.loglog(sizes, derived, "-", color="#1f77b4", label="1 column: derived")
+        of_one = [row[f"{name}_rms"] for row in exact]
+        ax.loglog(sizes, of_one, "o", color="#1f77b4", label="1 column: by quadrature")
         ax.axhline(most, color="0.5", ls=":", label="asked for")
         ax.set(xlabel="rows in the pool", ylabel=what)
-    axes[0].legend(fontsize=8, loc="best")
-    figure.suptitle(f"{found['rows']:,} rows, {D} columns: a pool against all rows", fontsize=10)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, fontsize=8, loc="outside lower center", ncols=3)
+    figure.suptitle(f"{found['rows']:,} rows: root mean square error next to a pool", fontsize=10)
     figure.savefig(FIGURE, dpi=110, metadata={"Software": None})
 
 
@@ -278,7 +317,9 @@ def main() -> None:
     elif given.what == "memory":
         save("memory", fit_under_limit(given.rows or 20_000_000, given.draws, given.folder))
     elif given.what == "pool":
-        found = compare_pools(given.rows or 2_000_000, given.draws, given.seeds)
+        n_rows = given.rows or 2_000_000
+        found = {"one_column": integrate_pools(n_rows)}
+        found |= compare_pools(n_rows, given.draws, given.seeds)
         save("pool", found)
         draw(found)
     elif given.what == "partial":
