@@ -27,7 +27,7 @@ ALLOWED = {
     "_numpy_errors": {"_linalg"},
     "_random": set(),
     "_warnings": set(),
-    "blocks": {"_linalg"},
+    "blocks": {"_components", "_linalg"},
     "diagnostics": {"_components", "_numpy_errors"},
     "datasets": {"_components", "_random"},
     "posterior": {"_components", "_linalg", "_sparse"},

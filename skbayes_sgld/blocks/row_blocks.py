@@ -8,6 +8,7 @@ from zlib import crc32
 
 import numpy as np
 
+from skbayes_sgld._components import check_number
 from skbayes_sgld.blocks.files import (
     NpyFile,
     blocks_of_files,
@@ -58,6 +59,7 @@ class RowBlocks(RowSource):
         self.read, self.pool_size, self.n_passes = read, pool_size, 0
         self._first: tuple[Any, int] | None = None  # dtype and checksum of the first block's X
         self._sizes: list[int] | None = None
+        check_number(pool_size, "pool_size", low=1, closed="left", integer=True)
         self.n_features, self.feature_names = self._look()
 
     @classmethod
@@ -154,16 +156,14 @@ class RowBlocks(RowSource):
         shape = np.shape(X)
         if len(shape) != 2:
             raise ValueError(f"X of block 0 has shape {shape}; it must be (n_rows, n_features).")
-        names = getattr(X, "columns", None)
-        if names is None or not all(isinstance(name, str) for name in names):
-            return shape[1], None
-        return shape[1], list(names)
+        return shape[1], _names_of(X)
 
     def _blocks(self) -> Iterator[Block]:
         """Checked blocks, which must be those of the pass before."""
         sizes = []
         for number, parts in enumerate(self):
             X, y, weight = _split(parts, number)
+            self._check_names(X, number)
             dtype = None if self._first is None else self._first[0]
             block = check_block(X, y, weight, number, self.n_features, dtype)
             if number == 0:
@@ -176,6 +176,14 @@ class RowBlocks(RowSource):
         if self._sizes is not None and len(sizes) < len(self._sizes):
             raise self._changed(len(sizes), 0)
         self._sizes, self.n_rows = sizes, sum(sizes)
+
+    def _check_names(self, X: Any, number: int) -> None:
+        names = _names_of(X)
+        if names is not None and self.feature_names not in (None, names):
+            raise ValueError(
+                f"X of block {number} has the columns {', '.join(names)}, and that of block 0 has "
+                f"{', '.join(self.feature_names or ())}; give all blocks the same, in one order."
+            )
 
     def _check_first(self, dtype: Any, X: Array) -> None:
         found = dtype, crc32(X.reshape(-1)[:_SUMMED].tobytes())
@@ -207,6 +215,13 @@ class RowBlocks(RowSource):
         if total is None:
             raise ValueError("the blocks have no rows; give at least one.")
         return total
+
+
+def _names_of(X: Any) -> list[str] | None:
+    """Names of the columns of a data frame, if all are text."""
+    names = getattr(X, "columns", None)
+    known = names is not None and all(isinstance(name, str) for name in names)
+    return list(names) if known and names is not None else None
 
 
 def _split(parts: Any, number: int) -> tuple[Any, Any, Any]:

@@ -48,6 +48,18 @@ def test_names_of_columns_are_those_of_the_frames():
     assert RowBlocks(blocks_of(X, Y)).feature_names is None
 
 
+def test_columns_in_another_order_are_found_out():
+    frames = [pd.DataFrame(X, columns=list("abc")), pd.DataFrame(X, columns=list("bac"))]
+    with pytest.raises(ValueError, match="X of block 1 has the columns b, a, c"):
+        gather(RowBlocks(lambda: [(frame, Y) for frame in frames]))
+
+
+@pytest.mark.parametrize("size", [0, 2.5, "all"])
+def test_the_size_of_the_pool_is_a_number_of_rows(size):
+    with pytest.raises((TypeError, ValueError), match="pool_size"):
+        RowBlocks(blocks_of(X, Y), pool_size=size)
+
+
 def test_blocks_without_rows_are_passed_over():
     source = RowBlocks(lambda: [(X[:0], Y[:0]), (X, Y), (X[:0], Y[:0])])
     assert [len(b.y) for b in gather(source)[2]] == [90]
