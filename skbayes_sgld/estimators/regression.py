@@ -133,7 +133,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return self._quantiles(self._check_rows(X), check_quantiles(q), kind)
 
     def _quantiles(self, X: Array, levels: Array, kind: str, offset: Array | None = None) -> Array:
-        if kind not in _KINDS:
+        if not isinstance(kind, str) or kind not in _KINDS:
             raise ValueError(f"kind={kind!r} is not known; choose one of 'mean', 'predictive'.")
         predictive = self._predictive()
         of = predictive.mean_quantiles if kind == "mean" else predictive.quantiles

@@ -106,7 +106,7 @@ class ReliabilityDisplay:
         -------
         display : ReliabilityDisplay
         """
-        k = _position(estimator.classes_, pos_label)
+        k = _position(_classes(estimator), pos_label)
         y, proba = as_array(y, "y", dtype=None), estimator.predict_proba(X)[:, k]
         check_lengths(X=proba, y=y)
         return cls.from_predictions(
@@ -292,7 +292,7 @@ class ProbabilityContourDisplay:
         if hasattr(X, "columns"):
             names = (str(X.columns[0]), str(X.columns[1]))
             grid = type(X)(grid, columns=X.columns)
-        k = _position(estimator.classes_, pos_label)
+        k = _position(_classes(estimator), pos_label)
         if y is not None:
             y = as_array(y, "y", dtype=None)
             check_lengths(X=values, y=y)
@@ -351,6 +351,15 @@ class ProbabilityContourDisplay:
         panel.set(xlabel=self.names[0], ylabel=self.names[1])
         panel.set_title(f"Contours: probability of {self.event}", fontsize="medium", loc="left")
         return self
+
+
+def _classes(estimator: Any) -> Array:
+    """Classes of a fitted classifier."""
+    unwrap(estimator)
+    if not hasattr(estimator, "classes_"):
+        raise TypeError(f"estimator={estimator!r} has no classes_; give a fitted classifier.")
+    classes: Array = estimator.classes_
+    return classes
 
 
 def _position(classes: Array, pos_label: Any) -> int:

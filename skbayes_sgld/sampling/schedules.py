@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sgld._components import Component, Registry, check_number, resolve
 
 _TEMPERATURES = 1e-15, 1e15  # beyond them draws are the mode, or leave the range of numbers
+_LONGEST = 1e9  # steps
 
 
 class Schedule(Component):
@@ -210,8 +211,8 @@ class FlatDecayFlat(Schedule):
 
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
         """Multipliers between ``floor`` and 1."""
-        ratio = self.hold / (np.asarray(t, dtype=float) + 1.0)
-        return np.clip(ratio**self.power, self.floor, 1.0)
+        ratio = np.minimum(self.hold / (np.asarray(t, dtype=float) + 1.0), 1.0)
+        return np.maximum(ratio**self.power, self.floor)
 
 
 @dataclass(eq=False, repr=False)
@@ -378,6 +379,11 @@ def resolve_temperature(value: float | str | Schedule) -> Temperature:
             f"temperature={value!r} never settles, and draws at a temperature that goes on "
             "changing are of no one distribution; give a positive number, 'cooling', or another "
             "schedule that ends in a constant, such as FlatDecayFlat."
+        )
+    if schedule.settles_at > _LONGEST:
+        raise ValueError(
+            f"temperature={value!r} settles after {schedule.settles_at:.3g} steps, and draws are "
+            f"made from there on; give a schedule that settles within {_LONGEST:g}."
         )
     final = float(schedule(schedule.settles_at))
     check_temperature(final)

@@ -152,7 +152,7 @@ def _methods_of(cls):
             continue
         taken = [p for p in inspect.signature(method).parameters if p != "self"]
         good = {p: _GOOD[p] for p in taken if p in _GOOD}
-        if "y" in taken and name != "sample_prior":
+        if "y" in taken and (name != "sample_prior" or target(cls) is Y):
             good["y"] = target(cls)[:4]
         if name == "predict_quantiles" and is_classifier(cls()):
             good.pop("kind", None)

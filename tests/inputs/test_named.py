@@ -18,8 +18,15 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
     SGLDMLPRegressor,
     SGLDPoissonRegressor,
+    diagnostics,
+    metrics,
 )
-from skbayes_sgld.datasets import make_cubic
+from skbayes_sgld.datasets import load_nba_rookies, make_cubic, make_stochastic_volatility
+from skbayes_sgld.plotting import ProbabilityContourDisplay, TraceDisplay
+from skbayes_sgld.posterior import HalfNormal
+from skbayes_sgld.sampling import SGHMC, SGNHT, FlatDecayFlat, Minibatch, find_mode
+from skbayes_sgld.variational import BayesByBackprop
+from tests.inputs.surface import NORMAL
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -202,3 +209,133 @@ def test_labels_that_have_no_order_are_refused(cls, kind):
     refuse(make(cls), r"\by\b.*(string|label)", y=labels)
     if kind == "bytes":
         refuse(make(cls), r"\by\b.*string", y=labels.astype("S"))
+
+
+# ---- what generated inputs found ----------------------------------------------------------------
+
+MODEL = make(SGLDLinearRegression)
+COUNTED = make(SGLDPoissonRegressor)
+FOUND = {
+    "weights of another shape": (
+        lambda: metrics.interval_score(Y, np.c_[Y, Y], sample_weight=True),
+        "sample_weight",
+    ),
+    "an interval that is a number": (lambda: metrics.interval_coverage(Y, 1e20), "interval"),
+    "infinite densities": (
+        lambda: metrics.log_predictive_density([[np.inf, 0.0]]),
+        "log_likelihood has the value inf",
+    ),
+    "a scorer without a name": (lambda: metrics.get_scorer(np.eye(2)), "name="),
+    "draws that are no array": (lambda: diagnostics.potential_scale_reduction(""), "draws="),
+    "a kind of another type": (
+        lambda: diagnostics.effective_sample_size(np.zeros((2, 9, 1)), 0.5),
+        "kind=0.5",
+    ),
+    "one name for several": (
+        lambda: diagnostics.summarize(np.zeros((2, 9, 2)), 17),
+        "names=17 must be 2",
+    ),
+    "a truth of several": (
+        lambda: MODEL.fit(X, Y).predict(X, return_std=np.array(["a", "b"])),
+        "return_std",
+    ),
+    "a kind of several": (
+        lambda: MODEL.fit(X, Y).predict_interval(X, kind=np.array(["a", "b"])),
+        "kind=",
+    ),
+    "durations for y": (
+        lambda: MODEL.fit(X, Y).log_likelihood(X, np.zeros(30, "m8[s]")),
+        "y has dtype timedelta64",
+    ),
+    "rates beyond all numbers": (
+        lambda: COUNTED.fit(X, target(SGLDPoissonRegressor)).predict(1e12 * X),
+        r"X has a row whose rate is exp\(",
+    ),
+    "returns beyond all numbers": (
+        lambda: make_stochastic_volatility(sigma=1e16, random_state=0),
+        "sigma=1e\\+16",
+    ),
+    "flags that are none": (lambda: load_nba_rookies(as_frame=16), "as_frame=16"),
+    "a start of words": (lambda: find_mode(NORMAL, "__"), "start='__'"),
+    "a scale of another size": (
+        lambda: BayesByBackprop(max_iter=5).fit(NORMAL, np.zeros(2), np.ones(20)),
+        "scale=",
+    ),
+    "check_gradient of several": (
+        lambda: skbayes_sgld.sample(NORMAL, check_gradient=np.ones(3)),
+        "check_gradient=",
+    ),
+    "replacement of several": (
+        lambda: make(SGLDLogisticRegression, gradient=Minibatch(replacement=np.ones(2))).fit(
+            X, Y > 0
+        ),
+        "gradient.replacement=",
+    ),
+    "a friction of next to nothing": (
+        lambda: make(SGLDLinearRegression, sampler=SGHMC(friction=4e-109)).fit(X, Y),
+        r"sampler.friction=4e-109.*\[0.001, 1\]",
+    ),
+    "a thermostat of next to no inertia": (
+        lambda: make(SGLDLinearRegression, sampler=SGNHT(inertia=0.025)).fit(X, Y),
+        r"sampler.inertia=0.025.*\[0.1, inf\)",
+    ),
+    "a noise prior of no width": (
+        lambda: make(SGLDLinearRegression, noise_prior=HalfNormal(5e-324)).fit(X, Y),
+        r"noise_prior.scale=5e-324.*\[1e-100, 1e\+100\]",
+    ),
+    "a temperature that settles after the end": (
+        lambda: make(SGLDLogisticRegression, temperature=FlatDecayFlat(hold=1e20)).fit(X, Y > 0),
+        "temperature=.*settles after 1e\\+21 steps",
+    ),
+    "parameters that are a number": (
+        lambda: TraceDisplay.from_estimator(MODEL.fit(X, Y), parameters=1.0),
+        "parameters=1.0",
+    ),
+    "contours of a number": (
+        lambda: ProbabilityContourDisplay.from_estimator(MODEL.fit(X, Y), -0.0),
+        r"\bX\b",
+    ),
+    "contours of words": (
+        lambda: ProbabilityContourDisplay.from_estimator("model", X[:, :2]),
+        "estimator",
+    ),
+    "complex weights": (
+        lambda: make(SGLDLinearRegression).fit(X, Y, np.full(30, 1j)),
+        "sample_weight has dtype complex128",
+    ),
+    "an exposure of next to nothing": (
+        lambda: make(SGLDPoissonRegressor).fit(X, np.ones(30), exposure=1e-150),
+        "exposure gives a row the weight 1e-150",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FOUND)
+def test_what_was_found_is_refused_by_name(what):
+    call, match = FOUND[what]
+    with pytest.raises((ValueError, TypeError), match=match):
+        call()
+
+
+@pytest.mark.parametrize("number", [np.uint8(2), np.int8(20), np.int64(5)])
+def test_numpys_whole_numbers_do_not_overflow(number):
+    model = make(SGLDLogisticRegression, n_draws=number, n_chains=2).fit(X, Y > 0)
+    assert model.posterior_.values.shape[1] == number
+    network = make(SGLDMLPRegressor, n_draws=number, n_chains=np.uint8(2)).fit(X, Y)
+    assert network.posterior_.values.shape[:2] == (2, number)
+
+
+def test_infinities_of_both_signs_in_single_precision_are_refused_without_a_warning():
+    rows = X.astype(np.float32)
+    rows[:2, 0] = np.inf, -np.inf
+    for cls in (SGLDLinearRegression, BayesByBackpropRegressor):
+        refuse(make(cls), "X contains infinity", rows)
+
+
+def test_counts_of_zero_over_long_exposures_have_a_mode():
+    counts = np.random.default_rng(1).poisson(1.0, 30)
+    model = make(SGLDPoissonRegressor, n_draws=200).fit(X, counts, exposure=1e8)
+    shorter = make(SGLDPoissonRegressor, n_draws=200).fit(X, counts)
+    moved = shorter.posterior_.flat.mean(axis=0) - model.posterior_.flat.mean(axis=0)
+    sd = shorter.posterior_.flat.std(axis=0)
+    assert np.all(np.abs(moved - [0.0, 0.0, 0.0, np.log(1e8)]) < 0.3 * sd)

@@ -186,7 +186,8 @@ class SGNHT(_Underdamped):
         """Raise where the friction or the inertia is out of range."""
         check_number(self.friction, "sampler.friction", low=1e-3, high=0.4, closed="left")
         if self.inertia is not None:
-            check_number(self.inertia, "sampler.inertia", low=0)
+            # with less the friction swings, and draws apart take thousands of steps
+            check_number(self.inertia, "sampler.inertia", low=0.1, closed="left")
 
     def init(self, theta: Array, noise: Array | None) -> State:
         """State: positions at rest, and the friction that balances the injected noise."""

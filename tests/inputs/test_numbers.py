@@ -1,0 +1,103 @@
+"""Numbers: single and double precision, far apart units, and the caller's own np.errstate."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skbayes_sgld import (
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDPoissonRegressor,
+)
+from tests.inputs import surface
+from tests.inputs.cases import closed_form
+from tests.inputs.oracle import numbers_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+RNG = np.random.default_rng(7)
+X = (RNG.standard_normal((60, 3)) * [1.0, 5.0, 0.2]).astype(np.float32)
+ETA = X @ [1.0, 0.2, -2.0]
+TARGETS = {
+    "linear": (SGLDLinearRegression, ETA + RNG.standard_normal(60)),
+    "binary": (SGLDLogisticRegression, ETA + RNG.logistic(size=60) > 0),
+    "three classes": (SGLDLogisticRegression, np.digitize(ETA + RNG.logistic(size=60), [-1, 1])),
+    "counts": (SGLDPoissonRegressor, RNG.poisson(np.exp(0.5 * ETA))),
+}
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("prior", ["normal", "laplace"])
+def test_the_same_numbers_in_single_precision_have_the_same_posterior(kind, prior):
+    cls, y = TARGETS[kind]
+    model = cls(prior=prior, n_draws=100, random_state=0)
+    single, double = clone(model).fit(X, y), clone(model).fit(X.astype(float), y)
+    a, b = single.posterior_.flat, double.posterior_.flat
+    sd = b.std(axis=0)
+    assert np.all(np.abs(a.mean(axis=0) - b.mean(axis=0)) < 1e-3 * sd)
+    np.testing.assert_allclose(a.std(axis=0), sd, rtol=1e-3)
+
+
+UNITS = [
+    ([1e-12, 1e12, 1.0], 1.0, 0.0, 0.0),
+    ([1e12, 1e-12, 1e6], 1e12, 0.0, 0.0),
+    ([1.0, 1e-12, 1e3], 1e-12, 0.0, 0.0),
+    ([1.0, 1.0, 1.0], 1.0, 1e8, 0.0),
+    ([1.0, 1.0, 1.0], 1.0, 0.0, 1e8),
+    ([1e-6, 1.0, 1e6], 1e6, 1e8, 1e8),
+]
+
+
+@pytest.mark.parametrize(("of_x", "of_y", "offset", "level"), UNITS)
+@pytest.mark.parametrize("weight", [None, RNG.uniform(0.5, 2.0, 60)], ids=["", "weights"])
+def test_far_apart_units_have_the_posterior_of_the_closed_form(of_x, of_y, offset, level, weight):
+    rows = (X.astype(float) + offset) * np.array(of_x)
+    y = (TARGETS["linear"][1] + level) * of_y
+    model = SGLDLinearRegression(n_draws=500, random_state=0).fit(rows, y, weight)
+    mean, sd = closed_form(model, rows, y, weight)
+    table = model.summary()
+    error = table["mcse_mean"].to_numpy()[:3]
+    assert np.all(np.abs(table["mean"].to_numpy()[:3] - mean) < 4.5 * error)
+    np.testing.assert_allclose(table["sd"].to_numpy()[:3], sd, rtol=0.12)
+
+
+def answers(call):
+    """Numbers of a call with its good arguments."""
+    given = call.good | {name: surface.fitted(cls) for name, cls in call.shared.items()}
+    subject = () if call.unchanged is None else (call.unchanged(),)
+    return [array for _, array in numbers_of(call.function(*subject, **given))]
+
+
+def _is_long(call):
+    name = call.name
+    fits = call.unchanged is None and not call.shared and "." not in name
+    return fits or name.endswith((".fit", "partial_fit")) or "Display" in name
+
+
+def check_errstate(call):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        outside = answers(call)
+        with np.errstate(all="raise"):
+            before = np.geterr()
+            inside = answers(call)
+            assert np.geterr() == before
+    for a, b in zip(inside, outside, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+QUICK = [call for call in surface.surface() if not _is_long(call)]
+LONG = [call for call in surface.surface() if _is_long(call)]
+
+
+@pytest.mark.parametrize("call", QUICK, ids=lambda call: call.name)
+def test_the_callers_errstate_changes_no_call(call):
+    check_errstate(call)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", LONG, ids=lambda call: call.name)
+def test_the_callers_errstate_changes_no_fit(call):
+    check_errstate(call)

@@ -1,0 +1,58 @@
+"""Single beside double precision over the truth suite: ``python -m tests.soak.precision``.
+
+Every case is fitted with its columns rounded to single precision, once as such and once as the
+same numbers in double precision, with one seed: means and standard deviations must agree to a
+thousandth of a standard deviation, or to a tenth of the Monte Carlo standard error where chains
+that differ in the last digit went apart.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+
+from tests.references.cases import all_cases
+
+from .report import Report, options
+
+CLOSE = 1e-3  # sds
+SHARE = 0.1  # of the Monte Carlo standard error
+
+
+def fit(model, X, y, weight):
+    """Summary of the fit."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(X, y, *weight).summary()
+
+
+def main() -> None:
+    """Fit the cases and print the largest differences; leave with 1 where one is too large."""
+    given = options("tests.soak.precision", cases=1000, seconds=900.0)
+    report, rows = Report("Single and double precision", given.seconds), []
+    for case in list(all_cases().values())[: given.cases]:
+        if report.is_over:
+            break
+        X, y, *weight = case.data()
+        if not isinstance(X, np.ndarray):
+            continue
+        single = X.astype(np.float32)
+        a, b = (
+            fit(case.estimator().set_params(random_state=given.seed), rows_of, y, weight)
+            for rows_of in (single, single.astype(float))
+        )
+        sd = b["sd"].to_numpy()
+        mean = float((np.abs(a["mean"] - b["mean"]) / sd).max())
+        spread = float(np.abs(a["sd"] / sd - 1.0).max())
+        error = float((b["mcse_mean"] / sd).max())
+        close = max(mean, spread) < max(CLOSE, SHARE * error)
+        report.check(close, f"{case.name}: means apart {mean:.2g} sd, sds {spread:.2g}")
+        rows.append((case.name, mean, spread, error))
+    table = pd.DataFrame(rows, columns=["case", "mean", "sd", "monte carlo error"])
+    report.end(table.sort_values("mean").tail(12), [f"{len(rows)} cases, the largest last"])
+
+
+if __name__ == "__main__":
+    main()
