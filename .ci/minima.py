@@ -20,7 +20,9 @@ def minima(extras: list[str]) -> list[str]:
         listed += project["optional-dependencies"][extra]
     found = {}
     for requirement in listed:
-        name, version = re.fullmatch(r"([\w-]+)(?:>=|~=)([\d.]+)", requirement).groups()
+        name, version = re.fullmatch(
+            r"([\w-]+(?:\[[\w,]+\])?)(?:>=|~=)([\d.]+)", requirement
+        ).groups()
         if name not in LEFT_OUT:
             found[name] = version
     return [f"{name}=={version}" for name, version in found.items()]

@@ -1,5 +1,7 @@
 """The source distribution holds what a release is made of."""
 
+import ast
+import re
 import tomllib
 from pathlib import Path
 
@@ -17,3 +19,34 @@ def test_the_sdist_takes_every_document_and_folder_at_the_top():
     folders = {"/skbayes_sgld", "/tests", "/docs", "/examples", "/benchmarks"}
     assert documents | folders <= set(included)
     assert all((ROOT / name[1:]).exists() for name in included)
+
+
+def optional_libraries():
+    """Names under which the libraries of extras are imported, where no run needs them."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = [entry for listed in project["optional-dependencies"].values() for entry in listed]
+    found, needed = (
+        {re.match(r"[\w-]+", entry)[0].replace("-", "_") for entry in entries}
+        for entries in (extras, project["dependencies"])
+    )
+    return found - needed - {"pytest"}
+
+
+def imported_at_once(path):
+    """Names that a module imports when it is itself imported."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").partition(".")[0]
+
+
+def test_without_extras_every_test_is_collected_or_skipped():
+    optional = optional_libraries()
+    assert {"matplotlib", "dask", "statsmodels"} <= optional
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        of_folder = re.findall(
+            r'^pytest.importorskip\("(\w+)"', (path.parent / "__init__.py").read_text(), re.M
+        )
+        wanted = optional.intersection(imported_at_once(path)).difference(of_folder)
+        assert not wanted, f"{path.relative_to(ROOT)}: use pytest.importorskip for {wanted}"

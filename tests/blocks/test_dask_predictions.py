@@ -1,8 +1,5 @@
 """Predictions of Dask's arrays and frames: lazy, in their blocks, and those of arrays in memory."""
 
-import dask
-import dask.array as da
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +11,8 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
 )
 
+dask = pytest.importorskip("dask", reason="the rows need the extra 'dask'")
+da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
 COLUMNS = ["a", "b", "c"]
 FEW = {"n_draws": 250, "n_chains": 2, "random_state": 0}
 SIZES = (30, 0, 7, 163)

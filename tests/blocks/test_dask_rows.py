@@ -2,15 +2,14 @@
 
 import operator
 
-import dask
-import dask.array as da
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
 
 from skbayes_sgld.blocks import RowSource, as_source
 
+dask = pytest.importorskip("dask", reason="the rows need the extra 'dask'")
+da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
 COLUMNS = ["a", "b", "c"]
 
 

@@ -3,13 +3,13 @@
 import os
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 from skbayes_sgld import RowBlocks, SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.blocks import as_source, files
 
+pa = pytest.importorskip("pyarrow", reason="files of Parquet need the extra 'parquet'")
+parquet = pytest.importorskip("pyarrow.parquet")
 RNG = np.random.default_rng(0)
 N = 4000
 X = RNG.standard_normal((N, 3)).astype(np.float32)

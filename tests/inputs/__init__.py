@@ -1,0 +1,3 @@
+import pytest
+
+pytest.importorskip("hypothesis", reason="generated cases, of the extra 'test'")
