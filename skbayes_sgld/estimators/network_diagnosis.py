@@ -43,7 +43,7 @@ class NetworkDiagnosis:
     def table(self) -> pd.DataFrame:
         """The figures, indexed by row and output."""
         shape = self.figures["r_hat"].shape
-        index = pd.MultiIndex.from_product(map(range, shape), names=["row", "output"])
+        index = pd.MultiIndex.from_product([range(size) for size in shape], names=["row", "output"])
         return pd.DataFrame({k: v.ravel() for k, v in self.figures.items()}, index=index)
 
     @property
@@ -80,7 +80,9 @@ def diagnose_outputs(outputs: Array, clipped: float) -> NetworkDiagnosis:
     """Diagnosis from draws of the network's outputs ``(C, S, rows, K)``."""
     n_chains, n_draws, n_rows, n_outputs = outputs.shape
     flat = outputs.reshape(n_chains, n_draws, -1)
-    figures = {name: np.full(flat.shape[2], np.nan) for name in ("r_hat", "ess_bulk", "ess_tail")}
+    figures: dict[str, Array] = {
+        name: np.full(flat.shape[2], np.nan) for name in ("r_hat", "ess_bulk", "ess_tail")
+    }
     if n_draws >= _FEWEST:
         figures = {
             "r_hat": potential_scale_reduction(flat),
