@@ -236,7 +236,8 @@ def search(deviation: Array, scale: Array, share: Array, q: float, start: Array)
         return (cdf_of(z, out=z) @ weight).astype(float)
 
     t, density, error = start
-    return solve_quantile(cdf, q, center, width, start=(t, density, _STEEPER * error))
+    doubt = _STEEPER * np.minimum(error, 1.0)  # where a series diverges its error may be any number
+    return solve_quantile(cdf, q, center, width, start=(t, density, doubt))
 
 
 @cache

@@ -80,9 +80,10 @@ def test_the_expansion_knows_where_it_does_not_hold():
     expected = bisected(deviation, scale, share, 0.05)
     assert error[0, 0] < 1e-5 < error[1, 0]
     assert abs(quantile[0, 0] - expected[0]) < 1e-6
-    start = np.full((3, 2), np.nan)  # whatever it said
-    found = search(deviation.astype(np.float32), scale, share, 0.05, start)
-    np.testing.assert_allclose(found, expected, atol=2e-5)
+    for said in (np.nan, 1e308):  # whatever it is
+        start = np.full((3, 2), said)
+        found = search(deviation.astype(np.float32), scale, share, 0.05, start)
+        np.testing.assert_allclose(found, expected, atol=2e-5)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
