@@ -309,11 +309,13 @@ def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -
     NoModeError, ImproperPosteriorError
         Where flat priors leave the posterior without a mode.
     """
-    passes, theta = _Passes(model, source, encoding), model.start()
+    passes, start = _Passes(model, source, encoding), model.start()
+    near = start
     with suppress(NoModeError):  # flat priors, of a sample whose classes are separated
-        theta = find_mode(model, theta).theta
+        near = find_mode(model, start).theta
     try:
-        mode = _approach(passes, theta) or find_mode(passes, theta)
+        # the sample may have no row that a rare column is not zero in, or one
+        mode = _approach(passes, near) or _approach(passes, start) or find_mode(passes, start)
     except NoModeError:
         expansion, found = passes.last()
         check_expanded(model, passes.curvature(expansion.theta), found.value, found.least)
