@@ -120,9 +120,10 @@ def check_expanded(posterior: _LinearModel, precision: Array, value: float, leas
     ImproperPosteriorError
         With the reason and a remedy.
     """
-    if posterior.prior.proper:
+    diagonal = np.diagonal(precision)
+    if posterior.prior.proper or not (np.isfinite(precision).all() and np.all(diagonal > 0)):
         return
-    scale = np.sqrt(np.diagonal(precision))
+    scale = np.sqrt(diagonal)
     eigenvalues, vectors = np.linalg.eigh(precision / np.outer(scale, scale))
     if eigenvalues[0] < _RANK * eigenvalues[-1]:
         involved = np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)[:5]
