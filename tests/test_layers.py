@@ -192,7 +192,7 @@ def test_a_layer_imports_only_what_lies_below_it(name):
 def test_algorithms_know_posteriors_by_their_protocol_alone(name):
     if layer(name) == "sampling":
         known = {other for other in BELOW[name] if layer(other) == "posterior"}
-        protocol = ("protocol", "base", "boundary")
+        protocol = ("protocol", "base", "boundary", "whitening")
         assert known <= {f"{PACKAGE}.posterior.{module}" for module in protocol}
 
 

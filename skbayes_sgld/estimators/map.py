@@ -14,7 +14,7 @@ from skbayes_sgld._random import draw_seed
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.estimators.base import Array, LinearEstimator
 from skbayes_sgld.estimators.callbacks import show_progress
-from skbayes_sgld.inference.plan import Choice
+from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.settings import resolve_preconditioner
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import check_mode, check_propriety

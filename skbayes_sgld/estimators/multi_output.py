@@ -15,7 +15,7 @@ from sklearn.utils import Bunch
 
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld.blocks.source import kind_of
-from skbayes_sgld.inference.plan import Choice, shown
+from skbayes_sgld.inference.choices import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
 
 Array = NDArray[Any]

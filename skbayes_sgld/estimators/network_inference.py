@@ -17,7 +17,7 @@ from sklearn.base import clone
 from skbayes_sgld._components import check_number
 from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.network_diagnosis import NetworkDiagnosis, diagnose_outputs
-from skbayes_sgld.inference.plan import Choice
+from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.run import Watch
 from skbayes_sgld.inference.settings import check_n_jobs, check_verbose, number_or_auto
 from skbayes_sgld.posterior.mlp import MLPPosterior

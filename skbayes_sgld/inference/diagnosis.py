@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._warnings import warn
-from skbayes_sgld.inference.plan import Choice
+from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.sampling.schedules import Constant, Schedule
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference.checkpoint import Checkpoint, Writer, check_free, digest, read
-from skbayes_sgld.inference.plan import Choice, Plan
+from skbayes_sgld.inference.choices import Choice
+from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.sampling.chains import Chains, follow, run_chains, run_parts
 from skbayes_sgld.sampling.overflow import constrained_draws

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
+from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.inference.hyperparameters import standardise
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior
@@ -67,7 +69,9 @@ def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
         return "centered", f"preconditioner={settings.metric!r} is of the model's own coordinates"
     if not settings.takes_all_rows:
         return "centered", "minibatches are of the model's own coordinates"
-    if "row_space" in offered and posterior.n_params > _MANY:
+    # the basis of many sparse rows would be dense
+    spans = posterior.n_samples <= MAX_DENSE or not issparse(posterior.X)
+    if "row_space" in offered and posterior.n_params > _MANY and spans:
         return "row_space", f"{posterior.n_samples} rows see no more of {posterior.n_features}"
     if "noncentered" in offered:
         return "noncentered", "noise and coefficients are then independent"

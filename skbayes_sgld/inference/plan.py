@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from textwrap import wrap
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root
+from skbayes_sgld.inference.choices import GIVEN, Choice, as_table, shown
+from skbayes_sgld.inference.lengths import choose_lengths, choose_number
 from skbayes_sgld.inference.parameterization import reparameterize
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.start import choose_start, choose_walkers
@@ -28,25 +29,11 @@ from skbayes_sgld.sampling.tuning.noise import (
     measure_noise,
     reason_for_all_rows,
 )
-from skbayes_sgld.sampling.tuning.tune import Tuned, choose_spacing, tune
+from skbayes_sgld.sampling.tuning.tune import Tuned, tune
 
 Array = NDArray[Any]
 
 _SMALL_STEP = 0.2  # of the sampler's own; below it the bias is that on a normal target
-_PUBLISHED_THIN = 10  # steps from draw to draw where nothing is known of the posterior
-_GIVEN = "given"
-
-
-class Choice(NamedTuple):
-    """One resolved setting: its value, and the reason for it."""
-
-    value: Any
-    why: str
-
-    @property
-    def given(self) -> bool:
-        """Whether the user gave it."""
-        return self.why == _GIVEN
 
 
 @dataclass(frozen=True, repr=False)
@@ -129,24 +116,6 @@ class Plan:
         return f"Plan({', '.join(f'{k}={shown(v.value)}' for k, v in self.choices.items())})"
 
 
-def as_table(choices: dict[str, Choice]) -> str:
-    """Text table of the choices: setting, value and reason."""
-    rows = [(name, shown(choice.value), choice.why) for name, choice in choices.items()]
-    name_width, value_width = (max(len(row[k]) for row in rows) for k in (0, 1))
-    indent = " " * (name_width + value_width + 4)
-    lines = []
-    for name, value, why in rows:
-        first, *rest = wrap(why, max(30, 98 - len(indent))) or [""]
-        lines.append(f"{name:{name_width}s}  {value:{value_width}s}  {first}".rstrip())
-        lines += [indent + line for line in rest]
-    return "\n".join(lines)
-
-
-def shown(value: Any) -> str:
-    """Value of a setting as tables and reprs show it."""
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
 def plan(
     posterior: BasePosterior,
     settings: Settings,
@@ -201,16 +170,20 @@ def plan(
     check_requirements(draft.sampler, posterior, batch_size)
     tuned, chosen = _choose_step_size(draft, mode, settings, noise, seed)
     choices |= chosen
-    n_burnin, thin, chosen = _choose_lengths(tuned, settings, goes_on=positions is not None)
+    may_share = settings.allows_walkers and positions is None
+    n_draws, chosen = settings.n_draws, {}
+    if may_share:
+        n_draws, chosen = choose_number(tuned, settings, posterior)
+    choices |= chosen
+    n_burnin, thin, chosen = choose_lengths(tuned, settings, n_draws, positions is not None)
     choices |= chosen
     run = tuned.run
     bias = tuned.bias
     if mode is not None and bias is None:
         # what the last kept step costs: a schedule may have made it small by then
-        eta = run.step_size * float(run.schedule(settings.n_draws * thin))
+        eta = run.step_size * float(run.schedule(n_draws * thin))
         bias = measure_bias(run, mode, eta, settings.metric.uses_curvature, seed)
-    may_share = settings.allows_walkers and positions is None
-    n_walkers = choose_walkers(run, settings, n_burnin, thin) if may_share else 1
+    n_walkers = choose_walkers(run, settings, n_draws, n_burnin, thin) if may_share else 1
     start, why_start = choose_start(posterior, settings, tuned, seed, positions, n_walkers)
     choices |= {"init": Choice(*why_start), "parameterization": Choice(*coordinates)}
     heat = settings.temperature
@@ -219,7 +192,7 @@ def plan(
         "temperature": heat.schedule or heat.final,
         "clip": settings.clip,
     }.items():
-        choices[name] = Choice(value, _GIVEN)
+        choices[name] = Choice(value, GIVEN)
     # everything so far is for the last temperature; chains that go on have cooled already
     cooling = None if positions is not None else heat.schedule
     return Plan(
@@ -227,14 +200,14 @@ def plan(
         replace(run, temperature=cooling),
         start,
         seed,
-        settings.n_draws,
+        n_draws,
         n_burnin,
         thin,
         mode,
         tuned.mode,
         bias or (np.nan, 0.0),
         noise if settings.uses_curvature else None,
-        {name: choices[name] for name in _ORDER},
+        {name: choices[name] for name in _ORDER if name in choices},
         settings,
         n_walkers=n_walkers,
     )
@@ -251,6 +224,7 @@ _ORDER = (
     "parameterization",
     "clip",
     "init",
+    "n_draws",
     "n_burnin",
     "thin",
 )
@@ -306,7 +280,7 @@ def _choose_gradient(
         else:
             gradient, batch_size, why, noise = choose_gradient(posterior, reference, tau, seed)
         return gradient, batch_size, noise, _both(gradient, why, batch_size, why)
-    why = _GIVEN
+    why = GIVEN
     if gradient is None:
         # the second order takes a matrix of parameters by parameters
         gradient = ControlVariate(2 if posterior.n_params <= MAX_DENSE else 1)
@@ -332,7 +306,7 @@ def _choose_gradient(
     noise = None
     if batch_size is None or settings.step_size is None:
         noise = measure_noise(posterior, gradient, reference, tau, seed)
-    why_size = _GIVEN
+    why_size = GIVEN
     if batch_size is None:
         assert noise is not None
         batch_size = choose_batch_size(noise, n, tau)
@@ -354,7 +328,7 @@ def _choose_step_size(
 ) -> tuple[Tuned, dict[str, Choice]]:
     """Run with its sampler and step size, and what the tuning found."""
     automatic, given = settings.sampler is None, settings.step_size
-    why_sampler, why = _GIVEN, _GIVEN
+    why_sampler, why = GIVEN, GIVEN
     if automatic:
         why_sampler = "several modes" if draft.sampler.full_gradient else "the cheapest"
     if mode is None:
@@ -391,44 +365,9 @@ def _choose_step_size(
         "step_size": Choice(tuned.run.step_size, why),
         "preconditioner": Choice(
             settings.metric,
-            "its steps have no unit, on any data" if settings.preconditioner is None else _GIVEN,
+            "its steps have no unit, on any data" if settings.preconditioner is None else GIVEN,
         ),
     }
-
-
-def _choose_lengths(
-    tuned: Tuned, settings: Settings, goes_on: bool
-) -> tuple[int, int, dict[str, Choice]]:
-    """Burn-in and thinning, in steps."""
-    n_burnin, thin = settings.n_burnin, settings.thin
-    if tuned.time is None:
-        spacing, why_thin = _PUBLISHED_THIN, "nothing is known of the posterior's widths"
-        burnin, why_burnin = settings.n_draws * (thin or spacing), "half of the run"
-    else:
-        burnin, spacing = choose_spacing(tuned.time)
-        why_thin = f"{tuned.time:.3g} steps to an independent draw"
-        if tuned.most_spaced < spacing:
-            spacing = tuned.most_spaced
-            why_thin += ", and more steps a draw would take too long"
-        elif spacing + 1 <= tuned.time:
-            why_thin += "; closer draws cost less"
-        burnin = min(burnin, settings.n_draws * (thin or spacing))
-        why_burnin = "ten independent draws' worth, at most half of the run"
-    if settings.temperature.n_hot:
-        burnin += settings.temperature.n_hot
-        why_burnin += " after the temperature has settled"
-    if goes_on:
-        burnin, why_burnin = 0, "the chains of the last fit go on"
-    return (
-        burnin if n_burnin is None else n_burnin,
-        thin or spacing,
-        {
-            "n_burnin": Choice(burnin, why_burnin)
-            if n_burnin is None
-            else Choice(n_burnin, _GIVEN),
-            "thin": Choice(spacing, why_thin) if thin is None else Choice(thin, _GIVEN),
-        },
-    )
 
 
 def measure_bias(

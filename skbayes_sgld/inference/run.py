@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
 from skbayes_sgld._progress import progress_bar
+from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.diagnosis import warn_of
 from skbayes_sgld.inference.long_run import Origin, run_long
 from skbayes_sgld.inference.overflow import explain_overflow
-from skbayes_sgld.inference.plan import Choice, Plan
+from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Chains, run_chains

@@ -22,16 +22,16 @@ _BURNIN_SHARE = 0.1  # of a chain's steps that the burn-in of its walkers may ta
 _REACH = 2.0  # as in Stan: unconstrained parameters begin within it
 
 
-def choose_walkers(run: Run, settings: Settings, n_burnin: int, thin: int) -> int:
+def choose_walkers(run: Run, settings: Settings, n_draws: int, n_burnin: int, thin: int) -> int:
     """Number of walkers that take turns in a chain, where that gives its draws sooner.
 
     A step of many positions costs little more than one of four; but each of them has a burn-in.
     """
     if run.dynamics.whitened is not None:
-        return _WHITENED_WALKERS
+        return _WHITENED_WALKERS if n_draws >= _WHITENED_WALKERS**2 else _WALKERS
     posterior = run.dynamics.posterior
     automatic = settings.sampler is None and settings.step_size is None and settings.uses_curvature
-    short = _WALKERS * n_burnin <= _BURNIN_SHARE * settings.n_draws * thin
+    short = _WALKERS * n_burnin <= _BURNIN_SHARE * n_draws * thin
     # where a whole block of steps is made at once it costs the same
     alone = posterior.slope_of_last() is None
     return _WALKERS if automatic and short and alone and posterior.one_mode else 1

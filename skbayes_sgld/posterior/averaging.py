@@ -15,12 +15,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import MAX_DENSE, in_threads, one_blas_thread, sum_in_threads
 from skbayes_sgld.posterior.base import AveragedNormal
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors import CoefficientPrior
 from skbayes_sgld.posterior.sparse_design import as_array, weighted_gram
+from skbayes_sgld.posterior.sparse_rows import sparse_rows
 from skbayes_sgld.posterior.whitened import whiten_rows
 
 Array = NDArray[Any]
@@ -50,6 +52,7 @@ class _LinearModel(Protocol):
     def design(self, rows: slice) -> Array: ...
     def gram_parts(self) -> list[list[slice]]: ...
     def curvature(self, theta: Array) -> Array: ...
+    def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]: ...
     def _weighted_curvature(self, theta: Array, rows: slice) -> Array: ...
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]: ...
     def log_prior(self, theta: Array) -> Array: ...
@@ -75,9 +78,12 @@ def averaged_normal(
         None where the curvature at the mode serves as well
         (few parameters, or many rows per parameter) and where the rounds do not converge.
     """
-    few = _MANY <= theta.size <= MAX_DENSE and posterior.n_samples < _FEW_ROWS * theta.size
+    few = theta.size >= _MANY and posterior.n_samples < _FEW_ROWS * theta.size
     if not (few and posterior.likelihood.averages) or posterior.prior.nonsmooth:
         return None
+    if theta.size > MAX_DENSE:
+        rows = sparse_rows(posterior, theta) if issparse(posterior.X) else None
+        return None if rows is None else AveragedNormal(theta, rows.inverse, rows)
     with one_blas_thread():
         return _search(posterior, theta, temperature)
 

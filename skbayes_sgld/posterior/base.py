@@ -367,47 +367,21 @@ def _is_default(cls: type, member: str) -> bool:
     return getattr(cls, member) is getattr(BasePosterior, member)
 
 
-class WhitenedPosterior(BasePosterior):
-    """A posterior in the coordinates z of a metric about a centre, ``theta = center + root z``.
-
-    Attributes
-    ----------
-    center : ndarray of shape (P,)
-    root, inverse_t : ndarray of shape (P, P)
-        R and ``R^{-T}``, with ``R R^T`` the metric.
-    inverse : ndarray of shape (P, P)
-        Inverse of the metric.
-    """
-
-    center: Array
-    root: Array
-    inverse_t: Array
-    inverse: Array
-
-    def locate(self, z: Array) -> Array:
-        """``center + root z`` for each row of ``z (C, P)``."""
-        raise NotImplementedError
-
-    def matched(self, draws: Array, temperature: float) -> WhitenedPosterior:
-        """Posterior about the mean of ``draws (S, P)`` of theta, in a metric that fits these."""
-        raise NotImplementedError
-
-
 class AveragedNormal(NamedTuple):
     """Normal distribution nearest to a posterior in expectation.
 
     Attributes
     ----------
     mean : ndarray of shape (P,)
-    precision : ndarray of shape (P, P)
+    precision : ndarray of shape (P, P), or (P,) where it is diagonal
         At temperature 1.
-    whitened : WhitenedPosterior or None
+    whitened : :class:`~skbayes_sgld.posterior.whitening.WhitenedPosterior` or None
         The posterior in its coordinates, where trajectories there are cheaper.
     """
 
     mean: Array
     precision: Array
-    whitened: WhitenedPosterior | None
+    whitened: Any
 
 
 def require(

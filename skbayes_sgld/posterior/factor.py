@@ -73,7 +73,7 @@ def curvature_factor(posterior: _LinearModel, theta: Array) -> tuple[Array, Arra
             seen[-1] += local[-1, -1].sum()
         if factor is not None:
             factor[rows, :width] = np.sqrt(local[0, 0])[:, None] * design
-    prior = _prior_diagonal(posterior, theta)
+    prior = prior_diagonal(posterior, theta)
     if factor is None:
         return seen + prior, None
     if posterior.linear_prior.intercept is not None:  # one more row, for the intercept's prior
@@ -89,7 +89,8 @@ def curvature_factor(posterior: _LinearModel, theta: Array) -> tuple[Array, Arra
     return own, factor
 
 
-def _prior_diagonal(posterior: _LinearModel, theta: Array) -> Array:
+def prior_diagonal(posterior: Any, theta: Array) -> Array:
+    """Diagonal of the log prior's curvature ``(P,)`` at one ``theta (P,)``."""
     linear, gamma = posterior._linear(theta[None])[0], posterior._gamma(theta[None])
     g = None if gamma is None else float(gamma[0])
     diagonal, corner = posterior.linear_prior.diagonal(linear, g)

@@ -47,6 +47,16 @@ class SparseDesign:
         """All axes, columns last."""
         return (*self._lead, self._X.shape[1] + self._has_level)
 
+    @property
+    def rows(self) -> Any:
+        """Rows of all leading axes, as they are stored."""
+        return self._X
+
+    @property
+    def center(self) -> Array | None:
+        """What is subtracted from the columns ``(d,)``."""
+        return self._center
+
     def __len__(self) -> int:
         """Length of the first axis."""
         return self._lead[0]

@@ -21,9 +21,9 @@ from scipy import linalg
 from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import in_threads, matmul_rows, one_blas_thread, sum_in_threads
-from skbayes_sgld.posterior.base import WhitenedPosterior
 from skbayes_sgld.posterior.likelihoods import Likelihood, RowKernel
 from skbayes_sgld.posterior.rounded_hessian import rounded_gram
+from skbayes_sgld.posterior.whitening import WhitenedPosterior
 
 Array = NDArray[Any]
 
@@ -103,6 +103,9 @@ class WhitenedRows(WhitenedPosterior):
             self.inverse, self.root, self.inverse_t = H, np.ascontiguousarray(inverse.T), lower
             build = partial(_whiten, posterior, center, weights, self.root.astype(np.float32))
             self._parts = in_threads(build, parts)
+        squares = [np.einsum("bp,bp->b", b.seen, b.seen) for part in self._parts for b in part]
+        self.softness = float(1.0 / np.sqrt(np.median(np.concatenate(squares))))
+        self.work = 2.0 * n * P
         self._slope = self.root.T @ posterior.grad_log_prior(center[None])[0]
         self._level = float(posterior.log_prior(center[None])[0])
 

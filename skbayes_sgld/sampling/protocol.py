@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._components import Component
-from skbayes_sgld.posterior.base import BasePosterior, WhitenedPosterior, require
+from skbayes_sgld.posterior.base import BasePosterior, require
+from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.clipping import Clip
 from skbayes_sgld.sampling.gradients import BoundGradient
 from skbayes_sgld.sampling.preconditioners.metric import Metric

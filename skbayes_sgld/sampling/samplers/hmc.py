@@ -11,7 +11,6 @@ from skbayes_sgld._components import check_number
 from skbayes_sgld.sampling.protocol import Array, Dynamics, State
 from skbayes_sgld.sampling.samplers.metropolis import Adjusted
 
-_MAX_LEAPFROG = 50  # steps: beyond, a trajectory is cut short
 _SLACK = 0.15  # of a step, by which the path's last may fall short
 _JITTER = 0.2  # of the step, either way: no trajectory is a whole period every time
 
@@ -80,17 +79,9 @@ def follow_rows(
     """
     rows = dynamics.whitened
     assert rows is not None
-    now = np.empty((len(place), 3, place.shape[2]))
-    now[:, :2], now[:, 2] = place, momentum
-    z, force, moved = now[:, 0], now[:, 1], now[:, ::2]
-    step, whole, last = maps.swapaxes(0, 1)
-    for _ in range(n_steps):
-        moved[...] = step @ now
-        step = whole
-        force[...] = rows.grad(z)
-    moved[...] = last @ now
-    kinetic = np.einsum("cp,cp->c", now[:, 2], now[:, 2])
-    return rows.locate(z), rows.log_density(z), now[:, :2], kinetic
+    z, moving = rows.travel(place[:, 0], momentum, maps, n_steps)
+    place = np.stack([z, np.zeros_like(z)], axis=1)
+    return rows.locate(z), rows.log_density(z), place, np.einsum("cp,cp->c", moving, moving)
 
 
 def leapfrog_maps(step: Array, turns: bool, drifts_first: bool = False) -> Array:
@@ -252,6 +243,7 @@ class HMC(Trajectories):
     path_length: float = 1.7
     target_acceptance: float = 0.8
 
+    most_steps = 50  # of leapfrog: beyond, a trajectory is cut short
     largest_step = 0.6  # longer ones reject most of what comes from the tails
     extra_normals = 2  # to accept or reject, and for the jitter
     turns = True
@@ -267,7 +259,7 @@ class HMC(Trajectories):
 
     def gradients(self, step: float) -> int:
         """Leapfrog steps of a trajectory."""
-        return min(max(round(self.path_length / step), 1), _MAX_LEAPFROG)
+        return min(max(round(self.path_length / step), 1), self.most_steps)
 
     def steps(self, eta: Array, normals: Array) -> Array:
         """Jittered step sizes."""

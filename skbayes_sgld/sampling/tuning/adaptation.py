@@ -11,11 +11,12 @@ from scipy.stats import chi2
 
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root, one_blas_thread
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.chains import Run, draw_block, run_chains
-from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.overflow import ChainOverflowError
-from skbayes_sgld.sampling.preconditioners.metric import Dense, Metric
+from skbayes_sgld.sampling.preconditioners.metric import Dense
 from skbayes_sgld.sampling.protocol import Dynamics
+from skbayes_sgld.sampling.samplers.hmc import leapfrog_maps
 from skbayes_sgld.sampling.samplers.sgld import SGLD
 from skbayes_sgld.sampling.streams import ChainStreams, start_normals
 from skbayes_sgld.sampling.tuning.mode import Mode
@@ -26,11 +27,17 @@ FIRST_CHAIN = 2**31  # chain numbers from here on are the pilots' own
 
 _ROUNDS = (20, 20, 30, 40)  # trajectories
 _FEW_ROUNDS = (15, 15, 20)  # where each is much work
-_SHORT_ROUNDS = (8, 6, 8)  # of 32 chains, whose metric has one number to learn
+_SHORT_ROUNDS = (6, 6, 8)  # of 32 chains, whose metric has one number to learn
+_FEWEST_ROUNDS = (1, 1, 1)  # of four, where each is very much work
+_VERY_LARGE = 1e9  # multiplications of a trajectory
+_LEARNING = 5  # trajectories at least of a round that learns its step
+_FAILED, _SHORTER = 0.4, 0.7  # acceptance of a step that was not learned, and what then makes it
+_SOFT = 0.75  # of the rows' softness, which leapfrog steps may take
 _CURVATURES = 64  # draws whose curvatures are averaged
 _GAIN, _DELAY, _FORGET = 0.05, 10.0, 0.75  # gamma, t0 and kappa of Hoffman & Gelman 2014
 _SETTLE_STEP = 0.1
 _SETTLE_TIME = 4.0
+_SETTLE_TRAJECTORIES, _QUARTER = 2, 1.5  # of so long a path, nearly a quarter of a period
 _LOST = 30.0  # sds from the mode at which a free chain has left the posterior
 _NEARER = 0.1
 _CHANCE = 5.0  # nats, plus one a parameter: largest fall of the log density within a posterior
@@ -76,25 +83,32 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     n = max(run.n_samples, 1)
     fewest = _MIN_CHAINS if n * P < _LARGE else _FEW_CHAINS
     n_chains = int(np.clip(_CHAIN_ROWS // n, fewest, _MAX_CHAINS))
+    step_size = 0.5 * run.sampler.largest_step
+    rounds: tuple[int, ...] = _ROUNDS if n * P < _LARGE else _FEW_ROUNDS
     if mode.whitened is not None:
-        n_chains = _MAX_CHAINS  # a product of whitened rows with few positions costs nearly as much
+        # a product of whitened rows with few positions costs nearly as much
+        n_chains, rounds = _MAX_CHAINS, _SHORT_ROUNDS
+        step_size = min(step_size, _SOFT * mode.whitened.softness)
+        if mode.whitened.work * run.sampler.gradients(step_size) > _VERY_LARGE:
+            n_chains, rounds = _FEW_CHAINS, _FEWEST_ROUNDS
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
     normals = start_normals(seed, chains, P)
     position = mode.theta + np.sqrt(tau) * mode.unwhiten(normals)
     position = settle(run, position, mode, seed, FIRST_CHAIN)
     streams = [ChainStreams(seed, c) for c in chains]
-    step_size, metric, kept = 0.5 * run.sampler.largest_step, mode, np.empty((n_chains, 0, P))
-    rounds = _ROUNDS if n * P < _LARGE else _FEW_ROUNDS
-    if mode.whitened is not None:
-        rounds = _SHORT_ROUNDS
+    metric, kept = mode, np.empty((n_chains, 0, P))
     for number, n_steps in enumerate(rounds):
         pilot = replace(run, dynamics=around(run.dynamics, metric))
         draws, step_size, acceptance = _run_pilot(pilot, position, streams, step_size, n_steps)
         position = draws[:, -1]
         if 0 < number < len(rounds) - 1:  # the first round forgets the start
             kept = np.concatenate([kept, draws], axis=1)
-            late = kept[:, kept.shape[1] // 3 :]
+            late, before = kept[:, kept.shape[1] // 3 :], metric.whitened
             metric = _metric(late, mode, tau, run.dynamics.gradient.posterior)
+            if before is not None and metric.whitened is not None:
+                step_size *= metric.whitened.softness / before.softness
+    if n_steps < _LEARNING and acceptance < _FAILED:
+        step_size *= _SHORTER
     step_size = run.sampler.whole_steps(step_size)
     return Adapted(metric, step_size, acceptance, _autocorrelation(draws, metric))
 
@@ -110,7 +124,7 @@ def average(run: Run, mode: Mode) -> Mode:
     """Normal distribution nearest in expectation, where the posterior provides one."""
     posterior, tau = run.dynamics.gradient.posterior, float(run.dynamics.temperature)
     found = posterior.averaged_normal(mode.theta, tau)
-    if found is None or mode.theta.size > MAX_DENSE:
+    if found is None:
         return mode
     if found.whitened is not None:
         return Mode.of_whitened(found.whitened)
@@ -149,6 +163,8 @@ def _run_pilot(
             rate = 1.0 / (t + 1.0 + _DELAY)
             error += rate * (sampler.target_acceptance - (total - accepted) - error)
             accepted = total
+            if n_steps < _LEARNING:
+                error = 0.0
             log_step = center - np.sqrt(t + 1.0) / _GAIN * error
             log_step = min(log_step, np.log(sampler.largest_step))
             weight = (t + 1.0) ** -_FORGET
@@ -166,21 +182,17 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
     """
     if run.dynamics.gradient.posterior.steep:
         return position
+    if mode.whitened is not None:
+        return _settle_along(mode.whitened, position, mode, run, seed ^ _SETTLE, first_chain)
     free = replace(run, sampler=SGLD("leimkuhler_matthews"), step_size=_SETTLE_STEP)
-    begin, whitened = position, mode.whitened
-    if whitened is not None:
-        dynamics = Dynamics(Full().bind(whitened), Metric(whitened.n_params))
-        dynamics.temperature = run.dynamics.temperature
-        free, begin = replace(free, dynamics=dynamics), mode.whiten(position - mode.theta)
-    n_steps = int(np.ceil(_SETTLE_TIME / _SETTLE_STEP))
-    seed ^= _SETTLE
+    n_steps, seed = int(np.ceil(_SETTLE_TIME / _SETTLE_STEP)), seed ^ _SETTLE
     try:
-        part = run_chains(free, begin, n_draws=1, thin=n_steps, seed=seed, first_chain=first_chain)
+        part = run_chains(
+            free, position, n_draws=1, thin=n_steps, seed=seed, first_chain=first_chain
+        )
     except ChainOverflowError:
         return position
     settled = part.draws[:, -1]
-    if whitened is not None:
-        settled = mode.theta + mode.unwhiten(settled)
     # chain by chain, so that none depends on the others
     with one_blas_thread(), np.errstate(all="ignore"):
         gain = run.dynamics.value_at(settled) - run.dynamics.value_at(position)
@@ -188,6 +200,28 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
     kept = (away < _LOST) & (gain > -run.dynamics.temperature * (_CHANCE + position.shape[1]))
     nearer = mode.theta + _NEARER * (position - mode.theta)
     return np.where(kept[:, None], settled, nearer)
+
+
+def _settle_along(
+    rows: WhitenedPosterior, position: Array, mode: Mode, run: Run, seed: int, first_chain: int
+) -> Array:
+    """Ends of trajectories that are not rejected, in the coordinates of whitened rows.
+
+    Steps of leapfrog keep an energy that differs from the exact one by more within the posterior
+    than at its mode, on each of thousands of rows: chains that reject would stay there.
+    """
+    n_steps = int(np.ceil(_QUARTER / (_SOFT * rows.softness)))
+    maps = leapfrog_maps(np.full(len(position), _QUARTER / n_steps), True, drifts_first=True)
+    z = _NEARER * mode.whiten(position - mode.theta)
+    heat = np.sqrt(run.dynamics.temperature)
+    costly = rows.work * n_steps > _VERY_LARGE
+    for number in range(1 if costly else _SETTLE_TRAJECTORIES):
+        chains = range(first_chain, first_chain + len(z))
+        momentum = heat * start_normals(seed + number, chains, rows.n_params)
+        with one_blas_thread(), np.errstate(all="ignore"):
+            z, _ = rows.travel(z, momentum, maps, n_steps)
+    finite = np.isfinite(z).all(axis=1, keepdims=True)
+    return np.where(finite, rows.locate(z), position)
 
 
 def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> Mode:
@@ -229,6 +263,8 @@ def _autocorrelation(draws: Array, metric: Mode) -> float:
     known better and tells less of slow directions.
     """
     n_chains, n_steps, P = draws.shape
+    if n_steps == 1:  # nothing is known; trajectories of a quarter of a period forget the most
+        return 1.0
     u = metric.whiten((draws - metric.theta).reshape(-1, P)).reshape(draws.shape)
     # the median of the largest of 2 P chi-squares over their mean, were no direction slow
     chance = chi2.isf(np.log(2.0) / (2 * P), n_chains - 1) / (n_chains - 1)

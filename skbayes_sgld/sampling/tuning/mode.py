@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root, one_blas_thread, solve_positive
-from skbayes_sgld.posterior.base import BasePosterior, WhitenedPosterior
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Expansion, Posterior
-from skbayes_sgld.sampling.preconditioners.metric import Dense, Metric
+from skbayes_sgld.posterior.whitening import WhitenedPosterior
+from skbayes_sgld.sampling.preconditioners.metric import Dense, Diagonal, Metric
 from skbayes_sgld.sampling.tuning.curvature import structured_metric
 
 Array = NDArray[Any]
@@ -58,7 +59,9 @@ class Mode(NamedTuple):
     @classmethod
     def of_whitened(cls, whitened: WhitenedPosterior) -> Mode:
         """Centre and metric of a posterior in whitened coordinates."""
-        metric = Dense(whitened.root, whitened.inverse, whitened.inverse_t)
+        metric: Metric = Diagonal(np.square(whitened.root))
+        if whitened.root.ndim > 1:
+            metric = Dense(whitened.root, whitened.inverse, whitened.inverse_t)
         return cls(whitened.center, metric, whitened=whitened)
 
     def __repr__(self) -> str:

@@ -92,6 +92,11 @@ class Thresholds:
     max_gradients: int = 400
     # Multiplications a chain from draw to draw: a minute for a thousand draws of four chains
     max_work: float = 5e7
+    # The same of a draw along whitened rows, by walkers that share their products: a minute on two
+    # cores for 4,000 draws. Where a trajectory takes more, fewer draws are made
+    max_draw: float = 4e8
+    # Numbers in all draws of a run: 400 megabytes
+    max_numbers: float = 5e7
 
     # ---- processes ----------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ _MANY_ACCEPTANCE = 0.65  # acceptance aimed at in many dimensions (Beskos et al.
 # Along whitened rows: 3,000 rows of 2,100 columns give most draws a gradient at acceptances from
 # 0.78 to 0.9 and paths from 1.5 to 1.8, of which the shortest makes the most draws
 _ALONG_ROWS = HMC(path_length=1.5, target_acceptance=0.8)
+_ALONG_ROWS.most_steps = 1000  # whose length is known beforehand
 _PLACES = 4
 _NO_ERROR = 0.01  # of a whitened gradient: the log of an acceptance ratio changes by as little
 _NO_BIAS = 1e-3  # of one, where nothing accepts or rejects: means change by as many sds
@@ -59,6 +60,8 @@ class Tuned:
         where it was not measured.
     most_spaced : int
         Steps from draw to draw that can be afforded.
+    share : float
+        Share of the draws that can be afforded, where a single step costs too much for all.
     found : str
         Finding of the pilot that ran the cheap sampler.
     why : str
@@ -70,6 +73,7 @@ class Tuned:
     time: float | None
     bias: tuple[float, float] | None = None
     most_spaced: int = THRESHOLDS.max_thin
+    share: float = 1.0
     found: str = ""
     why: str = ""
 
@@ -117,7 +121,11 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
     most = THRESHOLDS.max_gradients / run.sampler.gradients(run.step_size)
     time = min(max(1.0, measured, 0.5 * known), max(1.0, most))
     why = f"a pilot accepted {adapted.acceptance:.0%} at about it"
-    return Tuned(run, adapted.mode, time, (0.0, 0.0), _affordable(run), found, why)
+    share = 1.0
+    if dynamics.whitened is not None:
+        work = dynamics.whitened.work * run.sampler.gradients(run.step_size)
+        share = min(1.0, THRESHOLDS.max_draw / work)
+    return Tuned(run, adapted.mode, time, (0.0, 0.0), _affordable(run), share, found, why)
 
 
 def _time(sampler: Sampler, step_size: float, n_params: int, pilot: Bias) -> float:
