@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -100,7 +100,7 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
 
     # ---- parameters ---------------------------------------------------------------------------
 
-    def set_params(self, **params: Any) -> Any:
+    def set_params(self, **params: Any) -> Self:
         """Set parameters, those of components too: ``set_params(prior__scale=0.5)``.
 
         A component given by name is replaced by an instance when a parameter of its own is set.
@@ -166,7 +166,7 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
 
     # ---- fit ----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,7 +33,7 @@ class CountRegressor(LinearRegressor):
         tags.target_tags.positive_only = True
         return tags
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -74,6 +74,14 @@ class CountRegressor(LinearRegressor):
         X, y, kept = super()._validate(X, y, weight)
         return X, y / exposure[weight > 0], kept
 
+    @overload
+    def predict(
+        self, X: ArrayLike, return_std: Literal[False] = False, exposure: Any = None
+    ) -> Array: ...
+    @overload
+    def predict(
+        self, X: ArrayLike, return_std: Literal[True], exposure: Any = None
+    ) -> tuple[Array, Array]: ...
     @by_block
     def predict(self, X: ArrayLike, return_std: bool = False, exposure: Any = None) -> Any:
         """Posterior mean of the rate, or of the count over an exposure.

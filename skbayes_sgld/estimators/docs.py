@@ -117,8 +117,8 @@ n_chains : int, default=4
 warm_start : bool, default=False
     Start the chains where those of the last ``fit`` stopped, without burn-in.
 forgetting : float, default=1.0
-    Power of the earlier posterior that ``partial_fit`` keeps, in (0, 1]; below 1 the model follows
-    a drift. Of linear models it multiplies the weights of the earlier rows.
+    Factor by which ``partial_fit`` multiplies the weights of all earlier rows, in (0, 1]; below 1
+    the model follows a drift.
 n_jobs : int or None, default=None
     Processes to share the chains between, as joblib counts them. They are started once a run has
     shown that it will take more than a minute, since they take seconds to start; a shorter one

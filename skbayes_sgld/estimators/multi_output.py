@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import signature
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from skbayes_sgld.inference.choices import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
 
 Array = NDArray[Any]
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 _STACKED = ("coef_", "intercept_", "noise_variance_", "noise_coef_", "noise_intercept_")
 
@@ -116,7 +117,7 @@ def _join_choices(choices: list[Choice]) -> Choice:
     return Choice([choice.value for choice in choices], "one an output: see estimators_")
 
 
-def by_output(axis: int, *, one_stream: bool = False) -> Callable[..., Any]:
+def by_output(axis: int, *, one_stream: bool = False) -> Callable[[Method], Method]:
     """Decorator of methods that a fit of several outputs calls for each, and stacks.
 
     Parameters
@@ -128,7 +129,7 @@ def by_output(axis: int, *, one_stream: bool = False) -> Callable[..., Any]:
         Where the method only chooses draws, the same for all outputs, they do not.
     """
 
-    def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(method: Method) -> Method:
         parameters = signature(method)
 
         @wraps(method)
@@ -153,7 +154,7 @@ def by_output(axis: int, *, one_stream: bool = False) -> Callable[..., Any]:
                 axis,
             )
 
-        return call
+        return cast(Method, call)
 
     return decorate
 

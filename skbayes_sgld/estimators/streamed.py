@@ -1,11 +1,12 @@
-"""Fits that go on with further rows: what earlier batches told is the prior of the next one."""
+"""Fits that go on with further rows: sums, or the last rows and a normal density for the others."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
 from skbayes_sgld._linalg import MAX_DENSE
@@ -20,8 +21,10 @@ from skbayes_sgld.estimators.validation import unchanged_on_error
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior import CoefficientPrior, NoisePrior
 from skbayes_sgld.posterior.accumulated import Sums
-from skbayes_sgld.posterior.joint_normal import belief_of, under_belief
+from skbayes_sgld.posterior.assumed_density import site_of, under_priors
 from skbayes_sgld.posterior.propriety import check_propriety
+
+_KEPT = 2**20  # numbers in X, y and the weights of the rows that are kept: 8 megabytes
 
 
 @dataclass(frozen=True)
@@ -31,15 +34,17 @@ class Stream:
     Attributes
     ----------
     n_batches : int
-    known : Sums, NormalBelief or None
-        What they told; None before the first.
+    known : Sums, NormalSite or None
+        What they told, but for the rows that were kept; None before the first.
+    rows : tuple of (X, y, weight) or None
+        Rows that were kept, of a model that has no sums over rows.
     priors : tuple or None
-        Priors of the coefficients, the intercept and the noise in the units of the first batch,
-        of a model that needs them again.
+        Priors of the coefficients, the intercept and the noise in the units of the first batch.
     """
 
     n_batches: int = 0
     known: Any = None
+    rows: tuple[Any, Array, Array | None] | None = None
     priors: tuple[Any, Any, Any] | None = None
 
 
@@ -71,35 +76,64 @@ class StreamedEstimator(SampledEstimator):
         self._go_on(X, y, weight)
 
     def _go_on(self, X: Array, y: Array, weight: Array | None) -> None:
-        """Sample the posterior of all batches, and keep what they told.
+        """Sample the posterior of all batches, and keep their rows, or a normal density for them.
 
-        The likelihood of earlier batches and the prior are a normal distribution.
+        Rows are kept while they are few; then their likelihood becomes a normal density, of the
+        mean and the mean curvature that the draws tell.
         """
         assert self._stream is not None
-        settings, known = Settings.check(self), self._stream.known
-        posterior = self._own_posterior(settings, X, y, weight)
-        if known is not None:
-            if known.mean.shape != (
-                posterior.n_predictors,
-                posterior.n_features + self.fit_intercept,
-            ):
-                raise ValueError(
-                    "fit_intercept was changed since the last batch; call fit to start anew."
-                )
-            posterior = under_belief(posterior, known.tempered(float(self.forgetting)))
+        settings, stream, power = Settings.check(self), self._stream, float(self.forgetting)
+        rows = joined(stream.rows, power, X, y, weight)
+        posterior = self._make_posterior(*rows, center=settings.uses_curvature)
+        if stream.priors is None:
+            intercept = posterior.linear_prior.intercept or self._resolve_intercept_prior()
+            stream = replace(stream, priors=(posterior.prior, intercept, None))
+        site = None if stream.known is None else stream.known.tempered(power)
+        width = posterior.n_features + bool(self.fit_intercept)
+        if site is not None and site.center.shape != (posterior.n_predictors, width):
+            raise ValueError(
+                "fit_intercept was changed since the last batch; call fit to start anew."
+            )
+        assert stream.priors is not None
+        posterior = under_priors(posterior, *stream.priors[:2], site)
         check_propriety(posterior)
-        self._sample(settings, posterior, self._resolve("prior"), self._stream.n_batches)
-        draws = self.posterior_
-        weights = np.ones(len(draws.flat)) if draws.flat_weights is None else draws.flat_weights
-        theta = posterior.unconstrain(draws.flat)
-        known = belief_of(posterior, theta, weights / weights.sum(), settings.tau)
-        self._stream = replace(self._stream, n_batches=self._stream.n_batches + 1, known=known)
+        self._sample(settings, posterior, self._resolve("prior"), stream.n_batches)
+        if rows[0].size + 2 * len(rows[1]) > _KEPT:
+            draws, weights = self.posterior_.flat, self.posterior_.flat_weights
+            share = np.full(len(draws), 1.0) if weights is None else weights
+            site = site_of(posterior, posterior.unconstrain(draws), share / share.sum())
+            stream = replace(stream, known=site, rows=None)
+        else:
+            stream = replace(stream, known=site, rows=rows)
+        self._stream = replace(stream, n_batches=stream.n_batches + 1)
+
+
+def joined(
+    earlier: tuple[Any, Array, Array | None] | None,
+    power: float,
+    X: Any,
+    y: Array,
+    weight: Array | None,
+) -> tuple[Any, Array, Array | None]:
+    """Copy of earlier rows, their weights multiplied by ``power``, and of further ones."""
+    if earlier is None:
+        return X.copy(), y.copy(), None if weight is None else weight.copy()
+    X0, y0, weight0 = earlier
+    if weight is not None or weight0 is not None or power < 1.0:
+        old, new = (np.ones(len(v)) if w is None else w for w, v in ((weight0, y0), (weight, y)))
+        weight = np.concatenate([power * old, new])
+    stacked = (
+        sparse.csr_array(sparse.vstack([X0, X]))
+        if sparse.issparse(X0) or sparse.issparse(X)
+        else np.concatenate([X0, X])
+    )
+    return stacked, np.concatenate([y0, y]), weight
 
 
 class StreamedRegressor(BlockwiseRegressor, StreamedEstimator):
     """A normal linear model: sums over the rows of all batches are all that it needs."""
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit with one more batch of rows.
 
         The posterior is that of all rows since the first call, as one ``fit`` would have it: sums
@@ -158,14 +192,16 @@ class StreamedRegressor(BlockwiseRegressor, StreamedEstimator):
 
 
 class StreamedCounts(BlockwiseCounts, StreamedEstimator):
-    """Counts, whose posterior so far is a normal prior of those to come."""
+    """Counts, whose earlier rows are kept, or a normal density in their place."""
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> Any:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> Self:
         """Fit with one more batch of rows.
 
-        The posterior so far, as a normal distribution of its mean and its full precision matrix,
-        is the prior of the batch; the first batch has ``prior``, in its units. ``forgetting`` is
-        the power of the earlier posterior that is kept.
+        The posterior is that of all rows since the first call, as one ``fit`` would have it, with
+        scales in the units of the first batch. Rows are kept while they hold up to a million
+        numbers; then a normal density takes the place of their likelihood, with the gradient and
+        the curvature that it has on average over the draws. ``forgetting`` multiplies the weights
+        of all earlier rows.
 
         Parameters
         ----------
@@ -189,14 +225,16 @@ class StreamedCounts(BlockwiseCounts, StreamedEstimator):
 
 
 class StreamedClassifier(BlockwiseClassifier, StreamedEstimator):
-    """Labels, whose posterior so far is a normal prior of those to come."""
+    """Labels, whose earlier rows are kept, or a normal density in their place."""
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Fit with one more batch of rows.
 
-        The posterior so far, as a normal distribution of its mean and its full precision matrix,
-        is the prior of the batch; the first batch has ``prior``, in its units. ``forgetting`` is
-        the power of the earlier posterior that is kept.
+        The posterior is that of all rows since the first call, as one ``fit`` would have it, with
+        scales in the units of the first batch. Rows are kept while they hold up to a million
+        numbers; then a normal density takes the place of their likelihood, with the gradient and
+        the curvature that it has on average over the draws. ``forgetting`` multiplies the weights
+        of all earlier rows.
 
         Parameters
         ----------
