@@ -26,7 +26,13 @@ from skbayes_sgld.metrics.intervals import (
     quantile_calibration_error,
 )
 from skbayes_sgld.metrics.probabilities import brier_score, calibration_error
-from skbayes_sgld.prediction.wrappers import Core, predict_interval, predict_quantiles, unwrap
+from skbayes_sgld.prediction.wrappers import (
+    Core,
+    predict_interval,
+    predict_quantiles,
+    unwrap,
+    unwrap_for,
+)
 
 Array = NDArray[Any]
 
@@ -82,12 +88,6 @@ def _neg_interval_width(
 def _neg_pinball_loss(
     fitted: Any, X: Any, y: Any, weight: Any, params: Any, q: Any = _LEVELS
 ) -> float:
-    if is_classifier(fitted):
-        name = type(unwrap(fitted).model).__name__
-        raise TypeError(
-            f"neg_pinball_loss is of quantiles of numbers, and {name} predicts labels; choose a "
-            "score of probabilities, such as neg_brier_score."
-        )
     quantiles = predict_quantiles(fitted, X, q, **params)
     return -pinball_loss(y, quantiles, q, sample_weight=weight)
 
@@ -105,6 +105,7 @@ def _neg_calibration_error(
         return -calibration_error(
             y, proba, n_bins=n_bins, norm=norm, labels=labels, sample_weight=weight
         )
+    unwrap_for("the scorer 'neg_calibration_error'", "predict_quantiles", fitted)
     levels = np.arange(1, n_bins) / n_bins
     quantiles = predict_quantiles(fitted, X, levels, **params)
     return -quantile_calibration_error(y, quantiles, levels, sample_weight=weight, norm=norm)
@@ -119,6 +120,17 @@ _SCORES: dict[str, Callable[..., float]] = {
     "neg_interval_score": _neg_interval_score,
     "neg_interval_width": _neg_interval_width,
     "neg_pinball_loss": _neg_pinball_loss,
+}
+
+
+_NEEDED = {
+    "log_predictive_density": "log_predictive_density",
+    "neg_brier_score": "predict_proba",
+    "neg_coverage_error": "predict_interval",
+    "neg_crps": "predict_cdf",
+    "neg_interval_score": "predict_interval",
+    "neg_interval_width": "predict_interval",
+    "neg_pinball_loss": "predict_cdf",
 }
 
 
@@ -201,6 +213,8 @@ class Scorer:
         -------
         score : float
         """
+        if self.name in _NEEDED:
+            unwrap_for(f"the scorer {self.name!r}", _NEEDED[self.name], estimator)
         return _SCORES[self.name](estimator, X, y, sample_weight, params, **self.options)
 
     def __repr__(self) -> str:

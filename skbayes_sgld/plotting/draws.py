@@ -17,7 +17,7 @@ from skbayes_sgld._components import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.diagnostics import quantiles
 from skbayes_sgld.plotting.axes import BLUE, GREY, make_axes, percent, tidy
-from skbayes_sgld.prediction.wrappers import unwrap
+from skbayes_sgld.prediction.wrappers import unwrap_for
 
 Array = NDArray[Any]
 
@@ -84,7 +84,7 @@ class DrawsDisplay:
         -------
         display : object
         """
-        draws = unwrap(estimator).model.posterior_
+        draws = unwrap_for(cls.__name__, "posterior_", estimator).model.posterior_
         return cls.from_draws(draws, parameters=parameters, ax=ax, **options)
 
     @classmethod

@@ -16,7 +16,7 @@ from skbayes_sgld.prediction.intervals import check_coverage
 from skbayes_sgld.prediction.wrappers import (
     predict_interval,
     predict_quantiles,
-    unwrap,
+    unwrap_for,
 )
 
 Array = NDArray[Any]
@@ -100,6 +100,7 @@ class PredictiveIntervalDisplay:
         -------
         display : PredictiveIntervalDisplay
         """
+        unwrap_for(cls.__name__, "predict_interval", estimator)
         check_number(coverage, "coverage", low=0, high=1)
         interval = predict_interval(estimator, X, coverage, **params)
         center = predict_quantiles(estimator, X, [0.5], **params)[:, 0]
@@ -281,10 +282,11 @@ class CoverageDisplay:
         -------
         display : CoverageDisplay
         """
+        model = unwrap_for(cls.__name__, "predict_interval", estimator).model
         y = as_array(y, "y")
         interval = predict_interval(estimator, X, coverage, **params)
         check_lengths(X=interval, y=y)
-        name = type(unwrap(estimator).model).__name__ if name is None else name
+        name = type(model).__name__ if name is None else name
         return cls.from_predictions(y, interval, coverage, band=band, name=name, ax=ax, color=color)
 
     @classmethod

@@ -21,7 +21,7 @@ from skbayes_sgld.plotting.axes import (
     share_interval,
     tidy,
 )
-from skbayes_sgld.prediction.wrappers import predict_proba_interval, unwrap
+from skbayes_sgld.prediction.wrappers import predict_proba_interval, unwrap_for
 
 Array = NDArray[Any]
 
@@ -106,6 +106,7 @@ class ReliabilityDisplay:
         -------
         display : ReliabilityDisplay
         """
+        model = unwrap_for(cls.__name__, "predict_proba", estimator).model
         k = _position(_classes(estimator), pos_label)
         y, proba = as_array(y, "y", dtype=None), estimator.predict_proba(X)[:, k]
         check_lengths(X=proba, y=y)
@@ -116,7 +117,7 @@ class ReliabilityDisplay:
             strategy=strategy,
             coverage=coverage,
             event=f"class {estimator.classes_[k]}",
-            name=type(unwrap(estimator).model).__name__ if name is None else name,
+            name=type(model).__name__ if name is None else name,
             ax=ax,
             color=color,
         )
@@ -279,6 +280,7 @@ class ProbabilityContourDisplay:
         -------
         display : ProbabilityContourDisplay
         """
+        unwrap_for(cls.__name__, "predict_proba_interval", estimator)
         values = as_array(X, "X", (2,))
         if values.shape[1] != 2:
             raise ValueError(f"X has {values.shape[1]} columns; contours are drawn over two.")

@@ -175,6 +175,25 @@ def _inner() -> Callable[[Any, Core], Core | None]:
     return inner
 
 
+_KINDS = {
+    "posterior_": "draws of a posterior",
+    "predict_proba": "a classifier",
+    "predict_proba_interval": "a Bayesian classifier",
+    "log_predictive_density": "an estimator with predictive densities",
+}
+
+
+def unwrap_for(caller: str, member: str, estimator: Any, X: Any = None) -> Core:
+    """What is inside the wrappers; an error that names the caller where it lacks the member."""
+    core = unwrap(estimator, X)
+    if not hasattr(core.model, member):
+        raise TypeError(
+            f"{caller} needs {_KINDS.get(member, 'a regressor with predictive distributions')}: "
+            f"{type(core.model).__name__} has no {member}."
+        )
+    return core
+
+
 @numpy_defaults
 def predict_quantiles(
     estimator: Any, X: Any, q: ArrayLike = (0.05, 0.5, 0.95), **params: Any

@@ -211,9 +211,9 @@ def test_errors_of_scorers_name_what_is_wrong(data, labels):
         get_scorer("crps")
     with pytest.raises(TypeError, match="no option alpha; it takes coverage"):
         get_scorer("neg_interval_score", alpha=0.1)
-    with pytest.raises(TypeError, match="Ridge has no method predict_cdf"):
+    with pytest.raises(TypeError, match="Ridge has no predict_cdf"):
         get_scorer("neg_crps")(Ridge().fit(X, y), X, y)
-    with pytest.raises(TypeError, match="SGLDLogisticRegression predicts labels"):
+    with pytest.raises(TypeError, match="SGLDLogisticRegression has no predict_cdf"):
         get_scorer("neg_pinball_loss")(labels, X, y)
 
 
@@ -238,3 +238,21 @@ def test_a_coverage_that_is_none_is_refused_at_once(name):
         get_scorer(name, coverage=[0.5, 0.9])
     with pytest.raises(ValueError, match=r"coverage=1\.5 is out of range"):
         get_scorer(name, coverage=1.5)
+
+
+def test_a_score_of_another_kind_of_estimator_names_what_was_called():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = X[:, 0] + rng.normal(size=40)
+    few = {"n_draws": 20, "n_chains": 2, "random_state": 0}
+    regressor = make_pipeline(StandardScaler(), SGLDLinearRegression(**few)).fit(X, y)
+    classifier = SGLDLogisticRegression(**few).fit(X, y > 0)
+    of_numbers = {name for name in get_scorer_names() if "interval" in name or "coverage" in name}
+    for name in of_numbers | {"neg_crps", "neg_pinball_loss"}:
+        with pytest.raises(TypeError, match=f"the scorer '{name}' needs a regressor.*SGLDLogistic"):
+            get_scorer(name)(classifier, X, y > 0)
+    with pytest.raises(TypeError, match="'neg_brier_score' needs a classifier: SGLDLinear"):
+        get_scorer("neg_brier_score")(regressor, X, y)
+    for name in set(get_scorer_names()) - {"neg_brier_score"}:
+        with pytest.raises(TypeError, match=f"the scorer '{name}' needs.*Ridge has no"):
+            get_scorer(name)(Ridge().fit(X, y), X, y)

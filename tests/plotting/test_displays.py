@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from sklearn.calibration import calibration_curve
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -310,3 +310,26 @@ except ImportError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 'pip install "skbayes_sgld[plot]"' in done.stdout
+
+
+def test_a_display_of_another_kind_of_estimator_names_itself():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = X[:, 0] + rng.normal(size=40)
+    few = {"n_draws": 20, "n_chains": 2, "random_state": 0}
+    regressor = SGLDLinearRegression(**few).fit(X, y)
+    classifier = SGLDLogisticRegression(**few).fit(X, y > 0)
+    for display in (ReliabilityDisplay, ProbabilityContourDisplay):
+        wanted = (
+            f"{display.__name__} needs a .*classifier: SGLDLinearRegression has no predict_proba"
+        )
+        with pytest.raises(TypeError, match=wanted):
+            display.from_estimator(regressor, X, y)
+    for display in (PredictiveIntervalDisplay, CoverageDisplay):
+        wanted = (
+            f"{display.__name__} needs a regressor.*: SGLDLogisticRegression has no predict_int"
+        )
+        with pytest.raises(TypeError, match=wanted):
+            display.from_estimator(classifier, X, y > 0)
+    with pytest.raises(TypeError, match="TraceDisplay needs draws of a posterior: LinearReg"):
+        TraceDisplay.from_estimator(LinearRegression().fit(X, y))
