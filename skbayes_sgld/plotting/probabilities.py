@@ -21,7 +21,7 @@ from skbayes_sgld.plotting.axes import (
     share_interval,
     tidy,
 )
-from skbayes_sgld.prediction.wrappers import predict_proba_interval, unwrap_for
+from skbayes_sgld.prediction.wrappers import predict_proba_interval, unwrap, unwrap_for
 
 Array = NDArray[Any]
 
