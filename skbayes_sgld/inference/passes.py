@@ -3,7 +3,7 @@
 The first pass tells the moments of the columns, the labels that there are, and a sample of rows,
 whose own mode is where the search begins. Each further pass expands the log likelihood of all rows
 at a point; the mode of the expansion and the prior is the next one. The distance to the mode falls
-as its square does: from the mode of 50,000 rows three passes find that of a billion.
+as its square does: from the mode of 50,000 rows three passes find that of 20 million.
 """
 
 from __future__ import annotations
