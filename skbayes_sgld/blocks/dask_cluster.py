@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from time import monotonic
 from typing import Any
+from uuid import uuid4
 
 _LOOK = 0.5  # seconds from one look at the cluster to the next
 _PATIENCE = "60s"  # without a worker, while one may be on its way
@@ -77,3 +80,39 @@ def _wait(future: Any, client: Any) -> None:
                 seen = monotonic()
             elif monotonic() - seen > patience:
                 raise _NoWorkers(f"it had no worker for {patience:g} seconds.") from None
+
+
+class DaskWorkers:
+    """Workers of a cluster, which parts of the chains run on."""
+
+    least_seconds = 0.0  # who asks for a cluster's workers is not to be refused
+
+    def __init__(self, client: Any, n_jobs: int) -> None:
+        n_threads = sum(client.nthreads().values())
+        asked = n_threads + 1 + n_jobs if n_jobs < 0 else n_jobs
+        self._client, self.n_workers = client, max(1, min(asked, n_threads))
+
+    @contextmanager
+    def open(self, n_workers: int) -> Iterator[Callable[[Iterable[Any]], list[Any]]]:
+        """Context of a function from joblib's delayed calls to their results."""
+        sent: list[Any] = []
+
+        def results(calls: Iterable[Any]) -> list[Any]:
+            calls = list(calls)
+            try:
+                return self._results(calls, sent, n_workers)
+            except (ConnectionError, TimeoutError):  # the same draws, here
+                return [function(*given) for function, given, _ in calls]
+
+        yield results
+
+    def _results(self, calls: list[Any], sent: list[Any], n_workers: int) -> list[Any]:
+        """Results of the calls, whose first argument, the run, each worker is sent once."""
+        if not sent:
+            # copies, so that it outlives a worker
+            sent.append(self._client.scatter(calls[0][1][0], broadcast=n_workers, hash=False))
+        futures = [
+            self._client.submit(function, sent[0], *given[1:], key=f"chains-{uuid4().hex}")
+            for function, given, _ in calls
+        ]
+        return [result_of(future, self._client, "the chains") for future in futures]

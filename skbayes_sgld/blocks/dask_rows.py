@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from skbayes_sgld.blocks.dask_cluster import compute
-from skbayes_sgld.blocks.source import Block, RowSource, Value, check_block
+from skbayes_sgld.blocks.dask_cluster import DaskWorkers, compute, current_client
+from skbayes_sgld.blocks.source import Block, RowSource, Value, check_block, kind_of
 
 _FAN_IN = 8  # sums that a task adds up, so that no worker holds those of all blocks
 
@@ -77,6 +77,11 @@ class DaskRows(RowSource):
         if total is None:
             raise ValueError("the blocks have no rows; give at least one.")
         return total
+
+    def workers(self, n_jobs: int | None) -> DaskWorkers | None:
+        """Workers of the cluster, where there is one and more than one process is asked for."""
+        client = current_client()
+        return None if n_jobs in (None, 1) or client is None else DaskWorkers(client, n_jobs)
 
 
 def _call(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -200,5 +205,7 @@ def joined_graph(collections: list[Any]) -> tuple[dict[Any, Any], list[tuple[Any
     if arrays:  # together, so that what they have in common is computed once
         merged = HighLevelGraph.merge(*(ready[k].__dask_graph__() for k in arrays))
         wanted = [key for k in arrays for key in keys[k]]
+        # blocks that are kept by workers, which the optimization leaves out
+        graph |= {k: v for k, v in merged.items() if kind_of(v) == "distributed.Future"}
         graph |= dict(ready[arrays[0]].__dask_optimize__(merged, wanted))
     return graph, list(zip(*keys, strict=True))

@@ -86,6 +86,13 @@ class RowSource(ABC):
         """X of each block, one after the other."""
         raise TypeError(f"{type(self).__name__} has no blocks to predict one after the other.")
 
+    def workers(self, n_jobs: int | None) -> Any:
+        """Where chains run side by side, as :class:`~skbayes_sgld.sampling.workers.Workers`.
+
+        None: in the processes of ``n_jobs``.
+        """
+        return None
+
 
 def kind_of(rows: Any) -> str:
     """Library and name of the type of rows, such as ``"numpy.memmap"``."""

@@ -75,7 +75,8 @@ class BlockwiseEstimator(SampledEstimator):
         columns = mean, extent.spread(sd)
         center = settings.uses_curvature
         model = self._make_posterior(X, y, weight, center=center, columns=columns)
-        self._sample(settings, find_posterior(model, source, encoding), prior)
+        workers = source.workers(settings.n_jobs)
+        self._sample(settings, find_posterior(model, source, encoding), prior, workers=workers)
 
     def _family_of_numbers(self) -> Likelihood | None:
         """Likelihood of a target that is a number; None where it is a label."""
@@ -108,7 +109,8 @@ class BlockwiseRegressor(BayesianRegressor, BlockwiseEstimator):
             X, y, weight, center=settings.uses_curvature, columns=columns
         )
         check_propriety(posterior)
-        self._sample(settings, posterior, self._resolve("prior"))
+        workers = source.workers(settings.n_jobs)
+        self._sample(settings, posterior, self._resolve("prior"), workers=workers)
         for name in ("estimators_", "output_names_"):
             self.__dict__.pop(name, None)
 

@@ -21,6 +21,7 @@ from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.hierarchical import with_hyperparameters
 from skbayes_sgld.posterior.priors import HIERARCHICAL_PRIORS, PRIORS, Prior, PriorRegistry
 from skbayes_sgld.posterior.propriety import check_propriety
+from skbayes_sgld.sampling.workers import Workers
 
 _KEPT = 2**22  # numbers in X, up to which a fit keeps a copy: 32 megabytes
 _RESOLVED = (
@@ -81,7 +82,12 @@ class SampledEstimator(LinearEstimator):
         return self._make_posterior(X, y, weight, center=settings.uses_curvature)
 
     def _sample(
-        self, settings: Settings, model: GLMPosterior, prior: Prior, n_batches: int = 0
+        self,
+        settings: Settings,
+        model: GLMPosterior,
+        prior: Prior,
+        n_batches: int = 0,
+        workers: Workers | None = None,
     ) -> None:
         """Sample the posterior of a model, of rows before which there were ``n_batches``."""
         posterior: Any = with_hyperparameters(model, prior)
@@ -93,7 +99,7 @@ class SampledEstimator(LinearEstimator):
         origin = Origin.of(settings, inputs, seed, positions)
         with origin.interruptible(settings.checkpoint):
             planned = plan(posterior, settings, origin.seed, origin.positions)
-            result = run(planned, partial(show_progress, self), origin)
+            result = run(planned, partial(show_progress, self), origin, workers)
         result = result if model.X.size <= _KEPT else result.without_data()
         self.result_, self.posterior_, self._n_fits = result, result.draws, n_fits + 1
         for name in _RESOLVED:

@@ -19,6 +19,7 @@ from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.sampling.chains import Chains, follow, run_chains, run_parts
 from skbayes_sgld.sampling.overflow import constrained_draws
+from skbayes_sgld.sampling.workers import Workers
 
 Array = NDArray[Any]
 
@@ -113,7 +114,10 @@ def looks(n_draws: int, target_ess: float | None) -> list[int]:
 
 
 def run_long(
-    plan: Plan, origin: Origin, progress: Callable[[int], None] | None
+    plan: Plan,
+    origin: Origin,
+    progress: Callable[[int], None] | None,
+    workers: Workers | None = None,
 ) -> tuple[Chains, Choice | None]:
     """Chains of a plan in parts, until the draws are made, are enough or the time is up.
 
@@ -123,6 +127,8 @@ def run_long(
     origin : Origin
     progress : callable or None
         Told how many steps were made since it was told last.
+    workers : Workers or None
+        Where chains run side by side; None: in the processes of ``n_jobs``.
 
     Returns
     -------
@@ -158,7 +164,7 @@ def run_long(
         for end in ends:
             if end < chains.draws.shape[1]:
                 continue
-            for part in _parts(plan, chains, end, progress):
+            for part in _parts(plan, chains, end, progress, workers):
                 parts.append(part)
                 if writer is not None and writer.due:
                     parts = [follow(parts)]
@@ -188,7 +194,11 @@ def run_long(
 
 
 def _parts(
-    plan: Plan, chains: Chains, end: int, progress: Callable[[int], None] | None
+    plan: Plan,
+    chains: Chains,
+    end: int,
+    progress: Callable[[int], None] | None,
+    workers: Workers | None,
 ) -> Iterable[Chains]:
     """Parts of the run from where the chains are to ``end`` draws a chain."""
     n_draws = end - chains.draws.shape[1]
@@ -205,6 +215,7 @@ def _parts(
         n_jobs=plan.settings.n_jobs,
         progress=progress,
         seconds=_SECONDS if limit is None else min(_SECONDS, limit / _PARTS),
+        workers=workers,
     )
 
 

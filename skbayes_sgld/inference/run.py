@@ -25,6 +25,7 @@ from skbayes_sgld.sampling.overflow import ChainOverflowError, constrained_draws
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import measure_noise
+from skbayes_sgld.sampling.workers import Workers
 
 Array = NDArray[Any]
 Watch = Callable[[int, str], AbstractContextManager[Callable[[int], None] | None]]
@@ -37,7 +38,12 @@ _CHANCE = 1e-3  # probability of a false alarm, over all parameters
 _SHOWN = 5  # parameters that a message shows
 
 
-def run(plan: Plan, watch: Watch | None = None, origin: Origin | None = None) -> SamplingResult:
+def run(
+    plan: Plan,
+    watch: Watch | None = None,
+    origin: Origin | None = None,
+    workers: Workers | None = None,
+) -> SamplingResult:
     """Run the chains of a plan.
 
     Parameters
@@ -49,6 +55,8 @@ def run(plan: Plan, watch: Watch | None = None, origin: Origin | None = None) ->
     origin : Origin or None
         Where the run comes from: without it no checkpoint is written, nothing is resumed, and the
         draws are as many as were asked for.
+    workers : Workers or None
+        Where chains run side by side; None: in the processes of ``n_jobs``.
 
     Returns
     -------
@@ -67,7 +75,7 @@ def run(plan: Plan, watch: Watch | None = None, origin: Origin | None = None) ->
     try:
         watch = partial(progress_bar, plan.settings.verbose) if watch is None else watch
         with watch(plan.n_steps, "sampling") as progress:
-            chains, stopped_by = _draw(plan, origin, progress)
+            chains, stopped_by = _draw(plan, origin, progress, workers)
         at = plan.n_burnin, plan.thin, plan.n_walkers
         values = constrained_draws(plan.posterior, chains.draws, *at)
     except ChainOverflowError as error:
@@ -92,12 +100,15 @@ def run(plan: Plan, watch: Watch | None = None, origin: Origin | None = None) ->
 
 
 def _draw(
-    plan: Plan, origin: Origin | None, progress: Callable[[int], None] | None
+    plan: Plan,
+    origin: Origin | None,
+    progress: Callable[[int], None] | None,
+    workers: Workers | None,
 ) -> tuple[Chains, Choice | None]:
     """Chains of the plan, and what ended their run where it was not the number of draws alone."""
     settings = plan.settings
     if origin is not None and (origin.inputs or settings.stops_by_itself):
-        return run_long(plan, origin, progress)
+        return run_long(plan, origin, progress, workers)
     try:
         chains = run_chains(
             plan.run,
@@ -108,6 +119,7 @@ def _draw(
             seed=plan.seed,
             n_jobs=settings.n_jobs,
             progress=progress,
+            workers=workers,
         )
     except ChainOverflowError as error:
         error.chain //= plan.n_walkers

@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import delayed
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import one_blas_thread
@@ -23,7 +23,7 @@ from skbayes_sgld.sampling.overflow import ChainOverflowError, check_path, check
 from skbayes_sgld.sampling.protocol import Algorithm, Dynamics, State, check_requirements
 from skbayes_sgld.sampling.schedules import Schedule
 from skbayes_sgld.sampling.streams import ChainStreams
-from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+from skbayes_sgld.sampling.workers import Processes, Workers
 
 Array = NDArray[Any]
 
@@ -124,6 +124,7 @@ def run_chains(
     block_size: int | None = None,
     n_jobs: int | None = None,
     progress: Callable[[int], None] | None = None,
+    workers: Workers | None = None,
 ) -> Chains:
     """Run chains side by side, or go on with those of an earlier run.
 
@@ -152,6 +153,8 @@ def run_chains(
         is run here, and the rest too where it would end before processes had done as much.
     progress : callable or None
         Told how many steps were made since it was told last.
+    workers : Workers or None
+        Where to run instead of ``n_jobs`` processes.
 
     Returns
     -------
@@ -175,6 +178,7 @@ def run_chains(
         block_size=block_size,
         n_jobs=n_jobs,
         progress=progress,
+        workers=workers,
     )
     return follow(list(parts))
 
@@ -192,6 +196,7 @@ def run_parts(
     n_jobs: int | None = None,
     progress: Callable[[int], None] | None = None,
     seconds: float | None = None,
+    workers: Workers | None = None,
 ) -> Iterator[Chains]:
     """Parts of the run that :func:`run_chains` makes, one after the other.
 
@@ -202,7 +207,8 @@ def run_parts(
     check_requirements(run.sampler, run.dynamics.gradient.posterior, run.batch_size)
     state = start if isinstance(start, RunState) else _begin(run, start, seed, first_chain)
     n_chains = state.sampler_state["theta"].shape[0]
-    n_workers = min(effective_n_jobs(n_jobs), n_chains)
+    workers = workers or Processes(n_jobs)
+    n_workers = min(workers.n_workers, n_chains)
     rest = Stretch(n_burnin, n_draws, thin)
     share, made, spent = -(-rest.n_steps // _STRETCHES), 0, 0.0
     size = rest.n_steps if n_workers == 1 else share
@@ -218,7 +224,7 @@ def run_parts(
         if not rest.n_steps:
             return
         left = spent / made * rest.n_steps
-        if n_workers > 1 and made >= share and left >= THRESHOLDS.shared_seconds:
+        if n_workers > 1 and made >= share and left >= workers.least_seconds:
             break
         size = rest.n_steps
         if seconds is not None:
@@ -226,7 +232,7 @@ def run_parts(
     edges = np.linspace(0, n_chains, n_workers + 1).astype(int)
     if seconds is not None:
         share = max(1, min(share, int(seconds * made / spent)))
-    with Parallel(n_jobs=n_workers) as parallel:
+    with workers.open(n_workers) as parallel:
         while rest.n_steps:
             stretch, rest = rest.cut(share)
             parts = parallel(

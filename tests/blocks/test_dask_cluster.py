@@ -1,0 +1,228 @@
+"""Fits and predictions on a cluster of processes: the same draws, whatever happens to a worker."""
+
+import os
+import signal
+import threading
+from contextlib import contextmanager
+
+import dask
+import dask.array as da
+import joblib
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from sklearn.model_selection import GridSearchCV
+
+from skbayes_sgld import RowBlocks, SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld.blocks.dask_rows import DaskRows
+
+SECONDS = 300  # that a test may take
+N_BLOCKS, BLOCK, D = 6, 1500, 3
+FEW = {"n_draws": 250, "random_state": 0}
+POOL = 2000
+
+
+@contextmanager
+def cluster_of(n_workers, processes=True, **config):
+    """A cluster that is closed whatever happens, and its client."""
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": None}
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1, **config}),
+        LocalCluster(n_workers=n_workers, processes=processes, **options) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def client():
+    with cluster_of(2) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def limit():
+    def stop(*_):
+        raise TimeoutError(f"the test took longer than {SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(autouse=True)
+def small_pool(monkeypatch):
+    monkeypatch.setattr(DaskRows, "pool_size", POOL)
+
+
+def block_of(number):
+    rng = np.random.default_rng(number)
+    X = rng.standard_normal((BLOCK, D))
+    return np.column_stack([X, X @ [1.0, -0.5, 0.25] + rng.logistic(size=BLOCK)])
+
+
+def made_on_workers(change=None):
+    """X and the latent variable, made block by block when a pass asks for them."""
+
+    def make(block_info):
+        number = block_info[None]["chunk-location"][0]
+        block = block_of(number)
+        return block if change is None else change(block, number)
+
+    chunks = ((BLOCK,) * N_BLOCKS, (D + 1,))
+    table = da.map_blocks(make, chunks=chunks, dtype=float, meta=np.empty((0, 0)))
+    return table[:, :D], table[:, D]
+
+
+@pytest.fixture(scope="module")
+def in_blocks():
+    """The same fit of the same blocks, without Dask."""
+
+    def read():
+        for number in range(N_BLOCKS):
+            block = block_of(number)
+            yield block[:, :D], block[:, D] > 0
+
+    return SGLDLogisticRegression(**FEW).fit(RowBlocks(read, pool_size=POOL))
+
+
+def test_a_fit_on_a_cluster_has_the_draws_of_one_without(client, in_blocks):
+    X, latent = made_on_workers()
+    model = SGLDLogisticRegression(**FEW).fit(X, latent > 0)
+    np.testing.assert_array_equal(model.posterior_.values, in_blocks.posterior_.values)
+    lazy = model.predict_proba_interval(X)
+    expected = in_blocks.predict_proba_interval(block_of(1)[:, :D])
+    np.testing.assert_allclose(lazy[BLOCK : 2 * BLOCK].compute(), expected, atol=1e-6)
+
+
+def test_a_fit_on_a_cluster_is_that_of_the_array_in_memory(client):
+    X, latent = made_on_workers()
+    table = np.vstack([block_of(number) for number in range(N_BLOCKS)])
+    on_cluster = SGLDLinearRegression(**FEW).fit(X, latent)
+    in_memory = SGLDLinearRegression(**FEW).fit(table[:, :D], table[:, D])
+    mean, sd = in_memory.posterior_.flat.mean(axis=0), in_memory.posterior_.flat.std(axis=0)
+    moved = (on_cluster.posterior_.flat.mean(axis=0) - mean) / sd
+    assert np.abs(moved).max() < 1e-6
+    labels = SGLDLogisticRegression(n_draws=2000, random_state=0)
+    on_cluster, in_memory = (
+        labels.fit(rows, y > 0).posterior_.flat.copy()
+        for rows, y in ((X, latent), (table[:, :D], table[:, D]))
+    )
+    moved = (on_cluster.mean(axis=0) - in_memory.mean(axis=0)) / in_memory.std(axis=0)
+    # standard error of a difference of means of about 8,000 draws each, and of their sds
+    assert np.abs(moved).max() < 4 * np.sqrt(2 / 4000) + 0.02
+    assert np.abs(on_cluster.std(axis=0) / in_memory.std(axis=0) - 1).max() < 0.07
+
+
+def test_chains_run_on_workers_with_the_same_draws(client, in_blocks):
+    X, latent = made_on_workers()
+    model = SGLDLogisticRegression(**FEW, n_jobs=-1).fit(X, latent > 0)
+    ran = client.run(_ran_chains)
+    assert all(ran.values()), ran
+    np.testing.assert_array_equal(model.posterior_.values, in_blocks.posterior_.values)
+
+
+def _ran_chains(dask_worker):
+    """Whether the worker was given a part of the chains."""
+    story = dask_worker.state.log
+    return any("chains" in str(event) for event in story)
+
+
+def killing(path, at):
+    """Change of a block that kills its worker once, when it is made for the ``at``-th time."""
+
+    def change(block, number):
+        made = len(os.listdir(path))
+        (path / f"{made}-{number}-{os.getpid()}").touch()
+        if made == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return block
+
+    return change
+
+
+def test_a_worker_that_is_killed_changes_only_the_time(client, in_blocks, tmp_path):
+    before = set(client.run(os.getpid).values())
+    X, latent = made_on_workers(killing(tmp_path, at=2 * N_BLOCKS + 1))  # in the third pass
+    model = SGLDLogisticRegression(**FEW).fit(X, latent > 0)
+    np.testing.assert_array_equal(model.posterior_.values, in_blocks.posterior_.values)
+    assert set(client.run(os.getpid).values()) != before
+
+
+def with_a_hole(block, number):
+    if number == 4:
+        block[7, 1] = np.nan
+    return block
+
+
+def test_errors_of_workers_name_the_block_and_leave_the_model(client, in_blocks):
+    X, latent = made_on_workers(with_a_hole)
+    before = dict(vars(in_blocks))
+    with pytest.raises(ValueError, match="X is nan in row 7, column 1 of block 4"):
+        in_blocks.fit(X, latent > 0)
+    assert vars(in_blocks) == before
+
+
+def scores(model, X, y):
+    return {"accuracy": model.score(X, y), "process": os.getpid()}
+
+
+def test_a_search_on_the_cluster_is_that_of_one_process(client):
+    table = block_of(0)[:400]
+    X, y = table[:, :D], table[:, D] > 0
+    grid = {"step_size": [0.5, 1.0], "temperature": [1.0, 2.0]}
+    few = SGLDLogisticRegression(**FEW, gradient="full")
+    search = GridSearchCV(few, grid, cv=2, scoring=scores, refit="accuracy")
+    expected = search.fit(X, y).cv_results_["mean_test_accuracy"]
+    with joblib.parallel_config(backend="dask", scatter=[X, y]):
+        found = search.fit(X, y).cv_results_
+    np.testing.assert_array_equal(found["mean_test_accuracy"], expected)
+    ran = {p for k in range(2) for p in found[f"split{k}_test_process"]}
+    assert ran <= set(client.run(os.getpid).values())
+
+
+def test_workers_that_die_of_a_block_end_the_fit(client, in_blocks):
+    def kill(block, number):
+        if number == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return block
+
+    X, latent = made_on_workers(kill)
+    with pytest.raises(ConnectionError, match="pass 1 over the rows: its workers died"):
+        SGLDLogisticRegression(**FEW).fit(X, latent > 0)
+
+
+def test_a_cluster_without_workers_ends_the_fit_after_a_while():
+    X, latent = made_on_workers()
+    with (
+        cluster_of(0, processes=False, **{"skbayes-sgld.no-workers-timeout": "1s"}),
+        pytest.raises(ConnectionError, match="no worker for 1 seconds"),
+    ):
+        SGLDLogisticRegression(**FEW).fit(X, latent > 0)
+
+
+BEGUN, CLOSED = threading.Event(), threading.Event()
+
+
+def waiting(block, number):
+    BEGUN.set()
+    CLOSED.wait(20)
+    return block
+
+
+def test_a_cluster_that_is_closed_ends_the_fit():
+    with cluster_of(1, processes=False) as client:  # whose worker is a thread of this process
+
+        def close():
+            BEGUN.wait(20)
+            client.cluster.scheduler.loop.add_callback(client.cluster.scheduler.close)
+            CLOSED.set()
+
+        thread = threading.Thread(target=close)
+        thread.start()
+        X, latent = made_on_workers(waiting)
+        with pytest.raises(ConnectionError, match="cluster was lost in pass 1"):
+            SGLDLogisticRegression(**FEW).fit(X, latent > 0)
+        thread.join()
