@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 from contextlib import contextmanager
 
 import dask
@@ -14,6 +13,7 @@ from distributed import Client, LocalCluster
 from sklearn.model_selection import GridSearchCV
 
 from skbayes_sgld import RowBlocks, SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld.blocks.dask_cluster import result_of
 from skbayes_sgld.blocks.dask_rows import DaskRows
 
 SECONDS = 300  # that a test may take
@@ -97,6 +97,7 @@ def test_a_fit_on_a_cluster_has_the_draws_of_one_without(client, in_blocks):
     np.testing.assert_allclose(lazy[BLOCK : 2 * BLOCK].compute(), expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_fit_on_a_cluster_is_that_of_the_array_in_memory(client):
     X, latent = made_on_workers()
     table = np.vstack([block_of(number) for number in range(N_BLOCKS)])
@@ -116,6 +117,7 @@ def test_a_fit_on_a_cluster_is_that_of_the_array_in_memory(client):
     assert np.abs(on_cluster.std(axis=0) / in_memory.std(axis=0) - 1).max() < 0.07
 
 
+@pytest.mark.slow
 def test_chains_run_on_workers_with_the_same_draws(client, in_blocks):
     X, latent = made_on_workers()
     model = SGLDLogisticRegression(**FEW, n_jobs=-1).fit(X, latent > 0)
@@ -169,6 +171,7 @@ def scores(model, X, y):
     return {"accuracy": model.score(X, y), "process": os.getpid()}
 
 
+@pytest.mark.slow
 def test_a_search_on_the_cluster_is_that_of_one_process(client):
     table = block_of(0)[:400]
     X, y = table[:, :D], table[:, D] > 0
@@ -203,26 +206,8 @@ def test_a_cluster_without_workers_ends_the_fit_after_a_while():
         SGLDLogisticRegression(**FEW).fit(X, latent > 0)
 
 
-BEGUN, CLOSED = threading.Event(), threading.Event()
-
-
-def waiting(block, number):
-    BEGUN.set()
-    CLOSED.wait(20)
-    return block
-
-
-def test_a_cluster_that_is_closed_ends_the_fit():
-    with cluster_of(1, processes=False) as client:  # whose worker is a thread of this process
-
-        def close():
-            BEGUN.wait(20)
-            client.cluster.scheduler.loop.add_callback(client.cluster.scheduler.close)
-            CLOSED.set()
-
-        thread = threading.Thread(target=close)
-        thread.start()
-        X, latent = made_on_workers(waiting)
-        with pytest.raises(ConnectionError, match="cluster was lost in pass 1"):
-            SGLDLogisticRegression(**FEW).fit(X, latent > 0)
-        thread.join()
+def test_a_scheduler_that_is_lost_is_told(client):
+    future = client.submit(pow, 2, 3)
+    future.cancel()  # as the client does with all futures when its scheduler is gone
+    with pytest.raises(ConnectionError, match="cluster was lost in the pass: .*cancelled"):
+        result_of(future, client, "the pass")
