@@ -12,6 +12,8 @@ from skbayes_sgld.estimators.docs import shared_docs
 from skbayes_sgld.estimators.map import MAPEstimator
 from skbayes_sgld.estimators.regression import BayesianRegressor
 
+__all__ = ["SGDMAPClassifier", "SGDMAPRegressor"]
+
 
 @shared_docs
 class SGDMAPRegressor(BayesianRegressor, MAPEstimator):
