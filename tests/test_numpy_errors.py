@@ -2,6 +2,7 @@
 
 import inspect
 from contextlib import nullcontext
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -34,6 +35,8 @@ ESTIMATORS = [
     if hasattr(getattr(skbayes_sgld, name), "fit")
 ]
 OTHER = {"set_params", "get_params", "fit", "get_metadata_routing", "set_callbacks"}
+if find_spec("arviz") is None:  # the extra
+    OTHER |= {"to_arviz"}
 OTHER |= {"sample_prior", "partial_fit"}  # which have tests of their own
 
 
