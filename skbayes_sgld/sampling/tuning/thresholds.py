@@ -94,7 +94,7 @@ class Thresholds:
     max_work: float = 5e7
     # The same of a draw along whitened rows, by walkers that share their products: a minute on two
     # cores for 4,000 draws. Where a trajectory takes more, fewer draws are made
-    max_draw: float = 4e8
+    max_draw: float = 3.3e8
     # Numbers in all draws of a run: 400 megabytes
     max_numbers: float = 5e7
 
