@@ -358,7 +358,9 @@ class CountRegressor(LinearRegressor):
 def _check_exposure(exposure: Any, X: Any) -> Array:
     with naming("X"):
         n = _num_samples(X)
-    values = np.full(n, exposure) if np.ndim(exposure) == 0 else np.asarray(exposure)
+    with naming("exposure"):
+        values = np.asarray(exposure)
+    values = np.full(n, values) if values.ndim == 0 else values
     if values.shape != (n,) or values.dtype.kind not in "fiu":
         raise ValueError(
             f"exposure has shape {values.shape} and dtype {values.dtype}; give a number or {n} "

@@ -148,6 +148,8 @@ def _choose(names: list[str], parameters: Any, most: int, stem: str | None) -> l
     if parameters is None:
         return (_named(names, stem) or list(range(len(names))))[:most]
     chosen: list[int] = []
+    if hasattr(parameters, "__len__") and not len(parameters):
+        raise ValueError(f"parameters={parameters!r} names none; there are {', '.join(names)}.")
     several = isinstance(parameters, (list, tuple)) or hasattr(parameters, "tolist")
     for wanted in list(parameters) if several and np.ndim(parameters) else [parameters]:
         found = _named(names, wanted) if isinstance(wanted, str) else []

@@ -291,6 +291,14 @@ FOUND = {
         lambda: TraceDisplay.from_estimator(MODEL.fit(X, Y), parameters=1.0),
         "parameters=1.0",
     ),
+    "no parameters": (
+        lambda: TraceDisplay.from_estimator(MODEL.fit(X, Y), parameters=""),
+        "parameters='' names none",
+    ),
+    "ragged exposures": (
+        lambda: make(SGLDPoissonRegressor).fit(X, np.ones(30), exposure=[[1.0], [1.0, 2.0]]),
+        "exposure: ",
+    ),
     "contours of a number": (
         lambda: ProbabilityContourDisplay.from_estimator(MODEL.fit(X, Y), -0.0),
         r"\bX\b",
