@@ -159,6 +159,7 @@ class LangevinNetworks:
 
     def run(self, posterior: MLPPosterior, seed: int, watch: Watch) -> NetworkDraws:
         """Draws from the posterior; the metric is measured anew ten times during the burn-in."""
+        exact, posterior = posterior, posterior.rounded()
         run, norms = self._make_run(posterior), None
         plain = isinstance(run.sampler, SGLD)
         n_burnin = _resolve(self.n_burnin, _PLAIN_BURNIN if plain else _BURNIN)
@@ -200,7 +201,7 @@ class LangevinNetworks:
             "n_burnin": Choice(n_burnin, self._reason(self.n_burnin, why)),
             "thin": Choice(thin, self._reason(self.thin, why)),
         }
-        diagnosis = diagnose_outputs(_outputs(posterior, chains.draws), clipped)
+        diagnosis = diagnose_outputs(_outputs(exact, chains.draws), clipped)
         return NetworkDraws(chains.draws, attributes, choices, diagnosis)
 
     @staticmethod

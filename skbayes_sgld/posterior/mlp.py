@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -230,6 +231,7 @@ class MLPPosterior(BasePosterior):
         feature_names: Sequence[str] | None = None,
     ) -> None:
         self.X, self.y, self.weight = X, y, sample_weight
+        self._rounded: Array | None = None  # X in single precision, where gradients are
         self.n_samples = X.shape[0]
         self.likelihood, self.noise_prior = likelihood, noise_prior
         sizes = (X.shape[1], *hidden_layer_sizes, likelihood.n_predictors)
@@ -310,20 +312,22 @@ class MLPPosterior(BasePosterior):
             return u
         return np.concatenate([u, np.broadcast_to(theta[:, -1, None, None], u.shape)], axis=1)
 
-    def _batches(self, idx: Array | None) -> Iterator[tuple[Array, Array, Array | None]]:
-        """Rows, targets and weights of the minibatch, or of all rows block by block."""
+    def _batches(
+        self, idx: Array | None, source: Array
+    ) -> Iterator[tuple[Array, Array, Array | None]]:
+        """Rows of ``source``, targets and weights: of the minibatch, or all, block by block."""
         if idx is not None:
-            yield self.X[idx], self.y[idx], None if self.weight is None else self.weight[idx]
+            yield source[idx], self.y[idx], None if self.weight is None else self.weight[idx]
             return
         size = max(1, _BLOCK // max(self.network.sizes))
         for first in range(0, self.n_samples, size):
             rows = slice(first, first + size)
-            yield self.X[rows], self.y[rows], None if self.weight is None else self.weight[rows]
+            yield source[rows], self.y[rows], None if self.weight is None else self.weight[rows]
 
     def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Weighted log likelihood of each row ``(C, B)``."""
         values = []
-        for X, y, weight in self._batches(idx):
+        for X, y, weight in self._batches(idx, self.X):
             value = self.likelihood.log_density(self.predict(theta, X), y)
             values.append(value if weight is None else value * weight)
         return np.concatenate(values, axis=1)
@@ -331,10 +335,12 @@ class MLPPosterior(BasePosterior):
     def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Gradient of the log likelihood, summed over the rows ``(C, P)``."""
         grad = np.zeros_like(theta)
-        for X, y, weight in self._batches(idx):
-            values = self.network.forward(theta, X)
+        source = self.X if self._rounded is None else self._rounded
+        at = theta if self._rounded is None else theta.astype(np.float32)
+        for X, y, weight in self._batches(idx, source):
+            values = self.network.forward(at, X)
             score = self.likelihood.score(self._local(theta, values[-1]), y)
-            self._pull_back(theta, values, score, weight, grad)
+            self._pull_back(at, values, score, weight, grad)
         return grad
 
     def _pull_back(
@@ -344,9 +350,20 @@ class MLPPosterior(BasePosterior):
         if weight is not None:
             score = score * (weight if weight.ndim == 1 else weight[:, None])
         delta = score[:, : self.likelihood.n_predictors].swapaxes(-1, -2)
-        self.network.backward(theta, values, delta, grad)
+        if theta.dtype == grad.dtype:
+            self.network.backward(theta, values, delta, grad)
+        else:
+            of_rows = np.zeros_like(theta)
+            self.network.backward(theta, values, delta.astype(theta.dtype), of_rows)
+            grad += of_rows
         if self.likelihood.infers_noise:
             grad[:, -1] += score[:, -1].sum(axis=1)
+
+    def rounded(self) -> MLPPosterior:
+        """Posterior whose gradient is computed in single precision, in a third of the time."""
+        other = copy(self)
+        other._rounded = self.X.astype(np.float32)
+        return other
 
     # ---- prior and posterior ------------------------------------------------------------------
 
@@ -388,7 +405,7 @@ class MLPPosterior(BasePosterior):
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
         value, grad = self.log_prior(theta), self.grad_log_prior(theta)
-        for X, y, weight in self._batches(None):
+        for X, y, weight in self._batches(None, self.X):
             values = self.network.forward(theta, X)
             log_density, score = self.likelihood.value_and_score(self._local(theta, values[-1]), y)
             value += (log_density if weight is None else log_density * weight).sum(axis=1)

@@ -243,3 +243,17 @@ def test_the_steepest_direction_of_the_metric_has_curvature_one():
     np.testing.assert_array_equal(metric.sqrt(np.ones((3, 2, 6))), np.stack([roots, roots], 1))
     largest = np.abs(np.linalg.eigvalsh(roots[:, :, None] * H * roots[:, None])).max(axis=1)
     assert np.all((largest > 0.99) & (largest < 1.15))  # power iteration comes from below
+
+
+def test_rounded_gradients_are_the_exact_ones_to_single_precision():
+    rng = np.random.default_rng(4)
+    X, y = rng.standard_normal((60, 3)), rng.standard_normal(60)
+    exact = MLPPosterior(X, y, FixedGaussian(0.3), Normal(), hidden_layer_sizes=(7, 5))
+    rounded = exact.rounded()
+    theta = exact.random_start(rng.standard_normal((3, exact.n_params)))
+    for idx in (None, rng.integers(0, 60, (3, 20))):
+        ours, theirs = (p.grad_log_likelihood(theta, idx) for p in (rounded, exact))
+        assert ours.dtype == np.float64
+        error = np.abs(ours - theirs).max() / np.abs(theirs).max()
+        assert 1e-9 < error < 1e-5  # not exact, and not far
+    np.testing.assert_array_equal(rounded.log_density(theta), exact.log_density(theta))
