@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from skbayes_sgld.sampling import chains
+from skbayes_sgld.sampling import workers
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 
 def share_after(seconds, monkeypatch):
     """Let jobs share every run that has ``seconds`` left after its first stretch."""
-    monkeypatch.setattr(chains, "THRESHOLDS", replace(THRESHOLDS, shared_seconds=seconds))
+    monkeypatch.setattr(workers, "THRESHOLDS", replace(THRESHOLDS, shared_seconds=seconds))

@@ -34,10 +34,9 @@ class Workers(Protocol):
 class Processes:
     """Processes of this machine, or of joblib's backend."""
 
-    least_seconds = THRESHOLDS.shared_seconds
-
     def __init__(self, n_jobs: int | None) -> None:
         self.n_workers = effective_n_jobs(n_jobs)
+        self.least_seconds = THRESHOLDS.shared_seconds
 
     def open(self, n_workers: int) -> AbstractContextManager[Share]:
         """Context of joblib's ``Parallel``."""

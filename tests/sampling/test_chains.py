@@ -26,6 +26,7 @@ from skbayes_sgld.sampling import (
     Polynomial,
     chains,
     find_mode,
+    workers,
 )
 from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError
@@ -108,7 +109,7 @@ def test_a_chain_does_not_depend_on_the_number_of_processes(case, n_burnin, seco
 
 def test_processes_are_not_started_for_a_run_that_is_short(case, monkeypatch):
     run, start, expected = case
-    monkeypatch.setattr(chains, "Parallel", None)  # a call would raise
+    monkeypatch.setattr(workers, "Parallel", None)  # a call would raise
     got = run_chains(run, start, n_draws=40, n_burnin=5, thin=2, seed=9, n_jobs=2).draws
     np.testing.assert_array_equal(got, expected)
 
