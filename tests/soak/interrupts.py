@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_info
 import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.posterior import CustomPosterior
-from skbayes_sgld.sampling import workers
+from skbayes_sgld.sampling import workers as sharing
 from skbayes_sgld.sampling.tuning.thresholds import Thresholds
 
 from .report import Report, options
@@ -248,7 +248,7 @@ def main() -> None:
         # a parent in the background of a shell hands down that the keys are ignored
         signal.signal(signal.SIGINT, signal.default_int_handler)
         warnings.simplefilter("ignore", ConvergenceWarning)
-        workers.THRESHOLDS = Thresholds(shared_seconds=0.0)
+        sharing.THRESHOLDS = Thresholds(shared_seconds=0.0)
         for mode, n in (one.split("=") for one in each):
             inside(mode, int(n), int(seed), float(seconds) / len(each))
         return
