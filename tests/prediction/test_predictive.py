@@ -30,7 +30,7 @@ def some_draws(n_draws=500, n_predictors=1, d=3, seed=0):
 # ---- units ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scale", [1e-100, 1e-22, 1e20, 1e100])
+@pytest.mark.parametrize("scale", [1e-45, 1e-22, 1e20, 1e45])
 def test_intervals_scale_with_y(scale):
     X, y = line()
     plain = SGLDLinearRegression(random_state=0).fit(X, y)
