@@ -232,14 +232,20 @@ def prior_notes(conflict: PriorConflict | None) -> list[str]:
     return notes
 
 
-def undefined_problem(share: float, where: str) -> list[str]:
-    """Sentence on proposals whose log density is not a number, if there were many."""
-    if share <= THRESHOLDS.told_undefined:
+def undefined_problem(share: float, where: str, of_draws: bool) -> list[str]:
+    """Sentence on proposals whose log density is not a number, if there were many, or on draws."""
+    if share <= (0.0 if of_draws else THRESHOLDS.told_undefined):
         return []
+    if of_draws:
+        return [
+            f"the log density is -inf or not a number at {share:.1%} of the draws, as at {where}: "
+            "this sampler follows the gradient alone; give the range of a parameter "
+            "(transforms={'s': 'positive'}), or set sampler='hmc', which refuses such points"
+        ]
     return [
-        f"the log density is not a number (NaN) at {share:.1%} of the proposals, as at {where}: "
-        "they were refused, as if the density were 0 there; return -inf where it is, give the "
-        "range of a parameter (transforms={'s': 'positive'}), or mend the function"
+        f"the log density, or its gradient, is not a number (NaN) at {share:.1%} of the proposals, "
+        f"as at {where}: they were refused, as if the density were 0; return -inf where it is, "
+        "give the range of a parameter (transforms={'s': 'positive'}), or mend the function"
     ]
 
 

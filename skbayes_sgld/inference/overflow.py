@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Run, run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError, constrained_draws
+from skbayes_sgld.sampling.streams import start_normals
 
 Array = NDArray[Any]
 
@@ -20,6 +21,8 @@ _FEWEST = 200  # steps of a trial, if the run has as many: fewer would show litt
 _TRIALS = 8  # of that length
 _BLOCK = 32  # steps between looks for an overflow: far too long steps overflow at once
 _FAR = 1e6  # times the size of the start: beyond it a chain is on its way to an overflow
+_LEAST = 1e-12  # of the step size, to which shorter ones are tried
+_PLACES, _SHOWN = 200, 5  # points around the start where the gradient is looked at; parameters
 _AT_ONCE = 10  # steps: what overflows within them is far too long
 
 
@@ -45,10 +48,11 @@ def explain_overflow(
     )
     if error.rejected:
         head += f", where {error.rejected} proposals in a row could never be accepted"
+    undefined = _without_gradient(posterior, run, start, seed)
     length = max(1, min(n_steps, _FEWEST), n_steps // _SHARES)
     far = _FAR * max(1.0, float(np.abs(start).max()))
     left, size, after = max(n_steps, _TRIALS * length), run.step_size, error.step
-    while left > 0 and size > 0.0:
+    while left > 0 and size > _LEAST * run.step_size:
         left -= after + 1
         size = float(f"{size * (_FAR_SHORTER if after < _AT_ONCE else _SHORTER):.2g}")
         shorter = replace(run, step_size=size)
@@ -65,11 +69,30 @@ def explain_overflow(
         nearer = ", or begin nearer to the mode with init='mode'" if error.rejected else ""
         return error.explained(
             f"{head}. With step_size={size:g} a run of {length} steps did not overflow; "
-            f"{advice}give a smaller step_size{nearer}.",
+            f"{advice}give a smaller step_size{nearer}.{undefined}",
             size,
         )
     return error.explained(
         f"{head}, and so did all shorter steps that were tried, down to {size:g}. Check that the "
         "log density and its gradient are finite where the chains begin, or begin elsewhere "
-        "with init."
+        f"with init.{undefined}"
+    )
+
+
+def _without_gradient(posterior: BasePosterior, run: Run, start: Array, seed: int) -> str:
+    """Sentence on a point around the start where a user's gradient is not finite, if any."""
+    if posterior.full_support:
+        return ""
+    normals = start_normals(seed, range(_PLACES), posterior.n_params)
+    with np.errstate(all="ignore"):
+        points = np.concatenate([start, start[:1] + run.dynamics.preconditioner.sqrt(normals)])
+        bad = ~np.isfinite(posterior.grad(points)).all(axis=1)
+        values = posterior.constrain(points[bad][:1])[..., :_SHOWN].ravel()
+    if not bad.any():
+        return ""
+    named = zip(posterior.constrained_names, values, strict=False)
+    where = ", ".join(f"{name}={value:.3g}" for name, value in named)
+    return (
+        f" The gradient is not finite at {where}: it must be finite wherever the log density is; "
+        "mend it, or give the range of a parameter (transforms={'s': 'positive'})."
     )

@@ -233,7 +233,7 @@ class SamplingResult:
         Largest error that the step size makes in a mean, in sds, or in an sd, relative, and two
         standard errors of it.
     undefined : tuple of float and str
-        Share of the proposals at which the log density was not a number, and one of them.
+        Share of the proposals (of draws, if none is refused) without a log density, and one.
     """
 
     draws: PosteriorDraws
@@ -368,7 +368,7 @@ class SamplingResult:
             found += bias_problem(*self.bias, step_size.value, step_size.given)
         found += noise_problem(self.noise_ratio, self.choices["gradient"].given)
         found += heat_problem(self.n_hot, self.choices["n_burnin"].value)
-        found += undefined_problem(*self.undefined)
+        found += undefined_problem(*self.undefined, self.acceptance is None)
         found += cap_problem(self.choices.get("stopped_by"))
         return found + clip_problem(self.clipped, self.choices["clip"].value)
 

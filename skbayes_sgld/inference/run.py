@@ -33,6 +33,7 @@ Watch = Callable[[int, str], AbstractContextManager[Callable[[int], None] | None
 _BATCHES = 20  # batches of draws, whose means have the Monte Carlo error
 _NUMBERS = 2**16  # predictors of all rows in a block of draws
 _WORK = 2e8  # multiplications that the gradients at the draws may take
+_JUDGED, _LARGEST = 1000, 2**22  # draws whose density is looked at, and numbers that takes
 _CHANCE = 1e-3  # probability of a false alarm, over all parameters
 
 _SHOWN = 5  # parameters that a message shows
@@ -152,8 +153,19 @@ def _result(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
 
 
 def _undefined(posterior: BasePosterior, chains: Chains) -> tuple[float, str]:
-    """Share of the proposals whose density is not a number, and the parameters at one."""
+    """Share of the proposals whose density is not a number, and the parameters at one.
+
+    A sampler that accepts every step knows the gradient alone, and may go where the density is 0:
+    the share is then of the draws.
+    """
     share, theta = chains.undefined
+    if chains.acceptance is None and not posterior.full_support:
+        flat = chains.draws.reshape(-1, chains.draws.shape[2])
+        size = int(np.clip(_LARGEST // max(posterior.n_samples, flat.shape[1]), 1, _JUDGED))
+        some = flat[:: -(-len(flat) // size)]
+        with np.errstate(all="ignore"):
+            bad = ~np.isfinite(posterior.log_density(some))
+        share, theta = float(bad.mean()), some[bad.argmax()] if bad.any() else None
     if theta is None:
         return 0.0, ""
     with np.errstate(all="ignore"):

@@ -39,6 +39,8 @@ class BasePosterior:
         Whether chains are expected to meet soon, so that many short ones serve as few long.
     precision : float
         Relative rounding error of the returned arrays: that of float64 or of float32.
+    full_support : bool
+        Whether the density is known to be positive everywhere.
     abilities : frozenset of str
         What the subclass defines itself, by the names of
         :data:`~skbayes_sgld.posterior.protocol.ABILITIES`.
@@ -51,6 +53,7 @@ class BasePosterior:
     n_predictors: int = 1
     one_mode: bool = False
     precision: float = float(np.finfo(float).eps)
+    full_support: bool = True
     abilities: frozenset[str] = frozenset()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -17,6 +17,8 @@ Array = NDArray[Any]
 
 _SHOWN = 5  # parameters in an error
 _ROW_FUNCTIONS = ("log_likelihood", "grad_log_likelihood")
+_GRADIENTS = ("grad", "grad_log_likelihood", "grad_log_prior")
+_CHECKED = {*_GRADIENTS, "log_density", "log_likelihood", "log_prior", "value_and_grad"}
 _FLAGS = ("multimodal", "cheap_full_gradient")
 
 
@@ -81,6 +83,7 @@ class UserPosterior(BasePosterior):
 
     multimodal = False
     cheap_full_gradient = False
+    full_support = False
 
     def __init__(self, model: Any, argument: str = "posterior") -> None:
         if isinstance(model, type):
@@ -101,8 +104,10 @@ class UserPosterior(BasePosterior):
             self.cheap_full_gradient = True  # there are no rows that could be left out
         for ability in self.abilities:
             for name in MEMBERS[ability]:
-                if callable(getattr(model, name, None)):  # param_names has a default
-                    setattr(self, name, getattr(model, name))
+                function = getattr(model, name, None)
+                if callable(function):  # param_names has a default
+                    checked = name in _CHECKED
+                    setattr(self, name, _Checked(self, name, function) if checked else function)
         for flag in _FLAGS:
             setattr(self, flag, bool(getattr(model, flag, getattr(self, flag))))
 
@@ -153,23 +158,61 @@ class UserPosterior(BasePosterior):
                 "grad_log_prior": (2, P),
             }
         for name, shape in shapes.items():
-            function = getattr(self, name)
-            _check_signature(function, name, 2 if name in _ROW_FUNCTIONS else 1)
-            returned = function(theta)
-            check_returned(name, returned, shape, names or self.param_names, theta[0])
-            if not isinstance(returned, np.ndarray) or returned.dtype.kind != "f":
-                setattr(self, name, _as_floats(function))
-            else:
+            checked = getattr(self, name)
+            _check_signature(checked.function, name, 2 if name in _ROW_FUNCTIONS else 1)
+            returned = checked.call(theta)
+            check_returned(name, returned, shape, names or self.param_names, theta, finite=True)
+            if isinstance(returned, np.ndarray) and returned.dtype.kind == "f":
                 self.precision = max(self.precision, float(np.finfo(returned.dtype).eps))
 
 
-def _as_floats(function: Callable[..., Any]) -> Callable[..., Array]:
-    """Function whose lists and whole numbers are turned into arrays of floats."""
+class _Checked:
+    """A user's function, whose errors say where, and whose results are looked at in every call.
 
-    def floats(*args: Any) -> Array:
-        return np.asarray(function(*args), dtype=float)
+    Lists and whole numbers are turned into arrays of floats. Numbers that are not finite pass: a
+    density may be 0 in places.
+    """
 
-    return floats
+    def __init__(self, owner: UserPosterior, name: str, function: Callable[..., Any]) -> None:
+        self.name, self.function = name, function
+        self._n_samples, self._n_params, self._names = 0, owner.n_params, owner.param_names
+        if "rows" in owner.abilities:
+            self._n_samples = owner.n_samples
+
+    def __call__(self, theta: Array, idx: Array | None = None) -> Any:
+        returned = self.call(theta, idx)
+        shape: tuple[int, ...] = (len(theta),)
+        if self.name in _GRADIENTS:
+            shape = (len(theta), self._n_params)
+        elif self.name == "log_likelihood":
+            shape = (len(theta), self._n_samples if idx is None else idx.shape[1])
+        elif self.name == "value_and_grad":
+            return self._both(returned, theta)
+        return self._floats(self.name, returned, shape, theta)
+
+    def call(self, theta: Array, idx: Array | None = None) -> Any:
+        """What the function returns; its own errors have a note of where it was called."""
+        try:
+            return self.function(theta) if idx is None else self.function(theta, idx)
+        except Exception as error:
+            error.add_note(f"{self.name} raised it, called {_at(self._names, theta)}.")
+            raise
+
+    def _both(self, returned: Any, theta: Array) -> tuple[Array, Array]:
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            raise TypeError(
+                f"{self.name} returned {type(returned).__name__}; it must return a tuple of the "
+                "log density (C,) and its gradient (C, P)."
+            )
+        value = self._floats(f"{self.name}[0]", returned[0], (len(theta),), theta)
+        return value, self._floats(f"{self.name}[1]", returned[1], theta.shape, theta)
+
+    def _floats(self, name: str, returned: Any, shape: tuple[int, ...], theta: Array) -> Array:
+        usual = type(returned) is np.ndarray and returned.dtype.kind == "f"
+        if usual and returned.shape == shape:
+            return returned
+        check_returned(name, returned, shape, self._names, theta)
+        return np.asarray(returned, dtype=None if usual else float)
 
 
 def _missing(model: Any, ability: str) -> list[str]:
@@ -204,10 +247,22 @@ def _check_signature(function: Callable[..., Any], name: str, n_arguments: int) 
         raise TypeError(f"{name} takes {signature}; it must take {wanted}.") from None
 
 
+def _at(param_names: Sequence[str], theta: Array) -> str:
+    """Where a function was called, in words: the first of its points."""
+    shown = zip(param_names[:_SHOWN], np.ravel(theta[:1]), strict=False)
+    others = " and other points" if len(theta) > 1 else ""
+    return f"at {', '.join(f'{name}={value:g}' for name, value in shown)}{others}"
+
+
 def check_returned(
-    name: str, returned: Any, shape: tuple[int, ...], param_names: Sequence[str], at: Array
+    name: str,
+    returned: Any,
+    shape: tuple[int, ...],
+    param_names: Sequence[str],
+    theta: Array,
+    finite: bool = False,
 ) -> None:
-    """Raise where a user's function returned something unusable for two chains.
+    """Raise where a user's function returned something unusable.
 
     Parameters
     ----------
@@ -218,8 +273,10 @@ def check_returned(
     shape : tuple of int
         Shape that it must have returned.
     param_names : sequence of str
-    at : ndarray of shape (P,)
-        Point at which it was called.
+    theta : ndarray of shape (C, P)
+        Points at which it was called, one row a chain.
+    finite : bool, default=False
+        Whether every number must be finite, as at the start.
 
     Raises
     ------
@@ -237,17 +294,17 @@ def check_returned(
             array.dtype.kind, f"{type(returned).__name__} of {array.dtype}"
         )
         raise TypeError(
-            f"{name} returned {what}; it must return an array of real numbers of shape {shape} "
-            "for two chains."
+            f"{name} returned {what} {_at(param_names, theta)}; it must return an array of real "
+            f"numbers of shape {shape} for {len(theta)} chains."
         )
     if array.shape != shape:
         raise ValueError(
-            f"{name} returned the shape {array.shape} for parameters of shape (2, {len(at)}), "
-            f"two chains; it must return {shape}. Functions of one chain take batched=False, in "
-            "CustomPosterior or FunctionPosterior."
+            f"{name} returned the shape {array.shape} for parameters of shape {theta.shape}, "
+            f"{len(theta)} chains; it must return {shape}. Functions of one chain take "
+            "batched=False, in CustomPosterior or FunctionPosterior."
         )
-    if not np.all(np.isfinite(array)):
-        shown = zip(param_names[:_SHOWN], at, strict=False)
+    if finite and not np.all(np.isfinite(array)):
+        shown = zip(param_names[:_SHOWN], theta[0], strict=False)
         raise ValueError(
             f"{name} is not finite at the start, where "
             f"{', '.join(f'{n}={v:g}' for n, v in shown)}; give a start where it is, or the range "

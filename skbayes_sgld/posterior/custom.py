@@ -96,6 +96,7 @@ class CustomPosterior(BasePosterior):
     """
 
     temperature: float = 1.0
+    full_support = False
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ nor on how many steps are drawn at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import pairwise, repeat
@@ -166,6 +167,8 @@ def run_chains(
         When a chain leaves the range of floating point numbers.
     TypeError, ValueError
         When the posterior or the gradient lacks what the algorithm needs.
+    RuntimeError
+        When one of the processes ends on its own.
     """
     parts = run_parts(
         run,
@@ -235,10 +238,17 @@ def run_parts(
     with workers.open(n_workers) as parallel:
         while rest.n_steps:
             stretch, rest = rest.cut(share)
-            parts = parallel(
-                delayed(_attempt)(run, _select(state, a, b), int(a), stretch, block_size)
-                for a, b in pairwise(edges)
-            )
+            try:
+                parts = parallel(
+                    delayed(_attempt)(run, _select(state, a, b), int(a), stretch, block_size)
+                    for a, b in pairwise(edges)
+                )
+            except BrokenExecutor:
+                raise RuntimeError(
+                    f"n_jobs={n_jobs}: a process that runs chains {state.step} steps into the run "
+                    "has ended before it was done. It was killed, the memory was at an end, or the "
+                    "model itself ended it; set n_jobs=None, with which all runs in this process."
+                ) from None
             errors = [part for part in parts if isinstance(part, ChainOverflowError)]
             if errors:
                 raise min(errors, key=lambda error: (error.step, error.chain))

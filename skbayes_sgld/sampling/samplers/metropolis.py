@@ -72,8 +72,10 @@ class Adjusted(Sampler):
         if np.isnan(state["value"]).any():
             state.update(self.evaluate(state["theta"], dynamics))
         proposal, log_ratio = self.propose(state, eta, noise, dynamics)
-        if np.isnan(proposal["value"]).any():
-            _count_undefined(state, proposal["theta"], proposal["value"])
+        if np.isnan(log_ratio).any():
+            # where the density is 0 its gradient may be anything
+            nan = np.isnan(log_ratio) & (proposal["value"] != -np.inf)
+            _count_undefined(state, proposal["theta"], nan)
         log_uniform = noise[:, state["theta"].shape[1]]
         # a density that is infinite has overflowed
         log_ratio = np.where(proposal["value"] < np.inf, log_ratio / dynamics.temperature, -np.inf)
@@ -88,12 +90,12 @@ class Adjusted(Sampler):
         state["accepted"] = state["accepted"] + accept
 
 
-def _count_undefined(state: State, proposal: Array, value: Array) -> None:
-    """Count proposals whose log density is not a number; they are rejected.
+def _count_undefined(state: State, proposal: Array, nan: Array) -> None:
+    """Count proposals whose log density or gradient is not a number; they are rejected.
 
     A trajectory that has overflowed is not counted.
     """
-    undefined = np.isnan(value) & np.isfinite(proposal).all(axis=1)
+    undefined = nan & np.isfinite(proposal).all(axis=1)
     state["undefined"] = state["undefined"] + undefined
     state["undefined_at"] = np.where(undefined[:, None], proposal, state["undefined_at"])
 
