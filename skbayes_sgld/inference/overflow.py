@@ -19,6 +19,7 @@ _SHORTER, _FAR_SHORTER = 0.25, 1e-3  # the next step size that is tried, over th
 _SHARES = 20  # a trial takes one part in so many of the run's steps
 _FEWEST = 200  # steps of a trial, if the run has as many: fewer would show little
 _TRIALS = 8  # of that length
+_GRADIENTS = 6_000  # of all trials, if theirs are fewer: a second of long trajectories of few rows
 _BLOCK = 32  # steps between looks for an overflow: far too long steps overflow at once
 _FAR = 1e6  # times the size of the start: beyond it a chain is on its way to an overflow
 _LEAST = 1e-12  # of the step size, to which shorter ones are tried
@@ -37,8 +38,8 @@ def explain_overflow(
 ) -> ChainOverflowError:
     """Error that names step, parameter and chain, and a smaller step size that did not overflow.
 
-    Smaller step sizes are tried, all together for no more steps than the run was to take, or a
-    few hundred where it was short.
+    Smaller step sizes are tried, all together for about as many gradients as the run was to take
+    steps, or a few thousand where it was short.
     ``given`` tells whether the user chose the step size.
     """
     who = f"chain {error.chain}" if run.sampler.uses_noise else "the optimizer"
@@ -51,9 +52,8 @@ def explain_overflow(
     undefined = _without_gradient(posterior, run, start, seed)
     length = max(1, min(n_steps, _FEWEST), n_steps // _SHARES)
     far = _FAR * max(1.0, float(np.abs(start).max()))
-    left, size, after = max(n_steps, _TRIALS * length), run.step_size, error.step
+    left, size, after = max(n_steps, _TRIALS * length, _GRADIENTS), run.step_size, error.step
     while left > 0 and size > _LEAST * run.step_size:
-        left -= after + 1
         size = float(f"{size * (_FAR_SHORTER if after < _AT_ONCE else _SHORTER):.2g}")
         shorter = replace(run, step_size=size)
         try:
@@ -61,8 +61,10 @@ def explain_overflow(
             constrained_draws(posterior, tried.draws, 0, length)
         except ChainOverflowError as again:
             after = again.step
+            left -= (after + 1 + again.rejected) * run.sampler.gradients(size)
             continue
         after = length
+        left -= after * run.sampler.gradients(size)
         if np.abs(tried.draws).max() > far or tried.acceptance == 0.0:  # on its way to one
             continue
         advice = "set step_size='auto' and preconditioner='auto', or " if given else ""
