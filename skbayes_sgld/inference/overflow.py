@@ -22,7 +22,7 @@ _TRIALS = 8  # of that length
 _GRADIENTS = 6_000  # of all trials, if theirs are fewer: a second of long trajectories of few rows
 _BLOCK = 32  # steps between looks for an overflow: far too long steps overflow at once
 _FAR = 1e6  # times the size of the start: beyond it a chain is on its way to an overflow
-_LEAST = 1e-12  # of the step size, to which shorter ones are tried
+_LEAST = 1e-12  # of the step size, or of 1, to which shorter ones are tried
 _PLACES, _SHOWN = 200, 5  # points around the start where the gradient is looked at; parameters
 _AT_ONCE = 10  # steps: what overflows within them is far too long
 
@@ -53,7 +53,7 @@ def explain_overflow(
     length = max(1, min(n_steps, _FEWEST), n_steps // _SHARES)
     far = _FAR * max(1.0, float(np.abs(start).max()))
     left, size, after = max(n_steps, _TRIALS * length, _GRADIENTS), run.step_size, error.step
-    while left > 0 and size > _LEAST * run.step_size:
+    while left > 0 and size > _LEAST * min(run.step_size, 1.0):
         size = float(f"{size * (_FAR_SHORTER if after < _AT_ONCE else _SHORTER):.2g}")
         shorter = replace(run, step_size=size)
         try:
