@@ -26,10 +26,10 @@ _STACKED = ("coef_", "intercept_", "noise_variance_", "noise_coef_", "noise_inte
 
 def has_outputs(y: Any) -> bool:
     """Whether y has a column for each output, one column included."""
-    if y is None or issparse(y):
+    if y is None or issparse(y) or kind_of(y).startswith("dask."):
         return False
     try:
-        return np.ndim(y) == 2 and not kind_of(y).startswith("dask.")
+        return np.asarray(y).ndim == 2
     except ValueError:  # lists of unequal lengths, which the validation refuses
         return False
 

@@ -51,7 +51,7 @@ def interval_score(
     Examples
     --------
     >>> from skbayes_sgld.metrics import interval_score
-    >>> print(interval_score([1.0, 2.5], [[0.0, 2.0], [0.0, 2.0]], coverage=0.9).round(2))
+    >>> print(round(interval_score([1.0, 2.5], [[0.0, 2.0], [0.0, 2.0]], coverage=0.9), 2))
     7.0
     """
     levels = check_coverage(coverage)

@@ -4,17 +4,19 @@ import os
 import signal
 from contextlib import contextmanager
 
-import dask
-import dask.array as da
 import joblib
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
 from sklearn.model_selection import GridSearchCV
 
 from skbayes_sgld import RowBlocks, SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.blocks.dask_cluster import result_of
 from skbayes_sgld.blocks.dask_rows import DaskRows
+
+dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
+distributed = pytest.importorskip("distributed", reason="clusters need the extra 'dask'")
+da = pytest.importorskip("dask.array", reason="arrays of Dask need the extra 'dask'")
+Client, LocalCluster = distributed.Client, distributed.LocalCluster
 
 SECONDS = 300  # that a test may take
 N_BLOCKS, BLOCK, D = 6, 1500, 3

@@ -67,7 +67,8 @@ def fitted():
     return {name: fit(name, 200) for name in MODELS}
 
 
-@pytest.mark.parametrize("name", MODELS)
+# the next batch is fitted together with the rows that the stream of a classifier keeps
+@pytest.mark.parametrize("name", sorted(MODELS.keys() - {"stream"}))
 def test_a_pickle_holds_no_data(name, fitted):
     small = pickle.dumps(fitted[name])
     # no number of the data is in it

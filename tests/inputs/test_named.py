@@ -302,7 +302,9 @@ FOUND = {
         "exposure: ",
     ),
     "contours of a number": (
-        lambda: ProbabilityContourDisplay.from_estimator(MODEL.fit(X, Y), -0.0),
+        lambda: ProbabilityContourDisplay.from_estimator(
+            make(SGLDLogisticRegression).fit(X, Y > 0), -0.0
+        ),
         r"\bX\b",
     ),
     "contours of words": (

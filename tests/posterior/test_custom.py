@@ -367,7 +367,7 @@ def test_functions_of_one_theta_are_told_of_batched():
         ({"transforms": {"s": Interval(2.0, 1.0)}}, "^transform.high=1.0 is out of range"),
         ({"transforms": {"s": "positive"}, "start": [0, 0, -2]}, r"^s=-2 is out of range.*\(0, in"),
         ({"start": [1, 2]}, "^start=.* must be 3 finite numbers"),
-        ({"start": [0, 0, np.nan]}, "^start=.* must be 3 finite numbers"),
+        ({"start": [0, 0, np.nan]}, "^start=.* all numbers must be finite"),
         ({}, "is not finite at the start, where a=0, b=0, s=0; give a start"),
     ],
 )

@@ -21,7 +21,7 @@ from skbayes_sgld.posterior import (
     Normal,
     Poisson,
 )
-from skbayes_sgld.posterior.factor import _prior_diagonal
+from skbayes_sgld.posterior.factor import prior_diagonal
 from skbayes_sgld.posterior.parameterizations.noncentered import (
     NoncenteredPosterior,
     NormalNoncenteredPosterior,
@@ -103,7 +103,7 @@ def test_gradient_and_curvature_are_those_of_the_density(likelihood, pair, cente
     H = posterior.curvature(theta[0])
     assert_derivative(H, hessian, pair)
     np.testing.assert_allclose(
-        _prior_diagonal(posterior, theta[0]),
+        prior_diagonal(posterior, theta[0]),
         np.diag(H - posterior.likelihood_curvature(theta[0])),
         rtol=1e-9,
         atol=1e-9 * np.abs(H).max(),

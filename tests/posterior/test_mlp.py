@@ -247,7 +247,7 @@ def test_the_steepest_direction_of_the_metric_has_curvature_one():
 
 def test_rounded_gradients_are_the_exact_ones_to_single_precision():
     rng = np.random.default_rng(4)
-    X, y = rng.standard_normal((60, 3)), rng.standard_normal(60)
+    X, y = rng.standard_normal((2400, 3)), rng.standard_normal(2400)
     exact = MLPPosterior(X, y, FixedGaussian(0.3), Normal(), hidden_layer_sizes=(7, 5))
     rounded = exact.rounded()
     theta = exact.random_start(rng.standard_normal((3, exact.n_params)))

@@ -215,7 +215,7 @@ def test_what_cannot_be_used_is_refused(params, match):
 @pytest.mark.parametrize(
     "arguments, match",
     [
-        ({"start": [np.nan]}, r"start=\[nan\] must be 1 finite"),
+        ({"start": [np.nan]}, r"start=\[nan\] is out of range; all numbers must be finite"),
         ({"start": [0.0, 1.0]}, r"start=\[0\.0, 1\.0\] must be 1"),
         ({"scale": 0.0}, r"scale=0\.0 is out of range"),
     ],
