@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from skbayes_sgld._progress import progress_bar
+from skbayes_sgld._progress import Progress, progress_bar
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -43,13 +43,11 @@ def end_fit(estimator: Any, **data: Any) -> None:
 
 
 @contextmanager
-def show_progress(
-    estimator: Any, n_steps: int, what: str
-) -> Iterator[Callable[[int], None] | None]:
+def show_progress(estimator: Any, n_steps: int, what: str) -> Iterator[Progress | None]:
     """Context with a function to report finished steps to; None where nobody would see them.
 
     It advances the bar of ``verbose``, and begins and ends the tasks of callbacks: a fiftieth of
-    the steps each.
+    the steps each. From the task on at whose end a callback asks to stop it answers True.
     """
     context = getattr(estimator, "_callback_fit_ctx", None)
     with progress_bar(estimator.verbose, n_steps, what) as advance:
@@ -58,10 +56,11 @@ def show_progress(
             return
         tasks = _Tasks(estimator, context, n_steps, what)
 
-        def report(n_done: int) -> None:
+        def report(n_done: int) -> bool:
             tasks.report(n_done)
             if advance is not None:
                 advance(n_done)
+            return tasks.stopped
 
         yield report
         tasks.close()
@@ -73,6 +72,7 @@ class _Tasks:
     def __init__(self, estimator: Any, context: Any, n_steps: int, what: str) -> None:
         self._estimator, self._context, self._what = estimator, context, what
         self._n_steps, self._n_done, self._n_ended = n_steps, 0, 0
+        self.stopped = False
         self._begin()
 
     def _begin(self) -> None:
@@ -83,12 +83,15 @@ class _Tasks:
         """End the tasks whose steps are done, and begin the one that is under way."""
         self._n_done += n_done
         while self._n_ended < min(_TASKS, _TASKS * self._n_done // self._n_steps):
-            self._task.call_on_fit_task_end(estimator=self._estimator)
+            self._end()
             self._n_ended += 1
             if self._n_ended < _TASKS:
                 self._begin()
 
+    def _end(self) -> None:
+        self.stopped |= self._task.call_on_fit_task_end(estimator=self._estimator)
+
     def close(self) -> None:
         """End the task under way, of a fit that needed fewer steps."""
         if self._n_ended < _TASKS:
-            self._task.call_on_fit_task_end(estimator=self._estimator)
+            self._end()

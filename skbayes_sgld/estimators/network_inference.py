@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skbayes_sgld._components import check_number
+from skbayes_sgld._progress import unending
 from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.network_diagnosis import NetworkDiagnosis, diagnose_outputs
 from skbayes_sgld.inference.choices import Choice
@@ -170,7 +171,7 @@ class LangevinNetworks:
         if isinstance(self.step_size, str):
             remedy = "set a smaller step_size, or rescale y"
         with watch(n_steps, "sampling") as progress:
-            how = {"n_jobs": self.n_jobs, "progress": progress}
+            how = {"n_jobs": self.n_jobs, "progress": unending(progress)}
             theta = train(posterior, self.n_chains, n_burnin, seed, **how)
             with overflow_explained(posterior, what, remedy):
                 for number in range(1, _ROUNDS + 1):

@@ -6,6 +6,8 @@ from textwrap import wrap
 from typing import Any, NamedTuple
 
 GIVEN = "given"
+# What ends a run before the draws that were asked for, and what gives it more
+EARLY_ENDS = {"max_time": "raise max_time", "callback": "let the callback stop later"}
 
 
 class Choice(NamedTuple):

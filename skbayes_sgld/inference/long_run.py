@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sgld._progress import Progress
 from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference.checkpoint import Checkpoint, Writer, check_free, digest, read
-from skbayes_sgld.inference.choices import Choice
+from skbayes_sgld.inference.choices import EARLY_ENDS, Choice
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.sampling.chains import Chains, follow, run_chains, run_parts
@@ -116,7 +117,7 @@ def looks(n_draws: int, target_ess: float | None) -> list[int]:
 def run_long(
     plan: Plan,
     origin: Origin,
-    progress: Callable[[int], None] | None,
+    progress: Progress | None,
     workers: Workers | None = None,
 ) -> tuple[Chains, Choice | None]:
     """Chains of a plan in parts, until the draws are made, are enough or the time is up.
@@ -126,7 +127,7 @@ def run_long(
     plan : Plan
     origin : Origin
     progress : callable or None
-        Told how many steps were made since it was told last.
+        Told how many steps were made since it was told last; True ends the run.
     workers : Workers or None
         Where chains run side by side; None: in the processes of ``n_jobs``.
 
@@ -139,7 +140,7 @@ def run_long(
     Raises
     ------
     ValueError
-        Where the time is up before the first draw, or the checkpoint is of another run.
+        Where the run is ended before the first draw, or the checkpoint is of another run.
     OSError
         Where the checkpoint cannot be written at the beginning.
     KeyboardInterrupt
@@ -159,7 +160,7 @@ def run_long(
     if settings.checkpoint is not None:
         writer = Writer(settings.checkpoint, plan, origin.inputs, origin.positions)
         writer.begin(chains)
-    parts, stopped = [chains], None
+    parts, stopped, late = [chains], None, False
     try:
         for end in ends:
             if end < chains.draws.shape[1]:
@@ -169,35 +170,52 @@ def run_long(
                 if writer is not None and writer.due:
                     parts = [follow(parts)]
                     writer.write(parts[0])
-                if monotonic() >= limit:
+                late = monotonic() >= limit
+                if late:
                     break
             parts = [chains := follow(parts)]
-            stopped = _stopped(plan, chains, end)
+            stopped = _stopped(plan, chains, end, late)
             if stopped is not None:
                 break
     except KeyboardInterrupt:
         if writer is not None:
             writer.write(follow(parts))
         raise
-    by_time = stopped is not None and stopped.value == "max_time"
+    early = stopped is not None and stopped.value in EARLY_ENDS
     if writer is not None:
-        writer.write(chains, finished=not by_time)
-    if not chains.draws.shape[1]:
-        there = f", with resume_from={str(writer.path)!r}" if writer is not None else ""
-        raise ValueError(
-            f"max_time={settings.max_time:g} was up before the first draw, after {chains.n_steps} "
-            f"of {plan.n_burnin} steps of the burn-in; give more time{there}."
-        )
-    if not settings.stops_by_itself:
-        return chains, None
-    return chains, stopped or Choice("n_draws", "all of them were made")
+        writer.write(chains, finished=not early)
+    if stopped is not None:
+        check_drawn(plan, chains, stopped, None if writer is None else writer.path)
+    if stopped is None and settings.stops_by_itself:
+        stopped = Choice("n_draws", "all of them were made")
+    return chains, stopped
+
+
+def ended_by_callback(chains: Chains) -> Choice:
+    """What ended a run with these draws only."""
+    made = f"a callback asked to stop after {chains.draws.shape[1]} draws a chain"
+    return Choice("callback", made)
+
+
+def check_drawn(plan: Plan, chains: Chains, stopped: Choice, path: Path | None = None) -> None:
+    """Raise where a run was ended before its first draw; its checkpoint is at ``path``."""
+    if chains.draws.shape[1]:
+        return
+    there = "" if path is None else f", with resume_from={str(path)!r}"
+    ended = "a callback asked to stop"
+    if stopped.value == "max_time":
+        ended = f"max_time={plan.settings.max_time:g} was up"
+    raise ValueError(
+        f"{ended} before the first draw, after {chains.n_steps} of {plan.n_burnin} steps of the "
+        f"burn-in; give more time{there}."
+    )
 
 
 def _parts(
     plan: Plan,
     chains: Chains,
     end: int,
-    progress: Callable[[int], None] | None,
+    progress: Progress | None,
     workers: Workers | None,
 ) -> Iterable[Chains]:
     """Parts of the run from where the chains are to ``end`` draws a chain."""
@@ -219,9 +237,11 @@ def _parts(
     )
 
 
-def _stopped(plan: Plan, chains: Chains, end: int) -> Choice | None:
+def _stopped(plan: Plan, chains: Chains, end: int, late: bool) -> Choice | None:
     """What ends the run here, if anything does before its last draw."""
     n_draws, target = chains.draws.shape[1], plan.settings.target_ess
+    if n_draws < end and not late:
+        return ended_by_callback(chains)
     if n_draws < end:
         made = f"{plan.settings.max_time:g} s were up after {n_draws} draws a chain"
         return Choice("max_time", made)

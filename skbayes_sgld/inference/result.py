@@ -14,7 +14,7 @@ from skbayes_sgld._components import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.diagnostics import convergence_problems, summarize
 from skbayes_sgld.inference import arviz
-from skbayes_sgld.inference.choices import Choice, as_table, shown
+from skbayes_sgld.inference.choices import EARLY_ENDS, Choice, as_table, shown
 from skbayes_sgld.inference.diagnosis import (
     Diagnosis,
     bias_problem,
@@ -375,8 +375,8 @@ class SamplingResult:
     def _remedy(self, apart: list[str]) -> str:
         """Remedy for chains that do not agree, or whose draws are worth too little."""
         stopped_by = self.choices.get("stopped_by")
-        if stopped_by is not None and stopped_by.value == "max_time":
-            return "raise max_time"
+        if stopped_by is not None and stopped_by.value in EARLY_ENDS:
+            return EARLY_ENDS[stopped_by.value]
         given = [name for name in ("step_size", "preconditioner") if self.choices[name].given]
         if given:
             return f"set {' and '.join(given)} to 'auto'"

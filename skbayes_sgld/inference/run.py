@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
-from skbayes_sgld._progress import progress_bar
+from skbayes_sgld._progress import Progress, progress_bar
 from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.diagnosis import warn_of
-from skbayes_sgld.inference.long_run import Origin, run_long
+from skbayes_sgld.inference.long_run import Origin, check_drawn, ended_by_callback, run_long
 from skbayes_sgld.inference.overflow import explain_overflow
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
@@ -28,7 +28,7 @@ from skbayes_sgld.sampling.tuning.noise import measure_noise
 from skbayes_sgld.sampling.workers import Workers
 
 Array = NDArray[Any]
-Watch = Callable[[int, str], AbstractContextManager[Callable[[int], None] | None]]
+Watch = Callable[[int, str], AbstractContextManager[Progress | None]]
 
 _BATCHES = 20  # batches of draws, whose means have the Monte Carlo error
 _NUMBERS = 2**16  # predictors of all rows in a block of draws
@@ -52,7 +52,8 @@ def run(
     plan : Plan
     watch : callable or None
         Takes the number of steps and what they are, and returns the context of a function to report
-        finished ones to. None shows a bar where the plan's settings are verbose.
+        finished ones to, which returns True to end the run with the draws so far. None shows a bar
+        where the plan's settings are verbose.
     origin : Origin or None
         Where the run comes from: without it no checkpoint is written, nothing is resumed, and the
         draws are as many as were asked for.
@@ -103,7 +104,7 @@ def run(
 def _draw(
     plan: Plan,
     origin: Origin | None,
-    progress: Callable[[int], None] | None,
+    progress: Progress | None,
     workers: Workers | None,
 ) -> tuple[Chains, Choice | None]:
     """Chains of the plan, and what ended their run where it was not the number of draws alone."""
@@ -125,7 +126,13 @@ def _draw(
     except ChainOverflowError as error:
         error.chain //= plan.n_walkers
         raise
-    return chains.in_turns(plan.n_walkers, plan.n_draws), None
+    early = chains.draws.shape[1] < plan.n_turns
+    chains = chains.in_turns(plan.n_walkers, plan.n_draws)
+    if not early:
+        return chains, None
+    stopped_by = ended_by_callback(chains)
+    check_drawn(plan, chains, stopped_by)
+    return chains, stopped_by
 
 
 def _result(plan: Plan, chains: Chains, values: Array) -> SamplingResult:

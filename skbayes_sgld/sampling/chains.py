@@ -124,7 +124,7 @@ def run_chains(
     first_chain: int = 0,
     block_size: int | None = None,
     n_jobs: int | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], bool] | None = None,
     workers: Workers | None = None,
 ) -> Chains:
     """Run chains side by side, or go on with those of an earlier run.
@@ -153,7 +153,7 @@ def run_chains(
         Processes to share the chains between, once their run turns out to be long: the first part
         is run here, and the rest too where it would end before processes had done as much.
     progress : callable or None
-        Told how many steps were made since it was told last.
+        Told how many steps were made since it was told last; True ends the run there.
     workers : Workers or None
         Where to run instead of ``n_jobs`` processes.
 
@@ -197,7 +197,7 @@ def run_parts(
     first_chain: int = 0,
     block_size: int | None = None,
     n_jobs: int | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], bool] | None = None,
     seconds: float | None = None,
     workers: Workers | None = None,
 ) -> Iterator[Chains]:
@@ -224,7 +224,7 @@ def run_parts(
         part = _run(run, state, stretch, block_size, progress, owned)
         made, spent, state = made + stretch.n_steps, spent + perf_counter() - begin, part.state
         yield part
-        if not rest.n_steps:
+        if not rest.n_steps or part.n_steps < stretch.n_steps:
             return
         left = spent / made * rest.n_steps
         if n_workers > 1 and made >= share and left >= workers.least_seconds:
@@ -254,9 +254,9 @@ def run_parts(
                 raise min(errors, key=lambda error: (error.step, error.chain))
             part = _join(parts)
             state = part.state
-            if progress is not None:
-                progress(stretch.n_steps)
             yield part
+            if progress is not None and progress(stretch.n_steps):
+                return
 
 
 @dataclass(frozen=True)
@@ -342,7 +342,7 @@ def _run(
     start: RunState,
     stretch: Stretch,
     block_size: int | None,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], bool] | None = None,
     owned: bool = False,
 ) -> Chains:
     """Run a stretch from ``start``, whose streams may advance where they are ``owned``."""
@@ -401,10 +401,11 @@ def _run(
                 weights[new] = eta[n_burnin + (kept + 1) * thin - 1 - done :: thin]
                 kept += len(found)
             done += length
-            if progress is not None:
-                progress(length)
-    share = np.broadcast_to(np.asarray(dynamics.clipped) / max(n_steps, 1), (n_chains,))
-    return Chains(draws, weights, share, RunState(start.step + n_steps, state, streams), n_steps)
+            if progress is not None and progress(length):
+                break
+    draws, weights = draws[:, :kept], weights[:kept]
+    share = np.broadcast_to(np.asarray(dynamics.clipped) / max(done, 1), (n_chains,))
+    return Chains(draws, weights, share, RunState(start.step + done, state, streams), done)
 
 
 def _steps(

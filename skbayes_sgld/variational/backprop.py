@@ -128,7 +128,7 @@ class BayesByBackprop(Component):
         posterior: Posterior | HasRows,
         start: ArrayLike | None = None,
         scale: ArrayLike = 1.0,
-        progress: Callable[[int], None] | None = None,
+        progress: Callable[[int], object] | None = None,
     ) -> BayesByBackprop:
         """Fit the approximation to a posterior.
 

@@ -137,3 +137,46 @@ def test_without_scikit_learns_callbacks_a_fit_is_as_it_was(monkeypatch):
     with without.show_progress(estimator, 10, "sampling") as report:
         assert report is None
     without.end_fit(estimator, X=X, y=Y)
+
+
+class Stopper(Recorder):
+    """A recorder that asks to stop at the end of some task of those of a name."""
+
+    def __init__(self, name, task):
+        super().__init__()
+        self.name, self.task = name, task
+
+    def on_fit_task_end(self, estimator, context):
+        self.note("end", context)
+        return context.task_name == self.name and context.task_id == self.task
+
+
+@pytest.mark.parametrize("settings", [{}, {"max_time": 100.0}], ids=["in one go", "in parts"])
+def test_a_callback_that_asks_to_stop_ends_the_run_with_the_draws_so_far(settings):
+    model = SGLDLinearRegression(sampler="sgld", n_draws=3000, random_state=0, **settings)
+    stopper = Stopper("sampling", 20)
+    stopped = clone(model).set_callbacks(stopper).fit(X, Y)
+    values = stopped.posterior_.values
+    assert 0 < values.shape[1] < 3000
+    whole = model.fit(X, Y).posterior_.values
+    np.testing.assert_array_equal(values, whole[:, : values.shape[1]])
+    assert stopped.summary().attrs["stopped_by"] == "callback"
+    assert f"stop after {values.shape[1]} draws" in str(stopped.result_.plan)
+    step = ("SGLDLinearRegression", "sampling")
+    assert 21 <= len(stopper.of("end", step)) == len(stopper.of("begin", step)) < 50
+    np.testing.assert_allclose(stopped.coef_, values[..., :2].mean(axis=(0, 1)), rtol=1e-6)
+
+
+def test_a_callback_that_stops_the_burn_in_leaves_no_draws_and_no_fit():
+    model = SGLDLinearRegression(sampler="sgld", n_draws=5, n_burnin=100_000, random_state=0)
+    with pytest.raises(ValueError, match="a callback asked to stop before the first draw, after"):
+        model.set_callbacks(Stopper("sampling", 0)).fit(X, Y)
+    assert not hasattr(model, "coef_")
+
+
+def test_a_callback_that_asks_to_stop_ends_the_climb_where_it_is():
+    model = SGDMAPRegressor(max_iter=500, tol=0.0, random_state=0)
+    stopped = clone(model).set_callbacks(Stopper("climbing", 4)).fit(X, Y)
+    assert stopped.n_iter_ == 50
+    np.testing.assert_allclose(stopped.coef_, stopped.coef_path_[-1])
+    np.testing.assert_allclose(stopped.coef_path_, model.fit(X, Y).coef_path_[:51])

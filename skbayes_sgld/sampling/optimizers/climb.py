@@ -56,7 +56,7 @@ def climb(
     posterior: BasePosterior,
     start: Array,
     settings: ClimbSettings,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], bool] | None = None,
 ) -> Climb:
     """Climb from ``start (P,)`` until the mode is ``tol`` standard deviations away.
 
@@ -72,15 +72,14 @@ def climb(
     measured, due = None, 1
     for done in range(1, settings.max_iter + 1):
         walk.go(done - 1)
-        if progress is not None:
-            progress(1)
+        stop = progress is not None and progress(1)
         if done % every == 0:
             path.append(walk.reported)
             passes.append(done)
-        last = done == settings.max_iter
+        last = stop or done == settings.max_iter
         if (done >= due and walk.looks) or last:
             measured = walk.look(done, last)
-            if measured.distance <= settings.tol:
+            if stop or measured.distance <= settings.tol:
                 break
             due = done + walk.pace.patience
     assert measured is not None
