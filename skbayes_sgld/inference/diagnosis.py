@@ -242,6 +242,14 @@ def undefined_problem(share: float, where: str, of_draws: bool) -> list[str]:
             "this sampler follows the gradient alone; give the range of a parameter "
             "(transforms={'s': 'positive'}), or set sampler='hmc', which refuses such points"
         ]
+    if not where:
+        return [
+            f"{share:.1%} of the proposals left the range of floating point numbers, and were "
+            "refused: the posterior is far wider in places than the steps suit, as it is where "
+            "coefficients are as many as rows and nothing but a vague prior tells the noise; give "
+            "the noise a prior with more weight (noise_prior='half_cauchy'), or the coefficients a "
+            "smaller scale or a learned one (prior='hierarchical_normal')"
+        ]
     return [
         f"the log density, or its gradient, is not a number (NaN) at {share:.1%} of the proposals, "
         f"as at {where}: they were refused, as if the density were 0; return -inf where it is, "

@@ -163,7 +163,8 @@ def _undefined(posterior: BasePosterior, chains: Chains) -> tuple[float, str]:
     """Share of the proposals whose density is not a number, and the parameters at one.
 
     A sampler that accepts every step knows the gradient alone, and may go where the density is 0:
-    the share is then of the draws.
+    the share is then of the draws. No parameters are named where a linear model's, whose density is
+    positive everywhere, are beyond the floating point numbers.
     """
     share, theta = chains.undefined
     if chains.acceptance is None and not posterior.full_support:
@@ -176,8 +177,10 @@ def _undefined(posterior: BasePosterior, chains: Chains) -> tuple[float, str]:
     if theta is None:
         return 0.0, ""
     with np.errstate(all="ignore"):
-        values = posterior.constrain(theta[None])[0][:_SHOWN]
-    listed = zip(posterior.constrained_names[:_SHOWN], values, strict=True)
+        values = posterior.constrain(theta[None])[0]
+    if posterior.full_support and not np.isfinite(values).all():
+        return share, ""
+    listed = zip(posterior.constrained_names[:_SHOWN], values[:_SHOWN], strict=True)
     return share, ", ".join(f"{name}={value:.3g}" for name, value in listed)
 
 

@@ -150,3 +150,18 @@ def test_a_schedule_that_breaks_condition_27_is_told(schedule, told, capsys):
     assert bool(report.notes) == bool(told)
     assert told in capsys.readouterr().out
     assert not any("Condition 27" in problem for problem in report.problems)
+
+
+def test_proposals_out_of_range_name_the_noise_that_nothing_tells_and_a_prior_that_does():
+    """Twice as many coefficients as rows, under a prior a thousand times as wide as y."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(10, 30))
+    y = X[:, 0] + rng.normal(size=10)
+    wide = {"prior": Normal(1000.0), "n_draws": 200, "random_state": 0}
+    with pytest.warns(
+        ConvergenceWarning, match=r"left the range.*noise_prior='half_cauchy'"
+    ) as told:
+        SGLDLinearRegression(**wide).fit(X, y)
+    assert "nan" not in str(told[0].message)
+    model = SGLDLinearRegression(noise_prior="half_cauchy", **wide).fit(X, y)
+    assert model.result_.undefined == (0.0, "")
