@@ -20,7 +20,12 @@ from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.network_diagnosis import NetworkDiagnosis, diagnose_outputs
 from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.run import Watch
-from skbayes_sgld.inference.settings import check_n_jobs, check_verbose, number_or_auto
+from skbayes_sgld.inference.settings import (
+    check_memory,
+    check_n_jobs,
+    check_verbose,
+    number_or_auto,
+)
 from skbayes_sgld.posterior.mlp import MLPPosterior
 from skbayes_sgld.sampling import (
     SGHMC,
@@ -160,6 +165,7 @@ class LangevinNetworks:
 
     def run(self, posterior: MLPPosterior, seed: int, watch: Watch) -> NetworkDraws:
         """Draws from the posterior; the metric is measured anew ten times during the burn-in."""
+        check_memory(self.n_chains, self.n_draws, posterior.n_params)
         exact, posterior = posterior, posterior.rounded()
         run, norms = self._make_run(posterior), None
         plain = isinstance(run.sampler, SGLD)
@@ -311,6 +317,7 @@ class VariationalNetworks:
 
     def run(self, posterior: MLPPosterior, seed: int, watch: Watch) -> NetworkDraws:
         """Draws from the approximation, which begins at a trained network."""
+        check_memory(1, self.n_draws, posterior.n_params)
         batch_size = None if isinstance(self.batch_size, str) else self.batch_size
         if batch_size is None and posterior.n_samples > _ALL_ROWS:
             batch_size = _TRAINING_ROWS

@@ -12,7 +12,7 @@ from skbayes_sgld._linalg import MAX_DENSE, inverse_root
 from skbayes_sgld.inference.choices import GIVEN, Choice, as_table, shown
 from skbayes_sgld.inference.lengths import choose_lengths, choose_number
 from skbayes_sgld.inference.parameterization import reparameterize
-from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.settings import Settings, check_memory
 from skbayes_sgld.inference.start import choose_start, choose_walkers
 from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.sampling.chains import Run
@@ -175,6 +175,7 @@ def plan(
     if may_share:
         n_draws, chosen = choose_number(tuned, settings, posterior)
     choices |= chosen
+    check_memory(settings.n_chains, n_draws, posterior.n_params)
     n_burnin, thin, chosen = choose_lengths(tuned, settings, n_draws, positions is not None)
     choices |= chosen
     run = tuned.run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
@@ -207,6 +208,30 @@ def number_or_auto(value: Any, argument: str, **bounds: Any) -> Any:
         raise ValueError(f"{argument}={value!r} is not accepted; give 'auto' or a number.")
     check_number(value, argument, **bounds)
     return int(value) if bounds.get("integer") else float(value)
+
+
+def check_memory(n_chains: int, n_draws: int, n_params: int) -> None:
+    """Raise where the draws are more than the memory of the machine, or than it gives."""
+    size, memory = 8 * n_chains * n_draws * n_params, _memory()
+    held = f"more than the {memory / 1e9:,.0f} GB of memory there are"
+    if size <= memory:
+        try:
+            np.empty(size, np.uint8)  # no page of it is touched
+            return
+        except (MemoryError, ValueError):
+            held = "more than the memory there is"
+    raise ValueError(
+        f"n_draws={n_draws}: draws of {n_params} parameters from {n_chains} chains take "
+        f"{size / 1e9:,.1f} GB, {held}; give fewer draws, with a larger thin if the steps between "
+        "them are to add up to as many."
+    )
+
+
+def _memory() -> float:
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):  # not every system tells
+        return np.inf
 
 
 def check_n_jobs(value: Any) -> None:

@@ -369,3 +369,12 @@ def test_a_count_of_nearly_nothing_is_refused_without_a_long_search(monkeypatch)
     model = make(SGLDPoissonRegressor, sampler="hmc", step_size=1e-16, thin=10)  # as the automatic
     refuse(model, "overflowed at step 0 in .*, and so did all shorter", [[1.0]], [1e-12])
     assert 0 < sum(taken) < 12_000
+
+
+@every_class
+def test_more_draws_than_memory_are_refused(cls):
+    if "n_draws" in cls().get_params():
+        match = "n_draws=2000000000000: draws of .* chains take .* GB, more than"
+        # chains that may be shortened make as many as there is room for
+        given = {"schedule": "polynomial", "init": "zeros"} if "init" in cls().get_params() else {}
+        refuse(make(cls, n_draws=2 * 10**12, **given), match)
