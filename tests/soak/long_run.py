@@ -9,6 +9,7 @@ at most one fit in two hundred may warn.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import resource
@@ -53,6 +54,8 @@ NETWORKS = {"network": SGLDMLPClassifier, "backprop": BayesByBackpropRegressor}
 KINDS = [*SAMPLED, *CLIMBED, *NETWORKS]
 COLUMNS = {"kind": int, "automatic": bool, "warned": bool, "refused": bool, "r_hat": float}
 SHOWN = 8  # warnings
+ARENA_MAX = -8  # of malloc.h
+CACHED = 1024  # bytes below which NumPy keeps the memory of arrays, up to seven of a size
 
 
 def pick(rng: np.random.Generator, values: Any) -> Any:
@@ -174,9 +177,25 @@ def one_fit(seed: list[int]) -> dict[str, Any]:
     return row
 
 
+def settle() -> None:
+    """Leave the allocators nothing to keep of sizes that they have not seen before.
+
+    Threads have arenas of their own, whose upper ends ``malloc_trim`` leaves at the size of the
+    largest fit there was; and NumPy's cache of small arrays fills over thousands of fits.
+    """
+    ctypes.CDLL(None).mallopt(ARENA_MAX, 1)
+    for size in range(1, CACHED):
+        [np.empty(size, np.uint8) for _ in range(8)]
+
+
 def in_use() -> int:
-    """Bytes of memory in use, without what is garbage."""
+    """Bytes of memory in use, without what is garbage or free, which glibc keeps for later.
+
+    What it keeps depends on the order of sizes and rises with the largest so far: a slope of
+    several kB a fit where not a byte more is in use.
+    """
     gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
@@ -205,6 +224,7 @@ def slope(memory: list[int]) -> tuple[float, float]:
 
 def run(report: Report, n_fits: int, seed: int) -> tuple[pd.DataFrame, list[str]]:
     """Fit so often, and judge."""
+    settle()
     # made, and touched, before the first fit, so that what is noted takes no more with every fit
     columns = {name: np.ones(n_fits, kind) for name, kind in COLUMNS.items()}
     memory, before, shown, made = [], held(), [], 0
