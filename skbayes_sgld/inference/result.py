@@ -340,7 +340,6 @@ class SamplingResult:
             remedy = "lower step_size" if self.choices["step_size"].given else "raise n_burnin"
             problems.append(f"chains {divergent} stayed far from the mode; {remedy}")
         schedule, exact = self.choices["schedule"].value, self.choices["sampler"].value.adjusted
-        conflict = self._prior_conflict()
         diagnosis = Diagnosis(
             table,
             self.noise_ratio,
@@ -350,7 +349,7 @@ class SamplingResult:
             *self.from_laplace(),
             self.clipped,
             divergent,
-            conflict,
+            conflict := self._prior_conflict(),
             problems,
             condition_27_notes(schedule) * (not exact) + prior_notes(conflict),
         )
