@@ -7,6 +7,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+import pandas as pd
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld.blocks.files import (
@@ -143,9 +144,14 @@ class RowBlocks(RowSource):
         return iter(self.read())
 
     def columns(self) -> Iterator[Any]:
-        """X of each block, for predictions, which take blocks of X alone too."""
+        """X of each block, for predictions, which take blocks of X alone too.
+
+        The columns of Parquet have names that its blocks have not: they come with these.
+        """
         for number, parts in enumerate(self):
-            yield _split(parts, number)[0] if isinstance(parts, tuple) else parts
+            X = _split(parts, number)[0] if isinstance(parts, tuple) else parts
+            named = self.feature_names is not None and isinstance(X, np.ndarray)
+            yield pd.DataFrame(X, columns=self.feature_names, copy=False) if named else X
 
     def _look(self) -> tuple[int, list[str] | None]:
         """Number and names of the columns, from the first block."""

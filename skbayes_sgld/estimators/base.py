@@ -269,8 +269,10 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
         """Rows as scikit-learn checks them, of sparse ones in compressed form; y too if given."""
         formats = "csr" if self._takes_sparse else False
         with_target = not (isinstance(y, str) and y == "no_validation")
-        with naming_rows(X, with_target), np.errstate(all="ignore"):  # infinities are added
-            checked = validate_data(self, X, y, dtype=FLOATS, accept_sparse=formats, **checks)
+        checks = {"dtype": FLOATS, "accept_sparse": formats, **checks}
+        naming = naming_rows(self, X, with_target, **checks)
+        with naming, np.errstate(all="ignore"):  # infinities are added
+            checked = validate_data(self, X, y, **checks)
         return (as_rows(checked[0]), checked[1]) if isinstance(checked, tuple) else as_rows(checked)
 
     def _check_rows(self, X: ArrayLike) -> Array:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
-from sklearn.utils import assert_all_finite, check_array
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from skbayes_sgld._arguments import naming
 from skbayes_sgld._components import LARGEST, SMALLEST, check_size
@@ -20,6 +20,7 @@ from skbayes_sgld._warnings import warn
 Array = NDArray[Any]
 
 FLOATS = [np.float64, np.float32]
+_OF_TARGETS = "multi_output", "y_numeric"  # of scikit-learn's checks, those of y
 _WEIGHTS = 1e-20, 1e20  # beyond them a row counts as nothing, or as more than any data have
 
 
@@ -107,25 +108,27 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
 
 
 @contextmanager
-def naming_rows(X: Any, with_target: bool) -> Iterator[None]:
+def naming_rows(estimator: Any, X: Any, with_target: bool, **checks: Any) -> Iterator[None]:
     """Put ``X`` or ``y`` in front of errors of scikit-learn's checks that name neither.
 
-    Where both are checked at once, ``X`` itself tells whether it is the wrong one.
+    Where both are checked at once, the same ``checks`` of ``X`` alone tell whether it is the wrong
+    one.
     """
     try:
         yield
     except (TypeError, ValueError) as error:
         names = ["X", "y"] if with_target else ["X"]
         if with_target and "inconsistent" not in str(error):
-            names = ["y" if _passes(X) else "X"]
+            names = ["y" if _passes(estimator, X, checks) else "X"]
         with naming(*names):
             raise
 
 
-def _passes(X: Any) -> bool:
-    """Whether X alone is an array of numbers."""
+def _passes(estimator: Any, X: Any, checks: dict[str, Any]) -> bool:
+    """Whether X alone is what the estimator takes."""
+    of_rows = {name: value for name, value in checks.items() if name not in _OF_TARGETS}
     try:
-        check_array(X, dtype=FLOATS, accept_sparse=issparse(X), ensure_all_finite=False)
+        validate_data(copy(estimator), X, **of_rows)  # a copy, whose columns may be set
     except (TypeError, ValueError):
         return False
     return True

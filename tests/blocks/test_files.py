@@ -1,8 +1,10 @@
 """Rows in memory maps, files of NumPy and Parquet; predictions of them."""
 
 import os
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from skbayes_sgld import RowBlocks, SGLDLinearRegression, SGLDLogisticRegression
@@ -74,6 +76,13 @@ def test_memory_maps_files_and_parquet_are_the_same_blocks(mapped, table, tmp_pa
     model = fit(of_parquet)
     assert model.classes_.tolist() == ["no", "yes"]
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # that blocks of a file with names were without them
+        predicted = np.concatenate(list(model.predict_proba(of_parquet)))
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    np.testing.assert_allclose(predicted, model.predict_proba(frame), rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="feature names should match"):
+        next(model.predict(RowBlocks.from_parquet(table, "label", columns=["c", "b", "a"])))
     sd = draws[0].std(axis=(0, 1))
     means = [values.mean(axis=(0, 1)) for values in (draws[0], model.posterior_.values)]
     assert np.abs((means[0] - means[1]) / sd).max() < 0.15

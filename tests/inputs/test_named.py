@@ -378,3 +378,19 @@ def test_more_draws_than_memory_are_refused(cls):
         # chains that may be shortened make as many as there is room for
         given = {"schedule": "polynomial", "init": "zeros"} if "init" in cls().get_params() else {}
         refuse(make(cls, n_draws=2 * 10**12, **given), match)
+
+
+@pytest.mark.parametrize(
+    "cls", [SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor]
+)
+def test_columns_of_other_names_are_an_error_of_X(cls):
+    frame, y = pd.DataFrame(X, columns=["a", "b", "c"]), target(cls)
+    classes = {"classes": [False, True]} if is_classifier(cls()) else {}
+    model = make(cls).partial_fit(frame, y, **classes)
+    with pytest.raises(ValueError, match="^X: The feature names"):
+        model.partial_fit(frame.rename(columns={"a": "z"}), y)
+
+
+def test_too_few_rows_are_an_error_of_X():
+    refuse(make(SGLDLinearRegression), "^X: Found array with 1 sample", X[:1], Y[:1])
+    refuse(make(SGLDLogisticRegression), "^y: Unknown label type", X, Y)
