@@ -8,7 +8,7 @@ from typing import Any
 from skbayes_sgld.blocks.row_blocks import RowBlocks, check_alone, source_of_map
 from skbayes_sgld.blocks.source import RowSource, kind_of
 
-__all__ = ["SOURCES", "RowBlocks", "RowSource", "as_source", "kind_of"]
+__all__ = ["RowBlocks"]
 
 
 def _of_dask(X: Any, y: Any, sample_weight: Any) -> RowSource:

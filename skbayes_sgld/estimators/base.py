@@ -21,7 +21,8 @@ from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._warnings import warn
-from skbayes_sgld.blocks import RowSource, as_source
+from skbayes_sgld.blocks import as_source
+from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.arviz import ArvizExport
 from skbayes_sgld.estimators.callbacks import (
     CallbackSupportMixin,

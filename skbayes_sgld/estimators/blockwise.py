@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld._linalg import MAX_DENSE
-from skbayes_sgld.blocks import RowSource
 from skbayes_sgld.blocks.moments import Moments
+from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import limit_blas
 from skbayes_sgld.estimators.classification import BayesianClassifier
 from skbayes_sgld.estimators.counts import CountRegressor

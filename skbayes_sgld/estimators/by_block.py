@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld.blocks import RowSource, kind_of
 from skbayes_sgld.blocks.files import block_slices, check_whole
+from skbayes_sgld.blocks.source import RowSource, kind_of
 
 
 def _of_dask(model: Any, method: str, X: Any, given: dict[str, Any]) -> Any:
