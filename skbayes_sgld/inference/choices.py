@@ -1,13 +1,48 @@
-"""Resolved settings, each with the reason for it, and their table."""
+"""The choice behind each ``"auto"``: value, reason, and the table of all of them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import ceil
 from textwrap import wrap
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.posterior.base import BasePosterior, require
+from skbayes_sgld.sampling.chains import Run
+from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
+from skbayes_sgld.sampling.preconditioners.metric import preconditioned_eigenvalues
+from skbayes_sgld.sampling.samplers import HMC
+from skbayes_sgld.sampling.streams import start_generators, start_normals
+from skbayes_sgld.sampling.tuning.adaptation import settle
+from skbayes_sgld.sampling.tuning.bias import step_sizes
+from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.noise import NoiseLevel, measure_noise
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+from skbayes_sgld.sampling.tuning.tune import (
+    Tuned,
+    cheapest_gradient,
+    choose_batch_size,
+    choose_spacing,
+    tune,
+)
+
+Array = NDArray[Any]
 
 GIVEN = "given"
 # What ends a run before the draws that were asked for, and what gives it more
 EARLY_ENDS = {"max_time": "raise max_time", "callback": "let the callback stop later"}
+
+_PUBLISHED_THIN = 10  # steps from draw to draw where nothing is known of the posterior
+_SETTLED = 0.06  # of a chain's draws: most of the burn-in of four walkers that are settled already
+_FEWEST_DRAWS = 16  # that a chain makes, whatever they cost
+_WALKERS, _WHITENED_WALKERS = 4, 8  # of a chain, see Plan
+_BURNIN_SHARE = 0.1  # of a chain's steps that the burn-in of its walkers may take
+_REACH = 2.0  # as in Stan: unconstrained parameters begin within it
 
 
 class Choice(NamedTuple):
@@ -38,3 +73,252 @@ def as_table(choices: dict[str, Choice]) -> str:
 def shown(value: Any) -> str:
     """Value of a setting as tables and reprs show it."""
     return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def choose_gradient(
+    posterior: BasePosterior, settings: Settings, reference: Mode, seed: int
+) -> tuple[Gradient, int | None, NoiseLevel | None, dict[str, Choice]]:
+    """Gradient, batch size (None: all rows) and minibatch noise, if measured."""
+    gradient, batch_size = settings.gradient, settings.batch_size
+    n, tau = posterior.n_samples, settings.tau
+    if gradient is None and batch_size is None:
+        if settings.sampler is not None and settings.sampler.full_gradient:
+            gradient, why, noise = Full(), f"{settings.sampler} takes all rows", None
+        else:
+            gradient, batch_size, why, noise = cheapest_gradient(posterior, reference, tau, seed)
+        return gradient, batch_size, noise, _both(gradient, why, batch_size, why)
+    why = GIVEN
+    if gradient is None:
+        # the second order takes a matrix of parameters by parameters
+        gradient = ControlVariate(2 if posterior.n_params <= MAX_DENSE else 1)
+        why = "the least noise that a batch of this size can have"
+    if not gradient.minibatch:
+        if batch_size is not None:
+            raise ValueError(
+                f"batch_size={batch_size!r} is not used by gradient={gradient!r}, which takes all "
+                "rows; set gradient='minibatch' or batch_size='auto'."
+            )
+        return gradient, None, None, _both(gradient, why, None, "all rows at every step")
+    if settings.gradient is None and n == 0:
+        raise ValueError(
+            f"batch_size={batch_size} needs a posterior with rows, and this one has none; set "
+            "batch_size='auto'."
+        )
+    require(posterior, gradient.requires, "gradient", gradient, gradient.remedy)
+    if batch_size is not None and batch_size > n:
+        raise ValueError(
+            f"batch_size={batch_size} is larger than the {n} rows; give at most {n}, or "
+            "gradient='full', which takes each of them once."
+        )
+    noise = None
+    if batch_size is None or settings.step_size is None:
+        noise = measure_noise(posterior, gradient, reference, tau, seed)
+    why_size = GIVEN
+    if batch_size is None:
+        assert noise is not None
+        batch_size = choose_batch_size(noise, n, tau)
+        why_size = "adds less than 0.5 % to any standard deviation, or is all rows' worth"
+    return gradient, batch_size, noise, _both(gradient, why, batch_size, why_size)
+
+
+def _both(
+    gradient: Gradient, why_gradient: str, batch_size: int | None, why_size: str
+) -> dict[str, Choice]:
+    return {
+        "gradient": Choice(gradient, why_gradient),
+        "batch_size": Choice(batch_size, why_size),
+    }
+
+
+def choose_step_size(
+    draft: Run, mode: Mode | None, settings: Settings, noise: NoiseLevel | None, seed: int
+) -> tuple[Tuned, dict[str, Choice]]:
+    """Run with its sampler and step size, and what the tuning found."""
+    automatic, given = settings.sampler is None, settings.step_size
+    why_sampler, why = GIVEN, GIVEN
+    if automatic:
+        why_sampler = "several modes" if draft.sampler.full_gradient else "the cheapest"
+    if mode is None:
+        assert given is not None
+        tuned = Tuned(replace(draft, step_size=given), None, None)
+    elif given is None and settings.uses_curvature:
+        # a bound that fires moves no trajectory well
+        spare = draft.batch_size is None and settings.clip is None and automatic
+        tuned = tune(draft, mode, seed, [HMC()] * spare)
+        why = tuned.why
+        if tuned.run.sampler is not draft.sampler:
+            why_sampler = f"{draft.sampler}: {tuned.found}"
+        elif automatic:
+            why_sampler = f"{why_sampler}; {tuned.found}" if tuned.found else why_sampler
+        chosen_for_it = settings.gradient is None and settings.batch_size is None
+        if noise is not None and draft.batch_size is not None and not chosen_for_it:
+            # a sampler's own share of the noise; the thermostat's is none
+            gain = max(draft.sampler.noise_gain, 1e-12)
+            quiet = noise.step_size(draft.batch_size, settings.tau) / gain
+            if quiet < tuned.run.step_size:
+                step_size = max(quiet, step_sizes(draft.sampler)[-1])
+                tuned.run.step_size, why = step_size, "a longer one needs a larger batch"
+                tuned.time = draft.sampler.pace(np.ones(mode.theta.size), step_size)[1]
+        tuned.run.step_size /= float(draft.schedule(0))
+    else:
+        first = float(draft.schedule(0))
+        rates = preconditioned_eigenvalues(draft.dynamics.preconditioner, mode.metric)
+        eta, time = draft.sampler.pace(rates, None if given is None else given * first)
+        tuned = Tuned(replace(draft, step_size=eta / first), mode, time)
+        if given is None:
+            why = "stable in the steepest direction at the mode"
+    return tuned, {
+        "sampler": Choice(tuned.run.sampler, why_sampler),
+        "step_size": Choice(tuned.run.step_size, why),
+        "preconditioner": Choice(
+            settings.metric,
+            "its steps have no unit, on any data" if settings.preconditioner is None else GIVEN,
+        ),
+    }
+
+
+def choose_number(
+    tuned: Tuned, settings: Settings, posterior: BasePosterior
+) -> tuple[int, dict[str, Choice]]:
+    """Number of draws of each chain; a choice only where it is not what was asked for."""
+    wanted, size = settings.n_draws, settings.n_chains * len(posterior.constrained_names)
+    held, made = int(THRESHOLDS.max_numbers // size), ceil(tuned.share * wanted)
+    n_draws = max(min(wanted, held, made), min(wanted, _FEWEST_DRAWS))
+    if n_draws == wanted:
+        return wanted, {}
+    limit = "memory" if held < made else "time"
+    why = (
+        f"{wanted:,} of {len(posterior.constrained_names):,} parameters would take too much {limit}"
+    )
+    return n_draws, {"n_draws": Choice(n_draws, why)}
+
+
+def choose_lengths(
+    tuned: Tuned, settings: Settings, n_draws: int, goes_on: bool
+) -> tuple[int, int, dict[str, Choice]]:
+    """Burn-in and thinning, in steps."""
+    n_burnin, thin = settings.n_burnin, settings.thin
+    if tuned.time is None:
+        spacing, why_thin = _PUBLISHED_THIN, "nothing is known of the posterior's widths"
+        burnin, why_burnin = n_draws * (thin or spacing), "half of the run"
+    else:
+        burnin, spacing = choose_spacing(tuned.time)
+        why_thin = f"{tuned.time:.3g} steps to an independent draw"
+        if tuned.most_spaced < spacing:
+            spacing = tuned.most_spaced
+            why_thin += ", and more steps a draw would take too long"
+        elif spacing + 1 <= tuned.time:
+            why_thin += "; closer draws cost less"
+        settled = tuned.run.dynamics.whitened is not None
+        burnin = min(burnin, (ceil(_SETTLED * n_draws) if settled else n_draws) * (thin or spacing))
+        why_burnin = "ten independent draws' worth, at most half of the run"
+    if settings.temperature.n_hot:
+        burnin += settings.temperature.n_hot
+        why_burnin += " after the temperature has settled"
+    if goes_on:
+        burnin, why_burnin = 0, "the chains of the last fit go on"
+    return (
+        burnin if n_burnin is None else n_burnin,
+        thin or spacing,
+        {
+            "n_burnin": Choice(burnin, why_burnin) if n_burnin is None else Choice(n_burnin, GIVEN),
+            "thin": Choice(spacing, why_thin) if thin is None else Choice(thin, GIVEN),
+        },
+    )
+
+
+def choose_walkers(run: Run, settings: Settings, n_draws: int, n_burnin: int, thin: int) -> int:
+    """Number of walkers that take turns in a chain, where that gives its draws sooner.
+
+    A step of many positions costs little more than one of four; but each of them has a burn-in.
+    """
+    if run.dynamics.whitened is not None:
+        return _WHITENED_WALKERS if n_draws >= _WHITENED_WALKERS**2 else _WALKERS
+    posterior = run.dynamics.posterior
+    automatic = settings.sampler is None and settings.step_size is None and settings.uses_curvature
+    short = _WALKERS * n_burnin <= _BURNIN_SHARE * n_draws * thin
+    # where a whole block of steps is made at once it costs the same
+    alone = posterior.slope_of_last() is None
+    return _WALKERS if automatic and short and alone and posterior.one_mode else 1
+
+
+def choose_start(
+    posterior: BasePosterior,
+    settings: Settings,
+    tuned: Tuned,
+    seed: int,
+    positions: Array | None,
+    n_walkers: int = 1,
+) -> tuple[Array, tuple[str, str]]:
+    """Starting points ``(C, P)``, or those of all walkers, with their name and the reason.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Where ``init`` is an array of another shape, or a prior that cannot be drawn from.
+    """
+    chains = range(n_walkers * settings.n_chains)
+    if positions is not None:
+        return posterior.unconstrain(positions), ("last positions", "warm_start=True")
+    init = settings.init
+    if not isinstance(init, str):
+        return _given(posterior, np.asarray(init, dtype=float), settings.n_chains)
+    why = "given"
+    if init == "auto":
+        init = "mode" if settings.uses_curvature else "prior"
+        why = "overdispersed around the mode" if init == "mode" else "no mode is looked for"
+    if init == "mode":
+        center = tuned.mode
+        assert center is not None
+        width = THRESHOLDS.overdispersion * np.sqrt(settings.tau)
+        normals = start_normals(seed, chains, posterior.n_params)
+        why += f", {n_walkers} walkers a chain" * (n_walkers > 1)
+        start = center.theta + width * center.unwhiten(normals)
+        if tuned.run.sampler.adjusted:
+            start = settle(tuned.run, start, center, seed)
+        return start, ("mode", why)
+    if init == "zeros":
+        return np.tile(posterior.zeros(), (len(chains), 1)), ("zeros", why)
+    generators = start_generators(seed, chains)
+    draws = posterior.draw_prior(generators)
+    if draws is not None:
+        return posterior.unconstrain(draws), ("prior", why)
+    if settings.init == "prior":
+        raise TypeError(
+            f"init='prior' needs a posterior that can draw from its prior; "
+            f"{type(posterior).__name__} has no draw_prior. Set init='zeros', or give an array."
+        )
+    moves = [g.uniform(-_REACH, _REACH, posterior.n_params) for g in generators]
+    return posterior.start() + np.array(moves), ("uniform", f"within {_REACH:g} of the start")
+
+
+def _given(posterior: BasePosterior, init: Array, n_chains: int) -> tuple[Array, tuple[str, str]]:
+    n_params = len(posterior.constrained_names)
+    if init.shape not in ((n_params,), (n_chains, n_params)):
+        names = posterior.constrained_names
+        listed = ", ".join(names if n_params <= 6 else [*names[:3], "...", names[-1]])
+        raise ValueError(
+            f"init has shape {init.shape}; it must be ({n_params},) or ({n_chains}, {n_params}): "
+            f"{listed}."
+        )
+    with np.errstate(all="ignore"):
+        start = posterior.unconstrain(np.broadcast_to(init, (n_chains, n_params)).copy())
+    if not np.all(np.isfinite(start)):
+        raise ValueError(_out_of_range(posterior, np.atleast_2d(init)))
+    return start, ("array", "given")
+
+
+def _out_of_range(posterior: BasePosterior, init: Array) -> str:
+    """Message that names the first value of ``init (C, P)`` that has no coordinate."""
+    inside = posterior.constrain(posterior.start()[None])
+    for chain, values in enumerate(init):
+        for j, name in enumerate(posterior.constrained_names):
+            probe = inside.copy()
+            probe[0, j] = values[j]
+            with np.errstate(all="ignore"):
+                if not np.all(np.isfinite(posterior.unconstrain(probe))):
+                    return (
+                        f"init has the value {values[j]:g} for {name} in chain {chain}, which is "
+                        "out of its range; scales and variances must be above 0."
+                    )
+    return f"init is out of range for {', '.join(posterior.constrained_names)} together."

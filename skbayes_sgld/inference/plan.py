@@ -8,28 +8,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import MAX_DENSE, inverse_root
-from skbayes_sgld.inference.choices import GIVEN, Choice, as_table, shown
-from skbayes_sgld.inference.lengths import choose_lengths, choose_number
+from skbayes_sgld._linalg import inverse_root
+from skbayes_sgld.inference.choices import (
+    GIVEN,
+    Choice,
+    as_table,
+    choose_gradient,
+    choose_lengths,
+    choose_number,
+    choose_start,
+    choose_step_size,
+    choose_walkers,
+    shown,
+)
 from skbayes_sgld.inference.parameterization import reparameterize
 from skbayes_sgld.inference.settings import Settings, check_memory
-from skbayes_sgld.inference.start import choose_start, choose_walkers
-from skbayes_sgld.posterior.base import BasePosterior, require
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Run
-from skbayes_sgld.sampling.gradients import BoundGradient, ControlVariate, Full, Gradient
+from skbayes_sgld.sampling.gradients import BoundGradient, Gradient
 from skbayes_sgld.sampling.preconditioners.metric import Dense, Diagonal, preconditioned_eigenvalues
 from skbayes_sgld.sampling.protocol import Dynamics, Sampler, check_requirements
-from skbayes_sgld.sampling.samplers import HMC, SGLD, ParallelTempering
+from skbayes_sgld.sampling.samplers import SGLD, ParallelTempering
 from skbayes_sgld.sampling.tuning import bias as pilots
 from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError, find_mode
-from skbayes_sgld.sampling.tuning.noise import (
-    NoiseLevel,
-    choose_batch_size,
-    choose_gradient,
-    measure_noise,
-    reason_for_all_rows,
-)
-from skbayes_sgld.sampling.tuning.tune import Tuned, tune
+from skbayes_sgld.sampling.tuning.noise import NoiseLevel
+from skbayes_sgld.sampling.tuning.tune import reason_for_all_rows
 
 Array = NDArray[Any]
 
@@ -151,7 +154,7 @@ def plan(
     if mode is None and _needs_mode(posterior, settings):
         mode = _locate(posterior)
     reference = mode or Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))
-    gradient, batch_size, noise, choices = _choose_gradient(posterior, settings, reference, seed)
+    gradient, batch_size, noise, choices = choose_gradient(posterior, settings, reference, seed)
     draft = Run(
         _first_choice(posterior, settings),
         Dynamics(
@@ -168,7 +171,7 @@ def plan(
         gradient.replacement,
     )
     check_requirements(draft.sampler, posterior, batch_size)
-    tuned, chosen = _choose_step_size(draft, mode, settings, noise, seed)
+    tuned, chosen = choose_step_size(draft, mode, settings, noise, seed)
     choices |= chosen
     may_share = settings.allows_walkers and positions is None
     n_draws, chosen = settings.n_draws, {}
@@ -267,108 +270,6 @@ def _bind(gradient: Gradient, posterior: BasePosterior, mode: Mode | None) -> Bo
     if mode is None:
         return gradient.bind(posterior)
     return gradient.bind(posterior, mode.theta, mode.expansion)
-
-
-def _choose_gradient(
-    posterior: BasePosterior, settings: Settings, reference: Mode, seed: int
-) -> tuple[Gradient, int | None, NoiseLevel | None, dict[str, Choice]]:
-    """Gradient, batch size (None: all rows) and minibatch noise, if measured."""
-    gradient, batch_size = settings.gradient, settings.batch_size
-    n, tau = posterior.n_samples, settings.tau
-    if gradient is None and batch_size is None:
-        if settings.sampler is not None and settings.sampler.full_gradient:
-            gradient, why, noise = Full(), f"{settings.sampler} takes all rows", None
-        else:
-            gradient, batch_size, why, noise = choose_gradient(posterior, reference, tau, seed)
-        return gradient, batch_size, noise, _both(gradient, why, batch_size, why)
-    why = GIVEN
-    if gradient is None:
-        # the second order takes a matrix of parameters by parameters
-        gradient = ControlVariate(2 if posterior.n_params <= MAX_DENSE else 1)
-        why = "the least noise that a batch of this size can have"
-    if not gradient.minibatch:
-        if batch_size is not None:
-            raise ValueError(
-                f"batch_size={batch_size!r} is not used by gradient={gradient!r}, which takes all "
-                "rows; set gradient='minibatch' or batch_size='auto'."
-            )
-        return gradient, None, None, _both(gradient, why, None, "all rows at every step")
-    if settings.gradient is None and n == 0:
-        raise ValueError(
-            f"batch_size={batch_size} needs a posterior with rows, and this one has none; set "
-            "batch_size='auto'."
-        )
-    require(posterior, gradient.requires, "gradient", gradient, gradient.remedy)
-    if batch_size is not None and batch_size > n:
-        raise ValueError(
-            f"batch_size={batch_size} is larger than the {n} rows; give at most {n}, or "
-            "gradient='full', which takes each of them once."
-        )
-    noise = None
-    if batch_size is None or settings.step_size is None:
-        noise = measure_noise(posterior, gradient, reference, tau, seed)
-    why_size = GIVEN
-    if batch_size is None:
-        assert noise is not None
-        batch_size = choose_batch_size(noise, n, tau)
-        why_size = "adds less than 0.5 % to any standard deviation, or is all rows' worth"
-    return gradient, batch_size, noise, _both(gradient, why, batch_size, why_size)
-
-
-def _both(
-    gradient: Gradient, why_gradient: str, batch_size: int | None, why_size: str
-) -> dict[str, Choice]:
-    return {
-        "gradient": Choice(gradient, why_gradient),
-        "batch_size": Choice(batch_size, why_size),
-    }
-
-
-def _choose_step_size(
-    draft: Run, mode: Mode | None, settings: Settings, noise: NoiseLevel | None, seed: int
-) -> tuple[Tuned, dict[str, Choice]]:
-    """Run with its sampler and step size, and what the tuning found."""
-    automatic, given = settings.sampler is None, settings.step_size
-    why_sampler, why = GIVEN, GIVEN
-    if automatic:
-        why_sampler = "several modes" if draft.sampler.full_gradient else "the cheapest"
-    if mode is None:
-        assert given is not None
-        tuned = Tuned(replace(draft, step_size=given), None, None)
-    elif given is None and settings.uses_curvature:
-        # a bound that fires moves no trajectory well
-        spare = draft.batch_size is None and settings.clip is None and automatic
-        tuned = tune(draft, mode, seed, [HMC()] * spare)
-        why = tuned.why
-        if tuned.run.sampler is not draft.sampler:
-            why_sampler = f"{draft.sampler}: {tuned.found}"
-        elif automatic:
-            why_sampler = f"{why_sampler}; {tuned.found}" if tuned.found else why_sampler
-        chosen_for_it = settings.gradient is None and settings.batch_size is None
-        if noise is not None and draft.batch_size is not None and not chosen_for_it:
-            # a sampler's own share of the noise; the thermostat's is none
-            gain = max(draft.sampler.noise_gain, 1e-12)
-            quiet = noise.step_size(draft.batch_size, settings.tau) / gain
-            if quiet < tuned.run.step_size:
-                step_size = max(quiet, pilots.step_sizes(draft.sampler)[-1])
-                tuned.run.step_size, why = step_size, "a longer one needs a larger batch"
-                tuned.time = draft.sampler.pace(np.ones(mode.theta.size), step_size)[1]
-        tuned.run.step_size /= float(draft.schedule(0))
-    else:
-        first = float(draft.schedule(0))
-        rates = preconditioned_eigenvalues(draft.dynamics.preconditioner, mode.metric)
-        eta, time = draft.sampler.pace(rates, None if given is None else given * first)
-        tuned = Tuned(replace(draft, step_size=eta / first), mode, time)
-        if given is None:
-            why = "stable in the steepest direction at the mode"
-    return tuned, {
-        "sampler": Choice(tuned.run.sampler, why_sampler),
-        "step_size": Choice(tuned.run.step_size, why),
-        "preconditioner": Choice(
-            settings.metric,
-            "its steps have no unit, on any data" if settings.preconditioner is None else GIVEN,
-        ),
-    }
 
 
 def measure_bias(

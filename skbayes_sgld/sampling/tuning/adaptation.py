@@ -120,17 +120,6 @@ def around(dynamics: Dynamics, mode: Mode) -> Dynamics:
     return replace(dynamics, preconditioner=mode.metric, center=mode.theta, whitened=whitened)
 
 
-def average(run: Run, mode: Mode) -> Mode:
-    """Normal distribution nearest in expectation, where the posterior provides one."""
-    posterior, tau = run.dynamics.gradient.posterior, float(run.dynamics.temperature)
-    found = posterior.averaged_normal(mode.theta, tau)
-    if found is None:
-        return mode
-    if found.whitened is not None:
-        return Mode.of_whitened(found.whitened)
-    return Mode(found.mean, Dense(inverse_root(found.precision), found.precision))
-
-
 def _run_pilot(
     run: Run, position: Array, streams: list[ChainStreams], step_size: float, n_steps: int
 ) -> tuple[Array, float, float]:

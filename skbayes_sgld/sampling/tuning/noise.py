@@ -1,4 +1,4 @@
-"""Minibatch noise, measured at the mode, and the batch size at which it is negligible."""
+"""Noise of minibatches, measured at the mode."""
 
 from __future__ import annotations
 
@@ -10,23 +10,19 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import MAX_DENSE, largest_eigenvalue, largest_eigenvalue_of
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.gradients import BoundGradient, ControlVariate, Full, Gradient
+from skbayes_sgld.sampling.gradients import BoundGradient, Gradient
 from skbayes_sgld.sampling.preconditioners.metric import Metric
 from skbayes_sgld.sampling.streams import ChainStreams, start_normals
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
-from skbayes_sgld.sampling.tuning.bias import STEP_SIZES
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 Array = NDArray[Any]
 
 _PROBE_ROWS = 20_000
-_FIRST_ROWS = 2048  # of a probe that settles it where the noise is far below what is accepted
 _PROBE_WORK = 5e8  # multiplications of a probe at most
 _PROBE_DRAWS = 16
 _FEW_ROWS = 1000  # of a model whose rows are evaluated one gradient at a time
-_QUIETER = 5  # times less noise than is accepted, where a batch is of few rows
-_MANY, _ROWS_EACH = 300, 5  # parameters, and rows for each, below which a batch is noisy
 
 
 @dataclass
@@ -117,58 +113,3 @@ def _largest_variance(rests: Array) -> float:
     """Largest eigenvalue of ``rests' rests / N``, rests being ``(N, P)``."""
     small = rests if rests.shape[1] <= rests.shape[0] else rests.T
     return largest_eigenvalue(small.T @ small) / len(rests)
-
-
-def reason_for_all_rows(posterior: BasePosterior) -> str:
-    """Reason why every step takes all rows, whatever their noise; empty where there is none."""
-    n = posterior.n_samples
-    if n == 0:
-        return "a density without rows"
-    if posterior.cheap_full_gradient:
-        return "the rows are summed up once, into sufficient statistics"
-    if n <= THRESHOLDS.few_rows:
-        return f"{n:,} rows: all of them cost little more than a batch"
-    if not posterior.abilities.issuperset(ControlVariate().requires):
-        return "rows without local parameters: a batch would be noisy"
-    if posterior.n_params > MAX_DENSE:
-        return f"{posterior.n_params:,} parameters: the curvature at the mode is not formed"
-    if posterior.n_params >= _MANY and n < _ROWS_EACH * posterior.n_params:
-        return f"{n:,} rows of {posterior.n_params:,} parameters: a batch would be noisy"
-    return ""
-
-
-def choose_gradient(
-    posterior: BasePosterior, mode: Mode, temperature: float, seed: int
-) -> tuple[Gradient, int | None, str, NoiseLevel | None]:
-    """Cheapest gradient estimator without visible noise, its batch size, why, and its noise.
-
-    It takes all rows where minibatches have nothing to gain: few rows, sums known beforehand, a
-    posterior that does not gather rows, or so many parameters that the curvature at the mode,
-    which keeps the minibatches quiet, is not formed.
-    """
-    n, why = posterior.n_samples, reason_for_all_rows(posterior)
-    if why:
-        return Full(), None, why, None
-    gradient = ControlVariate()
-    level = measure_noise(posterior, gradient, mode, temperature, seed, most_rows=_FIRST_ROWS)
-    if _QUIETER * level.batch_size(STEP_SIZES[0], temperature) > THRESHOLDS.cheap_batch:
-        level = measure_noise(posterior, gradient, mode, temperature, seed)
-    batch_size = _quiet_batch(level, temperature)
-    if THRESHOLDS.gathered_cost * batch_size > n:
-        taken = f"{batch_size:,} of {n:,}" if batch_size < n else f"more than all {n:,}"
-        why = f"a batch without visible noise takes {taken} rows"
-        return Full(), None, why, None
-    why = f"batches of {batch_size:,} add less than 0.5 % to any standard deviation"
-    return gradient, batch_size, why, level
-
-
-def choose_batch_size(noise: NoiseLevel, n_samples: int, temperature: float) -> int:
-    """Batch size without visible noise, at most the number of rows."""
-    return min(_quiet_batch(noise, temperature), n_samples)
-
-
-def _quiet_batch(level: NoiseLevel, temperature: float) -> int:
-    """Batch size without visible noise; where few rows are enough, one with less than that."""
-    wanted = level.batch_size(STEP_SIZES[0], temperature)
-    quiet = max(THRESHOLDS.min_batch, min(_QUIETER * wanted, THRESHOLDS.cheap_batch))
-    return max(wanted, quiet)

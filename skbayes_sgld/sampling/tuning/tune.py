@@ -1,4 +1,4 @@
-"""Sampler, step size and spacing of a run, from a pilot in the metric of the curvature.
+"""Gradient, sampler, step size and spacing of a run in the metric of the curvature.
 
 The choices depend on the posterior and on random numbers of the pilot's own, never on the chains
 that are run with them.
@@ -11,17 +11,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld._linalg import MAX_DENSE, inverse_root
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Run
-from skbayes_sgld.sampling.gradients import Full
+from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
+from skbayes_sgld.sampling.preconditioners.metric import Dense
 from skbayes_sgld.sampling.protocol import Dynamics, Sampler
 from skbayes_sgld.sampling.samplers.hmc import HMC
 from skbayes_sgld.sampling.streams import start_normals
-from skbayes_sgld.sampling.tuning.adaptation import adapt, around, average
-from skbayes_sgld.sampling.tuning.bias import Bias, choose_step_size
+from skbayes_sgld.sampling.tuning.adaptation import adapt, around
+from skbayes_sgld.sampling.tuning.bias import STEP_SIZES, Bias, choose_step_size
 from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.noise import NoiseLevel, measure_noise
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
+_FIRST_ROWS = 2048  # of a probe that settles it where the noise is far below what is accepted
+_QUIETER = 5  # times less noise than is accepted, where a batch is of few rows
+_MANY, _ROWS_EACH = 300, 5  # parameters, and rows for each, below which a batch is noisy
 _MANY_ACCEPTANCE = 0.65  # acceptance aimed at in many dimensions (Beskos et al. 2013)
 # Along whitened rows: 3,000 rows of 2,100 columns give most draws a gradient at acceptances from
 # 0.78 to 0.9 and paths from 1.5 to 1.8, of which the shortest makes the most draws
@@ -30,6 +36,61 @@ _ALONG_ROWS.most_steps = 1000  # whose length is known beforehand
 _PLACES = 4
 _NO_ERROR = 0.01  # of a whitened gradient: the log of an acceptance ratio changes by as little
 _NO_BIAS = 1e-3  # of one, where nothing accepts or rejects: means change by as many sds
+
+
+def reason_for_all_rows(posterior: BasePosterior) -> str:
+    """Reason why every step takes all rows, whatever their noise; empty where there is none."""
+    n = posterior.n_samples
+    if n == 0:
+        return "a density without rows"
+    if posterior.cheap_full_gradient:
+        return "the rows are summed up once, into sufficient statistics"
+    if n <= THRESHOLDS.few_rows:
+        return f"{n:,} rows: all of them cost little more than a batch"
+    if not posterior.abilities.issuperset(ControlVariate().requires):
+        return "rows without local parameters: a batch would be noisy"
+    if posterior.n_params > MAX_DENSE:
+        return f"{posterior.n_params:,} parameters: the curvature at the mode is not formed"
+    if posterior.n_params >= _MANY and n < _ROWS_EACH * posterior.n_params:
+        return f"{n:,} rows of {posterior.n_params:,} parameters: a batch would be noisy"
+    return ""
+
+
+def cheapest_gradient(
+    posterior: BasePosterior, mode: Mode, temperature: float, seed: int
+) -> tuple[Gradient, int | None, str, NoiseLevel | None]:
+    """Cheapest gradient estimator without visible noise, its batch size, why, and its noise.
+
+    It takes all rows where minibatches have nothing to gain: few rows, sums known beforehand, a
+    posterior that does not gather rows, or so many parameters that the curvature at the mode,
+    which keeps the minibatches quiet, is not formed.
+    """
+    n, why = posterior.n_samples, reason_for_all_rows(posterior)
+    if why:
+        return Full(), None, why, None
+    gradient = ControlVariate()
+    level = measure_noise(posterior, gradient, mode, temperature, seed, most_rows=_FIRST_ROWS)
+    if _QUIETER * level.batch_size(STEP_SIZES[0], temperature) > THRESHOLDS.cheap_batch:
+        level = measure_noise(posterior, gradient, mode, temperature, seed)
+    batch_size = _quiet_batch(level, temperature)
+    if THRESHOLDS.gathered_cost * batch_size > n:
+        taken = f"{batch_size:,} of {n:,}" if batch_size < n else f"more than all {n:,}"
+        why = f"a batch without visible noise takes {taken} rows"
+        return Full(), None, why, None
+    why = f"batches of {batch_size:,} add less than 0.5 % to any standard deviation"
+    return gradient, batch_size, why, level
+
+
+def choose_batch_size(noise: NoiseLevel, n_samples: int, temperature: float) -> int:
+    """Batch size without visible noise, at most the number of rows."""
+    return min(_quiet_batch(noise, temperature), n_samples)
+
+
+def _quiet_batch(level: NoiseLevel, temperature: float) -> int:
+    """Batch size without visible noise; where few rows are enough, one with less than that."""
+    wanted = level.batch_size(STEP_SIZES[0], temperature)
+    quiet = max(THRESHOLDS.min_batch, min(_QUIETER * wanted, THRESHOLDS.cheap_batch))
+    return max(wanted, quiet)
 
 
 def choose_spacing(time: float) -> tuple[int, int]:
@@ -88,7 +149,7 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
     found = ""
     if run.batch_size is None:
         run = replace(run, dynamics=_round(run.dynamics, mode, _NO_BIAS))
-    averaged = average(run, mode) if others or run.sampler.adjusted else mode
+    averaged = _average(run, mode) if others or run.sampler.adjusted else mode
     if not run.sampler.adjusted:
         if others and run.dynamics.gradient.posterior.steep:
             found = "the noise is too uncertain for steps that are not accepted or rejected"
@@ -126,6 +187,17 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
         work = dynamics.whitened.work * run.sampler.gradients(run.step_size)
         share = min(1.0, THRESHOLDS.max_draw / work)
     return Tuned(run, adapted.mode, time, (0.0, 0.0), _affordable(run), share, found, why)
+
+
+def _average(run: Run, mode: Mode) -> Mode:
+    """Normal distribution nearest in expectation, where the posterior provides one."""
+    posterior, tau = run.dynamics.gradient.posterior, float(run.dynamics.temperature)
+    found = posterior.averaged_normal(mode.theta, tau)
+    if found is None:
+        return mode
+    if found.whitened is not None:
+        return Mode.of_whitened(found.whitened)
+    return Mode(found.mean, Dense(inverse_root(found.precision), found.precision))
 
 
 def _time(sampler: Sampler, step_size: float, n_params: int, pilot: Bias) -> float:

@@ -29,6 +29,7 @@ from skbayes_sgld.sampling.preconditioners.metric import (
 )
 from skbayes_sgld.sampling.tuning import mode as mode_module
 from skbayes_sgld.sampling.tuning import noise
+from skbayes_sgld.sampling.tuning import tune as tuning
 from skbayes_sgld.sampling.tuning.curvature import structured_metric
 from tests.sampling.preconditioners.test_registry import check_metric
 
@@ -228,9 +229,10 @@ def many(n_params):
 
 
 FEW_DENSE = [
-    f"skbayes_sgld.{module}.MAX_DENSE"
-    for module in ("sampling.tuning.mode", "sampling.tuning.noise", "posterior.glm")
-] + ["skbayes_sgld.sampling.preconditioners.metric.MAX_DENSE"]
+    "skbayes_sgld.posterior.glm.MAX_DENSE",
+    "skbayes_sgld.sampling.preconditioners.metric.MAX_DENSE",
+    *(f"skbayes_sgld.sampling.tuning.{name}.MAX_DENSE" for name in ("mode", "noise", "tune")),
+]
 
 
 @pytest.fixture
@@ -290,7 +292,7 @@ def test_the_noise_found_without_the_matrix_is_that_of_the_matrix(monkeypatch):
 def test_many_parameters_take_all_rows(hardly_any_dense):
     posterior = glm(Bernoulli(), n=2100, d=200, center=True)
     mode = mode_module.Mode(np.zeros(posterior.n_params), Diagonal(np.ones(posterior.n_params)))
-    gradient, batch_size, why, _ = noise.choose_gradient(posterior, mode, 1.0, 0)
+    gradient, batch_size, why, _ = tuning.cheapest_gradient(posterior, mode, 1.0, 0)
     assert not gradient.minibatch and batch_size is None and "parameters" in why
 
 
@@ -317,7 +319,7 @@ def test_a_model_that_gathers_no_rows_takes_all_of_them():
 
     posterior = CustomPosterior(Rates())
     mode = find_mode(posterior, posterior.start())
-    gradient, _, why, _ = noise.choose_gradient(posterior, mode, 1.0, 0)
+    gradient, _, why, _ = tuning.cheapest_gradient(posterior, mode, 1.0, 0)
     assert not gradient.minibatch and "local parameters" in why
 
 

@@ -24,15 +24,15 @@ def rows(n):
 
 
 def test_up_to_2000_rows_every_step_takes_all_of_them():
-    assert noise.reason_for_all_rows(rows(2000)).startswith("2,000 rows")
-    assert noise.reason_for_all_rows(rows(2001)) == ""
+    assert tuning.reason_for_all_rows(rows(2000)).startswith("2,000 rows")
+    assert tuning.reason_for_all_rows(rows(2001)) == ""
 
 
 @pytest.mark.parametrize("n, gradient", [(2039, Full), (2040, ControlVariate)])
 def test_a_row_that_is_gathered_costs_four_that_are_read_in_order(n, gradient, monkeypatch):
     level = noise.NoiseLevel(10.2)  # batches of 510
-    monkeypatch.setattr(noise, "measure_noise", lambda *args, **kwargs: level)
-    found, batch_size, _, _ = noise.choose_gradient(rows(n), MODE, 1.0, 0)
+    monkeypatch.setattr(tuning, "measure_noise", lambda *args, **kwargs: level)
+    found, batch_size, _, _ = tuning.cheapest_gradient(rows(n), MODE, 1.0, 0)
     assert isinstance(found, gradient)
     assert batch_size == (None if gradient is Full else 510)
 
@@ -41,7 +41,7 @@ def test_a_row_that_is_gathered_costs_four_that_are_read_in_order(n, gradient, m
 def test_small_batches_have_a_fifth_of_the_noise_and_8_to_32_rows(wanted, taken):
     level = noise.NoiseLevel(0.02 * wanted - 0.001)
     assert level.batch_size(1.0, 1.0) == wanted
-    assert noise.choose_batch_size(level, 10**6, 1.0) == taken
+    assert tuning.choose_batch_size(level, 10**6, 1.0) == taken
 
 
 @pytest.mark.parametrize("width, wider", [(1.99, 1.0), (2.01, 2.01)])
