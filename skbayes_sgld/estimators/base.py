@@ -23,13 +23,8 @@ from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.source import RowSource
+from skbayes_sgld.estimators import callbacks
 from skbayes_sgld.estimators.arviz import ArvizExport
-from skbayes_sgld.estimators.callbacks import (
-    CallbackSupportMixin,
-    begin_fit,
-    end_fit,
-    with_callbacks,
-)
 from skbayes_sgld.estimators.multi_output import by_output
 from skbayes_sgld.estimators.validation import (
     FLOATS,
@@ -68,7 +63,7 @@ def limit_blas(X: Array) -> AbstractContextManager[None]:
 
 
 @numpy_defaults
-class BayesianEstimator(CallbackSupportMixin, ArvizExport):
+class BayesianEstimator(callbacks.CallbackSupportMixin, ArvizExport):
     """Base of all estimators, linear models and networks."""
 
     _registries: ClassVar[dict[str, Registry]] = {
@@ -190,13 +185,13 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
         """
         return self._fit(X, y, sample_weight)
 
-    @with_callbacks
+    @callbacks.with_callbacks
     def _fit(self, X: Any, y: Any, sample_weight: Any, stream: Any = None, **row_data: Any) -> Any:
         given = {name: value for name, value in row_data.items() if value is not None}
         if sample_weight is not None:
             given["sample_weight"] = sample_weight
         data = {"X": X, "y": y, "metadata": given or None}
-        begin_fit(self, **data)
+        callbacks.begin_fit(self, **data)
         with unchanged_on_error(self):
             self._stream = stream
             self._check_params()
@@ -207,7 +202,7 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
                 X, y, weight = self._validate(X, y, sample_weight, **row_data)
                 with limit_blas(X):
                     self._infer(X, y, weight)
-        end_fit(self, **data)
+        callbacks.end_fit(self, **data)
         return self
 
     def _infer_source(self, source: RowSource, **row_data: Any) -> None:
@@ -311,6 +306,11 @@ class BayesianEstimator(CallbackSupportMixin, ArvizExport):
             own = self.random_state
             random_state = own if isinstance(own, Integral) else 0
         return self.posterior_.choose(n_samples, as_random_state(random_state))
+
+    def _weights_of(self, chosen: Any) -> Array | None:
+        """Weights of the chosen draws; None where all count alike."""
+        weights = self.posterior_.flat_weights
+        return None if weights is None else weights[chosen]
 
     # ---- pickles ------------------------------------------------------------------------------
 

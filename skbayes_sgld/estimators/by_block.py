@@ -5,13 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import wraps
 from inspect import Parameter, signature
-from typing import Any
+from typing import Any, Protocol, cast, overload
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld.blocks.files import block_slices, check_whole
 from skbayes_sgld.blocks.source import RowSource, kind_of
+
+Array = NDArray[Any]
+
+
+class LazyRows(Protocol):
+    """Rows that are computed later, whose predictions are too: of Dask."""
+
+    def __dask_graph__(self) -> Any:
+        """Tasks that make the rows."""
+
+    def compute(self, **kwargs: Any) -> Any:
+        """The rows, in memory."""
+
+
+class OfRows(Protocol):
+    """A bound method that takes rows, and ``out``; its result is of the kind of the rows."""
+
+    @overload
+    def __call__(self, X: LazyRows) -> Any: ...
+    @overload
+    def __call__(self, X: RowSource) -> Iterator[Array]: ...
+    @overload
+    def __call__(self, X: ArrayLike, *, out: Array | None = None) -> Array: ...
 
 
 def _of_dask(model: Any, method: str, X: Any, given: dict[str, Any]) -> Any:
@@ -59,6 +83,11 @@ def by_block(method: Callable[..., Any]) -> Callable[..., Any]:
     )
     call.__doc__ = _documented(method.__doc__ or "")
     return call
+
+
+def of_rows(method: Callable[[Any, ArrayLike], Array]) -> OfRows:
+    """Decorator as :func:`by_block`, of a method that takes rows and nothing else."""
+    return cast(OfRows, by_block(method))
 
 
 _OUT = """        out : ndarray or None, default=None

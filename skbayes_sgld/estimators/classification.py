@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import pandas as pd
@@ -16,11 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from skbayes_sgld._arguments import naming
 from skbayes_sgld._components import check_number
 from skbayes_sgld._random import as_random_state
-from skbayes_sgld.estimators.base import (
-    Array,
-    BayesianEstimator,
-)
-from skbayes_sgld.estimators.by_block import by_block
+from skbayes_sgld.blocks.source import RowSource
+from skbayes_sgld.estimators.base import Array, BayesianEstimator
+from skbayes_sgld.estimators.by_block import LazyRows, by_block, of_rows
 from skbayes_sgld.estimators.prior import PriorPredictive
 from skbayes_sgld.estimators.validation import check_weight_sizes
 from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, LabelLikelihood
@@ -108,10 +107,9 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
 
     def _predictive(self, chosen: Any = slice(None)) -> Predictive | WithAbsentClasses:
         """The posterior predictive distribution from the chosen draws."""
-        weights = self.posterior_.flat_weights
-        chosen_weights = None if weights is None else weights[chosen]
+        weights = self._weights_of(chosen)
         return self._over_all(
-            Predictive(self._predictor(chosen), self._likelihood(), None, chosen_weights)
+            Predictive(self._predictor(chosen), self._likelihood(), None, weights)
         )
 
     def _over_all(self, seen: Predictive) -> Predictive | WithAbsentClasses:
@@ -122,7 +120,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         """Predictive distribution that point predictions are taken from."""
         return self._predictive()
 
-    @by_block
+    @of_rows
     def decision_function(self, X: ArrayLike) -> Array:
         """Log odds of the posterior mean of the probability.
 
@@ -140,7 +138,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         log_odds = both[..., 0] - both[..., 1]
         return log_odds[:, 1] if len(self.classes_) == 2 else log_odds
 
-    @by_block
+    @of_rows
     def predict_proba(self, X: ArrayLike) -> Array:
         """Posterior mean of the probability of each class.
 
@@ -156,7 +154,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         X = self._check_rows(X)
         return self._point_predictive().probability(X)
 
-    @by_block
+    @of_rows
     def predict_log_proba(self, X: ArrayLike) -> Array:
         """Log of the posterior mean of the probability of each class.
 
@@ -171,7 +169,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         X = self._check_rows(X)
         return self._point_predictive().log_probability(X)[..., 0]
 
-    @by_block
+    @of_rows
     def predict(self, X: ArrayLike) -> Array:
         """Most probable class.
 
@@ -186,6 +184,14 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         probability = self.predict_proba(X)
         return self.classes_[probability.argmax(axis=1)]
 
+    @overload
+    def predict_quantiles(self, X: LazyRows, q: ArrayLike = ...) -> Any: ...
+    @overload
+    def predict_quantiles(self, X: RowSource, q: ArrayLike = ...) -> Iterator[Array]: ...
+    @overload
+    def predict_quantiles(
+        self, X: ArrayLike, q: ArrayLike = ..., *, out: Array | None = ...
+    ) -> Array: ...
     @by_block
     def predict_quantiles(self, X: ArrayLike, q: ArrayLike = (0.05, 0.5, 0.95)) -> Array:
         """Posterior quantiles of the probability of each class.
@@ -204,8 +210,18 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         levels, X = check_quantiles(q), self._check_rows(X)
         return self._predictive().probability_quantiles(X, levels)
 
+    @overload
+    def predict_proba_interval(self, X: LazyRows, coverage: ArrayLike = ...) -> Any: ...
+    @overload
+    def predict_proba_interval(
+        self, X: RowSource, coverage: ArrayLike = ...
+    ) -> Iterator[Array]: ...
+    @overload
+    def predict_proba_interval(
+        self, X: ArrayLike, coverage: ArrayLike = ..., *, out: Array | None = ...
+    ) -> Array: ...
     @by_block
-    def predict_proba_interval(self, X: ArrayLike, coverage: Any = 0.9) -> Array:
+    def predict_proba_interval(self, X: ArrayLike, coverage: ArrayLike = 0.9) -> Array:
         """Equal-tailed credible intervals of the probability of each class.
 
         Parameters

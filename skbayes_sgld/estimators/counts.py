@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal, Self, overload
 
 import numpy as np
@@ -11,8 +12,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples
 
 from skbayes_sgld._arguments import as_array, check_lengths, naming
+from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array
-from skbayes_sgld.estimators.by_block import by_block
+from skbayes_sgld.estimators.by_block import LazyRows, by_block
 from skbayes_sgld.estimators.regression import LinearRegressor
 from skbayes_sgld.estimators.validation import check_weight, check_weight_sizes
 from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
@@ -75,12 +77,27 @@ class CountRegressor(LinearRegressor):
         return X, y / exposure[weight > 0], kept
 
     @overload
+    def predict(self, X: LazyRows, return_std: bool = ..., exposure: Any = ...) -> Any: ...
+    @overload
     def predict(
-        self, X: ArrayLike, return_std: Literal[False] = False, exposure: Any = None
+        self, X: RowSource, return_std: Literal[False] = ..., exposure: Any = ...
+    ) -> Iterator[Array]: ...
+    @overload
+    def predict(
+        self, X: RowSource, return_std: Literal[True], exposure: Any = ...
+    ) -> Iterator[tuple[Array, Array]]: ...
+    @overload
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: Literal[False] = ...,
+        exposure: Any = ...,
+        *,
+        out: Array | None = ...,
     ) -> Array: ...
     @overload
     def predict(
-        self, X: ArrayLike, return_std: Literal[True], exposure: Any = None
+        self, X: ArrayLike, return_std: Literal[True], exposure: Any = ...
     ) -> tuple[Array, Array]: ...
     @by_block
     def predict(self, X: ArrayLike, return_std: bool = False, exposure: Any = None) -> Any:
@@ -104,6 +121,24 @@ class CountRegressor(LinearRegressor):
         X = self._check_rows(X)
         return self._predict(X, return_std, _log_exposure(exposure, X))
 
+    @overload
+    def predict_quantiles(
+        self, X: LazyRows, q: ArrayLike = ..., kind: str = ..., exposure: Any = ...
+    ) -> Any: ...
+    @overload
+    def predict_quantiles(
+        self, X: RowSource, q: ArrayLike = ..., kind: str = ..., exposure: Any = ...
+    ) -> Iterator[Array]: ...
+    @overload
+    def predict_quantiles(
+        self,
+        X: ArrayLike,
+        q: ArrayLike = ...,
+        kind: str = ...,
+        exposure: Any = ...,
+        *,
+        out: Array | None = ...,
+    ) -> Array: ...
     @by_block
     def predict_quantiles(
         self,
@@ -133,11 +168,29 @@ class CountRegressor(LinearRegressor):
         X = self._check_rows(X)
         return self._quantiles(X, check_quantiles(q), kind, _log_exposure(exposure, X))
 
+    @overload
+    def predict_interval(
+        self, X: LazyRows, coverage: ArrayLike = ..., kind: str = ..., exposure: Any = ...
+    ) -> Any: ...
+    @overload
+    def predict_interval(
+        self, X: RowSource, coverage: ArrayLike = ..., kind: str = ..., exposure: Any = ...
+    ) -> Iterator[Array]: ...
+    @overload
+    def predict_interval(
+        self,
+        X: ArrayLike,
+        coverage: ArrayLike = ...,
+        kind: str = ...,
+        exposure: Any = ...,
+        *,
+        out: Array | None = ...,
+    ) -> Array: ...
     @by_block
     def predict_interval(
         self,
         X: ArrayLike,
-        coverage: Any = 0.9,
+        coverage: ArrayLike = 0.9,
         kind: str = "predictive",
         exposure: Any = None,
     ) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
@@ -12,11 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from skbayes_sgld._arguments import as_array, check_lengths
 from skbayes_sgld._components import check_flag, check_number, check_size
 from skbayes_sgld._random import as_random_state
-from skbayes_sgld.estimators.base import (
-    Array,
-    BayesianEstimator,
-)
-from skbayes_sgld.estimators.by_block import by_block
+from skbayes_sgld.blocks.source import RowSource
+from skbayes_sgld.estimators.base import Array, BayesianEstimator
+from skbayes_sgld.estimators.by_block import LazyRows, by_block
 from skbayes_sgld.estimators.multi_output import by_output
 from skbayes_sgld.estimators.outputs import IndependentOutputs
 from skbayes_sgld.estimators.prior import PriorPredictive
@@ -79,7 +78,15 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         check_size(float(np.abs(y).max()), "y", *self._likelihood().sizes)
 
     @overload
-    def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> Array: ...
+    def predict(self, X: LazyRows, return_std: bool = ...) -> Any: ...
+    @overload
+    def predict(self, X: RowSource, return_std: Literal[False] = ...) -> Iterator[Array]: ...
+    @overload
+    def predict(self, X: RowSource, return_std: Literal[True]) -> Iterator[tuple[Array, Array]]: ...
+    @overload
+    def predict(
+        self, X: ArrayLike, return_std: Literal[False] = ..., *, out: Array | None = ...
+    ) -> Array: ...
     @overload
     def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
     @by_block
@@ -112,6 +119,16 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
     def _mean(self, X: Array, offset: Array | None = None) -> Array:
         return self._predictive().mean(X, offset)
 
+    @overload
+    def predict_quantiles(self, X: LazyRows, q: ArrayLike = ..., kind: str = ...) -> Any: ...
+    @overload
+    def predict_quantiles(
+        self, X: RowSource, q: ArrayLike = ..., kind: str = ...
+    ) -> Iterator[Array]: ...
+    @overload
+    def predict_quantiles(
+        self, X: ArrayLike, q: ArrayLike = ..., kind: str = ..., *, out: Array | None = ...
+    ) -> Array: ...
     @by_block
     @by_output(1)
     def predict_quantiles(
@@ -143,10 +160,20 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         of = predictive.mean_quantiles if kind == "mean" else predictive.quantiles
         return of(X, levels, offset)
 
+    @overload
+    def predict_interval(self, X: LazyRows, coverage: ArrayLike = ..., kind: str = ...) -> Any: ...
+    @overload
+    def predict_interval(
+        self, X: RowSource, coverage: ArrayLike = ..., kind: str = ...
+    ) -> Iterator[Array]: ...
+    @overload
+    def predict_interval(
+        self, X: ArrayLike, coverage: ArrayLike = ..., kind: str = ..., *, out: Array | None = ...
+    ) -> Array: ...
     @by_block
     @by_output(1)
     def predict_interval(
-        self, X: ArrayLike, coverage: Any = 0.9, kind: str = "predictive"
+        self, X: ArrayLike, coverage: ArrayLike = 0.9, kind: str = "predictive"
     ) -> Array:
         """Equal-tailed intervals.
 
@@ -319,13 +346,8 @@ class NormalModel(RegressionModel):
         raise NotImplementedError
 
     def _predictive(self, chosen: Any = slice(None)) -> Predictive:
-        gamma, weights = np.log(self._noise_draws()[chosen]), self.posterior_.flat_weights
-        return Predictive(
-            self._predictor(chosen),
-            Gaussian(),
-            gamma,
-            None if weights is None else weights[chosen],
-        )
+        gamma, weights = np.log(self._noise_draws()[chosen]), self._weights_of(chosen)
+        return Predictive(self._predictor(chosen), Gaussian(), gamma, weights)
 
 
 class LinearRegressor(RegressionModel, PriorPredictive):
@@ -365,13 +387,8 @@ class LinearRegressor(RegressionModel, PriorPredictive):
         self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
 
     def _predictive(self, chosen: Any = slice(None)) -> Predictive:
-        weights = self.posterior_.flat_weights
-        return Predictive(
-            self._predictor(chosen),
-            self._likelihood(),
-            None,
-            None if weights is None else weights[chosen],
-        )
+        weights = self._weights_of(chosen)
+        return Predictive(self._predictor(chosen), self._likelihood(), None, weights)
 
 
 class BayesianRegressor(IndependentOutputs, NormalModel, LinearRegressor):
@@ -419,17 +436,13 @@ class BayesianRegressor(IndependentOutputs, NormalModel, LinearRegressor):
     def _predictive(self, chosen: Any = slice(None)) -> Predictive:
         if self._noise_columns is None:
             return super()._predictive(chosen)
-        parts, weights = self._draws()
+        parts, _ = self._draws()
         slopes = np.zeros_like(parts["coef"])
         slopes[:, 0, self._noise_columns] = 2.0 * parts["noise_coef"]
         level = np.column_stack([parts["intercept"], 2.0 * parts["noise_intercept"]])
         coef = np.concatenate([parts["coef"], slopes], axis=1)
-        return Predictive(
-            LinearPredictor(coef[chosen], level[chosen]),
-            HeteroscedasticGaussian(),
-            None,
-            None if weights is None else weights[chosen],
-        )
+        predictor = LinearPredictor(coef[chosen], level[chosen])
+        return Predictive(predictor, HeteroscedasticGaussian(), None, self._weights_of(chosen))
 
     def _mean(self, X: Array, offset: Array | None = None) -> Array:
         return X @ self.coef_ + self.intercept_

@@ -239,7 +239,7 @@ def predict_quantiles(
 
 
 @numpy_defaults
-def predict_interval(estimator: Any, X: Any, coverage: Any = 0.9, **params: Any) -> Array:
+def predict_interval(estimator: Any, X: Any, coverage: ArrayLike = 0.9, **params: Any) -> Array:
     """Equal-tailed predictive intervals, through wrappers.
 
     Parameters
@@ -277,7 +277,7 @@ def predict_interval(estimator: Any, X: Any, coverage: Any = 0.9, **params: Any)
 
 
 @numpy_defaults
-def predict_proba_interval(estimator: Any, X: Any, coverage: Any = 0.9) -> Array:
+def predict_proba_interval(estimator: Any, X: Any, coverage: ArrayLike = 0.9) -> Array:
     """Equal-tailed credible intervals of the probability of each class, through wrappers.
 
     Parameters
