@@ -157,11 +157,14 @@ def sum_in_threads(work: Callable[[Part], Array], parts: Sequence[Part]) -> Arra
     return total
 
 
-def weighted_gram(X: Array, weight: Array, overwrite: bool = False) -> Array:
+def weighted_gram(X: Any, weight: Array, overwrite: bool = False) -> Array:
     """``X^T diag(weight) X``, at half the cost where no weight is negative.
 
-    Where X may be overwritten no temporary of its size is made.
+    X is an array, or a design of sparse rows, which knows its own. Where an array may be
+    overwritten no temporary of its size is made.
     """
+    if not isinstance(X, np.ndarray):
+        return X.gram(weight)
     if np.all(weight >= 0):
         scaled = np.multiply(X, np.sqrt(weight)[:, None], out=X if overwrite else None)
         return scaled.T @ scaled  # the product of an array with itself is known to be symmetric

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.utils import Bunch, Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -36,8 +37,7 @@ from skbayes_sgld.estimators.validation import (
     unchanged_on_error,
     warn_of_light_rows,
 )
-from skbayes_sgld.inference.result import PosteriorDraws
-from skbayes_sgld.inference.settings import Settings, number_or_auto
+from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior import (
     NOISE_MODELS,
     NOISE_PRIORS,
@@ -47,7 +47,7 @@ from skbayes_sgld.posterior import (
     GLMPosterior,
     NoisePrior,
 )
-from skbayes_sgld.posterior.transforms import by_name
+from skbayes_sgld.posterior.base import by_name
 from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
 from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
 
@@ -60,6 +60,11 @@ _WIDE = 500  # columns; below, passes over rows share the cores, and BLAS would 
 def limit_blas(X: Array) -> AbstractContextManager[None]:
     """Context of a fit of these rows: with one thread of BLAS, unless X is wide."""
     return one_blas_thread() if X.shape[1] < _WIDE else nullcontext()
+
+
+def has_callbacks(estimator: Any) -> bool:
+    """Whether scikit-learn's callbacks are told of a fit."""
+    return bool(vars(estimator).get("_skl_callbacks"))
 
 
 @numpy_defaults
@@ -141,10 +146,6 @@ class BayesianEstimator(callbacks.CallbackSupportMixin, ArvizExport):
             )
         return prior.conditional()
 
-    def _resolve_auto(self, name: str, **bounds: Any) -> Any:
-        """A number, or None for ``"auto"``."""
-        return number_or_auto(getattr(self, name), name, **bounds)
-
     def _check_params(self) -> None:
         """Raise where a parameter, used or not, is out of range."""
         names = self.get_params(deep=False)
@@ -191,18 +192,20 @@ class BayesianEstimator(callbacks.CallbackSupportMixin, ArvizExport):
         if sample_weight is not None:
             given["sample_weight"] = sample_weight
         data = {"X": X, "y": y, "metadata": given or None}
-        callbacks.begin_fit(self, **data)
+        if has_callbacks(self):
+            callbacks.begin_fit(self, **data)
         with unchanged_on_error(self):
             self._stream = stream
             self._check_params()
-            source = as_source(X, y, sample_weight)
+            source = None if type(X) is np.ndarray else as_source(X, y, sample_weight)
             if source is not None:
                 self._infer_source(source, **row_data)
             else:
                 X, y, weight = self._validate(X, y, sample_weight, **row_data)
                 with limit_blas(X):
                     self._infer(X, y, weight)
-        callbacks.end_fit(self, **data)
+        if has_callbacks(self):
+            callbacks.end_fit(self, **data)
         return self
 
     def _infer_source(self, source: RowSource, **row_data: Any) -> None:
@@ -269,7 +272,9 @@ class BayesianEstimator(callbacks.CallbackSupportMixin, ArvizExport):
         naming = naming_rows(self, X, with_target, **checks)
         with naming, np.errstate(all="ignore"):  # infinities are added
             checked = validate_data(self, X, y, **checks)
-        return (as_rows(checked[0]), checked[1]) if isinstance(checked, tuple) else as_rows(checked)
+        rows, *target = checked if with_target else (checked,)
+        rows = as_rows(rows) if issparse(rows) else rows
+        return (rows, *target) if target else rows
 
     def _check_rows(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
@@ -358,25 +363,6 @@ class LinearEstimator(BayesianEstimator):
         self, X: Array, y: Array, weight: Array | None, center: bool, **known: Any
     ) -> GLMPosterior:
         raise NotImplementedError
-
-    def _set_draws(self, posterior: GLMPosterior, theta: Array, temperature: float) -> None:
-        """Set ``posterior_`` from draws ``theta (C, S, P)``, in the units of the data."""
-        with np.errstate(all="ignore"):
-            values = posterior.constrain(theta.reshape(-1, theta.shape[2]))
-        finite = (np.abs(values) < np.sqrt(np.finfo(float).max)).all(axis=0)
-        if not finite.all():
-            raise ValueError(
-                f"at temperature={temperature:g} the draws of "
-                f"{posterior.constrained_names[int(finite.argmin())]} leave the range of floating "
-                "point numbers; lower temperature, or give its prior more weight."
-            )
-        self.posterior_ = PosteriorDraws.weighted(
-            values.reshape(*theta.shape[:2], -1),
-            posterior.constrained_names,
-            None,
-            coords=posterior.coords,
-        )
-        self._set_layout(posterior)
 
     def _set_layout(self, posterior: GLMPosterior) -> None:
         """Remember how a draw splits into coefficients, intercepts and noise."""

@@ -15,7 +15,8 @@ from skbayes_sgld._warnings import warn
 from skbayes_sgld.estimators.base import Array, LinearEstimator
 from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.inference.choices import Choice
-from skbayes_sgld.inference.settings import resolve_preconditioner
+from skbayes_sgld.inference.result import PosteriorDraws
+from skbayes_sgld.inference.settings import number_or_auto, resolve_preconditioner
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import check_mode, check_propriety
 from skbayes_sgld.sampling import OPTIMIZERS, PROJECTIONS, Curvature, Newton, Projection, find_mode
@@ -105,8 +106,10 @@ class MAPEstimator(LinearEstimator):
         if not isinstance(self.verbose, (bool, np.bool_)):
             check_number(self.verbose, "verbose", low=0, closed="left", integer=True)
         average = check_average(self.average, int(self.max_iter))
-        step_size = self._resolve_auto("step_size", low=0, any_size=True)
-        batch_size = self._resolve_auto("batch_size", low=1, closed="left", integer=True)
+        step_size = number_or_auto(self.step_size, "step_size", low=0, any_size=True)
+        batch_size = number_or_auto(
+            self.batch_size, "batch_size", low=1, closed="left", integer=True
+        )
         rule, projection = self._resolve("optimizer"), None
         if self.projection is not None:
             projection = self._resolve("projection")
@@ -147,6 +150,25 @@ class MAPEstimator(LinearEstimator):
             check_init(self.init),
             seed,
         )
+
+    def _set_draws(self, posterior: GLMPosterior, theta: Array, temperature: float) -> None:
+        """Set ``posterior_`` from draws ``theta (C, S, P)``, in the units of the data."""
+        with np.errstate(all="ignore"):
+            values = posterior.constrain(theta.reshape(-1, theta.shape[2]))
+        finite = (np.abs(values) < np.sqrt(np.finfo(float).max)).all(axis=0)
+        if not finite.all():
+            raise ValueError(
+                f"at temperature={temperature:g} the draws of "
+                f"{posterior.constrained_names[int(finite.argmin())]} leave the range of floating "
+                "point numbers; lower temperature, or give its prior more weight."
+            )
+        self.posterior_ = PosteriorDraws.weighted(
+            values.reshape(*theta.shape[:2], -1),
+            posterior.constrained_names,
+            None,
+            coords=posterior.coords,
+        )
+        self._set_layout(posterior)
 
     def _keep(self, posterior: GLMPosterior, found: Climb, draws: Array) -> None:
         """Set the fitted attributes."""

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._components import Registry
-from skbayes_sgld.estimators.base import Array, LinearEstimator
+from skbayes_sgld.estimators.base import Array, LinearEstimator, has_callbacks
 from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.inference.diagnosis import Diagnosis
 from skbayes_sgld.inference.long_run import Origin
@@ -19,7 +19,8 @@ from skbayes_sgld.inference.run import run
 from skbayes_sgld.inference.settings import REGISTRIES, Settings
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.hierarchical import with_hyperparameters
-from skbayes_sgld.posterior.priors import HIERARCHICAL_PRIORS, PRIORS, Prior, PriorRegistry
+from skbayes_sgld.posterior.priors import HIERARCHICAL_PRIORS, PRIORS, Prior
+from skbayes_sgld.posterior.priors.base import PriorRegistry
 from skbayes_sgld.posterior.propriety import check_propriety
 from skbayes_sgld.sampling.workers import Workers
 
@@ -90,16 +91,20 @@ class SampledEstimator(LinearEstimator):
         workers: Workers | None = None,
     ) -> None:
         """Sample the posterior of a model, of rows before which there were ``n_batches``."""
-        posterior: Any = with_hyperparameters(model, prior)
+        posterior: Any = with_hyperparameters(model, prior) if prior.hierarchical else model
         positions, n_fits = self._last_positions(settings, posterior.constrained_names)
         # chains that continue must not repeat their old noise
         seed = settings.draw_seed() + n_fits + n_batches
-        data = {"X": model.X, "y": model.y, "sample_weight": model.weight}
-        inputs = {**self.get_params(deep=False), **data, "n_batches": n_batches}
-        origin = Origin.of(settings, inputs, seed, positions)
-        with origin.interruptible(settings.checkpoint):
-            planned = plan(posterior, settings, origin.seed, origin.positions)
-            result = run(planned, partial(show_progress, self), origin, workers)
+        watch = partial(show_progress, self) if self.verbose or has_callbacks(self) else None
+        if settings.in_parts:
+            data = {"X": model.X, "y": model.y, "sample_weight": model.weight}
+            inputs = {**self.get_params(deep=False), **data, "n_batches": n_batches}
+            origin = Origin.of(settings, inputs, seed, positions)
+            with origin.interruptible(settings.checkpoint):
+                planned = plan(posterior, settings, origin.seed, origin.positions)
+                result = run(planned, watch, origin, workers)
+        else:
+            result = run(plan(posterior, settings, seed, positions), watch, None, workers)
         result = result if model.X.size <= _KEPT else result.without_data()
         self.result_, self.posterior_, self._n_fits = result, result.draws, n_fits + 1
         for name in _RESOLVED:

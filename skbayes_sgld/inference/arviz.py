@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.transforms import by_name
+from skbayes_sgld.posterior.base import BasePosterior, by_name
 
 Array = NDArray[Any]
 Coords = Mapping[str, Sequence[str]]

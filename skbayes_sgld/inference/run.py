@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -75,8 +75,9 @@ def run(
         Where the draws are not to be relied on; it names each problem, its figure and its remedy.
     """
     try:
-        watch = partial(progress_bar, plan.settings.verbose) if watch is None else watch
-        with watch(plan.n_steps, "sampling") as progress:
+        if watch is None and plan.settings.verbose:
+            watch = partial(progress_bar, plan.settings.verbose)
+        with nullcontext() if watch is None else watch(plan.n_steps, "sampling") as progress:
             chains, stopped_by = _draw(plan, origin, progress, workers)
         at = plan.n_burnin, plan.thin, plan.n_walkers
         values = constrained_draws(plan.posterior, chains.draws, *at)
@@ -109,7 +110,7 @@ def _draw(
 ) -> tuple[Chains, Choice | None]:
     """Chains of the plan, and what ended their run where it was not the number of draws alone."""
     settings = plan.settings
-    if origin is not None and (origin.inputs or settings.stops_by_itself):
+    if origin is not None and settings.in_parts:
         return run_long(plan, origin, progress, workers)
     try:
         chains = run_chains(

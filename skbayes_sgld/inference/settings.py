@@ -129,12 +129,16 @@ class Settings:
         return self.max_time is not None or self.target_ess is not None
 
     @property
+    def in_parts(self) -> bool:
+        """Whether the chains are made in parts: they may stop, are written or are resumed."""
+        files = self.checkpoint is not None or self.resume_from is not None
+        return files or self.stops_by_itself
+
+    @property
     def allows_walkers(self) -> bool:
         """Whether walkers may take turns in a chain: it is stationary, and made in one go."""
-        in_parts = self.stops_by_itself or self.checkpoint is not None
         steady = isinstance(self.schedule, Constant) and self.temperature.schedule is None
-        given = self.resume_from is not None or not isinstance(self.init, str)
-        return steady and not in_parts and not given
+        return steady and not self.in_parts and isinstance(self.init, str)
 
     @property
     def takes_all_rows(self) -> bool:

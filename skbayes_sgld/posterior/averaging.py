@@ -17,17 +17,23 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse import issparse
 
-from skbayes_sgld._linalg import MAX_DENSE, in_threads, one_blas_thread, sum_in_threads
+from skbayes_sgld._linalg import (
+    MAX_DENSE,
+    in_threads,
+    one_blas_thread,
+    sum_in_threads,
+    weighted_gram,
+)
 from skbayes_sgld.posterior.base import AveragedNormal
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors import CoefficientPrior
-from skbayes_sgld.posterior.sparse_design import as_array, weighted_gram
+from skbayes_sgld.posterior.sparse_design import as_array
 from skbayes_sgld.posterior.sparse_rows import sparse_rows
 from skbayes_sgld.posterior.whitened import whiten_rows
 
 Array = NDArray[Any]
 
-_MANY, _FEW_ROWS = 300, 5  # parameters at least, and rows per parameter at most, to average
+_FEW_ROWS = 5  # per parameter at most, to average
 _ROUNDS = 20
 _DAMPING = 0.5, 0.7  # factors on the log variances' change: the first rounds overshoot most
 _CHANGE = 0.15  # tolerance of a log variance, and of the mean in sds: enough for a metric
@@ -76,9 +82,9 @@ def averaged_normal(
     -------
     normal : AveragedNormal or None
         None where the curvature at the mode serves as well
-        (few parameters, or many rows per parameter) and where the rounds do not converge.
+        (many rows per parameter) and where the rounds do not converge.
     """
-    few = theta.size >= _MANY and posterior.n_samples < _FEW_ROWS * theta.size
+    few = posterior.n_samples < _FEW_ROWS * theta.size
     if not (few and posterior.likelihood.averages) or posterior.prior.nonsmooth:
         return None
     if theta.size > MAX_DENSE:

@@ -425,3 +425,11 @@ def require(
                 f"({', '.join(MEMBERS[ability])}); {posterior._describe()} has no "
                 f"{', '.join(missing)}. Add what is missing, or {remedy}."
             )
+
+
+def by_name(names: Sequence[str]) -> dict[str, list[int]]:
+    """Positions of the parameters, by their names without an index."""
+    found: dict[str, list[int]] = {}
+    for j, name in enumerate(names):
+        found.setdefault(name.partition("[")[0], []).append(j)
+    return found

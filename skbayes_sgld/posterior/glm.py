@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import MAX_DENSE, column_means, column_moments, in_threads
 from skbayes_sgld._sparse import as_rows
@@ -36,6 +37,8 @@ from skbayes_sgld.posterior.statistics import GaussianStatistics
 Array = NDArray[Any]
 
 _ROUNDED_NUMBERS = 2**10, 2**26  # numbers of X between which a copy in float32 pays
+# Parameters from which the bulk may be far from the mode, and a Hessian in float32 pays
+_MANY = 300
 _SOFT = 0.15  # posterior sds that kinks are rounded over: halves the work of HMC, at little error
 
 
@@ -104,7 +107,7 @@ class GLMPosterior(RowSums, BasePosterior):
         class_names: Sequence[str] | None = None,
         columns: tuple[Array, Array] | None = None,
     ) -> None:
-        X, fit_intercept = as_rows(X), bool(fit_intercept)  # np.bool_ does not multiply lists
+        X, fit_intercept = as_rows(X) if issparse(X) else X, bool(fit_intercept)
         K, infers_noise = likelihood.n_predictors, likelihood.infers_noise
         self._statistics = (
             GaussianStatistics(X, y, sample_weight, fit_intercept)
@@ -180,11 +183,6 @@ class GLMPosterior(RowSums, BasePosterior):
     def quadratic_prior(self) -> bool:
         """Whether the log prior is of second order: it is normal or flat, the noise known."""
         return self.linear_prior.normal and not self._infers_noise
-
-    @property
-    def has_mode(self) -> bool:
-        """Whether the posterior is known to have a mode: it does if it is proper."""
-        return True
 
     def check_mode(self, theta: Array) -> None:
         """Raise where the likelihood at the mode shows that flat coefficients are unbounded."""
@@ -360,10 +358,11 @@ class GLMPosterior(RowSums, BasePosterior):
         return BasePosterior.expand_likelihood(self, theta, curvature)
 
     prior_conflict, one_mode = measured_conflict, True  # the log density is concave, or nearly
+    has_mode = True  # being proper
 
     def averaged_normal(self, theta: Array, temperature: float) -> AveragedNormal | None:
         """Normal distribution nearest in expectation, from the mode; None where that serves."""
-        return averaged_normal(self, theta, temperature)
+        return averaged_normal(self, theta, temperature) if self.n_params >= _MANY else None
 
     def curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log posterior ``(P, P)`` at one ``theta (P,)``."""
@@ -373,7 +372,8 @@ class GLMPosterior(RowSums, BasePosterior):
 
     def rough_curvature(self, theta: Array) -> Array | None:
         """:meth:`curvature` to single precision; None where that costs no less."""
-        return rough_curvature(self, theta)
+        few = self.n_predictors == 1 and self.n_params < _MANY
+        return None if few else rough_curvature(self, theta)
 
     def mean_curvature(self, theta: Array) -> Array | None:
         """Mean of the curvatures ``(P, P)`` at draws ``(S, P)``; the prior's is at their mean."""

@@ -353,10 +353,8 @@ class HierarchicalPosterior(BasePosterior):
         return np.array(values)
 
 
-def with_hyperparameters(model: GLMPosterior, prior: Any) -> GLMPosterior | HierarchicalPosterior:
-    """Posterior of the model and of the hyperparameters of its prior, if it has some."""
-    if not prior.hierarchical:
-        return model
+def with_hyperparameters(model: GLMPosterior, prior: HierarchicalPrior) -> HierarchicalPosterior:
+    """Posterior of the model and of the hyperparameters of its prior."""
     if model.noise_columns is not None:
         raise ValueError(
             f"prior={prior!r} is of models with one noise variance; set noise_model='constant', or "

@@ -17,13 +17,14 @@ from skbayes_sgld._linalg import (
     row_parts,
     row_slices,
     sum_in_threads,
+    weighted_gram,
 )
 from skbayes_sgld.posterior.base import BoundBatches
 from skbayes_sgld.posterior.batches import LinearBatches
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.protocol import Expansion, Rows
 from skbayes_sgld.posterior.rounded_hessian import rounded_expansion
-from skbayes_sgld.posterior.sparse_design import SparseDesign, weighted_gram
+from skbayes_sgld.posterior.sparse_design import SparseDesign
 
 Array = NDArray[Any]
 

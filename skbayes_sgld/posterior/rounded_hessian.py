@@ -23,7 +23,6 @@ from skbayes_sgld.posterior.protocol import Expansion
 Array = NDArray[Any]
 
 _FEWEST_NUMBERS = 2**20  # of X for each pair of predictors; of fewer the sums take milliseconds
-_MANY = 300  # parameters from which a Hessian of few rows takes less time in single precision
 _BLOCK_NUMBERS = 2**18  # in single precision, that stay in cache
 _SMALLEST, _LARGEST = 1e-20, 1e30  # of the diagonal, which single precision holds
 _LEAST_EIGENVALUE = 1e-3  # of the Hessian scaled to a unit diagonal
@@ -81,7 +80,7 @@ def rounded_expansion(model: _Rows, theta: Array) -> Expansion | None:
 def rough_curvature(posterior: _LinearModel, theta: Array) -> Array | None:
     """Minus the Hessian at one ``theta (P,)``, its products of rows in single precision.
 
-    None for few parameters or sparse rows; of several linear predictors, for few rows.
+    None for sparse rows and heavy tails; of several linear predictors, for few rows.
     """
     if posterior.n_predictors > 1:
         found = rounded_expansion(posterior, theta)
@@ -89,8 +88,7 @@ def rough_curvature(posterior: _LinearModel, theta: Array) -> Array | None:
             posterior.add_prior_curvature(found.curvature, theta)
         return None if found is None else found.curvature
     n, P = posterior.n_samples, posterior.n_params
-    known = posterior.light_tailed and not issparse(posterior.X)
-    if P < _MANY or not known:
+    if not posterior.light_tailed or issparse(posterior.X):
         return None
     slices = [slice(a, min(a + P, n)) for a in range(0, n, P)]
     weights = [posterior._weighted_curvature(theta, rows)[0, 0] for rows in slices]

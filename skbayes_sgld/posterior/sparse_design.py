@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skbayes_sgld._linalg import weighted_gram as dense_gram
 from skbayes_sgld._sparse import column_sums, gram_about, squares_about
 
 Array = NDArray[Any]
@@ -200,16 +199,6 @@ def _rows(X: Any, first: int, stop: int) -> Any:
     a, b = X.indptr[first], X.indptr[stop]
     part = X.data[a:b], X.indices[a:b], X.indptr[first : stop + 1] - a
     return sparse.csr_array(part, shape=(stop - first, X.shape[1]))
-
-
-def weighted_gram(design: Any, weight: Array, overwrite: bool = False) -> Array:
-    """Weighted sum of the outer products of a design's rows, dense or sparse.
-
-    A dense one may be overwritten, which saves a copy.
-    """
-    if isinstance(design, SparseDesign):
-        return design.gram(weight)
-    return dense_gram(design, weight, overwrite)
 
 
 def weighted_squares(design: Any, weight: Array) -> Array:

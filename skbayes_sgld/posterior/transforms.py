@@ -15,16 +15,9 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
 from skbayes_sgld._components import Component, Registry, check_number, resolve
+from skbayes_sgld.posterior.base import by_name
 
 Array = NDArray[Any]
-
-
-def by_name(names: Sequence[str]) -> dict[str, list[int]]:
-    """Positions of the parameters, by their names without an index."""
-    found: dict[str, list[int]] = {}
-    for j, name in enumerate(names):
-        found.setdefault(name.partition("[")[0], []).append(j)
-    return found
 
 
 class Transform(Component):

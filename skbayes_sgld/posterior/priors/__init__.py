@@ -1,9 +1,7 @@
 """Priors of coefficients and of the noise, by name."""
 
-from typing import TypeVar
-
 from skbayes_sgld._components import Registry
-from skbayes_sgld.posterior.priors.base import CoefficientPrior, Prior
+from skbayes_sgld.posterior.priors.base import CoefficientPrior, Prior, PriorRegistry
 from skbayes_sgld.posterior.priors.flat import Flat
 from skbayes_sgld.posterior.priors.hierarchical import HierarchicalNormal, HierarchicalPrior
 from skbayes_sgld.posterior.priors.horseshoe import Horseshoe
@@ -19,17 +17,6 @@ from skbayes_sgld.posterior.priors.noise import (
 )
 from skbayes_sgld.posterior.priors.normal import ConjugateNormal, Normal
 from skbayes_sgld.posterior.priors.student_t import Cauchy, StudentT
-
-P = TypeVar("P", bound=Prior)
-
-
-class PriorRegistry(Registry[P]):
-    """A registry whose errors name the argument: the priors serve slopes and intercepts."""
-
-    def check(self, component: P, argument: str) -> None:
-        """Raise where a parameter of ``component`` is out of range."""
-        component.check(argument=argument)
-
 
 PRIORS: Registry[CoefficientPrior] = PriorRegistry(
     CoefficientPrior,

@@ -10,14 +10,14 @@ does; the intercept has a prior of its own.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 from sklearn.base import clone
 
-from skbayes_sgld._components import Component, check_array_or_number
+from skbayes_sgld._components import Component, Registry, check_array_or_number
 
 Array = NDArray[np.float64]
 
@@ -45,6 +45,17 @@ class Prior(Component):
     def conditional(self) -> CoefficientPrior:
         """Prior of the coefficients where all hyperparameters are 1."""
         raise NotImplementedError
+
+
+P = TypeVar("P", bound=Prior)
+
+
+class PriorRegistry(Registry[P]):
+    """A registry whose errors name the argument: the priors serve slopes and intercepts."""
+
+    def check(self, component: P, argument: str) -> None:
+        """Raise where a parameter of ``component`` is out of range."""
+        component.check(argument=argument)
 
 
 class CoefficientPrior(Prior):

@@ -75,11 +75,12 @@ class Gradient(Component):
         TypeError
             When the posterior lacks what the estimator requires.
         """
-        bound_to = as_posterior(posterior)
-        require(bound_to, self.requires, "gradient", self, self.remedy)
+        if not isinstance(posterior, BasePosterior):
+            posterior = as_posterior(posterior)
+        require(posterior, self.requires, "gradient", self, self.remedy)
         if expansion is not None:
-            return self.make_around(bound_to, center, expansion)
-        return self.make(bound_to, center)
+            return self.make_around(posterior, center, expansion)
+        return self.make(posterior, center)
 
     def make(self, posterior: BasePosterior, center: Array | None) -> BoundGradient:
         """Estimator for a posterior that has what is required."""

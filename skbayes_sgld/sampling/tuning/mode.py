@@ -120,7 +120,8 @@ def find_mode(
     NoModeError
         When there is no mode within reach.
     """
-    posterior = as_posterior(posterior)
+    if not isinstance(posterior, BasePosterior):
+        posterior = as_posterior(posterior)
     if _has_subsets(posterior):
         # the rows left out may be those that determine the mode, and may be far from where it is
         with suppress(NoModeError), one_blas_thread(), np.errstate(all="ignore"):
