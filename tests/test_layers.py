@@ -19,7 +19,6 @@ ARRAYS = {"numpy", "scipy", "pandas", "arviz_stats"}
 
 # what the layers below the estimators may import of the package, besides themselves
 ALLOWED = {
-    "_arguments": set(),
     "_components": set(),
     "_doc_link": set(),
     "_linalg": {"_sparse"},
@@ -41,9 +40,8 @@ ALLOWED = {
         "diagnostics",
         "posterior",
     },
-    "metrics": {"_arguments", "_components", "_numpy_errors", "prediction"},
+    "metrics": {"_components", "_numpy_errors", "prediction"},
     "plotting": {
-        "_arguments",
         "_components",
         "_numpy_errors",
         "diagnostics",
@@ -63,7 +61,6 @@ ALLOWED = {
         "sampling",
     },
     "estimators": {
-        "_arguments",
         "_components",
         "_doc_link",
         "_linalg",

@@ -162,10 +162,9 @@ class MAPEstimator(LinearEstimator):
                 f"{posterior.constrained_names[int(finite.argmin())]} leave the range of floating "
                 "point numbers; lower temperature, or give its prior more weight."
             )
-        self.posterior_ = PosteriorDraws.weighted(
+        self.posterior_ = PosteriorDraws(
             values.reshape(*theta.shape[:2], -1),
             posterior.constrained_names,
-            None,
             coords=posterior.coords,
         )
         self._set_layout(posterior)

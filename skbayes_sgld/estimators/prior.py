@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
-from skbayes_sgld._arguments import as_array, check_lengths, naming
-from skbayes_sgld._components import check_number
+from skbayes_sgld._components import as_array, check_lengths, check_number, naming
 from skbayes_sgld._linalg import column_moments
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld._sparse import as_rows

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._arguments import as_array, check_lengths
-from skbayes_sgld._components import check_flag, check_number, check_size
+from skbayes_sgld._components import as_array, check_flag, check_lengths, check_number, check_size
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from skbayes_sgld._arguments import naming
-from skbayes_sgld._components import LARGEST, SMALLEST, check_size
+from skbayes_sgld._components import LARGEST, SMALLEST, check_size, naming
 from skbayes_sgld._linalg import column_ranges, sums_of_squares
 from skbayes_sgld._warnings import warn
 

@@ -80,22 +80,14 @@ class PosteriorDraws:
     names: list[str]
     weights: Array | None = None
     choices: dict[str, Choice] = field(default_factory=dict)
-    coords: dict[str, list[str]] = field(default_factory=dict)
+    coords: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
-    @classmethod
-    def weighted(
-        cls,
-        values: Array,
-        names: list[str],
-        weights: Array | None,
-        choices: dict[str, Choice] | None = None,
-        coords: Mapping[str, Sequence[str]] | None = None,
-    ) -> PosteriorDraws:
-        """Draws whose weights, if they differ at all, average 1."""
-        if weights is not None:
-            weights = None if np.ptp(weights) == 0 else weights / weights.mean()
-        labels = {name: list(each) for name, each in (coords or {}).items()}
-        return cls(values, names, weights, choices or {}, labels)
+    def __post_init__(self) -> None:
+        """Scale weights that differ to an average of 1."""
+        if self.weights is not None:
+            differ = np.ptp(self.weights) > 0
+            self.weights = self.weights / self.weights.mean() if differ else None
+        self.coords = {name: list(each) for name, each in self.coords.items()}
 
     def __getitem__(self, name: str) -> Array:
         """Draws of one parameter ``(n_chains, n_draws)``, or of all that share a name.
@@ -335,7 +327,7 @@ class SamplingResult:
         """
         table = self.summary()
         table["mcse_sd"] = table["mcse_mean"] / table["sd"]
-        problems, divergent = self.find_problems(), self.divergent(THRESHOLDS.told_distance)
+        problems, divergent = find_problems(self), self.divergent(THRESHOLDS.told_distance)
         if divergent:
             remedy = "lower step_size" if self.choices["step_size"].given else "raise n_burnin"
             problems.append(f"chains {divergent} stayed far from the mode; {remedy}")
@@ -355,35 +347,6 @@ class SamplingResult:
         )
         print(diagnosis)
         return diagnosis
-
-    def find_problems(self) -> list[str]:
-        """Reasons not to rely on the draws, each with its figure and its remedy."""
-        found = []
-        apart = convergence_problems(self.values, self.names, self.plan.n_walkers)
-        if apart:
-            found.append(f"{'; '.join(apart)}; {self._remedy(apart)}")
-        step_size = self.choices["step_size"]
-        if self.mode is not None or not apart:  # draws of chains that never met cannot tell
-            found += bias_problem(*self.bias, step_size.value, step_size.given)
-        found += noise_problem(self.noise_ratio, self.choices["gradient"].given)
-        found += heat_problem(self.n_hot, self.choices["n_burnin"].value)
-        found += undefined_problem(*self.undefined, self.acceptance is None)
-        found += cap_problem(self.choices.get("stopped_by"))
-        return found + clip_problem(self.clipped, self.choices["clip"].value)
-
-    def _remedy(self, apart: list[str]) -> str:
-        """Remedy for chains that do not agree, or whose draws are worth too little."""
-        stopped_by = self.choices.get("stopped_by")
-        if stopped_by is not None and stopped_by.value in EARLY_ENDS:
-            return EARLY_ENDS[stopped_by.value]
-        given = [name for name in ("step_size", "preconditioner") if self.choices[name].given]
-        if given:
-            return f"set {' and '.join(given)} to 'auto'"
-        if any("do not agree" in problem for problem in apart):
-            return (
-                "raise n_draws; or, where there are several modes, set sampler='parallel_tempering'"
-            )
-        return "raise n_draws"
 
     def _prior_conflict(self) -> PriorConflict | None:
         """How far prior and data are apart; None where that is not known."""
@@ -448,3 +411,32 @@ class SamplingResult:
     def without_data(self) -> SamplingResult:
         """The same result without the data, on which parts of its diagnosis are measured."""
         return replace(self, plan=self.plan.without_data())
+
+
+def find_problems(result: SamplingResult) -> list[str]:
+    """Reasons not to rely on the draws, each with its figure and its remedy."""
+    found, choices = [], result.choices
+    apart = convergence_problems(result.values, result.names, result.plan.n_walkers)
+    if apart:
+        found.append(f"{'; '.join(apart)}; {_remedy(apart, choices)}")
+    step_size = choices["step_size"]
+    if result.mode is not None or not apart:  # draws of chains that never met cannot tell
+        found += bias_problem(*result.bias, step_size.value, step_size.given)
+    found += noise_problem(result.noise_ratio, choices["gradient"].given)
+    found += heat_problem(result.n_hot, choices["n_burnin"].value)
+    found += undefined_problem(*result.undefined, result.acceptance is None)
+    found += cap_problem(choices.get("stopped_by"))
+    return found + clip_problem(result.clipped, choices["clip"].value)
+
+
+def _remedy(apart: list[str], choices: dict[str, Choice]) -> str:
+    """Remedy for chains that do not agree, or whose draws are worth too little."""
+    stopped_by = choices.get("stopped_by")
+    if stopped_by is not None and stopped_by.value in EARLY_ENDS:
+        return EARLY_ENDS[stopped_by.value]
+    given = [name for name in ("step_size", "preconditioner") if choices[name].given]
+    if given:
+        return f"set {' and '.join(given)} to 'auto'"
+    if any("do not agree" in problem for problem in apart):
+        return "raise n_draws; or, where there are several modes, set sampler='parallel_tempering'"
+    return "raise n_draws"

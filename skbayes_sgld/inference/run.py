@@ -18,7 +18,7 @@ from skbayes_sgld.inference.diagnosis import warn_of
 from skbayes_sgld.inference.long_run import Origin, check_drawn, ended_by_callback, run_long
 from skbayes_sgld.inference.overflow import explain_overflow
 from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
+from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult, find_problems
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Chains, run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError, constrained_draws
@@ -96,7 +96,7 @@ def run(
         plan = replace(plan, n_draws=values.shape[1], choices=choices)
     with np.errstate(all="ignore"):  # of chains that diverge the squares overflow
         result = _result(plan, chains, values)
-    problems = result.find_problems()
+    problems = find_problems(result)
     if problems:
         warn_of(problems)
     return result
@@ -139,7 +139,7 @@ def _draw(
 def _result(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
     posterior, theta = plan.posterior, chains.draws
     return SamplingResult(
-        PosteriorDraws.weighted(
+        PosteriorDraws(
             values,
             list(posterior.constrained_names),
             chains.weights,
