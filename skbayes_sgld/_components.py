@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
@@ -146,7 +146,8 @@ def check_number(
     left, right = closed in ("left", "both"), closed in ("right", "both")
     bounds = f"{'[' if left else '('}{low:g}, {high:g}{']' if right else ')'}"
     accepted = f"it must be {kind} in {bounds}"
-    family: Any = Integral if integer else Real
+    # fractions and the like pass for real numbers, but NumPy cannot reckon with them
+    family: Any = Integral if integer else (int, float, np.integer, np.floating)
     if not isinstance(value, family) or isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{argument}={value!r} is not {kind}; {accepted}.")
     inside = (value >= low if left else value > low) and (value <= high if right else value < high)

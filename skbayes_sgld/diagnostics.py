@@ -262,7 +262,7 @@ def summarize(
     unit = np.abs(apart).max(axis=0)  # squares of values beyond 1e154 would overflow
     unit[unit == 0.0] = 1.0
     sd = unit * np.sqrt(np.average(np.square(apart / unit), axis=0, weights=w))
-    tails = np.array([(1 - coverage) / 2, (1 + coverage) / 2])
+    tails = np.array([(1 - coverage) / 2, (1 + coverage) / 2], dtype=float)
     low, high = quantiles(flat.T, tails, w).T
     ess = effective_sample_size(draws, "mean")
     return pd.DataFrame(

@@ -10,7 +10,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._components import as_array, check_flag, check_lengths, check_number, check_size
+from skbayes_sgld._components import (
+    as_array,
+    check_flag,
+    check_lengths,
+    check_number,
+    check_size,
+    naming,
+)
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
@@ -50,7 +57,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return LIKELIHOODS[self._family]()
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
-        is_text = y is not None and np.asarray(y).dtype.kind in "OSUT"
+        with naming("y"):
+            is_text = y is not None and np.asarray(y).dtype.kind in "OSUT"
         for value in np.ravel(y) if is_text else ():
             try:
                 float(value)

@@ -8,6 +8,7 @@ from copy import copy
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, validate_data
@@ -113,14 +114,47 @@ def naming_rows(estimator: Any, X: Any, with_target: bool, **checks: Any) -> Ite
     Where both are checked at once, the same ``checks`` of ``X`` alone tell whether it is the wrong
     one.
     """
+    kinds = (
+        [getattr(kind, "kind", "O") for kind in X.dtypes]
+        if hasattr(X, "dtypes") and hasattr(X, "columns")
+        else ()
+    )
+    if "c" in kinds:  # beside a nullable column their imaginary parts would be left out
+        _check_kinds(X)
     try:
         yield
     except (TypeError, ValueError) as error:
         names = ["X", "y"] if with_target else ["X"]
         if with_target and "inconsistent" not in str(error):
             names = ["y" if _passes(estimator, X, checks) else "X"]
+        if names == ["X"]:
+            _check_kinds(X)
         with naming(*names):
             raise
+
+
+def _check_kinds(X: Any) -> None:
+    """Raise where a column of a data frame, of any library, has values that are not numbers."""
+    names = getattr(X, "column_names", getattr(X, "columns", ()))  # Arrow's, or a frame's
+    for name in names if len(set(names)) == len(names) else ():
+        values = np.asarray(X[name])
+        wrong = values if values.dtype.kind in "cmM" else _not_numbers(values)
+        if len(wrong):
+            raise ValueError(
+                f"X has the column {name!r} with the value {str(wrong[0])!r}, which is not a real "
+                "number; leave the column out, or encode it, as sklearn.preprocessing's "
+                "OneHotEncoder does."
+            ) from None
+
+
+def _not_numbers(values: Array) -> list[Any]:
+    """The first value that is neither missing nor a number, if there is one."""
+    for value in values[~pd.isna(values)] if values.dtype.kind in "OSUT" else ():
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return [value]
+    return []
 
 
 def _passes(estimator: Any, X: Any, checks: dict[str, Any]) -> bool:

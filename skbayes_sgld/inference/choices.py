@@ -182,6 +182,12 @@ def choose_number(
 ) -> tuple[int, dict[str, Choice]]:
     """Number of draws of each chain; a choice only where it is not what was asked for."""
     wanted, size = settings.n_draws, settings.n_chains * len(posterior.constrained_names)
+    if settings.n_chains * wanted > THRESHOLDS.max_numbers:
+        raise ValueError(
+            f"n_draws={wanted}: of {settings.n_chains} chains, even with one parameter, these are "
+            f"more than the {THRESHOLDS.max_numbers:,.0f} numbers that a run keeps; give at most "
+            f"{THRESHOLDS.max_numbers // settings.n_chains:.0f}."
+        )
     held, made = int(THRESHOLDS.max_numbers // size), ceil(tuned.share * wanted)
     n_draws = max(min(wanted, held, made), min(wanted, _FEWEST_DRAWS))
     if n_draws == wanted:

@@ -74,10 +74,16 @@ def explain_overflow(
             f"{advice}give a smaller step_size{nearer}.{undefined}",
             size,
         )
+    remedy = (
+        "The data hardly bound the posterior, or not at all: check the units of X and y and what "
+        "sample_weight sums to, or give proper priors, of the intercept too."
+        if posterior.full_support
+        else "Check that the log density and its gradient are finite where the chains begin, or "
+        "begin elsewhere with init."
+    )
     return error.explained(
-        f"{head}, and so did all shorter steps that were tried, down to {size:g}. Check that the "
-        "log density and its gradient are finite where the chains begin, or begin elsewhere "
-        f"with init.{undefined}"
+        f"{head}, and so did all shorter steps that were tried, down to {size:g}. "
+        f"{remedy}{undefined}"
     )
 
 

@@ -99,7 +99,7 @@ class PredictiveIntervalDisplay:
         -------
         display : PredictiveIntervalDisplay
         """
-        unwrap_for(cls.__name__, "predict_interval", estimator)
+        unwrap_for(cls.__name__, "predict_interval", estimator, params=params)
         check_number(coverage, "coverage", low=0, high=1)
         interval = predict_interval(estimator, X, coverage, **params)
         center = predict_quantiles(estimator, X, [0.5], **params)[:, 0]
@@ -281,7 +281,7 @@ class CoverageDisplay:
         -------
         display : CoverageDisplay
         """
-        model = unwrap_for(cls.__name__, "predict_interval", estimator).model
+        model = unwrap_for(cls.__name__, "predict_interval", estimator, params=params).model
         y = as_array(y, "y")
         interval = predict_interval(estimator, X, coverage, **params)
         check_lengths(X=interval, y=y)

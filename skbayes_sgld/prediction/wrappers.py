@@ -6,7 +6,8 @@ them off, layer by layer, and ask the model within.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, singledispatch
 from typing import Any
@@ -183,14 +184,26 @@ _KINDS = {
 }
 
 
-def unwrap_for(caller: str, member: str, estimator: Any, X: Any = None) -> Core:
-    """What is inside the wrappers; an error that names the caller where it lacks the member."""
+def unwrap_for(
+    caller: str, member: str, estimator: Any, X: Any = None, params: Iterable[str] = ()
+) -> Core:
+    """What is inside the wrappers; an error that names the caller where it lacks the member.
+
+    ``params`` are names of arguments that the member must take.
+    """
     core = unwrap(estimator, X)
     if not hasattr(core.model, member):
         raise TypeError(
             f"{caller} needs {_KINDS.get(member, 'a regressor with predictive distributions')}: "
             f"{type(core.model).__name__} has no {member}."
         )
+    for name in params:
+        taken = [p for p in inspect.signature(getattr(core.model, member)).parameters if p != "X"]
+        if name not in taken:
+            raise TypeError(
+                f"{caller} has no argument {name!r}, nor has {type(core.model).__name__}."
+                f"{member}, which takes {', '.join(taken)}."
+            )
     return core
 
 

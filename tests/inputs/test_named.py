@@ -2,6 +2,7 @@
 
 import re
 from copy import copy
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -24,9 +25,21 @@ from skbayes_sgld import (
 from skbayes_sgld.datasets import load_nba_rookies, make_cubic, make_stochastic_volatility
 from skbayes_sgld.inference import run as running
 from skbayes_sgld.inference.overflow import explain_overflow
-from skbayes_sgld.plotting import ProbabilityContourDisplay, TraceDisplay
+from skbayes_sgld.plotting import (
+    PredictiveIntervalDisplay,
+    ProbabilityContourDisplay,
+    TraceDisplay,
+)
 from skbayes_sgld.posterior import HalfNormal
-from skbayes_sgld.sampling import HMC, SGHMC, SGNHT, FlatDecayFlat, Minibatch, find_mode
+from skbayes_sgld.sampling import (
+    HMC,
+    SGHMC,
+    SGNHT,
+    FlatDecayFlat,
+    Minibatch,
+    ParallelTempering,
+    find_mode,
+)
 from skbayes_sgld.variational import BayesByBackprop
 from tests.inputs.surface import NORMAL
 
@@ -315,6 +328,22 @@ FOUND = {
         lambda: make(SGLDLinearRegression).fit(X, Y, np.full(30, 1j)),
         "sample_weight has dtype complex128",
     ),
+    "ragged counts": (
+        lambda: make(SGLDPoissonRegressor).fit(X, [[1.0]] * 29 + [[1.0, 2.0]]),
+        "^y: ",
+    ),
+    "a fraction for a level": (
+        lambda: MODEL.fit(X, Y).summary(coverage=Fraction(1, 2)),
+        r"coverage=Fraction\(1, 2\) is not a number",
+    ),
+    "draws that no run keeps": (
+        lambda: make(SGLDLinearRegression, n_draws=2 * 10**9).fit(X, Y),
+        "n_draws=2000000000: .* give at most 25000000",
+    ),
+    "an argument that no prediction has": (
+        lambda: PredictiveIntervalDisplay.from_estimator(MODEL.fit(X, Y), X, feature=0),
+        "PredictiveIntervalDisplay has no argument 'feature'.* kind",
+    ),
     "an exposure of next to nothing": (
         lambda: make(SGLDPoissonRegressor).fit(X, np.ones(30), exposure=1e-150),
         "exposure gives a row the weight 1e-150",
@@ -327,6 +356,11 @@ def test_what_was_found_is_refused_by_name(what):
     call, match = FOUND[what]
     with pytest.raises((ValueError, TypeError), match=match):
         call()
+
+
+@pytest.mark.parametrize("step", [0.1, 0.5, 1e300])
+def test_a_path_shorter_than_a_step_is_one_step(step):
+    assert ParallelTempering(path_length=0.03).whole_steps(step) == 0.03
 
 
 @pytest.mark.parametrize("number", [np.uint8(2), np.int8(20), np.int64(5)])
@@ -367,7 +401,7 @@ def test_a_count_of_nearly_nothing_is_refused_without_a_long_search(monkeypatch)
     monkeypatch.setattr(HMC, "step", counting)
     monkeypatch.setattr(running, "explain_overflow", explaining)
     model = make(SGLDPoissonRegressor, sampler="hmc", step_size=1e-16, thin=10)  # as the automatic
-    refuse(model, "overflowed at step 0 in .*, and so did all shorter", [[1.0]], [1e-12])
+    refuse(model, "overflowed at step 0 in .* all shorter.* units of X and y", [[1.0]], [1e-12])
     assert 0 < sum(taken) < 12_000
 
 

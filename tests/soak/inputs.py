@@ -1,34 +1,57 @@
 """Generated inputs, counted: ``python -m tests.soak.inputs --cases 20000``.
 
 Each case calls something public with an argument that is wrong, extreme or oddly dressed, and must
-end in a right result or in an error that names the argument (tests/inputs/oracle.py).
+end in a right result or in an error that names the argument (tests/inputs/oracle.py). Two processes
+judge them in blocks of 500, each of a seed of its own: Hypothesis varies what it has drawn before,
+and a new seed begins elsewhere.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+
 import pandas as pd
 
-from tests.inputs.cases import judge_cases
+from tests.inputs.cases import Counts, judge_cases
 
 from .report import Report, options
 
 KINDS = ("result", "error", "failure")
+BLOCK = 500
+WORKERS = 2
 
 
 def main() -> None:
     """Judge the cases and print their counts; leave with 1 where one failed."""
-    given = options("tests.soak.inputs", cases=20_000, seconds=3600.0)
-    report = Report("Generated inputs")
-    found = judge_cases(
-        given.cases, given.seed, given.seconds, lambda *what: print(*what, sep="\n    ", flush=True)
-    )
+    given = options("tests.soak.inputs", cases=20_000, seconds=1500.0)
+    report, found = Report("Generated inputs", given.seconds), Counts(Counter(), {})
+    sizes = [min(BLOCK, given.cases - first) for first in range(0, given.cases, BLOCK)]
+    seeds = [1000 * given.seed + block for block in range(len(sizes))]
+    with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
+        blocks = [pool.submit(judge_cases, *each) for each in zip(sizes, seeds, strict=True)]
+        for block in as_completed(blocks):
+            if block.cancelled():
+                continue
+            for label, reason in block.result().failures.items():
+                if label not in found.failures:
+                    print(label, reason, sep="\n    ", flush=True)
+            found += block.result()
+            if report.is_over:
+                for other in blocks:
+                    other.cancel()
     counts = pd.Series(found.by_family).unstack(fill_value=0).reindex(columns=KINDS, fill_value=0)
     table = pd.concat([counts, counts.sum().to_frame("all").T]).rename_axis("calls").reset_index()
     for label, reason in found.failures.items():
         report.check(False, f"{label}: {reason}")
     seconds, label = found.slowest
     report.end(
-        table, [f"{counts.to_numpy().sum():,} cases; the longest took {seconds:.1f} s: {label}"]
+        table,
+        [
+            f"{counts.to_numpy().sum():,} cases, {len(found.labels):,} different ones; the longest "
+            f"took {seconds:.1f} s of work: {label}"
+        ],
     )
 
 

@@ -255,7 +255,7 @@ class HMC(Trajectories):
 
     def whole_steps(self, step: float) -> float:
         """Size of the fewest steps that make up a path, and hardly exceed ``step``."""
-        return self.path_length / np.ceil(self.path_length / step - _SLACK)
+        return self.path_length / max(np.ceil(self.path_length / step - _SLACK), 1.0)
 
     def gradients(self, step: float) -> int:
         """Leapfrog steps of a trajectory."""
