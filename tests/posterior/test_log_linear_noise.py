@@ -80,15 +80,20 @@ def test_the_coordinates_do_not_change_the_density():
     np.testing.assert_allclose(difference, difference[0], atol=1e-8)
 
 
-@pytest.mark.parametrize("conjugate", [True, False], ids=["conjugate", "normal"])
-def test_the_posterior_is_that_of_importance_sampling(conjugate):
-    X, y, weight = unequal()
+@pytest.mark.parametrize(
+    ("conjugate", "n", "seed"),
+    [(True, 80, 0), (False, 80, 0), (False, 24, 3)],  # the last has starts where no step is taken
+    ids=["conjugate", "normal", "few rows"],
+)
+def test_the_posterior_is_that_of_importance_sampling(conjugate, n, seed):
+    X, y, weight = unequal(n, seed)
+    weight = weight if n > 24 else np.ones(n)
     prior = (ConjugateNormal if conjugate else Normal)(scale=[2.0, 0.3])
     model = SGLDLinearRegression(
         prior=prior,
         noise_prior=InverseGamma(2.0, 1.5),
         noise_model=LogLinearNoise(scale=[0.5, 0.02]),
-        random_state=0,
+        random_state=seed,
     ).fit(X, y, weight)
     target = UnequalNoise(
         X, y, weight, [0, 1], np.array([2.0, 0.3]), np.array([0.5, 0.02]), 2.0, 1.5, conjugate
