@@ -42,7 +42,7 @@ _LOST = 30.0  # sds from the mode at which a free chain has left the posterior
 _NEARER = 0.1
 _CHANCE = 5.0  # nats, plus one a parameter: largest fall of the log density within a posterior
 _LOW = 3.0  # nats a parameter; starts that are 1.5 sds out on a normal posterior are 1.1 below
-_HALVINGS = 6
+_HALVINGS = 50
 _SETTLE = 0x5E771E  # for random numbers other than the run's own
 _FEW_CHAINS, _MIN_CHAINS, _MAX_CHAINS = 4, 16, 32
 _CHAIN_ROWS = 12_000  # chains times rows of a step of the pilot
@@ -168,15 +168,14 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
 
     A chain that accepts or rejects may stand still for long where it starts too far out
     (Christensen, Roberts & Rosenthal 2005); one that does not reject never does. Where free
-    steps are not safe the chains stay: the adjusted chain finds its own way. A chain that they
-    lead away, far off or to where the density is lower, starts nearer to the mode instead; so does
-    one that begins where the density is so low that no trajectory would be accepted.
+    steps are not safe the chains stay, unless they are where the density is so low that no
+    trajectory would be accepted. A chain that they lead away, far off or to where the density is
+    lower, starts nearer to the mode instead.
     """
     if run.dynamics.gradient.posterior.steep:
         return position
     if mode.whitened is not None:
         return _settle_along(mode.whitened, position, mode, run, seed ^ _SETTLE, first_chain)
-    position = _not_too_low(run, position, mode)
     free = replace(run, sampler=SGLD("leimkuhler_matthews"), step_size=_SETTLE_STEP)
     n_steps, seed = int(np.ceil(_SETTLE_TIME / _SETTLE_STEP)), seed ^ _SETTLE
     try:
@@ -184,7 +183,7 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
             free, position, n_draws=1, thin=n_steps, seed=seed, first_chain=first_chain
         )
     except ChainOverflowError:
-        return position
+        return _not_too_low(run, position, mode)
     settled = part.draws[:, -1]
     gain = _values(run, settled) - _values(run, position)
     away = np.abs((settled - mode.theta) / mode.marginal_sd).max(axis=1)
