@@ -9,7 +9,6 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._warnings import warn
-from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.sampling.schedules import Constant, Schedule
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -103,7 +102,7 @@ class Diagnosis:
             _line("tail effective sample size", "ess_tail", worst, largest=False, fmt=".0f"),
             _line("standard error of a mean, in sds", "mcse_sd", worst, largest=True, fmt=".3f"),
             f"  {'minibatch over injected noise':34s}{self.noise_ratio:10.3f}  "
-            f"an sd is {inflation(self.noise_ratio):.1%} too wide at most",
+            f"an sd is {np.sqrt(1.0 + self.noise_ratio) - 1.0:.1%} too wide at most",
             f"  {'bias of the step size':34s}{self.bias:10.1%}  +- {self.bias_error:.1%}{halved}",
             f"  {'acceptance, were steps tested':34s}{acceptance}",
             f"  {'steps with a clipped gradient':34s}{self.clipped:10.1%}",
@@ -130,52 +129,6 @@ def _line(label: str, column: str, table: pd.DataFrame, *, largest: bool, fmt: s
     name = (values.idxmax() if largest else values.idxmin()) if values.notna().any() else ""
     value = values.max() if largest else values.min()
     return f"  {label:34s}{format(value, '>10' + fmt)}  {name}"
-
-
-def inflation(noise_ratio: float) -> float:
-    """Relative growth of a standard deviation whose variance grows by ``noise_ratio``."""
-    return float(np.sqrt(1.0 + noise_ratio) - 1.0)
-
-
-def noise_problem(noise_ratio: float, given: bool) -> list[str]:
-    """Sentence on minibatch noise, where it is visible."""
-    wider = inflation(noise_ratio)
-    if wider <= THRESHOLDS.told_inflation:
-        return []
-    remedy = "raise batch_size" if not given else "set gradient='auto' and batch_size='auto'"
-    return [
-        f"the minibatches' noise is {noise_ratio:.3g} times the injected noise: standard "
-        f"deviations are up to {wider:.0%} too wide; {remedy}, or lower step_size"
-    ]
-
-
-def bias_problem(bias: float, doubt: float, step_size: float, given: bool) -> list[str]:
-    """Sentence on the discretisation bias, where it is visible."""
-    if bias - doubt <= THRESHOLDS.told_inflation:
-        return []
-    size = f"{bias:.0%}" if np.isfinite(bias) else "any amount"
-    remedy = "set step_size='auto', or lower it" if given else "set a lower step_size"
-    return [f"step_size={step_size:.3g} biases means or standard deviations by {size}; {remedy}"]
-
-
-def clip_problem(clipped: float, clip: object) -> list[str]:
-    """Sentence on clipping, where it was frequent."""
-    if clipped <= THRESHOLDS.told_clipped:
-        return []
-    return [
-        f"the gradient was clipped on {clipped:.1%} of the steps, which biases the posterior; "
-        f"raise the threshold of clip={clip!r} or set it to None"
-    ]
-
-
-def heat_problem(n_hot: int, n_burnin: int) -> list[str]:
-    """Sentence on draws that were kept while the chains still cooled, if any were."""
-    if n_burnin >= n_hot:
-        return []
-    return [
-        f"the temperature settles at step {n_hot} and n_burnin={n_burnin}: the draws before that "
-        f"step are of a hotter distribution; set n_burnin='auto', or to {n_hot} at the least"
-    ]
 
 
 def condition_27_notes(schedule: Schedule) -> list[str]:
@@ -230,38 +183,6 @@ def prior_notes(conflict: PriorConflict | None) -> list[str]:
             "(prior='hierarchical_normal')."
         )
     return notes
-
-
-def undefined_problem(share: float, where: str, of_draws: bool) -> list[str]:
-    """Sentence on proposals whose log density is not a number, if there were many, or on draws."""
-    if share <= (0.0 if of_draws else THRESHOLDS.told_undefined):
-        return []
-    if of_draws:
-        return [
-            f"the log density is -inf or not a number at {share:.1%} of the draws, as at {where}: "
-            "this sampler follows the gradient alone; give the range of a parameter "
-            "(transforms={'s': 'positive'}), or set sampler='hmc', which refuses such points"
-        ]
-    if not where:
-        return [
-            f"{share:.1%} of the proposals left the range of floating point numbers, and were "
-            "refused: the posterior is far wider in places than the steps suit, as it is where "
-            "coefficients are as many as rows and nothing but a vague prior tells the noise; give "
-            "the noise a prior with more weight (noise_prior='half_cauchy'), or the coefficients a "
-            "smaller scale or a learned one (prior='hierarchical_normal')"
-        ]
-    return [
-        f"the log density, or its gradient, is not a number (NaN) at {share:.1%} of the proposals, "
-        f"as at {where}: they were refused, as if the density were 0; return -inf where it is, "
-        "give the range of a parameter (transforms={'s': 'positive'}), or mend the function"
-    ]
-
-
-def cap_problem(stopped_by: Choice | None) -> list[str]:
-    """Sentence on draws that are fewer than was asked for, in spite of their number."""
-    if stopped_by is None or stopped_by.value != "cap":
-        return []
-    return [f"{stopped_by.why}; raise n_draws, or lower target_ess"]
 
 
 def warn_of(problems: list[str]) -> None:

@@ -12,20 +12,10 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld.diagnostics import convergence_problems, summarize
+from skbayes_sgld.diagnostics import summarize
 from skbayes_sgld.inference import arviz
-from skbayes_sgld.inference.choices import EARLY_ENDS, Choice, as_table, shown
-from skbayes_sgld.inference.diagnosis import (
-    Diagnosis,
-    bias_problem,
-    cap_problem,
-    clip_problem,
-    condition_27_notes,
-    heat_problem,
-    noise_problem,
-    prior_notes,
-    undefined_problem,
-)
+from skbayes_sgld.inference.choices import Choice, as_table, shown
+from skbayes_sgld.inference.diagnosis import Diagnosis, condition_27_notes, prior_notes
 from skbayes_sgld.inference.plan import Plan, measure_bias
 from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.sampling.samplers.hmc import transition_acceptance
@@ -226,6 +216,8 @@ class SamplingResult:
         standard errors of it.
     undefined : tuple of float and str
         Share of the proposals (of draws, if none is refused) without a log density, and one.
+    problems : tuple of str
+        Reasons not to rely on the draws, each with its figure and its remedy.
     """
 
     draws: PosteriorDraws
@@ -240,6 +232,7 @@ class SamplingResult:
     noise_ratio: float
     bias: tuple[float, float]
     undefined: tuple[float, str] = (0.0, "")
+    problems: tuple[str, ...] = ()
 
     @property
     def values(self) -> Array:
@@ -327,7 +320,7 @@ class SamplingResult:
         """
         table = self.summary()
         table["mcse_sd"] = table["mcse_mean"] / table["sd"]
-        problems, divergent = find_problems(self), self.divergent(THRESHOLDS.told_distance)
+        problems, divergent = [*self.problems], self.divergent(THRESHOLDS.told_distance)
         if divergent:
             remedy = "lower step_size" if self.choices["step_size"].given else "raise n_burnin"
             problems.append(f"chains {divergent} stayed far from the mode; {remedy}")
@@ -411,32 +404,3 @@ class SamplingResult:
     def without_data(self) -> SamplingResult:
         """The same result without the data, on which parts of its diagnosis are measured."""
         return replace(self, plan=self.plan.without_data())
-
-
-def find_problems(result: SamplingResult) -> list[str]:
-    """Reasons not to rely on the draws, each with its figure and its remedy."""
-    found, choices = [], result.choices
-    apart = convergence_problems(result.values, result.names, result.plan.n_walkers)
-    if apart:
-        found.append(f"{'; '.join(apart)}; {_remedy(apart, choices)}")
-    step_size = choices["step_size"]
-    if result.mode is not None or not apart:  # draws of chains that never met cannot tell
-        found += bias_problem(*result.bias, step_size.value, step_size.given)
-    found += noise_problem(result.noise_ratio, choices["gradient"].given)
-    found += heat_problem(result.n_hot, choices["n_burnin"].value)
-    found += undefined_problem(*result.undefined, result.acceptance is None)
-    found += cap_problem(choices.get("stopped_by"))
-    return found + clip_problem(result.clipped, choices["clip"].value)
-
-
-def _remedy(apart: list[str], choices: dict[str, Choice]) -> str:
-    """Remedy for chains that do not agree, or whose draws are worth too little."""
-    stopped_by = choices.get("stopped_by")
-    if stopped_by is not None and stopped_by.value in EARLY_ENDS:
-        return EARLY_ENDS[stopped_by.value]
-    given = [name for name in ("step_size", "preconditioner") if choices[name].given]
-    if given:
-        return f"set {' and '.join(given)} to 'auto'"
-    if any("do not agree" in problem for problem in apart):
-        return "raise n_draws; or, where there are several modes, set sampler='parallel_tempering'"
-    return "raise n_draws"

@@ -1,4 +1,4 @@
-"""From plan to result: runs the chains, and measures minibatch noise and bias."""
+"""From plan to result: runs the chains, measures noise and bias, and tells of problems."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
 from skbayes_sgld._progress import Progress, progress_bar
-from skbayes_sgld.inference.choices import Choice
+from skbayes_sgld.diagnostics import convergence_problems
+from skbayes_sgld.inference.choices import EARLY_ENDS, Choice
 from skbayes_sgld.inference.diagnosis import warn_of
 from skbayes_sgld.inference.long_run import Origin, check_drawn, ended_by_callback, run_long
 from skbayes_sgld.inference.overflow import explain_overflow
 from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult, find_problems
+from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Chains, run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError, constrained_draws
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import measure_noise
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from skbayes_sgld.sampling.workers import Workers
 
 Array = NDArray[Any]
@@ -96,10 +98,10 @@ def run(
         plan = replace(plan, n_draws=values.shape[1], choices=choices)
     with np.errstate(all="ignore"):  # of chains that diverge the squares overflow
         result = _result(plan, chains, values)
-    problems = find_problems(result)
+    problems = _find_problems(result)
     if problems:
         warn_of(problems)
-    return result
+    return replace(result, problems=tuple(problems))
 
 
 def _draw(
@@ -232,3 +234,105 @@ def _bias_of_draws(plan: Plan, theta: Array) -> tuple[float, float]:
     doubts = 0.5 * quantile * batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
     worst = int(np.argmax(np.abs(errors) - doubts))
     return abs(float(errors[worst])), float(doubts[worst])
+
+
+def _find_problems(result: SamplingResult) -> list[str]:
+    """Reasons not to rely on the draws, each with its figure and its remedy."""
+    found, choices = [], result.choices
+    apart = convergence_problems(result.values, result.names, result.plan.n_walkers)
+    if apart:
+        found.append(f"{'; '.join(apart)}; {_remedy(apart, choices)}")
+    step_size = choices["step_size"]
+    if result.mode is not None or not apart:  # draws of chains that never met cannot tell
+        found += bias_problem(*result.bias, step_size.value, step_size.given)
+    found += noise_problem(result.noise_ratio, choices["gradient"].given)
+    found += heat_problem(result.n_hot, choices["n_burnin"].value)
+    found += undefined_problem(*result.undefined, result.acceptance is None)
+    found += cap_problem(choices.get("stopped_by"))
+    return found + clip_problem(result.clipped, choices["clip"].value)
+
+
+def _remedy(apart: list[str], choices: dict[str, Choice]) -> str:
+    """Remedy for chains that do not agree, or whose draws are worth too little."""
+    stopped_by = choices.get("stopped_by")
+    if stopped_by is not None and stopped_by.value in EARLY_ENDS:
+        return EARLY_ENDS[stopped_by.value]
+    given = [name for name in ("step_size", "preconditioner") if choices[name].given]
+    if given:
+        return f"set {' and '.join(given)} to 'auto'"
+    if any("do not agree" in problem for problem in apart):
+        return "raise n_draws; or, where there are several modes, set sampler='parallel_tempering'"
+    return "raise n_draws"
+
+
+def noise_problem(noise_ratio: float, given: bool) -> list[str]:
+    """Sentence on minibatch noise, where it is visible."""
+    wider = float(np.sqrt(1.0 + noise_ratio) - 1.0)
+    if wider <= THRESHOLDS.told_inflation:
+        return []
+    remedy = "raise batch_size" if not given else "set gradient='auto' and batch_size='auto'"
+    return [
+        f"the minibatches' noise is {noise_ratio:.3g} times the injected noise: standard "
+        f"deviations are up to {wider:.0%} too wide; {remedy}, or lower step_size"
+    ]
+
+
+def bias_problem(bias: float, doubt: float, step_size: float, given: bool) -> list[str]:
+    """Sentence on the discretisation bias, where it is visible."""
+    if bias - doubt <= THRESHOLDS.told_inflation:
+        return []
+    size = f"{bias:.0%}" if np.isfinite(bias) else "any amount"
+    remedy = "set step_size='auto', or lower it" if given else "set a lower step_size"
+    return [f"step_size={step_size:.3g} biases means or standard deviations by {size}; {remedy}"]
+
+
+def clip_problem(clipped: float, clip: object) -> list[str]:
+    """Sentence on clipping, where it was frequent."""
+    if clipped <= THRESHOLDS.told_clipped:
+        return []
+    return [
+        f"the gradient was clipped on {clipped:.1%} of the steps, which biases the posterior; "
+        f"raise the threshold of clip={clip!r} or set it to None"
+    ]
+
+
+def heat_problem(n_hot: int, n_burnin: int) -> list[str]:
+    """Sentence on draws that were kept while the chains still cooled, if any were."""
+    if n_burnin >= n_hot:
+        return []
+    return [
+        f"the temperature settles at step {n_hot} and n_burnin={n_burnin}: the draws before that "
+        f"step are of a hotter distribution; set n_burnin='auto', or to {n_hot} at the least"
+    ]
+
+
+def undefined_problem(share: float, where: str, of_draws: bool) -> list[str]:
+    """Sentence on proposals whose log density is not a number, if there were many, or on draws."""
+    if share <= (0.0 if of_draws else THRESHOLDS.told_undefined):
+        return []
+    if of_draws:
+        return [
+            f"the log density is -inf or not a number at {share:.1%} of the draws, as at {where}: "
+            "this sampler follows the gradient alone; give the range of a parameter "
+            "(transforms={'s': 'positive'}), or set sampler='hmc', which refuses such points"
+        ]
+    if not where:
+        return [
+            f"{share:.1%} of the proposals left the range of floating point numbers, and were "
+            "refused: the posterior is far wider in places than the steps suit, as it is where "
+            "coefficients are as many as rows and nothing but a vague prior tells the noise; give "
+            "the noise a prior with more weight (noise_prior='half_cauchy'), or the coefficients a "
+            "smaller scale or a learned one (prior='hierarchical_normal')"
+        ]
+    return [
+        f"the log density, or its gradient, is not a number (NaN) at {share:.1%} of the proposals, "
+        f"as at {where}: they were refused, as if the density were 0; return -inf where it is, "
+        "give the range of a parameter (transforms={'s': 'positive'}), or mend the function"
+    ]
+
+
+def cap_problem(stopped_by: Choice | None) -> list[str]:
+    """Sentence on draws that are fewer than was asked for, in spite of their number."""
+    if stopped_by is None or stopped_by.value != "cap":
+        return []
+    return [f"{stopped_by.why}; raise n_draws, or lower target_ess"]

@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from joblib import delayed
+from joblib import delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import one_blas_thread
@@ -210,8 +210,9 @@ def run_parts(
     check_requirements(run.sampler, run.dynamics.gradient.posterior, run.batch_size)
     state = start if isinstance(start, RunState) else _begin(run, start, seed, first_chain)
     n_chains = state.sampler_state["theta"].shape[0]
-    workers = workers or Processes(n_jobs)
-    n_workers = min(workers.n_workers, n_chains)
+    if workers is None and effective_n_jobs(n_jobs) > 1:
+        workers = Processes(n_jobs)
+    n_workers = 1 if workers is None else min(workers.n_workers, n_chains)
     rest = Stretch(n_burnin, n_draws, thin)
     share, made, spent = -(-rest.n_steps // _STRETCHES), 0, 0.0
     size = rest.n_steps if n_workers == 1 else share
@@ -227,7 +228,7 @@ def run_parts(
         if not rest.n_steps or part.n_steps < stretch.n_steps:
             return
         left = spent / made * rest.n_steps
-        if n_workers > 1 and made >= share and left >= workers.least_seconds:
+        if workers and n_workers > 1 and made >= share and left >= workers.least_seconds:
             break
         size = rest.n_steps
         if seconds is not None:
@@ -353,8 +354,7 @@ def _run(
     streams = start.streams if owned else deepcopy(start.streams)
     n_chains, n_params = state["theta"].shape
     n_steps = stretch.n_steps
-    draws = np.empty((n_chains, n_draws, n_params))
-    weights = np.empty(n_draws)
+    draws, weights = np.empty((n_chains, n_draws, n_params)), np.empty(n_draws)
     block = block_size or _default_block(run, n_chains, n_params)
     done = kept = 0
     # the products are small and their order fixed: more threads would only change the rounding

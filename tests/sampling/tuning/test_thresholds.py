@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skbayes_sgld import SGLDLogisticRegression
-from skbayes_sgld.inference import diagnosis
+from skbayes_sgld.inference import run as running
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Full
 from skbayes_sgld.sampling.preconditioners.metric import Metric
@@ -72,14 +72,14 @@ def test_fifty_million_multiplications_from_draw_to_draw_are_afforded():
 
 def test_five_percent_of_an_sd_one_of_the_steps_and_one_proposal_in_1000_are_told():
     wider = 1.05**2 - 1.0  # of a variance
-    assert diagnosis.noise_problem(wider - 1e-6, True) == []
-    assert "5% too wide" in diagnosis.noise_problem(wider + 1e-6, True)[0]
-    assert diagnosis.bias_problem(0.07, 0.021, 1.0, True) == []
-    assert "by 7%" in diagnosis.bias_problem(0.07, 0.019, 1.0, True)[0]
-    assert diagnosis.undefined_problem(0.00099, "x=0", False) == []
-    assert "at 0.1% of the proposals" in diagnosis.undefined_problem(0.00101, "x=0", False)[0]
-    assert diagnosis.clip_problem(0.00999, "norm") == []
-    assert "on 1.0% of the steps" in diagnosis.clip_problem(0.01001, "norm")[0]
+    assert running.noise_problem(wider - 1e-6, True) == []
+    assert "5% too wide" in running.noise_problem(wider + 1e-6, True)[0]
+    assert running.bias_problem(0.07, 0.021, 1.0, True) == []
+    assert "by 7%" in running.bias_problem(0.07, 0.019, 1.0, True)[0]
+    assert running.undefined_problem(0.00099, "x=0", False) == []
+    assert "at 0.1% of the proposals" in running.undefined_problem(0.00101, "x=0", False)[0]
+    assert running.clip_problem(0.00999, "norm") == []
+    assert "on 1.0% of the steps" in running.clip_problem(0.01001, "norm")[0]
 
 
 @pytest.mark.parametrize("sds, told", [(9.9, []), (10.1, [1])])
