@@ -26,11 +26,12 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 from skbayes_sgld.prediction.blocks import block_size, by_blocks
+from skbayes_sgld.prediction.predictors import Deviations
 
 Array = NDArray[Any]
 _ByPower = dict[tuple[int, int], Any]
 
-_COPIES = 4  # temporaries of the size of the deviations
+_COPIES = 2, 4  # arrays of the size of the deviations that moments, and a search, go through
 _ORDER = 6  # of the moments
 _NEWTON_STEPS = 3
 _STEEPER = 4.0  # relative error of the density, over that of the quantile in sds
@@ -45,7 +46,7 @@ class NormalMixtures:
     Parameters
     ----------
     deviations_of : callable
-        Function from rows to the centres ``(n,)`` and the deviations ``(n, S)``.
+        From :meth:`Predictor.deviations`.
     unit : float
         Unit of the deviations and of the scale.
     scale, share : ndarray of shape (S,)
@@ -53,7 +54,7 @@ class NormalMixtures:
 
     def __init__(
         self,
-        deviations_of: Callable[[Array], tuple[Array, Array]],
+        deviations_of: Callable[[Array], Deviations],
         unit: float,
         scale: Array,
         share: Array,
@@ -61,23 +62,24 @@ class NormalMixtures:
         self._deviations_of, self._unit = deviations_of, unit
         self._scale, self._share = scale, share
         self._moments_of = Moments(scale, share)
-        self._size = block_size(_COPIES * len(share))
+        self._sizes = [block_size(copies * len(share)) for copies in _COPIES]
 
     def quantiles(self, X: Array, q: Array) -> Array:
         """Quantiles ``(n, m)`` of the rows' mixtures, accurate to 1e-5 of their sds."""
+        of_rows = self._deviations_of(X)
 
         def moments(rows: slice) -> Array:
-            center, deviation = self._deviations_of(X[rows])
-            return np.column_stack([center, self._moments_of(deviation)])
+            center, deviation = of_rows(rows)
+            return self._moments_of(deviation, center)
 
-        center, *known = by_blocks(moments, X.shape[0], self._size).T
+        center, *known = by_blocks(moments, X.shape[0], self._sizes[0]).T
         expanded = expand(self._moments_of.by_power(known), q)
         t, _, error = expanded
         far = np.flatnonzero(~(error < _ACCEPTED).all(axis=1))
 
         def searched(part: slice) -> Array:
             rows = far[part]
-            _, deviation = self._deviations_of(X[rows])
+            _, deviation = of_rows(rows)
             start = expanded[:, rows].transpose(2, 0, 1)
             found = [
                 search(deviation, self._scale, self._share, *each)
@@ -86,7 +88,7 @@ class NormalMixtures:
             return np.column_stack(found)
 
         if len(far):
-            t[far] = by_blocks(searched, len(far), self._size)
+            t[far] = by_blocks(searched, len(far), self._sizes[1])
         return center[:, None] + self._unit * t
 
 
@@ -104,22 +106,25 @@ class Moments:
         excess = np.square(scale) - 1.0
         most = _ORDER // 2 if np.ptp(excess) > 0 else 0
         self._weight = [share * excess**j for j in range(most + 1)]
+        self._rounded = [w.astype(np.float32) for w in self._weight]
         self._powers = [(2, 0)]
         for i in range(1, _ORDER + 1):
             self._powers += [(i, j) for j in range(most + 1) if 3 <= i + 2 * j <= _ORDER]
 
-    def __call__(self, deviation: Array) -> Array:
-        """Moments of each row ``(n, n_moments)``."""
-        weight = [w.astype(deviation.dtype) for w in self._weight]
-        square = deviation * deviation
-        power = {1: deviation, 2: square}
-        moments = np.empty((len(deviation), len(self._powers)))
+    def __call__(self, deviation: Array, center: Array) -> Array:
+        """Centre and moments of each row ``(n, 1 + n_moments)``; the deviations are overwritten."""
+        weight = self._weight if deviation.dtype == np.float64 else self._rounded
+        found = np.empty((len(deviation), 1 + len(self._powers)))
+        found[:, 0] = center
         with np.errstate(over="ignore", invalid="ignore"):  # no expansion is sure of such rows
-            for number, (i, j) in enumerate(self._powers):
+            square = deviation * deviation
+            power = {1: deviation, 2: square}
+            for number, (i, j) in enumerate(self._powers, start=1):
                 if i not in power:
-                    power[i] = power.pop(i - 2) * square
-                moments[:, number] = power[i] @ weight[j]
-        return moments
+                    last = power.pop(i - 2)
+                    power[i] = np.multiply(last, square, out=None if last is square else last)
+                found[:, number] = power[i] @ weight[j]
+        return found
 
     def by_power(self, moments: Sequence[Array]) -> _ByPower:
         """Moments ``(n,)`` by their powers (i, j), those of the excess alone too."""

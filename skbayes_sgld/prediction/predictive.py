@@ -20,7 +20,7 @@ from skbayes_sgld.prediction.predictors import Predictor
 Array = NDArray[Any]
 _OfRows = Callable[..., Array]
 
-_MIXTURES = 1024  # whose expansions are solved together
+_MIXTURES = 512, 4096  # least and most of those whose expansions are solved together
 _TINY = 1e-30  # mean probability below which single precision has lost draws that matter
 
 
@@ -153,7 +153,7 @@ class Predictive:
         unit, likelihood = self._unit, self.likelihood
 
         def quantiles_of(X: Array, offset: Array | None) -> Array:
-            center, deviation = deviations_of(X)
+            center, deviation = deviations_of(X)(slice(None))
             if offset is not None:
                 center = center + offset
             likelihood.check_predictors(center)
@@ -183,7 +183,8 @@ class Predictive:
         with one_blas_thread():
             deviations_of = self.predictor.deviations(share, unit, X.shape[0])
             mixtures = NormalMixtures(deviations_of, unit, scale, share)
-            found = self._by_blocks(lambda X, _: mixtures.quantiles(X, q), X, None, _MIXTURES)
+            size = int(np.clip(X.shape[0] // 8, *_MIXTURES))
+            found = self._by_blocks(lambda X, _: mixtures.quantiles(X, q), X, None, size)
         return found if offset is None else found + offset[:, None]
 
     def log_likelihood(self, X: Array, y: Array, offset: Array | None = None) -> Array:

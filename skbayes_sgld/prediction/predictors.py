@@ -22,6 +22,7 @@ from scipy.sparse import issparse
 from skbayes_sgld._linalg import MAX_DENSE
 
 Array = NDArray[Any]
+Deviations = Callable[[slice | Array], tuple[Array, Array]]
 
 _FEWEST_ROWS = 200  # with fewer, factoring the draws costs more than it saves
 _FEWEST_DRAWS = 50  # likewise
@@ -75,21 +76,23 @@ class Predictor:
 
         return moments_of
 
-    def deviations(
-        self, share: Array, unit: float, n_rows: int
-    ) -> Callable[[Array], tuple[Array, Array]]:
-        """Function from rows to the centre and the deviations of their first predictors.
+    def deviations(self, share: Array, unit: float, n_rows: int) -> Callable[[Array], Deviations]:
+        """Function from rows to a function from some of them to centres and deviations.
 
-        The centre ``(n,)`` is the mean over the draws; the deviations ``(n, S)`` are each draw's
-        predictor minus the centre, over ``unit``, in single precision where that holds them.
+        The latter takes a slice or positions. The centre ``(n,)`` is the mean of the first
+        predictor over the draws; the deviations ``(n, S)`` are each draw's predictor minus the
+        centre, over ``unit``, in single precision where that holds them.
         """
 
-        def deviations_of(X: Array) -> tuple[Array, Array]:
-            values = self(X)[0]
-            mean = values @ share
-            values -= mean[:, None]
-            values /= unit
-            return mean, _round(values)
+        def deviations_of(X: Array) -> Deviations:
+            def of_rows(rows: slice | Array) -> tuple[Array, Array]:
+                values = self(X[rows])[0]
+                mean = values @ share
+                values -= mean[:, None]
+                values /= unit
+                return mean, _round(values)
+
+            return of_rows
 
         return deviations_of
 
@@ -161,20 +164,20 @@ class LinearPredictor(Predictor):
 
         return moments_of
 
-    def deviations(
-        self, share: Array, unit: float, n_rows: int
-    ) -> Callable[[Array], tuple[Array, Array]]:
-        """Function from rows to the centre and the deviations of their first predictors."""
+    def deviations(self, share: Array, unit: float, n_rows: int) -> Callable[[Array], Deviations]:
+        """Function from rows to a function from some of them to centres and deviations."""
         if not self._is_factored(n_rows):
             return super().deviations(share, unit, n_rows)
         factor = self._factor(share)
         single = factor.directions.astype(np.float32)
 
-        def deviations_of(X: Array) -> tuple[Array, Array]:
+        def deviations_of(X: Array) -> Deviations:
+            center = factor.center(X)
             rotated = factor.rotate(X) / unit  # before the cast: single precision ends at 1e38
-            if _is_large(rotated):
-                return factor.center(X), rotated @ factor.directions
-            return factor.center(X), rotated.astype(np.float32) @ single
+            large = _is_large(rotated)
+            directions = factor.directions if large else single
+            rotated = rotated.astype(directions.dtype, copy=False)
+            return lambda rows: (center[rows], rotated[rows] @ directions)
 
         return deviations_of
 

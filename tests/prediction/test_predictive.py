@@ -79,8 +79,8 @@ def test_both_ways_of_computing_moments_and_deviations_agree(offset):
         predictor.moments(share, 20)(X), Predictor.moments(predictor, share, 20)(X), rtol=2e-5
     )
     for found, expected in zip(
-        predictor.deviations(share, unit, 20)(X),
-        Predictor.deviations(predictor, share, unit, 20)(X),
+        predictor.deviations(share, unit, 20)(X)(slice(None)),
+        Predictor.deviations(predictor, share, unit, 20)(X)(slice(None)),
         strict=True,
     ):
         np.testing.assert_allclose(
