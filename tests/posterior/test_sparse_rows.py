@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from skbayes_sgld import SGLDLogisticRegression
-from skbayes_sgld.inference import lengths
+from skbayes_sgld.inference import choices
 from skbayes_sgld.posterior import Bernoulli, Flat, GLMPosterior, Normal, averaging
 from skbayes_sgld.posterior.sparse_rows import SparseRows, sparse_rows
 from skbayes_sgld.sampling.samplers.hmc import leapfrog_maps
@@ -186,14 +186,14 @@ def test_draws_along_sparse_rows_obey_the_identities_of_their_density(monkeypatc
 
 def test_a_fit_of_thousands_of_sparse_columns_makes_fewer_draws_and_says_so(monkeypatch):
     monkeypatch.setattr(adaptation, "_VERY_LARGE", 0.0)
-    monkeypatch.setattr(lengths, "_FEWEST_DRAWS", 8)
-    object.__setattr__(lengths.THRESHOLDS, "max_draw", 1.0)
+    monkeypatch.setattr(choices, "_FEWEST_DRAWS", 8)
+    object.__setattr__(choices.THRESHOLDS, "max_draw", 1.0)
     try:
         X, y = make_rows(3005, 3100, 0.002, seed=8)
         with pytest.warns(UserWarning, match="effective sample size|R-hat"):
             model = SGLDLogisticRegression(random_state=0, n_chains=2).fit(X, y)
     finally:
-        object.__setattr__(lengths.THRESHOLDS, "max_draw", type(lengths.THRESHOLDS)().max_draw)
+        object.__setattr__(choices.THRESHOLDS, "max_draw", type(choices.THRESHOLDS)().max_draw)
     plan = model.result_.plan
     assert plan.choices["n_draws"].value == model.posterior_.values.shape[1] == 8
     assert "too much time" in plan.choices["n_draws"].why
