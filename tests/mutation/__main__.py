@@ -6,63 +6,116 @@ line, the nearest file's first; the first test that fails kills it. Tests that t
 the CPU time of a clean run have been killed too: it hangs.
 
 Results are kept in ``tests/mutation/results.json``. What was killed, or has a reason for being
-equivalent ("because"), is run again only where its function has changed; all others are run.
-The tests that enter a line are those of one run, kept in ``build/mutation`` (``--map``: anew).
+equivalent ("by"), is run again only where its function has changed; all others are run. Which
+tests enter a line is found in a first run of all of them, and kept in ``build/mutation``.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
-import multiprocessing
 import re
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 
-from tests.mutation.entered import Tests, choose_tests, find_entered
-from tests.mutation.mutants import PLACES, ROOT, Mutant, sample_mutants
-from tests.mutation.processes import copy_tree, preload, run_pytest
+from tests.mutation.mutants import PACKAGE, PLACES, ROOT, Mutant, sample_mutants
+from tests.mutation.processes import Sessions, copy_tree, preload, start_pytest, stop
+from tests.mutation.session import Session
+from tests.mutation.switches import VARIABLE, put_switches
 
-TESTS = ("estimators", "posterior", "sampling", "inference", "prediction", "test_diagnostics.py")
+NEAR = ("sampling", "posterior", "inference", "prediction", "test_diagnostics.py")
+FAR = ("estimators", "blocks", "released")  # for what the near ones do not kill
 RESULTS = Path(__file__).with_name("results.json")
 MAP = ROOT / "build" / "mutation" / "entered.json"
 Result = dict[str, str]
+Tests = dict[str, float]  # their names and seconds of CPU time
 
 
-def run_mutant(tests: Tests, mutant: Mutant) -> str:
-    """Name of the test that fails; "time" where it takes too long; empty where none fails."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = copy_tree(place)
-        target = folder / mutant.path
-        target.write_text(mutant.source(target.read_text()))
-        limit = 3.0 * sum(tests.values()) + 20.0
-        code, text = run_pytest(folder, ["-x"], list(tests), limit)
-    if code is None:
-        return "time"
-    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", text, re.MULTILINE)
-    return (failed[1] if failed else text[-200:] or "error") if code else ""
+def choose_tests(mutant: Mutant, tests: Tests, most: float) -> Tests:
+    """Those that take so many seconds together, of the nearest and fastest files first."""
+    by_file: dict[str, Tests] = defaultdict(dict)
+    for test, seconds in tests.items():
+        by_file[test.partition("::")[0]][test] = seconds
+    own = Path(mutant.path).relative_to(PACKAGE).with_suffix("").parts
+
+    def order(file: str) -> tuple[int, float]:
+        parts = Path(file).with_suffix("").parts[1:]
+        shared = sum(a == b for a, b in zip(own[:-1], parts[:-1], strict=False))
+        return -shared - 2 * (parts[-1] == f"test_{own[-1]}"), sum(by_file[file].values())
+
+    chosen: Tests = {}
+    for file in sorted(by_file, key=order):
+        more = by_file[file]
+        if not chosen or sum((chosen | more).values()) <= most:
+            chosen |= more
+    return chosen
 
 
-def _make_map(pool: ProcessPoolExecutor, mutants: list[Mutant]) -> dict[str, Tests]:
-    entered: dict[str, Tests] = defaultdict(dict)
-    for found in pool.map(
-        partial(find_entered, mutants, cpu=3600.0), [f"tests/{name}" for name in TESTS]
-    ):
-        for key, tests in found.items():
-            entered[key] |= tests
-    MAP.parent.mkdir(parents=True, exist_ok=True)
-    MAP.write_text(json.dumps(entered, indent=1))
-    return entered
+class Map:
+    """Which tests enter the line of a mutant, kept by the contents of the test files."""
+
+    def __init__(self, keys: list[str]) -> None:
+        kept = json.loads(MAP.read_text()) if MAP.exists() else {"keys": [], "files": {}}
+        self._keys = keys
+        self._files = kept["files"] if set(keys) <= set(kept["keys"]) else {}
+
+    def missing(self, files: Sequence[str]) -> list[str]:
+        """Files that have changed since, or were never run."""
+        return [file for file in files if self._files.get(file, {}).get("digest") != _digest(file)]
+
+    def add(self, file: str, entered: list[tuple[str, float, list[int]]]) -> None:
+        """Keep what the tests of a file have entered."""
+        tests = {
+            test: {"seconds": seconds, "keys": [self._keys[number] for number in numbers]}
+            for test, seconds, numbers in entered
+        }
+        self._files[file] = {"digest": _digest(file), "tests": tests}
+        MAP.parent.mkdir(parents=True, exist_ok=True)
+        MAP.write_text(json.dumps({"keys": self._keys, "files": self._files}, indent=1))
+
+    def tests(self, mutant: Mutant, files: Sequence[str]) -> Tests:
+        """Tests of some files that enter a mutant's line."""
+        return {
+            test: entry["seconds"]
+            for file in files
+            for test, entry in self._files[file]["tests"].items()
+            if mutant.key in entry["keys"]
+        }
+
+
+def _digest(file: str) -> str:
+    return hashlib.sha256((ROOT / file).read_bytes()).hexdigest()[:12]
+
+
+def _test_files(places: Sequence[str]) -> list[str]:
+    found: list[Path] = []
+    for name in places:
+        at = ROOT / "tests" / name
+        found += sorted(at.rglob("test_*.py")) if at.is_dir() else [at]
+    return [str(file.relative_to(ROOT)) for file in found]
 
 
 def _is_settled(result: Result | None, mutant: Mutant) -> bool:
     if result is None or result["digest"] != mutant.digest:
         return False
     return result["outcome"] != "open"
+
+
+def _run_afresh(folder: Path, number: int, tests: Tests, cpu: float) -> str:
+    """Name of the first test that fails where mutant ``number`` is there when all is imported."""
+    output = folder.parent / "afresh.txt"
+    process = start_pytest(folder, [*tests], output, {VARIABLE: str(number)})
+    process.join(20.0 * cpu)
+    code = process.exitcode
+    stop(process)
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", output.read_text(errors="replace"), re.MULTILINE)
+    if code is None:
+        return "time"
+    return (failed[1] if failed else "an error at import") if code else ""
 
 
 def _print_table(mutants: list[Mutant], results: dict[str, Result]) -> int:
@@ -79,8 +132,7 @@ def _print_table(mutants: list[Mutant], results: dict[str, Result]) -> int:
     return counts["all"]["open"] + counts["all"]["not run"]
 
 
-def main() -> int:
-    """Run the mutants that are not settled; the exit code tells whether one is open."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tests.mutation",
         description=__doc__,
@@ -91,39 +143,63 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of their choice (0)")
     parser.add_argument("--most", type=float, default=60.0, help="CPU seconds of tests (60)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
-    parser.add_argument("--map", action="store_true", help="look anew which tests enter a line")
     parser.add_argument("--again", action="store_true", help="run those that are settled too")
     parser.add_argument("--table", action="store_true", help="print the table and run nothing")
-    options = parser.parse_args()
+    return parser
+
+
+def main() -> int:
+    """Run the mutants that are not settled; the exit code tells whether one is open."""
+    options = _parser().parse_args()
     mutants = sample_mutants(options.number, options.seed)
     results: dict[str, Result] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    if options.table:
+    wanted = [
+        number
+        for number, mutant in enumerate(mutants)
+        if not options.places or Path(mutant.path).parts[1] in options.places
+        if options.again or not _is_settled(results.get(mutant.key), mutant)
+    ]
+    if options.table or not wanted:
         return int(_print_table(mutants, results) > 0)
+
+    def keep(number: int, by: str) -> None:
+        mutant = mutants[number]
+        results[mutant.key] = {
+            "path": mutant.path,
+            "changed": mutant.changed(),
+            "digest": mutant.digest,
+            "outcome": "killed" if by else "open",
+            "by": by,
+        }
+        RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+        print(f"{mutant.path}:{mutant.line} {by or 'OPEN'}", flush=True)
+        if not by:
+            print(f"    - {mutant.text}\n    + {mutant.changed()}", flush=True)
+
     preload()
-    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("fork")) as pool:
-        if options.map or not MAP.exists():
-            _make_map(pool, mutants)
-        entered: dict[str, Tests] = json.loads(MAP.read_text())
-        runs = {}
-        for mutant in mutants:
-            inside = not options.places or Path(mutant.path).parts[1] in options.places
-            if inside and (options.again or not _is_settled(results.get(mutant.key), mutant)):
-                tests = choose_tests(mutant, entered.get(mutant.key, {}), options.most)
-                runs[pool.submit(run_mutant, tests, mutant)] = mutant
-        print(f"{len(runs)} of {len(mutants)} mutants to run", flush=True)
-        for run in as_completed(runs):
-            mutant, by = runs[run], run.result()
-            results[mutant.key] = {
-                "path": mutant.path,
-                "changed": mutant.changed(),
-                "digest": mutant.digest,
-                "outcome": "killed" if by else "open",
-                "by": by,
-            }
-            print(f"{mutant.path}:{mutant.line} {by or 'OPEN'}", flush=True)
-            if not by:
-                print(f"    - {mutant.text}\n    + {mutant.changed()}", flush=True)
-            RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+    seen = Map([mutant.key for mutant in mutants])
+    with tempfile.TemporaryDirectory() as place:
+        folder = copy_tree(place)
+        put_switches(folder, mutants)
+        sessions = Sessions(options.jobs, folder, _test_files([*NEAR, *FAR]), Session)
+        try:
+            for files in (_test_files(NEAR), _test_files(FAR)):
+                for (file,), entered in sessions.answers([(f,) for f in seen.missing(files)]):
+                    seen.add(file, entered)
+                    print(f"{file}: {len(entered)} tests", flush=True)
+                tests = {n: seen.tests(mutants[n], files) for n in wanted}
+                tests = {n: choose_tests(mutants[n], tests[n], options.most) for n in wanted}
+                limits = {n: 3.0 * sum(tests[n].values()) + 20.0 for n in wanted}
+                tasks = [(n, [*tests[n]], limits[n]) for n in wanted if mutants[n].function]
+                for (number, *_), by in sessions.answers(tasks):
+                    keep(number, by)
+                for number in wanted:
+                    if not mutants[number].function:
+                        of = tests[number]
+                        keep(number, _run_afresh(folder, number, of, limits[number]) if of else "")
+                wanted = [n for n in wanted if not results.get(mutants[n].key, {}).get("by")]
+        finally:
+            sessions.stop()
     return int(_print_table(mutants, results) > 0)
 
 

@@ -217,3 +217,18 @@ def test_a_run_binds_the_full_gradient_to_its_chains(sampler, monkeypatch):
             results += [run_chains(run, start, n_draws=5, n_jobs=n).draws for n in (1, 2)]
     for draws in results[1:]:
         np.testing.assert_array_equal(draws, results[0])
+
+
+@pytest.mark.parametrize("block_size", [1, 3, 5, 1000])
+def test_the_weight_of_a_draw_is_the_step_size_of_its_step(block_size):
+    schedule = Polynomial()
+    run = make_run(NormalMean(), schedule=schedule, step_size=0.01)
+    lengths = {"n_draws": 6, "n_burnin": 3, "thin": 4}
+    found = run_chains(run, np.zeros((2, 1)), **lengths, block_size=block_size)
+    np.testing.assert_allclose(found.weights, 0.01 * schedule(6 + 4 * np.arange(6)), rtol=1e-14)
+
+
+def test_parts_of_a_run_become_twice_as_long_while_there_is_time():
+    run = make_run(NormalMean(), step_size=0.01)
+    parts = chains.run_parts(run, np.zeros((1, 1)), n_draws=50, thin=2, seconds=1e9)
+    assert [part.n_steps for part in parts] == [2, 4, 8, 16, 32, 38]

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from skbayes_sgld.posterior import FunctionPosterior
-from skbayes_sgld.sampling import HMC
+from skbayes_sgld.sampling import HMC, MALA
 from skbayes_sgld.sampling.preconditioners.metric import Metric
+from skbayes_sgld.sampling.streams import ChainStreams
 from skbayes_sgld.sampling.tuning import adaptation
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import make_run
@@ -90,3 +91,38 @@ def test_chains_that_overflow_stay_unless_no_trajectory_would_be_accepted_there(
     start = np.array([[1.0, -1.5], [1e3, 1e3]])  # 6 and 2e12 nats below the mode
     settled = adaptation.settle(run, start, MODE, seed=0)
     np.testing.assert_array_equal(settled, [start[0], start[1] / 2**10])
+
+
+def test_the_metric_of_draws_is_their_covariance_about_their_mean():
+    rng = np.random.default_rng(0)
+    covariance = np.array([[4.0, 1.5], [1.5, 1.0]])
+    draws = [50.0, -20.0] + rng.standard_normal((40, 100, P)) @ np.linalg.cholesky(covariance).T
+    found = adaptation._metric(draws, MODE, 1.0, normal().dynamics.gradient.posterior)
+    np.testing.assert_allclose(found.theta, draws.mean(axis=(0, 1)))
+    # 4,000 draws, and a prior share of ten of the curvature's metric
+    np.testing.assert_allclose(found.root @ found.root.T, covariance, atol=0.4)
+    hot = adaptation._metric(2.0 * draws, MODE, 4.0, normal().dynamics.gradient.posterior)
+    np.testing.assert_allclose(hot.root, found.root, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kept", [0.5, 0.8])
+def test_the_time_of_autoregressive_draws_is_known_from_short_chains(kept):
+    rng, n_chains, n_steps = np.random.default_rng(0), 400, 12
+    draws = np.empty((n_chains, n_steps, P))
+    draws[:, 0] = rng.standard_normal((n_chains, P))
+    for t in range(1, n_steps):
+        noise = rng.standard_normal((n_chains, P))
+        draws[:, t] = kept * draws[:, t - 1] + np.sqrt(1.0 - kept**2) * noise
+    found = adaptation._autocorrelation(draws, MODE)
+    assert found == pytest.approx((1.0 + kept) / (1.0 - kept), rel=0.2)
+
+
+def test_pilots_of_long_chains_come_to_the_acceptance_that_is_aimed_at():
+    start = np.random.default_rng(0).standard_normal((40, 20))
+    target = FunctionPosterior(lambda x: -0.5 * (x**2).sum(axis=1), lambda x: -x, 20)
+    run = make_run(target, sampler=MALA(), mode=Mode(np.zeros(20), Metric(20)))
+    streams = [ChainStreams(0, c) for c in range(40)]
+    step = adaptation._run_pilot(run, start, streams, 0.05, 150)[1]
+    fixed = replace(run, step_size=step)
+    accepted = adaptation.run_chains(fixed, start, n_draws=50, seed=1).acceptance
+    assert float(np.mean(accepted)) == pytest.approx(0.574, abs=0.06)

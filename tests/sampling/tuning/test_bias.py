@@ -29,6 +29,7 @@ from skbayes_sgld.sampling import (
     find_mode,
 )
 from skbayes_sgld.sampling.chains import Run, run_chains
+from skbayes_sgld.sampling.preconditioners.metric import Diagonal
 from skbayes_sgld.sampling.protocol import Dynamics, check_requirements
 from skbayes_sgld.sampling.tuning import bias
 from skbayes_sgld.sampling.tuning.bias import (
@@ -41,6 +42,7 @@ from skbayes_sgld.sampling.tuning.bias import (
     normal_inflation,
     step_sizes,
 )
+from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from tests.references.targets import NormalMean, make_run
 
@@ -328,3 +330,42 @@ def test_a_pilot_of_the_noise_alone_finds_what_one_of_all_coordinates_finds(n_ro
     assert alone.size > 0.02 if n_rows == 6 else alone.size < 0.01
     assert abs(alone.size - whole.size) < alone.doubt + whole.doubt
     assert alone.width == pytest.approx(whole.width, rel=0.1)
+
+
+def test_the_step_sizes_fall_by_a_third_at_a_time():
+    ratios = np.divide(STEP_SIZES[1:], STEP_SIZES[:-1])
+    assert STEP_SIZES[0] == 1.0 and np.all((ratios > 0.65) & (ratios < 0.75))
+
+
+def test_the_errors_of_a_pilot_by_hand():
+    # two pairs of one parameter at a temperature of 4, two steps
+    sums = bias._Sums(np.zeros((5, 2, 1)), 4.0, 0.0)
+    for scale in (1.0, 3.0):
+        u, v = np.array([[2.0], [0.0], [1.0], [-4.0]]), np.array([[1.0], [2.0], [-1.0], [-2.0]])
+        slope = np.array([[-3.0], [1.0], [2.0], [5.0]])
+        sums.add(scale * u, scale * slope, scale * v)
+    size, doubt = sums.errors()
+    # sums of slope + v over the pairs: -1/2 and 3, four times; of -(u slope + v v): 1 and 6, ten
+    first = np.array([-0.5, 3.0]) * 4.0 / (2 * np.sqrt(4.0))
+    second = 0.5 * np.array([1.0, 6.0]) * 10.0 / (2 * 4.0)
+    np.testing.assert_allclose(size[:, 0], [first.mean(), second.mean()])
+    np.testing.assert_allclose(doubt[:, 0], [2.0 * np.std(x, ddof=1) / np.sqrt(2) for x in (first, second)])
+
+
+def test_a_pilot_stops_after_an_eighth_where_its_error_is_plain():
+    calls = []
+
+    def grad(x):
+        calls.append(1)
+        return -4.0 * x**3
+
+    posterior = as_posterior(FunctionPosterior(lambda x: -(x**4).sum(axis=1), grad, 1))
+    mode = Mode(np.zeros(1), Diagonal(np.ones(1)))
+    run = make_run(posterior, sampler=SGLD("euler"), preconditioner=Curvature(), mode=mode)
+    lengths = []
+    for limit in (1e-9, None):
+        calls.clear()
+        found = measure_bias(run, mode, 0.5, seed=0, limit=limit)
+        assert found.size - 2.0 * found.doubt > 0.01
+        lengths.append(len(calls))
+    assert 0.1 < lengths[0] / lengths[1] < 0.2
