@@ -12,6 +12,7 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
 )
 from skbayes_sgld._components import resolve
+from skbayes_sgld.inference.hyperparameters import standardise
 from skbayes_sgld.posterior import (
     HIERARCHICAL_PRIORS,
     Bernoulli,
@@ -308,3 +309,21 @@ def check_hierarchical_prior(name):
 @every_prior
 def test_a_hierarchical_prior_is_what_it_says_it_is(name):
     check_hierarchical_prior(name)
+
+
+@every_prior
+@pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli()], ids=["gaussian", "bernoulli"])
+def test_standardised_hyperparameters_have_their_mode_at_zero_and_a_curvature_of_one(
+    name, likelihood
+):
+    posterior = HierarchicalPosterior(model(likelihood), HIERARCHICAL_PRIORS[name]())
+    found, mode = standardise(posterior)
+    at, n_linear = np.zeros(found.n_params), found.n_params - len(found.hyper)
+    np.testing.assert_array_equal(mode.theta, at)
+    assert np.abs(found.grad(at[None])[0, n_linear:]).max() < 0.05
+    slopes = np.array([found.grad((at + 1e-4 * e)[None])[0] for e in np.eye(found.n_params)])
+    curvature = -(slopes - found.grad(at[None]))[n_linear:, n_linear:] / 1e-4
+    # no direction is taken for wider than three
+    eigenvalues = np.linalg.eigvalsh(0.5 * (curvature + curvature.T))
+    assert np.all(eigenvalues < 1.1)
+    assert eigenvalues[-1] == pytest.approx(1.0, abs=0.1)

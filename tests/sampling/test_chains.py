@@ -14,6 +14,7 @@ from skbayes_sgld.posterior import (
     InverseGamma,
     Normal,
 )
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling import (
     HMC,
     SGLD,
@@ -232,3 +233,26 @@ def test_parts_of_a_run_become_twice_as_long_while_there_is_time():
     run = make_run(NormalMean(), step_size=0.01)
     parts = chains.run_parts(run, np.zeros((1, 1)), n_draws=50, thin=2, seconds=1e9)
     assert [part.n_steps for part in parts] == [2, 4, 8, 16, 32, 38]
+
+
+class Climbing(BasePosterior):
+    """One parameter, reported as exp(theta), and a slope that never ends."""
+
+    n_params, param_names = 1, ["log_s"]
+
+    def log_density(self, theta):
+        return 100.0 * theta[:, 0]
+
+    def grad(self, theta):
+        return np.full_like(theta, 100.0)
+
+    def constrain(self, theta):
+        return np.exp(theta)
+
+
+@pytest.mark.parametrize("block_size", [1, 7, 50, 1000])
+def test_a_parameter_beyond_its_range_is_found_at_the_same_step_whatever_the_block(block_size):
+    run = make_run(Climbing(), step_size=1.0)
+    with pytest.raises(ChainOverflowError) as caught:  # exp(709) from the eighth step on
+        run_chains(run, np.zeros((1, 1)), n_draws=200, block_size=block_size)
+    assert caught.value.step == 49

@@ -9,6 +9,7 @@ from skbayes_sgld.posterior import (
     Gaussian,
     GLMPosterior,
     InverseGamma,
+    Laplace,
     Normal,
 )
 from skbayes_sgld.sampling import SAGA, SGLD, SVRG, ControlVariate, Full, Minibatch, find_mode
@@ -156,3 +157,19 @@ def test_chains_that_remember_depend_on_nothing_but_their_number(posterior, mode
     first = run_chains(run, start, n_draws=7, seed=1)
     resumed = run_chains(run, first.state, n_draws=13).draws
     np.testing.assert_array_equal(resumed, draws[:, 7:])
+
+
+@pytest.mark.parametrize("prior", [Normal(0.5), Laplace(0.5)], ids=["normal", "laplace"])
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_bound_drift_is_the_metric_times_the_gradient(order, prior):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    posterior = GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), prior)
+    mode = find_mode(posterior, posterior.start())
+    bound = ControlVariate(order).bind(posterior, mode.theta).of_run()
+    batch = bound.at(bound.prepare(rng.integers(0, 60, (1, 2, 8))), 0)
+    theta = mode.theta + mode.marginal_sd * rng.standard_normal((2, 4))
+    expected = mode.metric.scale(bound(theta, batch))
+    drift = bound.bind_drift(mode.metric)
+    found = expected if drift is None else drift(theta, batch)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)

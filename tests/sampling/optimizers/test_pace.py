@@ -11,9 +11,10 @@ from skbayes_sgld.posterior import (
     InverseGamma,
     Normal,
 )
-from skbayes_sgld.sampling import SGD, Full
+from skbayes_sgld.sampling import SGD, Constant, Full, Polynomial
+from skbayes_sgld.sampling.optimizers import climb as climbing
 from skbayes_sgld.sampling.optimizers.climb import climb
-from skbayes_sgld.sampling.optimizers.pace import shuffled_noise
+from skbayes_sgld.sampling.optimizers.pace import Pace, shuffled_noise
 from skbayes_sgld.sampling.optimizers.scaling import Following, Scales, column_scales
 from skbayes_sgld.sampling.optimizers.settings import ClimbSettings
 from skbayes_sgld.sampling.optimizers.standing import measure
@@ -98,3 +99,51 @@ def test_steps_that_lead_astray_are_made_shorter():
         ClimbSettings(max_iter=400, tol=0.1),
     )
     assert found.end.distance <= 0.1
+
+
+def counted(n=64, P=3):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((n, P))
+    y = (X[:, 0] + rng.logistic(size=n) > 0).astype(float)
+    return GLMPosterior(X, y, Bernoulli(), Normal())
+
+
+@pytest.mark.parametrize("size", [1, 7, 10])
+def test_a_pass_reads_every_row_once_and_leaves_out_what_fills_no_batch(size, monkeypatch):
+    monkeypatch.setattr(climbing, "_BLOCK_NUMBERS", 60)  # a few steps at a time
+    settings = ClimbSettings(step_size=0.01, batch_size=size, replacement=False)
+    walk = climbing._Walk(counted(), np.zeros(4), settings)
+    for _ in range(2):
+        rows = np.concatenate([block.ravel() for block in walk._blocks(size)])
+        assert len(rows) == 64 // size * size == len(np.unique(rows))
+
+
+def test_batches_grow_from_an_eighth_of_the_rows_on_where_two_fill_a_pass():
+    least = SGD().first_batch_size(10**6)
+    assert Pace(2 * least, ClimbSettings()).batch_size == least
+    assert Pace(2 * least - 1, ClimbSettings()).batch_size is None
+
+
+def test_the_first_steps_do_not_depend_on_where_a_schedule_begins():
+    posterior = counted()
+    here = measure(posterior, np.zeros(4))
+    first = []
+    for schedule in (Constant(), Polynomial(), Polynomial(offset=1.0, power=1.0)):
+        pace = Pace(64, ClimbSettings(schedule=schedule))
+        pace.begin(here, column_scales(posterior, here))
+        first.append(pace.etas(0, 0, 2))
+    np.testing.assert_allclose(first[1:], [first[0], first[0]], rtol=1e-12)
+
+
+def test_the_last_eight_passes_take_all_rows_once_eight_were_made():
+    posterior = counted(2000)
+    here = measure(posterior, np.full(4, 2.0))
+    metric = column_scales(posterior, here)
+    for n_passes, whole in ((2, False), (20, False), (92, True), (99, True)):
+        pace = Pace(2000, ClimbSettings(max_iter=100, tol=1e-6))
+        pace.begin(here, metric)
+        pace.follow(here, metric, n_passes)
+        assert (pace.batch_size is None) == whole
+    short = Pace(2000, ClimbSettings(max_iter=5, tol=1e-6))
+    short.begin(here, metric)
+    assert short.batch_size is not None

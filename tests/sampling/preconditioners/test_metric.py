@@ -20,6 +20,7 @@ from skbayes_sgld.posterior import (
     as_posterior,
 )
 from skbayes_sgld.sampling import ControlVariate, Minibatch, NoModeError, find_mode
+from skbayes_sgld.sampling.preconditioners import metric as metrics
 from skbayes_sgld.sampling.preconditioners.metric import (
     Dense,
     Diagonal,
@@ -335,3 +336,16 @@ def test_a_rounded_root_is_the_root_to_single_precision_row_by_row(shape):
         np.testing.assert_allclose(narrow, exact, rtol=0, atol=1e-5)
         assert not np.array_equal(narrow, exact)
         np.testing.assert_array_equal(getattr(rounded, name)(z[4:5]), narrow[4:5])
+
+
+def test_of_many_parameters_the_slowest_and_the_fastest_rates_are_found(monkeypatch):
+    scaled, curved = (
+        Diagonal(np.array([1.0, 4.0, 0.25, 2.0])),
+        Diagonal(np.array([2.0, 1.0, 5.0, 2.0])),
+    )
+    exact = preconditioned_eigenvalues(scaled, curved)
+    np.testing.assert_allclose(exact, [0.05, 0.5, 1.0, 4.0])
+    monkeypatch.setattr(metrics, "MAX_DENSE", 3)
+    found = preconditioned_eigenvalues(scaled, curved)
+    np.testing.assert_allclose(found[[0, -1]], exact[[0, -1]], rtol=1e-6)
+    np.testing.assert_allclose(np.diff(np.log(found)), np.log(80.0) / 3, rtol=1e-6)

@@ -172,3 +172,8 @@ def test_proposals_without_a_density_are_counted(sampler):
     assert at[0] > 1 > chains.draws.max()
     right = make_run(as_posterior(NormalMean()), sampler=sampler, step_size=0.1)
     assert run_chains(right, np.ones((4, 1)), n_draws=300).undefined == (0.0, None)
+
+
+def test_a_trajectorys_step_is_jittered_by_a_fifth_at_most():
+    found = HMC().steps(np.array([0.5]), np.array([-40.0, 0.0, 40.0])[:, None, None])
+    np.testing.assert_allclose(found.ravel(), [0.4, 0.5, 0.6])

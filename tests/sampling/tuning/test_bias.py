@@ -349,7 +349,9 @@ def test_the_errors_of_a_pilot_by_hand():
     first = np.array([-0.5, 3.0]) * 4.0 / (2 * np.sqrt(4.0))
     second = 0.5 * np.array([1.0, 6.0]) * 10.0 / (2 * 4.0)
     np.testing.assert_allclose(size[:, 0], [first.mean(), second.mean()])
-    np.testing.assert_allclose(doubt[:, 0], [2.0 * np.std(x, ddof=1) / np.sqrt(2) for x in (first, second)])
+    np.testing.assert_allclose(
+        doubt[:, 0], [2.0 * np.std(x, ddof=1) / np.sqrt(2) for x in (first, second)]
+    )
 
 
 def test_a_pilot_stops_after_an_eighth_where_its_error_is_plain():

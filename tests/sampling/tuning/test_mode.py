@@ -21,6 +21,7 @@ from skbayes_sgld.posterior import (
     Normal,
     Poisson,
 )
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling import ControlVariate, find_mode
 from skbayes_sgld.sampling.tuning import mode as tuning
 
@@ -167,3 +168,35 @@ def test_a_subset_has_all_rows_of_a_rare_class_and_counts_for_all_rows():
     ours, of_all = subset.log_density(theta), posterior.log_density(theta)
     assert ours[1] - ours[0] == pytest.approx(of_all[1] - of_all[0], rel=0.2)
     assert tuning.find_mode(posterior, posterior.start()).expansion is not None
+
+
+class Softened(BasePosterior):
+    """A density like exp(-|x|) far out, which counts its exact and its rounded curvatures."""
+
+    n_params, param_names = 2, ["a", "b"]
+
+    def __init__(self):
+        self.exact = self.rounded = 0
+
+    def log_density(self, theta):
+        return -np.sqrt(1.0 + theta**2).sum(axis=1)
+
+    def grad(self, theta):
+        return -theta / np.sqrt(1.0 + theta**2)
+
+    def curvature(self, theta):
+        self.exact += 1
+        return np.diag((1.0 + theta**2) ** -1.5)
+
+    def rough_curvature(self, theta):
+        self.rounded += 1
+        return np.diag((1.0 + theta**2) ** -1.5 * (1.0 + 1e-7 * np.arange(2)))
+
+
+def test_newtons_steps_are_rounded_until_the_mode_is_near():
+    posterior = Softened()
+    posterior.abilities = frozenset({"curvature"})
+    found = find_mode(posterior, np.array([3.0, -1.5]))
+    np.testing.assert_allclose(found.theta, 0.0, atol=2e-4)
+    np.testing.assert_allclose(found.metric.marginal_sd, 1.0, atol=5e-3)
+    assert posterior.exact <= 2 < posterior.rounded

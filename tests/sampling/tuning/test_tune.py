@@ -9,8 +9,10 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.datasets import load_nba_rookies, make_logistic
-from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Curvature, Full, NormClip
+from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Laplace
+from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Curvature, Full, NormClip, find_mode
 from skbayes_sgld.sampling.preconditioners.metric import Dense
+from skbayes_sgld.sampling.protocol import Dynamics
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning import tune as tuning
 from skbayes_sgld.sampling.tuning.bias import Bias
@@ -148,3 +150,17 @@ def test_few_rows_per_parameter_take_no_pilot_of_the_cheap_sampler(monkeypatch):
         model = SGLDLogisticRegression(n_draws=3, n_burnin=1, random_state=0).fit(X, y)
     assert isinstance(model.sampler_, HMC)
     assert "few rows per parameter" in model.result_.choices["sampler"].why
+
+
+def test_rounded_trajectories_are_accepted_by_the_density_that_was_to_accept_them():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 8))
+    posterior = GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), Laplace(scale=0.5))
+    mode = find_mode(posterior, posterior.start())
+    dynamics = Dynamics(Full().bind(posterior, None), mode.metric)
+    rounded = tuning._round(dynamics, mode, 1.0)
+    assert rounded.rounded and rounded.target is posterior
+    soft = tuning._soften(dynamics, mode)
+    assert soft.target is posterior and soft.gradient.posterior is not posterior
+    both = tuning._round(soft, mode, 1.0)
+    assert both.rounded and both.target is posterior
