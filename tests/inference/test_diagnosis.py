@@ -170,10 +170,10 @@ def test_proposals_out_of_range_name_the_noise_that_nothing_tells_and_a_prior_th
 @pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
 def test_the_bias_is_told_at_the_step_size_and_at_half_of_it(capsys):
     X, y = make_correlated_pair(random_state=0)
-    euler = {"sampler": SGLD(integrator="euler"), "step_size": 0.09, "n_draws": 100}
+    euler = {"sampler": SGLD(integrator="euler"), "step_size": 0.4, "n_draws": 100}
     model = SGLDLinearRegression(noise_variance=1.0, prior="normal", random_state=0, **euler)
     report = model.fit(X, y).diagnose()
     # of the sds of a normal posterior, in the first order of its virial
-    for found, eta in ((report.bias, 0.09), (report.halved_bias, 0.045)):
-        assert found == pytest.approx(0.5 * (1.0 / (1.0 - eta / 2.0) - 1.0), abs=0.003)
+    for found, eta in ((report.bias, 0.4), (report.halved_bias, 0.2)):
+        assert found == pytest.approx(0.5 * (1.0 / (1.0 - eta / 2.0) - 1.0), abs=0.01)
     assert "at half of it" in capsys.readouterr().out

@@ -21,12 +21,14 @@ from skbayes_sgld.posterior import (
     Normal,
     Poisson,
 )
+from skbayes_sgld.posterior.assumed_density import NormalSite, under_priors
 from skbayes_sgld.posterior.factor import prior_diagonal
 from skbayes_sgld.posterior.parameterizations.noncentered import (
     NoncenteredPosterior,
     NormalNoncenteredPosterior,
 )
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
+from skbayes_sgld.posterior.pooled import TiltedPrior
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError, check_propriety
 from skbayes_sgld.sampling import find_mode
 from tests.numeric import assert_derivative, derivative
@@ -303,3 +305,56 @@ def test_changing_the_matrix_changes_the_prior():
     assert prior.log_density(coef, None)[0] == pytest.approx(-1.0)
     prior.set_params(covariance=4.0 * np.eye(2))
     assert prior.log_density(coef, None)[0] == pytest.approx(-0.25)
+
+
+def beside_a_site(likelihood):
+    """Posterior of rows, and of a normal site of others, beside its coefficients' prior."""
+    posterior = make(LIKELIHOODS[likelihood], "normal, laplace", center=True)
+    K, width = posterior.n_predictors, D + 1
+    rng = np.random.default_rng(3)
+    root = rng.standard_normal((K * width, K * width))
+    site = NormalSite(*rng.standard_normal((2, K, width)), root @ root.T)
+    return under_priors(posterior, Normal(1.0), Normal(2.0, 0.4), site)
+
+
+@pytest.mark.parametrize("likelihood", ["bernoulli", "categorical", "poisson"])
+def test_beside_a_site_gradient_and_curvature_are_those_of_the_density(likelihood):
+    posterior = beside_a_site(likelihood)
+    theta = points(posterior, 2)
+    expected = derivative(posterior.log_prior, theta)[[0, 1], [0, 1]]
+    assert_derivative(posterior.grad_log_prior(theta), expected, "grad_log_prior")
+    assert_derivative(posterior.bind_grad_log_prior()(theta), expected, "the bound gradient")
+    H = np.zeros((posterior.n_params, posterior.n_params))
+    posterior.add_prior_curvature(H, theta[0])
+    slope = derivative(lambda t: posterior.grad_log_prior(t[None])[0], theta[0])
+    np.testing.assert_allclose(-H, np.reshape(slope, H.shape), atol=1e-5)
+    np.testing.assert_allclose(prior_diagonal(posterior, theta[0]), np.diag(H), rtol=1e-12)
+
+
+def test_a_tilted_prior_adds_a_polynomial_and_its_derivatives():
+    rng = np.random.default_rng(4)
+    own = make(Bernoulli(), "normal, laplace", center=False).linear_prior
+    at, slope = rng.standard_normal((1, 4)), rng.standard_normal(4)
+    bend = np.cov(rng.standard_normal((4, 9)))
+    tilted = TiltedPrior(**vars(own), at=at, slope=slope, bend=bend)
+    linear = rng.standard_normal((2, 1, 4)) + 0.3
+    moved = (linear - at)[:, 0]
+    added = moved @ slope - 0.5 * np.einsum("cp,pq,cq->c", moved, bend, moved)
+    found = tilted.log_density(linear, None) - own.log_density(linear, None)
+    np.testing.assert_allclose(found, added, rtol=1e-10)
+    found = tilted.grad(linear, None)[0] - own.grad(linear, None)[0]
+    np.testing.assert_allclose(found[:, 0], slope - moved @ bend, rtol=1e-10)
+    found = tilted.curvature(linear[0], None)[0] - own.curvature(linear[0], None)[0]
+    np.testing.assert_allclose(found, bend, rtol=1e-10)
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "known noise"])
+@pytest.mark.parametrize("pair", ["normal, conjugate", "V, normal", "flat, student_t"])
+def test_the_diagonal_of_the_priors_curvature_is_that_of_its_matrix(likelihood, pair):
+    if likelihood == "known noise" and "conjugate" in pair:
+        pair = "covariance, normal"
+    posterior = make(LIKELIHOODS[likelihood], pair)
+    theta = points(posterior, 1)[0]
+    H = np.zeros((posterior.n_params, posterior.n_params))
+    posterior.add_prior_curvature(H, theta)
+    np.testing.assert_allclose(prior_diagonal(posterior, theta), np.diag(H), rtol=1e-10)

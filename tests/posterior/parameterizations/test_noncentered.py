@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import special
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.inference.parameterization import noncenter
@@ -158,3 +159,33 @@ def test_bound_density_and_gradient_are_those_through_theta(prior, shape, temper
         some_value, some_grad = posterior.bind_value_and_grad(n_chains, soft)(phi[:n_chains])
         np.testing.assert_array_equal(some_value, value[:n_chains])
         np.testing.assert_array_equal(some_grad, grad[:n_chains])
+
+
+@every_prior
+@every_shape
+def test_coordinates_come_back_from_theta(prior, shape):
+    _, decoupled = make(prior, shape)
+    phi = np.random.default_rng(2).standard_normal((5, decoupled.n_params))
+    np.testing.assert_allclose(decoupled.from_theta(decoupled.to_theta(phi)), phi, atol=1e-8)
+
+
+@pytest.mark.parametrize("n", [30, 10**4, 10**8])
+def test_the_level_and_the_width_of_the_noise_are_those_of_its_marginal(n):
+    # rows that count as many: the noise variance is inverse gamma in closed form
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 2)), rng.standard_normal(30)
+    prior, weight = ConjugateNormal(2.0), np.full(30, n / 30)
+    posterior = GLMPosterior(X, y, Gaussian(), prior, InverseGamma(0.5, 0.5), sample_weight=weight)
+    decoupled = noncenter(posterior, 1.0)[0]
+    design = np.column_stack([X, np.ones(30)])
+    precision = np.diag([0.25, 0.25, 0.0])
+    rest = y - design @ np.linalg.solve(
+        n / 30 * design.T @ design + precision, n / 30 * design.T @ y
+    )
+    scale = 0.5 + 0.5 * n / 30 * y @ rest
+    shape = 0.5 + 0.5 * (n - 1)  # the flat intercept takes one
+    sd = np.sqrt(special.polygamma(1, shape))
+    mean = np.log(scale) - special.digamma(shape)
+    # of a grid
+    assert decoupled.noise_level == pytest.approx(mean, abs=0.02 * sd)
+    assert decoupled._width == pytest.approx(sd, rel=0.02)
