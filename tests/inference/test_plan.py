@@ -195,10 +195,3 @@ def test_the_draws_tell_the_bias_where_no_mode_was_looked_for(eta):
     # in the first order of the virial: the variance is 1 / (1 - eta / 2)
     assert abs(bias - 0.5 * (1.0 / (1.0 - eta / 2.0) - 1.0)) < doubt < 0.1
     assert result.mode is None
-
-
-@pytest.mark.parametrize(("most", "order"), [(4, 2), (3, 1)])
-def test_minibatches_have_the_second_order_where_the_curvature_is_formed(most, order, monkeypatch):
-    monkeypatch.setattr(planning, "MAX_DENSE", most)  # of four parameters
-    model = SGLDLogisticRegression(batch_size=10, n_draws=2, random_state=0).fit(X, LABELS)
-    assert model.gradient_.order == order

@@ -1,4 +1,4 @@
-"""Burn-in and thinning, and what is said of them."""
+"""What each "auto" becomes: gradients, burn-in and thinning, and what is said of them."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 from skbayes_sgld import SGLDLogisticRegression
-from skbayes_sgld.inference.lengths import choose_lengths
+from skbayes_sgld.inference import choices
+from skbayes_sgld.inference.choices import choose_lengths
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.sampling import Cooling
 from skbayes_sgld.sampling.tuning.tune import Tuned
 from tests.references.targets import NormalMean, make_run
 
+X = np.random.default_rng(0).standard_normal((60, 3))
+LABELS = (X[:, 0] + np.random.default_rng(1).logistic(size=60) > 0).astype(int)
 SETTINGS = Settings.check(SimpleNamespace(**SGLDLogisticRegression(random_state=0).get_params()))
 
 
@@ -30,9 +33,9 @@ def lengths(time, most_spaced=100, **changes):
     ],
 )
 def test_only_draws_that_are_made_closer_are_said_to_take_too_long(most_spaced, thin, why):
-    n_burnin, found, choices = lengths(12.0, most_spaced)
+    n_burnin, found, said = lengths(12.0, most_spaced)
     assert (n_burnin, found) == (120, thin)
-    assert choices["thin"].why == why
+    assert said["thin"].why == why
 
 
 def test_burn_in_is_at_most_half_of_the_run_and_begins_when_the_temperature_has_settled():
@@ -50,3 +53,11 @@ def test_burn_in_is_at_most_half_of_the_run_and_begins_when_the_temperature_has_
     assert (heat.n_hot, cooling.n_hot) == (0, 100)
     assert lengths(5.0, temperature=cooling)[0] == 150
     assert np.isfinite(cooling.final)
+
+
+@pytest.mark.parametrize(("most", "order"), [(4, 2), (3, 1)])
+@pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
+def test_minibatches_have_the_second_order_where_the_curvature_is_formed(most, order, monkeypatch):
+    monkeypatch.setattr(choices, "MAX_DENSE", most)  # of four parameters
+    model = SGLDLogisticRegression(batch_size=10, n_draws=2, random_state=0).fit(X, LABELS)
+    assert model.gradient_.order == order
