@@ -42,7 +42,7 @@ def predict_lazily(model: Any, method: str, X: Any, given: dict[str, Any]) -> An
     X = check_columns(X)
     by_row = {k: align(given[k], X, k) for k in _BY_ROW if np.ndim(given.get(k, 0)) > 0}
     given = {k: value for k, value in given.items() if k not in by_row}
-    slim = _without_rows(model)
+    slim = without_rows(model)
     # the values of one row have the type and the shape of all, and find wrong arguments at once
     example = getattr(slim, method)(_one_row(X), **given, **dict.fromkeys(by_row, np.ones(1)))
     task = _Task(method, list(by_row), given, example)
@@ -118,11 +118,11 @@ def _one_row(X: Any) -> Any:
     return X._meta_nonempty.iloc[:1] if is_frame(X) else np.zeros((1, X.shape[1]), X.dtype)
 
 
-def _without_rows(model: Any) -> Any:
+def without_rows(model: Any) -> Any:
     """The model without what only its fit needs, which would travel to every worker."""
     slim = copy(model)
     for name in _OF_THE_FIT:
         vars(slim).pop(name, None)
     if "estimators_" in vars(slim):
-        slim.estimators_ = [_without_rows(each) for each in slim.estimators_]
+        slim.estimators_ = [without_rows(each) for each in slim.estimators_]
     return slim

@@ -11,6 +11,7 @@ import numpy as np
 from skbayes_sgld.blocks.dask_cluster import DaskWorkers, compute, current_client
 from skbayes_sgld.blocks.source import Block, RowSource, Value, check_block, kind_of
 
+_ARGUMENTS = {"y": "y", "weight": "sample_weight", "exposure": "exposure"}
 _FAN_IN = 8  # sums that a task adds up, so that no worker holds those of all blocks
 
 
@@ -25,17 +26,19 @@ class DaskRows(RowSource):
         Chunked anyhow along the rows; columns in several chunks are put together.
     y : dask.array.Array, dask.dataframe.Series or array-like
         Chunked as X where sizes are not known.
-    weight : as y, or None
+    weight, exposure : as y, or None
     """
 
-    def __init__(self, X: Any, y: Any, weight: Any = None) -> None:
+    def __init__(self, X: Any, y: Any, weight: Any = None, exposure: Any = None) -> None:
         X = check_columns(X)
         if is_frame(X):
             columns = list(X.columns)
             self.feature_names = columns if all(isinstance(c, str) for c in columns) else None
         self.n_features = int(X.shape[1])
-        beside = {"y": y} if weight is None else {"y": y, "sample_weight": weight}
-        given = [X, *(align(values, X, name) for name, values in beside.items())]
+        beside = {"y": y, "weight": weight, "exposure": exposure}
+        beside = {name: values for name, values in beside.items() if values is not None}
+        given = [X, *(align(values, X, _ARGUMENTS[name]) for name, values in beside.items())]
+        self._beside = tuple(beside)
         self._graph, self._keys = joined_graph(given)
         known = not is_frame(X) and not np.isnan(X.shape[0])
         self._n_rows = int(X.shape[0]) if known else None
@@ -61,7 +64,7 @@ class DaskRows(RowSource):
         name, graph = f"pass-{uuid4().hex}", dict(self._graph)
         # nodes of their own, which a worker fetches once
         work, add = f"block-of-{name}", f"sum-of-{name}"
-        graph[work], graph[add] = _OfBlock(of_block, self.n_features), _Sum(plus)
+        graph[work], graph[add] = _OfBlock(of_block, self.n_features, self._beside), _Sum(plus)
         level: list[Any] = []
         for number, keys in enumerate(self._keys):
             level.append((f"blocks-of-{name}", number))
@@ -91,11 +94,14 @@ def _call(function: Callable[..., Any], *arguments: Any) -> Any:
 class _OfBlock:
     """What a block adds, or None where it has no rows."""
 
-    def __init__(self, of_block: Callable[[Block], Any], n_features: int) -> None:
-        self._of_block, self._n_features = of_block, n_features
+    def __init__(
+        self, of_block: Callable[[Block], Any], n_features: int, beside: tuple[str, ...]
+    ) -> None:
+        self._of_block, self._n_features, self._beside = of_block, n_features, beside
 
-    def __call__(self, number: int, X: Any, y: Any, weight: Any = None) -> Any:
-        block = check_block(X, y, weight, number, self._n_features)
+    def __call__(self, number: int, X: Any, *values: Any) -> Any:
+        beside = dict(zip(self._beside, values, strict=True))
+        block = check_block(X, **beside, number=number, n_features=self._n_features)
         return self._of_block(block) if len(block.y) else None
 
 

@@ -47,18 +47,21 @@ def check_whole(X: Any) -> None:
         )
 
 
-def blocks_of_map(X: Any, y: Any, sample_weight: Any) -> Blocks:
-    """Function that yields the rows of a memory map, with y and weights beside them."""
-    y, n = np.asarray(y), len(X)
-    beside = [y] if sample_weight is None else [y, np.asarray(sample_weight)]
-    for name, values in zip(("y", "sample_weight"), beside, strict=False):
-        if values.shape != (n,):
+def blocks_of_map(X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> Blocks:
+    """Function that yields the rows of a memory map, and what is beside them."""
+    n, beside = len(X), []
+    for name, given in {"y": y, "sample_weight": sample_weight, "exposure": exposure}.items():
+        values = None if given is None else np.asarray(given)
+        if values is not None and name == "exposure" and values.ndim == 0:
+            values = np.broadcast_to(values, n)
+        if values is not None and values.shape != (n,):
             raise ValueError(f"{name} has shape {values.shape}; X has {n} rows, so give ({n},).")
+        beside.append(values)
 
     def read() -> Iterator[tuple[Any, ...]]:
         for rows in block_slices(*X.shape):
             check_whole(X)
-            yield (X[rows], *(values[rows] for values in beside))
+            yield (X[rows], *(None if v is None else v[rows] for v in beside))
 
     return read
 
@@ -107,23 +110,27 @@ class NpyFile:
             ) from None
 
 
-def blocks_of_files(X: NpyFile, *beside: NpyFile) -> Blocks:
+def blocks_of_files(X: NpyFile, *beside: NpyFile | None) -> Blocks:
     """Function that yields windows of files that have the same rows."""
     for other in beside:
-        if other.shape[0] != X.shape[0]:
+        if other is not None and other.shape[0] != X.shape[0]:
             raise ValueError(
                 f"{other.path} has {other.shape[0]} rows, and {X.path} has {X.shape[0]}."
             )
 
     def read() -> Iterator[tuple[Any, ...]]:
         for part in block_slices(*X.shape):
-            yield (X.rows(part), *(other.rows(part) for other in beside))
+            yield (X.rows(part), *(None if f is None else f.rows(part) for f in beside))
 
     return read
 
 
 def blocks_of_parquet(
-    path: str | PathLike[str], target: str, columns: Sequence[str] | None, weight: str | None
+    path: str | PathLike[str],
+    target: str,
+    columns: Sequence[str] | None,
+    weight: str | None,
+    exposure: str | None = None,
 ) -> tuple[Blocks, int, list[str]]:
     """Function that yields blocks of Parquet, the number of rows and the names of the columns."""
     try:
@@ -133,9 +140,10 @@ def blocks_of_parquet(
             "RowBlocks.from_parquet needs pyarrow; install skbayes-sgld[parquet]."
         ) from error
     data = datasets.dataset(path, format="parquet")
-    beside = [target] if weight is None else [target, weight]
-    names = [n for n in data.schema.names if n not in beside] if columns is None else list(columns)
-    missing = [name for name in [*names, *beside] if name not in data.schema.names]
+    beside = [target, weight, exposure]
+    wanted = [name for name in beside if name is not None]
+    names = [n for n in data.schema.names if n not in wanted] if columns is None else list(columns)
+    missing = [name for name in [*names, *wanted] if name not in data.schema.names]
     if missing:
         raise ValueError(
             f"{path} has no column {missing[0]!r}; it has {', '.join(data.schema.names)}."
@@ -144,13 +152,14 @@ def blocks_of_parquet(
 
     def read() -> Iterator[tuple[Any, ...]]:
         for batch in data.to_batches(
-            columns=[*names, *beside], batch_size=rows, batch_readahead=1, fragment_readahead=1
+            columns=[*names, *wanted], batch_size=rows, batch_readahead=1, fragment_readahead=1
         ):
-            parts = [batch.column(name).to_numpy(zero_copy_only=False) for name in names]
+            values = {k: batch.column(k).to_numpy(zero_copy_only=False) for k in [*names, *wanted]}
+            parts = [values[name] for name in names]
             dtype = np.result_type(*(part.dtype for part in parts), np.float32)
             X = np.empty((batch.num_rows, len(names)), dtype=dtype if dtype.kind == "f" else object)
             for j, part in enumerate(parts):
                 X[:, j] = part
-            yield (X, *(batch.column(name).to_numpy(zero_copy_only=False) for name in beside))
+            yield (X, *(None if name is None else values[name] for name in beside))
 
     return read, data.count_rows(), names

@@ -29,8 +29,9 @@ class RowBlocks(RowSource):
     ----------
     read : callable
         Without arguments; returns an iterable of ``(X, y)`` or ``(X, y, weight)``, the same each
-        time. X is dense, of the same columns and dtype in every block. Blocks that are for
-        predictions may be X alone.
+        time. X is dense, of the same columns and dtype in every block. Blocks of counts may be
+        ``(X, y, weight, exposure)``, weight an array or None. Blocks that are for predictions may
+        be X alone.
     pool_size : int, default=50_000
         Number of rows of the sample next to which chains run; a source of at most as many rows is
         read into memory.
@@ -58,14 +59,21 @@ class RowBlocks(RowSource):
                 "once."
             )
         self.read, self.pool_size, self.n_passes = read, pool_size, 0
+        self._origin = getattr(read, "__qualname__", type(read).__name__)
         self._first: tuple[Any, int] | None = None  # dtype and checksum of the first block's X
         self._sizes: list[int] | None = None
         check_number(pool_size, "pool_size", low=1, closed="left", integer=True)
-        self.n_features, self.feature_names = self._look()
+        self._look()
 
     @classmethod
     def from_npy(
-        cls, X: Any, y: Any, sample_weight: Any = None, *, pool_size: int = POOL_SIZE
+        cls,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        exposure: Any = None,
+        *,
+        pool_size: int = POOL_SIZE,
     ) -> RowBlocks:
         """Rows of arrays in files of NumPy.
 
@@ -78,7 +86,7 @@ class RowBlocks(RowSource):
             Of an array of shape (n_samples, n_features), in C order.
         y : path of a ``.npy`` file
             Of an array of shape (n_samples,).
-        sample_weight : path of a ``.npy`` file or None, default=None
+        sample_weight, exposure : path of a ``.npy`` file or None, default=None
         pool_size : int, default=50_000
             As of :class:`RowBlocks`.
 
@@ -91,9 +99,10 @@ class RowBlocks(RowSource):
         ValueError
             Where the files do not hold such arrays of as many rows.
         """
-        rows = NpyFile(X, 2)
-        beside = [NpyFile(path, 1) for path in (y, sample_weight) if path is not None]
-        return cls(blocks_of_files(rows, *beside), pool_size=pool_size)._of_size(rows.shape[0])
+        rows, paths = NpyFile(X, 2), (y, sample_weight, exposure)
+        beside = [None if path is None else NpyFile(path, 1) for path in paths]
+        blocks = cls(blocks_of_files(rows, *beside), pool_size=pool_size)
+        return blocks._of(f"file {rows.path}", rows.shape[0])
 
     @classmethod
     def from_parquet(
@@ -102,6 +111,7 @@ class RowBlocks(RowSource):
         target: str,
         columns: Sequence[str] | None = None,
         weight: str | None = None,
+        exposure: str | None = None,
         *,
         pool_size: int = POOL_SIZE,
     ) -> RowBlocks:
@@ -113,9 +123,9 @@ class RowBlocks(RowSource):
         target : str
             Name of the column that is y.
         columns : sequence of str or None, default=None
-            Names of the columns of X, all of numbers. None: all but target and weight.
-        weight : str or None, default=None
-            Name of the column of weights.
+            Names of the columns of X, all of numbers. None: all that are not named otherwise.
+        weight, exposure : str or None, default=None
+            Names of the columns of weights, and of the exposures of counts.
         pool_size : int, default=50_000
             As of :class:`RowBlocks`.
 
@@ -130,14 +140,30 @@ class RowBlocks(RowSource):
         ValueError
             Where there is no such column; where the file cannot be read as Parquet.
         """
-        read, n_rows, names = blocks_of_parquet(path, target, columns, weight)
-        blocks = cls(read, pool_size=pool_size)._of_size(n_rows)
+        read, n_rows, names = blocks_of_parquet(path, target, columns, weight, exposure)
+        blocks = cls(read, pool_size=pool_size)._of(f"Parquet {path}", n_rows)
         blocks.feature_names = names
         return blocks
 
-    def _of_size(self, n_rows: int) -> RowBlocks:
-        self.n_rows = n_rows
+    def _of(self, origin: str, n_rows: int) -> RowBlocks:
+        self._origin, self.n_rows = origin, n_rows
         return self
+
+    def __repr__(self) -> str:
+        """Source, rows, columns, dtype and size."""
+        columns = f"{self.n_features} columns in {self._dtype}"
+        if self.n_rows is None:
+            return f"RowBlocks({self._origin}: {columns}; rows are counted in the first pass)"
+        size = self.n_rows * self.n_features * self._dtype.itemsize
+        return f"RowBlocks({self._origin}: {self.n_rows:,} rows of {columns}, {_in_bytes(size)})"
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        """Raise: an array of all rows is what blocks are there to avoid."""
+        raise TypeError(
+            "RowBlocks are no array, and go to estimators that read them in passes; in a pipeline "
+            "they cannot go through a step before. Transform each block where it is read: "
+            "RowBlocks(lambda: ((scaler.transform(X), y) for X, y in blocks))."
+        )
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         """Blocks as the source yields them."""
@@ -153,8 +179,8 @@ class RowBlocks(RowSource):
             named = self.feature_names is not None and isinstance(X, np.ndarray)
             yield pd.DataFrame(X, columns=self.feature_names, copy=False) if named else X
 
-    def _look(self) -> tuple[int, list[str] | None]:
-        """Number and names of the columns, from the first block."""
+    def _look(self) -> None:
+        """Find number, names and dtype of the columns in the first block."""
         first = next(iter(self), None)
         if first is None:
             raise ValueError("the source of blocks is empty; it must yield at least one.")
@@ -162,16 +188,18 @@ class RowBlocks(RowSource):
         shape = np.shape(X)
         if len(shape) != 2:
             raise ValueError(f"X of block 0 has shape {shape}; it must be (n_rows, n_features).")
-        return shape[1], _names_of(X)
+        self.n_features, self.feature_names = shape[1], _names_of(X)
+        self.has_exposure = isinstance(first, tuple) and len(first) == 4
+        self._dtype = np.asarray(X).dtype
 
     def _blocks(self) -> Iterator[Block]:
         """Checked blocks, which must be those of the pass before."""
         sizes = []
         for number, parts in enumerate(self):
-            X, y, weight = _split(parts, number)
+            X, *beside = _split(parts, number)
             self._check_names(X, number)
             dtype = None if self._first is None else self._first[0]
-            block = check_block(X, y, weight, number, self.n_features, dtype)
+            block = check_block(X, *beside, number=number, n_features=self.n_features, dtype=dtype)
             if number == 0:
                 self._check_first(np.asarray(X).dtype, block.X)
             if self._sizes is not None and [len(block.y)] != self._sizes[number : number + 1]:
@@ -223,6 +251,15 @@ class RowBlocks(RowSource):
         return total
 
 
+def _in_bytes(size: float) -> str:
+    """A size as people read it."""
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} GB"
+
+
 def _names_of(X: Any) -> list[str] | None:
     """Names of the columns of a data frame, if all are text."""
     names = getattr(X, "columns", None)
@@ -230,13 +267,13 @@ def _names_of(X: Any) -> list[str] | None:
     return list(names) if known and names is not None else None
 
 
-def _split(parts: Any, number: int) -> tuple[Any, Any, Any]:
-    if not isinstance(parts, tuple) or len(parts) not in (2, 3):
+def _split(parts: Any, number: int) -> tuple[Any, ...]:
+    if not isinstance(parts, tuple) or len(parts) not in (2, 3, 4):
         raise TypeError(
-            f"block {number} is a {type(parts).__name__}; a block must be a tuple (X, y) or "
-            "(X, y, weight)."
+            f"block {number} is a {type(parts).__name__}; a block must be a tuple (X, y), "
+            "(X, y, weight) or (X, y, weight, exposure)."
         )
-    return (*parts, None) if len(parts) == 2 else parts
+    return parts
 
 
 def check_alone(source: RowSource, **beside: Any) -> None:
@@ -245,12 +282,13 @@ def check_alone(source: RowSource, **beside: Any) -> None:
         if value is not None:
             raise TypeError(
                 f"{name} is given beside {type(source).__name__}, whose blocks hold it: leave it "
-                "None, and let the source yield (X, y, weight)."
+                "None, and let the source yield (X, y, weight), or (X, y, weight, exposure)."
             )
 
 
-def source_of_map(X: Any, y: Any, sample_weight: Any) -> RowSource | None:
+def source_of_map(X: Any, y: Any, sample_weight: Any, exposure: Any) -> RowSource | None:
     """Source of the rows of a memory map; None where it is not large, or not of floats."""
     if y is None or not is_large(X):
         return None
-    return RowBlocks(blocks_of_map(X, y, sample_weight))._of_size(len(X))
+    read = blocks_of_map(X, y, sample_weight, exposure)
+    return RowBlocks(read)._of(f"memory map {X.filename}", len(X))

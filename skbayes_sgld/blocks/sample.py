@@ -1,4 +1,4 @@
-"""A random sample of rows, gathered in one pass: of all rows, and of the rows of each label.
+"""A random sample of rows, gathered in one pass: of all rows, and of the rows of each group.
 
 Row i of weight w has the key ``u / w``, u uniform on (0, 1), and the rows of the smallest keys are
 kept (priority sampling: Duffield, Lund & Thorup 2007). A kept row stands for a weight of
@@ -27,8 +27,11 @@ class Sampling:
     size : int
         Rows of the smallest keys that are kept.
     seed : int
-    least : int
-        Rows of each label that are kept at least; 0 where y is no label.
+    least : int, default=0
+        Rows of each group that are kept at least.
+    labels : bool, default=False
+        Whether y is a label, and each label a group. Otherwise there are two: y is 0, or not, as
+        that of a rare event is.
     n_rows : int or None
         Number of all rows, where it is known: blocks then hand on few more than are kept.
     """
@@ -36,7 +39,14 @@ class Sampling:
     size: int
     seed: int
     least: int = 0
+    labels: bool = False
     n_rows: int | None = None
+
+    def groups(self, y: Array) -> Array:
+        """Number of the group of each row, from 0."""
+        return (
+            pd.factorize(y if self.labels else y != 0)[0] if self.least else np.zeros(len(y), int)
+        )
 
     @property
     def limit(self) -> float:
@@ -107,8 +117,7 @@ class Sample:
 
     def rows(self) -> tuple[Array, Array, Array]:
         """X, y and the weights that the rows stand for, in the order of the source."""
-        one = np.zeros(len(self.y), int)
-        group = pd.factorize(self.y)[0] if self.how.least else one
+        group = self.how.groups(self.y)
         bar = _next(self.key, self.how.size)
         if bar == np.inf and not self.complete:  # by a chance of 1e-15
             bar = self.how.limit
@@ -122,7 +131,7 @@ class Sample:
 
 
 def _smallest(key: Array, y: Array, how: Sampling, limit: float = np.inf) -> Array:
-    """Rows of the smallest keys, of all and of each label, and one more: the next."""
+    """Rows of the smallest keys, of all and of each group, and one more: the next."""
     kept = key < limit
     if len(key) > how.size + 1:
         of_all = np.argpartition(key, how.size)[: how.size + 1]
@@ -130,7 +139,7 @@ def _smallest(key: Array, y: Array, how: Sampling, limit: float = np.inf) -> Arr
         among[of_all] = True
         kept &= among
     if how.least and not kept.all():
-        group = pd.factorize(y)[0]
+        group = how.groups(y)
         for k in range(group.max() + 1):
             own = np.flatnonzero(group == k)
             if len(own) > how.least + 1:

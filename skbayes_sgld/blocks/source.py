@@ -53,6 +53,8 @@ class RowSource(ABC):
         read into memory.
     n_passes : int
         Passes made so far.
+    has_exposure : bool
+        Whether blocks may have exposures, over which their counts were made.
     """
 
     n_features: int
@@ -60,6 +62,7 @@ class RowSource(ABC):
     n_rows: int | None = None
     pool_size: int = POOL_SIZE
     n_passes: int = 0
+    has_exposure: bool = False
 
     @abstractmethod
     def reduce(
@@ -94,6 +97,16 @@ class RowSource(ABC):
         return None
 
 
+def without_exposure(source: RowSource | None) -> RowSource | None:
+    """The source; an error where its blocks have exposures, for a model that is not of counts."""
+    if source is not None and source.has_exposure:
+        raise TypeError(
+            "the blocks have exposures, which counts are made over; give blocks (X, y) or "
+            "(X, y, weight), or use SGLDPoissonRegressor."
+        )
+    return source
+
+
 def kind_of(rows: Any) -> str:
     """Library and name of the type of rows, such as ``"numpy.memmap"``."""
     kind = type(rows)
@@ -101,14 +114,22 @@ def kind_of(rows: Any) -> str:
 
 
 def check_block(
-    X: Any, y: Any, weight: Any, number: int, n_features: int, dtype: Any = None
+    X: Any,
+    y: Any,
+    weight: Any = None,
+    exposure: Any = None,
+    *,
+    number: int,
+    n_features: int,
+    dtype: Any = None,
 ) -> Block:
     """Rows of a block as numbers, or an error that names the block and the row.
 
     Parameters
     ----------
-    X, y, weight : array-like
-        As the source yields them; weight may be None.
+    X, y, weight, exposure : array-like
+        As the source yields them. Counts over an exposure become rates, whose weights it
+        multiplies.
     number : int
         Position of the block, from 0.
     n_features : int
@@ -154,24 +175,34 @@ def check_block(
     _check_finite(X, "X", where)
     if y.dtype.kind == "f":
         _check_finite(y, "y", where)
-    return Block(X, y, None if weight is None else _check_weight(weight, len(X), where), number)
+    if weight is not None:
+        weight = _one_a_row(weight, "weight", len(X), where)
+        _check_range(weight < 0, weight, "weight", "weights must be >= 0", where)
+    if exposure is not None:
+        exposure = _one_a_row(exposure, "exposure", len(X), where)
+        _check_range(exposure <= 0, exposure, "exposure", "exposures must be positive", where)
+        if y.dtype.kind not in "fiub":
+            raise ValueError(f"y of {where} has dtype {y.dtype}; counts must be numeric.")
+        y, weight = y / exposure, exposure if weight is None else weight * exposure
+    return Block(X, y, weight, number)
 
 
-def _check_weight(weight: Any, n_rows: int, where: str) -> Array:
-    values = np.asarray(weight)
+def _one_a_row(given: Any, name: str, n_rows: int, where: str) -> Array:
+    values = np.asarray(given)
     if values.shape != (n_rows,) or values.dtype.kind not in "fiub":
         raise ValueError(
-            f"the weights of {where} have shape {values.shape} and dtype {values.dtype}; they must "
+            f"the {name}s of {where} have shape {values.shape} and dtype {values.dtype}; they must "
             f"be {n_rows} numbers, one a row."
         )
     values = values.astype(np.float64)
-    _check_finite(values, "the weight", where)
-    if np.any(values < 0):
-        row = int(np.flatnonzero(values < 0)[0])
-        raise ValueError(
-            f"the weight in row {row} of {where} is {values[row]:g}; weights must be >= 0."
-        )
+    _check_finite(values, f"the {name}", where)
     return values
+
+
+def _check_range(wrong: Array, values: Array, name: str, accepted: str, where: str) -> None:
+    if np.any(wrong):
+        row = int(np.flatnonzero(wrong)[0])
+        raise ValueError(f"the {name} in row {row} of {where} is {values[row]:g}; {accepted}.")
 
 
 def _check_finite(values: Array, name: str, where: str) -> None:

@@ -23,7 +23,7 @@ from skbayes_sgld._random import as_random_state
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.blocks import as_source
-from skbayes_sgld.blocks.source import RowSource
+from skbayes_sgld.blocks.source import RowSource, without_exposure
 from skbayes_sgld.estimators import callbacks
 from skbayes_sgld.estimators.arviz import ArvizExport
 from skbayes_sgld.estimators.multi_output import by_output
@@ -197,9 +197,11 @@ class BayesianEstimator(callbacks.CallbackSupportMixin, ArvizExport):
         with unchanged_on_error(self):
             self._stream = stream
             self._check_params()
-            source = None if type(X) is np.ndarray else as_source(X, y, sample_weight)
+            source = None
+            if type(X) is not np.ndarray:
+                source = self._source(X, y, sample_weight, **row_data)
             if source is not None:
-                self._infer_source(source, **row_data)
+                self._infer_source(source)
             else:
                 X, y, weight = self._validate(X, y, sample_weight, **row_data)
                 with limit_blas(X):
@@ -208,12 +210,14 @@ class BayesianEstimator(callbacks.CallbackSupportMixin, ArvizExport):
             callbacks.end_fit(self, **data)
         return self
 
-    def _infer_source(self, source: RowSource, **row_data: Any) -> None:
+    def _source(self, X: Any, y: Any, sample_weight: Any) -> RowSource | None:
+        """Rows in blocks; None where they are an array like any other."""
+        return without_exposure(as_source(X, y, sample_weight))
+
+    def _infer_source(self, source: RowSource) -> None:
         """Find the posterior of rows in blocks."""
-        raise TypeError(
-            f"{type(self).__name__} does not take {type(source).__name__}: rows in blocks are for "
-            "SGLDLinearRegression, SGLDLogisticRegression and SGLDPoissonRegressor. Give arrays."
-        )
+        what = f"{type(self).__name__} does not take {type(source).__name__}"
+        raise TypeError(f"{what}, as linear models do; give arrays, such as a sample of the rows.")
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
         checks = {"ensure_min_samples": 1} if self._goes_on else {}

@@ -27,18 +27,12 @@ class BlockwiseEstimator(SampledEstimator):
 
     random_state: Any
 
-    def _infer_source(self, source: RowSource, **row_data: Any) -> None:
+    def _infer_source(self, source: RowSource) -> None:
         if self._stream is not None:
             raise TypeError(
                 f"partial_fit takes the rows of one block, and X is {type(source).__name__}; call "
                 "it once a block, or call fit."
             )
-        for name, value in row_data.items():
-            if value is not None:
-                raise ValueError(
-                    f"{name} is not taken beside rows in blocks; give blocks of rates and weights: "
-                    "a count over an exposure is a rate, count / exposure, of weight exposure."
-                )
         if source.n_features >= MAX_DENSE:
             raise ValueError(
                 f"the blocks have {source.n_features} columns; a pass adds up a matrix of "

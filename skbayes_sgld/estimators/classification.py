@@ -20,6 +20,7 @@ from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.by_block import LazyRows, by_block, of_rows
 from skbayes_sgld.estimators.prior import PriorPredictive
+from skbayes_sgld.estimators.scores import ACCURACY, ScoredByBlock
 from skbayes_sgld.estimators.validation import check_weight_sizes
 from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, LabelLikelihood
 from skbayes_sgld.prediction.absent import WithAbsentClasses
@@ -28,11 +29,12 @@ from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
 
-class ClassificationModel(ClassifierMixin, BayesianEstimator):
+class ClassificationModel(ScoredByBlock, ClassifierMixin, BayesianEstimator):
     """Labels with probabilities by the logistic or softmax function: data and predictions."""
 
     prior: Any
     class_weight: Any
+    _score = ACCURACY
     _seen: Array | None  # codes of the classes in the model; None for all
 
     def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:

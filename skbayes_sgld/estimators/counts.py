@@ -12,10 +12,12 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples
 
 from skbayes_sgld._components import as_array, check_lengths, naming
+from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.by_block import LazyRows, by_block
 from skbayes_sgld.estimators.regression import LinearRegressor
+from skbayes_sgld.estimators.scores import D2
 from skbayes_sgld.estimators.validation import check_weight, check_weight_sizes
 from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
 
@@ -28,6 +30,7 @@ class CountRegressor(LinearRegressor):
     """
 
     _family = "poisson"
+    _score = D2
 
     def __sklearn_tags__(self) -> Tags:
         """Tags of scikit-learn: the target is not negative."""
@@ -41,8 +44,8 @@ class CountRegressor(LinearRegressor):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or RowBlocks
-            Not copied, unless its type is not float64 or float32. Of rows in blocks y and
-            sample_weight are in the blocks.
+            Not copied, unless its type is not float64 or float32. Of rows in blocks y,
+            sample_weight and exposure are in the blocks.
         y : array-like of shape (n_samples,)
             Counts, 0 or more. Fractions are taken as rates, counts over their exposure, as
             ``sklearn.linear_model.PoissonRegressor`` takes them.
@@ -62,6 +65,9 @@ class CountRegressor(LinearRegressor):
             For data or parameters that cannot be used; the estimator stays as it was.
         """
         return self._fit(X, y, sample_weight, exposure=exposure)
+
+    def _source(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> RowSource | None:
+        return as_source(X, y, sample_weight, exposure)
 
     def _validate(
         self, X: Any, y: Any, sample_weight: Any, exposure: Any = None
@@ -379,13 +385,14 @@ class CountRegressor(LinearRegressor):
         return self._sample_prior(X, n_samples, random_state, None, _log_exposure(exposure, X))
 
     def score(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None, exposure: Any = None
+        self, X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None
     ) -> float:
         """Share of the Poisson deviance that is explained, D^2.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), RowBlocks, or of Dask
+            Rows in blocks are read once; y and sample_weight of RowBlocks are in its blocks.
         y : array-like of shape (n_samples,)
             Counts.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -397,6 +404,9 @@ class CountRegressor(LinearRegressor):
         score : float
             That of ``sklearn.linear_model.PoissonRegressor``, of rates weighted by exposure.
         """
+        source = self._source(X, y, sample_weight, exposure=exposure)
+        if source is not None:
+            return D2.of(self, source)
         if exposure is not None:
             exposure, y = _check_exposure(exposure, X), as_array(y, "y")
             check_lengths(X=exposure, y=y)

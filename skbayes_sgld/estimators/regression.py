@@ -25,6 +25,7 @@ from skbayes_sgld.estimators.by_block import LazyRows, by_block
 from skbayes_sgld.estimators.multi_output import by_output
 from skbayes_sgld.estimators.outputs import IndependentOutputs
 from skbayes_sgld.estimators.prior import PriorPredictive
+from skbayes_sgld.estimators.scores import R2, ScoredByBlock
 from skbayes_sgld.posterior import (
     LIKELIHOODS,
     CoefficientPrior,
@@ -44,10 +45,11 @@ from skbayes_sgld.prediction.predictors import LinearPredictor
 _KINDS = ("predictive", "mean")
 
 
-class RegressionModel(RegressorMixin, BayesianEstimator):
+class RegressionModel(ScoredByBlock, RegressorMixin, BayesianEstimator):
     """Observations that are numbers: data and predictions, whatever the likelihood."""
 
     _y_checks: ClassVar[dict[str, Any]] = {"y_numeric": True}
+    _score = R2
     prior: Any
 
     _family: ClassVar[str]  # name of the likelihood

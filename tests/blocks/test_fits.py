@@ -11,6 +11,7 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
     SGLDPoissonRegressor,
 )
+from skbayes_sgld.inference import passes
 from skbayes_sgld.inference.passes import NUMBERS, find_posterior, look
 from skbayes_sgld.posterior import (
     Bernoulli,
@@ -86,7 +87,7 @@ def test_mode_and_density_are_those_of_all_rows(name, likelihood, prior):
         rows[0], rows[1], likelihood, prior, sample_weight=rows[2], center=True, columns=moments
     )
     found = find_posterior(model, source, NUMBERS)
-    assert source.n_passes <= 5  # of which the first gathers the sample
+    assert source.n_passes <= 4  # of which the first gathers the sample
     mode, precision = found.centered_normal()
     sds = np.sqrt(np.diagonal(np.linalg.inv(precision)))
     exact = find_mode(full, full.start(), tolerance=1e-20)
@@ -185,7 +186,7 @@ def test_posterior_is_that_of_all_rows(name, weighted, settings):
     found, expected = (
         fit(name, *data, **settings).posterior_ for data in ((source,), (X, TARGETS[name], weight))
     )
-    assert source.n_passes <= 5
+    assert source.n_passes <= 4
     assert found.names == expected.names
     sd = expected.flat.std(axis=0)
     sd[sd == 0] = 1.0
@@ -211,7 +212,8 @@ def test_linear_model_takes_one_pass_and_no_sample(settings):
         assert np.allclose(*values, rtol=1e-5)
 
 
-def test_columns_that_the_sample_has_few_rows_of():
+def test_columns_that_the_sample_has_few_rows_of(monkeypatch):
+    monkeypatch.setattr(passes, "_GROUP_ROWS", 0)
     at = np.arange(N)[:, None] % 250 == np.arange(6)
     rare = np.column_stack([X[:, 0], at]).astype(float)
     y = (RNG.random(N) < 1 / (1 + np.exp(1.0 - X[:, 0]))).astype(int)
@@ -307,11 +309,51 @@ def test_classes_that_all_rows_separate_and_dependent_columns_are_named():
         fit("logistic", _blocks(twice, TARGETS["logistic"]), prior="flat")
 
 
-def test_exposure_and_partial_fit_are_refused():
-    with pytest.raises(ValueError, match="exposure is not taken beside rows in blocks"):
-        SGLDPoissonRegressor().fit(source_of("poisson"), exposure=np.ones(N))
+def test_partial_fit_and_rows_without_weight_are_refused():
     with pytest.raises(TypeError, match="partial_fit takes the rows of one block"):
         SGLDPoissonRegressor().partial_fit(source_of("poisson"), None)
     weightless = source_of("poisson", np.zeros(N))
     with pytest.raises(ValueError, match="the weights of all rows are zero"):
         SGLDPoissonRegressor().fit(weightless)
+
+
+# ---- passes -------------------------------------------------------------------------------------
+
+
+def test_the_sample_spares_a_pass_over_all_rows():
+    source = source_of("logistic", pool_size=2000)
+    first, _, sample = look(source, Bernoulli(), 0)
+    rows, y, weight = NUMBERS.sampled(sample, first)
+    model = GLMPosterior(rows, y, Bernoulli(), Normal(), sample_weight=weight, center=True)
+    steps = []
+    for refined in (True, False):
+        search = passes._Passes(model, source, NUMBERS)
+        theta = find_mode(model, model.start()).theta
+        expansion = search.expand_likelihood(theta)
+        own = passes._next_mode(search, expansion, model)
+        plain = passes.mode_of_expansion(search, expansion, theta, 1e-16)
+        theta = (own if refined else plain).theta
+        after = passes.mode_of_expansion(search, search.expand_likelihood(theta), theta, 1e-16)
+        steps.append(np.sqrt(after.squared_distance(theta)))
+    assert steps[0] < 0.1 * steps[1]
+
+
+def test_rare_counts_are_found_in_as_few_passes():
+    rng = np.random.default_rng(1)
+    rows = rng.standard_normal((60_000, 2))
+    counts = rng.poisson(np.exp(rows @ [0.5, -0.5] - 8.0))  # about 25 events
+    source = RowBlocks(
+        lambda: ((rows[a : a + 9000], counts[a : a + 9000]) for a in range(0, 60_000, 9000)),
+        pool_size=3000,
+    )
+    first, _, sample = look(source, Poisson(), 0)
+    assert sample.rows()[1].sum() == counts.sum()
+    X, y, weight = NUMBERS.sampled(sample, first)
+    known = {"center": True, "columns": (rows.mean(axis=0), rows.std(axis=0))}
+    model = GLMPosterior(X, y, Poisson(), Normal(), sample_weight=weight, **known)
+    mode, precision = find_posterior(model, source, NUMBERS).centered_normal()
+    assert source.n_passes <= 5
+    full = GLMPosterior(rows, counts.astype(float), Poisson(), Normal(), **known)
+    exact = find_mode(full, full.start(), tolerance=1e-18).theta
+    moved = model.constrain(mode[None])[0] - full.constrain(exact[None])[0]
+    assert np.abs(moved).max() < 1e-6

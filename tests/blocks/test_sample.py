@@ -24,7 +24,7 @@ def sample_of(how, y, weight=None, sizes=(70, 1, 300, 29, 600)):
 def test_all_rows_are_equally_likely_and_each_stands_for_as_many(n_rows):
     counts = np.zeros(1000)
     for seed in range(400):
-        X, _, weight = sample_of(Sampling(50, seed, 0, n_rows), np.zeros(1000)).rows()
+        X, _, weight = sample_of(Sampling(50, seed, n_rows=n_rows), np.zeros(1000)).rows()
         assert len(X) == 50 and np.ptp(weight) == 0 and np.all(np.diff(X[:, 0]) > 0)
         counts[X[:, 0].astype(int)] += 1
     # binomial counts of mean 20: those of the rows of each block, and their variance
@@ -42,7 +42,7 @@ def test_weighted_sums_are_estimated_without_bias(least):
     values = rng.standard_normal(1000) + 1.0
     found = []
     for seed in range(400):
-        X, _, w = sample_of(Sampling(60, seed, least), y, weight).rows()
+        X, _, w = sample_of(Sampling(60, seed, least, labels=True), y, weight).rows()
         found.append(w @ values[X[:, 0].astype(int)])
     error = np.mean(found) - weight @ values
     assert abs(error) < 4 * np.std(found) / 20
@@ -52,7 +52,7 @@ def test_weighted_sums_are_estimated_without_bias(least):
 def test_a_rare_label_is_kept_whole():
     y = np.repeat(["common", "rare"], [980, 20])
     y = np.random.default_rng(0).permutation(y)
-    X, labels, weight = sample_of(Sampling(50, 0, 30, 1000), y).rows()
+    X, labels, weight = sample_of(Sampling(50, 0, 30, labels=True, n_rows=1000), y).rows()
     rare = labels == "rare"
     assert np.array_equal(X[rare, 0], np.flatnonzero(y == "rare"))
     assert np.all(weight[rare] == 1.0)

@@ -1,0 +1,121 @@
+"""Scores of rows in blocks are those of the rows in one array, and so are fits over exposures."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sgld import (
+    RowBlocks,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDPoissonRegressor,
+)
+from skbayes_sgld.blocks import files
+
+da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
+dask = pytest.importorskip("dask", reason="some rows need the extra 'dask'")
+RNG = np.random.default_rng(0)
+N = 1200
+X = RNG.standard_normal((N, 2))
+ETA = X @ [1.0, -0.5]
+WEIGHT = RNG.gamma(1.0, size=N) * (RNG.random(N) < 0.9)
+EXPOSURE = RNG.uniform(0.2, 5.0, N)
+FEW = {"n_draws": 250, "n_chains": 2, "random_state": 0}
+TARGETS = {
+    SGLDLinearRegression: ETA + RNG.standard_normal(N) + 1e6,  # of a mean a million sds from 0
+    SGLDLogisticRegression: np.where(ETA + RNG.logistic(size=N) > 0, "yes", "no"),
+    SGLDPoissonRegressor: RNG.poisson(np.exp(0.5 * ETA) * EXPOSURE),
+}
+
+
+@pytest.fixture(scope="module")
+def models():
+    return {kind: kind(**FEW).fit(X, y) for kind, y in TARGETS.items()}
+
+
+@pytest.fixture(autouse=True)
+def this_process():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def blocks_of(*columns, size=500):
+    parts = [slice(a, a + size) for a in range(0, N, size)]
+    return RowBlocks(
+        lambda: (tuple(None if c is None else c[part] for c in columns) for part in parts)
+    )
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_a_score_of_blocks_is_that_of_the_array(models, kind):
+    model, y = models[kind], TARGETS[kind]
+    assert model.score(blocks_of(X, y)) == pytest.approx(model.score(X, y), rel=1e-9)
+    expected = pytest.approx(model.score(X, y, WEIGHT), rel=1e-9)
+    assert model.score(blocks_of(X, y, WEIGHT)) == expected
+    chunked = (da.from_array(values, chunks=500) for values in (y, WEIGHT))
+    assert model.score(da.from_array(X, chunks=(500, 1)), *chunked) == expected
+
+
+def test_a_score_knows_the_names_of_columns():
+    table = pd.DataFrame(X, columns=["a", "b"])
+    y = TARGETS[SGLDLogisticRegression]
+    model = SGLDLogisticRegression(**FEW).fit(table, y)
+    frame = dd.from_pandas(table.assign(y=y), npartitions=3)
+    assert model.score(frame[["a", "b"]], frame["y"]) == model.score(table, y)
+    with pytest.raises(ValueError, match="feature names"):
+        model.score(frame[["b", "a"]], frame["y"])
+
+
+def test_what_cannot_be_scored_is_named(models):
+    linear, logistic = models[SGLDLinearRegression], models[SGLDLogisticRegression]
+    with pytest.raises(ValueError, match="the weights of all rows are zero"):
+        linear.score(blocks_of(X, ETA, np.zeros(N)))
+    with pytest.raises(ValueError, match="y of block 0 has dtype <U3"):
+        linear.score(blocks_of(X, TARGETS[SGLDLogisticRegression]))
+    with pytest.raises(TypeError, match="y is given beside RowBlocks"):
+        logistic.score(blocks_of(X, ETA), ETA)
+    with pytest.raises(TypeError, match="the blocks have exposures"):
+        linear.score(blocks_of(X, ETA, None, EXPOSURE))
+    with pytest.raises(TypeError, match="Transform each block where it is read"):
+        make_pipeline(StandardScaler(), SGLDLogisticRegression()).fit(blocks_of(X, ETA > 0))
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+def test_fits_and_scores_over_exposures(models, weight, tmp_path, monkeypatch):
+    y = TARGETS[SGLDPoissonRegressor]
+    expected = SGLDPoissonRegressor(**FEW).fit(X, y, weight, exposure=EXPOSURE)
+    score = expected.score(X, y, weight, exposure=EXPOSURE)
+    monkeypatch.setattr(files, "LARGE", 1)
+    mapped = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", float, X.shape)
+    mapped[:] = X
+    chunked = [None if v is None else da.from_array(v, chunks=400) for v in (y, weight, EXPOSURE)]
+    for rows, beside in (
+        (blocks_of(X, y, weight, EXPOSURE), ()),
+        (mapped, (y, weight, EXPOSURE)),
+        (da.from_array(X, chunks=(400, 2)), chunked),
+    ):
+        found = SGLDPoissonRegressor(**FEW).fit(rows, *beside)
+        np.testing.assert_array_equal(found.posterior_.values, expected.posterior_.values)
+        assert found.score(rows, *beside) == pytest.approx(score, rel=1e-9)
+
+
+def test_wrong_exposures_name_the_row():
+    y, wrong = TARGETS[SGLDPoissonRegressor], EXPOSURE.copy()
+    wrong[707] = -1.0
+    with pytest.raises(ValueError, match="exposure in row 207 of block 1 is -1; .*positive"):
+        SGLDPoissonRegressor().fit(blocks_of(X, y, None, wrong))
+    with pytest.raises(TypeError, match="exposure is given beside RowBlocks"):
+        SGLDPoissonRegressor().fit(blocks_of(X, y), exposure=EXPOSURE)
+
+
+def test_blocks_say_what_they_are(tmp_path):
+    of_function = blocks_of(X.astype(np.float32), ETA)
+    assert "2 columns in float32; rows are counted in the first pass" in repr(of_function)
+    SGLDLinearRegression(**FEW).fit(of_function)
+    assert repr(of_function).endswith("1,200 rows of 2 columns in float32, 9.6 kB)")
+    for name, values in (("X", X), ("y", ETA)):
+        np.save(tmp_path / f"{name}.npy", values)
+    of_files = RowBlocks.from_npy(tmp_path / "X.npy", tmp_path / "y.npy")
+    assert "X.npy: 1,200 rows of 2 columns in float64, 19.2 kB" in repr(of_files)
