@@ -189,7 +189,7 @@ class RowBlocks(RowSource):
         if len(shape) != 2:
             raise ValueError(f"X of block 0 has shape {shape}; it must be (n_rows, n_features).")
         self.n_features, self.feature_names = shape[1], _names_of(X)
-        self.has_exposure = isinstance(first, tuple) and len(first) == 4
+        self.has_exposure = isinstance(first, tuple) and any(v is not None for v in first[3:])
         self._dtype = np.asarray(X).dtype
 
     def _blocks(self) -> Iterator[Block]:

@@ -1,9 +1,11 @@
 """A random sample of rows, gathered in one pass: of all rows, and of the rows of each group.
 
-Row i of weight w has the key ``u / w``, u uniform on (0, 1), and the rows of the smallest keys are
-kept (priority sampling: Duffield, Lund & Thorup 2007). A kept row stands for a weight of
-``max(w, 1 / t)``, t being the smallest key that was not kept: sums over the sample with these
-weights are unbiased estimates of sums over all rows. Rows of equal weight are a uniform sample.
+Row i of weight w and size s has the key ``u / (w s)``, u uniform on (0, 1), and the rows of the
+smallest keys are kept (priority sampling: Duffield, Lund & Thorup 2007). A kept row stands for a
+weight of ``max(w, 1 / (s t))``, t being the smallest key that was not kept: sums over the sample
+with these weights are unbiased estimates of sums over all rows. Half of the size is the same for
+all rows, and half is the squared distance from the mean in sds of the columns: rows far out, of
+heavy tails or rare columns, decide the higher orders of a log likelihood.
 """
 
 from __future__ import annotations
@@ -13,8 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from skbayes_sgld._linalg import row_slices
 from skbayes_sgld.blocks.source import Array, Block
 
+_EVEN = 0.5  # of the size of a row, which is the same for all
 _SPARE = 8.0  # standard deviations of the number of rows below a limit, which leaves none short
 
 
@@ -53,7 +57,7 @@ class Sampling:
         """Key below which the smallest of rows without weights are, as good as surely."""
         if not self.n_rows:
             return np.inf
-        return (self.size + _SPARE * np.sqrt(self.size) + _SPARE**2) / self.n_rows
+        return (self.size + _SPARE * np.sqrt(self.size) + _SPARE**2) / (_EVEN * self.n_rows)
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Sample:
     how : Sampling
     n_rows : int
         Number of rows, of positive weight, that the sample was drawn from.
-    X, y, weight, key : ndarray
+    X, y, weight, size, key : ndarray
         The rows kept; all weights are 1 where the source has none.
     place : ndarray of shape (n, 2)
         Block of each row, and its position there.
@@ -76,13 +80,16 @@ class Sample:
     X: Array
     y: Array
     weight: Array
+    size: Array
     key: Array
     place: Array
 
     @classmethod
-    def of_block(cls, block: Block, how: Sampling) -> Sample:
-        """Rows of one block."""
+    def of_block(cls, block: Block, how: Sampling, mean: Array, sd: Array) -> Sample:
+        """Rows of one block, whose columns have these means and sds ``(d,)``, or about."""
         key = np.random.default_rng([how.seed, block.number]).random(len(block.y))
+        size = _EVEN + (1.0 - _EVEN) * _squared_lengths(block.X, mean, sd)
+        key /= size
         if block.weight is None:
             n_rows, chosen = len(key), _smallest(key, block.y, how, how.limit)
         else:
@@ -92,7 +99,8 @@ class Sample:
             n_rows, chosen = len(positive), positive[kept]
         weight = np.ones(len(chosen)) if block.weight is None else block.weight[chosen]
         place = np.column_stack([np.full(len(chosen), block.number), chosen])
-        return cls(how, n_rows, block.X[chosen], block.y[chosen], weight, key[chosen], place)
+        kept = block.X[chosen], block.y[chosen], weight, size[chosen], key[chosen], place
+        return cls(how, n_rows, *kept)
 
     def plus(self, other: Sample) -> Sample:
         """Sample of the rows of both."""
@@ -103,7 +111,7 @@ class Sample:
         return both._taken(_smallest(both.key, both.y, self.how))
 
     def _arrays(self) -> tuple[Array, ...]:
-        return self.X, self.y, self.weight, self.key, self.place
+        return self.X, self.y, self.weight, self.size, self.key, self.place
 
     def _taken(self, chosen: Array) -> Sample:
         if len(chosen) == len(self.key):
@@ -126,8 +134,18 @@ class Sample:
             bars[k] = max(bar, _next(self.key[group == k], self.how.least))
         chosen = np.flatnonzero(self.key < bars[group])
         chosen = chosen[np.lexsort(self.place[chosen].T[::-1])]
-        weight = np.maximum(self.weight[chosen], 1.0 / bars[group[chosen]])
+        weight = np.maximum(self.weight[chosen], 1.0 / (self.size * bars[group])[chosen])
         return self.X[chosen], self.y[chosen], weight
+
+
+def _squared_lengths(X: Array, mean: Array, sd: Array) -> Array:
+    """Mean over the columns of the squared distance from the mean, in sds ``(n,)``."""
+    found, scale = np.empty(len(X)), np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), 0.0)
+    for rows in row_slices(*X.shape):
+        moved = np.subtract(X[rows], mean, dtype=np.float64)
+        moved *= scale
+        found[rows] = np.einsum("ij,ij->i", moved, moved) / max(1, X.shape[1])
+    return np.where(np.isfinite(found), found, 1.0)  # of numbers that are refused later
 
 
 def _smallest(key: Array, y: Array, how: Sampling, limit: float = np.inf) -> Array:

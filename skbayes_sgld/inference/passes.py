@@ -89,7 +89,10 @@ def _look(
         _check_target(block, likelihood)
     X, _, weight = _with_weight(block)
     moments = Moments.of_rows(block.X, np.asarray(labels), codes, block.weight)
-    return moments, Extent.of_rows(X) if len(X) else None, Sample.of_block(block, how)
+    if not len(X):
+        return moments, None, Sample.of_block(block, how, *np.zeros((2, X.shape[1])))
+    sample = Sample.of_block(block, how, *moments.together(np.ones(len(labels))))
+    return moments, Extent.of_rows(X), sample
 
 
 def _check_labels(block: Block) -> Array:

@@ -354,6 +354,6 @@ def test_rare_counts_are_found_in_as_few_passes():
     mode, precision = find_posterior(model, source, NUMBERS).centered_normal()
     assert source.n_passes <= 5
     full = GLMPosterior(rows, counts.astype(float), Poisson(), Normal(), **known)
-    exact = find_mode(full, full.start(), tolerance=1e-18).theta
+    exact = find_mode(full, full.start(), near=1e-20).theta
     moved = model.constrain(mode[None])[0] - full.constrain(exact[None])[0]
     assert np.abs(moved).max() < 1e-6

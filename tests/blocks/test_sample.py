@@ -1,4 +1,4 @@
-"""Samples of rows gathered in one pass: uniform, by weight, and of every label."""
+"""Samples of rows gathered in one pass: uniform, by weight and size, and of every label."""
 
 from functools import reduce
 
@@ -9,7 +9,10 @@ from skbayes_sgld.blocks.sample import Sample, Sampling
 from skbayes_sgld.blocks.source import Block
 
 
-def sample_of(how, y, weight=None, sizes=(70, 1, 300, 29, 600)):
+EVEN = np.zeros(1), np.zeros(1)  # sds of 0: rows of one size
+
+
+def sample_of(how, y, weight=None, sizes=(70, 1, 300, 29, 600), columns=EVEN):
     """Sample of rows whose X is their number."""
     edges = np.concatenate([[0], np.cumsum(sizes)])
     rows = np.arange(edges[-1], dtype=float)[:, None]
@@ -17,7 +20,7 @@ def sample_of(how, y, weight=None, sizes=(70, 1, 300, 29, 600)):
         Block(rows[a:b], y[a:b], None if weight is None else weight[a:b], number)
         for number, (a, b) in enumerate(zip(edges[:-1], edges[1:], strict=True))
     ]
-    return reduce(Sample.plus, [Sample.of_block(block, how) for block in blocks])
+    return reduce(Sample.plus, [Sample.of_block(block, how, *columns) for block in blocks])
 
 
 @pytest.mark.parametrize("n_rows", [None, 1000])
@@ -33,8 +36,9 @@ def test_all_rows_are_equally_likely_and_each_stands_for_as_many(n_rows):
     assert 0.8 < counts.var() / (20 * 0.95) < 1.2
 
 
+@pytest.mark.parametrize("columns", [EVEN, (np.array([300.0]), np.array([200.0]))])
 @pytest.mark.parametrize("least", [0, 30])
-def test_weighted_sums_are_estimated_without_bias(least):
+def test_weighted_sums_are_estimated_without_bias(least, columns):
     rng = np.random.default_rng(0)
     weight = rng.gamma(0.3, size=1000)
     weight[::7] = 0.0
@@ -42,7 +46,9 @@ def test_weighted_sums_are_estimated_without_bias(least):
     values = rng.standard_normal(1000) + 1.0
     found = []
     for seed in range(400):
-        X, _, w = sample_of(Sampling(60, seed, least, labels=True), y, weight).rows()
+        X, _, w = sample_of(
+            Sampling(60, seed, least, labels=True), y, weight, columns=columns
+        ).rows()
         found.append(w @ values[X[:, 0].astype(int)])
     error = np.mean(found) - weight @ values
     assert abs(error) < 4 * np.std(found) / 20
@@ -64,7 +70,7 @@ def test_a_sample_does_not_depend_on_how_blocks_are_added_up():
     edges = [0, 100, 350, 351, 1000]
     rows = np.random.default_rng(1).standard_normal((1000, 2))
     parts = [
-        Sample.of_block(Block(rows[a:b], y[a:b], None, k), how)
+        Sample.of_block(Block(rows[a:b], y[a:b], None, k), how, np.zeros(2), np.ones(2))
         for k, (a, b) in enumerate(zip(edges[:-1], edges[1:], strict=True))
     ]
     left = reduce(Sample.plus, parts).rows()
@@ -79,3 +85,18 @@ def test_a_sample_of_all_rows_is_the_rows():
     assert np.array_equal(X[:, 0], np.arange(1000)) and np.array_equal(y, np.arange(1000.0))
     assert np.all(weight == 1.0)
     assert not sample_of(Sampling(999, 0), np.zeros(1000)).complete
+
+
+def test_rows_of_heavy_tails_are_kept_and_the_third_order_is_known():
+    rng, n, size = np.random.default_rng(0), 4000, 300
+    X = rng.standard_t(2, (n, 3))
+    p = 1.0 / (1.0 + np.exp(1.0 - 0.3 * X[:, 0]))
+    z = np.linalg.solve(np.linalg.cholesky((X.T * (p * (1 - p))) @ X), X.T).T
+    each = (p * (1 - p) * (1 - 2 * p) * np.square(z).sum(axis=1))[:, None] * z
+    columns, shifts = (X.mean(axis=0), X.std(axis=0)), []
+    for seed in range(60):
+        sample = Sample.of_block(Block(X, np.arange(n), None, 0), Sampling(size, seed), *columns)
+        _, rows, weight = sample.rows()
+        shifts.append(weight @ each[rows] - each.sum(axis=0))
+    uniform = n / np.sqrt(size) * each.std(axis=0)
+    assert np.sqrt(np.mean(np.square(shifts), axis=0)).max() < 0.1 * uniform.max()
