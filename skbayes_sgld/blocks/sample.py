@@ -99,8 +99,8 @@ class Sample:
             n_rows, chosen = len(positive), positive[kept]
         weight = np.ones(len(chosen)) if block.weight is None else block.weight[chosen]
         place = np.column_stack([np.full(len(chosen), block.number), chosen])
-        kept = block.X[chosen], block.y[chosen], weight, size[chosen], key[chosen], place
-        return cls(how, n_rows, *kept)
+        rows = block.X[chosen], block.y[chosen], weight, size[chosen], key[chosen], place
+        return cls(how, n_rows, *rows)
 
     def plus(self, other: Sample) -> Sample:
         """Sample of the rows of both."""

@@ -8,7 +8,6 @@ import pytest
 from skbayes_sgld.blocks.sample import Sample, Sampling
 from skbayes_sgld.blocks.source import Block
 
-
 EVEN = np.zeros(1), np.zeros(1)  # sds of 0: rows of one size
 
 
