@@ -371,8 +371,8 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
     names : sequence of str
         Names of the parameters.
     n_walkers : int, default=1
-        Walkers that take turns in each chain: where each has 200 draws, they are to agree as
-        chains are.
+        Walkers whose draws follow one another in each chain: where each has 200, they are to agree
+        as chains are.
 
     Returns
     -------
@@ -382,10 +382,11 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
     n_chains, n_draws, n_params = draws.shape
     if n_draws < _MIN_DRAWS:
         return [f"{n_draws} draws a chain are too few to judge"]
-    needed, n_turns = _needed_ess(n_chains), n_draws // n_walkers
-    if n_turns >= _FEWEST_SCREENED:
-        turns = draws[:, : n_turns * n_walkers].reshape(n_chains, n_turns, n_walkers, n_params)
-        draws = turns.swapaxes(1, 2).reshape(-1, n_turns, n_params)
+    needed, each = _needed_ess(n_chains), -(-n_draws // n_walkers)
+    last = n_draws - (n_walkers - 1) * each  # the last walker may have fewer
+    if last >= _FEWEST_SCREENED:
+        alone = [draws[:, w * each : w * each + last] for w in range(n_walkers)]
+        draws = np.stack(alone, axis=1).reshape(-1, last, n_params)
     suspects = np.flatnonzero(~plainly_converged(draws, needed))
     if not len(suspects):
         return []

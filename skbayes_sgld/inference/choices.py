@@ -28,6 +28,7 @@ from skbayes_sgld.sampling.tuning.tune import (
     cheapest_gradient,
     choose_batch_size,
     choose_spacing,
+    spread,
     tune,
 )
 
@@ -38,9 +39,9 @@ GIVEN = "given"
 EARLY_ENDS = {"max_time": "raise max_time", "callback": "let the callback stop later"}
 
 _PUBLISHED_THIN = 10  # steps from draw to draw where nothing is known of the posterior
-_SETTLED = 0.06  # of a chain's draws: most of the burn-in of four walkers that are settled already
+_SETTLED, _MOST_SETTLED = 0.5, 0.06  # of the burn-in and of a chain's draws: of settled walkers
 _FEWEST_DRAWS = 16  # that a chain makes, whatever they cost
-_WALKERS, _WHITENED_WALKERS = 4, 8  # of a chain, see Plan
+_WALKERS, _WHITENED_WALKERS = 4, (16, 8, 4)  # of a chain, see Plan
 _BURNIN_SHARE = 0.1  # of a chain's steps that the burn-in of its walkers may take
 _REACH = 2.0  # as in Stan: unconstrained parameters begin within it
 
@@ -179,8 +180,11 @@ def choose_step_size(
 
 def choose_number(
     tuned: Tuned, settings: Settings, posterior: BasePosterior
-) -> tuple[int, dict[str, Choice]]:
-    """Number of draws of each chain; a choice only where it is not what was asked for."""
+) -> tuple[Tuned, int, dict[str, Choice]]:
+    """Run with as many draws a trajectory as suit, and the number of draws of each chain.
+
+    The number is a choice only where it is not what was asked for.
+    """
     wanted, size = settings.n_draws, settings.n_chains * len(posterior.constrained_names)
     if settings.n_chains * wanted > THRESHOLDS.max_numbers:
         raise ValueError(
@@ -189,14 +193,17 @@ def choose_number(
             f"{THRESHOLDS.max_numbers // settings.n_chains:.0f}."
         )
     held, made = int(THRESHOLDS.max_numbers // size), ceil(tuned.share * wanted)
+    if settings.sampler is None and settings.thin is None:
+        tuned, n_points = spread(tuned, wanted, made)
+        made *= n_points
     n_draws = max(min(wanted, held, made), min(wanted, _FEWEST_DRAWS))
     if n_draws == wanted:
-        return wanted, {}
+        return tuned, wanted, {}
     limit = "memory" if held < made else "time"
     why = (
         f"{wanted:,} of {len(posterior.constrained_names):,} parameters would take too much {limit}"
     )
-    return n_draws, {"n_draws": Choice(n_draws, why)}
+    return tuned, n_draws, {"n_draws": Choice(n_draws, why)}
 
 
 def choose_lengths(
@@ -215,9 +222,11 @@ def choose_lengths(
             why_thin += ", and more steps a draw would take too long"
         elif spacing + 1 <= tuned.time:
             why_thin += "; closer draws cost less"
-        settled = tuned.run.dynamics.whitened is not None
-        burnin = min(burnin, (ceil(_SETTLED * n_draws) if settled else n_draws) * (thin or spacing))
+        burnin = min(burnin, n_draws * (thin or spacing))
         why_burnin = "ten independent draws' worth, at most half of the run"
+        if tuned.run.dynamics.whitened is not None:
+            burnin = min(ceil(_SETTLED * burnin), ceil(_MOST_SETTLED * n_draws) * (thin or spacing))
+            why_burnin = "five independent draws' worth, from where trajectories have led already"
     if settings.temperature.n_hot:
         burnin += settings.temperature.n_hot
         why_burnin += " after the temperature has settled"
@@ -234,12 +243,12 @@ def choose_lengths(
 
 
 def choose_walkers(run: Run, settings: Settings, n_draws: int, n_burnin: int, thin: int) -> int:
-    """Number of walkers that take turns in a chain, where that gives its draws sooner.
+    """Number of walkers that make a chain's draws, where that gives them sooner.
 
     A step of many positions costs little more than one of four; but each of them has a burn-in.
     """
     if run.dynamics.whitened is not None:
-        return _WHITENED_WALKERS if n_draws >= _WHITENED_WALKERS**2 else _WALKERS
+        return next((w for w in _WHITENED_WALKERS if n_draws >= w**2), _WALKERS)
     posterior = run.dynamics.posterior
     automatic = settings.sampler is None and settings.step_size is None and settings.uses_curvature
     short = _WALKERS * n_burnin <= _BURNIN_SHARE * n_draws * thin

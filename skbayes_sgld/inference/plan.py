@@ -69,7 +69,8 @@ class Plan:
     has_data : bool
         Whether ``posterior`` and ``run`` are there, which hold the data; they are None otherwise.
     n_walkers : int, default=1
-        Walkers that take turns in a chain's draws: 32 positions cost little more than four.
+        Walkers whose draws, one after the other, are a chain's: many positions cost little more
+        than four.
     """
 
     posterior: BasePosterior
@@ -95,7 +96,7 @@ class Plan:
         return replace(self, posterior=nothing, run=nothing, center=center, has_data=False)
 
     @property
-    def n_turns(self) -> int:
+    def n_each(self) -> int:
         """Draws of each walker."""
         return -(-self.n_draws // self.n_walkers)
 
@@ -108,7 +109,7 @@ class Plan:
     @property
     def n_steps(self) -> int:
         """Steps of each chain, those before the first draw included."""
-        return self.n_burnin + self.n_turns * self.thin
+        return self.n_burnin + self.n_each * self.thin
 
     def __str__(self) -> str:
         """Table of settings, values and reasons."""
@@ -176,7 +177,9 @@ def plan(
     may_share = settings.allows_walkers and positions is None
     n_draws, chosen = settings.n_draws, {}
     if may_share:
-        n_draws, chosen = choose_number(tuned, settings, posterior)
+        tuned, n_draws, chosen = choose_number(tuned, settings, posterior)
+    for name in ("sampler", "step_size"):  # it may have become one of several draws a trajectory
+        choices[name] = choices[name]._replace(value=getattr(tuned.run, name))
     choices |= chosen
     check_memory(settings.n_chains, n_draws, posterior.n_params)
     n_burnin, thin, chosen = choose_lengths(tuned, settings, n_draws, positions is not None)

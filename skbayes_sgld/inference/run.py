@@ -118,7 +118,7 @@ def _draw(
         chains = run_chains(
             plan.run,
             plan.start,
-            n_draws=plan.n_turns,
+            n_draws=plan.n_each,
             n_burnin=plan.n_burnin,
             thin=plan.thin,
             seed=plan.seed,
@@ -129,8 +129,8 @@ def _draw(
     except ChainOverflowError as error:
         error.chain //= plan.n_walkers
         raise
-    early = chains.draws.shape[1] < plan.n_turns
-    chains = chains.in_turns(plan.n_walkers, plan.n_draws)
+    early = chains.draws.shape[1] < plan.n_each
+    chains = chains.in_a_row(plan.n_walkers, plan.n_draws)
     if not early:
         return chains, None
     stopped_by = ended_by_callback(chains)

@@ -136,7 +136,7 @@ class Settings:
 
     @property
     def allows_walkers(self) -> bool:
-        """Whether walkers may take turns in a chain: it is stationary, and made in one go."""
+        """Whether walkers may share a chain's draws: it is stationary, and made in one go."""
         steady = isinstance(self.schedule, Constant) and self.temperature.schedule is None
         return steady and not self.in_parts and isinstance(self.init, str)
 

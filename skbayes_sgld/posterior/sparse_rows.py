@@ -68,6 +68,8 @@ class SparseRows(WhitenedPosterior):
         What the rows add to the prior's precisions in the metric, ``1 / r^2 - lambda``.
     """
 
+    as_columns = True
+
     def __init__(self, posterior: _LinearModel, center: Array, of_rows: Array) -> None:
         self.center, self._posterior, self._of_rows = center, posterior, of_rows
         P = posterior.n_params
@@ -88,15 +90,10 @@ class SparseRows(WhitenedPosterior):
         self.softness = 1.0 / self._design.typical_norm
         self.work = _SLOWER * 2.0 * posterior.X.nnz
 
-    def grad(self, z: Array) -> Array:
-        """Gradient at ``z (C, P)``."""
-        columns = _columns(z)
-        return (self._force(columns) - columns).T.astype(float)
-
     def log_density(self, z: Array) -> Array:
         """Log density ``(C,)`` at ``z (C, P)``; only a product is rounded."""
-        posterior, columns = self._posterior, _columns(z)
-        u = self._design.predictors(columns).astype(float) + self._shift[:, None]
+        posterior = self._posterior
+        u = self._design.predictors(self.held(z)).astype(float) + self._shift[:, None]
         signs = self._kernel.signs
         if signs is not None:
             u *= signs[:, None]
@@ -107,36 +104,20 @@ class SparseRows(WhitenedPosterior):
         known = (self._rest[:, 0] - 1.0).astype(float)
         return value + 0.5 * np.einsum("cp,cp,p->c", z, z, known)
 
-    def value_and_grad(self, z: Array) -> tuple[Array, Array]:
-        """Log density ``(C,)`` and gradient at ``z (C, P)``."""
-        return self.log_density(z), self.grad(z)
-
     def locate(self, z: Array) -> Array:
         """``center + root z`` for each row of ``z (C, P)``."""
         return self.center + self.root * z
 
-    def travel(self, z: Array, momentum: Array, maps: Array, n_steps: int) -> tuple[Array, Array]:
-        """Ends of trajectories, see :class:`WhitenedPosterior`."""
-        place, moving = _columns(z), _columns(momentum)
-        step, whole, last = maps.astype(np.float32).transpose(1, 2, 3, 0)
-        force = np.zeros_like(place)
-        for _ in range(n_steps):
-            place, moving = _moved(step, place, force, moving)
-            step, force = whole, self._force(place)
-            force -= place
-        place, moving = _moved(last, place, force, moving)
-        return place.T.astype(float), moving.T.astype(float)
-
-    def _force(self, columns: Array) -> Array:
-        """Gradient but for the standard normal's share, at ``columns (P, C)``."""
-        v = self._design.predictors(columns)
+    def force(self, place: Array) -> Array:
+        """Gradient at positions ``(P, C)``."""
+        v = self._design.predictors(place)
         v += self._shift.astype(np.float32)[:, None]
         score = np.ascontiguousarray(v.T)[:, None]
         with np.errstate(over="ignore"):
             self._kernel.score(score)
         score += self._kernel.pull.astype(np.float32)
         force = self._design.pulled(np.ascontiguousarray(score[:, 0].T))
-        force += self._rest * columns
+        force += (self._rest - np.float32(1.0)) * place
         force += self._slope.astype(np.float32)
         return force
 
@@ -217,22 +198,6 @@ def sparse_rows(posterior: _LinearModel, center: Array) -> SparseRows | None:
 def _positive(bends: Array) -> Array:
     """Curvatures of the rows, which rounding or a column of zeros may leave without any."""
     return np.maximum(bends, _LEAST * max(bends.max(), 1.0))
-
-
-def _columns(z: Array) -> Array:
-    """Positions as columns, in single precision."""
-    return np.ascontiguousarray(z.T, dtype=np.float32)
-
-
-def _moved(step: Array, place: Array, force: Array, moving: Array) -> tuple[Array, Array]:
-    """Linear map ``step (2, 3, C)`` of positions, forces and momenta to positions and momenta."""
-    ends = []
-    for of_place, of_force, of_moving in step:
-        end = of_place * place
-        end += of_force * force
-        end += of_moving * moving
-        ends.append(end)
-    return ends[0], ends[1]
 
 
 def _product(z: Array, part: Any) -> Array:

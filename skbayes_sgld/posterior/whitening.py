@@ -28,6 +28,10 @@ class WhitenedPosterior(BasePosterior):
         R and ``R^{-T}``, with ``R R^T`` the metric.
     inverse : ndarray of shape (P, P)
         Inverse of the metric.
+    n_together : int
+        Positions of a product that costs little more than one of fewer.
+    as_columns : bool
+        Whether trajectories hold positions as columns ``(P, C)``, not as rows.
     """
 
     center: Array
@@ -36,6 +40,8 @@ class WhitenedPosterior(BasePosterior):
     root: Array
     inverse_t: Array
     inverse: Array
+    n_together = 32
+    as_columns = False
 
     def locate(self, z: Array) -> Array:
         """``center + root z`` for each row of ``z (C, P)``."""
@@ -48,17 +54,48 @@ class WhitenedPosterior(BasePosterior):
         position and momentum is made, and one after the last: ``maps (C, 3, 2, 3)`` are the first
         of them, those that follow, and the last.
         """
-        now = np.zeros((len(z), 3, z.shape[1]))
-        now[:, 0], now[:, 2] = z, momentum
-        place, force, moved = now[:, 0], now[:, 1], now[:, ::2]
-        step, whole, last = maps.swapaxes(0, 1)
+        place, moving = self.held(z), self.held(momentum)
+        # a number a chain, along the axis of the chains
+        sizes = maps.astype(np.float32).transpose(1, 2, 3, 0)
+        step, whole, last = sizes if self.as_columns else sizes[..., None]
+        force = np.zeros_like(place)
         for _ in range(n_steps):
-            moved[...] = step @ now
-            step = whole
-            force[...] = self.grad(place)
-        moved[...] = last @ now
-        return place, now[:, 2]
+            place, moving = _moved(step, place, force, moving)
+            step, force = whole, self.force(place)
+        place, moving = _moved(last, place, force, moving)
+        return self.released(place), self.released(moving)
+
+    def held(self, z: Array) -> Array:
+        """Positions ``(C, P)`` as trajectories hold them, in single precision."""
+        return np.ascontiguousarray(z.T if self.as_columns else z, dtype=np.float32)
+
+    def released(self, place: Array) -> Array:
+        """Positions ``(C, P)`` in double precision, of those that are held."""
+        return np.asarray(place.T if self.as_columns else place, dtype=float)
+
+    def force(self, place: Array) -> Array:
+        """Gradient at positions that are held, as they are."""
+        raise NotImplementedError
+
+    def grad(self, z: Array) -> Array:
+        """Gradient at ``z (C, P)``."""
+        return self.released(self.force(self.held(z)))
+
+    def value_and_grad(self, z: Array) -> tuple[Array, Array]:
+        """Log density ``(C,)`` and gradient at ``z (C, P)``."""
+        return self.log_density(z), self.grad(z)
 
     def matched(self, draws: Array, temperature: float) -> WhitenedPosterior:
         """Posterior about the mean of ``draws (S, P)`` of theta, in a metric that fits these."""
         raise NotImplementedError
+
+
+def _moved(step: Array, place: Array, force: Array, moving: Array) -> tuple[Array, Array]:
+    """Linear map ``step (2, 3, ...)`` of positions, forces and momenta to positions and momenta."""
+    ends = []
+    for of_place, of_force, of_moving in step:
+        end = of_place * place
+        end += of_force * force
+        end += of_moving * moving
+        ends.append(end)
+    return ends[0], ends[1]

@@ -66,18 +66,18 @@ class Chains:
     state: RunState
     n_steps: int
 
-    def in_turns(self, n_walkers: int, n_draws: int) -> Chains:
-        """Draws of fewer chains, each of ``n_walkers`` of these, which take turns.
+    def in_a_row(self, n_walkers: int, n_draws: int) -> Chains:
+        """Draws of fewer chains, each of ``n_walkers`` of these, one after the other.
 
-        The state stays that of all walkers.
+        Neighbouring draws are then those of one walker, and autocorrelations its own. The state
+        stays that of all walkers.
         """
         if n_walkers == 1:
             return self
-        n_chains, (_, n_turns, P) = len(self.draws) // n_walkers, self.draws.shape
-        draws = self.draws.reshape(n_chains, n_walkers, n_turns, P).swapaxes(1, 2)
+        n_chains = len(self.draws) // n_walkers
         return Chains(
-            draws.reshape(n_chains, -1, P)[:, :n_draws],
-            np.repeat(self.weights, n_walkers)[:n_draws],
+            self.draws.reshape(n_chains, -1, self.draws.shape[2])[:, :n_draws],
+            np.tile(self.weights, n_walkers)[:n_draws],
             self.clipped.reshape(n_chains, n_walkers).mean(axis=1),
             self.state,
             self.n_steps,

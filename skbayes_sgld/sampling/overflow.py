@@ -112,7 +112,7 @@ def constrained_draws(
     if not np.isfinite(values).all():
         bad = np.argwhere(~np.isfinite(values))
         chain, draw, parameter = (int(k) for k in bad[bad[:, 1].argmin()])
-        step = n_burnin + (draw // n_walkers + 1) * thin - 1
+        step = n_burnin + (draw % -(-n_draws // n_walkers) + 1) * thin - 1
         # the noise variance is the last of both
         raise ChainOverflowError(step, chain, min(parameter, P - 1))
     return values

@@ -107,12 +107,12 @@ def test_a_rough_curvature_is_the_curvature_and_leads_to_the_same_mode(monkeypat
     assert make_posterior().rough_curvature(theta[:26]) is None
 
 
-def test_walkers_take_turns():
-    draws = np.arange(24.0).reshape(6, 4, 1)  # walker w, turn t: 4 w + t
-    chains = Chains(draws, np.arange(4.0), np.zeros(6), None, 4).in_turns(3, 10)
+def test_draws_of_walkers_follow_one_another():
+    draws = np.arange(24.0).reshape(6, 4, 1)  # walker w, draw t: 4 w + t
+    chains = Chains(draws, np.arange(4.0), np.zeros(6), None, 4).in_a_row(3, 10)
     assert chains.draws.shape == (2, 10, 1)
-    np.testing.assert_array_equal(chains.draws[1, :4, 0], [12, 16, 20, 13])
-    np.testing.assert_array_equal(chains.weights[:4], [0, 0, 0, 1])
+    np.testing.assert_array_equal(chains.draws[1, :, 0], np.arange(12, 22))
+    np.testing.assert_array_equal(chains.weights[:5], [0, 1, 2, 3, 0])
 
 
 def test_a_wide_fit_is_right_and_its_chains_do_not_depend_on_how_many_there_are():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -13,6 +14,7 @@ from skbayes_sgld.sampling.samplers.metropolis import Adjusted
 
 _SLACK = 0.15  # of a step, by which the path's last may fall short
 _JITTER = 0.2  # of the step, either way: no trajectory is a whole period every time
+_ORIGIN = "theta", "value", "place"  # of the state, where a trajectory begins
 
 
 def follow(
@@ -39,8 +41,7 @@ def follow(
     value : ndarray of shape (C,)
         The log density there.
     place : ndarray of shape (C, 2, P)
-    kinetic : ndarray of shape (C,)
-        Twice the kinetic energy there.
+    momentum : ndarray of shape (C, P)
     """
     metric, center = dynamics.preconditioner, dynamics.center
     # what drives a trajectory may be rounded; where it ends is as exact as its density
@@ -64,8 +65,7 @@ def follow(
     if center is not None:
         theta += center
     value, force[...] = _value_and_force(z, theta, dynamics)
-    end = (maps[:, 2, 1:] @ now)[:, 0]
-    return theta, value, now[:, :2], np.einsum("cp,cp->c", end, end)
+    return theta, value, now[:, :2], (maps[:, 2, 1:] @ now)[:, 0]
 
 
 def follow_rows(
@@ -81,7 +81,7 @@ def follow_rows(
     assert rows is not None
     z, moving = rows.travel(place[:, 0], momentum, maps, n_steps)
     place = np.stack([z, np.zeros_like(z)], axis=1)
-    return rows.locate(z), rows.log_density(z), place, np.einsum("cp,cp->c", moving, moving)
+    return rows.locate(z), rows.log_density(z), place, moving
 
 
 def leapfrog_maps(step: Array, turns: bool, drifts_first: bool = False) -> Array:
@@ -122,10 +122,15 @@ def transition_acceptance(theta: Array, eta: float, dynamics: Dynamics) -> float
     maps = leapfrog_maps(np.full(len(theta), np.sqrt(2.0 * eta)), turns=False)
     with np.errstate(all="ignore"):
         value, place = _place(theta, dynamics)
-        _, new_value, _, kinetic = follow(place, momentum, maps, 1, dynamics)
-        gain = np.einsum("cp,cp->c", momentum, momentum) - kinetic
-        log_ratio = (new_value - value + 0.5 * gain) / dynamics.temperature
+        _, new_value, _, end = follow(place, momentum, maps, 1, dynamics)
+        gain = new_value - value + _kinetic(momentum) - _kinetic(end)
+        log_ratio = gain / dynamics.temperature
     return float(np.mean(np.exp(np.minimum(np.nan_to_num(log_ratio, nan=-np.inf), 0.0))))
+
+
+def _kinetic(momentum: Array) -> Array:
+    """Kinetic energy ``(C,)``."""
+    return 0.5 * np.einsum("cp,cp->c", momentum, momentum)
 
 
 def _place(theta: Array, dynamics: Dynamics) -> tuple[Array, Array]:
@@ -196,14 +201,19 @@ class Trajectories(Adjusted):
         self, state: State, eta: np.floating, noise: Array, dynamics: Dynamics
     ) -> tuple[State, Array]:
         """Follow a trajectory to its end."""
-        C, P = state["theta"].shape
-        momentum, maps = noise[:, :P], noise[:, P + 1 :].reshape(C, 3, 2, 3)
-        n_steps = self.gradients(float(eta))
+        momentum = noise[:, : state["theta"].shape[1]]
+        proposal, end = self._travel(state["place"], momentum, eta, noise, dynamics)
+        return proposal, proposal["value"] - state["value"] + _kinetic(momentum) - _kinetic(end)
+
+    def _travel(
+        self, place: Array, momentum: Array, eta: np.floating, noise: Array, dynamics: Dynamics
+    ) -> tuple[State, Array]:
+        """State and momentum where a trajectory ends."""
+        C, P = momentum.shape
+        maps, n_steps = noise[:, P + 1 :].reshape(C, 3, 2, 3), self.gradients(float(eta))
         path = follow_rows if self._along_rows(dynamics) else follow
-        theta, value, place, kinetic = path(state["place"], momentum, maps, n_steps, dynamics)
-        gain = np.einsum("cp,cp->c", momentum, momentum) - kinetic
-        proposal = {"theta": theta, "value": value, "place": place}
-        return proposal, value - state["value"] + 0.5 * gain
+        theta, value, place, end = path(place, momentum, maps, n_steps, dynamics)
+        return {"theta": theta, "value": value, "place": place}, end
 
 
 @dataclass(eq=False, repr=False)
@@ -231,6 +241,11 @@ class HMC(Trajectories):
         The acceptance that ``step_size="auto"`` aims at by dual averaging (Hoffman & Gelman 2014,
         Section 3.2). The draws a gradient vary little between 0.65 and 0.9; more acceptances are
         more draws from as many trajectories.
+    n_points : int, default=1
+        The draws that a trajectory gives, at ends of equal parts of it, each accepted or rejected
+        by itself (Nishimura & Dunson 2020, Algorithm 1). One draw of a whole trajectory is worth
+        more than each of several, which cost a part of it: more points suit trajectories of many
+        steps, where fewer of them are enough. A step of the chain is a part of a trajectory.
 
     Examples
     --------
@@ -242,6 +257,7 @@ class HMC(Trajectories):
 
     path_length: float = 1.7
     target_acceptance: float = 0.8
+    n_points: int = 1
 
     most_steps = 50  # of leapfrog: beyond, a trajectory is cut short
     largest_step = 0.6  # longer ones reject most of what comes from the tails
@@ -249,17 +265,67 @@ class HMC(Trajectories):
     turns = True
 
     def check(self) -> None:
-        """Raise where the path has no length or the target acceptance is not a probability."""
+        """Raise where path, target acceptance or number of points is out of range."""
         super().check()
         check_number(self.path_length, "sampler.path_length", low=0)
+        check_number(self.n_points, "sampler.n_points", low=1, closed="left", integer=True)
 
     def whole_steps(self, step: float) -> float:
         """Size of the fewest steps that make up a path, and hardly exceed ``step``."""
-        return self.path_length / max(np.ceil(self.path_length / step - _SLACK), 1.0)
+        part = self.path_length / self.n_points
+        return part / max(np.ceil(part / step - _SLACK), 1.0)
 
     def gradients(self, step: float) -> int:
-        """Leapfrog steps of a trajectory."""
-        return min(max(round(self.path_length / step), 1), self.most_steps)
+        """Leapfrog steps from point to point."""
+        return min(max(round(self.path_length / self.n_points / step), 1), self.most_steps)
+
+    def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
+        """Size of a leapfrog step, and the number of points to an independent draw."""
+        step = step or 1.0 / np.sqrt(rates[-1])
+        reach = step * self.gradients(step) * self.n_points * np.sqrt(rates[0])
+        return step, self.n_points * max(1.0, 2.0 / reach**2)
+
+    def init(self, theta: Array, noise: Array | None) -> State:
+        """State: with several points, also the origin of the trajectory and where it is."""
+        state = super().init(theta, noise)
+        if self.n_points > 1:
+            origin = {f"origin_{name}": state[name] for name in _ORIGIN}
+            numbers = {"energy": state["value"], "passed": np.zeros(len(theta), dtype=int)}
+            state |= origin | numbers | {"way": state["place"], "momentum": np.zeros_like(theta)}
+        return state
+
+    def step(
+        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
+    ) -> None:
+        """Go on to the next point, which is accepted, or else the trajectory's origin is."""
+        if self.n_points > 1:
+            assert noise is not None
+            self._resume(state, noise, dynamics)
+        super().step(state, eta, noise, batch, dynamics)
+
+    def _resume(self, state: State, noise: Array, dynamics: Dynamics) -> None:
+        """Bring the state back to the origin, or where a trajectory has ended start from there."""
+        if np.isnan(state["value"]).any():
+            state.update(self.evaluate(state["theta"], dynamics))
+        if state["passed"].any():
+            state.update({name: state[f"origin_{name}"] for name in _ORIGIN})
+        else:
+            momentum = noise[:, : state["theta"].shape[1]]
+            energy = state["value"] - _kinetic(momentum)
+            state.update({f"origin_{name}": state[name] for name in _ORIGIN})
+            state.update(way=state["place"], momentum=momentum, energy=energy)
+        state["passed"] = (state["passed"] + 1) % self.n_points
+
+    def propose(
+        self, state: State, eta: np.floating, noise: Array, dynamics: Dynamics
+    ) -> tuple[State, Array]:
+        """Follow a trajectory to its end, or on to its next point."""
+        if self.n_points == 1:
+            return super().propose(state, eta, noise, dynamics)
+        way, momentum = state["way"], state["momentum"]
+        proposal, end = self._travel(way, momentum, eta, noise, dynamics)
+        state.update(way=proposal["place"], momentum=end)
+        return proposal, proposal["value"] - _kinetic(end) - state["energy"]
 
     def steps(self, eta: Array, normals: Array) -> Array:
         """Jittered step sizes."""

@@ -27,7 +27,7 @@ FIRST_CHAIN = 2**31  # chain numbers from here on are the pilots' own
 
 _ROUNDS = (20, 20, 30, 40)  # trajectories
 _FEW_ROUNDS = (15, 15, 20)  # where each is much work
-_SHORT_ROUNDS = (6, 6, 8)  # of 32 chains, whose metric has one number to learn
+_SHORT_ROUNDS = (4, 4, 6)  # of many chains, whose metric has one number to learn
 _FEWEST_ROUNDS = (1, 1, 1)  # of four, where each is very much work
 _VERY_LARGE = 1e9  # multiplications of a trajectory
 _LEARNING = 5  # trajectories at least of a round that learns its step
@@ -89,7 +89,7 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     rounds: tuple[int, ...] = _ROUNDS if n * P < _LARGE else _FEW_ROUNDS
     if mode.whitened is not None:
         # a product of whitened rows with few positions costs nearly as much
-        n_chains, rounds = _MAX_CHAINS, _SHORT_ROUNDS
+        n_chains, rounds = mode.whitened.n_together, _SHORT_ROUNDS
         step_size = min(step_size, _SOFT * mode.whitened.softness)
         if mode.whitened.work * run.sampler.gradients(step_size) > _VERY_LARGE:
             n_chains, rounds = _FEW_CHAINS, _FEWEST_ROUNDS

@@ -95,6 +95,10 @@ class Thresholds:
     # The same of a draw along whitened rows, by walkers that share their products: a minute on two
     # cores for 4,000 draws. Where a trajectory takes more, fewer draws are made
     max_draw: float = 3.3e8
+    # Effective draws a chain that are enough where a trajectory is much work, twice those below
+    # which there is a warning, and draws that a trajectory then gives at most
+    enough: float = 200.0
+    max_points: tuple[int, int] = (2, 4)  # of all that are made, and where time ends them
     # Numbers in all draws of a run: 400 megabytes
     max_numbers: float = 5e7
 

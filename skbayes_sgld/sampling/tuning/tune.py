@@ -29,10 +29,10 @@ _FIRST_ROWS = 2048  # of a probe that settles it where the noise is far below wh
 _QUIETER = 5  # times less noise than is accepted, where a batch is of few rows
 _MANY, _ROWS_EACH = 300, 5  # parameters, and rows for each, below which a batch is noisy
 _MANY_ACCEPTANCE = 0.65  # acceptance aimed at in many dimensions (Beskos et al. 2013)
-# Along whitened rows: 3,000 rows of 2,100 columns give most draws a gradient at acceptances from
-# 0.78 to 0.9 and paths from 1.5 to 1.8, of which the shortest makes the most draws
-_ALONG_ROWS = HMC(path_length=1.5, target_acceptance=0.8)
-_ALONG_ROWS.most_steps = 1000  # whose length is known beforehand
+# Along whitened rows: 1,500 rows of 1,050 columns, nearly separated, give 0.85, 1.1 and 1.3
+# effective draws of a mean, and 1.24, 0.95 and 0.46 of a square, for a gradient of 32 positions of
+# paths of 1.5, 2 and 2.8
+_ALONG_ROWS = {"path_length": 2.0, "target_acceptance": 0.8}
 _PLACES = 4
 _NO_ERROR = 0.01  # of a whitened gradient: the log of an acceptance ratio changes by as little
 _NO_BIAS = 1e-3  # of one, where nothing accepts or rejects: means change by as many sds
@@ -119,6 +119,8 @@ class Tuned:
     bias : tuple of float or None
         Error by the step size and two standard errors of it, as of ``bias.measure_bias``; None
         where it was not measured.
+    autocorrelation : float
+        Integrated autocorrelation time of the pilot's slowest direction, in steps.
     most_spaced : int
         Steps from draw to draw that can be afforded.
     share : float
@@ -133,6 +135,7 @@ class Tuned:
     mode: Mode | None
     time: float | None
     bias: tuple[float, float] | None = None
+    autocorrelation: float = 1.0
     most_spaced: int = THRESHOLDS.max_thin
     share: float = 1.0
     found: str = ""
@@ -156,7 +159,7 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
         elif others and averaged is not mode:
             found = "the posterior is far from its mode, with few rows per parameter"
             whitened = averaged.whitened is not None and run.dynamics.clip is None
-            others = [_ALONG_ROWS if whitened else HMC(target_acceptance=_MANY_ACCEPTANCE)]
+            others = [_along_rows() if whitened else HMC(target_acceptance=_MANY_ACCEPTANCE)]
         else:
             chosen = choose_step_size(run, mode, seed, spare=bool(others))
             if chosen is None:
@@ -186,7 +189,33 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
     if dynamics.whitened is not None:
         work = dynamics.whitened.work * run.sampler.gradients(run.step_size)
         share = min(1.0, THRESHOLDS.max_draw / work)
-    return Tuned(run, adapted.mode, time, (0.0, 0.0), _affordable(run), share, found, why)
+    found_of = adapted.autocorrelation, _affordable(run), share, found, why
+    return Tuned(run, adapted.mode, time, (0.0, 0.0), *found_of)
+
+
+def spread(tuned: Tuned, n_draws: int, most: int) -> tuple[Tuned, int]:
+    """Run with several draws a trajectory along rows, and how many.
+
+    A trajectory may take seconds. Fewer of them than draws, ``most`` at the most, are enough for
+    intervals where they mix as well as the pilot's.
+    """
+    if tuned.run.dynamics.whitened is None or tuned.time is None:
+        return tuned, 1
+    few = most < n_draws
+    enough = most if few else THRESHOLDS.enough * tuned.autocorrelation
+    n_points = int(np.clip(n_draws / enough, 1, THRESHOLDS.max_points[few]))
+    if n_points == 1:
+        return tuned, 1
+    sampler = _along_rows(n_points)
+    step_size = sampler.whole_steps(tuned.run.step_size)
+    run, time = replace(tuned.run, sampler=sampler, step_size=step_size), n_points * tuned.time
+    return replace(tuned, run=run, time=time, most_spaced=1), n_points
+
+
+def _along_rows(n_points: int = 1) -> HMC:
+    sampler = HMC(**_ALONG_ROWS, n_points=n_points)
+    sampler.most_steps = 1000  # whose length is known beforehand
+    return sampler
 
 
 def _average(run: Run, mode: Mode) -> Mode:

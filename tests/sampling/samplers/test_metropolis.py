@@ -60,7 +60,9 @@ def leaning_run(sampler, step_size, temperature=1.0):
 
 @pytest.mark.parametrize("temperature", [1.0, 0.3, 2.0])
 @pytest.mark.parametrize("step_size", [0.3, 0.9])
-@pytest.mark.parametrize("sampler", [MALA(), HMC(), HMC(path_length=3.0)])
+@pytest.mark.parametrize(
+    "sampler", [MALA(), HMC(), HMC(path_length=3.0), HMC(path_length=3.0, n_points=3)]
+)
 def test_an_adjusted_chain_is_exact_for_any_step_size(sampler, step_size, temperature):
     run = leaning_run(sampler, step_size, temperature)
     start = np.full((400, 1), MODE.theta[0])
