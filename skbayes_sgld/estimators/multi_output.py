@@ -17,6 +17,7 @@ from skbayes_sgld._random import as_random_state
 from skbayes_sgld.blocks.source import kind_of
 from skbayes_sgld.inference.choices import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
+from skbayes_sgld.posterior.statistics import shared_columns
 
 Array = NDArray[Any]
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -48,10 +49,11 @@ def fit_outputs(estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
     settings = estimator.get_params(deep=False)
     # one stream, so that the outputs' draws are independent of each other
     stream = as_random_state(estimator.random_state)
-    for model, column in zip(models, split_columns(y, n_outputs), strict=True):
-        model.set_params(**settings | {"random_state": stream})
-        model.fit(X, column, sample_weight)
-        model.set_params(random_state=estimator.random_state)
+    with shared_columns():
+        for model, column in zip(models, split_columns(y, n_outputs), strict=True):
+            model.set_params(**settings | {"random_state": stream})
+            model.fit(X, column, sample_weight)
+            model.set_params(random_state=estimator.random_state)
     draws = join_draws([model.posterior_ for model in models], names)
     for name in [name for name in vars(estimator) if name.endswith("_") and name[0] != "_"]:
         delattr(estimator, name)

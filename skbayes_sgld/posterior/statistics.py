@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -18,7 +21,24 @@ Array = NDArray[Any]
 _TYPICAL = 1000  # rows whose mean is the origin of the sums
 _LOSS = 10.0  # share of a sum of squares that may be due to the origin
 _CONDITIONED = 1e-9  # reciprocal condition from which a Cholesky factor solves as exactly
+_SHARED_NUMBERS = 2**20  # in X, from which its sums cost more than what a fit does besides
 _CLOSE = 1e-4  # share of the sums of squares below which that of the residuals loses digits
+
+Shared = dict[tuple[Any, ...], tuple[Array, Array]]
+_shared: ContextVar[Shared | None] = ContextVar("sums of products that targets share", default=None)
+
+
+@contextmanager
+def shared_columns() -> Iterator[None]:
+    """Context of fits of several targets, in which the columns they share are summed once.
+
+    The rows and weights of the fits must be the same. An X that is copied is not shared.
+    """
+    token = _shared.set({})
+    try:
+        yield
+    finally:
+        _shared.reset(token)
 
 
 class GaussianStatistics:
@@ -191,9 +211,33 @@ class _Table:
         return np.where(np.ptp(rows, axis=0) == 0, rows[0], rows.mean(axis=0))
 
     def products(self, origin: Array) -> Array:
-        """Sums of products of the columns less ``origin``, and of ones, ``(d + 2, d + 2)``."""
-        width = len(origin) + 1
-        return sum_in_threads(partial(self._products, origin), self._parts(width))
+        """Sums of products of the columns less ``origin``, and of ones, ``(d + 2, d + 2)``.
+
+        Those of the columns of X alone are taken from an earlier target's, where they are shared.
+        """
+        known = _shared.get()
+        if known is None or self._X.size < _SHARED_NUMBERS:
+            return self._sum(self._products, origin)
+        view = self._X.__array_interface__
+        key = (view["data"], view["strides"], self._X.shape, self._X.dtype, origin[:-1].tobytes())
+        if key not in known:  # with X itself, whose memory is then not used for something else
+            known[key] = self._X, self._sum(self._products, origin)
+            return known[key][1]
+        total = known[key][1].copy()
+        total[-2] = total[:, -2] = self._sum(self._target_products, origin)
+        return total
+
+    def _sum(self, work: Callable[[Array, list[slice]], Array], origin: Array) -> Array:
+        return sum_in_threads(partial(work, origin), self._parts(len(origin) + 1))
+
+    def _target_products(self, origin: Array, blocks: list[slice]) -> Array:
+        """Row of the products that belongs to y ``(d + 2,)``."""
+        total = np.zeros(len(origin) + 1)
+        buffer = np.empty((blocks[0].stop - blocks[0].start, len(total)))
+        for rows in blocks:
+            block = self._deviations(rows, origin, buffer)
+            total += block[:, -2] @ block
+        return total
 
     def _parts(self, width: int) -> list[list[slice]]:
         n_rows, n_columns = self._X.shape

@@ -6,7 +6,7 @@ import pytest
 from skbayes_sgld.posterior import FixedGaussian, Flat, Gaussian, GLMPosterior, InverseGamma
 from skbayes_sgld.posterior import statistics as module
 from skbayes_sgld.posterior.linear_predictors import RowSums
-from skbayes_sgld.posterior.statistics import GaussianStatistics
+from skbayes_sgld.posterior.statistics import GaussianStatistics, shared_columns
 
 N = 4000
 
@@ -103,6 +103,28 @@ def test_the_rows_are_read_once_and_twice_where_the_fit_is_close(monkeypatch):
         read.clear()
     GaussianStatistics(X, X[:, 0] + 1e-6 * y, None, centred=True)
     assert sum(read) == 2 * n
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_targets_of_the_same_rows_share_the_products_of_the_columns(weighted, monkeypatch):
+    summed, whole = [], module._Table._products
+    monkeypatch.setattr(module, "_SHARED_NUMBERS", 0)
+    monkeypatch.setattr(module._Table, "_products", lambda *a: summed.append(1) or whole(*a))
+    X, y, rng = table()
+    targets = [y, 3.0 - 2.0 * y + X[:, 0], 1e3 + rng.standard_normal(N)]
+    weight = rng.random(N) if weighted else None
+    alone = [GaussianStatistics(X, target, weight, centred=True) for target in targets]
+    summed.clear()
+    with shared_columns():
+        shared = [GaussianStatistics(X, target, weight, centred=True) for target in targets]
+        assert len(summed) == 1
+        other = GaussianStatistics(X + 1.0, y, weight, centred=True)
+    assert len(summed) == 2
+    for one, found in zip([*alone, alone[0]], [*shared, other], strict=True):
+        assert found.rss == pytest.approx(one.rss, rel=1e-12)
+        np.testing.assert_allclose(found.gram, one.gram, rtol=1e-11, atol=1e-9)
+        np.testing.assert_allclose(found.reference, one.reference, atol=1e-13 * 1e3)
+        assert found.y_mean == pytest.approx(one.y_mean, rel=1e-12)
 
 
 @pytest.mark.parametrize("center", [True, False])
