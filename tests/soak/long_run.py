@@ -13,6 +13,7 @@ import ctypes
 import gc
 import os
 import resource
+import sys
 import threading
 import warnings
 from pathlib import Path
@@ -37,9 +38,10 @@ from skbayes_sgld.diagnostics import potential_scale_reduction
 
 from .report import Report, options
 
-PROBE = 25  # fits from one look at the memory to the next
+PROBE = 50  # fits from one look at the memory to the next
 SETTLED = 100  # fits until caches and pools are as large as they will be
-SLOPE = 512.0  # bytes a fit by which the memory in use may grow, beside its standard errors
+SLOPE = 512.0  # bytes a fit by which the memory may grow, beside its standard errors
+BLOCKS = 1.0  # blocks of Python's a fit, of which an object takes one at least
 SANE = 1.2  # R-hat
 TOLD = 0.005  # share of fits that may warn
 STRAY = 8  # handles and threads of pools, which come once
@@ -66,7 +68,7 @@ def pick(rng: np.random.Generator, values: Any) -> Any:
 def data(rng: np.random.Generator, kind: str) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """Rows, target and weights of a proper problem: several rows a column, none separable."""
     d = int(rng.integers(1, 7))
-    n = int(rng.integers(15 * (d + 2), 300))
+    n = int(rng.integers(15 * (d + 2), 180))
     X = rng.standard_normal((n, d)) @ (np.eye(d) + 0.3 * rng.standard_normal((d, d)))
     eta = X @ rng.normal(0.0, 0.5 / np.sqrt(d), d)
     if kind in ("logistic", "map classification", "network"):
@@ -89,10 +91,10 @@ def data(rng: np.random.Generator, kind: str) -> tuple[Any, np.ndarray, np.ndarr
 
 def automatic(rng: np.random.Generator, kind: str) -> dict[str, Any]:
     """Settings that leave the sampler to the package."""
-    priors = ["normal", "laplace", "student_t"]
+    priors = ["normal", "normal", "normal", "normal", "laplace", "student_t"]
     if kind == "linear":
         priors += ["conjugate_normal", "hierarchical_normal"]
-    given = {"prior": pick(rng, priors), "n_draws": int(pick(rng, (250, 500))), "n_chains": 4}
+    given = {"prior": pick(rng, priors), "n_draws": int(pick(rng, (250, 250, 500)))}
     if kind == "linear" and rng.random() < 0.2:
         given["noise_variance"] = 1.0 if rng.random() < 0.5 else "infer"
     if rng.random() < 0.1:
@@ -130,17 +132,18 @@ def chosen(rng: np.random.Generator, kind: str) -> dict[str, Any]:
 def make(rng: np.random.Generator) -> tuple[str, Any, bool]:
     """Kind of estimator, the estimator, and whether its settings are the automatic ones."""
     seed, where = int(rng.integers(2**31)), rng.random()
-    if where < 0.75:
+    if where < 0.86:
         kind = pick(rng, list(SAMPLED))
-        by_itself = bool(rng.random() < 0.7)
+        by_itself = bool(rng.random() < 0.8)
         given = (automatic if by_itself else chosen)(rng, kind)
         return kind, SAMPLED[kind](random_state=seed, **given), by_itself
-    if where < 0.92:
+    if where < 0.97:
         kind = pick(rng, list(CLIMBED))
-        return kind, CLIMBED[kind](random_state=seed, optimizer=pick(rng, ("sgd", "adam"))), False
+        given = {"optimizer": pick(rng, ("sgd", "adam")), "max_iter": int(pick(rng, (20, 200)))}
+        return kind, CLIMBED[kind](random_state=seed, **given), False
     kind = pick(rng, list(NETWORKS))
-    few = {"max_iter": 20} if kind == "backprop" else {"n_draws": 8, "n_burnin": 10, "thin": 1}
-    return kind, NETWORKS[kind](hidden_layer_sizes=(3,), random_state=seed, **few), False
+    few = {"max_iter": 5} if kind == "backprop" else {"n_draws": 4, "n_burnin": 4, "thin": 1}
+    return kind, NETWORKS[kind](hidden_layer_sizes=(2,), random_state=seed, **few), False
 
 
 def one_fit(seed: list[int]) -> dict[str, Any]:
@@ -188,15 +191,35 @@ def settle() -> None:
         [np.empty(size, np.uint8) for _ in range(8)]
 
 
-def in_use() -> int:
-    """Bytes of memory in use, without what is garbage or free, which glibc keeps for later.
+class Mallinfo2(ctypes.Structure):
+    """What glibc knows of its memory (malloc.h)."""
 
-    What it keeps depends on the order of sizes and rises with the largest so far: a slope of
-    several kB a fit where not a byte more is in use.
+    _fields_ = [
+        *((f"other{k}", ctypes.c_size_t) for k in range(4)),
+        ("hblkhd", ctypes.c_size_t),  # in maps of their own
+        *((f"other{k}", ctypes.c_size_t) for k in range(4, 6)),
+        ("uordblks", ctypes.c_size_t),  # in arenas
+        *((f"other{k}", ctypes.c_size_t) for k in range(6, 8)),
+    ]
+
+
+def in_use() -> dict[str, int]:
+    """Memory in use, without what is garbage or free, which glibc keeps for later.
+
+    What it keeps depends on the order of sizes and rises with the largest so far: the resident
+    memory may rise where not a byte more is handed out.
     """
     gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    libc = ctypes.CDLL(None)
+    libc.malloc_trim(0)
+    libc.mallinfo2.restype = Mallinfo2
+    malloc = libc.mallinfo2()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return {
+        "resident bytes": pages * resource.getpagesize(),
+        "bytes that malloc has handed out": malloc.uordblks + malloc.hblkhd,
+        "Python's blocks": sys.getallocatedblocks(),
+    }
 
 
 def held() -> dict[str, int]:
@@ -247,15 +270,19 @@ def run(report: Report, n_fits: int, seed: int) -> tuple[pd.DataFrame, list[str]
             memory.append(in_use())
     found, notes = pd.DataFrame(columns).head(made).copy(), []
     found["kind"] = [KINDS[int(number)] for number in found["kind"]]
-    beta, error = slope(memory)
-    if memory:
-        last = memory[-1] - memory[0]
+    for what in memory[0] if memory else ():
+        values = [look[what] for look in memory]
+        beta, error = slope(values)
+        later, its_error = slope(values[len(values) // 2 :])
+        tenths = values[:: max(len(values) // 10, 1)]
         notes.append(
-            f"memory in use: {memory[0] / 2**20:.0f} MiB after {SETTLED} fits, then "
-            f"{beta:+.0f} +- {error:.0f} bytes a fit ({last / 2**20:+.1f} MiB in all)"
+            f"{what}: {values[0]:,} after {SETTLED} fits, then {beta:+.2f} +- {error:.2f} a fit, "
+            f"in the second half {later:+.2f} +- {its_error:.2f}\n    "
+            f"{' '.join(f'{value - values[0]:+,}' for value in tenths)}"
         )
-        doubt = student_t.isf(1e-3, max(len(memory) - 2, 1)) * error
-        report.check(beta - doubt < SLOPE, f"memory grows by {beta:.0f} +- {error:.0f} a fit")
+        doubt = student_t.isf(1e-3, max(len(values) - 2, 1)) * error
+        limit = BLOCKS if "blocks" in what else SLOPE
+        report.check(beta - doubt < limit, f"{what} grow by {beta:.2f} +- {error:.2f} a fit")
     after = held()
     notes.append(f"after {min(SETTLED, made)} fits {before}, at the end {after}")
     for name in before:
