@@ -150,7 +150,9 @@ def check_number(
     family: Any = Integral if integer else (int, float, np.integer, np.floating)
     if not isinstance(value, family) or isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{argument}={value!r} is not {kind}; {accepted}.")
-    inside = (value >= low if left else value > low) and (value <= high if right else value < high)
+    # in half precision the ends of the interval would overflow
+    size = float(value) if isinstance(value, np.floating) else value
+    inside = (size >= low if left else size > low) and (size <= high if right else size < high)
     if not inside:
         raise ValueError(f"{argument}={value!r} is out of range; {accepted}.")
     if integer and abs(value) > _LARGEST_COUNT:

@@ -150,8 +150,9 @@ def _choose(names: list[str], parameters: Any, most: int, stem: str | None) -> l
     chosen: list[int] = []
     if hasattr(parameters, "__len__") and not len(parameters):
         raise ValueError(f"parameters={parameters!r} names none; there are {', '.join(names)}.")
-    several = isinstance(parameters, (list, tuple)) or hasattr(parameters, "tolist")
-    for wanted in list(parameters) if several and np.ndim(parameters) else [parameters]:
+    is_array = hasattr(parameters, "tolist") and np.ndim(parameters) > 0
+    several = isinstance(parameters, (list, tuple)) or is_array
+    for wanted in list(parameters) if several else [parameters]:
         found = _named(names, wanted) if isinstance(wanted, str) else []
         if not found:
             raise ValueError(

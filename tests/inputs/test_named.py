@@ -306,6 +306,10 @@ FOUND = {
         lambda: TraceDisplay.from_estimator(MODEL.fit(X, Y), parameters=1.0),
         "parameters=1.0",
     ),
+    "ragged parameters": (
+        lambda: TraceDisplay.from_estimator(MODEL.fit(X, Y), parameters=[["a"], ["a", "b"]]),
+        r"parameters=\[\['a'\]",
+    ),
     "no parameters": (
         lambda: TraceDisplay.from_estimator(MODEL.fit(X, Y), parameters=""),
         "parameters='' names none",
@@ -356,6 +360,10 @@ def test_what_was_found_is_refused_by_name(what):
     call, match = FOUND[what]
     with pytest.raises((ValueError, TypeError), match=match):
         call()
+
+
+def test_a_number_of_half_precision_is_compared_without_a_warning():
+    make(SGDMAPClassifier, temperature=np.float16(2)).fit(X, Y > 0)
 
 
 @pytest.mark.parametrize("step", [0.1, 0.5, 1e300])

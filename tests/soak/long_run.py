@@ -91,10 +91,10 @@ def data(rng: np.random.Generator, kind: str) -> tuple[Any, np.ndarray, np.ndarr
 
 def automatic(rng: np.random.Generator, kind: str) -> dict[str, Any]:
     """Settings that leave the sampler to the package."""
-    priors = ["normal", "normal", "normal", "normal", "laplace", "student_t"]
+    priors = ["normal"] * 10 + ["laplace", "student_t"]
     if kind == "linear":
-        priors += ["conjugate_normal", "hierarchical_normal"]
-    given = {"prior": pick(rng, priors), "n_draws": int(pick(rng, (250, 250, 500)))}
+        priors += ["conjugate_normal"] * 4 + ["hierarchical_normal"]
+    given = {"prior": pick(rng, priors), "n_draws": int(pick(rng, (250, 250, 250, 500)))}
     if kind == "linear" and rng.random() < 0.2:
         given["noise_variance"] = 1.0 if rng.random() < 0.5 else "infer"
     if rng.random() < 0.1:
@@ -132,12 +132,12 @@ def chosen(rng: np.random.Generator, kind: str) -> dict[str, Any]:
 def make(rng: np.random.Generator) -> tuple[str, Any, bool]:
     """Kind of estimator, the estimator, and whether its settings are the automatic ones."""
     seed, where = int(rng.integers(2**31)), rng.random()
-    if where < 0.86:
+    if where < 0.9:
         kind = pick(rng, list(SAMPLED))
-        by_itself = bool(rng.random() < 0.8)
+        by_itself = bool(rng.random() < 0.85)
         given = (automatic if by_itself else chosen)(rng, kind)
         return kind, SAMPLED[kind](random_state=seed, **given), by_itself
-    if where < 0.97:
+    if where < 0.98:
         kind = pick(rng, list(CLIMBED))
         given = {"optimizer": pick(rng, ("sgd", "adam")), "max_iter": int(pick(rng, (20, 200)))}
         return kind, CLIMBED[kind](random_state=seed, **given), False
