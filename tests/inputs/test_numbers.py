@@ -67,7 +67,10 @@ def answers(call):
     """Numbers of a call with its good arguments."""
     given = call.good | {name: surface.fitted(cls) for name, cls in call.shared.items()}
     subject = () if call.unchanged is None else (call.unchanged(),)
-    return [array for _, array in numbers_of(call.function(*subject, **given))]
+    try:
+        return [array for _, array in numbers_of(call.function(*subject, **given))]
+    except ValueError as error:  # a temperature that never settles
+        return [str(error)]
 
 
 def _is_long(call):
