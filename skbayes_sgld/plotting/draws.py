@@ -148,10 +148,10 @@ def _choose(names: list[str], parameters: Any, most: int, stem: str | None) -> l
     if parameters is None:
         return (_named(names, stem) or list(range(len(names))))[:most]
     chosen: list[int] = []
-    if hasattr(parameters, "__len__") and not len(parameters):
-        raise ValueError(f"parameters={parameters!r} names none; there are {', '.join(names)}.")
     is_array = hasattr(parameters, "tolist") and np.ndim(parameters) > 0
     several = isinstance(parameters, (list, tuple)) or is_array
+    if (several or isinstance(parameters, str)) and not len(parameters):
+        raise ValueError(f"parameters={parameters!r} names none; there are {', '.join(names)}.")
     for wanted in list(parameters) if several else [parameters]:
         found = _named(names, wanted) if isinstance(wanted, str) else []
         if not found:

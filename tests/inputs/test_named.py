@@ -310,6 +310,10 @@ FOUND = {
         lambda: TraceDisplay.from_estimator(MODEL.fit(X, Y), parameters=[["a"], ["a", "b"]]),
         r"parameters=\[\['a'\]",
     ),
+    "a type for parameters": (
+        lambda: TraceDisplay.from_estimator(MODEL.fit(X, Y), parameters=dict),
+        "parameters=<class 'dict'>",
+    ),
     "no parameters": (
         lambda: TraceDisplay.from_estimator(MODEL.fit(X, Y), parameters=""),
         "parameters='' names none",
