@@ -34,9 +34,10 @@ ROW_BLOCK = 8192  # rows in a block at most, so that the temporaries of a few ch
 _FEWEST_ROWS = 32
 GROUP = 4  # chains of a product, whose rounding then does not depend on how many there are
 _SAMPLE = 1000  # rows that show the units of the columns
+_NEAR_ZERO = 3.0  # ranges of a column from zero to its mean up to which its sums lose no digits
 _WIDE = 512  # columns of a symmetric matrix from which it is taken by blocks of rows
 _SHARED_NUMBERS = 2**20  # numbers of X from which threads share a pass over the rows
-_SHARED_BLOCK = 2**16  # numbers of X in a block of theirs, so that its copy stays in cache too
+_SHARED_BLOCK = 2**17  # numbers of X in a block of theirs: of fewer they wait for the interpreter
 _PART_NUMBERS = 2**18  # of them at least in a part of a pass, so that starting it costs nothing
 _SUM_NUMBERS = 2**21  # numbers in the sums of all parts together
 
@@ -297,19 +298,19 @@ def column_moments(X: Array, weight: Array | None = None) -> tuple[Array, Array]
     """
     if issparse(X):
         return _sparse.column_moments(X, weight)
-    w = np.ones(X.shape[0]) if weight is None else weight
-    kept = np.flatnonzero(w > 0)
+    kept: Any = range(X.shape[0]) if weight is None else np.flatnonzero(weight > 0)
     sample = X[kept[:: max(1, len(kept) // _SAMPLE)]].astype(np.float64)
     low, high = sample.min(axis=0), sample.max(axis=0)
     extent = np.where(high > low, high - low, 1.0)
     few = np.all((sample == low) | (sample == high), axis=0)
     # sums of z = (x - shift) / unit, which is 0 or 1 in a column of two values, and otherwise
     # such that the sums neither cancel nor overflow
-    shift = np.where(few, low, sample.mean(axis=0))
+    mean = sample.mean(axis=0)
+    shift = np.where(few, low, np.where(np.abs(mean) > _NEAR_ZERO * extent, mean, 0.0))
     unit = np.where(few | (np.abs(np.log(extent)) > 100), extent, 1.0)
     parts = row_parts(*X.shape)
-    first, second = sum_in_threads(partial(_sums_of_columns, X, w, shift, unit), parts)
-    total = w.sum()
+    first, second = sum_in_threads(partial(_sums_of_columns, X, weight, shift, unit), parts)
+    total = float(X.shape[0] if weight is None else weight.sum())
     variance = second / total - np.square(first / total)
     # z and z^2 are the same numbers, and so are their sums, where z is 0 or 1 in every row
     spread = unit * np.where(few & (first == second), 1.0, np.sqrt(np.maximum(variance, 0.0)))
@@ -319,20 +320,25 @@ def column_moments(X: Array, weight: Array | None = None) -> tuple[Array, Array]
         x = X[kept, k].astype(np.float64)
         z = (x - x.min()) / np.ptp(x)
         two = np.all((z == 0.0) | (z == 1.0))
-        about = z - np.average(z, weights=w[kept])
-        spread[k] = np.ptp(x) * (two or np.sqrt(np.average(np.square(about), weights=w[kept])))
+        w = None if weight is None else weight[kept]
+        about = z - np.average(z, weights=w)
+        spread[k] = np.ptp(x) * (two or np.sqrt(np.average(np.square(about), weights=w)))
     return shift + unit * first / total, spread
 
 
-def _sums_of_columns(X: Array, w: Array, shift: Array, unit: Array, blocks: list[slice]) -> Array:
+def _sums_of_columns(
+    X: Array, weight: Array | None, shift: Array, unit: Array, blocks: list[slice]
+) -> Array:
     """Sums of ``w z`` and of ``w z^2`` of each column, with ``z = (x - shift) / unit``."""
-    sums, scaled = np.zeros((2, X.shape[1])), bool(np.any(unit != 1.0))
+    sums, shifted, scaled = np.zeros((2, X.shape[1])), np.any(shift != 0.0), np.any(unit != 1.0)
     for rows in blocks:
-        z = np.subtract(X[rows], shift, dtype=np.float64, order="C")
+        z = np.ascontiguousarray(X[rows], dtype=np.float64)
+        if shifted:
+            z = z - shift
         if scaled:
-            z /= unit
-        sums[0] += w[rows] @ z
-        sums[1] += w[rows] @ np.multiply(z, z, out=z)
+            z = z / unit
+        sums[0] += (np.ones(len(z)) if weight is None else weight[rows]) @ z
+        sums[1] += np.einsum("ij,ij->j", z, z) if weight is None else weight[rows] @ (z * z)
     return sums
 
 

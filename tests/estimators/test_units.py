@@ -99,7 +99,7 @@ def test_the_spread_of_a_column(dtype, weighted):
         [
             RNG.standard_normal(n),
             1e-30 * RNG.standard_normal(n),
-            1e3 + RNG.standard_normal(n),
+            1e6 + RNG.standard_normal(n),
             np.where(RNG.random(n) < 0.3, 5.0, 2.0),
             np.full(n, -3.0),
             np.zeros(n),
