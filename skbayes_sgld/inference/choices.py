@@ -41,8 +41,9 @@ EARLY_ENDS = {"max_time": "raise max_time", "callback": "let the callback stop l
 _PUBLISHED_THIN = 10  # steps from draw to draw where nothing is known of the posterior
 _SETTLED, _MOST_SETTLED = 0.5, 0.06  # of the burn-in and of a chain's draws: of settled walkers
 _FEWEST_DRAWS = 16  # that a chain makes, whatever they cost
-_WALKERS, _WHITENED_WALKERS = 4, (16, 8, 4)  # of a chain, see Plan
-_BURNIN_SHARE = 0.1  # of a chain's steps that the burn-in of its walkers may take
+_WHITENED_WALKERS = 16, 8, 4  # of a chain, see Plan
+# The same elsewhere, and the share of a chain's steps that the burn-in of so many may take
+_WALKERS = (16, 0.2), (4, 0.1)
 _REACH = 2.0  # as in Stan: unconstrained parameters begin within it
 
 
@@ -248,13 +249,14 @@ def choose_walkers(run: Run, settings: Settings, n_draws: int, n_burnin: int, th
     A step of many positions costs little more than one of four; but each of them has a burn-in.
     """
     if run.dynamics.whitened is not None:
-        return next((w for w in _WHITENED_WALKERS if n_draws >= w**2), _WALKERS)
+        return next((w for w in _WHITENED_WALKERS if n_draws >= w**2), _WHITENED_WALKERS[-1])
     posterior = run.dynamics.posterior
     automatic = settings.sampler is None and settings.step_size is None and settings.uses_curvature
-    short = _WALKERS * n_burnin <= _BURNIN_SHARE * n_draws * thin
     # where a whole block of steps is made at once it costs the same
     alone = posterior.slope_of_last() is None
-    return _WALKERS if automatic and short and alone and posterior.one_mode else 1
+    if not (automatic and alone and posterior.one_mode):
+        return 1
+    return next((w for w, share in _WALKERS if w * n_burnin <= share * n_draws * thin), 1)
 
 
 def choose_start(

@@ -191,6 +191,7 @@ def plan(
         eta = run.step_size * float(run.schedule(n_draws * thin))
         bias = measure_bias(run, mode, eta, settings.metric.uses_curvature, seed)
     n_walkers = choose_walkers(run, settings, n_draws, n_burnin, thin) if may_share else 1
+    run = replace(run, dynamics=run.dynamics.of_walkers(n_walkers))
     start, why_start = choose_start(posterior, settings, tuned, seed, positions, n_walkers)
     choices |= {"init": Choice(*why_start), "parameterization": Choice(*coordinates)}
     heat = settings.temperature

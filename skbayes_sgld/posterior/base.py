@@ -288,6 +288,13 @@ class BasePosterior:
         """Posterior with a cheaper gradient, rounded to single precision; itself without one."""
         return self
 
+    def in_groups_of(self, size: int) -> BasePosterior:
+        """Posterior whose bound gradients take products of so many positions at a time.
+
+        How a position is rounded depends on the size, and not on how many groups there are.
+        """
+        return self
+
     def for_pilot(self) -> BasePosterior:
         """Posterior whose bound gradients may round a chain by how many run beside it.
 

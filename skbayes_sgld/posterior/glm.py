@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from skbayes_sgld._linalg import MAX_DENSE, column_means, column_moments, in_threads
+from skbayes_sgld._linalg import GROUP, MAX_DENSE, column_means, column_moments, in_threads
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld.posterior.averaging import averaged_normal
 from skbayes_sgld.posterior.base import AveragedNormal, BasePosterior
@@ -136,7 +136,7 @@ class GLMPosterior(RowSums, BasePosterior):
             prior, intercept_prior if acts else None, self.n_features, self.center, from_data
         )
         self._dtype: type = np.float64
-        self._in_groups = True
+        self._group: int | None = GROUP
         self._settled: dict[type, SettledRows | None] = {}
         self.param_names = self._name_params(feature_names, class_names)
         if self.n_predictors > 1:
@@ -306,7 +306,7 @@ class GLMPosterior(RowSums, BasePosterior):
     def bind_grad(self, n_chains: int) -> Callable[[Array], Array]:
         """:meth:`grad` for ``theta (n_chains, P)``, for one run in one thread."""
         rows = self._settle(self._dtype)
-        return self.grad if rows is None else bound_grad(self, rows, n_chains, self._in_groups)
+        return self.grad if rows is None else bound_grad(self, rows, n_chains, self._group)
 
     def bind_value_and_grad(
         self, n_chains: int, followed: BasePosterior | None = None
@@ -317,7 +317,7 @@ class GLMPosterior(RowSums, BasePosterior):
             return super().bind_value_and_grad(n_chains, followed)
         rows = self._settle(np.float64)
         if rows is not None:
-            return bound_value_and_grad(self, other, rows, n_chains, self._in_groups)
+            return bound_value_and_grad(self, other, rows, n_chains, self._group)
 
         def value_and_grad(theta: Array) -> tuple[Array, Array]:
             value, grad = self._rows_value_and_grad(theta)
@@ -432,7 +432,13 @@ class GLMPosterior(RowSums, BasePosterior):
     def for_pilot(self) -> GLMPosterior:
         """Posterior whose products take all chains at once, in half of the time for thirty."""
         other = copy(self)
-        other._in_groups = False
+        other._group = None
+        return other
+
+    def in_groups_of(self, size: int) -> GLMPosterior:
+        """Posterior whose products take so many positions at a time."""
+        other = copy(self)
+        other._group = size
         return other
 
     def smoothed(self, spread: Array | None) -> GLMPosterior:

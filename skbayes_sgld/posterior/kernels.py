@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from skbayes_sgld._linalg import GROUP, in_threads
+from skbayes_sgld._linalg import in_threads
 from skbayes_sgld.posterior.likelihoods import Likelihood, RowKernel
 from skbayes_sgld.posterior.linear_prior import LinearPrior
 
@@ -134,19 +134,20 @@ class BoundRows:
     ----------
     rows : SettledRows
     n_chains, n_predictors, width : int
-    in_groups : bool
-        Whether the rounding of a chain is not to depend on how many there are.
+    group : int or None
+        Chains of a product, so that the rounding of one does not depend on how many there are;
+        None: all of them.
     """
 
     def __init__(
-        self, rows: SettledRows, n_chains: int, n_predictors: int, width: int, in_groups: bool
+        self, rows: SettledRows, n_chains: int, n_predictors: int, width: int, group: int | None
     ) -> None:
         n_products = max(n_predictors - 1, 1)
         n_rows = n_chains * n_products
         self._shape = n_chains, n_predictors, width
         # chains that fill the last group stay zero
-        group = GROUP * n_products if in_groups else n_rows
-        self._left: Array = np.zeros((-(-n_rows // group), group, width), rows.dtype)
+        size = (group or n_chains) * n_products
+        self._left: Array = np.zeros((-(-n_rows // size), size, width), rows.dtype)
         self._linear = self._left.reshape(-1, width)[:n_rows].reshape(n_chains, n_products, width)
         self._works = [self._buffers(part) for part in rows.parts]
         first, *others = self._works[0]
@@ -234,11 +235,11 @@ class BoundRows:
 
 
 def bound_grad(
-    posterior: _LinearModel, rows: SettledRows, n_chains: int, in_groups: bool
+    posterior: _LinearModel, rows: SettledRows, n_chains: int, group: int | None
 ) -> Callable[[Array], Array]:
     """Gradient of the log posterior at ``theta (n_chains, P)``."""
     shape = n_chains, posterior.n_predictors, posterior._width
-    sums = BoundRows(rows, *shape, in_groups)
+    sums = BoundRows(rows, *shape, group)
     of_prior = posterior.linear_prior.bind_grad(rows.pull.reshape(shape[1:]))
 
     def grad(theta: Array) -> Array:
@@ -258,11 +259,11 @@ def bound_value_and_grad(
     followed: _LinearModel,
     rows: SettledRows,
     n_chains: int,
-    in_groups: bool,
+    group: int | None,
 ) -> Callable[[Array], tuple[Array, Array]]:
     """Log density of one posterior and gradient of another that differs in its prior alone."""
     shape = n_chains, posterior.n_predictors, posterior._width
-    sums = BoundRows(rows, *shape, in_groups)
+    sums = BoundRows(rows, *shape, group)
     of_prior = followed.linear_prior.bind_grad(rows.pull.reshape(shape[1:]))
 
     def value_and_grad(theta: Array) -> tuple[Array, Array]:

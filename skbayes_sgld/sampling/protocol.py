@@ -31,7 +31,8 @@ class Dynamics:
     covariance the metric is, where it is meant to be one; ``rounded`` says that single precision
     is enough for what drives a trajectory; ``bound_drift``, in a run, is :meth:`drift` where its
     linear part is known as a matrix. ``whitened``, if given, is the target in the coordinates of
-    the metric about the centre, which trajectories follow in place of the gradient.
+    the metric about the centre, which trajectories follow in place of the gradient. ``group`` is
+    the number of neighbouring positions that are walkers of one chain.
     """
 
     gradient: BoundGradient
@@ -44,6 +45,18 @@ class Dynamics:
     rounded: bool = False
     bound_drift: Callable[[Array, Any], Array] | None = None
     whitened: WhitenedPosterior | None = None
+    group: int = 1
+
+    def of_walkers(self, n_walkers: int) -> Dynamics:
+        """Dynamics of chains of ``n_walkers`` neighbouring positions each.
+
+        Products with all rows take the positions of a chain together.
+        """
+        if n_walkers == 1:
+            return self
+        target = None if self.target is None else self.target.in_groups_of(n_walkers)
+        gradient = self.gradient.in_groups_of(n_walkers)
+        return replace(self, gradient=gradient, target=target, group=n_walkers)
 
     def gradient_at(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """``clip(g)`` at ``theta (C, P)``; the chains whose gradient was clipped are counted.

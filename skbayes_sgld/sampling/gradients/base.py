@@ -104,6 +104,12 @@ class BoundGradient:
     def __init__(self, posterior: BasePosterior) -> None:
         self.posterior = posterior
 
+    def in_groups_of(self, size: int) -> Self:
+        """Copy whose full gradients take products of so many positions at a time."""
+        grouped = copy(self)
+        grouped.posterior = self.posterior.in_groups_of(size)
+        return grouped
+
     def of_run(self) -> Self:
         """Copy for one run in one thread, whose full gradients are bound to the run's chains."""
         bound = copy(self)
