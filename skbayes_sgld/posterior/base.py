@@ -284,21 +284,18 @@ class BasePosterior:
         """Posterior with kinks rounded over a fraction of ``spread (P,)``; itself without any."""
         return self
 
-    def rounded(self) -> BasePosterior:
-        """Posterior with a cheaper gradient, rounded to single precision; itself without one."""
-        return self
+    def rounded(self, density: bool = False) -> BasePosterior:
+        """Posterior with a cheaper gradient, rounded to single precision; itself without one.
 
-    def in_groups_of(self, size: int) -> BasePosterior:
-        """Posterior whose bound gradients take products of so many positions at a time.
-
-        How a position is rounded depends on the size, and not on how many groups there are.
+        With ``density`` the log density that is bound with the gradient is rounded, too.
         """
         return self
 
-    def for_pilot(self) -> BasePosterior:
-        """Posterior whose bound gradients may round a chain by how many run beside it.
+    def in_groups_of(self, size: int | None) -> BasePosterior:
+        """Posterior whose bound gradients take products of so many positions at a time.
 
-        A pilot's number of chains is fixed; by default the posterior itself.
+        How a position is rounded depends on the size, and not on how many groups there are. None
+        takes all, for a pilot, whose number of chains is fixed.
         """
         return self
 

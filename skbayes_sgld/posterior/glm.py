@@ -135,7 +135,8 @@ class GLMPosterior(RowSums, BasePosterior):
         self.linear_prior = LinearPrior(
             prior, intercept_prior if acts else None, self.n_features, self.center, from_data
         )
-        self._dtype: type = np.float64
+        self._dtype: type = np.float64  # of bound gradients
+        self._density_dtype: type = np.float64  # of densities bound with them
         self._group: int | None = GROUP
         self._settled: dict[type, SettledRows | None] = {}
         self.param_names = self._name_params(feature_names, class_names)
@@ -315,7 +316,7 @@ class GLMPosterior(RowSums, BasePosterior):
         other = self if followed is None else followed
         if not (isinstance(other, GLMPosterior) and other._settled is self._settled):
             return super().bind_value_and_grad(n_chains, followed)
-        rows = self._settle(np.float64)
+        rows = self._settle(self._density_dtype)
         if rows is not None:
             return bound_value_and_grad(self, other, rows, n_chains, self._group)
 
@@ -417,34 +418,26 @@ class GLMPosterior(RowSums, BasePosterior):
         """Posterior with its kinks rounded over a small fraction of ``spread (P,)``."""
         return self.smoothed(_SOFT * spread) if self.linear_prior.nonsmooth else self
 
-    def rounded(self) -> GLMPosterior:
-        """Posterior whose gradient is computed in single precision; itself where that is no gain.
-
-        Only the gradient is rounded: the log density is as exact as before.
-        """
+    def rounded(self, density: bool = False) -> GLMPosterior:
+        """Posterior whose gradient, or ``density`` too, is rounded; itself where that is no gain."""
         pays = _ROUNDED_NUMBERS[0] <= self.X.size <= _ROUNDED_NUMBERS[1]
-        if not pays or self._dtype is np.float32 or self._settle(np.float32) is None:
+        known = self._density_dtype if density else self._dtype
+        if not pays or known is np.float32 or self._settle(np.float32) is None:
             return self
         other = copy(self)
-        other._dtype = np.float32
+        other._dtype, other._density_dtype = np.float32, np.float32 if density else np.float64
         return other
 
-    def for_pilot(self) -> GLMPosterior:
-        """Posterior whose products take all chains at once, in half of the time for thirty."""
-        other = copy(self)
-        other._group = None
-        return other
-
-    def in_groups_of(self, size: int) -> GLMPosterior:
-        """Posterior whose products take so many positions at a time."""
+    def in_groups_of(self, size: int | None) -> GLMPosterior:
+        """Posterior whose products take so many positions at a time; thirty in half of the time."""
         other = copy(self)
         other._group = size
         return other
 
     def smoothed(self, spread: Array | None) -> GLMPosterior:
-        """Posterior with its prior averaged over errors of sd ``spread (P,)``.
+        """Posterior with its prior averaged over errors of sd ``spread``, None: its own width.
 
-        ``spread=None`` takes the prior's own width. A posterior without kinks is returned as it is.
+        A posterior without kinks is returned as it is.
         """
         known = None if spread is None else self._linear(spread[None])[0]
         prior = self.linear_prior.smoothed(known)

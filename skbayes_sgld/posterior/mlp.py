@@ -360,7 +360,7 @@ class MLPPosterior(BasePosterior):
         if self.likelihood.infers_noise:
             grad[:, -1] += score[:, -1].sum(axis=1)
 
-    def rounded(self) -> MLPPosterior:
+    def rounded(self, density: bool = False) -> MLPPosterior:
         """Posterior whose gradient is computed in single precision, in a third of the time.
 
         Itself where rows are few, whose products cost less than the calls.

@@ -130,7 +130,7 @@ def test_a_chain_does_not_depend_on_how_many_run_beside_it(likelihood, precision
 def test_a_pilot_takes_all_chains_in_one_product(likelihood):
     posterior = make_posterior(likelihood, center=True)
     theta = draw_theta(posterior, 7)
-    pilot = posterior.for_pilot()
+    pilot = posterior.in_groups_of(None)
     value, grad = pilot.bind_value_and_grad(7, pilot)(theta)
     expected, slope = posterior.value_and_grad(theta)
     np.testing.assert_allclose(value, expected, rtol=1e-12)

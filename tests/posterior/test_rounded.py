@@ -68,3 +68,33 @@ def test_columns_whose_coefficients_cancel_keep_their_precision():
 def test_few_rows_and_columns_are_not_copied():
     posterior = logistic_posterior(np.random.default_rng(5).standard_normal((50, 20)))
     assert posterior.rounded() is posterior
+
+
+def test_densities_are_rounded_where_they_agree(posterior):
+    run, mode, dynamics = rounded_dynamics(posterior)
+    rounded = tuning._round_density(dynamics, mode)
+    theta = mode.theta + mode.unwhiten(np.random.default_rng(6).standard_normal((32, 21)))
+    exact, near = (d.of_run().value_and_gradient_at(theta)[0] for d in (dynamics, rounded))
+    assert not np.array_equal(exact, near)
+    assert np.ptp(near - exact) < 1e-3
+
+
+def test_densities_of_large_weights_stay_exact():
+    rng = np.random.default_rng(7)
+    X, weight = rng.standard_normal((WIDE, 20)), np.full(WIDE, 1e6)
+    y = (rng.random(WIDE) < 0.5).astype(float)
+    posterior = GLMPosterior(X, y, Bernoulli(), Normal(), center=True, sample_weight=weight)
+    run, mode, _ = rounded_dynamics(posterior)
+    dynamics = tuning._round(run.dynamics, mode, np.inf)
+    assert dynamics.rounded
+    assert tuning._round_density(dynamics, mode) is dynamics
+
+
+@pytest.mark.parametrize("size", [4, 16])
+def test_walkers_in_one_product_do_not_depend_on_how_many_chains_there_are(posterior, size):
+    run, mode, dynamics = rounded_dynamics(posterior)
+    run.dynamics = tuning._round_density(dynamics, mode).of_walkers(size)
+    start = mode.theta + mode.unwhiten(np.random.default_rng(8).standard_normal((3 * size, 21)))
+    alone = run_chains(run, start[:size], n_draws=3, seed=0).of_walkers(size, 3 * size)
+    both = run_chains(run, start, n_draws=3, seed=0).of_walkers(size, 3 * size)
+    np.testing.assert_array_equal(both.draws[:1], alone.draws)

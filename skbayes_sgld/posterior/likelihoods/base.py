@@ -266,8 +266,9 @@ _FACTORS = 8  # of a product whose logarithm is taken, each below exp(88)
 def sum_log(x: Array, weight: Array | None) -> Array:
     """Weighted sum of the logs of ``x (C, B)``, each at least 1, one logarithm for eight rows.
 
-    It is infinite where a product of eight is.
+    It is infinite where a product of eight is, in double precision.
     """
+    x = x.astype(float, copy=False)  # products of eight leave the range of single precision
     if weight is not None:
         return (np.log(x) * weight).sum(axis=1)
     m = x.shape[1] // _FACTORS

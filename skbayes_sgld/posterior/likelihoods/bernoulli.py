@@ -13,14 +13,14 @@ _ONE = np.ones(1)  # which a small array is added to in two thirds of the time o
 
 
 class _Rows(RowKernel):
-    """``-log(1 + exp(-v))`` with v the predictor times the label's sign."""
+    """``-log(1 + exp(-v))`` with v the predictor times the label's sign, and no level beside it."""
 
     def __init__(self, y: Array, weight: Array | None, dtype: type) -> None:
         self.signs = 2.0 * y - 1.0
-        self.level = np.ones((1, len(y))) if weight is None else weight[None]
-        self.pull = np.zeros_like(self.level)
+        self.pull = self.level = np.zeros((1, len(y)))
         self._weight = weight
-        self._numerator = dtype(1.0) if weight is None else weight.astype(dtype)
+        self._narrow = None if weight is None else weight.astype(dtype)
+        self._numerator = dtype(1.0) if weight is None else self._narrow
 
     def score(self, v: Array) -> None:
         """``1 / (1 + exp(v))``."""
@@ -29,12 +29,14 @@ class _Rows(RowKernel):
         np.divide(self._numerator, v, out=v)
 
     def value_and_score(self, v: Array) -> Array:
-        """``-log(1 + exp(v))``, beside the level, and the score."""
+        """``-log(1 + exp(-v))`` and the score."""
+        np.negative(v, out=v)  # rows that are well explained then vanish
         np.exp(v, out=v)
-        v += 1.0
-        value = -sum_log(v[:, 0], self._weight)
-        np.divide(self._numerator, v, out=v)
-        return value
+        total = v + 1.0
+        v /= total
+        if self._narrow is not None:
+            v *= self._narrow
+        return -sum_log(total[:, 0], self._weight)
 
 
 @dataclass(eq=False, repr=False)

@@ -104,8 +104,8 @@ class BoundGradient:
     def __init__(self, posterior: BasePosterior) -> None:
         self.posterior = posterior
 
-    def in_groups_of(self, size: int) -> Self:
-        """Copy whose full gradients take products of so many positions at a time."""
+    def in_groups_of(self, size: int | None) -> Self:
+        """Copy whose full gradients take products of so many positions at a time; None: of all."""
         grouped = copy(self)
         grouped.posterior = self.posterior.in_groups_of(size)
         return grouped
@@ -122,10 +122,12 @@ class BoundGradient:
 
     def of_pilot(self) -> Self:
         """Copy for a pilot, whose number of chains nobody chooses."""
-        bound, posterior = self.of_run(), self.posterior.for_pilot()
+        bound, posterior = self.of_run(), self.posterior.in_groups_of(None)
         bound._grad_of = cache(posterior.bind_grad)
         bound._value_and_grad_of = cache(
-            lambda n_chains, target: target.for_pilot().bind_value_and_grad(n_chains, posterior)
+            lambda n_chains, target: target.in_groups_of(None).bind_value_and_grad(
+                n_chains, posterior
+            )
         )
         return bound
 

@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 FIRST_CHAIN = 2**31  # chain numbers from here on are the pilots' own
 
-_ROUNDS = (20, 20, 30, 40)  # trajectories
+_ROUNDS = (8, 12, 16, 20)  # trajectories
 _FEW_ROUNDS = (15, 15, 20)  # where each is much work
 _SHORT_ROUNDS = (4, 4, 6)  # of many chains, whose metric has one number to learn
 _FEWEST_ROUNDS = (1, 1, 1)  # of four, where each is very much work
@@ -35,7 +35,7 @@ _FAILED, _SHORTER = 0.4, 0.7  # acceptance of a step that was not learned, and w
 _SOFT = 0.75  # of the rows' softness, which leapfrog steps may take
 _CURVATURES = 64  # draws whose curvatures are averaged
 _GAIN, _DELAY, _FORGET = 0.05, 10.0, 0.75  # gamma, t0 and kappa of Hoffman & Gelman 2014
-_SETTLE_STEP = 0.1
+_SETTLE_STEP = 0.2
 _SETTLE_TIME = 4.0
 _SETTLE_TRAJECTORIES, _QUARTER = 2, 1.5  # of so long a path, nearly a quarter of a period
 _LOST = 30.0  # sds from the mode at which a free chain has left the posterior
@@ -45,7 +45,7 @@ _LOW = 3.0  # nats a parameter; starts that are 1.5 sds out on a normal posterio
 _HALVINGS = 50
 _SETTLE = 0x5E771E  # for random numbers other than the run's own
 _FEW_CHAINS, _MIN_CHAINS, _MAX_CHAINS = 4, 16, 32
-_CHAIN_ROWS = 12_000  # chains times rows of a step of the pilot
+_CHAIN_ROWS = 24_000  # chains times rows of a step of the pilot
 _MANY, _LITTLE = 300, 0.1  # parameters, and share of the draws: the metric then keeps its shape
 _LARGE = 1_000_000  # rows times parameters: beyond, the pilot runs few chains
 _STUCK = 0.98  # largest correlation of neighbouring draws that a pilot can tell from 1
