@@ -419,7 +419,7 @@ class GLMPosterior(RowSums, BasePosterior):
         return self.smoothed(_SOFT * spread) if self.linear_prior.nonsmooth else self
 
     def rounded(self, density: bool = False) -> GLMPosterior:
-        """Posterior whose gradient, or ``density`` too, is rounded; itself where that is no gain."""
+        """Posterior whose gradient, or ``density`` too, is rounded; itself where it is no gain."""
         pays = _ROUNDED_NUMBERS[0] <= self.X.size <= _ROUNDED_NUMBERS[1]
         known = self._density_dtype if density else self._dtype
         if not pays or known is np.float32 or self._settle(np.float32) is None:
