@@ -209,11 +209,10 @@ def run_parts(
     """
     check_requirements(run.sampler, run.dynamics.gradient.posterior, run.batch_size)
     state = start if isinstance(start, RunState) else _begin(run, start, seed, first_chain)
-    n_chains = state.sampler_state["theta"].shape[0]
+    n_wholes = len(state.sampler_state["theta"]) // run.dynamics.group  # no process has a part
     if workers is None and effective_n_jobs(n_jobs) > 1:
         workers = Processes(n_jobs)
-    whole = run.dynamics.group  # positions that stay together
-    n_workers = 1 if workers is None else min(workers.n_workers, n_chains // whole)
+    n_workers = 1 if workers is None else min(workers.n_workers, n_wholes)
     rest = Stretch(n_burnin, n_draws, thin)
     share, made, spent = -(-rest.n_steps // _STRETCHES), 0, 0.0
     size = rest.n_steps if n_workers == 1 else share
@@ -234,7 +233,7 @@ def run_parts(
         size = rest.n_steps
         if seconds is not None:
             size = max(1, min(2 * stretch.n_steps, int(seconds * made / spent)))
-    edges = np.linspace(0, n_chains // whole, n_workers + 1).astype(int) * whole
+    edges = np.linspace(0, n_wholes, n_workers + 1).astype(int) * run.dynamics.group
     if seconds is not None:
         share = max(1, min(share, int(seconds * made / spent)))
     with workers.open(n_workers) as parallel:
