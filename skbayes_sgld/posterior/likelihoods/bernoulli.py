@@ -19,8 +19,7 @@ class _Rows(RowKernel):
         self.signs = 2.0 * y - 1.0
         self.pull = self.level = np.zeros((1, len(y)))
         self._weight = weight
-        self._narrow = None if weight is None else weight.astype(dtype)
-        self._numerator = dtype(1.0) if weight is None else self._narrow
+        self._numerator = dtype(1.0) if weight is None else weight.astype(dtype)
 
     def score(self, v: Array) -> None:
         """``1 / (1 + exp(v))``."""
@@ -34,8 +33,8 @@ class _Rows(RowKernel):
         np.exp(v, out=v)
         total = v + 1.0
         v /= total
-        if self._narrow is not None:
-            v *= self._narrow
+        if self._weight is not None:
+            v *= self._numerator
         return -sum_log(total[:, 0], self._weight)
 
 
