@@ -95,6 +95,6 @@ def test_walkers_in_one_product_do_not_depend_on_how_many_chains_there_are(poste
     run, mode, dynamics = rounded_dynamics(posterior)
     run.dynamics = tuning._round_density(dynamics, mode).of_walkers(size)
     start = mode.theta + mode.unwhiten(np.random.default_rng(8).standard_normal((3 * size, 21)))
-    alone = run_chains(run, start[:size], n_draws=3, seed=0).of_walkers(size, 3 * size)
-    both = run_chains(run, start, n_draws=3, seed=0).of_walkers(size, 3 * size)
+    alone = run_chains(run, start[:size], n_draws=3, seed=0).in_a_row(size, 3 * size)
+    both = run_chains(run, start, n_draws=3, seed=0).in_a_row(size, 3 * size)
     np.testing.assert_array_equal(both.draws[:1], alone.draws)
