@@ -1,8 +1,10 @@
-"""Rows beyond memory: 4 GB of them under an address space of 1.5 GiB, and what the pool costs.
+"""Rows beyond memory: 4 GB of them in processes of 1.5 GiB, and what the pool costs.
 
 ``python -m benchmarks.blocks`` writes 20 million rows of 50 columns in float32 to a file, and fits
-a logistic and a linear model to it in processes whose address space is limited by the operating
-system. It prints peak memory, passes, bytes read, and seconds beside a bare pass over the file.
+a logistic and a linear model to it in processes that the operating system limits: windows of the
+file under a limit of the address space, and the memory map of the whole file, which takes more
+address space than that, under a limit of the private memory. It prints peak memory, passes, bytes
+read, and seconds beside a bare pass over the file.
 ``python -m benchmarks.blocks pool`` compares fits next to pools of several sizes with the fit of
 2 million rows in memory, and draws ``docs/figures/blocks_pool.png``; ``partial`` compares
 ``partial_fit`` over blocks with a fit of them. ``--rows`` takes other numbers of rows; what is
@@ -17,20 +19,29 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
 
 from benchmarks._machine import describe
 from skbayes_sgld import RowBlocks, SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld.blocks import as_source
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.posterior.pooled import PooledPosterior
 from skbayes_sgld.sampling import find_mode
 
 D, BLOCK = 50, 200_000
-LIMIT = 3 * 2**29  # bytes
+LIMITS = {  # bytes; what is mapped from a file is address space, and no private memory
+    "windows": (resource.RLIMIT_AS, 3 * 2**29),
+    "map": (resource.RLIMIT_DATA, 2**30),
+}
+PREDICTED = 100  # one row in so many
 POOLS = (500, 1500, 5000, 15_000, 50_000)
 RESULTS = Path(__file__).parent / "results" / "blocks"
 FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "blocks_pool.png"
@@ -63,33 +74,62 @@ def write(folder: Path, n_rows: int) -> None:
 def bare_pass(source: RowBlocks) -> float:
     """Seconds of a sum over all numbers of the file."""
     begin = time.perf_counter()
-    for X, _ in source:
+    for X, *_ in source:
         float(X.sum())
     return time.perf_counter() - begin
 
 
-def child(name: str, folder: Path, n_draws: int) -> dict[str, Any]:
-    """Fit under the limit; what it took."""
-    resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
-    source = RowBlocks.from_npy(folder / "X.npy", folder / f"{name}.npy")
-    bare = bare_pass(source)
-    before = peak()
-    begin, cpu = time.perf_counter(), time.process_time()
-    model = MODELS[name](n_draws=n_draws, random_state=0).fit(source)
-    seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
-    size = (folder / "X.npy").stat().st_size + (folder / f"{name}.npy").stat().st_size
+class Watch:
+    """Most anonymous memory of this process, looked at twenty times a second.
+
+    What the system counts as resident has pages of the file in it, which it drops when others need
+    the room.
+    """
+
+    def __init__(self) -> None:
+        self.most, self._ended = 0.0, Event()
+        Thread(target=self._look, daemon=True).start()
+
+    def _look(self) -> None:
+        while not self._ended.wait(0.05):
+            self.most = max(self.most, status("RssAnon"))
+
+    def end(self) -> float:
+        """Megabytes, so far."""
+        self._ended.set()
+        return self.most
+
+
+def child(name: str, how: str, folder: Path, n_draws: int) -> dict[str, Any]:
+    """Fit under a limit; what it took."""
+    which, limit = LIMITS[how]
+    resource.setrlimit(which, (limit, limit))
+    paths = folder / "X.npy", folder / f"{name}.npy"
+    rows = np.load(paths[0], mmap_mode="r") if how == "map" else RowBlocks.from_npy(*paths)
+    given = (rows, np.load(paths[1], mmap_mode="r")) if how == "map" else (rows,)
+    source = as_source(*given)
+    assert isinstance(source, RowBlocks)
+    bare, before, watch = bare_pass(source), peak(), Watch()
+    with counted_passes() as passes:
+        begin, cpu = time.perf_counter(), time.process_time()
+        model = MODELS[name](n_draws=n_draws, random_state=0).fit(*given)
+        seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
+    found = peak() | {"anonymous": watch.end()}
+    size = sum(path.stat().st_size for path in paths)
     return {
         "model": name,
+        "how": how,
         "rows": source.n_rows,
-        "passes": source.n_passes,
-        "gigabytes_read": source.n_passes * size / 1e9,
+        "passes": len(passes),
+        "gigabytes_read": len(passes) * size / 1e9,
         "seconds": seconds,
         "cpu_seconds": cpu,
         "bare_pass_seconds": bare,
         "before": before,
-        "peak": peak(),
+        "peak": found,
+        "predict": predict(model, rows, folder) if how == "map" else None,
         "draws_megabytes": model.posterior_.values.nbytes / 1e6,
-        "limit_megabytes": LIMIT / 1e6,
+        "limit_megabytes": limit / 1e6,
         "coef_error_in_sds": float(
             np.abs(
                 (model.coef_.ravel() - np.linspace(-0.4, 0.4, D))
@@ -99,13 +139,48 @@ def child(name: str, folder: Path, n_draws: int) -> dict[str, Any]:
     }
 
 
+def predict(model: Any, X: np.ndarray, folder: Path) -> dict[str, float]:
+    """Predict some rows of the map into another map, under the same limit."""
+    some, watch = X[: max(1, len(X) // PREDICTED)], Watch()
+    shape = (len(some), 2) if hasattr(model, "predict_proba") else (len(some),)
+    out = np.lib.format.open_memmap(folder / "out.npy", "w+", np.float32, shape)
+    begin = time.perf_counter()
+    method = model.predict_proba if hasattr(model, "predict_proba") else model.predict
+    method(some, out=out)
+    seconds = time.perf_counter() - begin
+    assert np.allclose(out[-3:], method(np.array(some[-3:])), rtol=1e-5)
+    return {"rows": float(len(some)), "seconds": seconds, "anonymous": watch.end()}
+
+
+@contextmanager
+def counted_passes() -> Iterator[list[RowBlocks]]:
+    """The source of each pass that is made."""
+    reduce, made = RowBlocks.reduce, []
+
+    def counted(self: RowBlocks, *given: Any) -> Any:
+        made.append(self)
+        return reduce(self, *given)
+
+    RowBlocks.reduce = counted  # type: ignore[method-assign]
+    try:
+        yield made
+    finally:
+        RowBlocks.reduce = reduce  # type: ignore[method-assign]
+
+
+def status(name: str) -> float:
+    """Megabytes that the system counts for this process."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(f"{name}:")).split()[1]) / 1e3
+
+
 def peak() -> dict[str, float]:
-    """Megabytes of address space and of memory at the most, so far."""
-    status = Path("/proc/self/status").read_text().splitlines()
-    lines = dict(line.split(":", 1) for line in status if ":" in line)
+    """Megabytes of address space and of memory at the most, and of private memory now."""
     return {
-        "address_space": int(lines["VmPeak"].split()[0]) / 1e3,
-        "memory": int(lines["VmHWM"].split()[0]) / 1e3,
+        "address_space": status("VmPeak"),
+        "memory": status("VmHWM"),
+        "private": status("VmData"),
+        "anonymous": status("RssAnon"),
     }
 
 
@@ -116,8 +191,8 @@ def fit_under_limit(n_rows: int, n_draws: int, within: Path | None) -> list[dict
         folder = Path(name)
         write(folder, n_rows)
         print(f"{n_rows:,} rows of {D} columns: {(folder / 'X.npy').stat().st_size / 1e9:.2f} GB")
-        for model in MODELS:
-            given = [sys.executable, "-m", "benchmarks.blocks", "--child", model, str(folder)]
+        for model, how in product(MODELS, LIMITS):
+            given = [sys.executable, "-m", "benchmarks.blocks", "--child", model, how, str(folder)]
             done = subprocess.run(
                 [*given, "--draws", str(n_draws)], capture_output=True, text=True, check=False
             )
@@ -125,13 +200,14 @@ def fit_under_limit(n_rows: int, n_draws: int, within: Path | None) -> list[dict
                 raise RuntimeError(done.stderr)
             row = json.loads(done.stdout.splitlines()[-1])
             found.append(row)
+            most, before = row["peak"], row["before"]
             print(
-                f"{model:9s} {row['passes']} passes, {row['gigabytes_read']:.1f} GB read in "
-                f"{row['seconds']:.0f} s ({row['cpu_seconds']:.0f} s CPU), a bare pass "
-                f"{row['bare_pass_seconds']:.1f} s; at the most {row['peak']['memory']:.0f} MB of "
-                f"memory ({row['before']['memory']:.0f} before the fit) and "
-                f"{row['peak']['address_space']:.0f} MB of address space, of "
-                f"{row['limit_megabytes']:.0f} allowed",
+                f"{model:9s} {how:8s} {row['passes']} passes, {row['gigabytes_read']:.1f} GB read "
+                f"in {row['seconds']:.0f} s ({row['cpu_seconds']:.0f} s CPU), a bare pass "
+                f"{row['bare_pass_seconds']:.1f} s; at the most {most['anonymous']:.0f} MB of "
+                f"anonymous memory ({before['anonymous']:.0f} before the fit), "
+                f"{most['memory']:.0f} MB with pages of the file, {most['address_space']:.0f} MB "
+                f"of address space; {row['limit_megabytes']:.0f} allowed; {row['predict']}",
                 flush=True,
             )
     return found
@@ -310,10 +386,11 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000, help="of each chain")
     parser.add_argument("--seeds", type=int, default=2, help="pools of each size")
     parser.add_argument("--folder", type=Path, help="where the file is written, for a while")
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
-        print(json.dumps(child(given.child[0], Path(given.child[1]), given.draws)))
+        name, how, folder = given.child
+        print(json.dumps(child(name, how, Path(folder), given.draws)))
     elif given.what == "memory":
         save("memory", fit_under_limit(given.rows or 20_000_000, given.draws, given.folder))
     elif given.what == "pool":

@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+import sys
+import time
 from contextlib import contextmanager
 
 import joblib
@@ -213,3 +216,44 @@ def test_a_scheduler_that_is_lost_is_told(client):
     future.cancel()  # as the client does with all futures when its scheduler is gone
     with pytest.raises(ConnectionError, match="cluster was lost in the pass: .*cancelled"):
         result_of(future, client, "the pass")
+
+
+def started(command, file, **beside):
+    """Process of a command of ``distributed``, which finds the others by a file."""
+    given = ["--scheduler-file", str(file), "--no-dashboard"]
+    given += [part for name, value in beside.items() for part in (f"--{name}", str(value))]
+    return subprocess.Popen(
+        [sys.executable, "-m", f"distributed.cli.{command}", *given], stderr=subprocess.DEVNULL
+    )
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_killed_ends_the_fit(tmp_path, in_blocks):
+    file, made = tmp_path / "scheduler.json", tmp_path / "made"
+    made.mkdir()
+    scheduler = started("dask_scheduler", file, port=0)
+    worker = started("dask_worker", file, nthreads=1)
+    pid = scheduler.pid
+
+    def kill(block, number):
+        (made / f"{len(os.listdir(made))}-{number}").touch()
+        if len(os.listdir(made)) == N_BLOCKS + 3:  # in the second pass
+            os.kill(pid, signal.SIGKILL)
+        return block
+
+    before = dict(vars(in_blocks))
+    try:
+        while not file.exists():
+            time.sleep(0.1)
+        with (
+            dask.config.set({"distributed.comm.timeouts.connect": "5s"}),
+            Client(scheduler_file=str(file)),
+        ):
+            X, latent = made_on_workers(kill)
+            with pytest.raises(ConnectionError, match="lost in pass 2 over the rows: "):
+                in_blocks.fit(X, latent > 0)
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()
+    assert vars(in_blocks) == before
