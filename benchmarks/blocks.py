@@ -8,7 +8,8 @@ read, and seconds beside a bare pass over the file.
 ``python -m benchmarks.blocks pool`` compares fits next to pools of several sizes with the fit of
 2 million rows in memory, and draws ``docs/figures/blocks_pool.png``; ``partial`` compares
 ``partial_fit`` over blocks with a fit of them. ``--rows`` takes other numbers of rows; what is
-measured is saved in ``benchmarks/results/blocks/``.
+measured is saved in ``benchmarks/results/blocks/``, and its tables are written into
+``docs/scale.md``.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import _scale_page
 from benchmarks._machine import describe
 from skbayes_sgld import RowBlocks, SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.blocks import as_source
@@ -300,7 +302,7 @@ def integrate_pools(n_rows: int, n_pools: int = 12) -> list[dict[str, float]]:
     return [row | {"expected": times / np.sqrt(row["pool"])} for row in found]
 
 
-def compare_partial_fits(n_rows: int = 50_000, d: int = 10) -> list[dict[str, Any]]:
+def compare_partial_fits(n_rows: int = 200_000, d: int = 10) -> list[dict[str, Any]]:
     """Largest differences from the fit in memory, of ``partial_fit`` and of a fit of blocks."""
     rng, found = np.random.default_rng(0), []
     X = rng.standard_normal((n_rows, d))
@@ -313,7 +315,7 @@ def compare_partial_fits(n_rows: int = 50_000, d: int = 10) -> list[dict[str, An
             return SGLDLogisticRegression(n_draws=500, random_state=0, **prior)
 
         exact = new().fit(X, y).posterior_.flat
-        for size in (5000, 500):
+        for size in (25_000, 5000):
             blocks = [(X[a : a + size], y[a : a + size]) for a in range(0, n_rows, size)]
             row: dict[str, Any] = {"share": float(y.mean()), "block": size}
             for name in ("partial_fit", "fit"):
@@ -374,6 +376,8 @@ def save(name: str, found: Any) -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"machine": describe(), "found": found}, indent=1)
     (RESULTS / f"{name}.json").write_text(text + "\n")
+    if name in _scale_page.TABLES:
+        _scale_page.write(name, found)
 
 
 def main() -> None:

@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.dask_fit`` makes rows on the workers of clusters of one and of two processes,
 fits a logistic and a linear model to them, and the same rows in memory without Dask. It prints
-what ``docs/scale.md`` shows, and saves it in ``benchmarks/results/dask/``. ``--rows`` takes other
-numbers of rows.
+what ``docs/scale.md`` shows, saves it in ``benchmarks/results/dask/``, and writes the table of the
+page. ``--rows`` takes other numbers of rows. With nothing else to do, two cores take ten minutes.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster, wait
 
+from benchmarks import _scale_page
 from benchmarks._machine import describe
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.blocks.dask_rows import DaskRows
@@ -169,6 +170,7 @@ def main() -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     result = {"machine": describe(), "columns": D, "fits": rows}
     (RESULTS / "fits.json").write_text(json.dumps(result, indent=1) + "\n")
+    _scale_page.write("dask", rows)
 
 
 if __name__ == "__main__":

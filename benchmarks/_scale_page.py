@@ -1,0 +1,97 @@
+"""Tables of ``docs/scale.md`` from what ``benchmarks.blocks`` and ``benchmarks.dask_fit`` saved."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.page import markdown
+
+PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
+LIMITED = {"windows": "windows", "map": "whole map"}
+
+
+def memory(found: list[dict[str, Any]]) -> str:
+    """Fits of a file under a limit."""
+    head = (
+        *("model", "read as", "passes", "GB read", "CPU s", "bare pass, s"),
+        *("anonymous MB before, at most", "MB with pages of the file", "address space, MB"),
+    )
+    rows = [
+        [
+            row["model"],
+            LIMITED[row["how"]],
+            str(row["passes"]),
+            f"{row['gigabytes_read']:.1f}",
+            f"{row['cpu_seconds']:.0f}",
+            f"{row['bare_pass_seconds']:.0f}",
+            f"{row['before']['anonymous']:.0f}, {row['peak']['anonymous']:.0f}",
+            f"{row['peak']['memory']:.0f}",
+            f"{row['peak']['address_space']:,.0f}",
+        ]
+        for row in found
+    ]
+    return markdown(head, rows)
+
+
+def partial(found: list[dict[str, Any]]) -> str:
+    """``partial_fit`` beside a fit of blocks."""
+    each = ("means (sds)", "sds", "CPU s")
+    head = ("second class", "blocks of", *(f"`partial_fit`: {name}" for name in each))
+    head += tuple(f"`fit(RowBlocks)`: {name}" for name in each)
+    rows = []
+    for row in found:
+        cells = [_percent(row["share"], 0), f"{row['block']:,}"]
+        for name in ("partial_fit", "fit"):
+            one = row[name]
+            cells += [f"{one['mean']:.3f}", _percent(one["sd"], 1), f"{one['cpu_seconds']:.1f}"]
+        rows.append(cells)
+    return markdown(head, rows)
+
+
+def dask(found: list[dict[str, Any]]) -> str:
+    """Fits in memory, and by one worker and by two."""
+    head = (
+        *("model", "rows", "in memory", "1 worker", "2 workers"),
+        *("passes", "to the client", "between 2 workers"),
+    )
+    rows = []
+    for model, n_rows in dict.fromkeys((row["model"], row["rows"]) for row in found):
+        own = [row for row in found if (row["model"], row["rows"]) == (model, n_rows)]
+        by = {row["workers"]: row for row in own}
+        moved = sum(part["bytes"] for part in by[2]["passes"])
+        rows.append(
+            [
+                model,
+                f"{n_rows:,}",
+                *(f"{by[k]['seconds']:.1f} s" for k in (0, 1, 2)),
+                str(len(by[2]["passes"])),
+                _size(moved),
+                _size(by[2]["sent"]),
+            ]
+        )
+    return markdown(head, rows)
+
+
+def _percent(share: float, digits: int) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+def _size(n_bytes: float) -> str:
+    return f"{n_bytes / 1e6:.3g} MB" if n_bytes >= 1e5 else f"{n_bytes / 1e3:.2g} kB"
+
+
+TABLES: dict[str, Callable[[list[dict[str, Any]]], str]] = {
+    "memory": memory,
+    "partial": partial,
+    "dask": dask,
+}
+
+
+def write(name: str, found: list[dict[str, Any]]) -> None:
+    """Write a table into the page, between its two comments."""
+    block = re.compile(f"(<!-- begin: {name} -->\n).*?(<!-- end: {name} -->)", re.S)
+    text = PAGE.read_text()
+    PAGE.write_text(block.sub(lambda match: f"{match[1]}\n{TABLES[name](found)}\n{match[2]}", text))
