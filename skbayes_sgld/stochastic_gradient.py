@@ -7,16 +7,15 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld.estimators.base import Array
-from skbayes_sgld.estimators.classification import BayesianClassifier
+from skbayes_sgld.estimators.blockwise import BlockwiseClassifier, BlockwiseRegressor
 from skbayes_sgld.estimators.docs import shared_docs
 from skbayes_sgld.estimators.map import MAPEstimator
-from skbayes_sgld.estimators.regression import BayesianRegressor
 
 __all__ = ["SGDMAPClassifier", "SGDMAPRegressor"]
 
 
 @shared_docs
-class SGDMAPRegressor(BayesianRegressor, MAPEstimator):
+class SGDMAPRegressor(BlockwiseRegressor, MAPEstimator):
     """Posterior mode of Bayesian linear regression by stochastic gradient descent.
 
     The estimate is the point where the optimizer ends (Karagiannis, Handout 6, Algorithms 11 and
@@ -97,7 +96,7 @@ class SGDMAPRegressor(BayesianRegressor, MAPEstimator):
 
 
 @shared_docs
-class SGDMAPClassifier(BayesianClassifier, MAPEstimator):
+class SGDMAPClassifier(BlockwiseClassifier, MAPEstimator):
     """Posterior mode of Bayesian logistic regression by stochastic gradient descent.
 
     The estimate is the point where the optimizer ends (Karagiannis, Handout 6, Algorithms 11 and

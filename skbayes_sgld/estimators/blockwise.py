@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
@@ -10,22 +11,22 @@ import numpy as np
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.blocks.moments import Moments
 from skbayes_sgld.blocks.source import RowSource
-from skbayes_sgld.estimators.base import limit_blas
+from skbayes_sgld.estimators.base import LinearEstimator, limit_blas
 from skbayes_sgld.estimators.classification import BayesianClassifier
 from skbayes_sgld.estimators.counts import CountRegressor
 from skbayes_sgld.estimators.regression import BayesianRegressor
-from skbayes_sgld.estimators.sampled import SampledEstimator
 from skbayes_sgld.estimators.validation import check_ranges, warn_of_light_rows
 from skbayes_sgld.inference.passes import NUMBERS, Encoding, find_posterior, look, sum_up
-from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.posterior import Likelihood
+from skbayes_sgld.posterior import GLMPosterior, Likelihood
 from skbayes_sgld.posterior.propriety import check_propriety
 
 
-class BlockwiseEstimator(SampledEstimator):
-    """A sampled model whose rows may be in blocks."""
+class BlockwiseEstimator(LinearEstimator):
+    """A linear model whose rows may be in blocks."""
 
     random_state: Any
+    _centers: Callable[[], bool]
+    _infer_posterior: Callable[[GLMPosterior, RowSource], None]
 
     def _infer_source(self, source: RowSource) -> None:
         if self._stream is not None:
@@ -42,9 +43,9 @@ class BlockwiseEstimator(SampledEstimator):
         self.__dict__.pop("feature_names_in_", None)
         if source.feature_names is not None:
             self.feature_names_in_ = np.array(source.feature_names, dtype=object)
-        self._infer_blocks(source, Settings.check(self))
+        self._infer_blocks(source)
 
-    def _infer_blocks(self, source: RowSource, settings: Settings) -> None:
+    def _infer_blocks(self, source: RowSource) -> None:
         """Find the posterior by passes over the blocks."""
         own = self.random_state
         seed = int(own) if isinstance(own, Integral) else 0
@@ -59,18 +60,15 @@ class BlockwiseEstimator(SampledEstimator):
             with limit_blas(X):
                 self._infer(X, y, weight)
             return
-        prior = self._resolve("prior")
-        if prior.hierarchical:
+        if self._resolve("prior").hierarchical:
             raise ValueError(
                 f"prior={self.prior!r} learns its scale from all rows, and these are in blocks; "
                 "give a prior of a known scale, such as prior='normal'."
             )
         mean, sd = moments.together(encoding.factors)
         columns = mean, extent.spread(sd)
-        center = settings.uses_curvature
-        model = self._make_posterior(X, y, weight, center=center, columns=columns)
-        workers = source.workers(settings.n_jobs)
-        self._sample(settings, find_posterior(model, source, encoding), prior, workers=workers)
+        model = self._make_posterior(X, y, weight, center=self._centers(), columns=columns)
+        self._infer_posterior(find_posterior(model, source, encoding), source)
 
     def _family_of_numbers(self) -> Likelihood | None:
         """Likelihood of a target that is a number; None where it is a label."""
@@ -87,7 +85,7 @@ class BlockwiseEstimator(SampledEstimator):
 class BlockwiseRegressor(BayesianRegressor, BlockwiseEstimator):
     """A normal linear model: sums over the rows of all blocks are all that it needs."""
 
-    def _infer_blocks(self, source: RowSource, settings: Settings) -> None:
+    def _infer_blocks(self, source: RowSource) -> None:
         if not self._noise().constant:
             raise ValueError(
                 f"noise_model={self.noise_model!r} has no sums over rows that a pass could add up; "
@@ -99,12 +97,9 @@ class BlockwiseRegressor(BayesianRegressor, BlockwiseEstimator):
         self._likelihood().check_target(y)
         sd = np.sqrt(np.diagonal(sums.products)[:-1] / sums.total)
         columns = sums.mean[:-1], extent.spread(sd)
-        posterior = self._make_posterior(
-            X, y, weight, center=settings.uses_curvature, columns=columns
-        )
+        posterior = self._make_posterior(X, y, weight, center=self._centers(), columns=columns)
         check_propriety(posterior)
-        workers = source.workers(settings.n_jobs)
-        self._sample(settings, posterior, self._resolve("prior"), workers=workers)
+        self._infer_posterior(posterior, source)
         for name in ("estimators_", "output_names_"):
             self.__dict__.pop(name, None)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Integral
+from sys import maxsize
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skbayes_sgld._components import Registry, check_number
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld._warnings import warn
+from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, LinearEstimator
 from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.inference.choices import Choice
@@ -82,6 +84,17 @@ class MAPEstimator(LinearEstimator):
         settings = self._settings(len(y))
         posterior = self._make_posterior(X, y, weight, center=settings.centers)
         check_propriety(posterior)
+        self._climb(posterior, settings)
+
+    def _centers(self) -> bool:
+        """Whether the intercept is taken at the mean of X."""
+        return self._settings(maxsize).centers
+
+    def _infer_posterior(self, posterior: GLMPosterior, source: RowSource) -> None:
+        """Climb towards the mode of rows in blocks, next to a sample of them."""
+        self._climb(posterior, self._settings(posterior.n_samples))
+
+    def _climb(self, posterior: GLMPosterior, settings: MAPSettings) -> None:
         if settings.projection is not None and posterior.n_predictors > 1:
             raise ValueError(
                 f"projection={self.projection!r} is of one vector of coefficients, and y has "

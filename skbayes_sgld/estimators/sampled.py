@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._components import Registry
+from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, LinearEstimator, has_callbacks
 from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.inference.diagnosis import Diagnosis
@@ -68,6 +69,16 @@ class SampledEstimator(LinearEstimator):
         posterior = self._own_posterior(settings, X, y, weight)
         check_propriety(posterior)
         self._sample(settings, posterior, self._resolve("prior"))
+
+    def _centers(self) -> bool:
+        """Whether the intercept is taken at the mean of X."""
+        return Settings.check(self).uses_curvature
+
+    def _infer_posterior(self, posterior: GLMPosterior, source: RowSource) -> None:
+        """Sample the posterior of rows in blocks."""
+        settings = Settings.check(self)
+        workers = source.workers(settings.n_jobs)
+        self._sample(settings, posterior, self._resolve("prior"), workers=workers)
 
     def _infer_batch(self, X: Array, y: Array, weight: Array | None) -> None:
         """Find the posterior of all batches, of which these are the rows of the last."""

@@ -6,6 +6,7 @@ import pytest
 from skbayes_sgld import (
     BayesByBackpropRegressor,
     RowBlocks,
+    SGDMAPClassifier,
     SGDMAPRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
@@ -255,6 +256,22 @@ def test_a_label_of_one_block_alone_and_one_without_weight():
     assert np.abs(probability - expected.predict_proba(X[:200])).max() < 0.05
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"), [(SGDMAPClassifier, "logistic"), (SGDMAPRegressor, "linear")]
+)
+def test_climbs_next_to_the_sample_end_at_the_mode_of_all_rows(kind, name):
+    exact = kind(optimizer="newton", random_state=0).fit(X, TARGETS[name])
+    sd = exact.posterior_.flat.std(axis=0)[: D + 1]
+    for optimizer, most in (("newton", 1e-3), ("sgd", 0.3)):
+        source = source_of(name, pool_size=2000)
+        found = kind(optimizer=optimizer, random_state=0).fit(source)
+        assert source.n_passes == (1 if name == "linear" else 3)
+        moved = np.append(found.coef_ - exact.coef_, found.intercept_ - exact.intercept_) / sd
+        assert np.abs(moved).max() < most and found.distance_ < most
+        widths = found.posterior_.flat.std(axis=0)[: D + 1] / sd
+        assert np.abs(widths - 1).max() < 0.01
+
+
 # ---- errors -------------------------------------------------------------------------------------
 
 
@@ -291,7 +308,6 @@ def _blocks(X, y):
         (SGLDPoissonRegressor(), np.arange(N) - 2000.5, ValueError, "block 0: y has the value"),
         (SGLDLogisticRegression(prior="horseshoe"), TARGETS["logistic"], ValueError, "blocks"),
         (SGLDLinearRegression(noise_model="log_linear"), ETA, ValueError, "noise_model"),
-        (SGDMAPRegressor(), ETA, TypeError, "SGDMAPRegressor does not take RowBlocks"),
         (BayesByBackpropRegressor(), ETA, TypeError, "does not take RowBlocks"),
     ],
 )
