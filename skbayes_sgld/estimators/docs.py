@@ -277,7 +277,8 @@ prior : str or CoefficientPrior, default="normal"
     Prior of weights and biases, for standardised X and y: ``"normal"``, ``"laplace"``,
     ``"student_t"`` or an instance. The scale of a weight's is divided by the root of the inputs
     to its unit and, with hidden layers, multiplied by the activation's gain (5/3 for tanh,
-    sqrt(2) for relu) or, for log odds, by 5.""",
+    sqrt(2) for relu); of classifiers that of the first layer by 1/2, that of the outputs by
+    20.""",
     "noise": """\
 noise_prior : str or NoisePrior, default="inverse_gamma"
     Prior of the noise, as in :class:`SGLDLinearRegression`.

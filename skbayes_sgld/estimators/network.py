@@ -221,8 +221,9 @@ class SGLDNetwork(NetworkEstimator):
         Returns
         -------
         diagnosis : NetworkDiagnosis
-            R-hat and effective sample sizes of the outputs, which for classes are log odds, the
-            share of bounded steps, and the problems, each with its remedy.
+            R-hat and effective sample sizes of the outputs, which for classes are log odds (of
+            three or more less their mean), the share of bounded steps, and the problems, each
+            with its remedy.
         """
         check_is_fitted(self)
         found: NetworkDiagnosis = self._diagnosis
@@ -230,7 +231,9 @@ class SGLDNetwork(NetworkEstimator):
             outputs = self._predictor()(self._check_rows(X)).transpose(2, 1, 0)
             chains = self.posterior_.values.shape[:2]
             found = diagnose_outputs(
-                outputs.reshape(*chains, *outputs.shape[1:]), self.clipped_fraction_
+                outputs.reshape(*chains, *outputs.shape[1:]),
+                self.clipped_fraction_,
+                self._likelihood().shift_invariant,
             )
         print(found)
         return found

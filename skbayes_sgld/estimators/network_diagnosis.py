@@ -76,8 +76,16 @@ class NetworkDiagnosis:
             warn_of(self.problems)
 
 
-def diagnose_outputs(outputs: Array, clipped: float) -> NetworkDiagnosis:
-    """Diagnosis from draws of the network's outputs ``(C, S, rows, K)``."""
+def diagnose_outputs(
+    outputs: Array, clipped: float, shift_invariant: bool = False
+) -> NetworkDiagnosis:
+    """Diagnosis from draws of the network's outputs ``(C, S, rows, K)``.
+
+    Where a number that is added to all outputs of a row changes nothing, they are judged without
+    their mean, which only the prior holds.
+    """
+    if shift_invariant:
+        outputs = outputs - outputs.mean(axis=3, keepdims=True)
     n_chains, n_draws, n_rows, n_outputs = outputs.shape
     flat = outputs.reshape(n_chains, n_draws, -1)
     figures: dict[str, Array] = {

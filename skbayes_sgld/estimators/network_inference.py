@@ -208,7 +208,9 @@ class LangevinNetworks:
             "n_burnin": Choice(n_burnin, self._reason(self.n_burnin, why)),
             "thin": Choice(thin, self._reason(self.thin, why)),
         }
-        diagnosis = diagnose_outputs(_outputs(exact, chains.draws), clipped)
+        diagnosis = diagnose_outputs(
+            _outputs(exact, chains.draws), clipped, exact.likelihood.shift_invariant
+        )
         return NetworkDraws(chains.draws, attributes, choices, diagnosis)
 
     @staticmethod

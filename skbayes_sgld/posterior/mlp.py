@@ -20,6 +20,11 @@ from skbayes_sgld.posterior.priors.noise import NoisePrior
 Array = NDArray[Any]
 
 _BLOCK = 2**16  # numbers in a layer of a block of rows, so that one chain's stay in cache
+# Of the first layer of classifiers. Log losses of five-fold cross-validation, tanh, 50 units, by
+# this factor and the reach of the outputs: iris 0.111, wine 0.090 and 200 rows of which 15 % have
+# the wrong label 0.551 with 5/3 and 5; 0.087, 0.068 and 0.550 with 1/2 and 20; with 1 and 20 the
+# last is 0.592
+_INPUT_GAIN = 0.5
 _FEW_NUMBERS = 2**14  # rows times the units of a layer
 _LARGEST = 700.0  # whose exponential is a number
 
@@ -178,7 +183,9 @@ class MLPPosterior(BasePosterior):
     number of inputs of its unit, so that a unit's input is of the same size however wide the layer
     below (Neal 1996, Section 2.1); the prior scale of a bias is that of ``prior``. In a network
     with hidden layers, the scales are multiplied by the activation's gain, 5/3 for tanh and
-    sqrt(2) for relu; those of outputs that are log odds are multiplied by 5 instead.
+    sqrt(2) for relu. Where the outputs are log odds, those of the first layer are multiplied by
+    1/2 instead, and those of the outputs by 20: units are nearly straight where the data are, and
+    a probability may be near 0 or 1.
 
     Parameters
     ----------
@@ -267,9 +274,9 @@ class MLPPosterior(BasePosterior):
         gain = np.ones((1, self.network.n_params))
         if len(self.network.sizes) > 2:
             gain *= ACTIVATIONS[self.network.activation].gain
-            for output in (part[-1] for part in self.network.split(gain)):
-                if self.likelihood.reach > 1.0:
-                    output[:] = self.likelihood.reach
+            if self.likelihood.reach > 1.0:
+                for part in self.network.split(gain):
+                    part[0][:], part[-1][:] = _INPUT_GAIN, self.likelihood.reach
         return gain[0]
 
     @property

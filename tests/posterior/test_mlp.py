@@ -155,17 +155,19 @@ def test_without_hidden_layers_it_is_the_linear_model(likelihood):
     assert np.ptp(network.log_prior(theta) - expected) < 1e-12
 
 
-@pytest.mark.parametrize("likelihood, gain", [(FixedGaussian(1.0), 5 / 3), (Categorical(4), 5.0)])
-def test_prior_scales_follow_the_inputs_and_the_gain(likelihood, gain):
+@pytest.mark.parametrize(
+    "likelihood, first, last", [(FixedGaussian(1.0), 5 / 3, 5 / 3), (Categorical(4), 0.5, 20.0)]
+)
+def test_prior_scales_follow_the_inputs_and_the_gain(likelihood, first, last):
     posterior = make(likelihood, (5, 2), Normal(0.7))
     K, tanh = likelihood.n_predictors, 5 / 3
     parts = [
-        np.full(D * 5, tanh / np.sqrt(D)),
-        np.full(5, tanh),
+        np.full(D * 5, first / np.sqrt(D)),
+        np.full(5, first),
         np.full(10, tanh / np.sqrt(5)),
         np.full(2, tanh),
-        np.full(2 * K, gain / np.sqrt(2)),
-        np.full(K, gain),
+        np.full(2 * K, last / np.sqrt(2)),
+        np.full(K, last),
     ]
     theta = some_theta(posterior)
     expected = stats.norm(0.0, 0.7 * np.concatenate(parts)).logpdf(theta).sum(axis=1)

@@ -77,7 +77,8 @@ class Likelihood(Component):
         Whether the mean increases with the only linear predictor, so that its quantiles are those
         of the predictor, transformed.
     reach : float
-        Largest linear predictor that is to be expected, which sets the scale of a network's output.
+        Scale of a network's output weights, so that the predictors that are to be expected are
+        within the prior.
     improper : str
         What is wrong with data for which the likelihood never falls along some direction; used in
         errors.
@@ -289,7 +290,7 @@ class LabelLikelihood(Likelihood):
 
     n_classes = 2
     symmetric = False
-    reach = 5.0  # log odds of a probability of 0.99
+    reach = 20.0  # labels without any doubt are not to be doubted: see the network's prior
     improper = "a plane separates the classes of y, completely or nearly"
 
     def check_target(self, y: Array) -> Array:
