@@ -315,7 +315,7 @@ OVERFLOWS = {
     "full": (SGLDLinearRegression, PLAIN),
     "automatic": (SGLDLinearRegression, {**TEN, "n_draws": 500}),
     "known noise": (SGLDLinearRegression, {**TEN, **KNOWN}),
-    "logistic": (SGLDLogisticRegression, {**PLAIN, "step_size": 1e300}),
+    "logistic": (SGLDLogisticRegression, {**PLAIN, "step_size": 1e30}),
     # where the minibatches' noise, not the curvature, is what a chain cannot stand
     "one row": (
         SGLDLinearRegression,

@@ -135,9 +135,9 @@ def test_three_classes_agree_with_importance_sampling():
             if m < K - 1:
                 to_natural[k * (d + 1) + d, K * d + m] = center[k, m]
     reference = importance_sampling(
-        log_density, mode, covariance, n_draws=100_000, transform=lambda t: t @ to_natural.T
+        log_density, mode, covariance, n_draws=40_000, transform=lambda t: t @ to_natural.T
     )
-    assert reference.ess > 10_000
+    assert reference.ess > 4000
     agrees(SGLDLogisticRegression(random_state=0).fit(X, y), reference)
 
 
@@ -153,9 +153,9 @@ def test_plain_sgld_does_not_sample_the_rookies(rookies, rookies_target):
         step_size=0.03 / 2,
         gradient="minibatch",
         batch_size=30,
-        n_draws=10_000,
+        n_draws=4000,
         n_burnin=0,
         thin=1,
         random_state=0,
     ).fit(*rookies)
-    assert plain.summary()["ess_bulk"].min() < 100
+    assert plain.summary()["ess_bulk"].min() < 40  # a hundredth of the draws of one chain

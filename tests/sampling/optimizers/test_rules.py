@@ -16,7 +16,7 @@ from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.preconditioners.metric import Dense
 from skbayes_sgld.sampling.streams import ChainStreams
 from skbayes_sgld.sampling.tuning.mode import Mode
-from tests.references.modes import TASKS, distance, newton_mode, task
+from tests.references.modes import SHORT_TASKS, distance, newton_mode, task
 from tests.references.targets import NormalMean, make_run
 
 TOL = 0.1  # the default, in posterior sds
@@ -28,7 +28,7 @@ RULES = {
     "sgd, averaged": {"average": 3},
 }
 every_task = pytest.mark.parametrize(
-    ("model", "data"), TASKS, ids=[f"{model.__name__}-{data}" for model, data in TASKS]
+    ("model", "data"), SHORT_TASKS, ids=[f"{model.__name__}-{data}" for model, data in SHORT_TASKS]
 )
 
 
@@ -70,7 +70,7 @@ def test_without_the_curvature_it_arrives_or_says_how_far_it_is(model, data, rul
 
 
 @pytest.mark.parametrize(
-    ("model", "data"), [(m, d) for m, d in TASKS if (m, d) != (SGDMAPRegressor, "nba")]
+    ("model", "data"), [(m, d) for m, d in SHORT_TASKS if (m, d) != (SGDMAPRegressor, "nba")]
 )
 def test_sgd_as_it_comes_arrives_within_a_tenth_of_a_sd(model, data):
     away, told = end_of(model(random_state=0), model, data)

@@ -58,8 +58,7 @@ def leaning_run(sampler, step_size, temperature=1.0):
     return run
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.3, 2.0])
-@pytest.mark.parametrize("step_size", [0.3, 0.9])
+@pytest.mark.parametrize("step_size, temperature", [(0.3, 1.0), (0.9, 0.3), (0.9, 2.0)])
 @pytest.mark.parametrize(
     "sampler", [MALA(), HMC(), HMC(path_length=3.0), HMC(path_length=3.0, n_points=3)]
 )
