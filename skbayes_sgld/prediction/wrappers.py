@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from skbayes_sgld._components import naming
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.prediction.intervals import check_coverage, equal_tailed
 
@@ -120,7 +121,8 @@ def _by_column(function: Callable[[Array], Any], values: Array) -> Array:
 @numpy_defaults
 def unwrap(estimator: Any, X: Any = None) -> Core:
     """Take pipelines, searches and transformed targets off a fitted estimator."""
-    check_is_fitted(estimator)
+    with naming("estimator"):
+        check_is_fitted(estimator)
     inner, core = _inner(), Core(estimator, X)
     while (layer := inner(core.model, core)) is not None:
         core = layer

@@ -328,6 +328,10 @@ FOUND = {
         ),
         r"\bX\b",
     ),
+    "contours of a class": (
+        lambda: ProbabilityContourDisplay.from_estimator(dict, X[:, :2]),
+        "^estimator: ",
+    ),
     "contours of words": (
         lambda: ProbabilityContourDisplay.from_estimator("model", X[:, :2]),
         "estimator",

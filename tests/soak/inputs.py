@@ -38,6 +38,10 @@ def main() -> None:
                 if label not in found.failures:
                     print(label, reason, sep="\n    ", flush=True)
             found += block.result()
+            kinds = Counter()
+            for (_, kind), n in found.by_family.items():
+                kinds[kind] += n
+            print(f"{kinds.total():,} cases: {dict(kinds)}", flush=True)
             if report.is_over:
                 for other in blocks:
                     other.cancel()

@@ -249,8 +249,9 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         warnings.simplefilter("ignore", ConvergenceWarning)
         sharing.THRESHOLDS = Thresholds(shared_seconds=0.0)
-        for mode, n in (one.split("=") for one in each):
-            inside(mode, int(n), int(seed), float(seconds) / len(each))
+        end = time.monotonic() + float(seconds)
+        for done, (mode, n) in enumerate(one.split("=") for one in each):
+            inside(mode, int(n), int(seed), (end - time.monotonic()) / (len(each) - done))
         return
     given = options("tests.soak.interrupts", sum(SHARES.values()), 600.0)
     report = Report("The interrupt keys at random moments", given.seconds)

@@ -203,7 +203,10 @@ class Mallinfo2(ctypes.Structure):
     ]
 
 
-def in_use() -> dict[str, int]:
+MEASURES = ("resident bytes", "bytes that malloc has handed out", "Python's blocks")
+
+
+def in_use() -> tuple[int, int, int]:
     """Memory in use, without what is garbage or free, which glibc keeps for later.
 
     What it keeps depends on the order of sizes and rises with the largest so far: the resident
@@ -215,11 +218,11 @@ def in_use() -> dict[str, int]:
     libc.mallinfo2.restype = Mallinfo2
     malloc = libc.mallinfo2()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return {
-        "resident bytes": pages * resource.getpagesize(),
-        "bytes that malloc has handed out": malloc.uordblks + malloc.hblkhd,
-        "Python's blocks": sys.getallocatedblocks(),
-    }
+    return (
+        pages * resource.getpagesize(),
+        malloc.uordblks + malloc.hblkhd,
+        sys.getallocatedblocks(),
+    )
 
 
 def held() -> dict[str, int]:
@@ -232,9 +235,9 @@ def held() -> dict[str, int]:
     }
 
 
-def slope(memory: list[int]) -> tuple[float, float]:
+def slope(memory: np.ndarray) -> tuple[float, float]:
     """Growth of the memory in bytes a fit, and its standard error by blocks of the looks."""
-    fits, y = PROBE * np.arange(len(memory)), np.array(memory, dtype=float)
+    fits, y = PROBE * np.arange(len(memory)), memory.astype(float)
     if len(y) < 8:
         return 0.0, 0.0
     x = fits - fits.mean()
@@ -250,7 +253,8 @@ def run(report: Report, n_fits: int, seed: int) -> tuple[pd.DataFrame, list[str]
     settle()
     # made, and touched, before the first fit, so that what is noted takes no more with every fit
     columns = {name: np.ones(n_fits, kind) for name, kind in COLUMNS.items()}
-    memory, before, shown, made = [], held(), [], 0
+    memory = np.ones((n_fits // PROBE + 1, len(MEASURES)), dtype=int)
+    looks, before, shown, made = 0, held(), [], 0
     for number in range(n_fits):
         if report.is_over:
             break
@@ -267,11 +271,13 @@ def run(report: Report, n_fits: int, seed: int) -> tuple[pd.DataFrame, list[str]
         if made == SETTLED:
             before = held()
         if number >= SETTLED and number % PROBE == 0:
-            memory.append(in_use())
+            memory[looks] = in_use()
+            looks += 1
     found, notes = pd.DataFrame(columns).head(made).copy(), []
     found["kind"] = [KINDS[int(number)] for number in found["kind"]]
-    for what in memory[0] if memory else ():
-        values = [look[what] for look in memory]
+    for what, values in zip(MEASURES, memory[:looks].T, strict=True):
+        if not looks:
+            break
         beta, error = slope(values)
         later, its_error = slope(values[len(values) // 2 :])
         tenths = values[:: max(len(values) // 10, 1)]

@@ -18,5 +18,5 @@ def test_fits_in_one_process_leave_nothing_behind():
 def test_memory_that_grows_is_seen_and_noise_is_not():
     noise = 2e5 * np.random.default_rng(0).standard_normal(60)
     for growth, grows in ((0.0, False), (20 * SLOPE, True)):
-        beta, error = slope(list(1e8 + growth * PROBE * np.arange(60) + noise))
+        beta, error = slope(1e8 + growth * PROBE * np.arange(60) + noise)
         assert abs(beta - growth) < 4.0 * error and (beta - 4.0 * error > SLOPE) == grows
