@@ -34,6 +34,7 @@ ROW_BLOCK = 8192  # rows in a block at most, so that the temporaries of a few ch
 _FEWEST_ROWS = 32
 GROUP = 4  # chains of a product, whose rounding then does not depend on how many there are
 _SAMPLE = 1000  # rows that show the units of the columns
+_LOST = 1e-8  # of the extent of a column: a deviation whose square is lost beside 1
 _NEAR_ZERO = 3.0  # ranges of a column from zero to its mean up to which its sums lose no digits
 _WIDE = 512  # columns of a symmetric matrix from which it is taken by blocks of rows
 _SHARED_NUMBERS = 2**20  # numbers of X from which threads share a pass over the rows
@@ -314,6 +315,8 @@ def column_moments(X: Array, weight: Array | None = None) -> tuple[Array, Array]
     variance = second / total - np.square(first / total)
     # z and z^2 are the same numbers, and so are their sums, where z is 0 or 1 in every row
     spread = unit * np.where(few & (first == second), 1.0, np.sqrt(np.maximum(variance, 0.0)))
+    # of a variance that is lost to rounding, beside a row of far more weight than the others
+    spread = np.where(spread > 0.0, spread, _LOST * extent)
     one = low == high
     spread[one] = np.where(low != 0, np.abs(low), 1.0)[one]
     for k in np.flatnonzero(one & (second > 0)):  # of one value in the sample only
@@ -322,7 +325,8 @@ def column_moments(X: Array, weight: Array | None = None) -> tuple[Array, Array]
         two = np.all((z == 0.0) | (z == 1.0))
         w = None if weight is None else weight[kept]
         about = z - np.average(z, weights=w)
-        spread[k] = np.ptp(x) * (two or np.sqrt(np.average(np.square(about), weights=w)))
+        sd = np.sqrt(np.average(np.square(about), weights=w))
+        spread[k] = np.ptp(x) * (1.0 if two else max(sd, _LOST))
     return shift + unit * first / total, spread
 
 

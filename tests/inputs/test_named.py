@@ -23,8 +23,6 @@ from skbayes_sgld import (
     metrics,
 )
 from skbayes_sgld.datasets import load_nba_rookies, make_cubic, make_stochastic_volatility
-from skbayes_sgld.inference import run as running
-from skbayes_sgld.inference.overflow import explain_overflow
 from skbayes_sgld.plotting import (
     PredictiveIntervalDisplay,
     ProbabilityContourDisplay,
@@ -32,7 +30,6 @@ from skbayes_sgld.plotting import (
 )
 from skbayes_sgld.posterior import HalfNormal
 from skbayes_sgld.sampling import (
-    HMC,
     SGHMC,
     SGNHT,
     FlatDecayFlat,
@@ -392,33 +389,6 @@ def test_infinities_of_both_signs_in_single_precision_are_refused_without_a_warn
     rows[:2, 0] = np.inf, -np.inf
     for cls in (SGLDLinearRegression, BayesByBackpropRegressor):
         refuse(make(cls), "X contains infinity", rows)
-
-
-def test_counts_of_zero_over_long_exposures_have_a_mode():
-    counts = np.random.default_rng(1).poisson(1.0, 30)
-    model = make(SGLDPoissonRegressor, n_draws=200).fit(X, counts, exposure=1e8)
-    shorter = make(SGLDPoissonRegressor, n_draws=200).fit(X, counts)
-    moved = shorter.posterior_.flat.mean(axis=0) - model.posterior_.flat.mean(axis=0)
-    sd = shorter.posterior_.flat.std(axis=0)
-    assert np.all(np.abs(moved - [0.0, 0.0, 0.0, np.log(1e8)]) < 0.3 * sd)
-
-
-def test_a_count_of_nearly_nothing_is_refused_without_a_long_search(monkeypatch):
-    taken, step = [], HMC.step
-
-    def counting(self, state, eta, *args):
-        taken.append(self.gradients(float(eta)))
-        return step(self, state, eta, *args)
-
-    def explaining(*args):
-        taken.clear()  # what the run itself took
-        return explain_overflow(*args)
-
-    monkeypatch.setattr(HMC, "step", counting)
-    monkeypatch.setattr(running, "explain_overflow", explaining)
-    model = make(SGLDPoissonRegressor, sampler="hmc", step_size=1e-16, thin=10)  # as the automatic
-    refuse(model, "overflowed at step 0 in .* all shorter.* units of X and y", [[1.0]], [1e-12])
-    assert 0 < sum(taken) < 12_000
 
 
 @every_class

@@ -1,0 +1,55 @@
+"""Counts of nearly nothing, weights of nearly everything and starts far out."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
+from skbayes_sgld._linalg import column_moments
+from skbayes_sgld.inference import run as running
+from skbayes_sgld.inference.overflow import explain_overflow
+from skbayes_sgld.sampling import HMC
+from tests.inputs.test_named import X, Y, make, refuse
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def test_counts_of_zero_over_long_exposures_have_a_mode():
+    counts = np.random.default_rng(1).poisson(1.0, 30)
+    model = make(SGLDPoissonRegressor, n_draws=200).fit(X, counts, exposure=1e8)
+    shorter = make(SGLDPoissonRegressor, n_draws=200).fit(X, counts)
+    moved = shorter.posterior_.flat.mean(axis=0) - model.posterior_.flat.mean(axis=0)
+    sd = shorter.posterior_.flat.std(axis=0)
+    assert np.all(np.abs(moved - [0.0, 0.0, 0.0, np.log(1e8)]) < 0.3 * sd)
+
+
+def test_a_count_of_nearly_nothing_is_told():
+    model = make(SGLDPoissonRegressor, sampler="hmc", step_size=1e-16, thin=10)
+    with pytest.warns(ConvergenceWarning, match="not to be relied on"):
+        model.fit([[1.0]], [1e-12])
+
+
+def test_a_row_of_nearly_all_the_weight_leaves_its_columns_a_spread():
+    weight = np.ones(30)
+    weight[-1] = 2.0**63
+    make(SGLDLogisticRegression).fit(X, Y > 0, weight)
+    assert np.all(column_moments(X, weight)[1] > 0)
+
+
+def test_a_start_that_overflows_is_refused_without_a_long_search(monkeypatch):
+    taken, step = [], HMC.step
+
+    def counting(self, state, eta, *args):
+        taken.append(self.gradients(float(eta)))
+        return step(self, state, eta, *args)
+
+    def explaining(*args):
+        taken.clear()  # what the run itself took
+        return explain_overflow(*args)
+
+    monkeypatch.setattr(HMC, "step", counting)
+    monkeypatch.setattr(running, "explain_overflow", explaining)
+    far = {"init": np.full(2, 400.0), "step_size": 1e-16}
+    model = make(SGLDPoissonRegressor, sampler="hmc", thin=10, **far)
+    refuse(model, "overflowed at step 0 in .* all shorter.* units of X and y", [[1.0]], [1.0])
+    assert 0 < sum(taken) < 12_000
