@@ -113,7 +113,7 @@ def test_the_time_of_autoregressive_draws_is_known_from_short_chains(kept):
     for t in range(1, n_steps):
         noise = rng.standard_normal((n_chains, P))
         draws[:, t] = kept * draws[:, t - 1] + np.sqrt(1.0 - kept**2) * noise
-    found = adaptation._autocorrelation(draws, MODE)
+    found = adaptation._autocorrelation([2.0, 0.1] * draws, MODE)  # in any units
     assert found == pytest.approx((1.0 + kept) / (1.0 - kept), rel=0.2)
 
 
