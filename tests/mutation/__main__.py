@@ -27,8 +27,8 @@ from tests.mutation.processes import Sessions, copy_tree, preload, start_pytest,
 from tests.mutation.session import Session
 from tests.mutation.switches import VARIABLE, put_switches
 
-NEAR = ("sampling", "posterior", "inference", "prediction", "test_diagnostics.py")
-FAR = ("estimators", "blocks", "released")  # for what the near ones do not kill
+MIRRORED = {place: f"test_{place}" if place.endswith(".py") else place for place in PLACES}
+FARTHER = ("estimators", "blocks", "released")  # for what no part's own tests kill
 RESULTS = Path(__file__).with_name("results.json")
 MAP = ROOT / "build" / "mutation" / "entered.json"
 Result = dict[str, str]
@@ -99,6 +99,19 @@ def _test_files(places: Sequence[str]) -> list[str]:
     return [str(file.relative_to(ROOT)) for file in found]
 
 
+def _stages(options: argparse.Namespace) -> list[tuple[Sequence[str], list[str]]]:
+    """Parts, each with the folders of tests that are run: its own first, then all others."""
+    own: list[tuple[Sequence[str], list[str]]]
+    own = [([place], [MIRRORED[place]]) for place in options.places or PLACES]
+    if options.own:
+        return own
+    return [*own, (PLACES, [*MIRRORED.values()]), (PLACES, [*FARTHER])]
+
+
+def _folders(options: argparse.Namespace) -> list[str]:
+    return list(dict.fromkeys(name for _, folders in _stages(options) for name in folders))
+
+
 def _is_settled(result: Result | None, mutant: Mutant) -> bool:
     if result is None or result["digest"] != mutant.digest:
         return False
@@ -143,6 +156,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="seed of their choice (0)")
     parser.add_argument("--most", type=float, default=60.0, help="CPU seconds of tests (60)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
+    parser.add_argument("--own", action="store_true", help="with tests of the same folder alone")
     parser.add_argument("--again", action="store_true", help="run those that are settled too")
     parser.add_argument("--table", action="store_true", help="print the table and run nothing")
     return parser
@@ -176,28 +190,37 @@ def main() -> int:
         if not by:
             print(f"    - {mutant.text}\n    + {mutant.changed()}", flush=True)
 
+    def killed(number: int) -> bool:
+        known = results.get(mutants[number].key)
+        return known is not None and _is_settled(known, mutants[number])
+
+    if options.again:
+        for number in wanted:
+            results.pop(mutants[number].key, None)
     preload()
     seen = Map([mutant.key for mutant in mutants])
     with tempfile.TemporaryDirectory() as place:
         folder = copy_tree(place)
         put_switches(folder, mutants)
-        sessions = Sessions(options.jobs, folder, _test_files([*NEAR, *FAR]), Session)
+        sessions = Sessions(options.jobs, folder, _test_files(_folders(options)), Session)
         try:
-            for files in (_test_files(NEAR), _test_files(FAR)):
+            for inside, folders in _stages(options):
+                now = [n for n in wanted if Path(mutants[n].path).parts[1] in inside]
+                now = [n for n in now if not killed(n)]
+                files = _test_files(folders) if now else []
                 for (file,), entered in sessions.answers([(f,) for f in seen.missing(files)]):
                     seen.add(file, entered)
                     print(f"{file}: {len(entered)} tests", flush=True)
-                tests = {n: seen.tests(mutants[n], files) for n in wanted}
-                tests = {n: choose_tests(mutants[n], tests[n], options.most) for n in wanted}
-                limits = {n: 3.0 * sum(tests[n].values()) + 20.0 for n in wanted}
-                tasks = [(n, [*tests[n]], limits[n]) for n in wanted if mutants[n].function]
+                tests = {n: seen.tests(mutants[n], files) for n in now}
+                tests = {n: choose_tests(mutants[n], tests[n], options.most) for n in now}
+                limits = {n: 3.0 * sum(tests[n].values()) + 20.0 for n in now}
+                tasks = [(n, [*tests[n]], limits[n]) for n in now if mutants[n].function]
                 for (number, *_), by in sessions.answers(tasks):
                     keep(number, by)
-                for number in wanted:
+                for number in now:
                     if not mutants[number].function:
                         of = tests[number]
                         keep(number, _run_afresh(folder, number, of, limits[number]) if of else "")
-                wanted = [n for n in wanted if not results.get(mutants[n].key, {}).get("by")]
         finally:
             sessions.stop()
     return int(_print_table(mutants, results) > 0)

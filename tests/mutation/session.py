@@ -116,6 +116,8 @@ def _in_fork(lines: Callable[[], Iterator[str]], cpu: float) -> tuple[list[str],
                 for line in lines():
                     out.write(line + "\n")
                 out.write("end\n")
+        except BaseException as error:
+            os.write(write, f"{error!r}\n".encode())
         finally:
             os._exit(0)
     os.close(write)

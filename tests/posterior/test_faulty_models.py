@@ -12,7 +12,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import sample
-from skbayes_sgld.posterior import CustomPosterior, FunctionPosterior
+from skbayes_sgld.posterior import CustomPosterior, FunctionPosterior, as_posterior
 from skbayes_sgld.sampling import ChainOverflowError
 
 SHORT = {"n_draws": 300, "random_state": 0}
@@ -166,3 +166,13 @@ def test_a_worker_that_dies_is_told_and_the_next_run_is_right():
     )
     assert re.search("a process that runs chains .* has ended .* n_jobs=None", done.stdout), done
     assert done.stdout.endswith("True\n")
+
+
+@pytest.mark.parametrize("points, others", [(1, False), (2, True)])
+def test_other_points_are_told_of_where_there_are_some(points, others):
+    functions = [gradient]
+    posterior = as_posterior(model(density, lambda x: functions[-1](x)))
+    functions.append(fail)
+    with pytest.raises(ZeroDivisionError) as raised:
+        posterior.grad(np.zeros((points, 2)))
+    assert ("and other points" in raised.value.__notes__[0]) == others

@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
 from skbayes_sgld.datasets import make_correlated_pair
-from skbayes_sgld.posterior import Normal
-from skbayes_sgld.sampling import OPTIMIZERS, SGD, Curvature, Harmonic, Polynomial
+from skbayes_sgld.posterior import FunctionPosterior, Normal, as_posterior
+from skbayes_sgld.sampling import OPTIMIZERS, SGD, Curvature, Harmonic, Momentum, Polynomial
 from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.preconditioners.metric import Dense
 from skbayes_sgld.sampling.streams import ChainStreams
@@ -192,3 +192,16 @@ def test_a_decaying_schedule_ends_nearer_than_a_constant_one(rookies):
             model.fit(X, y)
         ends[name] = np.linalg.norm((model.coef_[0] - exact) / model.summary()["sd"][:-1])
     assert ends["decay"] < 0.3 * ends["constant"]
+
+
+def test_momentum_is_ten_times_as_fast_as_plain_descent_where_the_density_is_flat():
+    curvature = np.array([1.0, 1e-3])
+    bowl = FunctionPosterior(
+        lambda x: -0.5 * (curvature * x**2).sum(axis=1), lambda x: -curvature * x, 2
+    )
+    ends = []
+    for rule in (SGD(), Momentum(decay=0.9)):
+        run = make_run(as_posterior(bowl), sampler=rule, step_size=rule.step_size(1.0, 1.0))
+        ends.append(np.abs(run_chains(run, np.ones((1, 2)), n_draws=200).draws[0, -1]))
+    assert max(end[0] for end in ends) < 1e-3  # both are stable where it is steep
+    np.testing.assert_allclose([end[1] for end in ends], np.exp([-0.2, -2.0]), rtol=0.12)

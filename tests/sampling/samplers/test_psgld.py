@@ -1,6 +1,7 @@
 """pSGLD's metric, step by step."""
 
 import numpy as np
+import pytest
 
 from skbayes_sgld.sampling import PSGLD, Full, Identity
 from skbayes_sgld.sampling.protocol import Dynamics
@@ -36,3 +37,12 @@ def test_the_squares_are_a_plain_mean_until_they_are_as_many_as_are_remembered()
         np.testing.assert_allclose(squares[t], np.mean(values[: t + 1] ** 2))
     for t in (4, 5):
         np.testing.assert_allclose(squares[t], 0.75 * squares[t - 1] + 0.25 * values[t] ** 2)
+
+
+@pytest.mark.parametrize(
+    ("decay", "step", "percent"),
+    [(0.99, 0.02, 21), (0.99, 0.1, 10), (0.999, 0.02, 3), (0.999, 0.1, 6)],
+)
+def test_variances_are_too_wide_by_the_memory_and_by_eulers_steps(decay, step, percent):
+    declared = PSGLD(decay=decay).gaussian_inflation(step)
+    assert 100.0 * (declared - 1.0) == pytest.approx(percent, abs=0.5)
