@@ -13,6 +13,9 @@ from skbayes_sgld.inference import plan as planning
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior import FunctionPosterior, Laplace, Normal
 from skbayes_sgld.sampling import HMC, SGLD
+from skbayes_sgld.sampling.preconditioners.metric import Diagonal
+from skbayes_sgld.sampling.tuning.mode import Mode
+from tests.references.targets import NormalMean, make_run
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3))
@@ -195,3 +198,14 @@ def test_the_draws_tell_the_bias_where_no_mode_was_looked_for(eta):
     # in the first order of the virial: the variance is 1 / (1 - eta / 2)
     assert abs(bias - 0.5 * (1.0 / (1.0 - eta / 2.0) - 1.0)) < doubt < 0.1
     assert result.mode is None
+
+
+@pytest.mark.parametrize("eta", [0.01, 0.02, 0.1])
+def test_without_the_curvature_eulers_bias_is_that_of_the_closed_form_and_certain(eta):
+    target = NormalMean()  # of precision 25
+    mode = Mode(np.array([target.y.mean()]), Diagonal(np.array([1.0 / target.precision])))
+    run = make_run(target, sampler=SGLD("euler"), mode=mode)
+    bias, doubt = planning.measure_bias(run, mode, eta, False, 0)
+    inflation = 1.0 / (1.0 - 12.5 * eta) if eta < 0.08 else np.inf
+    assert bias == pytest.approx(np.sqrt(inflation) - 1.0)
+    assert doubt == 0.0

@@ -1,6 +1,7 @@
 """What a fit holds, says and keeps: pickles, warnings, repeated calls, overflows."""
 
 import pickle
+import re
 import warnings
 from copy import deepcopy
 
@@ -81,6 +82,8 @@ def test_an_overflow_claims_no_step_size_where_none_was_seen_to_run():
         )
     assert "did not overflow" not in str(raised.value)
     assert "density and its gradient are finite" in str(raised.value)
+    least = float(re.search(r"were tried, down to (\S+)\. ", str(raised.value))[1])
+    assert 1e-15 < least < 1e-12  # from 0.1; no steps are tried that change nothing
 
 
 def test_automatic_settings_are_not_advised_where_they_are_in_force():
