@@ -358,3 +358,13 @@ def test_the_diagonal_of_the_priors_curvature_is_that_of_its_matrix(likelihood, 
     H = np.zeros((posterior.n_params, posterior.n_params))
     posterior.add_prior_curvature(H, theta)
     np.testing.assert_allclose(prior_diagonal(posterior, theta), np.diag(H), rtol=1e-10)
+
+
+@pytest.mark.parametrize("likelihood", ["bernoulli", "categorical"])
+def test_draws_of_the_prior_have_its_intercept_at_zero(likelihood):
+    posterior, n = make(LIKELIHOODS[likelihood], "covariance, normal", center=True), 600
+    draws = posterior.draw_prior([np.random.default_rng(seed) for seed in range(n)])
+    level = draws[:, [name.startswith("intercept") for name in posterior.constrained_names]]
+    assert level.shape[1] == posterior.n_predictors
+    for intercepts in level.T:
+        assert stats.kstest(intercepts, stats.norm(0.4, 2.0).cdf).pvalue > 1e-3
