@@ -2,14 +2,17 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from skbayes_sgld.posterior import (
     Bernoulli,
     Categorical,
+    Cauchy,
     Gaussian,
     GLMPosterior,
     InverseGamma,
     Normal,
+    glm,
     linear_predictors,
     rounded_hessian,
 )
@@ -92,3 +95,18 @@ def test_the_mode_of_several_classes_is_that_of_exact_hessians(monkeypatch):
     exact = find_mode(posterior, posterior.start())
     np.testing.assert_allclose(found.theta, exact.theta, atol=1e-5)
     np.testing.assert_allclose(found.marginal_sd, exact.marginal_sd, rtol=1e-6)
+
+
+def test_rough_curvatures_are_of_many_parameters_dense_rows_and_light_tails(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5))
+    y = (X[:, 0] + rng.logistic(size=60) > 0).astype(float)
+    theta = rng.standard_normal(6)
+    light = GLMPosterior(X, y, Bernoulli(), Normal(1.0))
+    assert light.rough_curvature(theta) is None  # few
+    monkeypatch.setattr(glm, "_MANY", 6)
+    found, exact = light.rough_curvature(theta), light.curvature(theta)
+    np.testing.assert_allclose(found, exact, atol=1e-5 * np.abs(exact).max())
+    for X_of, prior in ((sparse.csr_array(X), Normal(1.0)), (X, Cauchy(1.0))):
+        posterior = GLMPosterior(X_of, y, Bernoulli(), prior)
+        assert posterior.rough_curvature(theta) is None

@@ -227,3 +227,10 @@ def test_bad_input_is_named(returns, kwargs, match):
 def test_bad_arguments_of_the_simulator_are_named(name):
     with pytest.raises(ValueError, match=f"^{name}=0 is out of range"):
         make_stochastic_volatility(**{name: 0})
+
+
+def test_the_search_begins_at_the_means_of_the_priors_and_the_scale_of_the_returns():
+    posterior = StochasticVolatility(RETURNS, sigma_rate=8.0, nu_rate=0.25)
+    begin = posterior.constrain(posterior.start()[None])[0]
+    np.testing.assert_allclose(begin[:2], [0.125, 4.0])
+    np.testing.assert_allclose(begin[2:], np.sqrt(np.mean(RETURNS**2)))
