@@ -195,3 +195,13 @@ def test_whole_quantiles_are_exact_at_every_size(rate, q):
 
     found = solve_quantile(cdf, q, np.array([rate]), np.sqrt([rate]), whole=True)
     np.testing.assert_allclose(found, stats.poisson.ppf(q, rate), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "law", [stats.logistic(), stats.t(2.5), stats.expon()], ids=["logistic", "t", "exponential"]
+)
+def test_quantiles_are_found_to_a_hundred_thousandth_of_a_sd(law):
+    mean, sd = np.array([law.mean()]), np.array([law.std()])
+    for q in (1e-4, 0.05, 0.5, 0.74, 0.975):
+        found = solve_quantile(lambda t, _: law.cdf(t), q, mean, sd)
+        assert abs(found[0] - law.ppf(q)) < 1e-5 * sd[0]
