@@ -142,3 +142,14 @@ def test_the_curvature_is_the_sum_over_the_rows(likelihood, center):
         rounding = 1e-12 * np.abs(by_rows).max()
         got = posterior.likelihood_curvature(theta)
         np.testing.assert_allclose(got, by_rows, rtol=1e-9, atol=rounding)
+
+
+@pytest.mark.parametrize("change", TABLES)
+def test_means_are_those_of_the_columns_to_their_last_digits(change):
+    X, y, rng = table()
+    X, weight = change(X), rng.random(N)
+    found = GaussianStatistics(X, y, weight, centred=True)
+    for mean, values in ((found.x_mean, X), (found.y_mean, y)):
+        exact = weight.astype(np.longdouble) @ values.astype(np.longdouble) / weight.sum()
+        largest = np.abs(values).max(axis=0)
+        assert np.all(np.abs(mean - exact) < 1e-14 * largest + 1e-11 * values.std(axis=0))
