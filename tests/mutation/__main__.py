@@ -180,7 +180,6 @@ def main() -> int:
         mutant = mutants[number]
         results[mutant.key] = {
             "path": mutant.path,
-            "changed": mutant.changed(),
             "digest": mutant.digest,
             "outcome": "killed" if by else "open",
             "by": by,
