@@ -51,6 +51,14 @@ def partial(found: list[dict[str, Any]]) -> str:
     return markdown(head, rows)
 
 
+def tails(found: list[dict[str, Any]]) -> str:
+    """Errors next to a pool by the tails of the columns."""
+    head = ("columns", "all rows as likely", "rows far out likelier")
+    return markdown(
+        head, [[row["columns"], f"{row['even']:.5f}", f"{row['by_size']:.5f}"] for row in found]
+    )
+
+
 def dask(found: list[dict[str, Any]]) -> str:
     """Fits in memory, and by one worker and by two."""
     head = (
@@ -86,6 +94,7 @@ def _size(n_bytes: float) -> str:
 TABLES: dict[str, Callable[[list[dict[str, Any]]], str]] = {
     "memory": memory,
     "partial": partial,
+    "tails": tails,
     "dask": dask,
 }
 

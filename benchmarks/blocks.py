@@ -7,9 +7,9 @@ address space than that, under a limit of the private memory. It prints peak mem
 read, and seconds beside a bare pass over the file.
 ``python -m benchmarks.blocks pool`` compares fits next to pools of several sizes with the fit of
 2 million rows in memory, and draws ``docs/figures/blocks_pool.png``; ``partial`` compares
-``partial_fit`` over blocks with a fit of them. ``--rows`` takes other numbers of rows; what is
-measured is saved in ``benchmarks/results/blocks/``, and its tables are written into
-``docs/scale.md``.
+``partial_fit`` over blocks with a fit of them; ``tails`` derives the error by the tails of the
+columns. ``--rows`` takes other numbers of rows; what is measured is saved in
+``benchmarks/results/blocks/``, and its tables are written into ``docs/scale.md``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
@@ -34,6 +34,7 @@ from benchmarks import _scale_page
 from benchmarks._machine import describe
 from skbayes_sgld import RowBlocks, SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.blocks import as_source
+from skbayes_sgld.blocks.sample import sizes
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.posterior.pooled import PooledPosterior
 from skbayes_sgld.sampling import find_mode
@@ -267,6 +268,32 @@ def expected_error(X: np.ndarray, theta: np.ndarray) -> float:
     return float(len(X) * np.sqrt(each.var(axis=0).mean()))
 
 
+def compare_tails(n_rows: int, d: int = 20, pool: int = 50_000) -> list[dict[str, Any]]:
+    """Derived error of the worst mean next to a pool, by the tails of the columns.
+
+    Of a pool whose rows are all as likely, and of one drawn by their sizes.
+    """
+    rng, found, theta = np.random.default_rng(0), [], np.linspace(-0.05, 0.05, d)
+    draw: dict[str, Callable[[], np.ndarray]] = {
+        "normal": lambda: rng.standard_normal((n_rows, d)),
+        "log-normal": lambda: np.exp(rng.standard_normal((n_rows, d))),
+        "Student's t, 3 degrees of freedom": lambda: rng.standard_t(3, (n_rows, d)),
+        "Student's t, 2 degrees of freedom": lambda: rng.standard_t(2, (n_rows, d)),
+    }
+    for name, make in draw.items():
+        X = make()
+        p = 1.0 / (1.0 + np.exp(1.0 - X @ theta))
+        z = np.linalg.solve(np.linalg.cholesky((X.T * (p * (1 - p))) @ X), X.T).T
+        z *= (-0.5 * p * (1 - p) * (1 - 2 * p) * np.square(z).sum(axis=1))[:, None]
+        share = sizes(X, X.mean(axis=0), X.std(axis=0))
+        share /= share.sum()
+        by_size = (np.square(z) / share[:, None]).sum(axis=0) - z.sum(axis=0) ** 2
+        row = {"columns": name, "even": float((n_rows * z.std(axis=0) / pool**0.5).max())}
+        found.append(row | {"by_size": float(np.sqrt(by_size.max() / pool))})
+        print(found[-1], flush=True)
+    return found
+
+
 def integrate_pools(n_rows: int, n_pools: int = 12) -> list[dict[str, float]]:
     """Errors next to pools by quadrature, of a model of one column: no Monte Carlo error."""
     parts = [make_block(number, BLOCK)[0][:, :1] for number in range(-(-n_rows // BLOCK))]
@@ -384,7 +411,10 @@ def main() -> None:
     """Measure what the arguments ask for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "what", nargs="?", default="memory", choices=("memory", "pool", "partial", "figure")
+        "what",
+        nargs="?",
+        default="memory",
+        choices=("memory", "pool", "partial", "tails", "figure"),
     )
     parser.add_argument("--rows", type=int)
     parser.add_argument("--draws", type=int, default=1000, help="of each chain")
@@ -405,6 +435,8 @@ def main() -> None:
         draw(found)
     elif given.what == "partial":
         save("partial", compare_partial_fits())
+    elif given.what == "tails":
+        save("tails", compare_tails(given.rows or 2_000_000))
     else:
         draw(json.loads((RESULTS / "pool.json").read_text())["found"])
 

@@ -88,7 +88,7 @@ class Sample:
     def of_block(cls, block: Block, how: Sampling, mean: Array, sd: Array) -> Sample:
         """Rows of one block, whose columns have these means and sds ``(d,)``, or about."""
         key = np.random.default_rng([how.seed, block.number]).random(len(block.y))
-        size = _EVEN + (1.0 - _EVEN) * _squared_lengths(block.X, mean, sd)
+        size = sizes(block.X, mean, sd)
         key /= size
         if block.weight is None:
             n_rows, chosen = len(key), _smallest(key, block.y, how, how.limit)
@@ -138,14 +138,15 @@ class Sample:
         return self.X[chosen], self.y[chosen], weight
 
 
-def _squared_lengths(X: Array, mean: Array, sd: Array) -> Array:
-    """Mean over the columns of the squared distance from the mean, in sds ``(n,)``."""
+def sizes(X: Array, mean: Array, sd: Array) -> Array:
+    """Size of each row ``(n,)``: a constant, and its squared distance from the mean in sds."""
     found, scale = np.empty(len(X)), np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), 0.0)
     for rows in row_slices(*X.shape):
         moved = np.subtract(X[rows], mean, dtype=np.float64)
         moved *= scale
         found[rows] = np.einsum("ij,ij->i", moved, moved) / max(1, X.shape[1])
-    return np.where(np.isfinite(found), found, 1.0)  # of numbers that are refused later
+    found = np.where(np.isfinite(found), found, 1.0)  # of numbers that are refused later
+    return _EVEN + (1.0 - _EVEN) * found
 
 
 def _smallest(key: Array, y: Array, how: Sampling, limit: float = np.inf) -> Array:
