@@ -113,11 +113,12 @@ def _in_fork(lines: Callable[[], Iterator[str]], cpu: float) -> tuple[list[str],
             resource.setrlimit(resource.RLIMIT_CPU, (int(cpu) + 1, int(cpu) + 5))
             os.close(read)
             with os.fdopen(write, "w") as out:
-                for line in lines():
-                    out.write(line + "\n")
-                out.write("end\n")
-        except BaseException as error:
-            os.write(write, f"{error!r}\n".encode())
+                try:
+                    for line in lines():
+                        out.write(line + "\n")
+                    out.write("end\n")
+                except BaseException as error:
+                    out.write(f"{type(error).__name__}\n")
         finally:
             os._exit(0)
     os.close(write)
