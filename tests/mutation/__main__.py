@@ -157,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--most", type=float, default=60.0, help="CPU seconds of tests (60)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--own", action="store_true", help="with tests of the same folder alone")
-    parser.add_argument("--again", action="store_true", help="run those that are settled too")
+    parser.add_argument("--again", action="store_true", help="run those that were killed too")
     parser.add_argument("--table", action="store_true", help="print the table and run nothing")
     return parser
 
@@ -171,7 +171,8 @@ def main() -> int:
         number
         for number, mutant in enumerate(mutants)
         if not options.places or Path(mutant.path).parts[1] in options.places
-        if options.again or not _is_settled(results.get(mutant.key), mutant)
+        if not _is_settled(results.get(mutant.key), mutant)
+        or (options.again and results[mutant.key]["outcome"] == "killed")
     ]
     if options.table or not wanted:
         return int(_print_table(mutants, results) > 0)
