@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import in_threads
 from skbayes_sgld.posterior.base import BoundBatches
 from skbayes_sgld.posterior.likelihoods import Likelihood
 
 Array = NDArray[Any]
-
-_THREAD_NUMBERS = 2**17  # of the gathered rows that a thread takes at once, in half a millisecond
 
 
 class _LinearModel(Protocol):
@@ -30,18 +26,6 @@ class _LinearModel(Protocol):
     n_features: int
     n_predictors: int
     fit_intercept: bool
-
-
-def _take_rows(source: Array, idx: Array, out: Array) -> None:
-    """Gather rows into ``out (*idx.shape, d)``, in threads where they are many."""
-    flat, rows = idx.ravel(), out.reshape(-1, source.shape[1])
-    edges = np.linspace(0, len(flat), max(1, out.size // _THREAD_NUMBERS) + 1).astype(int)
-
-    def take(part: slice) -> None:
-        # any mode but "raise", which would write to a temporary first; no index is out of range
-        source.take(flat[part], axis=0, out=rows[part], mode="clip")
-
-    in_threads(take, [slice(a, b) for a, b in pairwise(edges)])
 
 
 class LinearBatches(BoundBatches):
@@ -84,7 +68,8 @@ class LinearBatches(BoundBatches):
             self._design = np.empty((len(idx), *self._shape))
         design = self._design[: len(idx)]
         if self._fast:
-            _take_rows(self._source, idx, design)
+            # any mode but "raise", which would write to a temporary first; no index is out of range
+            self._source.take(idx, axis=0, out=design, mode="clip")
         else:
             design[...] = self._source[idx]
         weight = None if self._weight is None else self._weight.take(idx)
