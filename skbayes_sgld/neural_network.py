@@ -77,6 +77,10 @@ class SGLDMLPRegressor(NetworkRegressor, SGLDNetwork):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: Any = None,
+        resume_from: Any = None,
+        max_time: float | None = None,
+        target_ess: float | None = None,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
@@ -93,6 +97,10 @@ class SGLDMLPRegressor(NetworkRegressor, SGLDNetwork):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.resume_from = resume_from
+        self.max_time = max_time
+        self.target_ess = target_ess
 
 
 @shared_docs
@@ -152,6 +160,10 @@ class SGLDMLPClassifier(NetworkClassifier, SGLDNetwork):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: Any = None,
+        resume_from: Any = None,
+        max_time: float | None = None,
+        target_ess: float | None = None,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
@@ -167,6 +179,10 @@ class SGLDMLPClassifier(NetworkClassifier, SGLDNetwork):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.resume_from = resume_from
+        self.max_time = max_time
+        self.target_ess = target_ess
 
 
 @shared_docs

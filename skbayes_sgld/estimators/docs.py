@@ -127,15 +127,7 @@ random_state : int, RandomState, Generator or None, default=None
     Seed of the pilots and the chains.
 verbose : int, default=0
     1 shows a progress bar (needs tqdm).
-checkpoint : str, path or None, default=None
-    File that the run is written to at intervals, from which ``resume_from`` goes on. One file a
-    fit: it is a parameter, as ``memory`` is a pipeline's, so that pipelines and ``clone`` pass it
-    on. A file of a run that has not come to its end is not replaced.
-resume_from : str, path or None, default=None
-    Checkpoint to go on from, to the draws of a run that was never stopped. Data and settings must
-    be as they were; ``n_draws`` may be larger.
-max_time : float or None, default=None
-    Seconds after which no more draws are made, the tuning included.
+{long_run}
 target_ess : float or None, default=None
     Draws are made until the least bulk effective sample size of any parameter is this large, from
     a tenth of ``n_draws`` to ten times as many.""",
@@ -309,7 +301,22 @@ n_jobs : int or None, default=None
 random_state : int, RandomState, Generator or None, default=None
     Seed of the pilots and the chains.
 verbose : int, default=0
-    1 shows a progress bar (needs tqdm).""",
+    1 shows a progress bar (needs tqdm).
+{long_run}
+target_ess : float or None, default=None
+    Draws are made until 95 % of the predictions at up to 50 training rows have an effective sample
+    size of at least this, as ``diagnose`` measures it, from a tenth of ``n_draws`` to ten times as
+    many.""",
+    "long_run": """\
+checkpoint : str, path or None, default=None
+    File that the run is written to at intervals, from which ``resume_from`` goes on. One file a
+    fit: it is a parameter, as ``memory`` is a pipeline's, so that pipelines and ``clone`` pass it
+    on. A file of a run that has not come to its end is not replaced.
+resume_from : str, path or None, default=None
+    Checkpoint to go on from, to the draws of a run that was never stopped. Data and settings must
+    be as they were; ``n_draws`` may be larger.
+max_time : float or None, default=None
+    Seconds after which no more draws are made, what comes before them included.""",
     "network_variational": """\
 step_size : float, default=0.2
     Step size of Adam at the start, in units of the standard deviations that the approximation

@@ -23,6 +23,7 @@ from skbayes_sgld.estimators.network_inference import (
 from skbayes_sgld.estimators.network_units import Units, UnitsNoisePrior, standardise
 from skbayes_sgld.estimators.regression import NormalModel
 from skbayes_sgld.inference.result import PosteriorDraws
+from skbayes_sgld.inference.settings import LongRunSettings
 from skbayes_sgld.posterior import FixedGaussian, Gaussian
 from skbayes_sgld.posterior.mlp import MLPPosterior, Network, check_layout
 from skbayes_sgld.prediction.predictors import Predictor
@@ -65,11 +66,12 @@ class NetworkEstimator(BayesianEstimator):
         check_seed(self.random_state)
 
     def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
+        inputs = {**self.get_params(deep=False), "X": X, "y": y, "sample_weight": weight}
         names = self._feature_names()
         X, y, units = standardise(X, y, weight, self._scales_target, names)
         posterior = self._make_posterior(X, y, weight, units)
         seed = draw_seed(self.random_state)
-        found = self._inference().run(posterior, seed, partial(show_progress, self))
+        found = self._inference().run(posterior, seed, partial(show_progress, self), inputs)
         theta = found.theta.reshape(-1, posterior.n_params)
         values = units.constrain(posterior.network, theta).reshape(found.theta.shape)
         names = list(posterior.param_names)
@@ -190,7 +192,6 @@ class SGLDNetwork(NetworkEstimator):
     n_burnin: Any
     thin: Any
     n_chains: Any
-    n_jobs: Any
     verbose: Any
     _diagnosis: Any
 
@@ -203,8 +204,8 @@ class SGLDNetwork(NetworkEstimator):
             n_burnin=self.n_burnin,
             thin=self.thin,
             n_chains=as_int(self.n_chains),
-            n_jobs=self.n_jobs,
             verbose=self.verbose,
+            **LongRunSettings.checked(self),
         )
 
     def diagnose(self, X: Any = None) -> NetworkDiagnosis:
@@ -234,6 +235,7 @@ class SGLDNetwork(NetworkEstimator):
                 outputs.reshape(*chains, *outputs.shape[1:]),
                 self.clipped_fraction_,
                 self._likelihood().shift_invariant,
+                self.posterior_.choices.get("stopped_by"),
             )
         print(found)
         return found

@@ -9,7 +9,9 @@ import pandas as pd
 
 from skbayes_sgld.diagnostics import effective_sample_size, potential_scale_reduction
 from skbayes_sgld.estimators.base import Array
+from skbayes_sgld.inference.choices import EARLY_ENDS, Choice
 from skbayes_sgld.inference.diagnosis import warn_of
+from skbayes_sgld.inference.run import cap_problem
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _TAIL = 0.05  # of the predictions may be worse
@@ -77,12 +79,16 @@ class NetworkDiagnosis:
 
 
 def diagnose_outputs(
-    outputs: Array, clipped: float, shift_invariant: bool = False
+    outputs: Array,
+    clipped: float,
+    shift_invariant: bool = False,
+    stopped_by: Choice | None = None,
 ) -> NetworkDiagnosis:
     """Diagnosis from draws of the network's outputs ``(C, S, rows, K)``.
 
     Where a number that is added to all outputs of a row changes nothing, they are judged without
-    their mean, which only the prior holds.
+    their mean, which only the prior holds. ``stopped_by`` is what ended the run, where something
+    else than the number of draws could.
     """
     if shift_invariant:
         outputs = outputs - outputs.mean(axis=3, keepdims=True)
@@ -101,23 +107,24 @@ def diagnose_outputs(
     r_hat = pd.Series(figures["r_hat"].ravel()).quantile(1.0 - _TAIL)  # those that are not a number
     ess = pd.Series(figures["ess_bulk"].ravel()).quantile(_TAIL)  # are left out
     found = NetworkDiagnosis(figures, float(r_hat), float(ess), clipped)
-    found.problems = _problems(found, n_draws)
+    found.problems = _problems(found, n_draws, stopped_by)
     return found
 
 
-def _problems(found: NetworkDiagnosis, n_draws: int) -> list[str]:
+def _problems(found: NetworkDiagnosis, n_draws: int, stopped_by: Choice | None) -> list[str]:
+    more = None if stopped_by is None else EARLY_ENDS.get(stopped_by.value)
     if n_draws < _FEWEST:
-        return [f"{n_draws} draws a chain are too few to judge"]
-    problems = []
+        return [f"{n_draws} draws a chain are too few to judge" + (f"; {more}" if more else "")]
+    problems = cap_problem(stopped_by)
     if found.r_hat > _MAX_RHAT:
         problems.append(
             f"R-hat of the predictions is {found.r_hat:.2f}, above {_MAX_RHAT}: the chains do not "
-            "agree; raise thin, n_burnin or n_chains"
+            f"agree; {more or 'raise thin, n_burnin or n_chains'}"
         )
     elif found.ess < _MIN_ESS:
         problems.append(
             f"the effective sample size of the predictions is {found.ess:.0f}, below {_MIN_ESS}; "
-            "raise thin or n_draws"
+            f"{more or 'raise thin or n_draws'}"
         )
     if found.clipped > THRESHOLDS.told_clipped:
         problems.append(

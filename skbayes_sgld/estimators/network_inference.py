@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import Any, Protocol
 
 import numpy as np
 from sklearn.base import clone
 
 from skbayes_sgld._components import check_number
-from skbayes_sgld._progress import unending
+from skbayes_sgld._progress import Progress, unending
 from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.network_diagnosis import NetworkDiagnosis, diagnose_outputs
 from skbayes_sgld.inference.choices import Choice
+from skbayes_sgld.inference.long_run import Origin, run_long
 from skbayes_sgld.inference.run import Watch
 from skbayes_sgld.inference.settings import (
+    LongRunSettings,
     check_memory,
-    check_n_jobs,
     check_verbose,
     number_or_auto,
 )
@@ -38,7 +40,7 @@ from skbayes_sgld.sampling import (
     Minibatch,
     ValueClip,
 )
-from skbayes_sgld.sampling.chains import Run, run_chains
+from skbayes_sgld.sampling.chains import Chains, Run, run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners.equilibration import equilibrate, row_norms
 from skbayes_sgld.sampling.protocol import Dynamics
@@ -95,8 +97,13 @@ class NetworkInference(Protocol):
     def check(self) -> None:
         """Raise where a setting is out of range."""
 
-    def run(self, posterior: MLPPosterior, seed: int, watch: Watch) -> NetworkDraws:
-        """Draws from the posterior, or from its approximation."""
+    def run(
+        self, posterior: MLPPosterior, seed: int, watch: Watch, inputs: dict[str, Any]
+    ) -> NetworkDraws:
+        """Draws from the posterior, or from its approximation.
+
+        ``inputs`` are the data and the settings, by name, by which a checkpoint knows its run.
+        """
 
 
 @contextmanager
@@ -138,7 +145,64 @@ def train(posterior: MLPPosterior, n_chains: int, n_steps: int, seed: int, **how
 
 
 @dataclass(frozen=True)
-class LangevinNetworks:
+class NetworkPlan:
+    """The draws of trained networks: a run that may stop and go on.
+
+    Attributes
+    ----------
+    posterior : MLPPosterior
+        Posterior that is sampled, whose gradients may be of single precision.
+    exact : MLPPosterior
+        The same in double precision, by whose predictions the draws are judged.
+    run : Run
+    start : ndarray of shape (n_chains, n_params)
+        Ends of the burn-in.
+    seed, n_draws, thin, n_burnin : int
+        Of the draws alone: what comes before them is over.
+    settings : LongRunSettings
+    """
+
+    posterior: MLPPosterior
+    exact: MLPPosterior
+    run: Run
+    start: Array
+    seed: int
+    n_draws: int
+    thin: int
+    settings: LongRunSettings
+    n_burnin: int = 0
+
+    def chains(self, origin: Origin, progress: Progress | None) -> tuple[Chains, Choice | None]:
+        """Chains, and what ended them where it was not the number of draws alone."""
+        if self.settings.in_parts:
+            return run_long(self, origin, progress)
+        chains = run_chains(
+            self.run,
+            self.start,
+            n_draws=self.n_draws,
+            thin=self.thin,
+            seed=self.seed,
+            n_jobs=self.settings.n_jobs,
+            progress=progress,
+        )
+        return chains, None
+
+    def diagnosis(
+        self, draws: Array, clipped: float = 0.0, stopped_by: Choice | None = None
+    ) -> NetworkDiagnosis:
+        """Diagnosis of draws ``(C, S, P)`` by their predictions at some of the training rows."""
+        outputs = _outputs(self.exact, draws)
+        invariant = self.exact.likelihood.shift_invariant
+        return diagnose_outputs(outputs, clipped, invariant, stopped_by)
+
+    def effective_size(self, draws: Array) -> tuple[float, str]:
+        """Bulk effective sample size that 95 % of the predictions exceed, and a clause on it."""
+        ess = self.diagnosis(draws).ess
+        return ess, f"95 % of the predictions have an effective sample size above {ess:.0f}"
+
+
+@dataclass(frozen=True)
+class LangevinNetworks(LongRunSettings):
     """Settings of Langevin dynamics, one chain from each of several modes."""
 
     step_size: Any
@@ -148,7 +212,6 @@ class LangevinNetworks:
     n_burnin: Any
     thin: Any
     n_chains: Any
-    n_jobs: Any
     verbose: Any
 
     def check(self) -> None:
@@ -159,13 +222,20 @@ class LangevinNetworks:
             check_number(getattr(self, name), name, low=1, closed="left", integer=True)
         for name in ("n_burnin", "thin"):
             number_or_auto(getattr(self, name), name, low=1, closed="left", integer=True)
-        check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
         check_temperature(self.temperature)
 
-    def run(self, posterior: MLPPosterior, seed: int, watch: Watch) -> NetworkDraws:
+    def run(
+        self, posterior: MLPPosterior, seed: int, watch: Watch, inputs: dict[str, Any]
+    ) -> NetworkDraws:
         """Draws from the posterior; the metric is measured anew ten times during the burn-in."""
         check_memory(self.n_chains, self.n_draws, posterior.n_params)
+        origin = Origin.of(self, inputs, seed)
+        with origin.interruptible(self.checkpoint):
+            return self._run(posterior, origin, watch)
+
+    def _run(self, posterior: MLPPosterior, origin: Origin, watch: Watch) -> NetworkDraws:
+        seed = origin.seed
         exact, posterior = posterior, posterior.rounded()
         run, norms = self._make_run(posterior), None
         plain = isinstance(run.sampler, SGLD)
@@ -177,7 +247,9 @@ class LangevinNetworks:
         if isinstance(self.step_size, str):
             remedy = "set a smaller step_size, or rescale y"
         with watch(n_steps, "sampling") as progress:
-            how = {"n_jobs": self.n_jobs, "progress": unending(progress)}
+            progress = unending(progress)
+            reports = self._in_time(origin, progress)
+            how: dict[str, Any] = {"n_jobs": self.n_jobs, "progress": reports}
             theta = train(posterior, self.n_chains, n_burnin, seed, **how)
             with overflow_explained(posterior, what, remedy):
                 for number in range(1, _ROUNDS + 1):
@@ -188,7 +260,8 @@ class LangevinNetworks:
                     theta = warm.draws[:, 0]
                 seed += _ROUNDS + 1
                 run.dynamics, _ = _adapt(run.dynamics, posterior, theta, norms, seed)
-                chains = run_chains(run, theta, n_draws=self.n_draws, thin=thin, seed=seed, **how)
+                plan = NetworkPlan(posterior, exact, run, theta, seed, self.n_draws, thin, self)
+                chains, stopped_by = plan.chains(origin, progress)
         clipped = float(chains.clipped.mean())
         attributes = {
             "step_size_": float(run.step_size),
@@ -208,10 +281,25 @@ class LangevinNetworks:
             "n_burnin": Choice(n_burnin, self._reason(self.n_burnin, why)),
             "thin": Choice(thin, self._reason(self.thin, why)),
         }
-        diagnosis = diagnose_outputs(
-            _outputs(exact, chains.draws), clipped, exact.likelihood.shift_invariant
-        )
+        if stopped_by is not None:
+            choices["stopped_by"] = stopped_by
+        diagnosis = plan.diagnosis(chains.draws, clipped, stopped_by)
         return NetworkDraws(chains.draws, attributes, choices, diagnosis)
+
+    def _in_time(self, origin: Origin, progress: Progress | None) -> Progress | None:
+        """The same reports, and an error once the time is up: there are no draws yet."""
+        if self.max_time is None or origin.saved is not None:
+            return progress
+
+        def report(n_done: int) -> bool:
+            if monotonic() >= origin.limit(self):
+                raise ValueError(
+                    f"max_time={self.max_time:g} was up before the first draw, in the training and "
+                    "the burn-in; give more time, or a smaller n_burnin."
+                )
+            return progress is not None and progress(n_done)
+
+        return report
 
     @staticmethod
     def _reason(setting: Any, automatic: str) -> str:
@@ -317,7 +405,9 @@ class VariationalNetworks:
             random_state=seed,
         )
 
-    def run(self, posterior: MLPPosterior, seed: int, watch: Watch) -> NetworkDraws:
+    def run(
+        self, posterior: MLPPosterior, seed: int, watch: Watch, inputs: dict[str, Any]
+    ) -> NetworkDraws:
         """Draws from the approximation, which begins at a trained network."""
         check_memory(1, self.n_draws, posterior.n_params)
         batch_size = None if isinstance(self.batch_size, str) else self.batch_size

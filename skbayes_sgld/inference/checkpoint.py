@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.archive import read_arrays, write_arrays
-from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.plan import ChainPlan
+from skbayes_sgld.inference.settings import LongRunSettings
 from skbayes_sgld.sampling.chains import Chains, RunState, run_chains
 from skbayes_sgld.sampling.streams import ChainStreams
 
@@ -94,7 +94,7 @@ class Checkpoint:
                     "Give what it was run with, or leave resume_from out to begin anew."
                 )
 
-    def check_plan(self, plan: Plan, most: int) -> None:
+    def check_plan(self, plan: ChainPlan, most: int) -> None:
         """Raise where the plan is not, to the bit, the one that the run was begun with.
 
         ``most`` is how many draws a chain it may come to.
@@ -252,7 +252,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _LENGTH else f"{text[:_LENGTH]}..."
 
 
-def first_steps(plan: Plan) -> Array:
+def first_steps(plan: ChainPlan) -> Array:
     """Start, first positions and log densities of the chains ``(C, 2 P + 1)``."""
     with np.errstate(all="ignore"):
         moved = run_chains(plan.run, plan.start, n_draws=1, seed=plan.seed).draws[:, 0]
@@ -270,7 +270,8 @@ class Writer:
     def __init__(
         self,
         path: Path,
-        plan: Plan,
+        plan: ChainPlan,
+        seed: int,
         inputs: dict[str, list[str]],
         positions: Array | None,
     ) -> None:
@@ -279,7 +280,7 @@ class Writer:
             "format": _FORMAT,
             "version": version("skbayes-sgld"),
             "libraries": _libraries(),
-            "seed": plan.seed,
+            "seed": seed,
             "inputs": inputs,
             "lengths": {"n_burnin": plan.n_burnin, "thin": plan.thin},
         }
@@ -351,7 +352,7 @@ class Writer:
         self._next = end + max(_SECONDS, _SHARE * (end - begin))
 
 
-def check_free(settings: Settings) -> None:
+def check_free(settings: LongRunSettings) -> None:
     """Raise where the checkpoint would replace another run that has not come to its end."""
     path = settings.checkpoint
     if path is None or not path.exists():

@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._progress import Progress
-from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference.checkpoint import Checkpoint, Writer, check_free, digest, read
 from skbayes_sgld.inference.choices import EARLY_ENDS, Choice
-from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.plan import ChainPlan
+from skbayes_sgld.inference.settings import LongRunSettings
 from skbayes_sgld.sampling.chains import Chains, follow, run_chains, run_parts
-from skbayes_sgld.sampling.overflow import constrained_draws
 from skbayes_sgld.sampling.workers import Workers
 
 Array = NDArray[Any]
@@ -55,7 +53,11 @@ class Origin:
 
     @classmethod
     def of(
-        cls, settings: Settings, inputs: dict[str, Any], seed: int, positions: Array | None = None
+        cls,
+        settings: LongRunSettings,
+        inputs: dict[str, Any],
+        seed: int,
+        positions: Array | None = None,
     ) -> Origin:
         """Origin of a run; one that is resumed has the seed and the positions of its checkpoint.
 
@@ -90,6 +92,10 @@ class Origin:
                 raise
             raise KeyboardInterrupt(f"interrupted; {self._left(path)}") from None
 
+    def limit(self, settings: LongRunSettings) -> float:
+        """When the time of the run is up, on the monotonic clock."""
+        return np.inf if settings.max_time is None else self.begin + settings.max_time
+
     def _left(self, path: Path | None) -> str:
         """What an interrupted run has left to go on from."""
         there = self.saved
@@ -115,7 +121,7 @@ def looks(n_draws: int, target_ess: float | None) -> list[int]:
 
 
 def run_long(
-    plan: Plan,
+    plan: ChainPlan,
     origin: Origin,
     progress: Progress | None,
     workers: Workers | None = None,
@@ -124,7 +130,7 @@ def run_long(
 
     Parameters
     ----------
-    plan : Plan
+    plan : ChainPlan
     origin : Origin
     progress : callable or None
         Told how many steps were made since it was told last; True ends the run.
@@ -147,7 +153,7 @@ def run_long(
         Where the user interrupts; the checkpoint is written once more.
     """
     settings, saved = plan.settings, origin.saved
-    limit = np.inf if settings.max_time is None else origin.begin + settings.max_time
+    limit = origin.limit(settings)
     ends = looks(plan.n_draws, settings.target_ess)
     if saved is None:
         chains = run_chains(plan.run, plan.start, n_draws=0, seed=plan.seed)
@@ -158,7 +164,7 @@ def run_long(
             progress(chains.n_steps)
     writer = None
     if settings.checkpoint is not None:
-        writer = Writer(settings.checkpoint, plan, origin.inputs, origin.positions)
+        writer = Writer(settings.checkpoint, plan, origin.seed, origin.inputs, origin.positions)
         writer.begin(chains)
     parts, stopped, late = [chains], None, False
     try:
@@ -197,7 +203,7 @@ def ended_by_callback(chains: Chains) -> Choice:
     return Choice("callback", made)
 
 
-def check_drawn(plan: Plan, chains: Chains, stopped: Choice, path: Path | None = None) -> None:
+def check_drawn(plan: ChainPlan, chains: Chains, stopped: Choice, path: Path | None = None) -> None:
     """Raise where a run was ended before its first draw; its checkpoint is at ``path``."""
     if chains.draws.shape[1]:
         return
@@ -212,7 +218,7 @@ def check_drawn(plan: Plan, chains: Chains, stopped: Choice, path: Path | None =
 
 
 def _parts(
-    plan: Plan,
+    plan: ChainPlan,
     chains: Chains,
     end: int,
     progress: Progress | None,
@@ -237,7 +243,7 @@ def _parts(
     )
 
 
-def _stopped(plan: Plan, chains: Chains, end: int, late: bool) -> Choice | None:
+def _stopped(plan: ChainPlan, chains: Chains, end: int, late: bool) -> Choice | None:
     """What ends the run here, if anything does before its last draw."""
     n_draws, target = chains.draws.shape[1], plan.settings.target_ess
     if n_draws < end and not late:
@@ -247,10 +253,7 @@ def _stopped(plan: Plan, chains: Chains, end: int, late: bool) -> Choice | None:
         return Choice("max_time", made)
     if target is None:
         return None
-    values = constrained_draws(plan.posterior, chains.draws, plan.n_burnin, plan.thin)
-    ess, worst = least_ess(values)
-    name = plan.posterior.constrained_names[worst]
-    found = f"the least bulk effective sample size is {ess:.0f}, of {name}"
+    ess, found = plan.effective_size(chains.draws)
     if ess >= target:
         return Choice("target_ess", f"{found}: target_ess={target:g} is reached")
     if n_draws >= MOST * plan.n_draws:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import inverse_root
+from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference.choices import (
     GIVEN,
     Choice,
@@ -22,10 +23,11 @@ from skbayes_sgld.inference.choices import (
     shown,
 )
 from skbayes_sgld.inference.parameterization import reparameterize
-from skbayes_sgld.inference.settings import Settings, check_memory
+from skbayes_sgld.inference.settings import LongRunSettings, Settings, check_memory
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.gradients import BoundGradient, Gradient
+from skbayes_sgld.sampling.overflow import constrained_draws
 from skbayes_sgld.sampling.preconditioners.metric import Dense, Diagonal, preconditioned_eigenvalues
 from skbayes_sgld.sampling.protocol import Dynamics, Sampler, check_requirements
 from skbayes_sgld.sampling.samplers import SGLD, ParallelTempering
@@ -37,6 +39,45 @@ from skbayes_sgld.sampling.tuning.tune import reason_for_all_rows
 Array = NDArray[Any]
 
 _SMALL_STEP = 0.2  # of the sampler's own; below it the bias is that on a normal target
+
+
+class ChainPlan(Protocol):
+    """What the chains of a run that may stop and go on are made from, and how they are judged."""
+
+    @property
+    def posterior(self) -> BasePosterior:
+        """Target, in the coordinates that are sampled."""
+
+    @property
+    def run(self) -> Run:
+        """Sampler, gradient, metric, step size, schedule and temperature."""
+
+    @property
+    def start(self) -> Array:
+        """Starting points of the chains ``(C, P)``."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of the chains."""
+
+    @property
+    def n_draws(self) -> int:
+        """Draws of each chain."""
+
+    @property
+    def n_burnin(self) -> int:
+        """Steps of each chain before the first draw."""
+
+    @property
+    def thin(self) -> int:
+        """Steps from draw to draw."""
+
+    @property
+    def settings(self) -> LongRunSettings:
+        """What ends the run, and its files."""
+
+    def effective_size(self, draws: Array) -> tuple[float, str]:
+        """Effective sample size of draws ``(C, S, P)``, and a clause that says of what."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,6 +151,12 @@ class Plan:
     def n_steps(self) -> int:
         """Steps of each chain, those before the first draw included."""
         return self.n_burnin + self.n_each * self.thin
+
+    def effective_size(self, draws: Array) -> tuple[float, str]:
+        """Least bulk effective sample size of any parameter, and a clause that names it."""
+        ess, worst = least_ess(constrained_draws(self.posterior, draws, self.n_burnin, self.thin))
+        name = self.posterior.constrained_names[worst]
+        return ess, f"the least bulk effective sample size is {ess:.0f}, of {name}"
 
     def __str__(self) -> str:
         """Table of settings, values and reasons."""

@@ -42,7 +42,49 @@ INITS = ("auto", "mode", "prior", "zeros")
 
 
 @dataclass(frozen=True)
-class Settings:
+class LongRunSettings:
+    """What ends a run besides its number of draws, and the files that it is written to."""
+
+    n_jobs: int | None
+    random_state: Any
+    checkpoint: Path | None
+    resume_from: Path | None
+    max_time: float | None
+    target_ess: float | None
+
+    @staticmethod
+    def checked(given: Any) -> dict[str, Any]:
+        """These settings of ``given``, an estimator or a namespace, by name.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the setting, its value and what is accepted.
+        """
+        values = {field.name: getattr(given, field.name) for field in fields(LongRunSettings)}
+        check_n_jobs(values["n_jobs"])
+        check_seed(values["random_state"])
+        for name in ("checkpoint", "resume_from"):
+            values[name] = _path(values[name], name)
+        for name in ("max_time", "target_ess"):
+            if values[name] is not None:
+                check_number(values[name], name, low=0)
+        return values
+
+    @property
+    def stops_by_itself(self) -> bool:
+        """Whether something else than the number of draws may end the run."""
+        return self.max_time is not None or self.target_ess is not None
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether the chains are made in parts: they may stop, are written or are resumed."""
+        files = self.checkpoint is not None or self.resume_from is not None
+        return files or self.stops_by_itself
+
+
+@dataclass(frozen=True)
+class Settings(LongRunSettings):
     """The settings of a run, as the user gave them; None stands for ``"auto"``.
 
     Components are instances, copied from the user's. ``init`` is a name or an array.
@@ -62,14 +104,8 @@ class Settings:
     n_burnin: int | None
     thin: int | None
     n_chains: int
-    n_jobs: int | None
     verbose: int
     warm_start: bool
-    random_state: Any
-    checkpoint: Path | None
-    resume_from: Path | None
-    max_time: float | None
-    target_ess: float | None
 
     @classmethod
     def check(cls, given: Any) -> Settings:
@@ -97,16 +133,9 @@ class Settings:
         values["step_size"] = number_or_auto(values["step_size"], "step_size", low=0, any_size=True)
         for name, low in (("batch_size", 1), ("n_burnin", 0), ("thin", 1)):
             values[name] = number_or_auto(values[name], name, low=low, closed="left", integer=True)
-        check_n_jobs(values["n_jobs"])
         check_verbose(values["verbose"])
         check_flag(values["warm_start"], "warm_start")
-        check_seed(values["random_state"])
-        for name in ("checkpoint", "resume_from"):
-            values[name] = _path(values[name], name)
-        for name in ("max_time", "target_ess"):
-            if values[name] is not None:
-                check_number(values[name], name, low=0)
-        return cls(**values)
+        return cls(**values | cls.checked(given))
 
     @property
     def tau(self) -> float:
@@ -122,17 +151,6 @@ class Settings:
     def starts_at_mode(self) -> bool:
         """Whether ``init`` asks for the mode."""
         return isinstance(self.init, str) and self.init == "mode"
-
-    @property
-    def stops_by_itself(self) -> bool:
-        """Whether something else than the number of draws may end the run."""
-        return self.max_time is not None or self.target_ess is not None
-
-    @property
-    def in_parts(self) -> bool:
-        """Whether the chains are made in parts: they may stop, are written or are resumed."""
-        files = self.checkpoint is not None or self.resume_from is not None
-        return files or self.stops_by_itself
 
     @property
     def allows_walkers(self) -> bool:

@@ -288,8 +288,9 @@ def _attempt(
     run: Run, state: RunState, first: int, stretch: Stretch, block_size: int | None
 ) -> Chains | ChainOverflowError:
     """Run some of the chains; return an overflow, since another part's may have come earlier."""
+    dynamics = run.dynamics.of_chains(slice(first, first + len(state.streams)))
     try:
-        return _run(run, state, stretch, block_size)
+        return _run(replace(run, dynamics=dynamics), state, stretch, block_size)
     except ChainOverflowError as error:
         return ChainOverflowError(error.step, error.chain + first, error.parameter, error.rejected)
 
@@ -316,12 +317,11 @@ def _join(parts: list[Chains]) -> Chains:
         name: np.concatenate([part.state.sampler_state[name] for part in parts])
         for name in parts[0].state.sampler_state
     }
-    streams = [s for part in parts for s in part.state.streams]
     return Chains(
         np.concatenate([part.draws for part in parts]),
         parts[0].weights,
         np.concatenate([part.clipped for part in parts]),
-        RunState(parts[0].state.step, arrays, streams),
+        RunState(parts[0].state.step, arrays, [s for part in parts for s in part.state.streams]),
         parts[0].n_steps,
     )
 

@@ -23,6 +23,10 @@ class Clip(Component):
         """Bounded gradients ``(C, P)``, and whether each chain's was changed ``(C,)``."""
         raise NotImplementedError
 
+    def of_chains(self, some: slice) -> Clip:
+        """Bound of some of the chains."""
+        return self
+
 
 @dataclass(eq=False, repr=False)
 class NormClip(Clip):
@@ -81,7 +85,7 @@ class ValueClip(Clip):
     [[5.0, -5.0, 1.0]]
     """
 
-    threshold: float = 1e3
+    threshold: float | NDArray[np.float64] = 1e3  # an array (C, P) is one a chain
 
     def check(self) -> None:
         """Raise where the threshold is not positive."""
@@ -95,6 +99,11 @@ class ValueClip(Clip):
         if fired.any():
             gradient = np.clip(gradient, -self.threshold, self.threshold)
         return gradient, fired
+
+    def of_chains(self, some: slice) -> ValueClip:
+        """Bound of some of the chains."""
+        own = self.threshold
+        return ValueClip(own[some]) if isinstance(own, np.ndarray) else self
 
 
 CLIPS: Registry[Clip] = Registry(Clip, norm=NormClip, value=ValueClip)

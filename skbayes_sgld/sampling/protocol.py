@@ -58,6 +58,11 @@ class Dynamics:
         gradient = self.gradient.in_groups_of(n_walkers)
         return replace(self, gradient=gradient, target=target, group=n_walkers)
 
+    def of_chains(self, some: slice) -> Dynamics:
+        """Dynamics of some of the chains: each may have a metric and a bound of its own."""
+        clip = None if self.clip is None else self.clip.of_chains(some)
+        return replace(self, preconditioner=self.preconditioner.of_chains(some), clip=clip)
+
     def gradient_at(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """``clip(g)`` at ``theta (C, P)``; the chains whose gradient was clipped are counted.
 

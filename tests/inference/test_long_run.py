@@ -20,8 +20,9 @@ from sklearn.model_selection import cross_val_score
 
 import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
-from skbayes_sgld.inference import archive, long_run
+from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference import checkpoint as files
+from skbayes_sgld.inference import long_run
 from skbayes_sgld.inference import run as running
 from skbayes_sgld.posterior import FunctionPosterior, Normal
 from tests.sharing import share_after
@@ -45,35 +46,19 @@ CASES = {
 pytestmark = pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
 
 
-@pytest.fixture
-def often(monkeypatch):
-    """Checkpoints are written after every part, and parts are of a few draws."""
-    monkeypatch.setattr(files, "_SECONDS", 0.0)
-    monkeypatch.setattr(files, "_SHARE", 0.0)
-    monkeypatch.setattr(long_run, "_SECONDS", 1e-4)
-    monkeypatch.setattr(archive.os, "fsync", lambda handle: None)
-
-
 def target(model):
     return Y if isinstance(model, SGLDLinearRegression) else (Y > 0).astype(int)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_run_that_was_stopped_goes_on_to_the_same_draws(case, often, tmp_path, monkeypatch):
+def test_a_run_that_was_stopped_goes_on_to_the_same_draws(
+    case, often, stops, tmp_path, monkeypatch
+):
     cls, settings = CASES[case]
     whole = cls(**SETTINGS, **settings).fit(X, target(cls()))
     path = tmp_path / "run"
     fresh = cls(**SETTINGS, **settings, checkpoint=path)
-    write, left = files.Writer.write, [3]
-
-    def stopping(self, chains, finished=False):
-        there = write(self, chains, finished)
-        left[0] -= 1
-        if left[0] == 0:
-            raise KeyboardInterrupt
-        return there
-
-    monkeypatch.setattr(files.Writer, "write", stopping)
+    stops(KeyboardInterrupt)
     stopped = clone(fresh)
     with pytest.raises(KeyboardInterrupt, match=r"resume_from='.*run' goes on from \d+ dr"):
         stopped.fit(X, target(stopped))
@@ -356,7 +341,7 @@ def test_draws_are_made_until_their_effective_number_is_reached():
     np.testing.assert_array_equal(more.posterior_.values[:, :n_draws], model.posterior_.values)
     # one look earlier there were too few
     before = max(n for n in long_run.looks(1000, 600) if n < n_draws)
-    assert long_run.least_ess(model.posterior_.values[:, :before])[0] < 600
+    assert least_ess(model.posterior_.values[:, :before])[0] < 600
 
 
 def test_the_number_of_draws_does_not_depend_on_stops_on_the_way(often, tmp_path):

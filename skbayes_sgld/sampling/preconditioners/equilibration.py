@@ -25,6 +25,10 @@ class ChainDiagonal(Metric):
         super().__init__(values.shape[1])
         self._values, self.roots = values, np.sqrt(values)
 
+    def of_chains(self, some: slice) -> ChainDiagonal:
+        """Metric of some of the chains."""
+        return ChainDiagonal(self._values[some])
+
     def scale(self, v: Array) -> Array:
         """``G v`` for each row of ``v (C, P)``."""
         return v * self._values

@@ -56,6 +56,10 @@ class Metric:
         """``R^T v``, a gradient in the preconditioned coordinates ``(C, P)``."""
         return v
 
+    def of_chains(self, some: slice) -> Metric:
+        """Metric of some of the chains."""
+        return self
+
     def rounded(self) -> Metric:
         """Metric whose :meth:`sqrt` and :meth:`sqrt_t` of a few rows may be in float32."""
         return self
