@@ -18,7 +18,7 @@ from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.preconditioners.metric import preconditioned_eigenvalues
 from skbayes_sgld.sampling.samplers import HMC
 from skbayes_sgld.sampling.streams import start_generators, start_normals
-from skbayes_sgld.sampling.tuning.adaptation import settle
+from skbayes_sgld.sampling.tuning.adaptation import leave_dead_ends, settle
 from skbayes_sgld.sampling.tuning.bias import step_sizes
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel, measure_noise
@@ -293,6 +293,8 @@ def choose_start(
         start = center.theta + width * center.unwhiten(normals)
         if tuned.run.sampler.adjusted:
             start = settle(tuned.run, start, center, seed)
+            if center.whitened is None:
+                start = leave_dead_ends(tuned.run, start, center, seed)
         return start, ("mode", why)
     if init == "zeros":
         return np.tile(posterior.zeros(), (len(chains), 1)), ("zeros", why)

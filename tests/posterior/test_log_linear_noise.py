@@ -93,7 +93,7 @@ def test_the_posterior_is_that_of_importance_sampling(conjugate, n, seed):
         prior=prior,
         noise_prior=InverseGamma(2.0, 1.5),
         noise_model=LogLinearNoise(scale=[0.5, 0.02]),
-        random_state=seed,
+        random_state=0,
     ).fit(X, y, weight)
     target = UnequalNoise(
         X, y, weight, [0, 1], np.array([2.0, 0.3]), np.array([0.5, 0.02]), 2.0, 1.5, conjugate
@@ -103,6 +103,19 @@ def test_the_posterior_is_that_of_importance_sampling(conjugate, n, seed):
     verdict = type("Verdict", (), {"ess": _figures(model, reference)[3]})
     assert _broken(verdict, model, reference) == []
     assert model.posterior_.names[3:] == ["noise_coef[x0]", "noise_coef[x1]", "noise_intercept"]
+
+
+def test_no_walker_begins_where_it_cannot_leave():
+    """One of 64 began 15 nats low, where every trajectory of the run's step was refused."""
+    X, y, _ = unequal(24, 3)
+    model = SGLDLinearRegression(
+        prior=Normal(scale=[2.0, 0.3]),
+        noise_prior=InverseGamma(2.0, 1.5),
+        noise_model=LogLinearNoise(scale=[0.5, 0.02]),
+        random_state=6,
+    ).fit(X, y)
+    walkers = model.posterior_.values[:, : 15 * 63].reshape(60, 63, 6)  # all but the last of each
+    assert (np.ptp(walkers, axis=1) > 0).all()
 
 
 def test_automatic_scales_know_the_units():

@@ -43,7 +43,8 @@ _NEARER = 0.1
 _CHANCE = 5.0  # nats, plus one a parameter: largest fall of the log density within a posterior
 _LOW = 3.0  # nats a parameter; starts that are 1.5 sds out on a normal posterior are 1.1 below
 _HALVINGS = 50
-_SETTLE = 0x5E771E  # for random numbers other than the run's own
+_TRIES = 10
+_SETTLE, _DEAD_END = 0x5E771E, 0xDEAD  # for random numbers other than the run's own
 _FEW_CHAINS, _MIN_CHAINS, _MAX_CHAINS = 4, 16, 32
 _CHAIN_ROWS = 24_000  # chains times rows of a step of the pilot
 _MANY, _LITTLE = 300, 0.1  # parameters, and share of the draws: the metric then keeps its shape
@@ -190,6 +191,34 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
     kept = (away < _LOST) & (gain > -run.dynamics.temperature * (_CHANCE + position.shape[1]))
     nearer = mode.theta + _NEARER * (position - mode.theta)
     return np.where(kept[:, None], settled, nearer)
+
+
+def leave_dead_ends(
+    run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 0
+) -> Array:
+    """Positions ``(C, P)`` of which those that no step of the run can leave are nearer to the mode.
+
+    Where a density falls off much more steeply than at the mode, every trajectory from a start may
+    have an acceptance probability of 0.
+    """
+    for number in range(_TRIES):
+        try:
+            made = run_chains(
+                run,
+                position,
+                n_draws=1,
+                thin=1,
+                seed=(seed ^ _DEAD_END) + number,
+                first_chain=first_chain,
+            )
+        except ChainOverflowError:
+            break
+        lost = made.state.sampler_state.get("lost")
+        if lost is None or not lost.any():
+            break
+        nearer = 0.5 * (position + mode.theta)
+        position = np.where(np.asarray(lost)[:, None] > 0, nearer, position)
+    return position
 
 
 def _values(run: Run, theta: Array) -> Array:
