@@ -141,7 +141,8 @@ def _standardise(X: Array, weight: Array | None) -> tuple[Array, Array, Array]:
     extreme = (largest > _LARGEST) | ((largest < 1.0 / _LARGEST) & (largest > 0.0))
     unit = np.ldexp(1.0, np.where(extreme, np.frexp(largest)[1] - 1, 0))
     X /= unit
-    scaler = StandardScaler(copy=False).fit(X, sample_weight=weight)
+    with np.errstate(invalid="ignore"):  # the root of a variance that rounding made negative: 1
+        scaler = StandardScaler(copy=False).fit(X, sample_weight=weight)
     return scaler.transform(X), scaler.mean_ * unit, scaler.scale_ * unit
 
 

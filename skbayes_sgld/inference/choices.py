@@ -165,7 +165,8 @@ def choose_step_size(
     else:
         first = float(draft.schedule(0))
         rates = preconditioned_eigenvalues(draft.dynamics.preconditioner, mode.metric)
-        eta, time = draft.sampler.pace(rates, None if given is None else given * first)
+        with np.errstate(over="ignore", divide="ignore"):  # the time may be infinite
+            eta, time = draft.sampler.pace(rates, None if given is None else given * first)
         tuned = Tuned(replace(draft, step_size=eta / first), mode, time)
         if given is None:
             why = "stable in the steepest direction at the mode"

@@ -37,6 +37,7 @@ _NEWTON_STEPS = 3
 _STEEPER = 4.0  # relative error of the density, over that of the quantile in sds
 _ACCEPTED = 1e-5  # error in sds
 _EXTREME = 1e-3  # levels nearer to 0 or 1 than this are searched in double precision
+_SINGLE = 1e30  # widths beyond it, or below its inverse, have no inverse in single precision
 _REACH = 5.5  # beyond it the distribution function is 0 or 1 in single precision
 
 
@@ -227,7 +228,7 @@ def search(deviation: Array, scale: Array, share: Array, q: float, start: Array)
     if q > 0.5:  # a small probability keeps its digits
         mirrored = start * [[-1.0], [1.0], [1.0]]
         return -search(-deviation, scale, share, 1.0 - q, mirrored)
-    if q < _EXTREME:
+    if q < _EXTREME or not (scale.max() < _SINGLE and scale.min() > 1.0 / _SINGLE):
         deviation = deviation.astype(np.float64, copy=False)
     inverse, weight = (1.0 / scale).astype(deviation.dtype), share.astype(deviation.dtype)
     center = (deviation @ weight).astype(float)

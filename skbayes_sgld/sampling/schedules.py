@@ -143,6 +143,13 @@ class Polynomial(Schedule):
         """Raise where the multiplier would be infinite or grow."""
         check_number(self.offset, "schedule.offset", low=-1)
         check_number(self.power, "schedule.power", low=0, closed="left")
+        with np.errstate(all="ignore"):
+            first = self(0.0)
+        if not 0.0 < first < np.inf:
+            raise ValueError(
+                f"schedule.power={self.power!r} makes the first step {first:g} times step_size, "
+                f"(offset + 1)^-power with offset={self.offset!r}; give a smaller one."
+            )
 
     @property
     def decay_power(self) -> float:

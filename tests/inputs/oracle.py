@@ -15,14 +15,20 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import NotFittedError
 
 from skbayes_sgld import PosteriorDraws, SamplingResult
 
 SECONDS = 10
 # measures of few draws, and the share of throws that were right of those who threw none
-_MAY_LACK = ["r_hat", "ess_bulk", "ess_tail", "mcse_mean", "three_point_pct"]
+_MAY_LACK = [
+    "r_hat",
+    "ess_bulk",
+    "ess_tail",
+    "mcse_mean",
+    "three_point_pct",
+]  # of no value, and of no attempt
 _FOREIGN = re.compile(r"site-packages/(numpy|scipy|pandas|joblib|threadpoolctl)[./]")
 
 
@@ -115,10 +121,14 @@ def numbers_of(value, path="result"):
         yield path + ".values", np.asarray(value.values, dtype=float)
     elif isinstance(value, BaseEstimator):
         for name, part in vars(value).items():
+            if name == "intercept_" and is_classifier(value):
+                part = np.where(np.isneginf(part), 0.0, part)  # of a class without any weight
             if name.endswith("_") and not name.startswith("_"):
                 yield from numbers_of(part, f"{path}.{name}")
     elif isinstance(value, dict):
         for name, part in value.items():
+            if name == "data" and isinstance(part, np.ndarray):
+                part = part[:, ~np.isin(value["feature_names"], list(_MAY_LACK))]
             yield from numbers_of(part, f"{path}[{name!r}]")
     elif isinstance(value, (list, tuple)) and len(value) < 50:
         for k, part in enumerate(value):

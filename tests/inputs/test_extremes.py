@@ -4,11 +4,17 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
+from skbayes_sgld import (
+    SGDMAPRegressor,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDPoissonRegressor,
+)
 from skbayes_sgld._linalg import column_moments
+from skbayes_sgld.estimators.network_units import standardise
 from skbayes_sgld.inference import run as running
 from skbayes_sgld.inference.overflow import explain_overflow
-from skbayes_sgld.sampling import HMC
+from skbayes_sgld.sampling import HMC, Polynomial
 from tests.inputs.test_named import X, Y, make, refuse
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -34,6 +40,35 @@ def test_a_row_of_nearly_all_the_weight_leaves_its_columns_a_spread():
     weight[-1] = 2.0**63
     make(SGLDLogisticRegression).fit(X, Y > 0, weight)
     assert np.all(column_moments(X, weight)[1] > 0)
+
+
+@pytest.mark.parametrize("sampler", ["auto", "sgld", "psgld", "hmc", "mala"])
+def test_the_least_step_of_all_is_a_step(sampler):
+    """The time to an independent draw is infinite, and no overflow."""
+    model = make(SGLDLinearRegression, sampler=sampler, step_size=5e-324, n_burnin=5, thin=1)
+    assert np.isfinite(model.fit(X, Y).coef_).all()
+
+
+def test_a_schedule_without_a_first_step_is_refused():
+    model = make(SGLDLinearRegression, schedule=Polynomial(offset=2, power=1e17))
+    refuse(model, r"schedule.power=1e\+17 makes the first step 0 times", X, Y)
+
+
+def test_intervals_much_narrower_than_single_precision():
+    Z = np.array([[1e20, 1e4], [-1e20, 1e4 + 1e-3], [3e20, 1e4 - 1e-3]], dtype=np.float32)
+    y = 1e20 * np.array([0.1, -0.1, 0.6])
+    with pytest.warns(UserWarning, match="sums to 3e-06"):
+        model = SGDMAPRegressor(prior="normal", random_state=0).fit(Z, y, np.full(3, 1e-6))
+    low, high = model.predict_interval(Z).T
+    assert np.all((low < model.predict(Z)) & (model.predict(Z) < high))
+
+
+def test_a_variance_that_rounding_makes_negative_is_that_of_a_constant():
+    constant = np.full((20, 1), 1e8 + 1.0 / 3.0)
+    weight = np.random.default_rng(0).uniform(0.1, 10.0, 20)
+    for size in range(1, 40):
+        scaled, _, units = standardise(constant * size, np.arange(20) % 2, weight, False, None)
+        assert np.isfinite(scaled).all() and units.width[0] == 1.0
 
 
 def test_a_start_that_overflows_is_refused_without_a_long_search(monkeypatch):

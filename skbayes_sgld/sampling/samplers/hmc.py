@@ -277,7 +277,8 @@ class HMC(Trajectories):
 
     def gradients(self, step: float) -> int:
         """Leapfrog steps from point to point."""
-        return min(max(round(self.path_length / self.n_points / step), 1), self.most_steps)
+        length = self.path_length / self.n_points / float(step)  # infinite for the least of numbers
+        return max(round(min(length, self.most_steps)), 1)
 
     def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
         """Size of a leapfrog step, and the number of points to an independent draw."""
