@@ -121,7 +121,7 @@ def numbers_of(value, path="result"):
         yield path + ".values", np.asarray(value.values, dtype=float)
     elif isinstance(value, BaseEstimator):
         for name, part in vars(value).items():
-            if name == "intercept_" and is_classifier(value):
+            if name in ("intercept_", "intercept_path_") and is_classifier(value):
                 part = np.where(np.isneginf(part), 0.0, part)  # of a class without any weight
             if name.endswith("_") and not name.startswith("_"):
                 yield from numbers_of(part, f"{path}.{name}")
