@@ -311,7 +311,7 @@ def run(report: Report, n_fits: int, seed: int) -> tuple[pd.DataFrame, list[str]
 
 def main() -> None:
     """Fit as often as was asked for, or as fits into the time."""
-    given = options("tests.soak.long_run", 10_000, 600.0)
+    given = options("tests.soak.long_run", 10_000, 1750.0)
     report = Report("Fits in one process", given.seconds)
     found, notes = run(report, given.cases, given.seed)
     by_kind = found.assign(fits=1).groupby(["kind", "automatic"], as_index=False)
