@@ -27,6 +27,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -164,11 +165,8 @@ def counted_passes() -> Iterator[list[RowBlocks]]:
         made.append(self)
         return reduce(self, *given)
 
-    RowBlocks.reduce = counted  # type: ignore[method-assign]
-    try:
+    with mock.patch.object(RowBlocks, "reduce", counted):
         yield made
-    finally:
-        RowBlocks.reduce = reduce  # type: ignore[method-assign]
 
 
 def status(name: str) -> float:

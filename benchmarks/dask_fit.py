@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import dask
 import dask.array as da
@@ -89,11 +90,8 @@ def passes() -> Iterator[list[dict[str, float]]]:
         found.append({"seconds": seconds, "bytes": float(len(pickle.dumps(total)))})
         return total
 
-    DaskRows.reduce = measured  # type: ignore[method-assign]
-    try:
+    with mock.patch.object(DaskRows, "reduce", measured):
         yield found
-    finally:
-        DaskRows.reduce = reduce  # type: ignore[method-assign]
 
 
 def sent(dask_worker: Any) -> int:

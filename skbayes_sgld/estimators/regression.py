@@ -16,7 +16,6 @@ from skbayes_sgld._components import (
     check_lengths,
     check_number,
     check_size,
-    naming,
 )
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld.blocks.source import RowSource
@@ -26,6 +25,7 @@ from skbayes_sgld.estimators.multi_output import by_output
 from skbayes_sgld.estimators.outputs import IndependentOutputs
 from skbayes_sgld.estimators.prior import PriorPredictive
 from skbayes_sgld.estimators.scores import R2, ScoredByBlock
+from skbayes_sgld.estimators.validation import check_numeric
 from skbayes_sgld.posterior import (
     LIKELIHOODS,
     CoefficientPrior,
@@ -59,16 +59,7 @@ class RegressionModel(ScoredByBlock, RegressorMixin, BayesianEstimator):
         return LIKELIHOODS[self._family]()
 
     def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
-        with naming("y"):
-            is_text = y is not None and np.asarray(y).dtype.kind in "OSUT"
-        for value in np.ravel(y) if is_text else ():
-            try:
-                float(value)
-            except (TypeError, ValueError):
-                raise ValueError(
-                    f"y has the value {str(value)!r}, which is not a number; the target of a "
-                    "regression must be numeric."
-                ) from None
+        check_numeric(y)
         return super()._validate(X, y, sample_weight)
 
     def _encode(

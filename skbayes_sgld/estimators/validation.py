@@ -55,6 +55,17 @@ def check_finite(X: Array, estimator: Any) -> None:
         assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
 
 
+def check_numeric(y: Any) -> None:
+    """Raise where the target of a regression has a value that is not a number."""
+    with naming("y"):
+        wrong = [] if y is None else _not_numbers(np.asarray(y))
+    if wrong:
+        raise ValueError(
+            f"y has the value {str(wrong[0])!r}, which is not a number; the target of a "
+            "regression must be numeric."
+        )
+
+
 def check_weight(sample_weight: Any, X: Any) -> Array:
     """Weights as floats, or an error where one is negative or all are zero."""
     with naming("sample_weight"):
@@ -138,7 +149,7 @@ def _check_kinds(X: Any) -> None:
     names = getattr(X, "column_names", getattr(X, "columns", ()))  # Arrow's, or a frame's
     for name in names if len(set(names)) == len(names) else ():
         values = np.asarray(X[name])
-        wrong = values if values.dtype.kind in "cmM" else _not_numbers(values)
+        wrong = values if values.dtype.kind in "cmM" else _not_numbers(values[~pd.isna(values)])
         if len(wrong):
             raise ValueError(
                 f"X has the column {name!r} with the value {str(wrong[0])!r}, which is not a real "
@@ -148,8 +159,8 @@ def _check_kinds(X: Any) -> None:
 
 
 def _not_numbers(values: Array) -> list[Any]:
-    """The first value that is neither missing nor a number, if there is one."""
-    for value in values[~pd.isna(values)] if values.dtype.kind in "OSUT" else ():
+    """The first value that is not a number, if there is one."""
+    for value in np.ravel(values) if values.dtype.kind in "OSUT" else ():
         try:
             float(value)
         except (TypeError, ValueError):

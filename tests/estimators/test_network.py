@@ -21,7 +21,6 @@ from skbayes_sgld import (
     SGLDMLPRegressor,
 )
 from skbayes_sgld.diagnostics import effective_sample_size, potential_scale_reduction
-from skbayes_sgld.estimators.network_diagnosis import diagnose_outputs
 from skbayes_sgld.estimators.network_inference import _probe_gradient
 from skbayes_sgld.posterior import FixedGaussian, HalfNormal, InverseGamma, MLPPosterior, Normal
 from tests.references.closed_forms import importance_sampling, laplace_fit
@@ -354,21 +353,6 @@ def test_a_single_hidden_layer_may_be_given_as_a_number():
 
 
 # ---- what the user is told --------------------------------------------------------------------
-
-
-def problems(outputs, clipped=0.0):
-    return diagnose_outputs(outputs[..., None], clipped).problems
-
-
-def test_chains_that_predict_otherwise_are_named():
-    rng = np.random.default_rng(0)
-    apart = rng.standard_normal((4, 200, 5)) + 3.0 * np.arange(4)[:, None, None]
-    assert "R-hat of the predictions" in problems(apart)[0]
-    slow = np.cumsum(rng.standard_normal((4, 200, 5)), axis=1)
-    assert problems(slow)
-    assert problems(rng.standard_normal((4, 200, 5))) == []
-    assert "too few" in problems(rng.standard_normal((4, 3, 5)))[0]
-    assert "bounded on 5.0%" in problems(rng.standard_normal((4, 200, 5)), 0.05)[0]
 
 
 @pytest.mark.parametrize("name, y", [("sgld", Y), ("labels", np.digitize(Y, [85.0, 95.0]))])
