@@ -22,6 +22,8 @@ da = pytest.importorskip("dask.array", reason="arrays of Dask need the extra 'da
 Client, LocalCluster = distributed.Client, distributed.LocalCluster
 
 SECONDS = 300  # that a test may take
+# workers are forked from one process that has imported Dask, those in place of killed ones too
+STARTED_FAST = {"distributed.worker.multiprocessing-method": "forkserver"}
 N_BLOCKS, BLOCK, D = 6, 1500, 3
 FEW = {"n_draws": 250, "random_state": 0}
 POOL = 2000
@@ -32,7 +34,7 @@ def cluster_of(n_workers, processes=True, **config):
     """A cluster that is closed whatever happens, and its client."""
     options = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": None}
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 1, **config}),
+        dask.config.set({"distributed.scheduler.allowed-failures": 1, **STARTED_FAST, **config}),
         LocalCluster(n_workers=n_workers, processes=processes, **options) as cluster,
         Client(cluster) as client,
     ):

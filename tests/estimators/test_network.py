@@ -232,7 +232,7 @@ def test_the_noise_is_not_fitted_away():
     rows = rng.random((80, 10))
     y = 10.0 * np.sin(np.pi * rows[:, 0] * rows[:, 1]) + 5.0 * rows[:, 2]
     y += rng.standard_normal(80)
-    model = SGLDMLPRegressor(n_draws=100, random_state=0).fit(rows, y)
+    model = SGLDMLPRegressor(hidden_layer_sizes=(20,), n_draws=60, random_state=0).fit(rows, y)
     test = rng.random((400, 10))
     truth = 10.0 * np.sin(np.pi * test[:, 0] * test[:, 1]) + 5.0 * test[:, 2]
     truth += rng.standard_normal(400)
