@@ -11,6 +11,7 @@ from skbayes_sgld import (
     SGDMAPRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
+    SGLDMLPClassifier,
     SGLDPoissonRegressor,
 )
 
@@ -28,8 +29,21 @@ MODELS = [
     (SGLDLogisticRegression(**SHORT), (Y > 0).astype(int)),
     (SGLDPoissonRegressor(**SHORT), np.rint(np.abs(Y))),
     (SGDMAPRegressor(random_state=0), Y),
+    (
+        SGLDMLPClassifier(hidden_layer_sizes=(3,), n_burnin=50, thin=1, n_draws=20, random_state=0),
+        (Y > 0).astype(int),
+    ),
 ]
-METHODS = ("predict", "predict_proba", "predict_interval", "predict_proba_interval", "sample_y")
+METHODS = (
+    "predict",
+    "predict_proba",
+    "predict_log_proba",
+    "decision_function",
+    "predict_interval",
+    "predict_quantiles",
+    "predict_proba_interval",
+    "sample_y",
+)
 
 
 def at_once(calls):
