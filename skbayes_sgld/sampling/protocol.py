@@ -56,7 +56,10 @@ class Dynamics:
             return self
         target = None if self.target is None else self.target.in_groups_of(n_walkers)
         gradient = self.gradient.in_groups_of(n_walkers)
-        return replace(self, gradient=gradient, target=target, group=n_walkers)
+        metric = self.preconditioner.in_groups_of(n_walkers)
+        return replace(
+            self, gradient=gradient, preconditioner=metric, target=target, group=n_walkers
+        )
 
     def of_chains(self, some: slice) -> Dynamics:
         """Dynamics of some of the chains: each may have a metric and a bound of its own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,13 @@ class ChainStreams:
     """The streams of one chain: one for minibatches, one for the injected noise."""
 
     def __init__(self, seed: int, chain: int) -> None:
-        self._index = _generator(seed, chain, _INDEX)
+        self._of = seed, chain
         self._noise = _generator(seed, chain, _NOISE)
+
+    @cached_property
+    def _index(self) -> np.random.Generator:
+        # made where rows are drawn: sixty-four walkers that take all of them have no use for it
+        return _generator(*self._of, _INDEX)
 
     @property
     def state(self) -> dict[str, Any]:

@@ -72,6 +72,7 @@ class NoncenteredPosterior(BasePosterior):
     """
 
     cheap_full_gradient = True
+    _group: int | None = GROUP
 
     def __init__(
         self,
@@ -283,8 +284,9 @@ class NoncenteredPosterior(BasePosterior):
             pull = self._pull - self._share * w
             inner = ratio[:, 0] * np.einsum("cp,cp->c", w, self._pull + pull)
             square = np.exp(-gamma) * square_there
-            linear = (matmul_rows(w, basis_t) + self._center)[:, None]
-            in_w = matmul_rows(slopes(linear)[:, 0], basis)
+            group = self._group or len(phi)
+            linear = (matmul_rows(w, basis_t, group) + self._center)[:, None]
+            in_w = matmul_rows(slopes(linear)[:, 0], basis, group)
             in_w += ratio * pull
             slope = noise_prior.grad(gamma) + np.einsum("cp,cp->c", in_w, moved)
             slope += 0.5 * (square - exponent - inner + tau * share.sum(axis=1))
@@ -307,6 +309,12 @@ class NoncenteredPosterior(BasePosterior):
             return self
         other = copy(self)
         other.inner = inner
+        return other
+
+    def in_groups_of(self, size: int | None) -> NoncenteredPosterior:
+        """Posterior whose bound gradients take products of so many positions."""
+        other = copy(self)
+        other._group = size
         return other
 
     def constrain(self, phi: Array) -> Array:

@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 FIRST_CHAIN = 2**31  # chain numbers from here on are the pilots' own
 
-_ROUNDS = (8, 12, 16, 20)  # trajectories
+_ROUNDS = (4, 8, 8, 10)  # trajectories
 _FEW_ROUNDS = (15, 15, 20)  # where each is much work
 _SHORT_ROUNDS = (4, 4, 6)  # of many chains, whose metric has one number to learn
 _FEWEST_ROUNDS = (1, 1, 1)  # of four, where each is very much work
@@ -136,7 +136,8 @@ def _run_pilot(
     acceptance : float
     """
     sampler = run.sampler
-    dynamics = replace(run.dynamics, gradient=run.dynamics.gradient.of_pilot())
+    gradient, metric = run.dynamics.gradient.of_pilot(), run.dynamics.preconditioner
+    dynamics = replace(run.dynamics, gradient=gradient, preconditioner=metric.in_groups_of(None))
     n_chains, P = position.shape
     state = sampler.init(position, None)
     draws = np.empty((n_chains, n_steps, P))

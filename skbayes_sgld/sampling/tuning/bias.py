@@ -37,7 +37,7 @@ _BLOCK = 20  # steps whose random numbers are drawn at a time
 _SEED = 0x5EED  # of measurements that do not depend on the posterior
 _LOOKS = (0.125, 0.25, 0.5)  # shares of a pilot after which it may stop
 _CERTAIN = 2.0  # times the doubt: an error beyond it is none of chance's, in many parameters
-_SLOWEST, _FASTEST = 2.0, 4.0  # powers of the step with which an error may fall; 4 is usual
+_SLOWEST, _FASTEST = 2.0, 4.0  # powers of the step with which an error may fall: with kinks, or not
 _KNOWN = 0.2  # share of a measured error down to which the slowest power is trusted unseen
 
 
@@ -299,6 +299,8 @@ def choose_step_size(
     run, mode = _not_normal(run, mode)
     limit, at, bound = THRESHOLDS.max_bias, 0, np.inf
     last = THRESHOLDS.n_tried - 1 if spare else len(sizes) - 1
+    posterior = run.dynamics.gradient.posterior
+    power = _FASTEST if posterior.softened(mode.marginal_sd) is posterior else _SLOWEST
     while True:
         bias = measure_bias(run, mode, sizes[at], seed, limit)
         bound = min(bound, bias.most)
@@ -310,7 +312,7 @@ def choose_step_size(
                 bias = bias._replace(size=share * bias.size, doubt=share * bias.doubt)
                 return sizes[shorter], bias._replace(most=share * bound)
         least = max(bias.size - bias.doubt, 1e-3 * limit)
-        hopeful = sizes[at] * (limit / least) ** (1.0 / _FASTEST)
+        hopeful = sizes[at] * (limit / least) ** (1.0 / power)
         worth = [i for i in range(at + 1, last + 1) if sizes[i] <= hopeful]
         if not worth and spare:
             return None
@@ -327,8 +329,7 @@ def _exact_on_normal(sampler: Sampler, step_size: float) -> bool:
 
 def _choose_rough(run: Run, mode: Mode, seed: int, sizes: tuple[float, ...]) -> tuple[float, Bias]:
     at, best = 0, (measure_bias(run, mode, sizes[0], seed), 0)
-    bias = best[0]
-    limit = THRESHOLDS.max_rough_bias
+    bias, limit = best[0], THRESHOLDS.max_rough_bias
     if bias.size - bias.doubt > limit:
         limit = largest_error(run.sampler, sizes, mode.theta.size)
     while bias.size - bias.doubt > limit and at < len(sizes) - 1:
