@@ -12,9 +12,9 @@ of parameters by parameters. A step of leapfrog reads A once, in single precisio
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ from scipy import linalg
 from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import in_threads, matmul_rows, one_blas_thread, sum_in_threads
-from skbayes_sgld.posterior.likelihoods import Likelihood, RowKernel
+from skbayes_sgld.posterior.among_rows import AmongRows, RowBlock
+from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.rounded_hessian import rounded_gram
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 
@@ -36,6 +37,7 @@ _PART_NUMBERS = 2**20  # numbers of A from which threads share a pass
 _LEAST = 1e-3  # weight of a row, of the mean weight: the metric stays positive definite
 _SHARES = 0.01, 1.0  # of the mean curvatures, in the weights that match draws
 _PROBES = 4
+_FEW_ROWS = 1.5  # a parameter: a product with all pairs of them is the cheaper one
 _ERROR = 0.02  # of a log density, or of a gradient: an acceptance ratio changes by as little
 
 
@@ -60,16 +62,6 @@ class _LinearModel(Protocol):
     def add_prior_curvature(self, H: Array, theta: Array) -> None: ...
 
 
-class _Block(NamedTuple):
-    """Rows of A, their predictors at the centre and their weights; A and predictors signed."""
-
-    rows: slice
-    seen: Array
-    shift: Array
-    weight: Array
-    kernel: RowKernel
-
-
 class WhitenedRows(WhitenedPosterior):
     """The posterior of z, for any number of positions.
 
@@ -88,7 +80,7 @@ class WhitenedRows(WhitenedPosterior):
         When H is not positive definite.
     """
 
-    n_together = _GROUP
+    n_together = n_fewest = _GROUP
 
     def __init__(self, posterior: _LinearModel, center: Array, weights: Array) -> None:
         self.center, self._posterior = center, posterior
@@ -108,9 +100,27 @@ class WhitenedRows(WhitenedPosterior):
             self._parts = in_threads(build, parts)
         squares = [np.einsum("bp,bp->b", b.seen, b.seen) for part in self._parts for b in part]
         self.softness = float(1.0 / np.sqrt(np.median(np.concatenate(squares))))
-        self.work = 2.0 * n * P
+        self._few_rows = n <= _FEW_ROWS * P
+        self.work = float(n * n if self._few_rows else 2 * n * P)
         self._slope = self.root.T @ posterior.grad_log_prior(center[None])[0]
         self._level = float(posterior.log_prior(center[None])[0])
+
+    @cached_property
+    def _among_rows(self) -> AmongRows:
+        return AmongRows(self._parts, self._slope)
+
+    def travel(self, z: Array, momentum: Array, maps: Array, n_steps: int) -> tuple[Array, Array]:
+        """Ends of trajectories, followed by the rows' predictors where these are few."""
+        if not self._few_rows:
+            return super().travel(z, momentum, maps, n_steps)
+        place, moving = _grouped(z), _grouped(momentum)
+        filled = np.zeros((place[..., 0].size, *maps.shape[1:]))
+        filled[: len(z)] = maps
+        by_group = np.moveaxis(filled.reshape(*place.shape[:2], 3, 2, 3), (0, 1), (3, 4))
+        with np.errstate(over="ignore"):
+            ends = self._among_rows.travel(place, moving, by_group, n_steps)
+        z, momentum = (end.reshape(-1, self.n_params)[: len(z)] for end in ends)
+        return z, momentum
 
     def force(self, place: Array) -> Array:
         """Gradient at positions ``(C, P)``."""
@@ -182,7 +192,7 @@ def whiten_rows(posterior: _LinearModel, center: Array, weights: Array) -> White
 
 def _whiten(
     posterior: _LinearModel, center: Array, weights: Array, root: Array, part: slice
-) -> list[_Block]:
+) -> list[RowBlock]:
     """Blocks of signed rows times the root."""
     blocks = []
     for start in range(part.start, part.stop, _BLOCK):
@@ -194,7 +204,7 @@ def _whiten(
         if kernel.signs is not None:
             design *= kernel.signs[:, None]
         seen = design.astype(np.float32) @ root
-        blocks.append(_Block(rows, seen, design @ center, weights[rows], kernel))
+        blocks.append(RowBlock(rows, seen, design @ center, weights[rows], kernel))
     return blocks
 
 
@@ -206,21 +216,15 @@ def _grouped(z: Array) -> Array:
     return left.reshape(n_groups, _GROUP, -1)
 
 
-def _force(left: Array, blocks: list[_Block]) -> Array:
+def _force(left: Array, blocks: list[RowBlock]) -> Array:
     """Sum over the rows of ``(score + W A z) A``."""
     total = np.zeros(left.shape)
-    for _, seen, shift, weight, kernel in blocks:
-        moved = np.matmul(left, seen.T)
-        v = (moved + shift.astype(np.float32)).reshape(-1, 1, len(seen))
-        kernel.score(v)
-        moved *= weight.astype(np.float32)
-        moved += v.reshape(moved.shape)
-        moved += kernel.pull[0].astype(np.float32)
-        total += np.matmul(moved, seen)
+    for block in blocks:
+        total += np.matmul(block.pull(np.matmul(left, block.seen.T)), block.seen)
     return total
 
 
-def _value(posterior: _LinearModel, left: Array, blocks: list[_Block]) -> Array:
+def _value(posterior: _LinearModel, left: Array, blocks: list[RowBlock]) -> Array:
     """Sum over the rows of log likelihood and ``W (A z)^2 / 2``."""
     value = np.zeros(left.shape[0] * left.shape[1])
     for rows, seen, shift, weight, kernel in blocks:

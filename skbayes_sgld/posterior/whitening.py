@@ -30,6 +30,8 @@ class WhitenedPosterior(BasePosterior):
         Inverse of the metric.
     n_together : int
         Positions of a product that costs little more than one of fewer.
+    n_fewest : int
+        Positions of a product that costs no more than one of fewer.
     as_columns : bool
         Whether trajectories hold positions as columns ``(P, C)``, not as rows.
     """
@@ -41,6 +43,7 @@ class WhitenedPosterior(BasePosterior):
     inverse_t: Array
     inverse: Array
     n_together = 32
+    n_fewest = 4
     as_columns = False
 
     def locate(self, z: Array) -> Array:
@@ -60,9 +63,9 @@ class WhitenedPosterior(BasePosterior):
         step, whole, last = sizes if self.as_columns else sizes[..., None]
         force = np.zeros_like(place)
         for _ in range(n_steps):
-            place, moving = _moved(step, place, force, moving)
+            place, moving = moved(step, place, force, moving)
             step, force = whole, self.force(place)
-        place, moving = _moved(last, place, force, moving)
+        place, moving = moved(last, place, force, moving)
         return self.released(place), self.released(moving)
 
     def held(self, z: Array) -> Array:
@@ -90,7 +93,7 @@ class WhitenedPosterior(BasePosterior):
         raise NotImplementedError
 
 
-def _moved(step: Array, place: Array, force: Array, moving: Array) -> tuple[Array, Array]:
+def moved(step: Array, place: Array, force: Array, moving: Array) -> tuple[Array, Array]:
     """Linear map ``step (2, 3, ...)`` of positions, forces and momenta to positions and momenta."""
     ends = []
     for of_place, of_force, of_moving in step:

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from skbayes_sgld import SGLDLogisticRegression
-from skbayes_sgld.posterior import Bernoulli, Flat, GLMPosterior, Normal
+from skbayes_sgld.posterior import Bernoulli, Flat, GLMPosterior, Normal, whitened
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
 from skbayes_sgld.posterior.whitened import WhitenedRows, whiten_rows
+from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling import find_mode
 from skbayes_sgld.sampling.chains import Chains
+from skbayes_sgld.sampling.samplers.hmc import leapfrog_maps
 
 
 def make_posterior(n=700, d=25, *, weighted=False, scale=1.5, intercept_prior=None, seed=0):
@@ -22,12 +24,16 @@ def make_posterior(n=700, d=25, *, weighted=False, scale=1.5, intercept_prior=No
     )
 
 
-MODELS = {
-    "plain": make_posterior(),
-    "weighted": make_posterior(weighted=True),
-    "intercept": make_posterior(intercept_prior=Normal(location=-1.0, scale=0.5)),
-    "row space": RowSpacePosterior(make_posterior(20, 45)),
-}
+def make_models(**size):
+    return {
+        "plain": make_posterior(**size),
+        "weighted": make_posterior(**size, weighted=True),
+        "intercept": make_posterior(**size, intercept_prior=Normal(location=-1.0, scale=0.5)),
+    }
+
+
+MODELS = make_models() | {"row space": RowSpacePosterior(make_posterior(20, 45))}
+FEW_ROWS = make_models(n=60, d=45) | {"row space": MODELS["row space"]}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -66,6 +72,27 @@ def test_a_position_is_rounded_alike_whatever_the_others():
     np.testing.assert_array_equal(many[0][:1], one[0])
     np.testing.assert_array_equal(many[1][:1], one[1])
     np.testing.assert_array_equal(rows.grad(z)[:1], rows.grad(z[:1]))
+
+
+@pytest.mark.parametrize("drifts_first", [True, False])
+@pytest.mark.parametrize("name", MODELS)
+def test_trajectories_among_few_rows_end_where_those_of_parameters_do(
+    name, drifts_first, monkeypatch
+):
+    monkeypatch.setattr(whitened, "_BLOCK", 16)
+    monkeypatch.setattr(whitened, "_PART_NUMBERS", 1000)
+    posterior = FEW_ROWS[name]
+    rng = np.random.default_rng(7)
+    center = 0.2 * rng.standard_normal(posterior.n_params)
+    rows = WhitenedRows(posterior, center, rng.uniform(0.05, 0.3, posterior.n_samples))
+    assert rows.work == posterior.n_samples**2
+    z, momentum = rng.standard_normal((2, 70, posterior.n_params))
+    maps = leapfrog_maps(rng.uniform(0.1, 0.3, 70), True, drifts_first)
+    expected = WhitenedPosterior.travel(rows, z, momentum, maps, 6)
+    found = rows.travel(z, momentum, maps, 6)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    one = rows.travel(z[:1], momentum[:1], maps[:1], 6)
+    np.testing.assert_array_equal(np.array(found)[:, :1], one)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.5])

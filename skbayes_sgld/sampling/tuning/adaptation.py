@@ -28,9 +28,10 @@ FIRST_CHAIN = 2**31  # chain numbers from here on are the pilots' own
 _ROUNDS = (4, 8, 8, 10)  # trajectories
 _FEW_ROUNDS = (15, 15, 20)  # where each is much work
 _SHORT_ROUNDS = (4, 4, 6)  # of many chains, whose metric has one number to learn
-_FEWEST_ROUNDS = (1, 1, 1)  # of four, where each is very much work
-_VERY_LARGE = 1e9  # multiplications of a trajectory
-_LEARNING = 5  # trajectories at least of a round that learns its step
+_FEWER_ROUNDS = (1, 1, 3)  # of as many, where each is much work
+_FEWEST_ROUNDS = (1, 1, 1)  # of few, where each is very much work
+_LARGE_WORK, _VERY_LARGE = 1e8, 1e9  # multiplications of a trajectory
+_LEARNING = 5  # trajectories at least of a round that learns its step, but of the last one
 _FAILED, _SHORTER = 0.4, 0.7  # acceptance of a step that was not learned, and what then makes it
 _SOFT = 0.75  # of the rows' softness, which leapfrog steps may take
 _CURVATURES = 64  # draws whose curvatures are averaged
@@ -92,8 +93,11 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
         # a product of whitened rows with few positions costs nearly as much
         n_chains, rounds = mode.whitened.n_together, _SHORT_ROUNDS
         step_size = min(step_size, _SOFT * mode.whitened.softness)
-        if mode.whitened.work * run.sampler.gradients(step_size) > _VERY_LARGE:
-            n_chains, rounds = _FEW_CHAINS, _FEWEST_ROUNDS
+        work = mode.whitened.work * run.sampler.gradients(step_size)
+        if work > _LARGE_WORK:
+            rounds = _FEWER_ROUNDS
+        if work > _VERY_LARGE:
+            n_chains, rounds = mode.whitened.n_fewest, _FEWEST_ROUNDS
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
     normals = start_normals(seed, chains, P)
     position = mode.theta + np.sqrt(tau) * mode.unwhiten(normals)
@@ -102,15 +106,19 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     metric, kept = mode, np.empty((n_chains, 0, P))
     for number, n_steps in enumerate(rounds):
         pilot = replace(run, dynamics=around(run.dynamics, metric))
-        draws, step_size, acceptance = _run_pilot(pilot, position, streams, step_size, n_steps)
+        last = number == len(rounds) - 1
+        learns = n_steps >= _LEARNING or (last and n_steps > 1)
+        draws, step_size, acceptance = _run_pilot(
+            pilot, position, streams, step_size, n_steps, learns
+        )
         position = draws[:, -1]
-        if 0 < number < len(rounds) - 1:  # the first round forgets the start
+        if number > 0 and not last:  # the first round forgets the start
             kept = np.concatenate([kept, draws], axis=1)
             late, before = kept[:, kept.shape[1] // 3 :], metric.whitened
             metric = _metric(late, mode, tau, run.dynamics.gradient.posterior)
             if before is not None and metric.whitened is not None:
                 step_size *= metric.whitened.softness / before.softness
-    if n_steps < _LEARNING and acceptance < _FAILED:
+    if not learns and acceptance < _FAILED:
         step_size *= _SHORTER
     step_size = run.sampler.whole_steps(step_size)
     return Adapted(metric, step_size, acceptance, _autocorrelation(draws, metric))
@@ -124,9 +132,14 @@ def around(dynamics: Dynamics, mode: Mode) -> Dynamics:
 
 
 def _run_pilot(
-    run: Run, position: Array, streams: list[ChainStreams], step_size: float, n_steps: int
+    run: Run,
+    position: Array,
+    streams: list[ChainStreams],
+    step_size: float,
+    n_steps: int,
+    learns: bool = True,
 ) -> tuple[Array, float, float]:
-    """Run chains by dual averaging of the step size (Hoffman & Gelman 2014, eq. 6).
+    """Run chains by dual averaging of the step size (Hoffman & Gelman 2014, eq. 6), if it learns.
 
     Returns
     -------
@@ -156,7 +169,7 @@ def _run_pilot(
             rate = 1.0 / (t + 1.0 + _DELAY)
             error += rate * (sampler.target_acceptance - (total - accepted) - error)
             accepted = total
-            if n_steps < _LEARNING:
+            if not learns:
                 error = 0.0
             log_step = center - np.sqrt(t + 1.0) / _GAIN * error
             log_step = min(log_step, np.log(sampler.largest_step))
@@ -306,7 +319,8 @@ def _autocorrelation(draws: Array, metric: Mode) -> float:
     known better and tells less of slow directions.
     """
     n_chains, n_steps, P = draws.shape
-    if n_steps == 1:  # nothing is known; trajectories of a quarter of a period forget the most
+    # little is known; trajectories of a quarter of a period forget the most
+    if n_steps < _LEARNING:
         return 1.0
     u = metric.whiten((draws - metric.theta).reshape(-1, P)).reshape(draws.shape)
     # the median of the largest of 2 P chi-squares over their mean, were no direction slow
