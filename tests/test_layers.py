@@ -226,11 +226,12 @@ def test_optional_libraries_are_imported_only_where_they_are_used():
 
 
 def test_importing_the_package_loads_no_optional_library():
-    # attempts are noted too, since a library need not be installed here; arviz_stats is
-    # imported first, because it takes arviz_base along by itself where that is installed
+    # attempts are noted too, since a library need not be installed here; arviz_stats
+    # and pandas are imported first, which take arviz_base and pyarrow along by themselves where
+    # those are installed
     code = f"""
 import sys
-import arviz_stats.base
+import arviz_stats.base, pandas
 tried, before = set(), set(sys.modules)
 class Note:
     def find_spec(self, name, path=None, target=None):

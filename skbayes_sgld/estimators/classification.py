@@ -334,13 +334,18 @@ def _in_order(y: Array) -> Array:
     if y.dtype.kind in "biu":  # by a hash table where they are numbers without fractions
         return np.sort(pd.unique(y))
     try:
-        return np.unique(y)
+        labels = np.unique(y)
     except TypeError:
         kinds = sorted({type(label).__name__ for label in y.tolist()})
         raise TypeError(
             f"y has labels of type {', '.join(kinds)}, which have no order; give all of them as "
             "strings, or all as whole numbers."
         ) from None
+    if len(labels) and isinstance(labels[0], bytes):
+        raise TypeError(
+            f"y has labels of bytes, such as {labels[0]!r}; give them as strings or whole numbers."
+        )
+    return labels
 
 
 def _of_labels(n_classes: int) -> LabelLikelihood:

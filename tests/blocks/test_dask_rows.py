@@ -195,7 +195,7 @@ def in_a_series(X, y, w):
         (with_a_negative_weight, ValueError, "weight in row 7 of block 0 is -1"),
         (of_unequal_widths, ValueError, "X of block 1 has 2 columns"),
         (with_a_short_target, ValueError, r"y of block 3 has shape \(\d+,\), and X has \d+ rows"),
-        (with_text, TypeError, "column 'c' of dtype str"),
+        (with_text, TypeError, "column 'c' of dtype (str|object)"),
         (with_numbers_called_objects, TypeError, "dtype object"),
         (with_labels_in_another_number_of_blocks, ValueError, "y has 2 blocks and X has 4"),
         (with_an_array_beside_a_frame, TypeError, "y is a ndarray beside X in blocks of unknown"),

@@ -230,7 +230,7 @@ def _changed(draw, good):
         try:
             with np.errstate(all="ignore"):
                 value = CHANGES[name](value)
-        except (TypeError, ValueError, IndexError, AttributeError):
+        except (TypeError, ValueError, IndexError, AttributeError, np.exceptions.ComplexWarning):
             break  # what has been changed can no more be changed in this way
         done.append(name)
     return ", then ".join(done or ["as it is"]), value

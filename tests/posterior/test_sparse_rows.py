@@ -16,7 +16,7 @@ from skbayes_sgld.sampling.tuning import adaptation
 
 def make_rows(n, d, share=0.1, seed=0):
     rng = np.random.default_rng(seed)
-    X = sparse.random_array((n, d), density=share, rng=rng, format="csr")
+    X = sparse.csr_array(np.where(rng.random((n, d)) < share, rng.random((n, d)), 0.0))
     effects = X @ rng.standard_normal(d)
     y = effects / effects.std() * 2.0 + rng.logistic(size=n) > 0
     return X, y.astype(float)

@@ -1,5 +1,6 @@
 """Projections: the nearest point in any metric, and the constrained mode at the path's end."""
 
+import warnings
 from functools import cache
 
 import numpy as np
@@ -146,7 +147,10 @@ def constrained_mode(name):
     n_params = d + 1 + (CASES[name][0] is SGDMAPRegressor)
     settings = {"jac": True, "method": "SLSQP", "options": {"ftol": 1e-13, "maxiter": 2000}}
     set_ = scipys_constraints(CASES[name][2], n_params, d)
-    with np.errstate(over="ignore"):  # where scipy's line search tries a step that is too long
+    # where scipy's line search tries a step that is too long, and its older ones leave the bounds
+    # by a rounding error
+    with np.errstate(over="ignore"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Values in x were outside bounds", RuntimeWarning)
         inside = optimize.minimize(loss, np.zeros(n_params), **settings, **set_)
         mode = optimize.minimize(loss, np.zeros(n_params), **settings).x
     slopes = [loss(mode + h)[1] - loss(mode - h)[1] for h in 1e-5 * np.eye(n_params)]
