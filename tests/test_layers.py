@@ -30,7 +30,7 @@ ALLOWED = {
     "diagnostics": {"_components", "_numpy_errors"},
     "datasets": {"_components", "_random"},
     "posterior": {"_components", "_linalg", "_sparse"},
-    "sampling": {"_components", "_linalg", "_numpy_errors", "_warnings", "posterior"},
+    "sampling": {"_components", "_linalg", "_numpy_errors", "_random", "_warnings", "posterior"},
     "variational": {"_components", "_numpy_errors", "_random", "posterior", "sampling"},
     "prediction": {
         "_components",

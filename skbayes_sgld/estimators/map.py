@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._components import Registry, check_number
-from skbayes_sgld._random import draw_seed
+from skbayes_sgld._random import draw_seed, start_generators, start_normals
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, LinearEstimator
@@ -30,7 +30,6 @@ from skbayes_sgld.sampling.optimizers.standing import Standing, measure
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners import Identity
 from skbayes_sgld.sampling.schedules import check_temperature
-from skbayes_sgld.sampling.streams import start_generators, start_normals
 
 _LAPLACE_DRAWS = 4000
 _PROJECTED_DRAWS = 1000  # each is a problem of its own

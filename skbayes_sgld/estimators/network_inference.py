@@ -17,6 +17,7 @@ from sklearn.base import clone
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld._progress import Progress, unending
+from skbayes_sgld._random import ChainStreams, start_normals
 from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.network_diagnosis import NetworkDiagnosis, diagnose_outputs
 from skbayes_sgld.inference.choices import Choice
@@ -45,7 +46,6 @@ from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners.equilibration import equilibrate, row_norms
 from skbayes_sgld.sampling.protocol import Dynamics
 from skbayes_sgld.sampling.schedules import check_temperature
-from skbayes_sgld.sampling.streams import ChainStreams, start_normals
 from skbayes_sgld.variational import BayesByBackprop
 
 # With momentum the draws of iris and wine (50 units, 500 steps and then 12 a draw) have an R-hat of

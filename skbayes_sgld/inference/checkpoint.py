@@ -25,12 +25,12 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from skbayes_sgld._random import ChainStreams
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.archive import read_arrays, write_arrays
 from skbayes_sgld.inference.plan import ChainPlan
 from skbayes_sgld.inference.settings import LongRunSettings
 from skbayes_sgld.sampling.chains import Chains, RunState, run_chains
-from skbayes_sgld.sampling.streams import ChainStreams
 
 Array = NDArray[Any]
 

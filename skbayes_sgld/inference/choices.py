@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld._random import start_generators, start_normals
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.preconditioners.metric import preconditioned_eigenvalues
 from skbayes_sgld.sampling.samplers import HMC
-from skbayes_sgld.sampling.streams import start_generators, start_normals
 from skbayes_sgld.sampling.tuning.adaptation import leave_dead_ends, settle
 from skbayes_sgld.sampling.tuning.bias import step_sizes
 from skbayes_sgld.sampling.tuning.mode import Mode

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sgld._random import start_normals
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Run, run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError, constrained_draws
-from skbayes_sgld.sampling.streams import start_normals
 
 Array = NDArray[Any]
 

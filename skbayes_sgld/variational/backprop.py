@@ -11,12 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._components import Component, as_numbers, check_number, resolve
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld._random import RandomSource, as_random_state, draw_seed
+from skbayes_sgld._random import ChainStreams, RandomSource, as_random_state, draw_seed
 from skbayes_sgld.posterior import as_posterior
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import HasRows, Posterior
 from skbayes_sgld.sampling import Adam
-from skbayes_sgld.sampling.streams import ChainStreams
 from skbayes_sgld.variational.families import FAMILIES, Family, FullRank
 
 Array = NDArray[Any]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sgld._random import start_normals
 from skbayes_sgld.sampling.preconditioners.metric import Metric
-from skbayes_sgld.sampling.streams import start_normals
 
 Array = NDArray[Any]
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root
+from skbayes_sgld._random import start_normals
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.preconditioners.metric import Dense
 from skbayes_sgld.sampling.protocol import Dynamics, Sampler
 from skbayes_sgld.sampling.samplers.hmc import HMC
-from skbayes_sgld.sampling.streams import start_normals
 from skbayes_sgld.sampling.tuning.adaptation import adapt, around
 from skbayes_sgld.sampling.tuning.bias import STEP_SIZES, Bias, choose_step_size
 from skbayes_sgld.sampling.tuning.mode import Mode

@@ -9,12 +9,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
+from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.posterior import FunctionPosterior, Normal, as_posterior
 from skbayes_sgld.sampling import OPTIMIZERS, SGD, Curvature, Harmonic, Momentum, Polynomial
 from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.preconditioners.metric import Dense
-from skbayes_sgld.sampling.streams import ChainStreams
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.modes import SHORT_TASKS, distance, newton_mode, task
 from tests.references.targets import NormalMean, make_run
