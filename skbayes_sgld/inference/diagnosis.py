@@ -185,6 +185,18 @@ def prior_notes(conflict: PriorConflict | None) -> list[str]:
     return notes
 
 
+def firmer_priors(n_rows: int, names: list[str]) -> str:
+    """Clause on priors that say more, where rows are few for the parameters of these names."""
+    if not 0 < n_rows < THRESHOLDS.told_rows * len(names):
+        return ""
+    few = f"; or, as {n_rows} rows say little of {len(names)} parameters, give"
+    if any(name.startswith("noise_coef[") for name in names):
+        return f"{few} the noise's slopes a prior of less scale, LogLinearNoise(scale=...)"
+    if any(name.startswith("coef[") for name in names):
+        return f"{few} the coefficients a prior of less scale, or prior='hierarchical_normal'"
+    return ""
+
+
 def warn_of(problems: list[str]) -> None:
     """Warn the user who called ``fit`` or ``sample`` of problems of the draws."""
     warn(f"The draws are not to be relied on: {'; '.join(problems)}.", ConvergenceWarning)

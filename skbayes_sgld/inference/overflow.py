@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._random import start_normals
+from skbayes_sgld.inference.diagnosis import firmer_priors
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Run, run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError, constrained_draws
@@ -68,10 +69,11 @@ def explain_overflow(
         if np.abs(tried.draws).max() > far or tried.acceptance == 0.0:  # on its way to one
             continue
         advice = "set step_size='auto' and preconditioner='auto', or " if given else ""
+        firmer = "" if given else firmer_priors(posterior.n_samples, posterior.constrained_names)
         nearer = ", or begin nearer to the mode with init='mode'" if error.rejected else ""
         return error.explained(
             f"{head}. With step_size={size:g} a run of {length} steps did not overflow; "
-            f"{advice}give a smaller step_size{nearer}.{undefined}",
+            f"{advice}give a smaller step_size{nearer}{firmer}.{undefined}",
             size,
         )
     remedy = (

@@ -41,6 +41,8 @@ class BasePosterior:
         Relative rounding error of the returned arrays: that of float64 or of float32.
     full_support : bool
         Whether the density is known to be positive everywhere.
+    bounded_curvature : bool
+        Whether nothing is known of walls, where the density falls off like ``exp(-exp(x))``.
     abilities : frozenset of str
         What the subclass defines itself, by the names of
         :data:`~skbayes_sgld.posterior.protocol.ABILITIES`.
@@ -54,6 +56,7 @@ class BasePosterior:
     one_mode: bool = False
     precision: float = float(np.finfo(float).eps)
     full_support: bool = True
+    bounded_curvature: bool = True
     abilities: frozenset[str] = frozenset()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

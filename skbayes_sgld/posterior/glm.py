@@ -129,6 +129,7 @@ class GLMPosterior(RowSums, BasePosterior):
         intercept_prior = Flat() if intercept_prior is None else intercept_prior
         intercept_prior.check(1, "intercept_prior")
         self.likelihood, self.noise_prior = likelihood, noise_prior
+        self.bounded_curvature = likelihood.bounded_curvature
         given = prior, intercept_prior, spread, likelihood, y, sample_weight
         prior, intercept_prior = in_units(*given)
         acts, from_data = fit_intercept and not intercept_prior.flat, spread is not None
@@ -330,6 +331,7 @@ class GLMPosterior(RowSums, BasePosterior):
         """Posterior of the linear parameters where the noise variance is known."""
         other = copy(self)
         other.likelihood, other.noise_prior = FixedGaussian(variance), None
+        other.bounded_curvature = True
         other._infers_noise, other._settled = False, {}
         other.linear_prior = self.linear_prior.given_noise(variance)
         other.n_params, other.param_names = self._n_linear, self.param_names[: self._n_linear]

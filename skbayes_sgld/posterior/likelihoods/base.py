@@ -76,6 +76,8 @@ class Likelihood(Component):
     increasing : bool
         Whether the mean increases with the only linear predictor, so that its quantiles are those
         of the predictor, transformed.
+    bounded_curvature : bool
+        Whether the curvature is bounded, whatever the linear predictor and the noise.
     reach : float
         Scale of a network's output weights, so that the predictors that are to be expected are
         within the prior.
@@ -93,6 +95,7 @@ class Likelihood(Component):
     whole = False
     shift_invariant = False
     increasing = False
+    bounded_curvature = True
     reach: ClassVar[float] = 1.0
     improper: ClassVar[str] = ""
     sizes: ClassVar[tuple[float, float]] = SMALLEST, LARGEST

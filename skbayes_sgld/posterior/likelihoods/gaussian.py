@@ -66,6 +66,7 @@ class Gaussian(_Normal):
     """
 
     infers_noise = True
+    bounded_curvature = False
 
     def check_target(self, y: Array) -> Array:
         """Observations as floats; a ValueError where all are equal, with no noise to infer."""

@@ -40,6 +40,7 @@ class Poisson(Likelihood):
 
     whole = True
     increasing = True
+    bounded_curvature = False
     sizes = 1e-20, 1e20  # beyond which rates are known to more digits than floats have
     improper = "some combination of the columns is zero where y is not, and else of one sign"
 

@@ -29,22 +29,25 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.linear_prior import LinearPrior
-from skbayes_sgld.posterior.propriety import ImproperPosteriorError
+from skbayes_sgld.posterior.parameterizations.noise_coordinate import (
+    NormalQuantiles,
+    StraightLine,
+    normal_quantiles,
+    straight_line,
+)
 
 Array = NDArray[Any]
 
-_GRID = 400
-_WIDEST = 20.0  # half width of the grid of gamma; further down double precision runs out
 _STEEP = 0.28
 _DIAGONAL = 1e-9  # of a curvature: what its eigenvectors may leave beside the diagonal
-_NEGLIGIBLE = 1e-6  # share of the density's peak that the upper end of the grid may have
 _GROUP = 64  # draws of a product that are mapped to theta, whatever their number
 _BLOCK = 256  # draws that are mapped at a time
 
 
 class _Parts(NamedTuple):
-    """Quantities that every function of phi needs: gamma, t, t a, D and ``w = z / sqrt(D)``."""
+    """Quantities that every function of phi needs: g, gamma, t, t a, D and ``w = z / sqrt(D)``."""
 
+    g: Array
     gamma: Array
     ratio: Array
     scaled: Array
@@ -103,8 +106,12 @@ class NoncenteredPosterior(BasePosterior):
         # residual and prior squares at the centre: the log density has -0.5 exp(-gamma) times them
         self._exponent = posterior.total_weight + posterior.linear_prior.n_scaled
         self._square = _scaled_square(posterior, theta)
-        self._level, self._width = gamma, 1.0
-        self._level, self._width = self._standardise()
+        self._noise: StraightLine | NormalQuantiles = StraightLine(gamma, 1.0)
+        of_noise = self._log_density_of_noise
+        self._noise = straight_line(of_noise, gamma, posterior.total_weight, temperature)
+        self._level, self._width = self._noise.level, self._noise.width
+        if self.steep:
+            self._noise = normal_quantiles(of_noise, self._noise, temperature)
 
     @property
     def steep(self) -> bool:
@@ -114,58 +121,36 @@ class NoncenteredPosterior(BasePosterior):
         half the width is stable while gamma stays within 1.4 of its mode, which is five sds at
         this limit.
         """
-        return self._width * np.sqrt(self._temperature) > _STEEP
+        straight = isinstance(self._noise, StraightLine)
+        return straight and self._width * np.sqrt(self._temperature) > _STEEP
 
     @property
     def noise_level(self) -> float:
         """Mean of the log noise variance where z = 0."""
         return self._level
 
-    def _standardise(self) -> tuple[float, float]:
-        """Mean and sd of gamma where z = 0; under a normal prior, its marginal mean and sd."""
-        grid = np.linspace(-_WIDEST, _WIDEST, _GRID) + self._gamma
-        while True:
-            phi = np.zeros((_GRID, self.n_params))
-            phi[:, -1] = (grid - self._level) / self._width
-            with np.errstate(all="ignore"):
-                value = self.log_density(phi)
-            weight = np.exp((value - np.nanmax(value)) / self._temperature)
-            weight = np.where(np.isfinite(weight), weight, 0.0)
-            if weight[-1] > _NEGLIGIBLE:
-                hot = f"at temperature={self._temperature:g} " * (self._temperature != 1.0)
-                remedy = (
-                    "lower the temperature" if hot else "check sample_weight, which may be small"
-                )
-                raise ImproperPosteriorError(
-                    f"{hot}the posterior of the noise variance has no upper end: it is improper, "
-                    f"or nearly. The rows count as {self.inner.total_weight:g} in all; {remedy}, "
-                    "or give the noise a prior with more weight, such as noise_prior='half_normal'."
-                )
-            weight /= weight.sum()
-            mean = float(weight @ grid)
-            sd = float(np.sqrt(weight @ np.square(grid - mean)))
-            step = grid[1] - grid[0]
-            if sd > 4 * step:
-                return mean, sd / np.sqrt(self._temperature)
-            # too narrow for this grid: refine it
-            grid = np.linspace(mean - 10 * (sd + step), mean + 10 * (sd + step), _GRID)
+    def _log_density_of_noise(self, gamma: Array) -> Array:
+        """Log density of gamma where z = 0; under a normal prior, its marginal log density."""
+        phi = np.zeros((len(gamma), self.n_params))
+        phi[:, -1] = self._noise.locate(gamma)
+        return self.log_density(phi)
 
     # ---- the map ------------------------------------------------------------------------------
 
     def _parts(self, phi: Array) -> _Parts:
-        gamma = self._level + self._width * phi[:, -1]
+        gamma = self._noise.gamma(phi[:, -1])
         ratio = np.exp(self._gamma - gamma)[:, None]
         scaled = ratio * self._share
         D = scaled + (1.0 - self._share)
-        return _Parts(gamma, ratio, scaled, D, phi[:, :-1] / np.sqrt(D))
+        return _Parts(phi[:, -1], gamma, ratio, scaled, D, phi[:, :-1] / np.sqrt(D))
 
     def to_theta(self, phi: Array, parts: _Parts | None = None, group: int = GROUP) -> Array:
         """Theta ``(C, P)`` at ``phi (C, P)``."""
         if self.inner.linear_prior.follows_noise:  # D = t
-            gamma = self._level + self._width * phi[:, -1]
+            gamma = self._noise.gamma(phi[:, -1])
             w = phi[:, :-1] * np.exp(0.5 * (gamma - self._gamma))[:, None]
         else:
-            gamma, ratio, _, D, w = parts or self._parts(phi)
+            _, gamma, ratio, _, D, w = parts or self._parts(phi)
             if self._moves:
                 w = w + (ratio - 1.0) * self._pull / D
         theta = np.empty_like(phi)
@@ -177,30 +162,36 @@ class NoncenteredPosterior(BasePosterior):
     def from_theta(self, theta: Array) -> Array:
         """Coordinates phi ``(C, P)`` of ``theta (C, P)``."""
         phi = np.zeros_like(theta)
-        phi[:, -1] = (theta[:, -1] - self._level) / self._width
-        _, ratio, _, D, _ = self._parts(phi)
+        phi[:, -1] = self._noise.locate(theta[:, -1])
+        _, _, ratio, _, D, _ = self._parts(phi)
         w = np.linalg.solve(self._basis, (theta[:, :-1] - self._center).T).T
         phi[:, :-1] = np.sqrt(D) * (w - (ratio - 1.0) * self._pull / D)
         return phi
 
     def _log_jacobian(self, parts: _Parts) -> Array:
-        return -0.5 * self._temperature * np.log(parts.D).sum(axis=1)
+        of_noise = self._noise.log_stretch(parts.g)
+        return self._temperature * (of_noise - 0.5 * np.log(parts.D).sum(axis=1))
 
     def _chain_rule(self, grad: Array, phi: Array, parts: _Parts | None = None) -> Array:
         """Gradient in phi of a function whose gradient in theta is ``grad``."""
-        _, ratio, scaled, D, w = parts or self._parts(phi)
+        g, _, ratio, scaled, D, w = parts or self._parts(phi)
         in_w = matmul_rows(grad[:, :-1], self._basis)
         out = np.empty_like(phi)
         out[:, :-1] = in_w / np.sqrt(D)
         moved = 0.5 * scaled * w / D
         if self._moves:
             moved -= ratio * self._pull / np.square(D)
-        out[:, -1] = self._width * (grad[:, -1] + np.einsum("cp,cp->c", in_w, moved))
+        out[:, -1] = self._noise.slope(g) * (grad[:, -1] + np.einsum("cp,cp->c", in_w, moved))
         return out
 
+    def _along_noise(self, g: Array, in_gamma: Array) -> Array:
+        """Derivative in g, Jacobian included, of what has a derivative in gamma."""
+        return self._noise.slope(g) * in_gamma + self._temperature * self._noise.bend(g)
+
     def _add_jacobian(self, grad: Array, parts: _Parts) -> Array:
-        slope = 0.5 * self._temperature * self._width
+        slope = 0.5 * self._temperature * self._noise.slope(parts.g)
         grad[:, -1] += slope * (parts.scaled / parts.D).sum(axis=1)
+        grad[:, -1] += self._temperature * self._noise.bend(parts.g)
         return grad
 
     # ---- the protocol -------------------------------------------------------------------------
@@ -271,10 +262,11 @@ class NoncenteredPosterior(BasePosterior):
         slopes = followed.unscaled_part().bind_grad(np.zeros((1, self._share.size)))
         basis, basis_t = self._basis, np.ascontiguousarray(self._basis.T)
         exponent, square_there, tau = self._exponent, self._square, self._temperature
+        noise = self._noise
         constant = -0.5 * self.inner.total_weight * np.log(2.0 * np.pi)
 
         def evaluate(phi: Array, wants_value: bool) -> tuple[Array, Array]:
-            gamma, ratio, scaled, D, own = self._parts(phi)
+            g, gamma, ratio, scaled, D, own = self._parts(phi)
             share = scaled / D
             moved, w = 0.5 * own * share, own
             if self._moves:
@@ -292,11 +284,12 @@ class NoncenteredPosterior(BasePosterior):
             slope += 0.5 * (square - exponent - inner + tau * share.sum(axis=1))
             grad = np.empty_like(phi)
             np.divide(in_w, np.sqrt(D), out=grad[:, :-1])
-            grad[:, -1] = self._width * slope
+            grad[:, -1] = self._along_noise(g, slope)
             value = gamma
             if wants_value:
                 value = noise_prior.log_density(gamma) + prior.log_density(linear, None) + constant
                 value += 0.5 * (inner - exponent * gamma - square - tau * np.log(D).sum(axis=1))
+                value += tau * noise.log_stretch(g)
             return value, grad
 
         return evaluate
@@ -354,48 +347,50 @@ class NormalNoncenteredPosterior(NoncenteredPosterior):
     closed form: a step costs O(P), without a product with a matrix.
     """
 
-    def _marginal(self, gamma: Array, ratio: Array, scaled: Array, D: Array) -> Array:
+    def _marginal(self, g: Array, gamma: Array, ratio: Array, scaled: Array, D: Array) -> Array:
         noise_prior = self.inner.noise_prior
         assert noise_prior is not None
         value = -0.5 * (self._exponent * gamma + np.exp(-gamma) * self._square)
         value += noise_prior.log_density(gamma)
         value -= 0.5 * self._temperature * np.log(D).sum(axis=1)
+        value += self._temperature * self._noise.log_stretch(g)
         if self._moves:
             value += 0.5 * (np.square((ratio - 1.0) * self._pull) / D).sum(axis=1)
         return value
 
     def log_density(self, phi: Array) -> Array:
         """Log posterior density of phi up to a constant ``(C,)``."""
-        gamma, ratio, scaled, D, _ = self._parts(phi)
+        g, gamma, ratio, scaled, D, _ = self._parts(phi)
         z = phi[:, :-1]
-        return self._marginal(gamma, ratio, scaled, D) - 0.5 * np.einsum("cp,cp->c", z, z)
+        return self._marginal(g, gamma, ratio, scaled, D) - 0.5 * np.einsum("cp,cp->c", z, z)
 
     def grad(self, phi: Array) -> Array:
         """Gradient of the log posterior ``(C, P)``."""
         noise_prior = self.inner.noise_prior
         assert noise_prior is not None
         if self.inner.linear_prior.follows_noise:  # D = t, and nothing but the noise moves
-            gamma = self._level + self._width * phi[:, -1]
+            gamma = self._noise.gamma(phi[:, -1])
             known = self._temperature * len(self._center) - self._exponent
             slope = 0.5 * (np.exp(-gamma) * self._square + known) + noise_prior.grad(gamma)
             grad = -phi
-            grad[:, -1] = self._width * slope
+            grad[:, -1] = self._along_noise(phi[:, -1], slope)
             return grad
-        gamma, ratio, scaled, D, _ = self._parts(phi)
+        g, gamma, ratio, scaled, D, _ = self._parts(phi)
         slope = 0.5 * (np.exp(-gamma) * self._square - self._exponent) + noise_prior.grad(gamma)
         terms = 0.5 * self._temperature * scaled / D
         if self._moves:
             moved = (ratio - 1.0) * np.square(self._pull) / D
             terms = terms - moved * (ratio - 0.5 * (ratio - 1.0) * scaled / D)
         grad = -phi
-        grad[:, -1] = self._width * (slope + terms.sum(axis=1))
+        grad[:, -1] = self._along_noise(g, slope + terms.sum(axis=1))
         return grad
 
     def slope_of_last(self) -> tuple[float, float, float] | None:
         """Derivative in the noise's coordinate, where nothing but the noise moves."""
         noise_prior, prior = self.inner.noise_prior, self.inner.linear_prior
         assert noise_prior is not None
-        if noise_prior.conjugate is None or not prior.follows_noise:
+        straight = isinstance(self._noise, StraightLine)
+        if noise_prior.conjugate is None or not (prior.follows_noise and straight):
             return None
         exponent, scale = noise_prior.conjugate
         known = self._temperature * len(self._center) - self._exponent

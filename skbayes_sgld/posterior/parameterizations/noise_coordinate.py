@@ -1,0 +1,179 @@
+"""Coordinates in which the log noise variance has mean 0 and sd 1, or is nearly standard normal.
+
+Of many rows its posterior is nearly normal, and a straight line will do. Of few rows under a wide
+prior it is broad, and falls off like ``exp(-exp(-gamma))`` towards small noise: no step suits both
+its bulk and that wall, at which chains stand still. There the coordinate is the normal quantile of
+its distribution function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline, PchipInterpolator
+from scipy.special import ndtri_exp
+
+from skbayes_sgld.posterior.propriety import ImproperPosteriorError
+
+Array = NDArray[Any]
+Density = Callable[[Array], Array]
+
+_GRID, _FINE = 400, 2000
+_WIDEST = 20.0  # half width of the grid of gamma; further down double precision runs out
+_NEGLIGIBLE = 1e-6  # share of the density's peak that the upper end of the grid may have
+_LEAST, _LAST = 3.0, 6.0  # quantile beyond which the map is straight
+_KNOTS = 121
+_DEEP = 60.0  # nats below the peak
+
+
+@dataclass(frozen=True)
+class StraightLine:
+    """Gamma is ``level + width x``."""
+
+    level: float
+    width: float
+
+    def gamma(self, x: Array) -> Array:
+        """Log noise variance at x."""
+        return self.level + self.width * x
+
+    def locate(self, gamma: Array) -> Array:
+        """Coordinate of gamma."""
+        return (gamma - self.level) / self.width
+
+    def slope(self, x: Array) -> Any:
+        """Derivative of gamma."""
+        return self.width
+
+    def log_stretch(self, x: Array) -> Any:
+        """Log of that derivative, up to a constant."""
+        return 0.0
+
+    def bend(self, x: Array) -> Any:
+        """Derivative of :meth:`log_stretch`."""
+        return 0.0
+
+
+class NormalQuantiles:
+    """Gamma is its own quantile at the probability that x has under a standard normal distribution.
+
+    The quantiles are interpolated by a cubic spline, which goes on straight beyond 6 sds; whatever
+    it errs by, a density that takes its derivative into account is exact.
+
+    Parameters
+    ----------
+    spline : CubicSpline
+        Increasing, at equidistant knots, with second derivatives of 0 at the ends.
+    """
+
+    def __init__(self, spline: CubicSpline) -> None:
+        ends = spline.x[[0, -1]]
+        # a straight piece at either end
+        beyond = np.stack([np.zeros(2), np.zeros(2), spline(ends, 1), spline(ends)])
+        self._pieces = np.hstack([beyond[:, :1], spline.c, beyond[:, 1:]])
+        self._origins = np.concatenate([ends[:1], spline.x[:-1], ends[1:]])
+        self._start, self._spacing = ends[0], spline.x[1] - spline.x[0]
+        self._known = spline.x, spline(spline.x)
+
+    def _place(self, x: Array) -> tuple[Array, Array]:
+        """Coefficients of the pieces in which x lie, and the distances from their origins."""
+        piece = np.ceil((np.nan_to_num(x) - self._start) / self._spacing)
+        piece = np.clip(piece, 0, len(self._origins) - 1).astype(int)
+        return self._pieces[:, piece], x - self._origins[piece]
+
+    def gamma(self, x: Array) -> Array:
+        """Log noise variance at x."""
+        (a, b, c, d), u = self._place(x)
+        return ((a * u + b) * u + c) * u + d
+
+    def slope(self, x: Array) -> Array:
+        """Derivative of gamma."""
+        (a, b, c, _), u = self._place(x)
+        return (3.0 * a * u + 2.0 * b) * u + c
+
+    def log_stretch(self, x: Array) -> Array:
+        """Log of that derivative."""
+        return np.log(self.slope(x))
+
+    def bend(self, x: Array) -> Array:
+        """Derivative of :meth:`log_stretch`."""
+        (a, b, c, _), u = self._place(x)
+        return (6.0 * a * u + 2.0 * b) / ((3.0 * a * u + 2.0 * b) * u + c)
+
+    def locate(self, gamma: Array) -> Array:
+        """Coordinate of gamma, by Newton steps from the knots."""
+        x = np.interp(gamma, self._known[1], self._known[0])
+        for _ in range(20):
+            x = x - (self.gamma(x) - gamma) / self.slope(x)
+        return x
+
+
+def straight_line(
+    log_density: Density, around: float, total_weight: float, temperature: float
+) -> StraightLine:
+    """Line by which gamma, of a log density on a grid about a value, has mean 0.
+
+    Its sd is 1 at temperature 1.
+
+    Raises
+    ------
+    ImproperPosteriorError
+        Where the density has no upper end.
+    """
+    grid = np.linspace(-_WIDEST, _WIDEST, _GRID) + around
+    while True:
+        with np.errstate(all="ignore"):
+            value = log_density(grid)
+        weight = np.exp((value - np.nanmax(value)) / temperature)
+        weight = np.where(np.isfinite(weight), weight, 0.0)
+        if weight[-1] > _NEGLIGIBLE:
+            hot = f"at temperature={temperature:g} " * (temperature != 1.0)
+            remedy = "lower the temperature" if hot else "check sample_weight, which may be small"
+            raise ImproperPosteriorError(
+                f"{hot}the posterior of the noise variance has no upper end: it is improper, "
+                f"or nearly. The rows count as {total_weight:g} in all; {remedy}, "
+                "or give the noise a prior with more weight, such as noise_prior='half_normal'."
+            )
+        weight /= weight.sum()
+        mean = float(weight @ grid)
+        sd = float(np.sqrt(weight @ np.square(grid - mean)))
+        step = grid[1] - grid[0]
+        if sd > 4 * step:
+            return StraightLine(mean, sd / np.sqrt(temperature))
+        # too narrow for this grid: refine it
+        grid = np.linspace(mean - 10 * (sd + step), mean + 10 * (sd + step), _GRID)
+
+
+def normal_quantiles(
+    log_density: Density, line: StraightLine, temperature: float
+) -> NormalQuantiles | StraightLine:
+    """Quantiles of gamma at a temperature, or the line where the grid does not tell them.
+
+    The log density is taken to be straight between the points of the grid, of which the integral
+    is known: sums of heights are far off where it falls by many nats from one to the next.
+    """
+    heat = np.sqrt(temperature)
+    grid = np.linspace(-_WIDEST, _WIDEST, _GRID) + line.level
+    with np.errstate(all="ignore"):
+        value = log_density(grid) / temperature
+        high = grid[value > np.nanmax(value) - _DEEP]
+        grid = np.linspace(high[0], high[-1], _FINE)
+        value = log_density(grid) / temperature
+    value -= np.nanmax(value)
+    rise = np.maximum(np.abs(np.diff(value)), 1e-9)
+    mass = np.maximum(value[1:], value[:-1]) + np.log(-np.expm1(-rise) / rise)
+    below, above = np.logaddexp.accumulate(mass), np.logaddexp.accumulate(mass[::-1])[::-1]
+    below, above = below[:-1] - below[-1], above[1:] - above[0]
+    x = np.where(below < above, ndtri_exp(below), -ndtri_exp(above))
+    last = min(_LAST, -x[0], x[-1])
+    if not (np.all(np.diff(x) > 0) and last > _LEAST):
+        return line
+    knots = np.linspace(-last, last, _KNOTS)
+    at_knots = PchipInterpolator(x, grid[1:-1])(knots)
+    spline = CubicSpline(heat * knots, at_knots, bc_type="natural")
+    slope = spline(heat * np.linspace(-last, last, _FINE), 1)
+    return NormalQuantiles(spline) if np.all(slope > 0) else line

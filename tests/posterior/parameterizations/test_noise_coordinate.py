@@ -1,0 +1,102 @@
+"""The coordinate of an uncertain noise: nearly standard normal, and the posterior still exact."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skbayes_sgld import SGLDLinearRegression
+from skbayes_sgld.inference.parameterization import noncenter
+from skbayes_sgld.posterior import ConjugateNormal, Gaussian, GLMPosterior, InverseGamma, Normal
+from skbayes_sgld.posterior.parameterizations.noise_coordinate import (
+    NormalQuantiles,
+    StraightLine,
+    normal_quantiles,
+    straight_line,
+)
+
+X = np.random.default_rng(0).standard_normal((10, 30))
+Y = 2.0 * X[:, 0] + np.random.default_rng(1).standard_normal(10)
+
+
+def wall(gamma):
+    """Log density that falls like exp(-exp(-gamma)), and slowly on the other side."""
+    return -2.0 * gamma - np.exp(-2.0 * gamma)
+
+
+@pytest.fixture(scope="module", params=[0.5, 1.0, 2.0])
+def tempered(request):
+    line = straight_line(wall, 0.0, 10.0, request.param)
+    return normal_quantiles(wall, line, request.param), request.param
+
+
+def test_gamma_is_normal_in_its_quantiles(tempered):
+    quantiles, temperature = tempered
+    x = np.sqrt(temperature) * np.linspace(-4.5, 4.5, 91)
+    density = (wall(quantiles.gamma(x)) / temperature) + quantiles.log_stretch(x)
+    expected = stats.norm.logpdf(x, scale=np.sqrt(temperature))
+    off = density - expected
+    np.testing.assert_allclose(off, off[45], atol=0.01)
+
+
+def test_derivatives_are_those_of_the_map_and_go_on_straight_beyond_it(tempered):
+    quantiles, temperature = tempered
+    x = np.sqrt(temperature) * np.r_[np.linspace(-5.93, 5.93, 40), -40.0, 40.0]
+    h = 1e-5
+    slope = (quantiles.gamma(x + h) - quantiles.gamma(x - h)) / (2 * h)
+    np.testing.assert_allclose(quantiles.slope(x), slope, rtol=1e-6)
+    bend = (quantiles.log_stretch(x + h) - quantiles.log_stretch(x - h)) / (2 * h)
+    np.testing.assert_allclose(quantiles.bend(x), bend, rtol=1e-5, atol=1e-7)
+    np.testing.assert_array_equal(quantiles.bend(np.array([-40.0, 40.0])), 0.0)
+    assert np.all(quantiles.slope(x) > 0)
+    np.testing.assert_allclose(quantiles.locate(quantiles.gamma(x)), x, atol=1e-8)
+
+
+def test_few_rows_have_quantiles_and_many_a_line():
+    few, many = (
+        noncenter(
+            GLMPosterior(
+                X[:, :3], Y, Gaussian(), Normal(), InverseGamma(0.5, 0.5), sample_weight=weight
+            ),
+            1.0,
+        )
+        for weight in (np.ones(10), np.full(10, 9.0))
+    )
+    assert isinstance(few[0]._noise, NormalQuantiles)
+    assert isinstance(many[0]._noise, StraightLine)
+    assert not few[0].steep and not many[0].steep
+
+
+@pytest.mark.parametrize(
+    "prior", [Normal(100.0), ConjugateNormal(30.0)], ids=["normal", "conjugate"]
+)
+def test_the_noise_of_a_third_as_many_rows_as_columns_is_that_of_quadrature(prior):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a chain that stands still at small noise
+        model = SGLDLinearRegression(
+            prior=prior, noise_prior=InverseGamma(0.5, 0.5), random_state=0
+        ).fit(X, Y)
+    gamma = np.linspace(-12.0, 25.0, 4000)
+    noise = np.exp(gamma)
+    # y minus its mean is normal, with the coefficients and the flat intercept integrated out
+    basis = np.linalg.svd(np.eye(10) - 0.1)[0][:, :9]
+    values, vectors = np.linalg.eigh(basis.T @ X @ X.T @ basis)
+    scale = prior.scale**2 * (noise if isinstance(prior, ConjugateNormal) else np.ones_like(noise))
+    variance = scale[:, None] * values + noise[:, None]
+    projected = vectors.T @ basis.T @ Y
+    log_density = stats.norm.logpdf(projected, scale=np.sqrt(variance)).sum(axis=1)
+    log_density += stats.invgamma.logpdf(noise, 0.5, scale=0.5) + gamma
+    weight = np.exp(log_density - log_density.max())
+    cdf = np.cumsum(weight) / weight.sum()
+    draws = np.log(model.posterior_["noise_variance"]).ravel()
+    for level in (0.05, 0.25, 0.5, 0.75, 0.95):
+        found = np.interp(np.quantile(draws, level), gamma, cdf)
+        # 3,000 effective draws at the least
+        assert abs(found - level) < 4.0 * np.sqrt(level * (1.0 - level) / 3000.0)
+    assert model.summary()["ess_bulk"].min() > 3000
+    # the mean of a coefficient, given each noise, is that of a ridge regression
+    means = (X.T @ basis @ vectors) @ (scale[:, None] / variance * projected).T
+    exact = means @ weight / weight.sum()
+    table = model.summary().iloc[:30]
+    np.testing.assert_allclose(table["mean"], exact, atol=4.5 * table["sd"].max() / np.sqrt(3000))
