@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.datasets import load_nba_rookies, make_correlated_pair
+from skbayes_sgld.inference.run import undefined_problem
 from skbayes_sgld.posterior import Flat, Normal
 from skbayes_sgld.sampling import SGLD, Cyclical, FlatDecayFlat, Harmonic, Polynomial
 
@@ -152,19 +153,22 @@ def test_a_schedule_that_breaks_condition_27_is_told(schedule, told, capsys):
     assert not any("Condition 27" in problem for problem in report.problems)
 
 
-def test_proposals_out_of_range_name_the_noise_that_nothing_tells_and_a_prior_that_does():
-    """Twice as many coefficients as rows, under a prior a thousand times as wide as y."""
+def test_three_times_as_many_columns_as_rows_under_a_wide_prior_need_no_warning():
+    """Nothing but its prior tells the noise: proposals left the range of numbers once."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(10, 30))
     y = X[:, 0] + rng.normal(size=10)
-    wide = {"prior": Normal(1000.0), "n_draws": 200, "random_state": 0}
-    with pytest.warns(
-        ConvergenceWarning, match=r"left the range.*noise_prior='half_cauchy'"
-    ) as told:
-        SGLDLinearRegression(**wide).fit(X, y)
-    assert "nan" not in str(told[0].message)
-    model = SGLDLinearRegression(noise_prior="half_cauchy", **wide).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SGLDLinearRegression(prior=Normal(1000.0), n_draws=200, random_state=0).fit(X, y)
     assert model.result_.undefined == (0.0, "")
+
+
+def test_proposals_out_of_range_name_the_noise_that_nothing_tells_and_a_prior_that_does():
+    (problem,) = undefined_problem(0.01, "", False)
+    assert "1.0% of the proposals left the range" in problem
+    assert "noise_prior='half_cauchy'" in problem and "nan" not in problem
+    assert undefined_problem(0.0009, "", False) == []
 
 
 @pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
