@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._components import Registry, check_number
-from skbayes_sgld._random import draw_seed, start_generators, start_normals
+from skbayes_sgld._random import draw_seed, start_generators
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, LinearEstimator
@@ -316,7 +316,8 @@ def laplace_draws(posterior: GLMPosterior, end: Standing, settings: MAPSettings)
     """
     projection = settings.projection
     n_pairs = (_LAPLACE_DRAWS if projection is None else _PROJECTED_DRAWS) // 2
-    normals = start_normals(settings.seed + 1, range(n_pairs), posterior.n_params)
+    (generator,) = start_generators(settings.seed + 1, range(1))
+    normals = generator.standard_normal((n_pairs, posterior.n_params))
     moves = np.sqrt(settings.climb.temperature) * end.metric.sqrt(normals)
     theta = end.theta + np.concatenate([moves, -moves])
     if projection is not None:
