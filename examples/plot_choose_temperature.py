@@ -73,10 +73,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     X_new, y_new, _ = make_subjects(2000, 1, rng)
     search = GridSearchCV(
         SGLDLinearRegression(prior="flat", n_draws=100 if options.quick else 500, random_state=0),
-        {"temperature": TEMPERATURES[::3] if options.quick else TEMPERATURES},
+        {"temperature": TEMPERATURES[::4] if options.quick else TEMPERATURES},
         scoring={name: name if name == "r2" else get_scorer(name) for name in SCORES},
         refit="log_predictive_density",
-        cv=GroupKFold(5 if options.quick else 10),
+        cv=GroupKFold(3 if options.quick else 10),
     )
     with unconverged(options.quick):
         search.fit(X, y, groups=subject)

@@ -182,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parse(__doc__, arguments)
     lecture = Lecture()
     paths = {
-        (rule, m): lecture.climb(rule, m, 4 if options.quick else n_paths)
+        (rule, m): lecture.climb(rule, m, 2 if options.quick else n_paths)
         for rule in SCHEDULES
         for m, n_paths in N_PATHS.items()
     }

@@ -168,7 +168,7 @@ def main() -> None:
     }
     samplers |= {name: (name, {"n_draws": n_draws}) for name in SAMPLERS if name != "sgld"}
     if options.quick:  # each sampler has tests of its own
-        samplers = {name: samplers[name] for name in ("sgld, no metric", "sgld, Euler", "hmc")}
+        samplers = {name: samplers[name] for name in ("sgld, no metric", "hmc")}
     rows = {
         (name, label): measure(posterior, exact, sampler, **settings)
         for name, (posterior, exact) in zip(COLORS, makers, strict=True)

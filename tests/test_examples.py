@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.model_selection import GridSearchCV
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
@@ -17,15 +18,25 @@ TASKS = sorted(path.name for path in EXAMPLES.glob("how_to_*.py"))
 LIBRARIES = {"how_to_conformalize.py": "mapie"}  # that an example is about
 
 
+def small_search(model, grid, **settings):
+    """The search of an example, over the ends of every list."""
+    ends = {name: values[:: len(values) - 1] for name, values in grid.items()}
+    return GridSearchCV(model, ends, **settings | {"cv": 2})
+
+
 @pytest.fixture
 def run_example(tmp_path, monkeypatch, capsys):
     """Run an example as its command line does, but in this process: imports cost seconds."""
     pytest.importorskip("matplotlib", reason="the figures need the extra 'plot'")
     monkeypatch.syspath_prepend(EXAMPLES)
-    # half of an example's time, and no test looks at where the axes lie
+    # half of an example's time, and no test looks at where the axes lie or at fine lines
     monkeypatch.setattr(
         "matplotlib.layout_engine.ConstrainedLayoutEngine.execute", lambda engine, figure: None
     )
+    from matplotlib.figure import Figure
+
+    savefig = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, path, dpi: savefig(self, path, dpi=50))
 
     def run(name, *options):
         monkeypatch.setattr(sys, "argv", [name, "--output", str(tmp_path), *options])
@@ -71,6 +82,8 @@ def test_every_example_of_a_task_runs_by_itself_without_a_warning(name, monkeypa
     pyplot = pytest.importorskip("matplotlib.pyplot", reason="the figures need the extra 'plot'")
     if name in LIBRARIES:
         pytest.importorskip(LIBRARIES[name], reason=f"{name} is about {LIBRARIES[name]}")
+    # a search is over two candidates, in two folds
+    monkeypatch.setattr("sklearn.model_selection.GridSearchCV", small_search)
     pyplot.close("all")
     shown = []
     monkeypatch.setattr(

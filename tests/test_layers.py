@@ -1,13 +1,13 @@
 """Imports only point down: what each layer may know of the others, read from the source."""
 
 import ast
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 import skbayes_sgld
+from tests.fresh import imports
 
 PACKAGE = "skbayes_sgld"
 ROOT = Path(skbayes_sgld.__file__).parent
@@ -226,21 +226,6 @@ def test_optional_libraries_are_imported_only_where_they_are_used():
 
 
 def test_importing_the_package_loads_no_optional_library():
-    # attempts are noted too, since a library need not be installed here; arviz_stats
-    # and pandas are imported first, which take arviz_base and pyarrow along by themselves where
-    # those are installed
-    code = f"""
-import sys
-import arviz_stats.base, pandas
-tried, before = set(), set(sys.modules)
-class Note:
-    def find_spec(self, name, path=None, target=None):
-        tried.add(name.partition(".")[0])
-sys.meta_path.insert(0, Note())
-import {", ".join(MODULES)}
-assert "{PACKAGE}" in tried
-print(*sorted({OPTIONAL!r} & (tried | set(sys.modules) - before)))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == []
+    found = set(imports()["all loaded"])
+    assert set(MODULES) <= found | {PACKAGE}
+    assert found & OPTIONAL == set()

@@ -7,8 +7,6 @@ without any test being edited; here wrong members are planted to see that each c
 import importlib
 import inspect
 import pkgutil
-import subprocess
-import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +16,7 @@ import skbayes_sgld
 from skbayes_sgld import posterior, sampling, variational
 from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal
+from tests.fresh import imports
 from tests.posterior.likelihoods.test_registry import check_likelihood
 from tests.posterior.priors.test_noise_registry import check_noise_prior
 from tests.posterior.priors.test_registry import check_prior
@@ -88,24 +87,9 @@ def test_a_name_gives_a_documented_member_of_the_family(registry):
 
 
 def test_the_registries_are_complete_once_the_package_is_imported():
-    code = """
-import skbayes_sgld, sys
-from skbayes_sgld._components import Registry
-def names():
-    return {id(value): sorted(value) for module in list(sys.modules.values())
-            if module.__name__.startswith("skbayes_sgld") for value in vars(module).values()
-            if isinstance(value, Registry)}
-first = names()
-import importlib, pkgutil
-for found in pkgutil.walk_packages(skbayes_sgld.__path__, "skbayes_sgld."):
-    importlib.import_module(found.name)
-later = names()
-assert first == later, later
-print(len(first))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) == len(REGISTRIES)
+    found = imports()
+    assert found["registries"] == found["all registries"]
+    assert len(found["registries"]) == len(REGISTRIES)
 
 
 # ---- wrong members, each of which its family's check must catch -------------------------------

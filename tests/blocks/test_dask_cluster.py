@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 import joblib
 import numpy as np
@@ -17,9 +18,9 @@ from skbayes_sgld.blocks.dask_cluster import result_of
 from skbayes_sgld.blocks.dask_rows import DaskRows
 
 dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
-distributed = pytest.importorskip("distributed", reason="clusters need the extra 'dask'")
 da = pytest.importorskip("dask.array", reason="arrays of Dask need the extra 'dask'")
-Client, LocalCluster = distributed.Client, distributed.LocalCluster
+if find_spec("distributed") is None:
+    pytest.skip("clusters need the extra 'dask'", allow_module_level=True)
 
 SECONDS = 300  # that a test may take
 # workers are forked from one process that has imported Dask, those in place of killed ones too
@@ -32,6 +33,8 @@ POOL = 2000
 @contextmanager
 def cluster_of(n_workers, processes=True, **config):
     """A cluster that is closed whatever happens, and its client."""
+    from distributed import Client, LocalCluster  # seconds, for the one process that runs this
+
     options = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": None}
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1, **STARTED_FAST, **config}),
@@ -231,6 +234,8 @@ def started(command, file, **beside):
 
 @pytest.mark.slow
 def test_a_scheduler_that_is_killed_ends_the_fit(tmp_path, in_blocks):
+    from distributed import Client
+
     file, made = tmp_path / "scheduler.json", tmp_path / "made"
     made.mkdir()
     scheduler = started("dask_scheduler", file, port=0)

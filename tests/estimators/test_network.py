@@ -146,11 +146,11 @@ def test_a_small_network_agrees_with_importance_sampling_from_its_prior(activati
         hidden_layer_sizes=2,
         activation=activation,
         noise_variance=noise,
-        n_chains=16,
-        n_draws=400,
+        n_chains=32,
+        n_draws=200,
         random_state=0,
     ).fit(x, y)
-    draws = model._predictor()(grid)[0].T.reshape(16, 400, 5)
+    draws = model._predictor()(grid)[0].T.reshape(32, 200, 5)
     assert_moments(draws, mean, sd, extra=0.03)
 
 
@@ -214,7 +214,7 @@ def gap():
 
 def test_intervals_widen_in_a_gap_of_the_data(gap):
     x, y = gap
-    model = SGLDMLPRegressor(hidden_layer_sizes=(20,), random_state=0).fit(x, y)
+    model = SGLDMLPRegressor(hidden_layer_sizes=(20,), n_draws=300, random_state=0).fit(x, y)
     inside, outside = np.linspace(-0.3, 0.3, 7)[:, None], np.r_[-1.8:-0.9:7j, 0.9:1.8:7j][:, None]
     for kind, factor in (("mean", 4.0), ("predictive", 1.5)):
         wide = np.diff(model.predict_interval(inside, kind=kind)).min()

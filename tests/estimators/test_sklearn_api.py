@@ -129,7 +129,7 @@ def test_cross_val_score_scores_each_fold_by_the_fit_without_it(name):
 
 @pytest.mark.parametrize("prior", ["normal", Normal(scale=3.0)], ids=["name", "instance"])
 def test_grid_search_really_uses_step_size_temperature_and_prior_scale(prior):
-    grid = {"step_size": [0.2, 0.5], "temperature": [0.5, 2.0], "prior__scale": [0.05, 1.0]}
+    grid = {"step_size": [0.03, 0.09], "temperature": [0.5, 2.0], "prior__scale": [0.05, 1.0]}
     short = {"n_draws": 25, "n_chains": 2, "n_burnin": 10, "thin": 1, "random_state": 0}
     search = GridSearchCV(SGLDLinearRegression(prior=prior, **short), grid, cv=2).fit(X, Y)
     scores = search.cv_results_["mean_test_score"]

@@ -74,7 +74,14 @@ def test_minibatches_of_a_users_model_have_its_distribution_and_their_noise_is_t
 def test_snapshots_quieten_the_minibatches_of_a_users_model():
     model = GammaRate(4000)
     draws = skbayes_sgld.sample(
-        rate(model), gradient="svrg", batch_size=20, step_size=0.1, thin=20, random_state=0
+        rate(model),
+        gradient="svrg",
+        batch_size=20,
+        step_size=0.1,
+        thin=20,
+        n_chains=12,
+        n_draws=330,
+        random_state=0,
     )
     agree(draws, model.exact())
 
@@ -106,7 +113,8 @@ def test_modes_far_apart_have_their_mass_too():
         return (share * (np.array([-6.0, 6.0]) - x)).sum(axis=1, keepdims=True)
 
     posterior = FunctionPosterior(lambda x: np.logaddexp.reduce(parts(x), axis=1), grad, 1)
-    draws = skbayes_sgld.sample(posterior, "parallel_tempering", random_state=0)
+    settings = {"n_chains": 16, "n_draws": 250, "random_state": 0}
+    draws = skbayes_sgld.sample(posterior, "parallel_tempering", **settings)
     upper = (draws.values > 0).mean()
     error = np.sqrt(0.21 / draws.summary().ess_bulk.iloc[0])
     assert error < 0.025

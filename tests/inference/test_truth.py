@@ -41,8 +41,8 @@ def rookies_target(rookies):
 
 
 def test_rookies_agree_with_importance_sampling(rookies, rookies_target):
-    reference = importance_sampling(*rookies_target, n_draws=40_000)
-    assert reference.ess > 8000  # the reference is worth more than what it judges
+    reference = importance_sampling(*rookies_target, n_draws=25_000)
+    assert reference.ess > 5000  # the reference is worth more than what it judges
     agrees(SGLDLogisticRegression(random_state=0).fit(*rookies), reference)
 
 

@@ -88,8 +88,7 @@ def test_minibatches_of_the_bank_are_unbiased():
 @pytest.mark.parametrize("name", ["mean_field", "full_rank"])
 def test_sampled_means_are_distributed_as_the_posterior(name):
     elbo = VariationalPosterior(NORMAL, name, n_pairs=8)
-    draws = sample(elbo, "hmc", n_draws=500, random_state=0)
-    phi = draws.values
+    phi = sample(elbo, "hmc", n_draws=250, random_state=0).values
     ess = effective_sample_size(phi)
     assert np.all(ess > 300)
     covariance = np.linalg.inv(PRECISION)
@@ -102,7 +101,7 @@ def test_sampled_means_are_distributed_as_the_posterior(name):
 
 def test_sampled_scales_are_half_normal_and_draws_from_q_count_twice():
     elbo = VariationalPosterior(NORMAL, n_pairs=8)
-    phi = sample(elbo, "hmc", n_draws=1000, random_state=0).values
+    phi = sample(elbo, "hmc", n_draws=400, random_state=0).values
     conditional = 1.0 / np.sqrt(np.diag(PRECISION))
     ess = effective_sample_size(phi, "mean")[3:]
     found = np.exp(phi[..., 3:])

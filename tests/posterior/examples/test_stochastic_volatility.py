@@ -135,9 +135,9 @@ def test_the_posterior_of_two_returns_is_that_of_quadrature():
     }
     posterior = StochasticVolatility(y, **arguments)
     run = make_run(posterior, sampler=MALA(), step_size=0.25)
-    start = posterior.start() + some_theta(40, 4) * 0.3
-    chains = run_chains(run, start, n_draws=1500, n_burnin=500, thin=4)
-    draws = np.log(posterior.constrain(chains.draws.reshape(-1, 4)).reshape(40, -1, 4))
+    start = posterior.start() + some_theta(200, 4) * 0.3
+    chains = run_chains(run, start, n_draws=300, n_burnin=500, thin=4)
+    draws = np.log(posterior.constrain(chains.draws.reshape(-1, 4)).reshape(200, -1, 4))
     got = dict(zip(("log sigma", "log nu", "h1", "h2"), np.moveaxis(draws, -1, 0), strict=True))
     got["h2^2"] = got["h2"] ** 2
     for name, values in got.items():
@@ -159,8 +159,8 @@ def test_plain_chains_recover_the_walk_and_its_parameters():
         preconditioner=preconditioner,
         step_size=0.3,
     )
-    start = theta + 0.1 * some_theta(4, 402)
-    draws = run_chains(run, start, n_draws=800, n_burnin=1500, thin=8).draws
+    start = theta + 0.1 * some_theta(12, 402)
+    draws = run_chains(run, start, n_draws=270, n_burnin=1500, thin=8).draws
     ess = [array_stats.ess(draws[..., j], chain_axis=0, draw_axis=1) for j in range(402)]
     # the returns tell little of nu; everything else is nearly as independent as that
     assert min(ess) > 150

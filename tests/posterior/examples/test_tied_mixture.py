@@ -130,7 +130,7 @@ def test_the_grid_of_a_tempered_distribution_is_that_of_the_power():
 def test_the_masses_of_separate_modes_are_those_of_the_prior_s_ratio():
     # modes that are narrow and apart are images of one another, and only the prior tells them
     # apart: each weighs as its density does
-    posterior = TiedGaussianMixture(make_tied_means_mixture(1000, theta2=4.0, random_state=0)[0])
+    posterior = TiedGaussianMixture(make_tied_means_mixture(300, theta2=4.0, random_state=0)[0])
     grid = posterior.grid_density((-1.0, 5.0), (-5.0, 5.0), n_points=251)
     peak = optimize.minimize(
         lambda t: -posterior.log_density(t[None])[0],
@@ -146,8 +146,8 @@ def test_chains_find_what_the_grid_says():
     posterior = TiedGaussianMixture(make_tied_means_mixture(30, random_state=2)[0])
     grid = posterior.grid_density((-6.0, 7.0), (-6.0, 6.0))
     run = make_run(posterior, sampler=MALA(), step_size=0.15)
-    start = np.random.default_rng(0).normal([0.5, 0.0], 1.0, (50, 2))
-    draws = run_chains(run, start, n_draws=1500, n_burnin=300, thin=6).draws
+    start = np.random.default_rng(0).normal([0.5, 0.0], 1.0, (200, 2))
+    draws = run_chains(run, start, n_draws=375, n_burnin=300, thin=6).draws
     weight = grid.density / grid.density.sum()
     expected = {
         "theta1": weight.sum(axis=1) @ grid.theta1,

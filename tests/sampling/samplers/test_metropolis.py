@@ -64,8 +64,8 @@ def leaning_run(sampler, step_size, temperature=1.0):
 )
 def test_an_adjusted_chain_is_exact_for_any_step_size(sampler, step_size, temperature):
     run = leaning_run(sampler, step_size, temperature)
-    start = np.full((400, 1), MODE.theta[0])
-    draws = run_chains(run, start, n_draws=1500, n_burnin=200, seed=0).draws[..., 0]
+    start = np.full((800, 1), MODE.theta[0])
+    draws = run_chains(run, start, n_draws=300, n_burnin=100, seed=0).draws[..., 0]
     mean, sd = TARGET.moments(temperature)
     for values, expected in [(draws, mean), ((draws - mean) ** 2, sd**2)]:
         by_chain = values.mean(axis=1)
@@ -99,7 +99,7 @@ def turning_run(name, step_size, temperature=1.0):
 @pytest.mark.parametrize("step_size, temperature", [(0.85, 0.3), (0.57, 1.0), (1.7, 1.0)])
 def test_a_chain_whose_trajectories_turn_is_exact(step_size, temperature):
     run = turning_run("leaning", step_size, temperature)
-    draws = run_chains(run, np.ones((400, 1)), n_draws=1000, n_burnin=200, seed=0).draws[..., 0]
+    draws = run_chains(run, np.ones((800, 1)), n_draws=250, n_burnin=100, seed=0).draws[..., 0]
     grid = np.linspace(-10, 60, 20_001)
     weight = np.exp(NARROW["leaning"].log_density(grid[:, None]) / temperature)
     mean = np.average(grid, weights=weight)
