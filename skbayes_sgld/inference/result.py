@@ -15,7 +15,12 @@ from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.diagnostics import summarize
 from skbayes_sgld.inference import arviz
 from skbayes_sgld.inference.choices import Choice, as_table, shown
-from skbayes_sgld.inference.diagnosis import Diagnosis, condition_27_notes, prior_notes
+from skbayes_sgld.inference.diagnosis import (
+    Diagnosis,
+    condition_27_notes,
+    firmer_priors,
+    prior_notes,
+)
 from skbayes_sgld.inference.plan import Plan, measure_bias
 from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.sampling.samplers.hmc import transition_acceptance
@@ -347,6 +352,10 @@ class SamplingResult:
             return None
         mean = np.average(self.draws.flat, axis=0, weights=self.draws.flat_weights)
         return self.plan.posterior.prior_conflict(mean)
+
+    def firmer_priors(self) -> str:
+        """Clause on priors that say more, where rows are few for the parameters."""
+        return firmer_priors(self._prior_conflict(), self.names)
 
     def _halved_bias(self) -> float:
         """Bias at half the step size; nan where the mode or the data are not at hand."""

@@ -15,7 +15,7 @@ from scipy.stats import t as student_t
 from skbayes_sgld._progress import Progress, progress_bar
 from skbayes_sgld.diagnostics import convergence_problems
 from skbayes_sgld.inference.choices import EARLY_ENDS, Choice
-from skbayes_sgld.inference.diagnosis import firmer_priors, warn_of
+from skbayes_sgld.inference.diagnosis import warn_of
 from skbayes_sgld.inference.long_run import Origin, check_drawn, ended_by_callback, run_long
 from skbayes_sgld.inference.overflow import explain_overflow
 from skbayes_sgld.inference.plan import Plan
@@ -241,8 +241,7 @@ def _find_problems(result: SamplingResult) -> list[str]:
     found, choices = [], result.choices
     apart = convergence_problems(result.values, result.names, result.plan.n_walkers)
     if apart:
-        rows = result.plan.posterior.n_samples
-        found.append(f"{'; '.join(apart)}; {_remedy(apart, choices, rows, result.names)}")
+        found.append(f"{'; '.join(apart)}; {_remedy(apart, result)}")
     step_size = choices["step_size"]
     if result.mode is not None or not apart:  # draws of chains that never met cannot tell
         found += bias_problem(*result.bias, step_size.value, step_size.given)
@@ -253,8 +252,9 @@ def _find_problems(result: SamplingResult) -> list[str]:
     return found + clip_problem(result.clipped, choices["clip"].value)
 
 
-def _remedy(apart: list[str], choices: dict[str, Choice], n_rows: int, names: list[str]) -> str:
+def _remedy(apart: list[str], result: SamplingResult) -> str:
     """Remedy for chains that do not agree, or whose draws are worth too little."""
+    choices = result.choices
     stopped_by = choices.get("stopped_by")
     if stopped_by is not None and stopped_by.value in EARLY_ENDS:
         return EARLY_ENDS[stopped_by.value]
@@ -263,8 +263,8 @@ def _remedy(apart: list[str], choices: dict[str, Choice], n_rows: int, names: li
         return f"set {' and '.join(given)} to 'auto'"
     if any("do not agree" in problem for problem in apart):
         modes = "raise n_draws; or, where there are several modes, set sampler='parallel_tempering'"
-        return modes + firmer_priors(n_rows, names)
-    return "raise n_draws" + firmer_priors(n_rows, names)
+        return modes + result.firmer_priors()
+    return "raise n_draws" + result.firmer_priors()
 
 
 def noise_problem(noise_ratio: float, given: bool) -> list[str]:

@@ -71,3 +71,23 @@ def test_the_error_of_a_quantile_is_below_the_one_that_is_told():
             slope = (np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi) / scale) @ SHARE
             assert density[row, k] == pytest.approx(slope, rel=0.01)
     assert told.max() < 0.02
+
+
+@pytest.mark.parametrize("skew", [0.3, 3.0])
+def test_far_out_in_a_long_tail_quantiles_keep_their_digits(skew):
+    rng = np.random.default_rng(0)
+    scale = np.exp(0.3 * rng.standard_normal(4000))
+    scale /= np.sqrt(np.square(scale).mean())
+    deviation = skew * rng.standard_exponential((8, 4000))
+    deviation -= deviation.mean(axis=1, keepdims=True)
+    sd = np.sqrt(np.square(deviation).mean(axis=1) + 1.0)
+    share = np.full(4000, 1 / 4000)
+    start = np.full((3, 8), np.nan)
+    for q in (1e-6, 1e-4, 0.9999):
+        found = mixture.search(deviation, scale, share, q, start)
+        below = ndtr((found[:, None] - deviation) / scale) @ share
+        above = ndtr((deviation - found[:, None]) / scale) @ share
+        z = (found[:, None] - deviation) / scale
+        density = (np.exp(-0.5 * z * z) / scale) @ share / np.sqrt(2.0 * np.pi)
+        missed = below - q if q < 0.5 else (1.0 - q) - above
+        assert np.all(np.abs(missed) / density < 1e-5 * sd)

@@ -14,6 +14,7 @@ Array = NDArray[Any]
 _MAX_STEPS = 200
 _MAX_SECANTS = 30  # then the bracket is halved
 _TOLERANCE = 1e-5  # in units of the distribution's sd
+_FAR_OUT = 1e-3  # levels nearer to 0 or 1: a density may fall by any factor over one sd there
 _BEND = 2.0  # relative change of a density over one sd, which makes the error of a Newton step
 
 
@@ -60,6 +61,7 @@ def solve_quantile(
     if whole:
         low, high = np.floor(low) - 1.0, np.ceil(high)
         t = np.clip(np.ceil(t), low + 1.0, high - 1.0)
+    far_out = min(q, 1.0 - q) < _FAR_OUT
     active, previous = np.flatnonzero(np.isfinite(t) & (high > low + whole)), None
     for number in range(_MAX_STEPS):
         if not len(active):
@@ -85,7 +87,8 @@ def solve_quantile(
         else:
             moved = np.where((moved > below) & (moved < above), moved, middle)
             step = np.abs(moved - at) / sd[active]
-            far = step * (doubt[active] + _BEND * step) > _TOLERANCE
+            error = step if far_out else step * (doubt[active] + _BEND * step)
+            far = error > _TOLERANCE
         t[active] = moved
         active, previous = active[far], (at[far], excess[far])
     return np.where(np.isfinite(t), high, t) + 0.0 if whole else t  # no -0.0
