@@ -116,8 +116,10 @@ def test_a_chain_does_not_depend_on_how_many_run_beside_it(likelihood, precision
     posterior = make_posterior(likelihood, n=701, center=True)
     followed = single(posterior) if precision is np.float32 else posterior
     theta = draw_theta(posterior, 20)
-    all_value, all_grad = posterior.bind_value_and_grad(20, followed)(theta)
-    all_alone = followed.bind_grad(20)(theta)
+    theta[-1] *= 100.0  # whose exponentials overflow
+    with np.errstate(over="ignore", invalid="ignore"):
+        all_alone = followed.bind_grad(20)(theta)
+        all_value, all_grad = posterior.bind_value_and_grad(20, followed)(theta)
     for n_chains in (1, 2, 4, 5):
         value, grad = posterior.bind_value_and_grad(n_chains, followed)(theta[:n_chains])
         np.testing.assert_array_equal(value, all_value[:n_chains])
@@ -175,6 +177,22 @@ def test_predictors_beyond_the_range_of_exp_keep_value_and_gradient(likelihood):
     np.testing.assert_allclose(bound_value, value, rtol=1e-11)
     np.testing.assert_allclose(bound_grad, grad, rtol=1e-9, atol=1e-9)
     assert np.all(np.abs(near - grad) < single_precision_error(posterior, theta) + 1e-9)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_classes_far_apart_need_no_double_precision(weights, monkeypatch):
+    posterior = make_posterior("three classes", sample_weight=WEIGHTS[weights])
+    theta = 50.0 * draw_theta(posterior)
+    value, grad = posterior.value_and_grad(theta)
+    assert posterior.local(theta, posterior.take(np.tile(np.arange(N), (CHAINS, 1)))).max() > 100.0
+    monkeypatch.setattr(GLMPosterior, "value_and_grad", None)
+    monkeypatch.setattr(GLMPosterior, "log_density", None)
+    near = single(posterior)
+    near._density_dtype = np.float32
+    bound_value, bound_grad = near.bind_value_and_grad(CHAINS)(theta)
+    np.testing.assert_allclose(bound_value, value, rtol=1e-5)
+    assert np.all(np.abs(bound_grad - grad) < single_precision_error(posterior, theta) + 1e-9)
+    assert np.all(np.abs(near.bind_grad(CHAINS)(theta) - bound_grad) < 1e-3 * np.abs(grad).max())
 
 
 def test_each_call_returns_an_array_of_its_own():

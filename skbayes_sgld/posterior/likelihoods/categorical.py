@@ -10,6 +10,8 @@ from scipy.special import log_softmax, logsumexp
 
 from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood, RowKernel, sum_log
 
+_LARGEST = 80.0  # predictor whose exponential single precision holds, a thousand times
+
 
 class _Rows(RowKernel):
     """Softmax of K classes from K - 1 predictors, the last class's being 0."""
@@ -27,15 +29,30 @@ class _Rows(RowKernel):
 
     def value_and_score(self, v: Array) -> Array:
         """``-log(1 + sum exp(v_k))``, beside the level, and the score."""
-        return -sum_log(self._probabilities(v), self._weight)
+        total, shift = self._probabilities(v)
+        value = -sum_log(total, self._weight)
+        if shift is not None:
+            weighted = shift if self._weight is None else shift * self._weight
+            value -= weighted.sum(axis=1, dtype=float)
+        return value
 
-    def _probabilities(self, v: Array) -> Array:
-        """Replace v by the score, and return ``1 + sum exp(v_k)`` of each row."""
+    def _probabilities(self, v: Array) -> tuple[Array, Array | None]:
+        """Replace v by the score, and return ``1 + sum exp(v_k)`` of each row.
+
+        Of a row whose largest exponential would overflow they are less that predictor, the second
+        array, which is 0 of other rows: how these are rounded does not depend on any other chain.
+        """
+        shift, last = None, 1.0
+        if v.max(initial=0.0) > _LARGEST:
+            largest = v.max(axis=1)
+            shift = np.where(largest > _LARGEST, largest, 0.0)
+            v -= shift[:, None]
+            last = np.exp(-shift)
         np.exp(v, out=v)
         total = np.add.reduce(v, axis=1)
-        total += 1.0
+        total += last
         v *= np.divide(self._numerator, total)[:, None]
-        return total
+        return total, shift
 
 
 @dataclass(eq=False, repr=False)

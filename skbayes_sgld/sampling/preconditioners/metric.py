@@ -246,7 +246,7 @@ class Dense(Metric):
 
     def rounded(self) -> Metric:
         """Metric with a root in float32, where that is the cheaper one."""
-        return self._narrow if self.n_params >= _WIDE else self
+        return self._narrow.in_groups_of(self._group) if self.n_params >= _WIDE else self
 
     @cached_property
     def _inverse_t(self) -> Array:
@@ -291,24 +291,31 @@ class _RoundedRoot(Metric):
 
     def __init__(self, root: Array) -> None:
         super().__init__(len(root))
+        self._group: int | None = GROUP
         self._blocks = []
         for rows in row_slices(*root.shape):
             first = int(np.argmax(root[rows].any(axis=0)))
             block = np.ascontiguousarray(root[rows, first:], dtype=np.float32)
             self._blocks.append((rows, slice(first, None), block))
 
+    def in_groups_of(self, size: int | None) -> _RoundedRoot:
+        """The same root."""
+        other = copy(self)
+        other._group = size
+        return other
+
     def sqrt(self, z: Array) -> Array:
         """``R z``, for ``z (C, P)``."""
         narrow, out = z.astype(np.float32), np.empty(z.shape)
         for rows, columns, block in self._blocks:
-            out[:, rows] = matmul_rows(narrow[:, columns], block.T)
+            out[:, rows] = matmul_rows(narrow[:, columns], block.T, self._group or len(z))
         return out
 
     def sqrt_t(self, v: Array) -> Array:
         """``R^T v``."""
         narrow, out = v.astype(np.float32), np.zeros(v.shape)
         for rows, columns, block in self._blocks:
-            out[:, columns] += matmul_rows(narrow[:, rows], block)
+            out[:, columns] += matmul_rows(narrow[:, rows], block, self._group or len(v))
         return out
 
 
