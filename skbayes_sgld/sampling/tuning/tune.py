@@ -283,9 +283,10 @@ def _round_density(dynamics: Dynamics, mode: Mode) -> Dynamics:
     if not dynamics.rounded or rounded is target:
         return dynamics
     theta = mode.theta + mode.unwhiten(start_normals(0, range(_PLACES), mode.theta.size))
-    error = rounded.bind_value_and_grad(_PLACES)(theta)[0] - target.log_density(theta)
-    if not float(np.ptp(error)) < _NO_WEIGHT * float(dynamics.temperature):
-        return dynamics
+    with np.errstate(over="ignore", invalid="ignore"):  # of exponentials that it cannot hold
+        error = rounded.bind_value_and_grad(_PLACES)(theta)[0] - target.log_density(theta)
+        if not float(np.ptp(error)) < _NO_WEIGHT * float(dynamics.temperature):
+            return dynamics
     return replace(dynamics, target=rounded)
 
 

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.datasets import load_nba_rookies, make_logistic
-from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Laplace
+from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Laplace, Normal
 from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Curvature, Full, NormClip, find_mode
 from skbayes_sgld.sampling.preconditioners.metric import Dense
 from skbayes_sgld.sampling.protocol import Dynamics
@@ -164,3 +164,17 @@ def test_rounded_trajectories_are_accepted_by_the_density_that_was_to_accept_the
     assert soft.target is posterior and soft.gradient.posterior is not posterior
     both = tuning._round(soft, mode, 1.0)
     assert both.rounded and both.target is posterior
+
+
+def test_exponentials_beyond_single_precision_are_no_reason_to_warn():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 8))
+    posterior = GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), Normal(scale=100.0))
+    near = find_mode(posterior, posterior.start())
+    wide = Mode(near.theta, near.metric.scaled(1e6))
+    dynamics = Dynamics(Full().bind(posterior, None), near.metric, rounded=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rounded = tuning._round_density(dynamics, wide).target
+    theta = wide.theta + wide.unwhiten(rng.standard_normal((4, 9)))
+    np.testing.assert_allclose(rounded.log_density(theta), posterior.log_density(theta), rtol=1e-5)
