@@ -318,7 +318,7 @@ def test_mirrored_chains_see_through_skewness():
     assert 0.0005 < found.most < 0.0015
 
 
-@pytest.mark.parametrize("n_rows", [6, 200])
+@pytest.mark.parametrize("n_rows", [26, 200])  # of fewer the noise is normal in its coordinate
 def test_a_pilot_of_the_noise_alone_finds_what_one_of_all_coordinates_finds(n_rows):
     rng = np.random.default_rng(2)
     X = rng.standard_normal((n_rows, 2))
@@ -327,7 +327,7 @@ def test_a_pilot_of_the_noise_alone_finds_what_one_of_all_coordinates_finds(n_ro
     posterior, mode = noncenter(model, 1.0)
     run = Run(SGLD(), Dynamics(Full().bind(posterior), mode.metric), Constant(), 1.0, n_rows)
     whole, alone = (measure_bias(*of, 1.0, 3) for of in ((run, mode), _not_normal(run, mode)))
-    assert alone.size > 0.02 if n_rows == 6 else alone.size < 0.01
+    assert alone.size > 0.005 if n_rows == 26 else alone.size < 0.002
     assert abs(alone.size - whole.size) < alone.doubt + whole.doubt
     assert alone.width == pytest.approx(whole.width, rel=0.1)
 
