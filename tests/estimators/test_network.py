@@ -214,7 +214,7 @@ def gap():
 
 def test_intervals_widen_in_a_gap_of_the_data(gap):
     x, y = gap
-    model = SGLDMLPRegressor(hidden_layer_sizes=(20,), n_draws=300, random_state=0).fit(x, y)
+    model = SGLDMLPRegressor(hidden_layer_sizes=(20,), random_state=0).fit(x, y)
     inside, outside = np.linspace(-0.3, 0.3, 7)[:, None], np.r_[-1.8:-0.9:7j, 0.9:1.8:7j][:, None]
     for kind, factor in (("mean", 4.0), ("predictive", 1.5)):
         wide = np.diff(model.predict_interval(inside, kind=kind)).min()

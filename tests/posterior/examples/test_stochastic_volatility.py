@@ -159,8 +159,8 @@ def test_plain_chains_recover_the_walk_and_its_parameters():
         preconditioner=preconditioner,
         step_size=0.3,
     )
-    start = theta + 0.1 * some_theta(12, 402)
-    draws = run_chains(run, start, n_draws=270, n_burnin=1500, thin=8).draws
+    start = theta + 0.1 * some_theta(4, 402)
+    draws = run_chains(run, start, n_draws=800, n_burnin=1500, thin=8).draws
     ess = [array_stats.ess(draws[..., j], chain_axis=0, draw_axis=1) for j in range(402)]
     # the returns tell little of nu; everything else is nearly as independent as that
     assert min(ess) > 150
