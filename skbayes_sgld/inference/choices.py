@@ -250,7 +250,8 @@ def choose_walkers(run: Run, settings: Settings, n_draws: int, n_burnin: int, th
     A step of many positions costs little more than one of four; but each of them has a burn-in.
     """
     if run.dynamics.whitened is not None:
-        return next((w for w in _WHITENED_WALKERS if n_draws >= w**2), _WHITENED_WALKERS[-1])
+        few = _WHITENED_WALKERS[-1:] if run.dynamics.whitened.collapsed else _WHITENED_WALKERS
+        return next((w for w in few if n_draws >= w**2), few[-1])
     posterior = run.dynamics.posterior
     automatic = settings.sampler is None and settings.step_size is None and settings.uses_curvature
     # where a whole block of steps is made at once it costs the same

@@ -25,11 +25,13 @@ from skbayes_sgld._linalg import (
     weighted_gram,
 )
 from skbayes_sgld.posterior.base import AveragedNormal
+from skbayes_sgld.posterior.collapsed_rows import collapsed_rows
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors import CoefficientPrior
 from skbayes_sgld.posterior.sparse_design import as_array
 from skbayes_sgld.posterior.sparse_rows import sparse_rows
 from skbayes_sgld.posterior.whitened import whiten_rows
+from skbayes_sgld.posterior.whitening import WhitenedPosterior
 
 Array = NDArray[Any]
 
@@ -88,7 +90,11 @@ def averaged_normal(
     if not (few and posterior.likelihood.averages) or posterior.prior.nonsmooth:
         return None
     if theta.size > MAX_DENSE:
-        rows = sparse_rows(posterior, theta) if issparse(posterior.X) else None
+        rows: WhitenedPosterior | None = None
+        if issparse(posterior.X):
+            # at another temperature it would be the tempered likelihood that is integrated
+            rows = collapsed_rows(posterior, theta) if temperature == 1.0 else None
+            rows = rows or sparse_rows(posterior, theta)
         return None if rows is None else AveragedNormal(theta, rows.inverse, rows)
     with one_blas_thread():
         return _search(posterior, theta, temperature)

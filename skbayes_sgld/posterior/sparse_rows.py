@@ -84,7 +84,7 @@ class SparseRows(WhitenedPosterior):
         self._kernel = kernel
         signs = np.ones(posterior.n_samples) if kernel.signs is None else kernel.signs
         self._shift = signs * (design @ center)
-        self._design = _ScaledDesign(design, signs, self.root)
+        self._design = ScaledDesign(design, signs, self.root)
         self._slope = (self.root * posterior.grad_log_prior(center[None])[0])[:, None]
         self._level = float(posterior.log_prior(center[None])[0])
         self.softness = 1.0 / self._design.typical_norm
@@ -134,12 +134,13 @@ class SparseRows(WhitenedPosterior):
         return SparseRows(posterior, center, _positive(np.clip(share, _LEAST, 1.0) * bends))
 
 
-class _ScaledDesign:
+class ScaledDesign:
     """Signed rows of a sparse design times a number a parameter, in single precision."""
 
     def __init__(self, design: SparseDesign, signs: Array, root: Array) -> None:
         X, self._d = design.rows, design.rows.shape[1]
-        scaled = X.data * root[X.indices] * np.repeat(signs, np.diff(X.indptr))
+        each = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        scaled = X.data * root[X.indices] * signs[each]
         A = sparse.csr_array((scaled.astype(np.float32), X.indices, X.indptr), shape=X.shape)
         squares = np.zeros(X.shape[0])
         np.add.at(squares, np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), np.square(scaled))

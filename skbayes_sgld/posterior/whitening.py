@@ -32,6 +32,8 @@ class WhitenedPosterior(BasePosterior):
         Positions of a product that costs little more than one of fewer.
     n_fewest : int
         Positions of a product that costs no more than one of fewer.
+    collapsed : bool
+        Whether noise of the rows is integrated out of what trajectories follow.
     as_columns : bool
         Whether trajectories hold positions as columns ``(P, C)``, not as rows.
     """
@@ -44,7 +46,12 @@ class WhitenedPosterior(BasePosterior):
     inverse: Array
     n_together = 32
     n_fewest = 4
+    collapsed = False
     as_columns = False
+
+    def work_of(self, n_steps: int) -> float:
+        """Multiplications of a trajectory of so many gradients, or what takes as long."""
+        return self.work * n_steps
 
     def locate(self, z: Array) -> Array:
         """``center + root z`` for each row of ``z (C, P)``."""

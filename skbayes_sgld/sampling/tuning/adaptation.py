@@ -30,6 +30,8 @@ _FEW_ROUNDS = (15, 15, 20)  # where each is much work
 _SHORT_ROUNDS = (4, 4, 6)  # of many chains, whose metric has one number to learn
 _FEWER_ROUNDS = (1, 1, 3)  # of as many, where each is much work
 _FEWEST_ROUNDS = (1, 1, 1)  # of few, where each is very much work
+_COLLAPSED_ROUND = (3,)  # of few, each of nearly independent trajectories
+_COLLAPSED_STEP = 2.4  # of the softness over the fourth root of the rows: 0.85 is accepted
 _LARGE_WORK, _VERY_LARGE = 1e8, 1e9  # multiplications of a trajectory
 _LEARNING = 5  # trajectories at least of a round that learns its step, but of the last one
 _FAILED, _SHORTER = 0.4, 0.7  # acceptance of a step that was not learned, and what then makes it
@@ -93,11 +95,14 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
         # a product of whitened rows with few positions costs nearly as much
         n_chains, rounds = mode.whitened.n_together, _SHORT_ROUNDS
         step_size = min(step_size, _SOFT * mode.whitened.softness)
-        work = mode.whitened.work * run.sampler.gradients(step_size)
+        work = mode.whitened.work_of(run.sampler.gradients(step_size))
         if work > _LARGE_WORK:
             rounds = _FEWER_ROUNDS
         if work > _VERY_LARGE:
             n_chains, rounds = mode.whitened.n_fewest, _FEWEST_ROUNDS
+        if mode.whitened.collapsed:
+            n_chains, rounds = mode.whitened.n_fewest, _COLLAPSED_ROUND
+            step_size = _COLLAPSED_STEP * mode.whitened.softness * n**-0.25
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
     normals = start_normals(seed, chains, P)
     position = mode.theta + np.sqrt(tau) * mode.unwhiten(normals)
@@ -189,6 +194,9 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
     """
     if run.dynamics.gradient.posterior.steep:
         return _not_too_low(run, position, mode)
+    if mode.whitened is not None and mode.whitened.collapsed:
+        # its first trajectories are not rejected, and soon at the typical distance from there
+        return mode.theta + _NEARER * (position - mode.theta)
     if mode.whitened is not None:
         return _settle_along(mode.whitened, position, mode, run, seed ^ _SETTLE, first_chain)
     free = replace(run, sampler=SGLD("leimkuhler_matthews"), step_size=_SETTLE_STEP)
@@ -270,7 +278,7 @@ def _settle_along(
     maps = leapfrog_maps(np.full(len(position), _QUARTER / n_steps), True, drifts_first=True)
     z = _NEARER * mode.whiten(position - mode.theta)
     heat = np.sqrt(run.dynamics.temperature)
-    costly = rows.work * n_steps > _VERY_LARGE
+    costly = rows.work_of(n_steps) > _VERY_LARGE
     for number in range(1 if costly else _SETTLE_TRAJECTORIES):
         chains = range(first_chain, first_chain + len(z))
         momentum = heat * start_normals(seed + number, chains, rows.n_params)

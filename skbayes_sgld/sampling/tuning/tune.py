@@ -14,10 +14,13 @@ import numpy as np
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root
 from skbayes_sgld._random import start_normals
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.collapsed_rows import CollapsedRows
+from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.preconditioners.metric import Dense
 from skbayes_sgld.sampling.protocol import Dynamics, Sampler
+from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
 from skbayes_sgld.sampling.samplers.hmc import HMC
 from skbayes_sgld.sampling.tuning.adaptation import adapt, around
 from skbayes_sgld.sampling.tuning.bias import STEP_SIZES, Bias, choose_step_size
@@ -153,14 +156,16 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
     found = ""
     if run.batch_size is None:
         run = replace(run, dynamics=_round(run.dynamics, mode, _NO_BIAS))
-    averaged = _average(run, mode) if others or run.sampler.adjusted else mode
+    averaged = mode
+    if others or run.sampler.adjusted:
+        averaged = _average(run, mode, collapse=bool(others))
     if not run.sampler.adjusted:
         if others and run.dynamics.gradient.posterior.steep:
             found = "the noise is too uncertain for steps that are not accepted or rejected"
         elif others and averaged is not mode:
             found = "the posterior is far from its mode, with few rows per parameter"
-            whitened = averaged.whitened is not None and run.dynamics.clip is None
-            others = [_along_rows() if whitened else HMC(target_acceptance=_MANY_ACCEPTANCE)]
+            rows = averaged.whitened if run.dynamics.clip is None else None
+            others = [_along_rows(rows) if rows else HMC(target_acceptance=_MANY_ACCEPTANCE)]
         else:
             chosen = choose_step_size(run, mode, seed, spare=bool(others))
             if chosen is None:
@@ -189,7 +194,7 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
     why = f"a pilot accepted {adapted.acceptance:.0%} at about it"
     share = 1.0
     if dynamics.whitened is not None:
-        work = dynamics.whitened.work * run.sampler.gradients(run.step_size)
+        work = dynamics.whitened.work_of(run.sampler.gradients(run.step_size))
         share = min(1.0, THRESHOLDS.max_draw / work)
     found_of = adapted.autocorrelation, _affordable(run), share, found, why
     return Tuned(run, adapted.mode, time, (0.0, 0.0), *found_of)
@@ -201,33 +206,45 @@ def spread(tuned: Tuned, n_draws: int, most: int) -> tuple[Tuned, int]:
     A trajectory may take seconds. Fewer of them than draws, ``most`` at the most, are enough for
     intervals where they mix as well as the pilot's.
     """
-    if tuned.run.dynamics.whitened is None or tuned.time is None:
+    rows = tuned.run.dynamics.whitened
+    if rows is None or rows.collapsed or tuned.time is None:
         return tuned, 1
     few = most < n_draws
     enough = most if few else THRESHOLDS.enough * tuned.autocorrelation
     n_points = int(np.clip(n_draws / enough, 1, THRESHOLDS.max_points[few]))
     if n_points == 1:
         return tuned, 1
-    sampler = _along_rows(n_points)
+    sampler = _along_rows(rows, n_points)
     step_size = sampler.whole_steps(tuned.run.step_size)
     run, time = replace(tuned.run, sampler=sampler, step_size=step_size), n_points * tuned.time
     return replace(tuned, run=run, time=time, most_spaced=1), n_points
 
 
-def _along_rows(n_points: int = 1) -> HMC:
-    sampler = HMC(**_ALONG_ROWS, n_points=n_points)
+def _along_rows(rows: WhitenedPosterior, n_points: int = 1) -> HMC:
+    if isinstance(rows, CollapsedRows):
+        sampler: HMC = CollapsedHMC.of(rows)
+    else:
+        sampler = HMC(**_ALONG_ROWS, n_points=n_points)
     sampler.most_steps = 1000  # whose length is known beforehand
     return sampler
 
 
-def _average(run: Run, mode: Mode) -> Mode:
-    """Normal distribution nearest in expectation, where the posterior provides one."""
+def _average(run: Run, mode: Mode, collapse: bool) -> Mode:
+    """Normal distribution nearest in expectation, where the posterior provides one.
+
+    ``collapse`` says whether the sampler may be the one that a collapsed posterior needs.
+    """
     posterior, tau = run.dynamics.gradient.posterior, float(run.dynamics.temperature)
     found = posterior.averaged_normal(mode.theta, tau)
     if found is None:
         return mode
-    if found.whitened is not None:
-        return Mode.of_whitened(found.whitened)
+    whitened = found.whitened
+    if whitened is not None and whitened.collapsed and not collapse:
+        whitened = whitened.uncollapsed()
+        if whitened is None:
+            return mode
+    if whitened is not None:
+        return Mode.of_whitened(whitened)
     return Mode(found.mean, Dense(inverse_root(found.precision), found.precision))
 
 

@@ -1,0 +1,393 @@
+r"""Sparse rows whose predictors have noise of their own, which is integrated out of the likelihood.
+
+Under independent normal priors the predictors of n rows are ``u = m + A z``, z standard normal, and
+have the covariance ``K = A A^T``. Where the rows are linearly independent ``K - D`` is positive
+definite for a diagonal D, and u is the sum of v, of covariance ``K - D``, and of independent noise
+of variance D, which can be integrated out row by row: the logistic function becomes one as wide as
+the noise, and steps of leapfrog are as long (a collapsed likelihood; Liu 1994). The logistic
+distribution is itself a normal one whose variance is random (Andrews & Mallows 1974), so that the
+sum of both noises is normal, and the likelihood of v a product of normal distribution functions.
+
+With ``v = (K - D) a``, trajectories are of mass ``(K - D)^{-1}``: the prior turns a and its
+momentum as it does v, and a kick by the gradient g of the log likelihood is g in the one and
+``(K - D) g``, a product with the rows and back, in the other. What has been integrated out is drawn
+at the end: u given v and y, and z given u, by one linear system in K.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.polynomial import chebyshev
+from numpy.typing import NDArray
+from scipy.linalg import eigh_tridiagonal
+from scipy.special import erfcx, log_ndtr, ndtr, ndtri
+from scipy.stats import kstwobign
+
+from skbayes_sgld._linalg import in_threads
+from skbayes_sgld.posterior.factor import prior_diagonal
+from skbayes_sgld.posterior.likelihoods import Bernoulli, Likelihood
+from skbayes_sgld.posterior.sparse_design import SparseDesign
+from skbayes_sgld.posterior.sparse_rows import ScaledDesign, SparseRows, sparse_rows
+from skbayes_sgld.posterior.whitening import WhitenedPosterior
+
+Array = NDArray[Any]
+
+_SHARE = 0.5  # of K's least eigenvalue, rows of unit length, that is noise of the rows' own
+_LANCZOS = 60  # products that its extreme eigenvalues are found by
+_MARGINS = 0.9, 1.05  # on these: those of few products are inside the spectrum
+_LEAST = 0.02, 4.0  # eigenvalue, and noise of every row in logits, for which it is worth while
+_ERROR = 3e-3  # of a polynomial, relative: of the root, it changes a momentum by as much
+_NODES = np.linspace(0.0, 1.0, 2**13 + 1)[1:-1]
+_LOGISTIC = np.pi**2 / 3.0  # variance of the logistic distribution
+_SLOWER = 6.5  # a multiplication of a sparse product of 16 columns than one of a dense one
+# Curvature of a row in the intercept, over that of its noise: what the coefficients leave of it
+_OF_A_ROW = 0.015
+
+
+class _LinearModel(Protocol):
+    """The members of a generalised linear model of sparse rows."""
+
+    X: Any
+    y: Array
+    weight: Array | None
+    n_samples: int
+    n_params: int
+    n_predictors: int
+    likelihood: Likelihood
+
+    def design(self, rows: slice) -> Any: ...
+    def log_prior(self, theta: Array) -> Array: ...
+    def grad_log_prior(self, theta: Array) -> Array: ...
+    def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]: ...
+
+
+class Place(NamedTuple):
+    """Where trajectories are: duals ``(n, C)``, the intercept's, and v of the duals."""
+
+    dual: Array
+    level: Array
+    value: Array
+
+
+class CollapsedRows(WhitenedPosterior):
+    """Posterior of sparse rows in the prior's coordinates, with the rows' own noise split off.
+
+    Parameters
+    ----------
+    posterior : GLMPosterior
+        Of sparse rows without weights, with a logistic likelihood and independent normal priors.
+    theta : ndarray of shape (P,)
+        Any parameters; the intercept is taken about its value there.
+
+    Raises
+    ------
+    ValueError
+        Where the rows are not independent enough, or the prior is another one.
+    """
+
+    as_columns = True
+    collapsed = True
+    n_fewest = 8
+
+    def __init__(self, posterior: _LinearModel, theta: Array) -> None:
+        P, n = posterior.n_params, posterior.n_samples
+        whole: Any = posterior
+        self._posterior, self._theta, self.n_rows = whole, theta, n
+        self.n_params, self.param_names = P, [f"z[{j}]" for j in range(P)]
+        own, pull = prior_diagonal(posterior, theta), posterior.grad_log_prior(theta[None])[0]
+        flat = own <= 0.0
+        self._set_metric(np.where(flat, 1.0, own))
+        self.center = theta + np.where(flat, 0.0, pull / self.inverse)
+        design = posterior.design(slice(0, n))
+        self._d, signs = design.rows.shape[1], 2.0 * posterior.y - 1.0
+        self._has_level = np.float32(self._d < P)
+        if flat.sum() != self._has_level:
+            raise ValueError("the intercept's prior is not flat")
+        self._check_prior(posterior)
+        self._offset = (signs * (design @ self.center))[:, None].astype(np.float32)
+        design = self._less_centered(design)
+        norms = _norms(design, self.root[: self._d])
+        self._unit = ScaledDesign(design, signs / norms, self.root)
+        self._norms, self._signs = norms[:, None].astype(np.float32), signs[:, None].astype("f4")
+        low, high = self._bounds = self._extremes()
+        if low < _LEAST[0]:
+            raise ValueError("the rows are too dependent on each other")
+        self._own = _SHARE * low
+        self._noise = np.float32(np.sqrt(self._own)) * self._norms
+        if self._noise.min() < _LEAST[1]:
+            raise ValueError("the rows are too short")
+        self._total = np.sqrt(np.square(self._noise) + np.float32(_LOGISTIC))
+        # a flat prior of the intercept is followed in the unit that the rows give it
+        of_rows = _OF_A_ROW * float(np.sum(1.0 / np.square(self._total), dtype=float))
+        self._set_metric(np.where(flat, of_rows, own))
+        self._level_root = np.float32(self.root[-1]) * self._has_level
+        self._slope /= np.float32(self.root[-1])
+        self._root_terms = _terms(lambda x: 1.0 / np.sqrt(x - self._own), low, high, _ERROR)
+        self._inverse_terms = _terms(lambda x: 1.0 / x, low, high, _ERROR)
+        self.softness = float(np.sqrt(self._own))
+        self.work = _SLOWER * 2.0 * posterior.X.nnz
+
+    def _set_metric(self, inverse: Array) -> None:
+        self.inverse, self.inverse_t = inverse, np.sqrt(inverse)
+        self.root = 1.0 / self.inverse_t
+
+    def _check_prior(self, posterior: _LinearModel) -> None:
+        """Raise where the log prior is not that of independent normal coefficients."""
+        z = np.random.default_rng(0).standard_normal((2, self.n_params))
+        z[1] *= 2.0
+        found = np.diff(posterior.log_prior(self.locate(z)))[0]
+        expected = -0.5 * np.diff(np.square(z[:, : self._d]).sum(axis=1))[0]
+        if not np.isclose(found, expected, rtol=1e-6):
+            raise ValueError("the prior is another one")
+
+    def _less_centered(self, design: SparseDesign) -> SparseDesign:
+        """Rows about a share of their centre, which leaves them independent.
+
+        The intercept is then elsewhere. Rows about their mean add up to 0; about 0 they have a
+        direction in common, which would be the steepest by far.
+        """
+        self._slope = np.zeros((self._d, 1), np.float32)
+        if design.center is None:
+            return design
+        scaled = design.center * self.root[: self._d]
+        steepness = np.sqrt(np.sum(1.0 / np.square(_norms(design, self.root[: self._d]))))
+        left = min(1.0, 1.0 / max(float(steepness * np.linalg.norm(scaled)), 1e-12))
+        self._slope = (left * scaled)[:, None].astype(np.float32)
+        return SparseDesign(design.rows, (1.0 - left) * design.center, True)
+
+    def work_of(self, n_steps: int) -> float:
+        """Multiplications of a trajectory, its momentum and the draw at its end."""
+        return self.work * (n_steps + len(self._root_terms) + len(self._inverse_terms))
+
+    def uncollapsed(self) -> SparseRows | None:
+        """The rows for samplers that follow the likelihood itself."""
+        return sparse_rows(self._posterior, self._theta)
+
+    def locate(self, z: Array) -> Array:
+        """``center + root z`` for each row of ``z (C, P)``."""
+        return self.center + self.root * z
+
+    # ---- products -----------------------------------------------------------------------------
+
+    def _back(self, x: Array) -> Array:
+        """``A^T x``, for coefficients ``(P, C)``: the intercept's entry is 0."""
+        pulled = self._unit.pulled(x)
+        pulled[self._d :] = 0.0
+        return pulled
+
+    def _gram(self, x: Array) -> Array:
+        """``K x``, rows scaled to unit length."""
+        return self._unit.predictors(self._back(x))
+
+    def _less_own(self, x: Array) -> Array:
+        """``(K - D) x``."""
+        product = self._gram(x)
+        product -= np.float32(self._own) * x
+        return product
+
+    def _polynomial(self, terms: Array, x: Array) -> Array:
+        """Chebyshev series in K, applied to ``x (n, C)``."""
+        low, high = self._bounds
+        scale, shift = np.float32(2.0 / (high - low)), np.float32((high + low) / (high - low))
+        before, now = x, scale * self._gram(x) - shift * x
+        total = np.float32(terms[0]) * before + np.float32(terms[1]) * now
+        for term in terms[2:]:
+            after = self._gram(now)
+            after *= np.float32(2.0) * scale
+            after -= np.float32(2.0) * shift * now
+            after -= before
+            total += np.float32(term) * after
+            before, now = now, after
+        return total
+
+    def _extremes(self) -> tuple[float, float]:
+        """Bounds on the eigenvalues of K, by the Lanczos process."""
+        start = np.random.default_rng(0).standard_normal((len(self._norms), 1))
+        q: Array = (start / np.linalg.norm(start)).astype(np.float32)
+        basis: list[Array] = []
+        alphas: list[float] = []
+        betas: list[float] = []
+        for _ in range(_LANCZOS):
+            basis.append(q)
+            w = self._gram(q)
+            alphas.append(float(np.vdot(q, w)))
+            known = np.hstack(basis)
+            for _ in range(2):  # orthogonal to all before, in single precision
+                w = w - known @ (known.T @ w)
+            betas.append(float(np.linalg.norm(w)))
+            if betas[-1] < 1e-5:
+                break
+            q = w / np.float32(betas[-1])
+        values = eigh_tridiagonal(alphas, betas[: len(alphas) - 1], eigvals_only=True)
+        return _MARGINS[0] * float(values[0]), _MARGINS[1] * float(values[-1])
+
+    # ---- likelihood of the duals ---------------------------------------------------------------
+
+    def _logits(self, value: Array, level: Array) -> Array:
+        """Signed predictors over the sd of both noises."""
+        scaled = self._norms * value
+        scaled += self._offset + self._signs * (self._level_root * level)
+        scaled /= self._total
+        return scaled
+
+    def _kick(self, value: Array, level: Array) -> tuple[Array, Array]:
+        """Gradient of the log likelihood in v, and in the intercept, in its unit."""
+        x = self._logits(value, level)
+        mills = np.concatenate(in_threads(_inverse_mills, np.array_split(x, 4)))
+        mills /= self._total
+        of_level = self._level_root * _sums(self._signs, mills).astype(np.float32)
+        mills *= self._norms
+        return mills, of_level
+
+    def log_collapsed(self, place: Place) -> Array:
+        """Log likelihood ``(C,)``, the rows' own noise integrated out."""
+        x = self._logits(place.value, place.level)
+        return np.concatenate(in_threads(_sum_of_log_ndtr, np.array_split(x, 4, axis=1)))
+
+    def potential(self, place: Place) -> Array:
+        """Minus the log density ``(C,)`` of a place."""
+        return 0.5 * _sums(place.dual, place.value) - self.log_collapsed(place)
+
+    # ---- moves --------------------------------------------------------------------------------
+
+    def enter(self, z: Array, generators: list[np.random.Generator]) -> Place:
+        """Place given ``z (C, P)``: v is drawn from its distribution given u."""
+        columns = self.held(z)
+        level = columns[-1] * self._has_level
+        if self._has_level:
+            level -= _sums(self._slope, columns[:-1]).astype(np.float32)
+            columns[-1] = 0.0
+        u = self._unit.predictors(columns)
+        normals = self._normals(generators, 2 * len(u)).reshape(2, len(u), -1)
+        dual = self._polynomial(self._root_terms, normals[0])
+        v = self._less_own(dual)
+        left = u - v - np.float32(np.sqrt(self._own)) * normals[1]
+        dual += self._polynomial(self._inverse_terms, left)
+        return Place(dual, level, self._less_own(dual))
+
+    def place(self, dual: Array, level: Array) -> Place:
+        """Place of duals ``(n, C)``."""
+        dual = np.ascontiguousarray(dual, dtype=np.float32)
+        return Place(dual, level.astype(np.float32), self._less_own(dual))
+
+    def momentum(self, generators: list[np.random.Generator]) -> Place:
+        """Momentum of a trajectory."""
+        normals = self._normals(generators, len(self._norms) + 1)
+        dual = self._polynomial(self._root_terms, normals[:-1])
+        return Place(dual, normals[-1] * self._has_level, self._less_own(dual))
+
+    def kinetic(self, momentum: Place) -> Array:
+        """Kinetic energy ``(C,)``."""
+        of_level = np.square(momentum.level.astype(float))
+        return 0.5 * (_sums(momentum.dual, momentum.value) + of_level)
+
+    def follow(
+        self, place: Place, momentum: Place, step: Array, n_steps: int
+    ) -> tuple[Place, Place]:
+        """Ends of trajectories by steps ``(C,)`` that turn by half, kick, and turn by half."""
+        step = step.astype(np.float32)
+        place, momentum = _turned(place, momentum, 0.5 * step)
+        for number in range(n_steps):
+            force, of_level = self._kick(place.value, place.level)
+            force *= step
+            momentum = Place(
+                momentum.dual + force,
+                momentum.level + step * (of_level + place.level),
+                momentum.value + self._less_own(force),
+            )
+            last = number == n_steps - 1
+            place, momentum = _turned(place, momentum, step * np.float32(0.5 if last else 1.0))
+        return place, momentum
+
+    def leave(self, place: Place, generators: list[np.random.Generator]) -> Array:
+        """Whitened positions z ``(C, P)`` given where trajectories are."""
+        n, P = len(self._norms), self._d
+        normals = self._normals(generators, 3 * n + P)
+        chosen, own, other = normals[: 3 * n].reshape(3, n, -1)
+        # the logistic noise is normal, of a variance that the rows hardly tell anything of
+        logistic = np.square(2.0 * np.interp(ndtr(other), _NODES, _KOLMOGOROV)).astype(np.float32)
+        square = np.square(self._noise)
+        total = np.sqrt(square + logistic)
+        x = self._logits(place.value, place.level) * self._total / total
+        # of both noises together, given that the label is as it is
+        both = -ndtri(ndtr(chosen.astype(float)) * ndtr(x.astype(float)))
+        both = np.where(np.isfinite(both), both, -x.astype(float)).astype(np.float32)
+        noise = square / total * both + self._noise * np.sqrt(logistic) / total * own
+        u = place.value + noise / self._norms
+        columns = np.zeros((self.n_params, u.shape[1]), np.float32)
+        columns[:P] = normals[3 * n :]
+        left = u - self._unit.predictors(columns)
+        columns += self._back(self._polynomial(self._inverse_terms, left))
+        if self._has_level:
+            columns[-1] = place.level + _sums(self._slope, columns[:-1])
+        return self.released(columns)
+
+    def _normals(self, generators: list[np.random.Generator], size: int) -> Array:
+        """Standard normals ``(size, C)``, those of each chain from a generator of its own."""
+        drawn = [rng.standard_normal(size, dtype=np.float32) for rng in generators]
+        return np.ascontiguousarray(np.transpose(drawn))
+
+    def matched(self, draws: Array, temperature: float) -> CollapsedRows:
+        """The same rows: their metric is the prior's, whatever the draws."""
+        return self
+
+
+_KOLMOGOROV = kstwobign.ppf(_NODES)
+
+
+def collapsed_rows(posterior: _LinearModel, theta: Array) -> CollapsedRows | None:
+    """Sparse rows with noise of their own split off; None where they cannot be, or need not."""
+    if posterior.n_samples > posterior.n_params or posterior.weight is not None:
+        return None
+    if type(posterior.likelihood) is not Bernoulli or posterior.n_predictors > 1:
+        return None
+    try:
+        return CollapsedRows(posterior, theta)
+    except ValueError:
+        return None
+
+
+def _norms(design: SparseDesign, root: Array) -> Array:
+    """Lengths ``(n,)`` of the rows, centred and scaled by ``root (d,)``."""
+    X, center = design.rows, np.zeros(len(root)) if design.center is None else design.center
+    each = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    squares = np.bincount(each, np.square(X.data * root[X.indices]), X.shape[0])
+    scaled = np.square(root) * center
+    return np.asarray(np.sqrt(np.maximum(squares - 2.0 * (X @ scaled) + scaled @ center, 1e-12)))
+
+
+def _terms(function: Any, low: float, high: float, error: float) -> Array:
+    """Coefficients of as many Chebyshev polynomials on an interval as leave this relative error."""
+    x = 0.5 * (high - low) * np.cos(np.pi * np.linspace(0.0, 1.0, 1001)) + 0.5 * (high + low)
+    for degree in range(2, 200):
+        terms = chebyshev.chebinterpolate(
+            lambda t: function(0.5 * (high - low) * t + 0.5 * (high + low)), degree
+        )
+        found = chebyshev.chebval((2.0 * x - high - low) / (high - low), terms)
+        if np.abs(found / function(x) - 1.0).max() < error:
+            break
+    return np.asarray(terms)
+
+
+def _turned(place: Place, momentum: Place, angle: Array) -> tuple[Place, Place]:
+    """Places and momenta that the prior has turned by ``angle (C,)``."""
+    cos, sin = np.cos(angle), np.sin(angle)
+    ahead = [cos * p + sin * q for p, q in zip(place, momentum, strict=True)]
+    moving = [cos * q - sin * p for p, q in zip(place, momentum, strict=True)]
+    return Place(*ahead), Place(*moving)
+
+
+def _inverse_mills(x: Array) -> Array:
+    """Derivative of the log of the normal distribution function."""
+    return np.float32(np.sqrt(2.0 / np.pi)) / erfcx(x * np.float32(-np.sqrt(0.5)))
+
+
+def _sum_of_log_ndtr(x: Array) -> Array:
+    return np.ascontiguousarray(log_ndtr(x).T).sum(axis=1, dtype=float)
+
+
+def _sums(x: Array, y: Array) -> Array:
+    """Sums ``(C,)`` over the rows of a product, each chain's alike whatever the others."""
+    return np.ascontiguousarray((x * y).T).sum(axis=1, dtype=float)

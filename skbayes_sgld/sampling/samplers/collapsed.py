@@ -1,0 +1,99 @@
+"""Hamiltonian Monte Carlo of a likelihood from which noise of the rows' own is integrated out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from skbayes_sgld.posterior.collapsed_rows import CollapsedRows, Place
+from skbayes_sgld.sampling.protocol import Array, Dynamics, State
+from skbayes_sgld.sampling.samplers.hmc import HMC
+
+# Trajectories that are not rejected, from where a chain starts: by steps of leapfrog an energy is
+# systematically larger at the mode, where chains that reject would stay
+_FREE, _FREE_STEP = 8, 0.16  # and their steps, over the rows' softness
+_SEEDS = 4  # numbers of a step that seed a chain's generator of all others
+
+
+@dataclass(eq=False, repr=False)
+class CollapsedHMC(HMC):
+    """Hamiltonian Monte Carlo along :class:`~skbayes_sgld.posterior.collapsed_rows.CollapsedRows`.
+
+    A step is a trajectory of the rows' predictors less their own noise, which is accepted or
+    rejected, and a draw of the coefficients given where it has led. What a chain remembers are the
+    predictors.
+    """
+
+    path_length: float = 1.25
+
+    largest_step = 1.0
+    n_rows = 0  # of the posterior, whose trajectories are in a space of as many dimensions
+
+    @classmethod
+    def of(cls, rows: CollapsedRows) -> CollapsedHMC:
+        """Sampler along these rows."""
+        sampler = cls()
+        sampler.n_rows = rows.n_rows
+        return sampler
+
+    def n_normals(self, n_params: int) -> int:
+        """Standard normals that a step takes: a seed, a jitter and one to accept or reject."""
+        return _SEEDS + 2
+
+    def init(self, theta: Array, noise: Array | None) -> State:
+        """State: positions, and those of trajectories, which the first step draws."""
+        state = super().init(theta, noise)
+        del state["place"]
+        begun, level = np.zeros((2, len(theta)))
+        return state | {"begun": begun, "dual": np.zeros((len(theta), self.n_rows)), "level": level}
+
+    def prepare(
+        self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
+    ) -> Array | None:
+        """The normals as they are."""
+        return normals
+
+    def step(
+        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
+    ) -> None:
+        """Follow a trajectory, accept or reject it, and draw the coefficients."""
+        rows = dynamics.whitened
+        assert noise is not None and isinstance(rows, CollapsedRows)
+        generators = [np.random.default_rng(seed) for seed in _seeds(noise)]
+        if not state["begun"].all():
+            moved = state["theta"] - rows.center
+            place = rows.enter(dynamics.preconditioner.whiten(moved), generators)
+            free = self.whole_steps(_FREE_STEP * rows.softness)
+            for _ in range(_FREE):
+                place, _ = self._follow(rows, place, rows.momentum(generators), free, noise)
+        else:
+            place = rows.place(state["dual"].T, state["level"])
+        momentum = rows.momentum(generators)
+        end, moving = self._follow(rows, place, momentum, float(eta), noise)
+        start = rows.potential(place) + rows.kinetic(momentum)
+        gain = start - rows.potential(end) - rows.kinetic(moving)
+        accept = np.log(ndtr(noise[:, -2])) < gain
+        place = Place(*(np.where(accept, new, old) for new, old in zip(end, place, strict=True)))
+        z = rows.leave(place, generators)
+        state.update(
+            begun=np.ones(len(z)),
+            theta=rows.locate(z),
+            dual=place.dual.T.astype(float),
+            level=place.level.astype(float),
+            accepted=state["accepted"] + accept,
+        )
+
+    def _follow(
+        self, rows: CollapsedRows, place: Place, momentum: Place, eta: float, noise: Array
+    ) -> tuple[Place, Place]:
+        """Ends of trajectories of jittered steps."""
+        step = self.steps(np.asarray(eta), noise[None, :, -1:])[0]
+        return rows.follow(place, momentum, step, self.gradients(eta))
+
+
+def _seeds(noise: Array) -> Array:
+    """Seeds of the chains' generators ``(C, _SEEDS)``, from the first normals of a step."""
+    return np.ascontiguousarray(noise[:, :_SEEDS]).view(np.uint64)

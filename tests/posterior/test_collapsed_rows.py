@@ -1,0 +1,119 @@
+"""Sparse rows whose own noise is integrated out: algebra, trajectories, and whole posteriors."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import log_ndtr
+
+from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+from skbayes_sgld.posterior.collapsed_rows import CollapsedRows, collapsed_rows
+from skbayes_sgld.sampling.chains import Run, run_chains
+from skbayes_sgld.sampling.gradients import Full
+from skbayes_sgld.sampling.protocol import Dynamics
+from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
+from skbayes_sgld.sampling.schedules import Constant
+from skbayes_sgld.sampling.tuning.adaptation import around
+from skbayes_sgld.sampling.tuning.mode import Mode
+from tests.posterior.test_sparse_rows import make_rows, reference_moments
+
+SCALE = 12.0
+
+
+def make_posterior(n=50, d=250, **options):
+    X, y = make_rows(n, d, 0.1, seed=7)
+    return GLMPosterior(X, y, Bernoulli(), Normal(scale=SCALE), center=True, **options)
+
+
+POSTERIOR = make_posterior()
+ROWS = CollapsedRows(POSTERIOR, np.zeros(POSTERIOR.n_params))
+
+
+def place_of(rows, n_chains=3, seed=0):
+    generators = [np.random.default_rng(seed + c) for c in range(n_chains)]
+    z = np.random.default_rng(9).standard_normal((n_chains, rows.n_params))
+    return rows.enter(z, generators), z, generators
+
+
+def kernel_of(rows):
+    return rows._gram(np.eye(POSTERIOR.n_samples, dtype=np.float32)).astype(float)
+
+
+def test_polynomials_are_the_functions_of_the_kernel():
+    K = kernel_of(ROWS)
+    np.testing.assert_allclose(np.diagonal(K).mean(), 1.0, atol=0.2)
+    values, vectors = np.linalg.eigh(K)
+    low, high = ROWS._bounds
+    assert low < values[0] and values[-1] < high
+    x = np.random.default_rng(1).standard_normal((len(K), 2)).astype(np.float32)
+    for terms, powers in [
+        (ROWS._inverse_terms, 1.0 / values),
+        (ROWS._root_terms, (values - ROWS._own) ** -0.5),
+    ]:
+        expected = (vectors * powers) @ vectors.T @ x
+        np.testing.assert_allclose(ROWS._polynomial(terms, x), expected, atol=0.01)
+
+
+def test_a_place_has_the_predictors_of_z_but_for_the_noise_of_the_rows():
+    # averaged over the noise, v given u is (K - D) K^-1 u
+    z = np.tile(np.random.default_rng(2).standard_normal(ROWS.n_params), (2000, 1))
+    generators = [np.random.default_rng(c) for c in range(2000)]
+    place = ROWS.enter(z, generators)
+    theta, K = ROWS.locate(z[:1]), kernel_of(ROWS)
+    signs = 2.0 * POSTERIOR.y - 1.0
+    level = ROWS._level_root * place.level[0]
+    eta = signs * POSTERIOR.local(theta, POSTERIOR.take(np.arange(50)[None]))[0, 0]
+    u = (eta - signs * level - ROWS._offset[:, 0]) / ROWS._norms[:, 0]
+    expected = u - ROWS._own * np.linalg.solve(K, u)
+    np.testing.assert_allclose(place.value.mean(axis=1), expected, atol=0.05)
+
+
+def test_the_kick_is_the_gradient_of_the_log_likelihood():
+    place, _, _ = place_of(ROWS)
+    x = ROWS._logits(place.value, place.level).astype(float)
+    np.testing.assert_allclose(ROWS.log_collapsed(place), log_ndtr(x).sum(axis=0), rtol=1e-5)
+    force, of_level = ROWS._kick(place.value, place.level)
+    move = 1e-2 * np.random.default_rng(3).standard_normal(place.value.shape).astype(np.float32)
+    ends = [ROWS.log_collapsed(place._replace(value=place.value + s * move)) for s in (1, -1)]
+    np.testing.assert_allclose((ends[0] - ends[1]) / 2, (force * move).sum(axis=0), rtol=0.01)
+    ends = [ROWS.log_collapsed(place._replace(level=place.level + s)) for s in (0.02, -0.02)]
+    np.testing.assert_allclose((ends[0] - ends[1]) / 0.04, of_level, rtol=0.01, atol=1e-3)
+
+
+def test_the_error_of_the_energy_falls_with_the_square_of_the_step():
+    place, _, generators = place_of(ROWS)
+    momentum = ROWS.momentum(generators)
+    before, errors = ROWS.potential(place) + ROWS.kinetic(momentum), []
+    for n_steps in (20, 40):
+        end, moving = ROWS.follow(place, momentum, np.full(3, 1.0 / n_steps), n_steps)
+        errors.append(np.abs(ROWS.potential(end) + ROWS.kinetic(moving) - before).max())
+    assert 2.5 < errors[0] / errors[1] < 6.0
+
+
+def test_a_collapsed_chain_has_the_moments_of_hamiltonian_monte_carlo():
+    mode, d = Mode.of_whitened(ROWS), POSTERIOR.n_features
+    dynamics = around(Dynamics(Full().bind(POSTERIOR), mode.metric), mode)
+    sampler = CollapsedHMC.of(ROWS)
+    run = Run(sampler, dynamics, Constant(), sampler.whole_steps(0.2), POSTERIOR.n_samples)
+    chains = run_chains(run, np.tile(ROWS.center, (32, 1)), n_draws=120, n_burnin=15, seed=0)
+    assert chains.acceptance > 0.6
+    X, y = make_rows(50, 250, 0.1, seed=7)
+    mean, sd = reference_moments(X.toarray(), y, SCALE, n_trajectories=150)
+    flat = chains.draws[..., :d].reshape(-1, d)
+    shift, width = (flat.mean(axis=0) - mean) / sd, flat.std(axis=0) / sd
+    assert np.sqrt(np.mean(np.square(shift))) < 0.05
+    assert width.mean() == pytest.approx(1.0, abs=0.01)
+    alone = run_chains(run, ROWS.center[None], n_draws=3, seed=0)
+    np.testing.assert_array_equal(
+        alone.draws[0], run_chains(run, np.tile(ROWS.center, (3, 1)), n_draws=3, seed=0).draws[0]
+    )
+
+
+def test_rows_that_depend_on_each_other_and_other_models_are_not_collapsed():
+    theta = np.zeros(POSTERIOR.n_params)
+    assert collapsed_rows(POSTERIOR, theta) is not None
+    assert collapsed_rows(make_posterior(sample_weight=np.full(50, 2.0)), theta) is None
+    assert collapsed_rows(make_posterior(intercept_prior=Normal(2.0)), theta) is None
+    X = sparse.vstack([POSTERIOR.X, POSTERIOR.X[:5]]).tocsr()
+    y = np.append(POSTERIOR.y, POSTERIOR.y[:5])
+    twice = GLMPosterior(X, y, Bernoulli(), Normal(scale=SCALE), center=True)
+    assert collapsed_rows(twice, theta) is None
