@@ -27,7 +27,7 @@ ALLOWED = {
     "_random": set(),
     "_warnings": set(),
     "blocks": {"_components", "_linalg"},
-    "diagnostics": {"_components", "_numpy_errors"},
+    "diagnostics": {"_components", "_linalg", "_numpy_errors"},
     "datasets": {"_components", "_random"},
     "posterior": {"_components", "_linalg", "_sparse"},
     "sampling": {"_components", "_linalg", "_numpy_errors", "_random", "_warnings", "posterior"},

@@ -16,7 +16,7 @@ at the end: u given v and y, and z given u, by one linear system in K.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -30,7 +30,7 @@ from skbayes_sgld.posterior.factor import prior_diagonal
 from skbayes_sgld.posterior.likelihoods import Bernoulli, Likelihood
 from skbayes_sgld.posterior.sparse_design import SparseDesign
 from skbayes_sgld.posterior.sparse_rows import ScaledDesign, SparseRows, sparse_rows
-from skbayes_sgld.posterior.whitening import WhitenedPosterior
+from skbayes_sgld.posterior.whitening import CollapsedPosterior, Place
 
 Array = NDArray[Any]
 
@@ -63,15 +63,7 @@ class _LinearModel(Protocol):
     def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]: ...
 
 
-class Place(NamedTuple):
-    """Where trajectories are: duals ``(n, C)``, the intercept's, and v of the duals."""
-
-    dual: Array
-    level: Array
-    value: Array
-
-
-class CollapsedRows(WhitenedPosterior):
+class CollapsedRows(CollapsedPosterior):
     """Posterior of sparse rows in the prior's coordinates, with the rows' own noise split off.
 
     Parameters
@@ -88,7 +80,6 @@ class CollapsedRows(WhitenedPosterior):
     """
 
     as_columns = True
-    collapsed = True
     n_fewest = 8
 
     def __init__(self, posterior: _LinearModel, theta: Array) -> None:

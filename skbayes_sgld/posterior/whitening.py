@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,8 @@ class WhitenedPosterior(BasePosterior):
     n_fewest : int
         Positions of a product that costs no more than one of fewer.
     collapsed : bool
-        Whether noise of the rows is integrated out of what trajectories follow.
+        Whether noise of the rows is integrated out of what trajectories follow; it is then a
+        :class:`CollapsedPosterior`.
     as_columns : bool
         Whether trajectories hold positions as columns ``(P, C)``, not as rows.
     """
@@ -109,3 +110,57 @@ def moved(step: Array, place: Array, force: Array, moving: Array) -> tuple[Array
         end += of_moving * moving
         ends.append(end)
     return ends[0], ends[1]
+
+
+class Place(NamedTuple):
+    """Where collapsed trajectories are: duals ``(n, C)``, the intercept's, and v of the duals."""
+
+    dual: Array
+    level: Array
+    value: Array
+
+
+class CollapsedPosterior(WhitenedPosterior):
+    """A whitened posterior whose trajectories are of v, the rows' predictors less their own noise.
+
+    Attributes
+    ----------
+    n_rows : int
+    """
+
+    collapsed = True
+    n_rows: int
+
+    def enter(self, z: Array, generators: list[np.random.Generator]) -> Place:
+        """Place given ``z (C, P)``, drawn from its distribution."""
+        raise NotImplementedError
+
+    def place(self, dual: Array, level: Array) -> Place:
+        """Place of duals ``(n, C)``."""
+        raise NotImplementedError
+
+    def potential(self, place: Place) -> Array:
+        """Minus the log density ``(C,)`` of a place."""
+        raise NotImplementedError
+
+    def momentum(self, generators: list[np.random.Generator]) -> Place:
+        """Momentum of a trajectory."""
+        raise NotImplementedError
+
+    def kinetic(self, momentum: Place) -> Array:
+        """Kinetic energy ``(C,)``."""
+        raise NotImplementedError
+
+    def follow(
+        self, place: Place, momentum: Place, step: Array, n_steps: int
+    ) -> tuple[Place, Place]:
+        """Ends of trajectories of leapfrog steps ``(C,)``."""
+        raise NotImplementedError
+
+    def leave(self, place: Place, generators: list[np.random.Generator]) -> Array:
+        """Whitened positions z ``(C, P)``, drawn given where trajectories are."""
+        raise NotImplementedError
+
+    def uncollapsed(self) -> WhitenedPosterior | None:
+        """The posterior for samplers that follow the likelihood itself."""
+        raise NotImplementedError

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from skbayes_sgld.posterior.collapsed_rows import CollapsedRows, Place
+from skbayes_sgld.posterior.whitening import CollapsedPosterior, Place
 from skbayes_sgld.sampling.protocol import Array, Dynamics, State
 from skbayes_sgld.sampling.samplers.hmc import HMC
 
@@ -20,7 +20,7 @@ _SEEDS = 4  # numbers of a step that seed a chain's generator of all others
 
 @dataclass(eq=False, repr=False)
 class CollapsedHMC(HMC):
-    """Hamiltonian Monte Carlo along :class:`~skbayes_sgld.posterior.collapsed_rows.CollapsedRows`.
+    """Hamiltonian Monte Carlo along :class:`~skbayes_sgld.posterior.whitening.CollapsedPosterior`.
 
     A step is a trajectory of the rows' predictors less their own noise, which is accepted or
     rejected, and a draw of the coefficients given where it has led. What a chain remembers are the
@@ -33,7 +33,7 @@ class CollapsedHMC(HMC):
     n_rows = 0  # of the posterior, whose trajectories are in a space of as many dimensions
 
     @classmethod
-    def of(cls, rows: CollapsedRows) -> CollapsedHMC:
+    def of(cls, rows: CollapsedPosterior) -> CollapsedHMC:
         """Sampler along these rows."""
         sampler = cls()
         sampler.n_rows = rows.n_rows
@@ -61,7 +61,7 @@ class CollapsedHMC(HMC):
     ) -> None:
         """Follow a trajectory, accept or reject it, and draw the coefficients."""
         rows = dynamics.whitened
-        assert noise is not None and isinstance(rows, CollapsedRows)
+        assert noise is not None and isinstance(rows, CollapsedPosterior)
         generators = [np.random.default_rng(seed) for seed in _seeds(noise)]
         if not state["begun"].all():
             moved = state["theta"] - rows.center
@@ -87,7 +87,7 @@ class CollapsedHMC(HMC):
         )
 
     def _follow(
-        self, rows: CollapsedRows, place: Place, momentum: Place, eta: float, noise: Array
+        self, rows: CollapsedPosterior, place: Place, momentum: Place, eta: float, noise: Array
     ) -> tuple[Place, Place]:
         """Ends of trajectories of jittered steps."""
         step = self.steps(np.asarray(eta), noise[None, :, -1:])[0]

@@ -14,8 +14,7 @@ import numpy as np
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root
 from skbayes_sgld._random import start_normals
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.collapsed_rows import CollapsedRows
-from skbayes_sgld.posterior.whitening import WhitenedPosterior
+from skbayes_sgld.posterior.whitening import CollapsedPosterior, WhitenedPosterior
 from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.preconditioners.metric import Dense
@@ -221,7 +220,7 @@ def spread(tuned: Tuned, n_draws: int, most: int) -> tuple[Tuned, int]:
 
 
 def _along_rows(rows: WhitenedPosterior, n_points: int = 1) -> HMC:
-    if isinstance(rows, CollapsedRows):
+    if isinstance(rows, CollapsedPosterior):
         sampler: HMC = CollapsedHMC.of(rows)
     else:
         sampler = HMC(**_ALONG_ROWS, n_points=n_points)
@@ -239,7 +238,7 @@ def _average(run: Run, mode: Mode, collapse: bool) -> Mode:
     if found is None:
         return mode
     whitened = found.whitened
-    if whitened is not None and whitened.collapsed and not collapse:
+    if isinstance(whitened, CollapsedPosterior) and not collapse:
         whitened = whitened.uncollapsed()
         if whitened is None:
             return mode
