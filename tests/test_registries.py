@@ -16,6 +16,7 @@ import skbayes_sgld
 from skbayes_sgld import posterior, sampling, variational
 from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal
+from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
 from tests.fresh import imports
 from tests.posterior.likelihoods.test_registry import check_likelihood
 from tests.posterior.priors.test_noise_registry import check_noise_prior
@@ -47,7 +48,10 @@ REGISTRIES = {
     "SCHEDULES": sampling.SCHEDULES,
     "FAMILIES": variational.FAMILIES,
 }
-NAMELESS = {sampling.Matrix: "an array stands for it"}
+NAMELESS = {
+    sampling.Matrix: "an array stands for it",
+    CollapsedHMC: "it needs a posterior that the automatic settings find",
+}
 
 every_registry = pytest.mark.parametrize("registry", REGISTRIES.values(), ids=REGISTRIES)
 
