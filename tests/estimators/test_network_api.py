@@ -32,8 +32,8 @@ SMALL = {"hidden_layer_sizes": (5,)}  # whatever the size, the interface is the 
 ESTIMATORS = [
     SGLDMLPRegressor(**SAMPLED, **SMALL),
     SGLDMLPClassifier(**SAMPLED, **SMALL),
-    BayesByBackpropRegressor(max_iter=200, **SMALL),
-    BayesByBackpropClassifier(max_iter=200, **SMALL),
+    BayesByBackpropRegressor(max_iter=100, **SMALL),
+    BayesByBackpropClassifier(max_iter=100, **SMALL),
 ]
 
 
