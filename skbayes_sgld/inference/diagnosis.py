@@ -185,11 +185,11 @@ def prior_notes(conflict: PriorConflict | None) -> list[str]:
     return notes
 
 
-def firmer_priors(conflict: PriorConflict | None, names: list[str]) -> str:
+def firmer_priors(n_rows: float, names: list[str]) -> str:
     """Clause on priors that say more, where rows are few for the parameters of these names."""
-    if conflict is None or conflict.n_rows >= THRESHOLDS.told_rows * len(names):
+    if not 0 < n_rows < THRESHOLDS.told_rows * len(names):
         return ""
-    few = f"; or, as {conflict.n_rows:.0f} rows say little of {len(names)} parameters, give"
+    few = f"; or, as {n_rows:.0f} rows say little of {len(names)} parameters, give"
     if any(name.startswith("noise_coef[") for name in names):
         return f"{few} the noise's slopes a prior of less scale, LogLinearNoise(scale=...)"
     if any(name.startswith("coef[") for name in names):

@@ -69,8 +69,7 @@ def explain_overflow(
         if np.abs(tried.draws).max() > far or tried.acceptance == 0.0:  # on its way to one
             continue
         advice = "set step_size='auto' and preconditioner='auto', or " if given else ""
-        conflict = None if given else posterior.prior_conflict(posterior.constrain(start[:1])[0])
-        firmer = firmer_priors(conflict, posterior.constrained_names)
+        firmer = "" if given else firmer_priors(posterior.total_weight, posterior.constrained_names)
         nearer = ", or begin nearer to the mode with init='mode'" if error.rejected else ""
         return error.explained(
             f"{head}. With step_size={size:g} a run of {length} steps did not overflow; "

@@ -355,7 +355,7 @@ class SamplingResult:
 
     def firmer_priors(self) -> str:
         """Clause on priors that say more, where rows are few for the parameters."""
-        return firmer_priors(self._prior_conflict(), self.names)
+        return firmer_priors(self.plan.posterior.total_weight, self.names)
 
     def _halved_bias(self) -> float:
         """Bias at half the step size; nan where the mode or the data are not at hand."""

@@ -33,6 +33,8 @@ class BasePosterior:
         Labels of what the reported parameters belong to, by dimension: ``"feature"``, ``"class"``.
     n_samples : int
         Number of rows of data; 0 for a density without rows.
+    total_weight : float
+        Sum of the rows' weights; 0 where it is not known.
     n_predictors : int
         Number of linear predictors of a row.
     one_mode : bool
@@ -52,6 +54,7 @@ class BasePosterior:
     param_names: list[str]
     coords: Mapping[str, Sequence[str]] = MappingProxyType({})
     n_samples: int = 0
+    total_weight: float = 0.0
     n_predictors: int = 1
     one_mode: bool = False
     precision: float = float(np.finfo(float).eps)

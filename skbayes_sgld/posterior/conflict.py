@@ -156,6 +156,7 @@ def _likelihood_of_coefficients(
     H_coef, g_coef = H[np.ix_(coef, coef)], g[coef]
     if level.size:
         cross = H[np.ix_(coef, level)]
-        solved = linalg.solve(H[np.ix_(level, level)], cross.T, assume_a="pos")
+        # singular where a class has next to no weight
+        solved = linalg.lstsq(H[np.ix_(level, level)], cross.T)[0]
         H_coef, g_coef = H_coef - cross @ solved, g_coef - solved.T @ g[level]
     return H_coef, g_coef

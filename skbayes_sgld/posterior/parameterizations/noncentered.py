@@ -87,6 +87,7 @@ class NoncenteredPosterior(BasePosterior):
     ) -> None:
         self.inner = posterior
         self.n_samples, self.n_params = posterior.n_samples, posterior.n_params
+        self.total_weight = posterior.total_weight
         self.param_names, self.n_predictors = posterior.param_names, posterior.n_predictors
         self.coords, self.one_mode = posterior.coords, posterior.one_mode
         self._center, self._gamma, self._temperature = center, gamma, temperature
