@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -42,7 +43,8 @@ class _Rows(RowKernel):
         Of a row whose largest exponential would overflow they are less that predictor, the second
         array, which is 0 of other rows: how these are rounded does not depend on any other chain.
         """
-        shift, last = None, 1.0
+        shift: Array | None = None
+        last: Any = 1.0
         if v.max(initial=0.0) > _LARGEST:
             largest = v.max(axis=1)
             shift = np.where(largest > _LARGEST, largest, 0.0)
