@@ -157,3 +157,12 @@ def test_what_is_learned_or_gone_is_not_measured(capsys):
     kept = SGLDLinearRegression(**FEW).fit(X_RAW, Y).result_
     assert kept.diagnose().conflict is not None
     assert kept.without_data().diagnose().conflict is None
+
+
+@pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
+def test_classes_of_next_to_no_weight_leave_the_prior_and_the_data_comparable():
+    X = 20.0 * np.random.default_rng(0).standard_normal((50, 2))
+    y = np.arange(50) % 3
+    weight = {0: 1000.0, 1: 1e-4, 2: 1e-4}
+    model = SGLDLogisticRegression(n_draws=40, class_weight=weight, random_state=0).fit(X, y)
+    assert np.isfinite(model.diagnose().conflict.pull).all()
