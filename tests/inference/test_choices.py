@@ -38,6 +38,16 @@ def test_only_draws_that_are_made_closer_are_said_to_take_too_long(most_spaced, 
     assert said["thin"].why == why
 
 
+def test_settled_walkers_burn_in_for_half_as_long_and_for_few_of_their_draws():
+    run = make_run(NormalMean())
+    settled = replace(run, dynamics=replace(run.dynamics, whitened=object()))
+    for time, thin, n_burnin in ((12.0, None, 60), (90.0, 2, 120), (90.0, 1, 60)):
+        found = choose_lengths(
+            Tuned(settled, None, time), replace(SETTINGS, thin=thin), 1000, False
+        )
+        assert found[0] == n_burnin
+
+
 def test_burn_in_is_at_most_half_of_the_run_and_begins_when_the_temperature_has_settled():
     assert lengths(3000.0, n_draws=1000)[:2] == (10_000, 100)
     assert lengths(5.0, thin=1)[0] == 50

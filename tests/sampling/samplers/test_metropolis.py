@@ -10,6 +10,7 @@ from skbayes_sgld.posterior.likelihoods import FixedGaussian
 from skbayes_sgld.sampling import HMC, MALA, SGLD, Curvature, ParallelTempering, RandomWalk
 from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.preconditioners.metric import Dense
+from skbayes_sgld.sampling.samplers.hmc import transition_acceptance
 from skbayes_sgld.sampling.tuning.adaptation import adapt
 from skbayes_sgld.sampling.tuning.bias import measure_bias
 from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
@@ -178,3 +179,22 @@ def test_proposals_without_a_density_are_counted(sampler):
 def test_a_trajectorys_step_is_jittered_by_a_fifth_at_most():
     found = HMC().steps(np.array([0.5]), np.array([-40.0, 0.0, 40.0])[:, None, None])
     np.testing.assert_allclose(found.ravel(), [0.4, 0.5, 0.6])
+
+
+def test_one_step_of_euler_is_accepted_as_a_proposal_of_mala_is():
+    target, eta = NormalMean(), 0.06
+    theta = target.y.mean() + np.linspace(-0.4, 0.4, 9)[:, None]
+    noise = np.random.default_rng(0).standard_normal(theta.shape)
+
+    def log_density(x):
+        return -0.5 * target.precision * (x - target.y.mean()) ** 2
+
+    def led_to(x):
+        return x - eta * target.precision * (x - target.y.mean())
+
+    end = led_to(theta) + np.sqrt(2.0 * eta) * noise
+    back = (theta - led_to(end)) ** 2 - (end - led_to(theta)) ** 2
+    ratio = np.exp(log_density(end) - log_density(theta) - back / (4.0 * eta))
+    found = transition_acceptance(theta, eta, make_run(target, sampler=MALA()).dynamics)
+    assert 0.2 < found < 0.95
+    assert found == pytest.approx(np.minimum(ratio, 1.0).mean(), rel=1e-9)
