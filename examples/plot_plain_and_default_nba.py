@@ -79,7 +79,7 @@ def draw_judgement(panels: Any, fits: dict[str, Any], exact: Any) -> None:
 def main() -> None:
     options = parse(__doc__)
     n_steps, n_reference = (2_000, 250) if options.quick else (100_000, 4000)
-    n_kept = 200 if options.quick else 1000  # draws of each chain
+    n_kept = 400 if options.quick else 1000  # draws of each chain
     table, y = load_nba_rookies(return_X_y=True)
     X = StandardScaler().set_output(transform="pandas").fit_transform(table.fillna(table.mean()))
     exact, *_ = fit(X, y, sampler="hmc", n_draws=n_reference, random_state=1)
