@@ -41,7 +41,7 @@ _LEAST = 0.02, 4.0  # eigenvalue, and noise of every row in logits, for which it
 _ERROR = 3e-3  # of a polynomial, relative: of the root, it changes a momentum by as much
 _NODES = np.linspace(0.0, 1.0, 2**13 + 1)[1:-1]
 _LOGISTIC = np.pi**2 / 3.0  # variance of the logistic distribution
-_SLOWER = 6.5  # a multiplication of a sparse product of 16 columns than one of a dense one
+_SLOWER = 9.0  # a multiplication of a sparse product of 16 columns than one of a dense one
 # Curvature of a row in the intercept, over that of its noise: what the coefficients leave of it
 _OF_A_ROW = 0.015
 

@@ -92,11 +92,9 @@ class Thresholds:
     max_gradients: int = 400
     # Multiplications a chain from draw to draw: a minute for a thousand draws of four chains
     max_work: float = 5e7
-    # The same of a draw along whitened rows, by walkers that share their products: a minute on two
-    # cores for 4,000 draws. Where a trajectory takes more, fewer draws are made; and beyond half of
-    # them already where it takes more than the second, which 3,000 rows of 2,100 columns do
-    max_draw: float = 3.3e8
-    max_late_draw: float = 2.4e8
+    # The same of a draw along whitened rows, by walkers that share their products: half a minute on
+    # two cores for 4,000 draws. Where a trajectory takes more, fewer draws are made
+    max_draw: float = 2.4e8
     # Effective draws a chain that are enough where a trajectory is much work, twice those below
     # which there is a warning, and draws that a trajectory then gives at most
     enough: float = 200.0

@@ -194,8 +194,7 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
     share = 1.0
     if dynamics.whitened is not None:
         work = dynamics.whitened.work_of(run.sampler.gradients(run.step_size))
-        half = min(0.5, THRESHOLDS.max_draw / work)
-        share = max(half, min(1.0, THRESHOLDS.max_late_draw / work))
+        share = min(1.0, THRESHOLDS.max_draw / work)
     found_of = adapted.autocorrelation, _affordable(run), share, found, why
     return Tuned(run, adapted.mode, time, (0.0, 0.0), *found_of)
 
