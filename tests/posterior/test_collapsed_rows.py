@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from numpy.polynomial.chebyshev import chebval
 from scipy import sparse
 from scipy.special import log_ndtr
 
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
-from skbayes_sgld.posterior.collapsed_rows import CollapsedRows, collapsed_rows
+from skbayes_sgld.posterior.collapsed_rows import CollapsedRows, _terms, collapsed_rows
 from skbayes_sgld.sampling.chains import Run, run_chains
 from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.protocol import Dynamics
@@ -43,7 +44,8 @@ def test_polynomials_are_the_functions_of_the_kernel():
     np.testing.assert_allclose(np.diagonal(K).mean(), 1.0, atol=0.2)
     values, vectors = np.linalg.eigh(K)
     low, high = ROWS._bounds
-    assert low < values[0] and values[-1] < high
+    assert low == pytest.approx(0.9 * values[0], rel=1e-3)
+    assert high == pytest.approx(1.05 * values[-1], rel=1e-3)
     x = np.random.default_rng(1).standard_normal((len(K), 2)).astype(np.float32)
     for terms, powers in [
         (ROWS._inverse_terms, 1.0 / values),
@@ -51,6 +53,13 @@ def test_polynomials_are_the_functions_of_the_kernel():
     ]:
         expected = (vectors * powers) @ vectors.T @ x
         np.testing.assert_allclose(ROWS._polynomial(terms, x), expected, atol=0.01)
+
+
+def test_polynomials_have_no_more_terms_than_their_error_takes():
+    terms = _terms(np.reciprocal, 0.5, 2.0, 1e-3)
+    x = np.linspace(0.5, 2.0, 500)
+    error = chebval((x - 1.25) / 0.75, terms) * x - 1.0
+    assert 2e-4 < np.abs(error).max() < 1e-3
 
 
 def test_a_place_has_the_predictors_of_z_but_for_the_noise_of_the_rows():

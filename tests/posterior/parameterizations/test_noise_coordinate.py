@@ -40,6 +40,13 @@ def test_gamma_is_normal_in_its_quantiles(tempered):
     np.testing.assert_allclose(off, off[45], atol=0.01)
 
 
+def test_the_map_has_no_jump_at_its_knots(tempered):
+    quantiles, _ = tempered
+    knots = quantiles._known[0]
+    below, above = (quantiles.gamma(np.nextafter(knots, side)) for side in (-np.inf, np.inf))
+    np.testing.assert_allclose(below, above, rtol=0, atol=1e-12)
+
+
 def test_derivatives_are_those_of_the_map_and_go_on_straight_beyond_it(tempered):
     quantiles, temperature = tempered
     x = np.sqrt(temperature) * np.r_[np.linspace(-5.93, 5.93, 40), -40.0, 40.0]
