@@ -59,6 +59,11 @@ def flat(value):
         return [part for key in sorted(value) for part in flat(value[key])]
     if isinstance(value, (list, tuple)):
         return [part for item in value for part in flat(item)]
+    if hasattr(value, "groups"):  # ArviZ's, before its release 1.0 and since
+        before = callable(value.groups)
+        nodes = value.groups() if before else value.subtree
+        sets = [value[node] if before else node.dataset for node in nodes]
+        return [part for each in sets for name in each for part in flat(each[name].to_numpy())]
     return [np.asarray(value)] if np.asarray(value).dtype.kind in "fiub" else []
 
 
