@@ -16,7 +16,8 @@ at the end: u given v and y, and z given u, by one linear system in K.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -27,9 +28,9 @@ from scipy.stats import kstwobign
 
 from skbayes_sgld._linalg import in_threads
 from skbayes_sgld.posterior.factor import prior_diagonal
-from skbayes_sgld.posterior.likelihoods import Bernoulli, Likelihood
+from skbayes_sgld.posterior.likelihoods import Bernoulli
 from skbayes_sgld.posterior.sparse_design import SparseDesign
-from skbayes_sgld.posterior.sparse_rows import ScaledDesign, SparseRows, sparse_rows
+from skbayes_sgld.posterior.sparse_rows import ScaledDesign, SparseModel, SparseRows, sparse_rows
 from skbayes_sgld.posterior.whitening import CollapsedPosterior, Place
 
 Array = NDArray[Any]
@@ -44,23 +45,6 @@ _LOGISTIC = np.pi**2 / 3.0  # variance of the logistic distribution
 _SLOWER = 9.0  # a multiplication of a sparse product of 16 columns than one of a dense one
 # Curvature of a row in the intercept, over that of its noise: what the coefficients leave of it
 _OF_A_ROW = 0.015
-
-
-class _LinearModel(Protocol):
-    """The members of a generalised linear model of sparse rows."""
-
-    X: Any
-    y: Array
-    weight: Array | None
-    n_samples: int
-    n_params: int
-    n_predictors: int
-    likelihood: Likelihood
-
-    def design(self, rows: slice) -> Any: ...
-    def log_prior(self, theta: Array) -> Array: ...
-    def grad_log_prior(self, theta: Array) -> Array: ...
-    def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]: ...
 
 
 class CollapsedRows(CollapsedPosterior):
@@ -82,10 +66,9 @@ class CollapsedRows(CollapsedPosterior):
     as_columns = True
     n_fewest = 8
 
-    def __init__(self, posterior: _LinearModel, theta: Array) -> None:
+    def __init__(self, posterior: SparseModel, theta: Array) -> None:
         P, n = posterior.n_params, posterior.n_samples
-        whole: Any = posterior
-        self._posterior, self._theta, self.n_rows = whole, theta, n
+        self._posterior, self._theta, self.n_rows = posterior, theta, n
         self.n_params, self.param_names = P, [f"z[{j}]" for j in range(P)]
         own, pull = prior_diagonal(posterior, theta), posterior.grad_log_prior(theta[None])[0]
         flat = own <= 0.0
@@ -124,7 +107,7 @@ class CollapsedRows(CollapsedPosterior):
         self.inverse, self.inverse_t = inverse, np.sqrt(inverse)
         self.root = 1.0 / self.inverse_t
 
-    def _check_prior(self, posterior: _LinearModel) -> None:
+    def _check_prior(self, posterior: SparseModel) -> None:
         """Raise where the log prior is not that of independent normal coefficients."""
         z = np.random.default_rng(0).standard_normal((2, self.n_params))
         z[1] *= 2.0
@@ -155,10 +138,6 @@ class CollapsedRows(CollapsedPosterior):
     def uncollapsed(self) -> SparseRows | None:
         """The rows for samplers that follow the likelihood itself."""
         return sparse_rows(self._posterior, self._theta)
-
-    def locate(self, z: Array) -> Array:
-        """``center + root z`` for each row of ``z (C, P)``."""
-        return self.center + self.root * z
 
     # ---- products -----------------------------------------------------------------------------
 
@@ -298,7 +277,7 @@ class CollapsedRows(CollapsedPosterior):
         normals = self._normals(generators, 3 * n + P)
         chosen, own, other = normals[: 3 * n].reshape(3, n, -1)
         # the logistic noise is normal, of a variance that the rows hardly tell anything of
-        logistic = np.square(2.0 * np.interp(ndtr(other), _NODES, _KOLMOGOROV)).astype(np.float32)
+        logistic = np.square(2.0 * np.interp(ndtr(other), _NODES, _kolmogorov())).astype(np.float32)
         square = np.square(self._noise)
         total = np.sqrt(square + logistic)
         x = self._logits(place.value, place.level) * self._total / total
@@ -325,10 +304,13 @@ class CollapsedRows(CollapsedPosterior):
         return self
 
 
-_KOLMOGOROV = kstwobign.ppf(_NODES)
+@cache
+def _kolmogorov() -> Array:
+    """Quantiles at the nodes, made where a model first needs them."""
+    return np.asarray(kstwobign.ppf(_NODES))
 
 
-def collapsed_rows(posterior: _LinearModel, theta: Array) -> CollapsedRows | None:
+def collapsed_rows(posterior: SparseModel, theta: Array) -> CollapsedRows | None:
     """Sparse rows with noise of their own split off; None where they cannot be, or need not."""
     if posterior.n_samples > posterior.n_params or posterior.weight is not None:
         return None

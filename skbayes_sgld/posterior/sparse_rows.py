@@ -35,7 +35,7 @@ _LEAST = 1e-6  # of the rows' curvature in the metric, at least
 _PROBES, _ERROR = 2, 0.05  # of a log density or a gradient, relative to the root of n_params
 
 
-class _LinearModel(Protocol):
+class SparseModel(Protocol):
     """The members of a generalised linear model of sparse rows."""
 
     X: Any
@@ -47,12 +47,23 @@ class _LinearModel(Protocol):
     likelihood: Likelihood
 
     @property
-    def light_tailed(self) -> bool: ...
-    def design(self, rows: slice) -> Any: ...
-    def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]: ...
-    def value_and_grad(self, theta: Array) -> tuple[Array, Array]: ...
-    def log_prior(self, theta: Array) -> Array: ...
-    def grad_log_prior(self, theta: Array) -> Array: ...
+    def light_tailed(self) -> bool:
+        """Whether the tails are no heavier than normal."""
+
+    def design(self, rows: slice) -> Any:
+        """Rows of the design."""
+
+    def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:
+        """Diagonal and factor of the curvature."""
+
+    def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
+        """Log density and gradient."""
+
+    def log_prior(self, theta: Array) -> Array:
+        """Log prior."""
+
+    def grad_log_prior(self, theta: Array) -> Array:
+        """Gradient of the log prior."""
 
 
 class SparseRows(WhitenedPosterior):
@@ -70,7 +81,7 @@ class SparseRows(WhitenedPosterior):
 
     as_columns = True
 
-    def __init__(self, posterior: _LinearModel, center: Array, of_rows: Array) -> None:
+    def __init__(self, posterior: SparseModel, center: Array, of_rows: Array) -> None:
         self.center, self._posterior, self._of_rows = center, posterior, of_rows
         P = posterior.n_params
         self.n_params, self.param_names = P, [f"z[{j}]" for j in range(P)]
@@ -103,10 +114,6 @@ class SparseRows(WhitenedPosterior):
         value = rows.sum(axis=1) + self._level + np.einsum("cp,p->c", z, self._slope[:, 0])
         known = (self._rest[:, 0] - 1.0).astype(float)
         return value + 0.5 * np.einsum("cp,cp,p->c", z, z, known)
-
-    def locate(self, z: Array) -> Array:
-        """``center + root z`` for each row of ``z (C, P)``."""
-        return self.center + self.root * z
 
     def force(self, place: Array) -> Array:
         """Gradient at positions ``(P, C)``."""
@@ -142,8 +149,7 @@ class ScaledDesign:
         each = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         scaled = X.data * root[X.indices] * signs[each]
         A = sparse.csr_array((scaled.astype(np.float32), X.indices, X.indptr), shape=X.shape)
-        squares = np.zeros(X.shape[0])
-        np.add.at(squares, np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), np.square(scaled))
+        squares = np.bincount(each, np.square(scaled), X.shape[0])
         self.typical_norm = float(np.sqrt(max(np.median(squares), 1e-300)))
         self._signs = signs.astype(np.float32)
         self._level = np.float32(root[self._d]) if len(root) > self._d else None
@@ -177,7 +183,7 @@ class ScaledDesign:
         return force
 
 
-def sparse_rows(posterior: _LinearModel, center: Array) -> SparseRows | None:
+def sparse_rows(posterior: SparseModel, center: Array) -> SparseRows | None:
     """Sparse rows in the metric of the curvature's diagonal; None where the model is another one.
 
     Its form is checked: a likelihood without a kernel, or a prior that is not independent, has

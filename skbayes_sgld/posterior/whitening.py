@@ -55,8 +55,8 @@ class WhitenedPosterior(BasePosterior):
         return self.work * n_steps
 
     def locate(self, z: Array) -> Array:
-        """``center + root z`` for each row of ``z (C, P)``."""
-        raise NotImplementedError
+        """``center + root z`` for each row of ``z (C, P)``, of a diagonal metric."""
+        return self.center + self.root * z
 
     def travel(self, z: Array, momentum: Array, maps: Array, n_steps: int) -> tuple[Array, Array]:
         """Positions and momenta ``(C, P)`` at the ends of trajectories.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,8 @@ _ROWS = 16  # rows of noise in a product: fixed, so that draws do not depend on 
 
 class Metric:
     """The identity: the recursion of eq. (3.4). Base of the others."""
+
+    _group: int | None = GROUP
 
     def __init__(self, n_params: int) -> None:
         self.n_params = n_params
@@ -62,12 +64,15 @@ class Metric:
         """Metric of some of the chains."""
         return self
 
-    def in_groups_of(self, size: int | None) -> Metric:
+    def in_groups_of(self, size: int | None) -> Self:
         """Metric whose :meth:`sqrt` and :meth:`sqrt_t` take so many positions in a product.
 
-        None takes all, for a pilot, whose number of chains is fixed.
+        None takes all, for a pilot, whose number of chains is fixed. Sixty-four positions of thirty
+        parameters take a third of the time.
         """
-        return self
+        other = copy(self)
+        other._group = size
+        return other
 
     def rounded(self) -> Metric:
         """Metric whose :meth:`sqrt` and :meth:`sqrt_t` of a few rows may be in float32."""
@@ -212,7 +217,6 @@ class Dense(Metric):
     ) -> None:
         super().__init__(len(root))
         self._root, self._curvature = root, curvature
-        self._group: int | None = GROUP
         if inverse_t is not None:
             self._inverse_t = inverse_t
 
@@ -237,12 +241,6 @@ class Dense(Metric):
     @cached_property
     def _narrow(self) -> _RoundedRoot:
         return _RoundedRoot(self._root)
-
-    def in_groups_of(self, size: int | None) -> Dense:
-        """The same metric: sixty-four positions of thirty parameters in a third of the time."""
-        other = copy(self)
-        other._group = size
-        return other
 
     def rounded(self) -> Metric:
         """Metric with a root in float32, where that is the cheaper one."""
@@ -291,18 +289,11 @@ class _RoundedRoot(Metric):
 
     def __init__(self, root: Array) -> None:
         super().__init__(len(root))
-        self._group: int | None = GROUP
         self._blocks = []
         for rows in row_slices(*root.shape):
             first = int(np.argmax(root[rows].any(axis=0)))
             block = np.ascontiguousarray(root[rows, first:], dtype=np.float32)
             self._blocks.append((rows, slice(first, None), block))
-
-    def in_groups_of(self, size: int | None) -> _RoundedRoot:
-        """The same root."""
-        other = copy(self)
-        other._group = size
-        return other
 
     def sqrt(self, z: Array) -> Array:
         """``R z``, for ``z (C, P)``."""
