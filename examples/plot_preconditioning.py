@@ -51,7 +51,7 @@ def follow(
 ) -> np.ndarray:
     """Path ``(n_steps + 1, 2)`` of one chain."""
     gradient = Full().bind(posterior, None)
-    metric = preconditioner.bind(2, mode)
+    metric = preconditioner.bind(2, mode.metric)
     run = Run(algorithm, Dynamics(gradient, metric), Constant(), eta, posterior.n_samples)
     return np.vstack([start, run_chains(run, start[None], n_draws=n_steps).draws[0]])
 

@@ -207,7 +207,7 @@ def plan(
         _first_choice(posterior, settings),
         Dynamics(
             _bind(gradient, posterior, mode),
-            settings.metric.bind(posterior.n_params, mode),
+            settings.metric.bind(posterior.n_params, None if mode is None else mode.metric),
             settings.clip,
             settings.tau,
             center=mode.theta if mode is not None and settings.uses_curvature else None,

@@ -82,7 +82,9 @@ def make_run(
     center = None if mode is None else mode.theta
     dynamics = Dynamics(
         gradient.bind(posterior, center),
-        (preconditioner or Identity()).bind(posterior.n_params, mode),
+        (preconditioner or Identity()).bind(
+            posterior.n_params, None if mode is None else mode.metric
+        ),
         clip,
         temperature,
     )

@@ -1,7 +1,7 @@
 """Preconditioners by name."""
 
 from skbayes_sgld._components import Registry
-from skbayes_sgld.sampling.preconditioners.components import (
+from skbayes_sgld.sampling.preconditioners.metric import (
     Curvature,
     Identity,
     Matrix,

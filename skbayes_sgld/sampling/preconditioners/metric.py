@@ -1,20 +1,22 @@
-"""Metrics: the matrix G of the preconditioned recursion, drift G g and noise G^{1/2} xi.
+"""The matrix G of the preconditioned recursion, drift G g and noise G^{1/2} xi, and its names.
 
 Karagiannis, Handout 6, eq. (3.9). One object gives both, so drift and noise cannot disagree. A
 metric is known through a root of it, ``G = R R^T``; no metric but the dense one forms a matrix of
-parameters by parameters.
+parameters by parameters. A :class:`Preconditioner` is how a user names one.
 """
 
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
+from skbayes_sgld._components import Component
 from skbayes_sgld._linalg import (
     GROUP,
     MAX_DENSE,
@@ -136,67 +138,6 @@ class Diagonal(Metric):
     def stretched(self, sds: Array) -> Metric:
         """The diagonal times the variances."""
         return Diagonal(self._variances * np.square(sds))
-
-
-class LowRank(Metric):
-    """Inverse of ``diag(d) + F^T F``, F having fewer rows than there are parameters.
-
-    With the thin singular value decomposition ``F d^{-1/2} = U S V^T`` a root is
-    ``d^{-1/2} (I + V ((1 + S^2)^{-1/2} - 1) V^T)`` (by the Woodbury identity): O(m P) a product.
-
-    Parameters
-    ----------
-    diagonal : ndarray of shape (P,)
-        d, positive.
-    factor : ndarray of shape (m, P)
-        F.
-    """
-
-    def __init__(self, diagonal: Array, factor: Array) -> None:
-        super().__init__(len(diagonal))
-        self._sds = 1.0 / np.sqrt(diagonal)
-        _, values, self._vectors = linalg.svd(
-            factor * self._sds, full_matrices=False, overwrite_a=True
-        )
-        self._stretch = np.sqrt(1.0 + np.square(values))
-
-    def _apply(self, x: Array, gain: Array) -> Array:
-        """``(I + V (gain - 1) V^T) x``."""
-        seen = matmul_rows(x, self._vectors.T) * (gain - 1.0)
-        return x + matmul_rows(seen, self._vectors)
-
-    def scale(self, v: Array) -> Array:
-        """``G v``."""
-        return self._sds * self._apply(v * self._sds, self._stretch**-2.0)
-
-    def sqrt(self, z: Array) -> Array:
-        """``R z``."""
-        rows = z.reshape(-1, z.shape[-1])
-        return (self._sds * self._apply(rows, 1.0 / self._stretch)).reshape(z.shape)
-
-    def sqrt_t(self, v: Array) -> Array:
-        """``R^T v``."""
-        return self._apply(v * self._sds, 1.0 / self._stretch)
-
-    def whiten(self, x: Array) -> Array:
-        """``R^{-1} x``."""
-        return self._apply(x / self._sds, self._stretch)
-
-    def whiten_t(self, v: Array) -> Array:
-        """``R^{-T} v``."""
-        return self._apply(v, self._stretch) / self._sds
-
-    @property
-    def marginal_sd(self) -> Array:
-        """The roots of the diagonal."""
-        seen = (self._stretch**-2.0 - 1.0) @ np.square(self._vectors)
-        return self._sds * np.sqrt(1.0 + seen)
-
-    def stretched(self, sds: Array) -> Metric:
-        """The metric times the mean variance: its form has no room for one a direction."""
-        other = object.__new__(LowRank)
-        vars(other).update(vars(self), _sds=self._sds * np.sqrt(np.mean(np.square(sds))))
-        return other
 
 
 class Dense(Metric):
@@ -333,3 +274,113 @@ def _largest_width(metric: Metric, beside: Metric) -> float:
         return metric.sqrt_t(beside.whiten_t(x))[0]
 
     return largest_eigenvalue_of(product, metric.n_params)
+
+
+class Preconditioner(Component):
+    """Choice of the metric G in which steps are taken."""
+
+    uses_curvature = False
+
+    def bind(self, n_params: int, curvature: Metric | None) -> Metric:
+        """Metric for ``n_params`` parameters; ``curvature`` is that of the mode, if known."""
+        raise NotImplementedError
+
+
+@dataclass(eq=False, repr=False)
+class Identity(Preconditioner):
+    """No preconditioning: the step size is in the raw units of the parameters.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLogisticRegression
+    >>> SGLDLogisticRegression(preconditioner="none", step_size=1e-4)
+    SGLDLogisticRegression(preconditioner='none', step_size=0.0001)
+    """
+
+    def bind(self, n_params: int, curvature: Metric | None) -> Metric:
+        """The identity."""
+        return Metric(n_params)
+
+
+@dataclass(eq=False, repr=False)
+class Curvature(Preconditioner):
+    """The inverse curvature at the mode, ``G = H^{-1}``: Newton's metric.
+
+    In it a step size has no unit: 0.2 moves a fifth of the way to the mode, on any data. Up to
+    3,000 parameters it is a matrix. Above, it is diagonal; but where a single linear predictor
+    has fewer rows than parameters, and no more than 3,000, it is exact: the prior's diagonal and
+    a term for each row.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLogisticRegression
+    >>> SGLDLogisticRegression(preconditioner="curvature", step_size=0.2)
+    SGLDLogisticRegression(preconditioner='curvature', step_size=0.2)
+    """
+
+    uses_curvature = True
+
+    def bind(self, n_params: int, curvature: Metric | None) -> Metric:
+        """Metric of the mode."""
+        assert curvature is not None
+        return curvature
+
+
+@dataclass(eq=False, repr=False)
+class Matrix(Preconditioner):
+    """A preconditioner given by the user: a symmetric positive definite matrix or its diagonal.
+
+    Parameters
+    ----------
+    matrix : array-like of shape (n_params, n_params) or (n_params,)
+        In the order of the parameters: for each linear predictor the coefficients and the
+        intercept, then the log noise variance where it is inferred.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLogisticRegression
+    >>> from skbayes_sgld.sampling import Matrix
+    >>> SGLDLogisticRegression(preconditioner=Matrix([0.1, 0.1, 1.0]), step_size=0.05)
+    SGLDLogisticRegression(preconditioner=Matrix(matrix=[0.1, 0.1, 1.0]),
+                           step_size=0.05)
+    """
+
+    matrix: ArrayLike = 1.0
+
+    def bind(self, n_params: int, curvature: Metric | None) -> Metric:
+        """Metric of the matrix.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Where it is no array of numbers, has another shape or is not positive definite.
+        """
+        try:
+            matrix = np.asarray(self.matrix, dtype=float)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"preconditioner={self.matrix!r} is not accepted; give 'auto', 'curvature', "
+                "'none', None or an array of numbers."
+            ) from None
+        if matrix.shape not in ((n_params,), (n_params, n_params)):
+            raise ValueError(
+                f"preconditioner has shape {matrix.shape}; it must be ({n_params},), a diagonal, "
+                f"or ({n_params}, {n_params}), a matrix, one row a parameter of the model."
+            )
+        if not np.all(np.isfinite(matrix)):
+            raise ValueError("preconditioner has values that are not finite.")
+        if matrix.ndim == 1:
+            if np.any(matrix <= 0):
+                raise ValueError(
+                    f"preconditioner has a value of {matrix.min()}; it must be positive."
+                )
+            return Diagonal(matrix)
+        if not np.allclose(matrix, matrix.T, rtol=1e-8):
+            raise ValueError("preconditioner is not symmetric; it must be.")
+        try:
+            return Dense(linalg.cholesky(matrix, lower=True))
+        except np.linalg.LinAlgError:
+            smallest = np.linalg.eigvalsh(matrix)[0]
+            raise ValueError(
+                f"preconditioner has an eigenvalue of {smallest:.3g}; it must be positive definite."
+            ) from None

@@ -21,10 +21,10 @@ from skbayes_sgld.posterior import (
 )
 from skbayes_sgld.sampling import ControlVariate, Minibatch, NoModeError, find_mode
 from skbayes_sgld.sampling.preconditioners import metric as metrics
+from skbayes_sgld.sampling.preconditioners.low_rank import LowRank
 from skbayes_sgld.sampling.preconditioners.metric import (
     Dense,
     Diagonal,
-    LowRank,
     Metric,
     preconditioned_eigenvalues,
 )

@@ -32,7 +32,7 @@ class NoPull:
 def check_preconditioner(name):
     """Raise where the preconditioner of this name is not one positive definite matrix."""
     preconditioner = resolve(name, PRECONDITIONERS, "preconditioner")
-    check_metric(preconditioner.bind(P, MODE))
+    check_metric(preconditioner.bind(P, MODE.metric))
     check_noise_of_a_step(preconditioner)
 
 
@@ -65,7 +65,7 @@ def check_noise_of_a_step(preconditioner, eta=0.3, n_chains=4000):
         mode=MODE,
     )
     moved = run_chains(run, np.zeros((n_chains, P)), n_draws=1, seed=1).draws[:, 0]
-    expected = 2.0 * eta * preconditioner.bind(P, MODE).scale(np.eye(P))
+    expected = 2.0 * eta * preconditioner.bind(P, MODE.metric).scale(np.eye(P))
     variances = np.diagonal(expected)
     standard_error = np.sqrt((expected**2 + np.outer(variances, variances)) / n_chains)
     error = np.abs(moved.T @ moved / n_chains - expected)

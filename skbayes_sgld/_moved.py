@@ -1,0 +1,17 @@
+"""Classes that pickles of earlier versions name by a module they have since left."""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+
+MOVED = {
+    "sampling.preconditioners.components.Curvature": "sampling.preconditioners.metric",
+    "sampling.preconditioners.components.Identity": "sampling.preconditioners.metric",
+    "sampling.preconditioners.components.Matrix": "sampling.preconditioners.metric",
+    "sampling.preconditioners.metric.LowRank": "sampling.preconditioners.low_rank",
+}
+
+for _old, _new in MOVED.items():
+    _module, _, _name = f"{__package__}.{_old}".rpartition(".")
+    _there = sys.modules.setdefault(_module, ModuleType(_module))
+    setattr(_there, _name, getattr(import_module(f"{__package__}.{_new}"), _name))
