@@ -9,6 +9,7 @@ MOVED = {
     "sampling.preconditioners.components.Identity": "sampling.preconditioners.metric",
     "sampling.preconditioners.components.Matrix": "sampling.preconditioners.metric",
     "sampling.preconditioners.metric.LowRank": "sampling.preconditioners.low_rank",
+    "sampling.schedules.Temperature": "inference.settings",
 }
 
 for _old, _new in MOVED.items():

@@ -18,7 +18,11 @@ from skbayes_sgld.estimators.base import Array, LinearEstimator
 from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.result import PosteriorDraws
-from skbayes_sgld.inference.settings import number_or_auto, resolve_preconditioner
+from skbayes_sgld.inference.settings import (
+    check_temperature,
+    number_or_auto,
+    resolve_preconditioner,
+)
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import check_mode, check_propriety
 from skbayes_sgld.sampling import OPTIMIZERS, PROJECTIONS, Curvature, Newton, Projection, find_mode
@@ -29,7 +33,6 @@ from skbayes_sgld.sampling.optimizers.settings import ClimbSettings
 from skbayes_sgld.sampling.optimizers.standing import Standing, measure
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners import Identity
-from skbayes_sgld.sampling.schedules import check_temperature
 
 _LAPLACE_DRAWS = 4000
 _PROJECTED_DRAWS = 1000  # each is a problem of its own

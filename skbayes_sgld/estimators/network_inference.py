@@ -26,6 +26,7 @@ from skbayes_sgld.inference.run import Watch
 from skbayes_sgld.inference.settings import (
     LongRunSettings,
     check_memory,
+    check_temperature,
     check_verbose,
     number_or_auto,
 )
@@ -45,7 +46,6 @@ from skbayes_sgld.sampling.chains import Chains, Run, run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners.equilibration import equilibrate, row_norms
 from skbayes_sgld.sampling.protocol import Dynamics
-from skbayes_sgld.sampling.schedules import check_temperature
 from skbayes_sgld.variational import BayesByBackprop
 
 # With momentum the draws of iris and wine (50 units, 500 steps and then 12 a draw) have an R-hat of

@@ -137,6 +137,7 @@ def choose_step_size(
 ) -> tuple[Tuned, dict[str, Choice]]:
     """Run with its sampler and step size, and what the tuning found."""
     automatic, given = settings.sampler is None, settings.step_size
+    first = 1.0 if draft.schedule is None else float(draft.schedule(0))
     why_sampler, why = GIVEN, GIVEN
     if automatic:
         why_sampler = "several modes" if draft.sampler.full_gradient else "the cheapest"
@@ -161,9 +162,8 @@ def choose_step_size(
                 step_size = max(quiet, step_sizes(draft.sampler)[-1])
                 tuned.run.step_size, why = step_size, "a longer one needs a larger batch"
                 tuned.time = draft.sampler.pace(np.ones(mode.theta.size), step_size)[1]
-        tuned.run.step_size /= float(draft.schedule(0))
+        tuned.run.step_size /= first
     else:
-        first = float(draft.schedule(0))
         rates = preconditioned_eigenvalues(draft.dynamics.preconditioner, mode.metric)
         with np.errstate(over="ignore", divide="ignore"):  # the time may be infinite
             eta, time = draft.sampler.pace(rates, None if given is None else given * first)

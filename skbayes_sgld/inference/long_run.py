@@ -17,7 +17,7 @@ from skbayes_sgld.inference.checkpoint import Checkpoint, Writer, check_free, di
 from skbayes_sgld.inference.choices import EARLY_ENDS, Choice
 from skbayes_sgld.inference.plan import ChainPlan
 from skbayes_sgld.inference.settings import LongRunSettings
-from skbayes_sgld.sampling.chains import Chains, follow, run_chains, run_parts
+from skbayes_sgld.sampling.chains import Chains, Stretch, follow, run_chains, run_parts
 from skbayes_sgld.sampling.workers import Workers
 
 Array = NDArray[Any]
@@ -233,9 +233,7 @@ def _parts(
     return run_parts(
         plan.run,
         chains.state,
-        n_draws=n_draws,
-        n_burnin=n_burnin,
-        thin=plan.thin,
+        Stretch(n_burnin, n_draws, plan.thin),
         n_jobs=plan.settings.n_jobs,
         progress=progress,
         seconds=_SECONDS if limit is None else min(_SECONDS, limit / _PARTS),

@@ -25,6 +25,7 @@ from skbayes_sgld.inference.choices import (
 from skbayes_sgld.inference.parameterization import reparameterize
 from skbayes_sgld.inference.settings import LongRunSettings, Settings, check_memory
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling import Constant
 from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.gradients import BoundGradient, Gradient
 from skbayes_sgld.sampling.overflow import constrained_draws
@@ -212,7 +213,7 @@ def plan(
             settings.tau,
             center=mode.theta if mode is not None and settings.uses_curvature else None,
         ),
-        settings.schedule,
+        None if isinstance(settings.schedule, Constant) else settings.schedule,
         pilots.STEP_SIZES[0],
         posterior.n_samples,
         batch_size,
@@ -235,7 +236,7 @@ def plan(
     bias = tuned.bias
     if mode is not None and bias is None:
         # what the last kept step costs: a schedule may have made it small by then
-        eta = run.step_size * float(run.schedule(n_draws * thin))
+        eta = float(run.step_sizes(n_draws * thin))
         bias = measure_bias(run, mode, eta, settings.metric.uses_curvature, seed)
     n_walkers = choose_walkers(run, settings, n_draws, n_burnin, thin) if may_share else 1
     run = replace(run, dynamics=run.dynamics.of_walkers(n_walkers))

@@ -362,7 +362,7 @@ class SamplingResult:
         plan = self.plan
         if not plan.has_data or plan.mode is None:
             return float("nan")
-        eta = 0.5 * plan.run.step_size * float(plan.run.schedule(plan.n_draws * plan.thin))
+        eta = 0.5 * float(plan.run.step_sizes(plan.n_draws * plan.thin))
         return measure_bias(plan.run, plan.mode, eta, plan.settings.metric.uses_curvature, 0)[0]
 
     def _mean_acceptance(self) -> float:
@@ -380,7 +380,7 @@ class SamplingResult:
         cost = max(self.plan.posterior.n_samples, 1) * P
         size = int(np.clip(_WORK // cost, _FEWEST, min(_MOST, len(flat))))
         theta = flat[np.linspace(0, len(flat) - 1, size).astype(int)]
-        eta = run.step_size * float(run.schedule(n_draws))
+        eta = float(run.step_sizes(n_draws))
         return transition_acceptance(theta, eta, replace(run.dynamics))
 
     def from_laplace(self) -> tuple[float, float]:

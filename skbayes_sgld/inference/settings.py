@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from skbayes_sgld.sampling import (
     SAMPLERS,
     SCHEDULES,
     Clip,
+    Constant,
     Curvature,
     Gradient,
     Identity,
@@ -27,7 +28,6 @@ from skbayes_sgld.sampling import (
     Sampler,
     Schedule,
 )
-from skbayes_sgld.sampling.schedules import Constant, Temperature, resolve_temperature
 
 REGISTRIES: dict[str, Registry[Any]] = {
     "sampler": SAMPLERS,
@@ -39,6 +39,31 @@ REGISTRIES: dict[str, Registry[Any]] = {
 }
 PARAMETERIZATIONS = ("auto", "centered", "noncentered", "row_space")
 INITS = ("auto", "mode", "prior", "zeros")
+
+_TEMPERATURES = 1e-15, 1e15  # beyond them draws are the mode, or leave the range of numbers
+_LONGEST = 1e9  # steps
+
+
+class Temperature(NamedTuple):
+    """Final temperature, and the schedule that leads to it.
+
+    Everything automatic (metric, step size, batch size, starting points) is chosen for ``final``.
+
+    Attributes
+    ----------
+    final : float
+        tau of the distribution that the draws are of.
+    schedule : Schedule or None
+        tau at every step; None where it is ``final`` throughout.
+    """
+
+    final: float
+    schedule: Schedule | None = None
+
+    @property
+    def n_hot(self) -> int:
+        """Steps before the final temperature is reached."""
+        return 0 if self.schedule is None else int(self.schedule.settles_at)
 
 
 @dataclass(frozen=True)
@@ -203,6 +228,49 @@ def _path(value: Any, argument: str) -> Path | None:
     if value is None or isinstance(value, (str, PathLike)):
         return None if value is None else Path(value)
     raise TypeError(f"{argument}={value!r} is not accepted; give the path of a file, or None.")
+
+
+def check_temperature(value: Any) -> None:
+    """Raise where a temperature is not a number whose posterior floats can tell from its mode."""
+    low, high = _TEMPERATURES
+    check_number(value, "temperature", low=low, high=high, closed="both")
+
+
+def resolve_temperature(value: float | str | Schedule) -> Temperature:
+    """Temperature that a number, or a schedule's name or instance, stands for.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Where it is neither, or is a schedule that never settles: draws at a temperature that
+        goes on changing do not come from one distribution.
+    """
+    if not isinstance(value, (str, Component)):
+        check_temperature(value)
+        return Temperature(float(value))
+    if isinstance(value, str) and value not in SCHEDULES:
+        settling = (n for n, schedule in SCHEDULES.items() if np.isfinite(schedule().settles_at))
+        names = ", ".join(map(repr, sorted(settling)))
+        raise ValueError(
+            f"temperature={value!r} is not accepted; it must be a number in [{_TEMPERATURES[0]:g}, "
+            f"{_TEMPERATURES[1]:g}], or a schedule that settles, by name ({names}) or as an "
+            "instance."
+        )
+    schedule = resolve(value, SCHEDULES, "temperature")
+    if not np.isfinite(schedule.settles_at):
+        raise ValueError(
+            f"temperature={value!r} never settles, and draws at a temperature that goes on "
+            "changing are of no one distribution; give a positive number, 'cooling', or another "
+            "schedule that ends in a constant, such as FlatDecayFlat."
+        )
+    if schedule.settles_at > _LONGEST:
+        raise ValueError(
+            f"temperature={value!r} settles after {schedule.settles_at:.3g} steps, and draws are "
+            f"made from there on; give a schedule that settles within {_LONGEST:g}."
+        )
+    final = float(schedule(schedule.settles_at))
+    check_temperature(final)
+    return Temperature(final, schedule if schedule.settles_at > 0 else None)
 
 
 def _check_init(value: Any) -> None:

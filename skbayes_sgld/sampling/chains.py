@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from joblib import delayed, effective_n_jobs
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._random import ChainStreams
@@ -105,12 +105,18 @@ class Run:
 
     sampler: Algorithm  # a Sampler, or an Optimizer
     dynamics: Dynamics
-    schedule: Schedule
+    schedule: Schedule | None  # of the step size; None: constant
     step_size: float
     n_samples: int
     batch_size: int | None = None
     replacement: bool = True
     temperature: Schedule | None = None  # at every step; None: that of the dynamics
+
+    def step_sizes(self, t: ArrayLike) -> Array:
+        """Step sizes at steps ``t``, in its shape."""
+        return self.step_size * (
+            np.ones_like(t, float) if self.schedule is None else self.schedule(t)
+        )
 
 
 def run_chains(
@@ -173,9 +179,7 @@ def run_chains(
     parts = run_parts(
         run,
         start,
-        n_draws=n_draws,
-        n_burnin=n_burnin,
-        thin=thin,
+        Stretch(n_burnin, n_draws, thin),
         seed=seed,
         first_chain=first_chain,
         block_size=block_size,
@@ -189,10 +193,8 @@ def run_chains(
 def run_parts(
     run: Run,
     start: Array | RunState,
+    rest: Stretch,
     *,
-    n_draws: int,
-    n_burnin: int = 0,
-    thin: int = 1,
     seed: int = 0,
     first_chain: int = 0,
     block_size: int | None = None,
@@ -201,11 +203,9 @@ def run_parts(
     seconds: float | None = None,
     workers: Workers | None = None,
 ) -> Iterator[Chains]:
-    """Parts of the run that :func:`run_chains` makes, one after the other.
+    """Parts of a run that makes the steps ``rest``, one after the other.
 
-    ``seconds`` is the time that a part takes, about; None makes as few parts as there can be. The
-    first of them are run here, and the rest too where it would end before processes had done as
-    much.
+    ``seconds`` is the time that a part takes, about; None makes as few parts as there can be.
     """
     check_requirements(run.sampler, run.dynamics.gradient.posterior, run.batch_size)
     state = start if isinstance(start, RunState) else _begin(run, start, seed, first_chain)
@@ -213,11 +213,10 @@ def run_parts(
     if workers is None and effective_n_jobs(n_jobs) > 1:
         workers = Processes(n_jobs)
     n_workers = 1 if workers is None else min(workers.n_workers, n_wholes)
-    rest = Stretch(n_burnin, n_draws, thin)
     share, made, spent = -(-rest.n_steps // _STRETCHES), 0, 0.0
     size = rest.n_steps if n_workers == 1 else share
     if seconds is not None:
-        size = thin  # then about as many as the seconds allow
+        size = rest.thin  # then about as many as the seconds allow
     while True:
         stretch, rest = rest.cut(size)
         begin = perf_counter()
@@ -362,7 +361,7 @@ def _run(
         while done < n_steps:
             length = min(block, n_steps - done)
             steps = start.step + done + np.arange(length)
-            eta = run.step_size * run.schedule(steps)
+            eta = run.step_sizes(steps)
             tau = None if run.temperature is None else run.temperature(steps)
             before = {name: array.copy() for name, array in state.items()}
             clipped = dynamics.clipped

@@ -79,12 +79,10 @@ def make_run(
 ):
     """A run of the plain recursion, or of what is asked for."""
     gradient = gradient or (Full() if batch_size is None else Minibatch())
-    center = None if mode is None else mode.theta
+    center, curvature = (None, None) if mode is None else (mode.theta, mode.metric)
     dynamics = Dynamics(
         gradient.bind(posterior, center),
-        (preconditioner or Identity()).bind(
-            posterior.n_params, None if mode is None else mode.metric
-        ),
+        (preconditioner or Identity()).bind(posterior.n_params, curvature),
         clip,
         temperature,
     )

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import skbayes_sgld
+from skbayes_sgld._moved import MOVED
 from skbayes_sgld.inference.checkpoint import read
 from tests.released.make import FOLDER, TARGET, X, predictions, resumable
 from tests.test_packaging import ROOT
@@ -18,6 +19,13 @@ from tests.test_packaging import ROOT
 INSTALLED = version("skbayes-sgld")
 PICKLES = sorted(FOLDER.glob("*/*.pkl"))
 RUNS = sorted(FOLDER.glob("*/run.npz"))
+
+
+@pytest.mark.parametrize("old", MOVED)
+def test_a_pickle_finds_a_class_that_has_moved(old):
+    module, _, name = f"skbayes_sgld.{old}".rpartition(".")
+    found = pickle.loads(f"c{module}\n{name}\n.".encode())  # what a pickle of the class alone is
+    assert (found.__module__, found.__name__) == (f"skbayes_sgld.{MOVED[old]}", name)
 
 
 def expected(path):

@@ -231,7 +231,7 @@ def test_the_weight_of_a_draw_is_the_step_size_of_its_step(block_size):
 
 def test_parts_of_a_run_become_twice_as_long_while_there_is_time():
     run = make_run(NormalMean(), step_size=0.01)
-    parts = chains.run_parts(run, np.zeros((1, 1)), n_draws=50, thin=2, seconds=1e9)
+    parts = chains.run_parts(run, np.zeros((1, 1)), chains.Stretch(0, 50, 2), seconds=1e9)
     assert [part.n_steps for part in parts] == [2, 4, 8, 16, 32, 38]
 
 

@@ -6,6 +6,7 @@ import pytest
 import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.datasets import make_correlated_pair
+from skbayes_sgld.inference.settings import resolve_temperature
 from skbayes_sgld.posterior import TiedGaussianMixture
 from skbayes_sgld.sampling import (
     HMC,
@@ -20,7 +21,6 @@ from skbayes_sgld.sampling import (
     RandomWalk,
 )
 from skbayes_sgld.sampling.chains import run_chains
-from skbayes_sgld.sampling.schedules import resolve_temperature
 from tests.references.targets import NormalMean, make_run, stationary_draws
 
 COOLING = Cooling(high=20.0, hold=500, decay=1000)
