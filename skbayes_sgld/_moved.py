@@ -5,6 +5,8 @@ from importlib import import_module
 from types import ModuleType
 
 MOVED = {
+    "posterior.priors.normal.ConjugateNormal": "posterior.priors.conjugate",
+    "posterior.priors.normal.Normal": "posterior.priors.base",
     "sampling.preconditioners.components.Curvature": "sampling.preconditioners.metric",
     "sampling.preconditioners.components.Identity": "sampling.preconditioners.metric",
     "sampling.preconditioners.components.Matrix": "sampling.preconditioners.metric",

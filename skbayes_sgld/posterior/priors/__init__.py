@@ -1,7 +1,8 @@
 """Priors of coefficients and of the noise, by name."""
 
 from skbayes_sgld._components import Registry
-from skbayes_sgld.posterior.priors.base import CoefficientPrior, Prior, PriorRegistry
+from skbayes_sgld.posterior.priors.base import CoefficientPrior, Normal, Prior, PriorRegistry
+from skbayes_sgld.posterior.priors.conjugate import ConjugateNormal
 from skbayes_sgld.posterior.priors.flat import Flat
 from skbayes_sgld.posterior.priors.hierarchical import HierarchicalNormal, HierarchicalPrior
 from skbayes_sgld.posterior.priors.horseshoe import Horseshoe
@@ -15,7 +16,6 @@ from skbayes_sgld.posterior.priors.noise import (
     InverseGamma,
     NoisePrior,
 )
-from skbayes_sgld.posterior.priors.normal import ConjugateNormal, Normal
 from skbayes_sgld.posterior.priors.student_t import Cauchy, StudentT
 
 PRIORS: Registry[CoefficientPrior] = PriorRegistry(
