@@ -1,9 +1,9 @@
-"""Base classes of the estimators: parameters, validation of data, the posterior, its summary."""
+"""The base of all estimators: parameters, validation of data, the posterior, its summary."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.metadata import version
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.utils import Bunch, Tags
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skbayes_sgld._components import Component, Registry, check_flag, check_number, resolve
@@ -26,15 +26,12 @@ from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.source import RowSource, without_exposure
 from skbayes_sgld.estimators import callbacks
 from skbayes_sgld.estimators.arviz import ArvizExport
-from skbayes_sgld.estimators.multi_output import by_output
 from skbayes_sgld.estimators.validation import (
     FLOATS,
-    check_columns,
     check_finite,
-    check_new_rows,
+    check_real,
     check_weight,
-    naming_rows,
-    unchanged_on_error,
+    raise_naming_rows,
     warn_of_light_rows,
 )
 from skbayes_sgld.inference.settings import Settings
@@ -43,13 +40,8 @@ from skbayes_sgld.posterior import (
     NOISE_PRIORS,
     PRIORS,
     CoefficientPrior,
-    Flat,
-    GLMPosterior,
-    NoisePrior,
 )
-from skbayes_sgld.posterior.base import by_name
-from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
-from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
+from skbayes_sgld.prediction.predictors import Predictor
 
 Array = NDArray[Any]
 
@@ -65,6 +57,18 @@ def limit_blas(X: Array) -> AbstractContextManager[None]:
 def has_callbacks(estimator: Any) -> bool:
     """Whether scikit-learn's callbacks are told of a fit."""
     return bool(vars(estimator).get("_skl_callbacks"))
+
+
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Leave the estimator as it was when the block raises."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 @numpy_defaults
@@ -273,9 +277,13 @@ class BayesianEstimator(callbacks.CallbackSupportMixin, ArvizExport):
         formats = "csr" if self._takes_sparse else False
         with_target = not (isinstance(y, str) and y == "no_validation")
         checks = {"dtype": FLOATS, "accept_sparse": formats, **checks}
-        naming = naming_rows(self, X, with_target, **checks)
-        with naming, np.errstate(all="ignore"):  # infinities are added
-            checked = validate_data(self, X, y, **checks)
+        if hasattr(X, "columns"):
+            check_real(X)
+        try:
+            with np.errstate(all="ignore"):  # infinities are added
+                checked = validate_data(self, X, y, **checks)
+        except (TypeError, ValueError) as error:
+            raise_naming_rows(error, self, X, with_target, checks)
         rows, *target = checked if with_target else (checked,)
         rows = as_rows(rows) if issparse(rows) else rows
         return (rows, *target) if target else rows
@@ -339,100 +347,3 @@ class BayesianEstimator(callbacks.CallbackSupportMixin, ArvizExport):
                 UserWarning,
             )
         super().__setstate__(state)
-
-
-class LinearEstimator(BayesianEstimator):
-    """Base of the estimators whose rows see the parameters through linear predictors."""
-
-    _registries: ClassVar[dict[str, Registry]] = {
-        **BayesianEstimator._registries,
-        "intercept_prior": PRIORS,
-        "schedule": SCHEDULES,
-        "preconditioner": PRECONDITIONERS,
-        "clip": CLIPS,
-    }
-    _automatic: ClassVar[dict[str, tuple[str, ...]]] = {
-        "gradient": ("auto",),
-        "preconditioner": ("auto",),
-    }
-    _takes_sparse: ClassVar[bool] = True
-    _check_values_of = staticmethod(check_columns)
-    _check_new_rows = staticmethod(check_new_rows)
-    fit_intercept: Any
-    prior_: CoefficientPrior
-    intercept_prior_: CoefficientPrior | None
-    noise_prior_: NoisePrior | None
-
-    def _make_posterior(
-        self, X: Array, y: Array, weight: Array | None, center: bool, **known: Any
-    ) -> GLMPosterior:
-        raise NotImplementedError
-
-    def _set_layout(self, posterior: GLMPosterior) -> None:
-        """Remember how a draw splits into coefficients, intercepts and noise."""
-        self.prior_, self.noise_prior_ = posterior.prior, posterior.noise_prior
-        of_intercept = posterior.linear_prior.intercept or Flat()
-        self.intercept_prior_ = of_intercept if self.fit_intercept else None
-        self._names = list(posterior.constrained_names)
-        self._n_predictors = posterior.n_predictors
-        self._has_intercept = bool(self.fit_intercept)  # which set_params may change after the fit
-
-    # ---- the fitted parameters ----------------------------------------------------------------
-
-    def _split(self, values: Array) -> dict[str, Array]:
-        """Draws by part: ``coef (S, K, d)``, ``intercept (S, K)``, and all others by their names.
-
-        Parameters that share a name and differ in their index are ``(S, m)``.
-        """
-        d, K = self.n_features_in_, self._n_predictors
-        width = d + self._has_intercept
-        linear = values[:, : K * width].reshape(len(values), K, width)
-        intercept = linear[..., -1] if width > d else np.zeros(linear.shape[:2])
-        parts = {"coef": linear[..., :d], "intercept": intercept}
-        for name, columns in by_name(self._names[K * width :]).items():
-            several = self._names[K * width + columns[0]] != name
-            own = values[:, [K * width + j for j in columns]]
-            parts[name] = own if several else own[:, 0]
-        return parts
-
-    def _draws(self) -> tuple[dict[str, Array], Array | None]:
-        check_is_fitted(self)
-        return self._split(self.posterior_.flat), self.posterior_.flat_weights
-
-    def _predictor(self, chosen: Any = slice(None)) -> Predictor:
-        parts, _ = self._draws()
-        return LinearPredictor(parts["coef"][chosen], parts["intercept"][chosen])
-
-    def _set_point(self, values: Array) -> None:
-        """Set ``coef_``, ``intercept_`` (and the noise's) from one vector of values."""
-        parts = self._split(values[None])
-        self.coef_, self.intercept_ = parts["coef"][0].copy(), parts["intercept"][0].copy()
-        self._set_others({name: part[0] for name, part in parts.items()})
-
-    def _set_others(self, parts: dict[str, Any]) -> None:
-        """Set the point estimates of further parameters, where the model has some."""
-
-    @by_output(1)
-    def sample_posterior(self, n_samples: int | None = None, random_state: Any = None) -> Bunch:
-        """Draws from the posterior, by parameter.
-
-        Parameters
-        ----------
-        n_samples : int or None, default=None
-            Number of draws, chosen at random among those of the fit. None: all of them.
-        random_state : int, RandomState, Generator or None, default=None
-            Seed of the choice; the estimator's own where None.
-
-        Returns
-        -------
-        draws : Bunch
-            ``coef (S, d)``, or ``(S, n_classes, d)`` for more than two classes, ``intercept
-            (S,)`` or ``(S, n_classes)``, and what else was inferred, such as ``noise_variance
-            (S,)``.
-        """
-        chosen = self._choose_draws(n_samples, random_state)
-        parts, _ = self._draws()
-        draws = Bunch(**{name: values[chosen] for name, values in parts.items()})
-        if self._n_predictors == 1:
-            draws.coef, draws.intercept = draws.coef[:, 0], draws.intercept[:, 0]
-        return draws

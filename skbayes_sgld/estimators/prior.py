@@ -13,9 +13,10 @@ from skbayes_sgld._components import as_array, check_lengths, check_number, nami
 from skbayes_sgld._linalg import column_moments
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld._sparse import as_rows
-from skbayes_sgld.estimators.base import Array, LinearEstimator
+from skbayes_sgld.estimators.base import Array
+from skbayes_sgld.estimators.linear import LinearEstimator, check_columns
 from skbayes_sgld.estimators.multi_output import by_output
-from skbayes_sgld.estimators.validation import FLOATS, check_columns
+from skbayes_sgld.estimators.validation import FLOATS
 from skbayes_sgld.posterior import CoefficientPrior, Likelihood, NoisePrior
 from skbayes_sgld.posterior.linear_prior import in_units
 from skbayes_sgld.prediction.predictive import Predictive

@@ -10,14 +10,13 @@ from scipy import sparse
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
 from skbayes_sgld._linalg import MAX_DENSE
-from skbayes_sgld.estimators.base import Array
+from skbayes_sgld.estimators.base import Array, unchanged_on_error
 from skbayes_sgld.estimators.blockwise import (
     BlockwiseClassifier,
     BlockwiseCounts,
     BlockwiseRegressor,
 )
-from skbayes_sgld.estimators.sampled import SampledEstimator
-from skbayes_sgld.estimators.validation import unchanged_on_error
+from skbayes_sgld.estimators.linear import SampledEstimator
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior import CoefficientPrior, NoisePrior
 from skbayes_sgld.posterior.accumulated import Sums

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import copy
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -14,7 +12,6 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from skbayes_sgld._components import LARGEST, SMALLEST, check_size, naming
-from skbayes_sgld._linalg import column_ranges, sums_of_squares
 from skbayes_sgld._warnings import warn
 
 Array = NDArray[Any]
@@ -22,16 +19,6 @@ Array = NDArray[Any]
 FLOATS = [np.float64, np.float32]
 _OF_TARGETS = "multi_output", "y_numeric"  # of scikit-learn's checks, those of y
 _WEIGHTS = 1e-20, 1e20  # beyond them a row counts as nothing, or as more than any data have
-
-
-def check_columns(X: Array, estimator: Any, smallest: float = SMALLEST) -> None:
-    """Raise where X is not finite, or a column's values are of a size that cannot be squared."""
-    squares = sums_of_squares(X)  # in range, they show the same of every value, in one cheap pass
-    low, high = 1e4 * smallest**2, 1e-4 * LARGEST**2
-    if np.all((squares > low) & (squares < high)):
-        return
-    check_finite(X, estimator)
-    check_ranges(*column_ranges(X), estimator, smallest)
 
 
 def check_ranges(least: Array, most: Array, estimator: Any, smallest: float = SMALLEST) -> None:
@@ -42,11 +29,6 @@ def check_ranges(least: Array, most: Array, estimator: Any, smallest: float = SM
         check_size(
             float(sizes[j]), f"column {j if names is None else repr(names[j])} of X", smallest
         )
-
-
-def check_new_rows(X: Array, estimator: Any) -> None:
-    """Raise where X, of new rows, is not finite or is too large to be squared."""
-    check_columns(X, estimator, smallest=0.0)
 
 
 def check_finite(X: Array, estimator: Any) -> None:
@@ -106,42 +88,30 @@ def warn_of_light_rows(total: float, n_rows: int, n_columns: int) -> None:
         )
 
 
-@contextmanager
-def unchanged_on_error(estimator: Any) -> Iterator[None]:
-    """Leave the estimator as it was when the block raises."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
+def check_real(X: Any) -> None:
+    """Raise where a data frame has complex columns.
+
+    Beside a nullable column their imaginary parts would be left out.
+    """
+    if "c" in [getattr(kind, "kind", "O") for kind in getattr(X, "dtypes", ())]:
+        _check_kinds(X)
 
 
-@contextmanager
-def naming_rows(estimator: Any, X: Any, with_target: bool, **checks: Any) -> Iterator[None]:
-    """Put ``X`` or ``y`` in front of errors of scikit-learn's checks that name neither.
+def raise_naming_rows(
+    error: Exception, estimator: Any, X: Any, with_target: bool, checks: dict[str, Any]
+) -> NoReturn:
+    """Raise an error of scikit-learn's checks, with ``X`` or ``y`` in front where it names neither.
 
     Where both are checked at once, the same ``checks`` of ``X`` alone tell whether it is the wrong
     one.
     """
-    kinds = (
-        [getattr(kind, "kind", "O") for kind in X.dtypes]
-        if hasattr(X, "dtypes") and hasattr(X, "columns")
-        else ()
-    )
-    if "c" in kinds:  # beside a nullable column their imaginary parts would be left out
+    names = ["X", "y"] if with_target else ["X"]
+    if with_target and "inconsistent" not in str(error):
+        names = ["y" if _passes(estimator, X, checks) else "X"]
+    if names == ["X"]:
         _check_kinds(X)
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        names = ["X", "y"] if with_target else ["X"]
-        if with_target and "inconsistent" not in str(error):
-            names = ["y" if _passes(estimator, X, checks) else "X"]
-        if names == ["X"]:
-            _check_kinds(X)
-        with naming(*names):
-            raise
+    with naming(*names):
+        raise error
 
 
 def _check_kinds(X: Any) -> None:
