@@ -31,6 +31,10 @@ Array = NDArray[Any]
 
 _TWO_LAYOUTS = 2**22  # numbers of X up to which the design is held in both layouts
 _HELD_NUMBERS = 2**20  # numbers of X up to which the design is copied in double precision
+# Columns of zeros behind a design, by its width modulo eight: BLAS takes those that are left over
+# one at a time, and seven of them in the time of sixteen
+_ZEROS = 0, 0, 0, 1, 0, 3, 2, 1
+_MANY = 16  # chains of a product from which the other predictors' chains need not be in it
 
 
 class _LinearModel(Protocol):
@@ -44,6 +48,8 @@ class _LinearModel(Protocol):
     likelihood: Likelihood
     linear_prior: LinearPrior
 
+    @property
+    def quadratic_prior(self) -> bool: ...
     def design(self, rows: slice) -> Array: ...
     def _parts(self) -> list[list[slice]]: ...
     def log_prior(self, theta: Array) -> Array: ...
@@ -105,7 +111,9 @@ class SettledRows:
                 if kernel.signs is not None:
                     design *= kernel.signs[:, None]
                 sums += np.stack([kernel.pull @ design, kernel.level @ design])
-                back: Array = np.ascontiguousarray(design, dtype=dtype)
+                zeros = _ZEROS[posterior._width % 8] if both else 0
+                back: Array = np.zeros((len(design), posterior._width + zeros), dtype)
+                back[:, : posterior._width] = design
                 forward = np.ascontiguousarray(back.T) if both else back.T
                 self.parts[-1].append(_Block(kernel, forward, back))
         if posterior.n_predictors > 1:  # the last class's predictor is subtracted from the others
@@ -142,32 +150,41 @@ class BoundRows:
     def __init__(
         self, rows: SettledRows, n_chains: int, n_predictors: int, width: int, group: int | None
     ) -> None:
-        n_products = max(n_predictors - 1, 1)
-        n_rows = n_chains * n_products
         self._shape = n_chains, n_predictors, width
-        # chains that fill the last group stay zero
-        size = (group or n_chains) * n_products
-        self._left: Array = np.zeros((-(-n_rows // size), size, width), rows.dtype)
-        self._linear = self._left.reshape(-1, width)[:n_rows].reshape(n_chains, n_products, width)
+        self._n_products, self._dtype = max(n_predictors - 1, 1), rows.dtype
+        self._group = group or n_chains
+        self._left, linear = self._room(rows.parts[0][0].back.shape[1])
+        self._left[...] = 0.0  # which chains that fill the last group stay
+        self._linear = linear[..., :width]
         self._works = [self._buffers(part) for part in rows.parts]
         first, *others = self._works[0]
         self._single = None if others or self._works[1:] else first
 
+    def _room(self, n: int, slots: Array | None = None) -> tuple[Array, Array]:
+        """Array of ``n`` numbers of each chain and product, as products see it, and by chain.
+
+        Sums over the classes are of whole chains at a time, if the chains of a product are enough
+        without those of the other predictors.
+        """
+        n_chains, n_products = self._shape[0], self._n_products
+        n_slots = -(-n_chains // self._group) * self._group
+        numbers = n_slots * n_products * n
+        slots = np.empty(numbers, self._dtype) if slots is None else slots[:numbers]
+        if self._group >= _MANY:
+            by_chain = slots.reshape(n_products, n_slots, n).swapaxes(0, 1)
+            return slots.reshape(-1, self._group, n), by_chain[:n_chains]
+        by_chain = slots.reshape(n_slots, n_products, n)
+        return slots.reshape(-1, self._group * n_products, n), by_chain[:n_chains]
+
     def _buffers(self, blocks: list[_Block]) -> list[_Work]:
         """Each block with room for its predictors and its gradient; blocks share the room."""
-        n_chains, n_products, width = self._linear.shape
-        n_rows, (n_groups, group) = n_chains * n_products, self._left.shape[:2]
-        n_slots = n_groups * group
-        room = np.empty(n_slots * max(len(block.back) for block in blocks), self._left.dtype)
-        right = np.empty_like(self._left)
-        grad = right.reshape(n_slots, width)[:n_rows].reshape(self._linear.shape)
-        works = []
-        for kernel, forward, back in blocks:
-            B = len(back)
-            grouped = room[: n_slots * B].reshape(n_groups, group, B)
-            u = grouped.reshape(n_slots, B)[:n_rows].reshape(n_chains, n_products, B)
-            works.append(_Work(kernel, forward, back, grouped, u, right, grad))
-        return works
+        right, grad = self._room(self._left.shape[2])
+        grad = grad[..., : self._shape[2]]
+        room = self._room(max(len(block.back) for block in blocks))[0].reshape(-1)
+        views = [self._room(len(block.back), room) for block in blocks]
+        return [
+            _Work(*block, *view, right, grad) for block, view in zip(blocks, views, strict=True)
+        ]
 
     def _take(self, theta: Array) -> None:
         linear = theta.reshape(self._shape)
@@ -183,7 +200,9 @@ class BoundRows:
             return
         linear = out.reshape(self._shape)
         linear[:, :-1] += grad
-        linear[:, -1] -= np.add.reduce(grad, axis=1, dtype=np.float64)
+        last = linear[:, -1]
+        for k in range(self._n_products):
+            last -= grad[:, k]
 
     def add_grad(self, theta: Array, out: Array) -> None:
         """Add the gradient at ``theta (C, n_linear)``, less the rows' pull, to ``out``."""
@@ -265,13 +284,13 @@ def bound_value_and_grad(
     shape = n_chains, posterior.n_predictors, posterior._width
     sums = BoundRows(rows, *shape, group)
     of_prior = followed.linear_prior.bind_grad(rows.pull.reshape(shape[1:]))
+    known = _linear_and_prior(posterior, followed, rows, of_prior)
 
     def value_and_grad(theta: Array) -> tuple[Array, Array]:
         grad = of_prior(theta.reshape(shape)).reshape(theta.shape)
+        before = known(theta, grad)
         value = sums.add_value_and_grad(theta, grad)
-        # einsum, unlike matmul, rounds a chain alike whatever the number of chains
-        value += np.einsum("cp,p->c", theta, rows.level)
-        value += posterior.log_prior(theta)
+        value += before
         flat = grad.ravel()
         if not isfinite(float(value.sum()) + flat.dot(flat)):
             bad = ~(np.isfinite(value) & np.isfinite(grad).all(axis=1))
@@ -280,3 +299,32 @@ def bound_value_and_grad(
         return value, grad
 
     return value_and_grad
+
+
+def _linear_and_prior(
+    posterior: _LinearModel,
+    followed: _LinearModel,
+    rows: SettledRows,
+    of_prior: Callable[[Array], Array],
+) -> Callable[[Array, Array], Array]:
+    """Rows' level times theta, and the log prior ``(C,)``, from theta and the prior's gradient.
+
+    The gradient has the rows' pull in it. It tells a log prior of second order.
+    """
+    # einsum, unlike matmul, rounds a chain alike whatever the number of chains
+    if followed.linear_prior is not posterior.linear_prior or not posterior.quadratic_prior:
+        return lambda theta, grad: (
+            np.einsum("cp,p->c", theta, rows.level) + posterior.log_prior(theta)
+        )
+    origin = np.zeros((1, rows.level.size))
+    at_origin = of_prior(origin.reshape(1, posterior.n_predictors, posterior._width))
+    constant = float(posterior.log_prior(origin)[0])
+    linear = at_origin.ravel() - 2.0 * (rows.pull - rows.level)
+
+    def from_gradient(theta: Array, grad: Array) -> Array:
+        value = np.einsum("cp,cp->c", theta, grad + linear)
+        value *= 0.5
+        value += constant
+        return value
+
+    return from_gradient

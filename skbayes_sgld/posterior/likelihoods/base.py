@@ -11,6 +11,7 @@ variates of every model. In predictions, C is the number of rows and B that of d
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any, ClassVar
 
 import numpy as np
@@ -264,20 +265,35 @@ class Likelihood(Component):
         return solve_quantile(cdf, q, first, np.sqrt(second), self.whole)
 
 
-_FACTORS = 8  # of a product whose logarithm is taken, each below exp(88)
-
-
 def sum_log(x: Array, weight: Array | None) -> Array:
-    """Weighted sum of the logs of ``x (C, B)``, each at least 1, one logarithm for eight rows.
+    """Weighted sum of the logs of ``x (C, B)``, each at least 1, to the precision of x.
 
-    It is infinite where a product of eight is, in double precision.
+    One logarithm is taken for eight rows. Where the product of eight is infinite it is taken in
+    double precision, and is infinite where that is.
     """
-    x = x.astype(float, copy=False)  # products of eight leave the range of single precision
     if weight is not None:
-        return (np.log(x) * weight).sum(axis=1)
-    m = x.shape[1] // _FACTORS
-    product = np.multiply.reduce(x[:, : m * _FACTORS].reshape(len(x), _FACTORS, m), axis=1)
-    return np.log(product).sum(axis=1) + np.log(x[:, m * _FACTORS :]).sum(axis=1)
+        return np.einsum("cb,b->c", np.log(x), weight)
+    with np.errstate(over="ignore"):
+        value = _sum_of_logs(x)
+        if not isfinite(float(np.add.reduce(value))):
+            far = ~np.isfinite(value)
+            value[far] = _sum_of_logs(x[far].astype(float))
+    return value
+
+
+def _sum_of_logs(x: Array) -> Array:
+    product = _halved(_halved(_halved(x)))
+    return np.add.reduce(np.log(product, out=product), axis=1, dtype=np.float64)
+
+
+def _halved(x: Array) -> Array:
+    """Products of the first and the second half of the columns."""
+    width = x.shape[1]
+    half = (width + 1) // 2
+    product = x[:, :half] * x[:, width - half :]
+    if width % 2:  # the one in the middle is in both halves
+        product[:, -1] = x[:, -1]
+    return product
 
 
 class LabelLikelihood(Likelihood):

@@ -51,8 +51,9 @@ class _Rows(RowKernel):
             v -= shift[:, None]
             last = np.exp(-shift)
         np.exp(v, out=v)
-        total = np.add.reduce(v, axis=1)
-        total += last
+        total = v[:, 0] + last
+        for k in range(1, v.shape[1]):  # a sum over so short an axis takes three times as long
+            total += v[:, k]
         v *= np.divide(self._numerator, total)[:, None]
         return total, shift
 
