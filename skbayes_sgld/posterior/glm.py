@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,7 +25,7 @@ from skbayes_sgld.posterior.kernels import (
 )
 from skbayes_sgld.posterior.likelihoods import FixedGaussian, Likelihood
 from skbayes_sgld.posterior.linear_predictors import RowSums
-from skbayes_sgld.posterior.linear_prior import LinearPrior, in_units, shift_precision
+from skbayes_sgld.posterior.linear_prior import joint_prior
 from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.propriety import check_mode
@@ -125,25 +124,17 @@ class GLMPosterior(RowSums, BasePosterior):
         elif mean is None:
             mean = column_means(X, sample_weight)
         super().__init__(X, y, sample_weight, K, infers_noise, fit_intercept, mean)
-        prior.check(self.n_features)
-        intercept_prior = Flat() if intercept_prior is None else intercept_prior
-        intercept_prior.check(1, "intercept_prior")
         self.likelihood, self.noise_prior = likelihood, noise_prior
         self.bounded_curvature = likelihood.bounded_curvature
-        given = prior, intercept_prior, spread, likelihood, y, sample_weight
-        prior, intercept_prior = in_units(*given)
-        acts, from_data = fit_intercept and not intercept_prior.flat, spread is not None
-        self.linear_prior = LinearPrior(
-            prior, intercept_prior if acts else None, self.n_features, self.center, from_data
+        priors, data = (prior, intercept_prior or Flat()), (X, y, sample_weight)
+        self.linear_prior = joint_prior(
+            *priors, likelihood, data, spread, self.center, fit_intercept
         )
         self._dtype: type = np.float64  # of bound gradients
         self._density_dtype: type = np.float64  # of densities bound with them
         self._group: int | None = GROUP
         self._settled: dict[type, SettledRows | None] = {}
         self.param_names = self._name_params(feature_names, class_names)
-        if self.n_predictors > 1:
-            pin = shift_precision(prior, self.intercept_is_free, X, sample_weight, self._width) / K
-            self.linear_prior = replace(self.linear_prior, pin=pin)
 
     @property
     def prior(self) -> CoefficientPrior:
@@ -234,10 +225,14 @@ class GLMPosterior(RowSums, BasePosterior):
 
     def _statistics_value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         assert self._statistics is not None
+        return self._statistics.of_theta(*self._statistics_at(theta))
+
+    def _statistics_at(self, theta: Array) -> tuple[Any, ...]:
+        """What the sufficient statistics are asked for, at ``theta (C, P)``."""
         gamma = self._gamma(theta)
-        variance = self.likelihood.noise_variance(gamma)
         at_mean = self.center is not None or not self.fit_intercept
-        return self._statistics.of_theta(theta, variance, gamma, self.fit_intercept, at_mean)
+        variance = self.likelihood.noise_variance(gamma)
+        return theta, variance, gamma, bool(self.fit_intercept), at_mean
 
     # ---- prior and posterior ------------------------------------------------------------------
 
@@ -341,18 +336,7 @@ class GLMPosterior(RowSums, BasePosterior):
         """Minus the Hessian of the log likelihood ``(P, P)``; a mean over draws ``(S, P)``."""
         if self._statistics is None:
             return super().likelihood_curvature(theta)
-        draws = np.atleast_2d(theta)
-        gamma = self._gamma(draws)
-        precision = np.mean(1.0 / self.likelihood.noise_variance(gamma))
-        at_mean = self.center is not None or not self.fit_intercept
-        of_linear = precision * self._statistics.curvature(self._n_linear, at_mean)
-        if gamma is None:
-            return of_linear
-        H = np.empty((self.n_params, self.n_params))
-        H[:-1, :-1] = of_linear
-        H[-1] = H[:, -1] = self._statistics_value_and_grad(draws)[1].mean(axis=0)
-        H[-1, -1] += 0.5 * self.total_weight
-        return H
+        return self._statistics.curvature_of_theta(*self._statistics_at(np.atleast_2d(theta)))
 
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
         """Gradient and Hessian of the log likelihood at one ``theta (P,)``, in one pass at most."""

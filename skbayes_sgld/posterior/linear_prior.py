@@ -288,14 +288,46 @@ def in_units(
     return prior.given_noise(variance), intercept_prior.given_noise(variance)
 
 
-def shift_precision(
-    prior: CoefficientPrior, intercept_is_free: bool, X: Array, weight: Array | None, width: int
+def joint_prior(
+    coef: CoefficientPrior,
+    intercept: CoefficientPrior,
+    likelihood: Likelihood,
+    data: tuple[Array, Array, Array | None],
+    spread: Array | None,
+    center: Array | None,
+    has_intercept: bool,
+) -> LinearPrior:
+    """Prior of the linear parameters of a model of ``data``: X, y and weights.
+
+    ``spread`` is as in :func:`in_units`, and ``center (d,)`` the point of X at which theta has the
+    intercept, or None.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Where a parameter of a prior is out of range, or is not one number per column of X.
+    """
+    (X, y, weight), K = data, likelihood.n_predictors
+    coef.check(X.shape[1])
+    intercept.check(1, "intercept_prior")
+    coef, intercept = in_units(coef, intercept, spread, likelihood, y, weight)
+    acts, pin = has_intercept and not intercept.flat, None
+    if K > 1:
+        free = has_intercept and not (acts and intercept.proper)
+        pin = _shift_precision(X, weight, not coef.proper, free, has_intercept) / K
+    of_intercept = intercept if acts else None
+    return LinearPrior(coef, of_intercept, X.shape[1], center, spread is not None, pin)
+
+
+def _shift_precision(
+    X: Array, weight: Array | None, coef_is_free: bool, intercept_is_free: bool, has_intercept: bool
 ) -> Array:
     """Precision ``(width,)`` of the classes' common shift: under a flat prior, that of the data."""
-    pin, w = np.zeros(width), np.ones(X.shape[0]) if weight is None else weight
-    if not prior.proper:
+    n, d = X.shape
+    pin, w = np.zeros(d + has_intercept), np.ones(n) if weight is None else weight
+    if coef_is_free:
         square = column_squares(X, column_means(X, weight), w)
-        pin[: X.shape[1]] = np.where(square > 0, square, 1.0)
+        pin[:d] = np.where(square > 0, square, 1.0)
     if intercept_is_free:
         pin[-1] = w.sum()
     return pin

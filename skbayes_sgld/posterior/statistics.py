@@ -177,6 +177,26 @@ class GaussianStatistics:
             grad[:, -1] = in_gamma
         return value, grad
 
+    def curvature_of_theta(
+        self,
+        theta: Array,
+        variance: Array | float,
+        gamma: Array | None,
+        has_level: bool,
+        at_mean: bool,
+    ) -> Array:
+        """Minus the Hessian of the log likelihood ``(P, P)``, a mean over ``theta (C, P)``."""
+        n_linear = len(self.x_mean) + has_level
+        of_linear = np.mean(1.0 / variance) * self.curvature(n_linear, at_mean)
+        if gamma is None:
+            return of_linear
+        H = np.empty((n_linear + 1, n_linear + 1))
+        H[:-1, :-1] = of_linear
+        _, grad = self.of_theta(theta, variance, gamma, has_level, at_mean)
+        H[-1] = H[:, -1] = grad.mean(axis=0)
+        H[-1, -1] += 0.5 * self.total_weight
+        return H
+
     def curvature(self, n_linear: int, at_mean: bool) -> Array:
         """Half the second derivative of RSS in coefficients and intercept ``(n_linear, n_linear)``.
 
