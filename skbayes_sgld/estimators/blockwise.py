@@ -19,7 +19,6 @@ from skbayes_sgld.estimators.regression import BayesianRegressor
 from skbayes_sgld.estimators.validation import check_ranges, warn_of_light_rows
 from skbayes_sgld.inference.passes import NUMBERS, Encoding, find_posterior, look, sum_up
 from skbayes_sgld.posterior import GLMPosterior, Likelihood
-from skbayes_sgld.posterior.propriety import check_propriety
 
 
 class BlockwiseEstimator(LinearEstimator):
@@ -99,7 +98,7 @@ class BlockwiseRegressor(BayesianRegressor, BlockwiseEstimator):
         sd = np.sqrt(np.diagonal(sums.products)[:-1] / sums.total)
         columns = sums.mean[:-1], extent.spread(sd)
         posterior = self._make_posterior(X, y, weight, center=self._centers(), columns=columns)
-        check_propriety(posterior)
+        posterior.check_proper()
         self._infer_posterior(posterior, source)
         for name in ("estimators_", "output_names_"):
             self.__dict__.pop(name, None)

@@ -27,7 +27,6 @@ from skbayes_sgld.posterior.base import by_name
 from skbayes_sgld.posterior.hierarchical import with_hyperparameters
 from skbayes_sgld.posterior.priors import HIERARCHICAL_PRIORS, PRIORS, Prior
 from skbayes_sgld.posterior.priors.base import PriorRegistry
-from skbayes_sgld.posterior.propriety import check_propriety
 from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
 from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
 from skbayes_sgld.sampling.workers import Workers
@@ -109,8 +108,9 @@ class LinearEstimator(BayesianEstimator):
         linear = values[:, : K * width].reshape(len(values), K, width)
         intercept = linear[..., -1] if width > d else np.zeros(linear.shape[:2])
         parts = {"coef": linear[..., :d], "intercept": intercept}
-        for name, columns in by_name(self._names[K * width :]).items():
-            several = self._names[K * width + columns[0]] != name
+        others = self._names[K * width :]
+        for name, columns in by_name(others).items() if others else ():
+            several = others[columns[0]] != name
             own = values[:, [K * width + j for j in columns]]
             parts[name] = own if several else own[:, 0]
         return parts
@@ -186,7 +186,7 @@ class SampledEstimator(LinearEstimator):
             return
         settings = Settings.check(self)
         posterior = self._own_posterior(settings, X, y, weight)
-        check_propriety(posterior)
+        posterior.check_proper()
         self._sample(settings, posterior, self._resolve("prior"))
 
     def _centers(self) -> bool:

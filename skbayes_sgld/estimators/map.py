@@ -25,7 +25,7 @@ from skbayes_sgld.inference.settings import (
     resolve_preconditioner,
 )
 from skbayes_sgld.posterior import GLMPosterior
-from skbayes_sgld.posterior.propriety import check_mode, check_propriety
+from skbayes_sgld.posterior.propriety import check_mode
 from skbayes_sgld.sampling import OPTIMIZERS, PROJECTIONS, Curvature, Newton, Projection, find_mode
 from skbayes_sgld.sampling.optimizers.climb import Climb, climb
 from skbayes_sgld.sampling.optimizers.find import check_batch_size, far_message
@@ -86,7 +86,7 @@ class MAPEstimator(LinearEstimator):
     def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
         settings = self._settings(len(y))
         posterior = self._make_posterior(X, y, weight, center=settings.centers)
-        check_propriety(posterior)
+        posterior.check_proper()
         self._climb(posterior, settings)
 
     def _centers(self) -> bool:

@@ -21,7 +21,6 @@ from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior import CoefficientPrior, NoisePrior
 from skbayes_sgld.posterior.accumulated import Sums
 from skbayes_sgld.posterior.assumed_density import site_of, under_priors
-from skbayes_sgld.posterior.propriety import check_propriety
 
 _KEPT = 2**20  # numbers in X, y and the weights of the rows that are kept: 8 megabytes
 
@@ -95,7 +94,7 @@ class StreamedEstimator(SampledEstimator):
             )
         assert stream.priors is not None
         posterior = under_priors(posterior, *stream.priors[:2], site)
-        check_propriety(posterior)
+        posterior.check_proper()
         self._sample(settings, posterior, self._resolve("prior"), stream.n_batches)
         if rows[0].size + 2 * len(rows[1]) > _KEPT:
             draws, weights = self.posterior_.flat, self.posterior_.flat_weights
@@ -176,7 +175,7 @@ class StreamedRegressor(BlockwiseRegressor, StreamedEstimator):
             known = stream.known.tempered(float(self.forgetting)).plus(known)
         self._stream = replace(stream, known=known, n_batches=stream.n_batches + 1)
         posterior = self._make_posterior(*known.as_rows(), center=settings.uses_curvature)
-        check_propriety(posterior)
+        posterior.check_proper()
         self._sample(settings, posterior, self._resolve("prior"), stream.n_batches)
 
     def _components(self, y: Array, weight: Array | None) -> tuple[Any, NoisePrior | None]:

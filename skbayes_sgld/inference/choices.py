@@ -106,7 +106,8 @@ def choose_gradient(
             f"batch_size={batch_size} needs a posterior with rows, and this one has none; set "
             "batch_size='auto'."
         )
-    require(posterior, gradient.requires, "gradient", gradient, gradient.remedy)
+    for ability in gradient.requires:
+        require(posterior, ability, "gradient", gradient, gradient.remedy)
     if batch_size is not None and batch_size > n:
         raise ValueError(
             f"batch_size={batch_size} is larger than the {n} rows; give at most {n}, or "
@@ -255,7 +256,8 @@ def choose_walkers(run: Run, settings: Settings, n_draws: int, n_burnin: int, th
     posterior = run.dynamics.posterior
     automatic = settings.sampler is None and settings.step_size is None and settings.uses_curvature
     # where a whole block of steps is made at once it costs the same
-    alone = posterior.slope_of_last() is None
+    diagonal = run.dynamics.preconditioner.diagonal
+    alone = diagonal is None or posterior.slope_of_last() is None
     if not (automatic and alone and posterior.one_mode):
         return 1
     return next((w for w, share in _WALKERS if w * n_burnin <= share * n_draws * thin), 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -398,17 +398,17 @@ class AveragedNormal(NamedTuple):
 
 
 def require(
-    posterior: BasePosterior, abilities: Iterable[str], argument: str, value: object, remedy: str
+    posterior: BasePosterior, ability: str, argument: str, value: object, remedy: str
 ) -> None:
-    """Raise where a posterior lacks what a component needs.
+    """Raise where a posterior lacks an ability that a component needs.
 
     Parameters
     ----------
     posterior : BasePosterior
-    abilities : iterable of str
-        Names of :data:`~skbayes_sgld.posterior.protocol.ABILITIES`, as in ``requires``.
+    ability : str
+        Name in :data:`~skbayes_sgld.posterior.protocol.ABILITIES`, one of its ``requires``.
     argument : str
-        Argument that needs them: ``"gradient"``.
+        Argument that needs it: ``"gradient"``.
     value : object
         What it is.
     remedy : str
@@ -417,24 +417,23 @@ def require(
     Raises
     ------
     TypeError
-        When one is missing; the error names component, ability, missing members and remedy.
+        When it is missing; the error names component, ability, missing members and remedy.
     ValueError
-        When an ability is not known.
+        When the ability is not known.
     """
-    for ability in abilities:
-        if ability not in ABILITIES:
-            raise ValueError(
-                f"{argument}={value!r} requires {ability!r}, which is no ability of posteriors; "
-                f"there are {', '.join(map(repr, ABILITIES))}."
-            )
-        missing = posterior.lacks(ability)
-        if missing:
-            what = ability.replace("_", " ")
-            raise TypeError(
-                f"{argument}={value!r} needs a posterior with {what} "
-                f"({', '.join(MEMBERS[ability])}); {posterior._describe()} has no "
-                f"{', '.join(missing)}. Add what is missing, or {remedy}."
-            )
+    if ability not in ABILITIES:
+        raise ValueError(
+            f"{argument}={value!r} requires {ability!r}, which is no ability of posteriors; "
+            f"there are {', '.join(map(repr, ABILITIES))}."
+        )
+    missing = posterior.lacks(ability)
+    if missing:
+        what = ability.replace("_", " ")
+        raise TypeError(
+            f"{argument}={value!r} needs a posterior with {what} "
+            f"({', '.join(MEMBERS[ability])}); {posterior._describe()} has no "
+            f"{', '.join(missing)}. Add what is missing, or {remedy}."
+        )
 
 
 def by_name(names: Sequence[str]) -> dict[str, list[int]]:

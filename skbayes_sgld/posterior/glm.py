@@ -28,7 +28,7 @@ from skbayes_sgld.posterior.linear_predictors import RowSums
 from skbayes_sgld.posterior.linear_prior import joint_prior
 from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 from skbayes_sgld.posterior.priors.noise import NoisePrior
-from skbayes_sgld.posterior.propriety import check_mode
+from skbayes_sgld.posterior.propriety import check_mode, check_propriety
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.rounded_hessian import rough_curvature
 from skbayes_sgld.posterior.statistics import GaussianStatistics
@@ -176,6 +176,12 @@ class GLMPosterior(RowSums, BasePosterior):
     def quadratic_prior(self) -> bool:
         """Whether the log prior is of second order: it is normal or flat, the noise known."""
         return self.linear_prior.normal and not self._infers_noise
+
+    def check_proper(self) -> None:
+        """Raise where flat priors leave the posterior without a finite integral."""
+        known = self.prior.proper and (self.noise_prior is None or self.noise_prior.proper)
+        if not known or (self.intercept_is_free and self.likelihood.level_is_free(self.y)):
+            check_propriety(self)
 
     def check_mode(self, theta: Array) -> None:
         """Raise where the likelihood at the mode shows that flat coefficients are unbounded."""
@@ -346,6 +352,15 @@ class GLMPosterior(RowSums, BasePosterior):
 
     prior_conflict, one_mode = measured_conflict, True  # the log density is concave, or nearly
     has_mode = True  # being proper
+    multimodal = steep = False
+
+    def tempered(self, temperature: float) -> GLMPosterior:
+        """Itself: no Jacobian is part of the density."""
+        return self
+
+    def centered_normal(self) -> tuple[Array, Array] | None:
+        """None: the mode serves."""
+        return None
 
     def averaged_normal(self, theta: Array, temperature: float) -> AveragedNormal | None:
         """Normal distribution nearest in expectation, from the mode; None where that serves."""

@@ -83,7 +83,8 @@ class Gradient(Component):
         """
         if not isinstance(posterior, BasePosterior):
             posterior = as_posterior(posterior)
-        require(posterior, self.requires, "gradient", self, self.remedy)
+        for ability in self.requires:
+            require(posterior, ability, "gradient", self, self.remedy)
         if expansion is not None:
             return self.make_around(posterior, center, expansion)
         return self.make(posterior, center)
@@ -361,7 +362,8 @@ def check_requirements(
         When the algorithm needs the gradient from all rows, and has that of a batch.
     """
     argument = "sampler" if isinstance(algorithm, Sampler) else "optimizer"
-    require(posterior, algorithm.requires, argument, algorithm, algorithm.remedy)
+    for ability in algorithm.requires:
+        require(posterior, ability, argument, algorithm, algorithm.remedy)
     if algorithm.full_gradient and batch_size is not None:
         raise ValueError(
             f"{argument}={algorithm!r} needs the gradient from all rows at every step; set "

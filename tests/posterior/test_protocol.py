@@ -194,7 +194,7 @@ def test_a_gradient_says_what_it_needs_and_what_else_would_do():
     with pytest.raises(TypeError, match=r"local rows .*NormalMean has no take.*order=1"):
         skbayes_sgld.sample(NormalMean(), gradient="control_variate", batch_size=5)
     with pytest.raises(ValueError, match=r"^sampler=SGLD\(\) requires 'rowz', which is no ability"):
-        require(as_posterior(Ellipse()), ["rowz"], "sampler", SGLD(), "")
+        require(as_posterior(Ellipse()), "rowz", "sampler", SGLD(), "")
 
 
 def test_every_ability_has_a_default_or_an_error_that_names_it():
@@ -202,7 +202,7 @@ def test_every_ability_has_a_default_or_an_error_that_names_it():
     for ability in set(ABILITIES) - posterior.abilities:
         assert posterior.lacks(ability)
         with pytest.raises(TypeError, match="Ellipse has no"):
-            require(posterior, [ability], "sampler", "x", "y")
+            require(posterior, ability, "sampler", "x", "y")
         for member in MEMBERS[ability]:
             assert hasattr(BasePosterior, member), f"{ability}: {member} has no default"
 

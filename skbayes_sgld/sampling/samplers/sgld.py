@@ -113,8 +113,10 @@ class SGLD(Sampler):
     ) -> Array | None:
         """Advance theta by a block of steps where its coordinates move each on its own."""
         metric, posterior = dynamics.preconditioner.diagonal, dynamics.gradient.posterior
+        if metric is None or dynamics.clip is not None:
+            return None
         slope = posterior.slope_of_last()
-        if slope is None or metric is None or dynamics.clip is not None:
+        if slope is None:
             return None
         assert noise is not None
         path, rates = np.empty(noise.shape), metric[:-1] * eta[:, None]

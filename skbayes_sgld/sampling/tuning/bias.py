@@ -96,10 +96,10 @@ class _LastCoordinate(BasePosterior):
 
 def _not_normal(run: Run, mode: Mode) -> tuple[Run, Mode]:
     """Run and mode of what a pilot has to see, where all coordinates but the last are normal."""
-    dynamics = run.dynamics
-    slope = dynamics.gradient.posterior.slope_of_last()
-    separate = run.sampler.separate and dynamics.clip is None
-    if slope is None or not separate or dynamics.preconditioner.diagonal is None:
+    dynamics, metric = run.dynamics, run.dynamics.preconditioner
+    separate = run.sampler.separate and dynamics.clip is None and metric.diagonal is not None
+    slope = dynamics.gradient.posterior.slope_of_last() if separate else None
+    if slope is None:
         return run, mode
     alone = Dynamics(Full().bind(_LastCoordinate(slope)), Metric(1), None, dynamics.temperature)
     return replace(run, dynamics=alone), Mode(mode.theta[-1:], Diagonal(np.ones(1)))
