@@ -28,7 +28,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling import Constant
 from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.gradients import BoundGradient, Gradient
-from skbayes_sgld.sampling.overflow import constrained_draws
+from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners.metric import Dense, Diagonal, preconditioned_eigenvalues
 from skbayes_sgld.sampling.protocol import Dynamics, Sampler, check_requirements
 from skbayes_sgld.sampling.samplers import SGLD, ParallelTempering
@@ -166,6 +166,22 @@ class Plan:
     def __repr__(self) -> str:
         """Every setting; ``print`` gives the reasons."""
         return f"Plan({', '.join(f'{k}={shown(v.value)}' for k, v in self.choices.items())})"
+
+
+def constrained_draws(
+    posterior: BasePosterior, draws: Array, n_burnin: int, thin: int, n_walkers: int = 1
+) -> Array:
+    """Draws in the parameters' own units; raise where they are finite and these are not."""
+    n_chains, n_draws, P = draws.shape
+    with np.errstate(all="ignore"):
+        values = posterior.constrain(draws.reshape(-1, P)).reshape(n_chains, n_draws, -1)
+    if not np.isfinite(values).all():
+        bad = np.argwhere(~np.isfinite(values))
+        chain, draw, parameter = (int(k) for k in bad[bad[:, 1].argmin()])
+        step = n_burnin + (draw % -(-n_draws // n_walkers) + 1) * thin - 1
+        # the noise variance is the last of both
+        raise ChainOverflowError(step, chain, min(parameter, P - 1))
+    return values
 
 
 def plan(

@@ -364,7 +364,6 @@ def _run(
             eta = run.step_sizes(steps)
             tau = None if run.temperature is None else run.temperature(steps)
             before = {name: array.copy() for name, array in state.items()}
-            clipped = dynamics.clipped
             normals, idx = draw_block(run, streams, length, n_params)
             at_each = dynamics if tau is None else replace(dynamics, temperature=tau)
             noise = run.sampler.prepare(state, normals, eta, at_each)
@@ -384,14 +383,14 @@ def _run(
                         next_look += _LOOK
                         if not np.isfinite(state["theta"]).all():
                             break
-                        check_range(dynamics.posterior, state, start.step + done + t)
+                        values = dynamics.posterior.constrain(state["theta"])
+                        if "lost" in state or not np.isfinite(values).all():
+                            check_range(values, state, start.step + done + t)
             if not np.isfinite(state["theta"]).all():
-                dynamics.clipped = clipped
                 for t in _steps(run.sampler, before, eta, tau, noise, idx, dynamics):
                     bad = np.argwhere(~np.isfinite(before["theta"]))
                     if len(bad):
-                        step = start.step + done + t
-                        raise ChainOverflowError(step, int(bad[0, 0]), int(bad[0, 1]))
+                        raise ChainOverflowError(start.step + done + t, *bad[0].tolist())
             if path:
                 # in a third of the time that np.stack takes
                 found = np.concatenate(path).reshape(-1, n_chains, n_params)
