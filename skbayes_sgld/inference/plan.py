@@ -27,10 +27,9 @@ from skbayes_sgld.inference.settings import LongRunSettings, Settings, check_mem
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling import Constant
 from skbayes_sgld.sampling.chains import Run
-from skbayes_sgld.sampling.gradients import BoundGradient, Gradient
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners.metric import Dense, Diagonal, preconditioned_eigenvalues
-from skbayes_sgld.sampling.protocol import Dynamics, Sampler, check_requirements
+from skbayes_sgld.sampling.protocol import Dynamics, check_requirements
 from skbayes_sgld.sampling.samplers import SGLD, ParallelTempering
 from skbayes_sgld.sampling.tuning import bias as pilots
 from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError, find_mode
@@ -220,14 +219,16 @@ def plan(
         mode = _locate(posterior)
     reference = mode or Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))
     gradient, batch_size, noise, choices = choose_gradient(posterior, settings, reference, seed)
+    center, curvature, expansion = mode[:3] if mode is not None else (None, None, None)
     draft = Run(
-        _first_choice(posterior, settings),
+        # a pilot may find an automatic one in error
+        settings.sampler or (ParallelTempering() if posterior.multimodal else SGLD()),
         Dynamics(
-            _bind(gradient, posterior, mode),
-            settings.metric.bind(posterior.n_params, None if mode is None else mode.metric),
+            gradient.bind(posterior, center, expansion),
+            settings.metric.bind(posterior.n_params, curvature),
             settings.clip,
             settings.tau,
-            center=mode.theta if mode is not None and settings.uses_curvature else None,
+            center=center if settings.uses_curvature else None,
         ),
         None if isinstance(settings.schedule, Constant) else settings.schedule,
         pilots.STEP_SIZES[0],
@@ -302,13 +303,6 @@ _ORDER = (
 )
 
 
-def _first_choice(posterior: BasePosterior, settings: Settings) -> Sampler:
-    """Sampler to begin with; a pilot may find an automatic one in error."""
-    if settings.sampler is not None:
-        return settings.sampler
-    return ParallelTempering() if posterior.multimodal else SGLD()
-
-
 def _needs_mode(posterior: BasePosterior, settings: Settings) -> bool:
     """Whether anything asks for the mode; a published algorithm never does."""
     if settings.uses_curvature or settings.step_size is None or settings.starts_at_mode:
@@ -332,12 +326,6 @@ def _locate(posterior: BasePosterior) -> Mode:
         return Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))
     posterior.check_mode(mode.theta)
     return mode
-
-
-def _bind(gradient: Gradient, posterior: BasePosterior, mode: Mode | None) -> BoundGradient:
-    if mode is None:
-        return gradient.bind(posterior)
-    return gradient.bind(posterior, mode.theta, mode.expansion)
 
 
 def measure_bias(

@@ -246,7 +246,13 @@ def _find_problems(result: SamplingResult) -> list[str]:
     if result.mode is not None or not apart:  # draws of chains that never met cannot tell
         found += bias_problem(*result.bias, step_size.value, step_size.given)
     found += noise_problem(result.noise_ratio, choices["gradient"].given)
-    found += heat_problem(result.n_hot, choices["n_burnin"].value)
+    n_hot, n_burnin = result.n_hot, choices["n_burnin"].value
+    if n_burnin < n_hot:
+        found.append(
+            f"the temperature settles at step {n_hot} and n_burnin={n_burnin}: the draws before "
+            "that step are of a hotter distribution; set n_burnin='auto', or to "
+            f"{n_hot} at the least"
+        )
     found += undefined_problem(*result.undefined, result.acceptance is None)
     found += cap_problem(choices.get("stopped_by"))
     return found + clip_problem(result.clipped, choices["clip"].value)
@@ -295,16 +301,6 @@ def clip_problem(clipped: float, clip: object) -> list[str]:
     return [
         f"the gradient was clipped on {clipped:.1%} of the steps, which biases the posterior; "
         f"raise the threshold of clip={clip!r} or set it to None"
-    ]
-
-
-def heat_problem(n_hot: int, n_burnin: int) -> list[str]:
-    """Sentence on draws that were kept while the chains still cooled, if any were."""
-    if n_burnin >= n_hot:
-        return []
-    return [
-        f"the temperature settles at step {n_hot} and n_burnin={n_burnin}: the draws before that "
-        f"step are of a hotter distribution; set n_burnin='auto', or to {n_hot} at the least"
     ]
 
 

@@ -87,7 +87,12 @@ class LongRunSettings:
             Naming the setting, its value and what is accepted.
         """
         values = {field.name: getattr(given, field.name) for field in fields(LongRunSettings)}
-        check_n_jobs(values["n_jobs"])
+        if values["n_jobs"] is not None:
+            check_number(values["n_jobs"], "n_jobs", integer=True)
+            if values["n_jobs"] == 0:
+                raise ValueError(
+                    "n_jobs=0 is out of range; give None, a positive number, or -1 for all."
+                )
         check_seed(values["random_state"])
         for name in ("checkpoint", "resume_from"):
             values[name] = _path(values[name], name)
@@ -322,15 +327,6 @@ def _memory() -> float:
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):  # not every system tells
         return np.inf
-
-
-def check_n_jobs(value: Any) -> None:
-    """Raise where ``n_jobs`` is neither None nor a whole number other than 0."""
-    if value is None:
-        return
-    check_number(value, "n_jobs", integer=True)
-    if value == 0:
-        raise ValueError("n_jobs=0 is out of range; give None, a positive number, or -1 for all.")
 
 
 def check_verbose(value: Any) -> None:
