@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from pickle import PicklingError
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 import joblib
 import numpy as np
@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from skbayes_sgld._random import ChainStreams
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.archive import read_arrays, write_arrays
-from skbayes_sgld.inference.plan import ChainPlan
 from skbayes_sgld.inference.settings import LongRunSettings
-from skbayes_sgld.sampling.chains import Chains, RunState, run_chains
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.chains import Chains, Run, RunState, run_chains
 
 Array = NDArray[Any]
 
@@ -46,6 +46,45 @@ _FREE = {
     *("checkpoint", "resume_from", "max_time", "target_ess", "n_draws", "n_jobs", "verbose"),
     *("warm_start", "random_state", "check_gradient"),
 }
+
+
+class ChainPlan(Protocol):
+    """What the chains of a run that may stop and go on are made from, and how they are judged."""
+
+    @property
+    def posterior(self) -> BasePosterior:
+        """Target, in the coordinates that are sampled."""
+
+    @property
+    def run(self) -> Run:
+        """Sampler, gradient, metric, step size, schedule and temperature."""
+
+    @property
+    def start(self) -> Array:
+        """Starting points of the chains ``(C, P)``."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of the chains."""
+
+    @property
+    def n_draws(self) -> int:
+        """Draws of each chain."""
+
+    @property
+    def n_burnin(self) -> int:
+        """Steps of each chain before the first draw."""
+
+    @property
+    def thin(self) -> int:
+        """Steps from draw to draw."""
+
+    @property
+    def settings(self) -> LongRunSettings:
+        """What ends the run, and its files."""
+
+    def effective_size(self, draws: Array) -> tuple[float, str]:
+        """Effective sample size of draws ``(C, S, P)``, and a clause that says of what."""
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._progress import Progress
-from skbayes_sgld.inference.checkpoint import Checkpoint, Writer, check_free, digest, read
+from skbayes_sgld.inference.checkpoint import (
+    ChainPlan,
+    Checkpoint,
+    Writer,
+    check_free,
+    digest,
+    read,
+)
 from skbayes_sgld.inference.choices import EARLY_ENDS, Choice
-from skbayes_sgld.inference.plan import ChainPlan
 from skbayes_sgld.inference.settings import LongRunSettings
 from skbayes_sgld.sampling.chains import Chains, Stretch, follow, run_chains, run_parts
 from skbayes_sgld.sampling.workers import Workers

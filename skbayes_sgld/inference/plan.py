@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from skbayes_sgld.inference.choices import (
     shown,
 )
 from skbayes_sgld.inference.parameterization import reparameterize
-from skbayes_sgld.inference.settings import LongRunSettings, Settings, check_memory
+from skbayes_sgld.inference.settings import Settings, check_memory
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling import Constant
 from skbayes_sgld.sampling.chains import Run
@@ -39,45 +39,6 @@ from skbayes_sgld.sampling.tuning.tune import reason_for_all_rows
 Array = NDArray[Any]
 
 _SMALL_STEP = 0.2  # of the sampler's own; below it the bias is that on a normal target
-
-
-class ChainPlan(Protocol):
-    """What the chains of a run that may stop and go on are made from, and how they are judged."""
-
-    @property
-    def posterior(self) -> BasePosterior:
-        """Target, in the coordinates that are sampled."""
-
-    @property
-    def run(self) -> Run:
-        """Sampler, gradient, metric, step size, schedule and temperature."""
-
-    @property
-    def start(self) -> Array:
-        """Starting points of the chains ``(C, P)``."""
-
-    @property
-    def seed(self) -> int:
-        """Seed of the chains."""
-
-    @property
-    def n_draws(self) -> int:
-        """Draws of each chain."""
-
-    @property
-    def n_burnin(self) -> int:
-        """Steps of each chain before the first draw."""
-
-    @property
-    def thin(self) -> int:
-        """Steps from draw to draw."""
-
-    @property
-    def settings(self) -> LongRunSettings:
-        """What ends the run, and its files."""
-
-    def effective_size(self, draws: Array) -> tuple[float, str]:
-        """Effective sample size of draws ``(C, S, P)``, and a clause that says of what."""
 
 
 @dataclass(frozen=True, repr=False)
