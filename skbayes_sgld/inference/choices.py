@@ -40,10 +40,11 @@ EARLY_ENDS = {"max_time": "raise max_time", "callback": "let the callback stop l
 
 _PUBLISHED_THIN = 10  # steps from draw to draw where nothing is known of the posterior
 _SETTLED, _MOST_SETTLED = 0.5, 0.06  # of the burn-in and of a chain's draws: of settled walkers
+_LED = 2.0  # independent draws' worth, from where a pilot's chains have led
 _FEWEST_DRAWS = 16  # that a chain makes, whatever they cost
 _WHITENED_WALKERS = 16, 8, 4  # of a chain, see Plan
 # The same elsewhere, and the share of a chain's steps that the burn-in of so many may take
-_WALKERS = (16, 0.2), (4, 0.1)
+_WALKERS = (32, 0.1), (16, 0.2), (4, 0.1)
 _REACH = 2.0  # as in Stan: unconstrained parameters begin within it
 
 
@@ -230,6 +231,9 @@ def choose_lengths(
         if tuned.run.dynamics.whitened is not None:
             burnin = min(ceil(_SETTLED * burnin), ceil(_MOST_SETTLED * n_draws) * (thin or spacing))
             why_burnin = "five independent draws' worth, from where trajectories have led already"
+        elif settings.init == "auto" and tuned.places is not None:
+            burnin = max(burnin - tuned.n_settling, ceil(_LED * tuned.time))
+            why_burnin = "ten independent draws' worth, with those of the pilot"
     if settings.temperature.n_hot:
         burnin += settings.temperature.n_hot
         why_burnin += " after the temperature has settled"
@@ -285,6 +289,9 @@ def choose_start(
     if not isinstance(init, str):
         return _given(posterior, np.asarray(init, dtype=float), settings.n_chains)
     why = "given"
+    if init == "auto" and tuned.places is not None:
+        why = "where a pilot's chains have led" + f", {n_walkers} walkers a chain" * (n_walkers > 1)
+        return tuned.places[np.arange(len(chains)) % len(tuned.places)], ("pilot", why)
     if init == "auto":
         init = "mode" if settings.uses_curvature else "prior"
         why = "overdispersed around the mode" if init == "mode" else "no mode is looked for"

@@ -236,7 +236,7 @@ class HMC(Trajectories):
 
     Parameters
     ----------
-    path_length : float, default=1.7
+    path_length : float, default=1.8
         The time that a trajectory takes, in units of the preconditioned space. A quarter of a
         period, pi / 2, leads to an independent point of a normal distribution in the curvature's
         metric; a little more makes up for the trajectories that are rejected. The number of
@@ -244,7 +244,7 @@ class HMC(Trajectories):
         up to 20 %, so that none comes back to its start every time. Of counts, and of noise that
         is inferred, the steps of every eighth trajectory are a quarter as long: their densities
         have walls, at which a chain would reject whatever is longer.
-    target_acceptance : float, default=0.8
+    target_acceptance : float, default=0.85
         The acceptance that ``step_size="auto"`` aims at by dual averaging (Hoffman & Gelman 2014,
         Section 3.2). The draws a gradient vary little between 0.65 and 0.9; more acceptances are
         more draws from as many trajectories.
@@ -262,8 +262,8 @@ class HMC(Trajectories):
     SGLDLogisticRegression(sampler=HMC(path_length=2.0))
     """
 
-    path_length: float = 1.7
-    target_acceptance: float = 0.8
+    path_length: float = 1.8
+    target_acceptance: float = 0.85
     n_points: int = 1
 
     most_steps = 50  # of leapfrog: beyond, a trajectory is cut short

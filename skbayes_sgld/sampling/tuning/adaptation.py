@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 FIRST_CHAIN = 2**31  # chain numbers from here on are the pilots' own
 
-_ROUNDS = (4, 8, 8, 10)  # trajectories
+_ROUNDS = (4, 8, 8)  # trajectories
 _FEW_ROUNDS = (15, 15, 20)  # where each is much work
 _SHORT_ROUNDS = (4, 4, 6)  # of many chains, whose metric has one number to learn
 _FEWER_ROUNDS = (1, 1, 3)  # of as many, where each is much work
@@ -34,6 +34,7 @@ _COLLAPSED_ROUND = (1,)  # of few, after those that are not rejected
 _COLLAPSED_STEP = 2.4  # of the softness over the fourth root of the rows: 0.85 is accepted
 _LARGE_WORK, _VERY_LARGE = 1e8, 1e9  # multiplications of a trajectory
 _LEARNING = 5  # trajectories at least of a round that learns its step, but of the last one
+_APART = 2  # trajectories between the places of a pilot's chain at which chains of a run begin
 _FAILED, _SHORTER = 0.4, 0.7  # acceptance of a step that was not learned, and what then makes it
 _SOFT = 0.75  # of the rows' softness, which leapfrog steps may take
 _CURVATURES = 64  # draws whose curvatures are averaged
@@ -45,6 +46,7 @@ _LOST = 30.0  # sds from the mode at which a free chain has left the posterior
 _NEARER = 0.1
 _CHANCE = 5.0  # nats, plus one a parameter: largest fall of the log density within a posterior
 _LOW = 3.0  # nats a parameter; starts that are 1.5 sds out on a normal posterior are 1.1 below
+_TYPICAL = 1.5  # nats a parameter: a chain is not too far out where the fall is no more
 _HALVINGS = 50
 _TRIES = 10
 _SETTLE, _DEAD_END = 0x5E771E, 0xDEAD  # for random numbers other than the run's own
@@ -69,12 +71,19 @@ class Adapted:
     autocorrelation : float
         Integrated autocorrelation time of the slowest direction, or of its square, in steps, less
         what chance adds to the largest of many.
+    places : ndarray of shape (n_places, n_params)
+        Positions of the pilot's chains in its last round, the latest first; none where its chains
+        have made too few trajectories to forget their start.
+    n_settling : int
+        Trajectories between the start and the latest of them.
     """
 
     mode: Mode
     step_size: float
     acceptance: float
     autocorrelation: float
+    places: Array
+    n_settling: int
 
 
 def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
@@ -126,7 +135,11 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     if not learns and acceptance < _FAILED:
         step_size *= _SHORTER
     step_size = run.sampler.whole_steps(step_size)
-    return Adapted(metric, step_size, acceptance, _autocorrelation(draws, metric))
+    # neighbouring draws may be one place twice
+    late = draws[:, ::-_APART] if learns and mode.whitened is None else draws[:, :0]
+    places = late.swapaxes(0, 1).reshape(-1, P)
+    time = _autocorrelation(np.concatenate([kept, draws], axis=1), metric)
+    return Adapted(metric, step_size, acceptance, time, places, sum(rounds))
 
 
 def around(dynamics: Dynamics, mode: Mode) -> Dynamics:
@@ -199,6 +212,10 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
         return mode.theta + _NEARER * (position - mode.theta)
     if mode.whitened is not None:
         return _settle_along(mode.whitened, position, mode, run, seed ^ _SETTLE, first_chain)
+    before, peak = _values(run, position), _values(run, mode.theta[None])
+    near = run.dynamics.temperature * (_CHANCE + _TYPICAL * position.shape[1])
+    if (before >= peak - near).all():
+        return position
     free = replace(run, sampler=SGLD("leimkuhler_matthews"), step_size=_SETTLE_STEP)
     n_steps, seed = int(np.ceil(_SETTLE_TIME / _SETTLE_STEP)), seed ^ _SETTLE
     try:
@@ -208,7 +225,7 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
     except ChainOverflowError:
         return _not_too_low(run, position, mode)
     settled = part.draws[:, -1]
-    gain = _values(run, settled) - _values(run, position)
+    gain = _values(run, settled) - before
     away = np.abs((settled - mode.theta) / mode.marginal_sd).max(axis=1)
     kept = (away < _LOST) & (gain > -run.dynamics.temperature * (_CHANCE + position.shape[1]))
     nearer = mode.theta + _NEARER * (position - mode.theta)

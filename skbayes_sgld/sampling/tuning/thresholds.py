@@ -87,7 +87,7 @@ class Thresholds:
     # time of 1.6 at every step leaves a draw 0.62 of its worth, one of 2.6 at every second step
     # 0.67. At 1.0 a Laplace prior on 60 columns of 40 rows kept every draw, with an effective
     # sample size of 1,657 and sds off by 9 %
-    spared: float = 0.85
+    spared: float = 1.0
     # Gradients from draw to draw: slower mixing is reported instead
     max_gradients: int = 400
     # Multiplications a chain from draw to draw: a minute for a thousand draws of four chains

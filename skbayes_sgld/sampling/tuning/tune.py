@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root
 from skbayes_sgld._random import start_normals
@@ -26,6 +29,8 @@ from skbayes_sgld.sampling.tuning.bias import STEP_SIZES, Bias, choose_step_size
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel, measure_noise
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+
+Array = NDArray[Any]
 
 _FIRST_ROWS = 2048  # of a probe that settles it where the noise is far below what is accepted
 _QUIETER = 5  # times less noise than is accepted, where a batch is of few rows
@@ -132,6 +137,11 @@ class Tuned:
         Finding of the pilot that ran the cheap sampler.
     why : str
         Reason for the step size.
+    places : ndarray of shape (n_places, n_params) or None
+        Positions at which chains of the run may begin, since a pilot's have forgotten their start
+        there; None where there are none.
+    n_settling : int
+        Steps that the pilot's chains took to get there.
     """
 
     run: Run
@@ -143,6 +153,8 @@ class Tuned:
     share: float = 1.0
     found: str = ""
     why: str = ""
+    places: Array | None = None
+    n_settling: int = 0
 
 
 def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tuned:
@@ -196,7 +208,10 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
         work = dynamics.whitened.work_of(run.sampler.gradients(run.step_size))
         share = min(1.0, THRESHOLDS.max_draw / work)
     found_of = adapted.autocorrelation, _affordable(run), share, found, why
-    return Tuned(run, adapted.mode, time, (0.0, 0.0), *found_of)
+    # where there may be several modes, chains that begin far apart tell more of them
+    one_mode = run.dynamics.posterior.one_mode and len(adapted.places) > 0
+    led = (adapted.places, adapted.n_settling) if one_mode else (None, 0)
+    return Tuned(run, adapted.mode, time, (0.0, 0.0), *found_of, *led)
 
 
 def spread(tuned: Tuned, n_draws: int, most: int) -> tuple[Tuned, int]:
