@@ -231,8 +231,8 @@ def choose_lengths(
         if tuned.run.dynamics.whitened is not None:
             burnin = min(ceil(_SETTLED * burnin), ceil(_MOST_SETTLED * n_draws) * (thin or spacing))
             why_burnin = "five independent draws' worth, from where trajectories have led already"
-        elif settings.init == "auto" and tuned.places is not None:
-            burnin = max(burnin - tuned.n_settling, ceil(_LED * tuned.time))
+        elif settings.starts_anywhere and tuned.places is not None:
+            burnin = min(burnin, max(burnin - tuned.n_settling, ceil(_LED * tuned.time)))
             why_burnin = "ten independent draws' worth, with those of the pilot"
     if settings.temperature.n_hot:
         burnin += settings.temperature.n_hot

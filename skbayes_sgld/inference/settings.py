@@ -183,6 +183,11 @@ class Settings(LongRunSettings):
         return isinstance(self.init, str) and self.init == "mode"
 
     @property
+    def starts_anywhere(self) -> bool:
+        """Whether ``init`` is left to the tuning."""
+        return isinstance(self.init, str) and self.init == "auto"
+
+    @property
     def allows_walkers(self) -> bool:
         """Whether walkers may share a chain's draws: it is stationary, and made in one go."""
         steady = isinstance(self.schedule, Constant) and self.temperature.schedule is None

@@ -48,6 +48,16 @@ def test_settled_walkers_burn_in_for_half_as_long_and_for_few_of_their_draws():
         assert found[0] == n_burnin
 
 
+def test_trajectories_of_the_pilot_count_as_burn_in_where_chains_begin_at_its_ends():
+    led = {"places": np.zeros((8, 3)), "n_settling": 22}
+    for time, init, n_burnin in ((1.0, "auto", 2), (2.4, "auto", 5), (5.0, "auto", 28)):
+        tuned = Tuned(make_run(NormalMean()), None, time, **led)
+        found = choose_lengths(tuned, replace(SETTINGS, init=init), 1000, False)
+        assert found[0] == n_burnin
+    tuned = Tuned(make_run(NormalMean()), None, 5.0, **led)
+    assert choose_lengths(tuned, replace(SETTINGS, init="mode"), 1000, False)[0] == 50
+
+
 def test_burn_in_is_at_most_half_of_the_run_and_begins_when_the_temperature_has_settled():
     assert lengths(3000.0, n_draws=1000)[:2] == (10_000, 100)
     assert lengths(5.0, thin=1)[0] == 50

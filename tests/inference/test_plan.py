@@ -133,6 +133,25 @@ def test_chains_begin_overdispersed_around_the_mode(temperature):
     np.testing.assert_allclose(u.var(axis=0), expected, rtol=5 * np.sqrt(2 / 400))
 
 
+def test_chains_begin_at_the_ends_of_a_pilot_that_are_draws_of_the_posterior():
+    rows = np.random.default_rng(2).standard_normal((40, 2))
+    labels = (rows[:, 0] + 0.3 * rows[:, 1] > 0).astype(int)  # separated: a skewed posterior
+    settings = {"prior": Normal(scale=10.0), "random_state": 0}
+    model = SGLDLogisticRegression(**settings).fit(rows, labels)
+    assert (model.init_, type(model.sampler_)) == ("pilot", HMC)
+    posterior, settled = model.result_.theta.reshape(-1, 3), model.result_.plan.start
+    mean, sd = posterior.mean(axis=0), posterior.std(axis=0)
+    assert np.abs((model.result_.mode.theta - mean) / sd).max() > 0.6  # the mode is elsewhere
+    # 128 starts, of 32 chains of the pilot four each, are worth 32 draws or more
+    assert len(settled) == 128
+    np.testing.assert_allclose((settled.mean(axis=0) - mean) / sd, 0.0, atol=4.0 / np.sqrt(32))
+    np.testing.assert_allclose(settled.std(axis=0) / sd, 1.0, atol=0.4)
+    fewer = SGLDLogisticRegression(**settings, n_chains=2).fit(rows, labels)
+    np.testing.assert_array_equal(fewer.posterior_.values, model.posterior_.values[:2])
+    told = SGLDLogisticRegression(**settings, init="mode").fit(rows, labels)
+    assert (told.init_, told.n_burnin_ > model.n_burnin_) == ("mode", True)
+
+
 def test_the_start_of_any_posterior_is_the_users_to_say():
     settings = STILL | {"sampler": "sgld", "preconditioner": None}
     draws = skbayes_sgld.sample(normal(), init=[7.0], **settings)

@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 FIRST_CHAIN = 2**31  # chain numbers from here on are the pilots' own
 
-_ROUNDS = (4, 8, 8)  # trajectories
+_ROUNDS = (4, 4, 6, 8)  # trajectories
 _FEW_ROUNDS = (15, 15, 20)  # where each is much work
 _SHORT_ROUNDS = (4, 4, 6)  # of many chains, whose metric has one number to learn
 _FEWER_ROUNDS = (1, 1, 3)  # of as many, where each is much work
@@ -197,13 +197,13 @@ def _run_pilot(
 
 
 def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 0) -> Array:
-    """Positions of chains that began at ``position (C, P)`` and have forgotten it.
+    """Positions ``(C, P)`` of which those that were too far out have been forgotten.
 
     A chain that accepts or rejects may stand still for long where it starts too far out
-    (Christensen, Roberts & Rosenthal 2005); one that does not reject never does. Where free
-    steps are not safe the chains stay, unless they are where the density is so low that no
-    trajectory would be accepted. A chain that they lead away, far off or to where the density is
-    lower, starts nearer to the mode instead.
+    (Christensen, Roberts & Rosenthal 2005); one that does not reject never does. Where the density
+    is as high as within the posterior chains stay, and where free steps are not safe, unless no
+    trajectory would be accepted there. A chain that they lead away, far off or to where the density
+    is lower, starts nearer to the mode instead.
     """
     if run.dynamics.gradient.posterior.steep:
         return _not_too_low(run, position, mode)
@@ -214,7 +214,8 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
         return _settle_along(mode.whitened, position, mode, run, seed ^ _SETTLE, first_chain)
     before, peak = _values(run, position), _values(run, mode.theta[None])
     near = run.dynamics.temperature * (_CHANCE + _TYPICAL * position.shape[1])
-    if (before >= peak - near).all():
+    low = ~(before >= peak - near)
+    if not low.any():
         return position
     free = replace(run, sampler=SGLD("leimkuhler_matthews"), step_size=_SETTLE_STEP)
     n_steps, seed = int(np.ceil(_SETTLE_TIME / _SETTLE_STEP)), seed ^ _SETTLE
@@ -229,7 +230,8 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
     away = np.abs((settled - mode.theta) / mode.marginal_sd).max(axis=1)
     kept = (away < _LOST) & (gain > -run.dynamics.temperature * (_CHANCE + position.shape[1]))
     nearer = mode.theta + _NEARER * (position - mode.theta)
-    return np.where(kept[:, None], settled, nearer)
+    led = np.where(kept[:, None], settled, nearer)
+    return np.where(low[:, None], led, position)
 
 
 def leave_dead_ends(

@@ -137,8 +137,8 @@ def test_adaptation_finds_the_spread_and_the_acceptance(sampler):
     run = make_run(TARGET, sampler=sampler, preconditioner=Curvature(), mode=narrow)
     adapted = adapt(run, narrow, seed=0)
     mean, sd = TARGET.moments()
-    assert adapted.mode.marginal_sd[0] == pytest.approx(sd, rel=0.15)
-    assert adapted.mode.theta[0] == pytest.approx(mean, abs=0.15 * sd)
+    assert adapted.mode.marginal_sd[0] == pytest.approx(sd, rel=0.25)
+    assert adapted.mode.theta[0] == pytest.approx(mean, abs=0.25 * sd)
     # beyond the target only where the step is the largest
     assert adapted.acceptance > sampler.target_acceptance - 0.15
     if adapted.step_size < 0.9 * sampler.largest_step:

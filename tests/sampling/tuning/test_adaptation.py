@@ -26,6 +26,23 @@ def normal(scale=1.0):
     return run_of(lambda x: -0.5 * (x**2).sum(axis=1) / scale**2, lambda x: -x / scale**2)
 
 
+@pytest.fixture
+def far_out(monkeypatch):
+    """No start is within the posterior."""
+    monkeypatch.setattr(adaptation, "_TYPICAL", -np.inf)
+
+
+def test_chains_stay_where_the_density_is_that_of_the_posterior():
+    # 5 nats below the mode, and 1.5 a parameter, are 8: the first is 7.9 below, the second 8.1
+    start = np.sqrt([[15.8, 0.0], [16.2, 0.0]])
+    settled = adaptation.settle(normal(), start, MODE, seed=0)
+    np.testing.assert_array_equal(settled[0], start[0])
+    assert abs(settled[1, 0]) < 0.5 * start[1, 0]
+    hot = normal()
+    hot.dynamics.temperature = 2.0
+    np.testing.assert_array_equal(adaptation.settle(hot, start, MODE, seed=0), start)
+
+
 def test_free_chains_of_a_normal_distribution_lose_their_start():
     start = np.tile([30.0, -20.0], (400, 1))
     settled = adaptation.settle(normal(), start, MODE, seed=0)
@@ -35,7 +52,7 @@ def test_free_chains_of_a_normal_distribution_lose_their_start():
     assert np.all(np.abs(settled.var(axis=0) - 1.0) < 4.5 * np.sqrt(2 / 400))
 
 
-def test_a_chain_that_is_led_to_a_lower_density_starts_nearer_to_the_mode(monkeypatch):
+def test_a_chain_that_is_led_to_a_lower_density_starts_nearer_to_the_mode(far_out, monkeypatch):
     run = normal()
     ends = np.array([[0.0, 0.1], [5.0, 5.0], [-2.0, 2.5]])  # the second lies 25 nats below
     chains = adaptation.run_chains(run, START, n_draws=1)
@@ -49,7 +66,7 @@ def test_a_chain_that_is_led_to_a_lower_density_starts_nearer_to_the_mode(monkey
 
 
 @pytest.mark.parametrize("nats, kept", [(6.5, True), (7.5, False)])
-def test_a_chain_may_go_down_by_five_nats_and_one_a_parameter(nats, kept, monkeypatch):
+def test_a_chain_may_go_down_by_five_nats_and_one_a_parameter(nats, kept, far_out, monkeypatch):
     run, start = normal(), np.zeros((1, P))
     end = np.array([[np.sqrt(2.0 * nats), 0.0]])
     chains = adaptation.run_chains(run, start, n_draws=1)
@@ -61,7 +78,7 @@ def test_a_chain_may_go_down_by_five_nats_and_one_a_parameter(nats, kept, monkey
 
 
 @pytest.mark.parametrize("nats, kept", [(13.0, True), (15.0, False)])
-def test_a_hot_chain_may_go_down_by_as_much_more_as_it_is_hot(nats, kept, monkeypatch):
+def test_a_hot_chain_may_go_down_by_as_much_more_as_it_is_hot(nats, kept, far_out, monkeypatch):
     run = normal()
     run.dynamics.temperature = 2.0
     start, end = np.zeros((1, P)), np.array([[np.sqrt(2.0 * nats), 0.0]])
@@ -74,7 +91,7 @@ def test_a_hot_chain_may_go_down_by_as_much_more_as_it_is_hot(nats, kept, monkey
 
 
 def test_a_chain_that_leaves_for_thirty_sds_starts_nearer_though_the_density_is_no_lower(
-    monkeypatch,
+    far_out, monkeypatch
 ):
     run = run_of(lambda x: np.zeros(len(x)), np.zeros_like)
     ends = np.array([[29.0, 0.0], [0.0, -31.0], [1.0, 1.0]])
@@ -86,7 +103,7 @@ def test_a_chain_that_leaves_for_thirty_sds_starts_nearer_though_the_density_is_
     np.testing.assert_allclose(settled, [ends[0], 0.1 * START[1], ends[2]])
 
 
-def test_chains_that_overflow_stay_unless_no_trajectory_would_be_accepted_there():
+def test_chains_that_overflow_stay_unless_no_trajectory_would_be_accepted_there(far_out):
     run = run_of(lambda x: -(x**4).sum(axis=1), lambda x: -4 * x**3)
     start = np.array([[1.0, -1.5], [1e3, 1e3]])  # 6 and 2e12 nats below the mode
     settled = adaptation.settle(run, start, MODE, seed=0)
