@@ -46,7 +46,7 @@ _LOST = 30.0  # sds from the mode at which a free chain has left the posterior
 _NEARER = 0.1
 _CHANCE = 5.0  # nats, plus one a parameter: largest fall of the log density within a posterior
 _LOW = 3.0  # nats a parameter; starts that are 1.5 sds out on a normal posterior are 1.1 below
-_TYPICAL = 1.5  # nats a parameter: a chain is not too far out where the fall is no more
+_TYPICAL = 3.0  # sds of the fall of normal draws, beyond its mean, up to which none is too far out
 _HALVINGS = 50
 _TRIES = 10
 _SETTLE, _DEAD_END = 0x5E771E, 0xDEAD  # for random numbers other than the run's own
@@ -135,8 +135,9 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     if not learns and acceptance < _FAILED:
         step_size *= _SHORTER
     step_size = run.sampler.whole_steps(step_size)
-    # neighbouring draws may be one place twice
-    late = draws[:, ::-_APART] if learns and mode.whitened is None else draws[:, :0]
+    # a chain that has stood still may stay there; neighbouring draws may be one place twice
+    led = draws[(draws != position[:, None]).any(axis=(1, 2))]
+    late = led[:, ::-_APART] if learns and mode.whitened is None else draws[:, :0]
     places = late.swapaxes(0, 1).reshape(-1, P)
     time = _autocorrelation(np.concatenate([kept, draws], axis=1), metric)
     return Adapted(metric, step_size, acceptance, time, places, sum(rounds))
@@ -213,7 +214,8 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
     if mode.whitened is not None:
         return _settle_along(mode.whitened, position, mode, run, seed ^ _SETTLE, first_chain)
     before, peak = _values(run, position), _values(run, mode.theta[None])
-    near = run.dynamics.temperature * (_CHANCE + _TYPICAL * position.shape[1])
+    P = position.shape[1]
+    near = run.dynamics.temperature * (0.5 * P + _TYPICAL * np.sqrt(0.5 * P))
     low = ~(before >= peak - near)
     if not low.any():
         return position
@@ -228,7 +230,7 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
     settled = part.draws[:, -1]
     gain = _values(run, settled) - before
     away = np.abs((settled - mode.theta) / mode.marginal_sd).max(axis=1)
-    kept = (away < _LOST) & (gain > -run.dynamics.temperature * (_CHANCE + position.shape[1]))
+    kept = (away < _LOST) & (gain > -run.dynamics.temperature * (_CHANCE + P))
     nearer = mode.theta + _NEARER * (position - mode.theta)
     led = np.where(kept[:, None], settled, nearer)
     return np.where(low[:, None], led, position)
