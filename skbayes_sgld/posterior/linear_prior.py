@@ -69,6 +69,11 @@ class LinearPrior:
         of_intercept = self.intercept is not None and self.intercept.scaled_by_noise
         return self.n_features * self.coef.scaled_by_noise + of_intercept
 
+    @property
+    def of_coef_alone(self) -> bool:
+        """Whether it is the prior of the coefficients, and flat in everything else."""
+        return self.intercept is None and self.pin is None
+
     def scaled_part(self) -> LinearPrior:
         """Prior whose parts that the noise does not scale are made flat."""
         intercept = self.intercept
@@ -161,7 +166,7 @@ class LinearPrior:
         independent = self.coef.curvature(origin[0, :, :d], None)[0].ndim == 2
         own_columns = self.intercept is None or (self.intercept.normal and self.center is None)
         if not (independent and own_columns and (self.coef.normal or self.coef.flat)):
-            if self.intercept is None and self.pin is None and not constant.any():
+            if self.of_coef_alone and not constant.any():
                 return self._grad_of_coef
             return lambda linear: self.grad(linear, None)[0] + constant
         unpinned = replace(self, pin=None)
@@ -186,8 +191,11 @@ class LinearPrior:
         return grad
 
     def _grad_of_coef(self, linear: Array) -> Array:
+        of_coef, _ = self.coef.grad(linear[..., : self.n_features], None)
+        if linear.shape[-1] == self.n_features:
+            return of_coef
         out = np.zeros(linear.shape)
-        out[..., : self.n_features] = self.coef.grad(linear[..., : self.n_features], None)[0]
+        out[..., : self.n_features] = of_coef
         return out
 
     # ---- curvature ------------------------------------------------------------------------------

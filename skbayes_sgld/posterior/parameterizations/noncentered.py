@@ -29,6 +29,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.linear_prior import LinearPrior
+from skbayes_sgld.posterior.parameterizations.closed_form import ClosedForm
 from skbayes_sgld.posterior.parameterizations.noise_coordinate import (
     NormalQuantiles,
     StraightLine,
@@ -236,7 +237,7 @@ class NoncenteredPosterior(BasePosterior):
         """:meth:`grad`, without a pass through theta where the likelihood is diagonal in w."""
         if not self._straight:
             return self.grad
-        closed = self._closed_form(self.inner.linear_prior)
+        closed = self._closed_form(self.inner.linear_prior, n_chains)
         return lambda phi: closed(phi, False)[1]
 
     def bind_value_and_grad(
@@ -248,52 +249,31 @@ class NoncenteredPosterior(BasePosterior):
         if not (self._straight and same):
             return super().bind_value_and_grad(n_chains, followed)
         assert isinstance(other, NoncenteredPosterior)
-        closed = self._closed_form(other.inner.linear_prior)
+        closed = self._closed_form(other.inner.linear_prior, n_chains)
         return lambda phi: closed(phi, True)
 
-    def _closed_form(self, followed: LinearPrior) -> Callable[[Array, bool], tuple[Array, Array]]:
-        """Log density ``(C,)``, if it is wanted, and gradient under the prior that is followed.
-
-        With w the coefficients minus the centre in the basis, what the noise scales has the log
-        density ``-(N gamma + exp(-gamma) R) / 2 + t (kappa' w - w' a w / 2)``. Only priors that it
-        does not scale take the coefficients themselves.
-        """
-        noise_prior, prior = self.inner.noise_prior, self.inner.linear_prior.unscaled_part()
-        assert noise_prior is not None
-        slopes = followed.unscaled_part().bind_grad(np.zeros((1, self._share.size)))
-        basis, basis_t = self._basis, np.ascontiguousarray(self._basis.T)
-        exponent, square_there, tau = self._exponent, self._square, self._temperature
-        noise = self._noise
-        constant = -0.5 * self.inner.total_weight * np.log(2.0 * np.pi)
-
-        def evaluate(phi: Array, wants_value: bool) -> tuple[Array, Array]:
-            g, gamma, ratio, scaled, D, own = self._parts(phi)
-            share = scaled / D
-            moved, w = 0.5 * own * share, own
-            if self._moves:
-                shift = self._pull / D
-                w = own + (ratio - 1.0) * shift
-                moved -= ratio * shift / D
-            pull = self._pull - self._share * w
-            inner = ratio[:, 0] * np.einsum("cp,cp->c", w, self._pull + pull)
-            square = np.exp(-gamma) * square_there
-            group = self._group or len(phi)
-            linear = (matmul_rows(w, basis_t, group) + self._center)[:, None]
-            in_w = matmul_rows(slopes(linear)[:, 0], basis, group)
-            in_w += ratio * pull
-            slope = noise_prior.grad(gamma) + np.einsum("cp,cp->c", in_w, moved)
-            slope += 0.5 * (square - exponent - inner + tau * share.sum(axis=1))
-            grad = np.empty_like(phi)
-            np.divide(in_w, np.sqrt(D), out=grad[:, :-1])
-            grad[:, -1] = self._along_noise(g, slope)
-            value = gamma
-            if wants_value:
-                value = noise_prior.log_density(gamma) + prior.log_density(linear, None) + constant
-                value += 0.5 * (inner - exponent * gamma - square - tau * np.log(D).sum(axis=1))
-                value += tau * noise.log_stretch(g)
-            return value, grad
-
-        return evaluate
+    def _closed_form(
+        self, followed: LinearPrior, n_chains: int
+    ) -> Callable[[Array, bool], tuple[Array, Array]]:
+        inner = self.inner
+        assert inner.noise_prior is not None
+        known = inner.noise_prior.conjugate
+        shape, scale = known or (0.0, 0.0)
+        scaled = ClosedForm(
+            self._basis,
+            self._share,
+            self._pull,
+            self._center,
+            self._gamma,
+            -0.5 * inner.total_weight * np.log(2.0 * np.pi),
+            self._exponent + 2.0 * shape,
+            self._square + 2.0 * scale,
+            self._temperature,
+            self._noise,
+            None if known else inner.noise_prior,
+        )
+        prior = inner.linear_prior.unscaled_part()
+        return scaled.bind(prior, followed.unscaled_part(), n_chains, self._group or n_chains)
 
     def softened(self, spread: Array) -> NoncenteredPosterior:
         """Posterior with its kinks rounded; ``spread`` is 1 in phi by construction."""

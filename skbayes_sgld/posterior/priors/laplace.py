@@ -64,6 +64,8 @@ class Laplace(CoefficientPrior):
         """Prior averaged over normal errors of sd ``spread (K, d)``, in closed form."""
         prior = _SmoothedLaplace(self.scale, self.location)
         prior.spread = np.sqrt(2.0) * np.asarray(self.scale) if spread is None else spread
+        prior.per_unit = 1.0 / (np.sqrt(2.0) * prior.spread)
+        prior.steepest = -1.0 / np.asarray(self.scale, dtype=float)
         return prior
 
 
@@ -71,6 +73,8 @@ class _SmoothedLaplace(Laplace):
     """The Laplace log density averaged over normal errors: the mean of a folded normal."""
 
     spread: Array
+    per_unit: Array  # 1 / (sqrt(2) spread)
+    steepest: Array  # -1 / b
 
     def _standardised(self, coef: Array) -> tuple[Array, Array]:
         z = (coef - self.location) / self.spread
@@ -82,8 +86,11 @@ class _SmoothedLaplace(Laplace):
         return -(folded / self.scale).sum(axis=(1, 2))
 
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
-        z = (coef - self.location) / (np.sqrt(2.0) * self.spread)
-        return erf(z, out=z) / np.negative(self.scale), None
+        z = coef - self.location
+        z *= self.per_unit
+        erf(z, out=z)
+        z *= self.steepest
+        return z, None
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
         _, bump = self._standardised(coef)
