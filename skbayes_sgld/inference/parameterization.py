@@ -22,6 +22,7 @@ from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
 
 _MANY = 2000  # parameters: with more, the space of the rows saves more than its products cost
 _ROUNDS = 3  # the first ones find the noise level, the last is taken there
+_SETTLED = 0.01  # change of that level, in sds of the log noise variance
 _NEEDS = {
     "centered": "a prior without hyperparameters",
     "noncentered": "a normal likelihood whose noise is inferred",
@@ -84,13 +85,18 @@ def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[NoncenteredP
     Under a normal prior all coordinates but the noise are standard normal: mode and metric are
     known, the origin and the identity.
     """
-    start = posterior.start()
+    start, spread = posterior.start(), None
     gamma = float(start[-1])
     family = NormalNoncenteredPosterior if posterior.linear_prior.normal else NoncenteredPosterior
     # where all priors follow the noise, neither mode nor coordinates depend on its level
     for _ in range(1 if posterior.linear_prior.follows_noise else _ROUNDS):
-        center = find_mode(posterior.given_noise(float(np.exp(gamma))), start[:-1])
+        known = posterior.given_noise(float(np.exp(gamma)))
+        center = find_mode(known, start[:-1], spread=spread)
         noncentered = family(posterior, center.theta, center.root, gamma, temperature)
-        start, gamma = np.append(center.theta, gamma), noncentered.noise_level
+        moved = abs(noncentered.noise_level - gamma)
+        if moved < _SETTLED * noncentered.noise_sd:
+            break
+        start, spread = np.append(center.theta, gamma), center.marginal_sd
+        gamma = noncentered.noise_level
     P = posterior.n_params
     return noncentered, Mode(np.zeros(P), Diagonal(np.ones(P)))

@@ -131,6 +131,11 @@ class NoncenteredPosterior(BasePosterior):
         """Mean of the log noise variance where z = 0."""
         return self._level
 
+    @property
+    def noise_sd(self) -> float:
+        """Sd of the log noise variance where z = 0, at temperature 1."""
+        return self._width
+
     def _log_density_of_noise(self, gamma: Array) -> Array:
         """Log density of gamma where z = 0; under a normal prior, its marginal log density."""
         phi = np.zeros((len(gamma), self.n_params))

@@ -33,6 +33,8 @@ _NEAR = 2.5e-3  # squared distance to the mode in sds, which no choice of the tu
 _DAMPING = (0.0, *np.logspace(-4, 4, 9))
 _MAX_HALVINGS = 34
 _SHRUNK = 0.02  # most of the squared distance that may be left before the last step
+_MAX_WIDTHS = 26  # over which kinks are averaged
+_SAME_WIDTH = 0.02  # relative change at which the last one is taken
 _DIFFERENCED = 2000  # parameters: with more, no curvature is taken by differences of gradients
 _MAX_CLIMBS = 20
 _CLIMB_STEPS = 200
@@ -100,6 +102,7 @@ def find_mode(
     start: Array,
     near: float = _NEAR,
     tolerance: float = _TOLERANCE,
+    spread: Array | None = None,
 ) -> Mode:
     """Find the mode of ``posterior`` from ``start (P,)``.
 
@@ -114,6 +117,7 @@ def find_mode(
     A prior with kinks is averaged over the width of the posterior (``posterior.smoothed``): what
     is found then is the centre of the normal distribution that matches the posterior best in
     expectation (Opper & Archambeau 2009, eq. 8), on which a preconditioner should be based.
+    ``spread (P,)`` is that width, where it is known roughly.
 
     Raises
     ------
@@ -130,7 +134,7 @@ def find_mode(
             start = of_subset.theta
             if "row_curvature" in posterior.abilities:
                 return _expand(posterior, subset, of_subset, near)
-    return _find(posterior, start, tolerance)
+    return _find(posterior, start, tolerance, spread)
 
 
 def _has_subsets(posterior: BasePosterior) -> bool:
@@ -203,20 +207,23 @@ class _Expanded(BasePosterior):
         return self if smooth is self._posterior else _Expanded(smooth, self._at)
 
 
-def _find(posterior: BasePosterior, start: Array, tolerance: float = _TOLERANCE) -> Mode:
+def _find(
+    posterior: BasePosterior,
+    start: Array,
+    tolerance: float = _TOLERANCE,
+    spread: Array | None = None,
+) -> Mode:
     """Mode of a posterior, or of one with its kinks averaged over the width that it finds."""
-    smooth = posterior.smoothed(None)
+    smooth = posterior.smoothed(spread)
     if smooth is posterior:
         return _search(posterior, start, tolerance)
-    mode = _search(smooth, start, tolerance)
-    for _ in range(25):
-        smooth = posterior.smoothed(mode.marginal_sd)
-        if smooth is posterior:
+    for _ in range(_MAX_WIDTHS):
+        rough = _search(smooth, start, max(tolerance, _NEAR))
+        start, previous, spread = rough.theta, spread, rough.marginal_sd
+        if previous is not None and np.allclose(spread, previous, rtol=_SAME_WIDTH):
             break
-        previous, mode = mode, _search(smooth, mode.theta, tolerance)
-        if np.allclose(mode.marginal_sd, previous.marginal_sd, rtol=0.02):
-            break
-    return mode
+        smooth = posterior.smoothed(spread)
+    return _search(smooth, start, tolerance)
 
 
 def _search(posterior: BasePosterior, start: Array, tolerance: float) -> Mode:
