@@ -97,10 +97,10 @@ class PriorWithSite(LinearPrior):
         of_prior, corner = super().diagonal(linear, gamma)
         return of_prior + np.diagonal(self.precision).reshape(linear.shape), corner
 
-    def curvature(self, linear: Array, gamma: float | None) -> tuple[Array, Array, float]:
-        """Minus the Hessian."""
-        H, cross, corner = super().curvature(linear, gamma)
-        return H + self.precision, cross, corner
+    def add_curvature(self, H: Array, linear: Array, gamma: float | None) -> tuple[Array, float]:
+        """Add minus the Hessian to ``H (K * width, K * width)``."""
+        H += self.precision
+        return super().add_curvature(H, linear, gamma)
 
 
 def under_priors(

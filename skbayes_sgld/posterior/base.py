@@ -118,6 +118,11 @@ class BasePosterior:
         return None
 
     @property
+    def far_from_mode(self) -> bool:
+        """Whether most of the posterior is known to be far from its mode."""
+        return False
+
+    @property
     def has_mode(self) -> bool:
         """Whether the posterior is known to have a mode, so that failing to find it is an error."""
         return False

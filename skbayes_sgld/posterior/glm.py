@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import GROUP, MAX_DENSE, column_means, column_moments, in_threads
 from skbayes_sgld._sparse import as_rows
-from skbayes_sgld.posterior.averaging import averaged_normal
+from skbayes_sgld.posterior.averaging import MANY, averaged_normal, is_far_from_mode
 from skbayes_sgld.posterior.base import AveragedNormal, BasePosterior
 from skbayes_sgld.posterior.conflict import measured_conflict
 from skbayes_sgld.posterior.factor import curvature_factor
@@ -36,8 +36,6 @@ from skbayes_sgld.posterior.statistics import GaussianStatistics
 Array = NDArray[Any]
 
 _ROUNDED_NUMBERS = 2**10, 2**26  # numbers of X between which a copy in float32 pays
-# Parameters from which the bulk may be far from the mode, and a Hessian in float32 pays
-_MANY = 300
 _SOFT = 0.15  # posterior sds that kinks are rounded over: halves the work of HMC, at little error
 
 
@@ -364,7 +362,9 @@ class GLMPosterior(RowSums, BasePosterior):
 
     def averaged_normal(self, theta: Array, temperature: float) -> AveragedNormal | None:
         """Normal distribution nearest in expectation, from the mode; None where that serves."""
-        return averaged_normal(self, theta, temperature) if self.n_params >= _MANY else None
+        return averaged_normal(self, theta, temperature)
+
+    far_from_mode = property(is_far_from_mode)
 
     def curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log posterior ``(P, P)`` at one ``theta (P,)``."""
@@ -374,7 +374,7 @@ class GLMPosterior(RowSums, BasePosterior):
 
     def rough_curvature(self, theta: Array) -> Array | None:
         """:meth:`curvature` to single precision; None where that costs no less."""
-        few = self.n_predictors == 1 and self.n_params < _MANY
+        few = self.n_predictors == 1 and self.n_params < MANY  # a Hessian in float32 does not pay
         return None if few else rough_curvature(self, theta)
 
     def mean_curvature(self, theta: Array) -> Array | None:
@@ -393,8 +393,7 @@ class GLMPosterior(RowSums, BasePosterior):
         """Add the curvature of the log prior at one ``theta (P,)`` to ``H (P, P)``."""
         linear, gamma = self._linear(theta[None])[0], self._gamma(theta[None])
         g, L = None if gamma is None else float(gamma[0]), self._n_linear
-        of_linear, cross, corner = self.linear_prior.curvature(linear, g)
-        H[:L, :L] += of_linear
+        cross, corner = self.linear_prior.add_curvature(H[:L, :L], linear, g)
         if g is not None:
             assert self.noise_prior is not None
             H[:L, -1] += cross

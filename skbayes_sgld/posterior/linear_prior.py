@@ -250,25 +250,31 @@ class LinearPrior:
         corner : float
             Minus the second derivative in gamma.
         """
+        H = np.zeros((linear.size, linear.size))
+        return H, *self.add_curvature(H, linear, gamma)
+
+    def add_curvature(self, H: Array, linear: Array, gamma: float | None) -> tuple[Array, float]:
+        """Add to ``H (K * width, K * width)`` what :meth:`curvature` returns first."""
         (K, width), d = linear.shape, self.n_features
         of_coef, with_gamma, corner = self.coef.curvature(linear[:, :d], gamma)
         direction, own, shared, more = self.of_intercept(linear, gamma)
-        H, cross = np.zeros((K, width, K, width)), shared[:, None] * direction
+        cross = shared[:, None] * direction
         if with_gamma is not None:
             cross[:, :d] += with_gamma
-        at = np.arange(d)
         for k in range(K):
-            block = H[k, :, k]
+            start = k * width
+            at = np.arange(start, start + d)
             if of_coef.ndim > 2:
-                block[:d, :d] = of_coef[min(k, len(of_coef) - 1)]
+                H[start : start + d, start : start + d] += of_coef[min(k, len(of_coef) - 1)]
             else:
-                block[at, at] = of_coef[k]
+                H[at, at] += of_coef[k]
             if self.intercept is not None:
-                block += own[k] * np.outer(direction, direction)
+                rows = slice(start, start + width)
+                H[rows, rows] += own[k] * np.outer(direction, direction)
         if self.pin is not None:
-            at = np.arange(width)
-            H[:, at, :, at] += (self.pin / K)[:, None, None]
-        return H.reshape(K * width, K * width), cross.ravel(), corner + more
+            at = np.arange(linear.size).reshape(K, width)
+            H[at[:, None], at] += self.pin / K
+        return cross.ravel(), corner + more
 
 
 def in_units(

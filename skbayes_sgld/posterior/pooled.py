@@ -72,10 +72,10 @@ class TiltedPrior(LinearPrior):
         diagonal, corner = super().diagonal(linear, gamma)
         return diagonal + np.diagonal(self.bend).reshape(linear.shape), corner
 
-    def curvature(self, linear: Array, gamma: float | None) -> tuple[Array, Array, float]:
-        """Minus the Hessian at one ``linear (K, width)``."""
-        H, cross, corner = super().curvature(linear, gamma)
-        return H + self.bend, cross, corner
+    def add_curvature(self, H: Array, linear: Array, gamma: float | None) -> tuple[Array, float]:
+        """Add minus the Hessian to ``H (K * width, K * width)``."""
+        H += self.bend
+        return super().add_curvature(H, linear, gamma)
 
 
 class PooledPosterior(GLMPosterior):

@@ -8,7 +8,7 @@ Hessian is not to be relied on, and None tells it.
 from __future__ import annotations
 
 from functools import partial
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse import issparse
 
-from skbayes_sgld._linalg import sum_in_threads
+from skbayes_sgld._linalg import row_slices, sum_in_threads
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.protocol import Expansion
 
@@ -28,19 +28,25 @@ _SMALLEST, _LARGEST = 1e-20, 1e30  # of the diagonal, which single precision hol
 _LEAST_EIGENVALUE = 1e-3  # of the Hessian scaled to a unit diagonal
 
 
-class _Rows(Protocol):
-    """The members of a generalised linear model whose Hessian is summed up."""
+class _Design(Protocol):
+    """The members of a generalised linear model whose rows' products are summed up."""
+
+    n_samples: int
+    n_params: int
+
+    def design(self, rows: slice) -> Array: ...
+
+
+class _Rows(_Design, Protocol):
+    """Those whose Hessian is."""
 
     X: Array
     center: Array | None
     likelihood: Likelihood
-    n_samples: int
-    n_params: int
     n_predictors: int
     n_features: int
     fit_intercept: bool
 
-    def design(self, rows: slice) -> Array: ...
     def gram_parts(self) -> list[list[slice]]: ...
     def sum_of_slope(self, theta: Array, blocks: list[slice], each: Any = None) -> Array: ...
 
@@ -87,14 +93,11 @@ def rough_curvature(posterior: _LinearModel, theta: Array) -> Array | None:
         if found is not None:
             posterior.add_prior_curvature(found.curvature, theta)
         return None if found is None else found.curvature
-    n, P = posterior.n_samples, posterior.n_params
     if not posterior.light_tailed or issparse(posterior.X):
         return None
-    slices = [slice(a, min(a + P, n)) for a in range(0, n, P)]
-    weights = [posterior._weighted_curvature(theta, rows)[0, 0] for rows in slices]
-    H = sum_in_threads(partial(rounded_gram, posterior, np.concatenate(weights)), slices).astype(
-        float
-    )
+    blocks = row_slices(posterior.n_samples, posterior.n_params)
+    weights = [posterior._weighted_curvature(theta, rows)[0, 0] for rows in blocks]
+    H = rounded_gram(posterior, np.concatenate(weights)).astype(float)
     posterior.add_prior_curvature(H, theta)
     return H
 
@@ -163,8 +166,23 @@ def _is_determined(H: Array) -> bool:
     return bool(linalg.eigvalsh(scaled, subset_by_index=[0, 0])[0] > _LEAST_EIGENVALUE)
 
 
-def rounded_gram(posterior: Any, weights: Array, part: slice) -> Array:
-    """Weighted sum of the products of some rows of the design."""
-    design = posterior.design(part) * np.sqrt(weights[part])[:, None]
-    scaled = design.astype(np.float32)
+def rounded_gram(posterior: _Design, weights: Array) -> Array:
+    """Weighted sum of the rows' products, in single precision."""
+    parts = equal_parts(posterior.n_samples, posterior.n_params)
+    return sum_in_threads(partial(_gram, posterior, np.sqrt(weights)), parts)
+
+
+def equal_parts(n_rows: int, n_params: int) -> list[slice]:
+    """Slices of rows for two threads to share, about as many rows in each as parameters."""
+    n_parts = 2 * max(1, round(n_rows / (2 * n_params)))
+    edges = np.linspace(0, n_rows, min(n_parts, n_rows) + 1).astype(int)
+    return [slice(a, b) for a, b in pairwise(edges)]
+
+
+def _gram(posterior: _Design, roots: Array, part: slice) -> Array:
+    scaled = np.empty((part.stop - part.start, posterior.n_params), np.float32)
+    for rows in row_slices(*scaled.shape):
+        here = slice(part.start + rows.start, part.start + rows.stop)
+        scale = roots[here, None]
+        np.multiply(posterior.design(here), scale, out=scaled[rows], casting="same_kind")
     return scaled.T @ scaled

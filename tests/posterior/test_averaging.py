@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import sparse, special
 
-from skbayes_sgld.posterior import Bernoulli, Flat, GLMPosterior, Normal
+from skbayes_sgld.posterior import Bernoulli, Flat, GLMPosterior, Normal, averaging
 from skbayes_sgld.sampling import find_mode
 
 
@@ -44,6 +44,23 @@ def test_the_averaged_gradient_vanishes_at_the_mean_and_the_precision_is_average
     # integration by parts: -E[slope (theta - mean)'] is the averaged curvature times the covariance
     moved = -(slopes - slopes.mean(axis=0)).T @ (draws - mean) / len(draws) / temperature
     assert np.trace(moved) / len(mean) == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize("form", ["rounded", "sparse"])
+def test_averages_are_sums_of_the_weighted_rows(form):
+    X, y = wide_data(90, 7)
+    weight = np.random.default_rng(3).uniform(0.0, 2.0, 90)
+    columns = sparse.csr_array(X) if form == "sparse" else X
+    posterior = GLMPosterior(columns, y, Bernoulli(), Normal(scale=0.7), sample_weight=weight)
+    theta, variances = 0.3 * np.arange(8.0) - 1.0, np.linspace(0.1, 9.0, 90)
+    grad, H, bends = averaging._averaged(posterior, theta, variances, np.float32)
+    A = np.column_stack([X, np.ones(90)])
+    score, bend = Bernoulli().averaged(A @ theta, variances, y)
+    precision = np.append(np.full(7, 1 / 0.7**2), 0.0)
+    np.testing.assert_allclose(grad, (weight * score) @ A - precision * theta, rtol=1e-10)
+    expected = (A.T * (weight * bend)) @ A + np.diag(precision)
+    np.testing.assert_allclose(H, expected, atol=1e-5 * np.abs(expected).max())
+    np.testing.assert_allclose(bends, weight * bend)
 
 
 def test_it_is_left_where_the_mode_tells_enough():

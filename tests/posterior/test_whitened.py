@@ -108,6 +108,26 @@ def test_the_metric_matched_to_draws_gives_them_the_temperature_as_variance(temp
     np.testing.assert_allclose(matched.center, draws.mean(axis=0))
 
 
+def test_curvatures_of_rows_that_are_mostly_certain_are_known_from_few_draws():
+    posterior = make_posterior(200, 5, weighted=True)
+    rng = np.random.default_rng(8)
+    rows = WhitenedRows(posterior, np.zeros(6), np.full(200, 0.1))
+    # predictors of an sd of about 15 logits, of which a row bends within two
+    center, draws = rng.standard_normal(6), 5.0 * rng.standard_normal((64 + 20_000, 6))
+    few, exact = (
+        posterior._weighted_curvature(center + d, slice(None))[0, 0]
+        for d in (draws[:64], draws[64:])
+    )
+    matched = rows.matched(center + draws[:64], 1.0)
+    found = np.concatenate([block.weight for part in matched._parts for block in part])
+
+    def error(weights):
+        ratio = weights / exact
+        return ratio.std() / ratio.mean()
+
+    assert error(found) < 0.6 * error(few)
+
+
 def test_nearly_collinear_columns_and_flat_priors_are_not_whitened():
     posterior = make_posterior()
     weights = np.full(posterior.n_samples, 0.2)
@@ -158,6 +178,8 @@ def test_a_wide_fit_is_right_and_its_chains_do_not_depend_on_how_many_there_are(
     np.testing.assert_array_equal(one.posterior_.values[0], two.posterior_.values[0])
     # integration by parts, in the coordinates of theta: E[d log p] = 0
     posterior = two.result_.plan.posterior
+    mode = find_mode(posterior, posterior.start())  # which the fit did not need to this precision
+    assert 1e-3 < mode.squared_distance(two.result_.plan.mode.theta) < 0.02 * posterior.n_params
     slopes = posterior.grad(two.result_.theta.reshape(-1, posterior.n_params))
     whitened = two.result_.plan.center.metric.sqrt_t(slopes)
     error = whitened.mean(axis=0) / (whitened.std(axis=0) / np.sqrt(60.0))

@@ -174,7 +174,7 @@ class Likelihood(Component):
         return None
 
     def averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
-        """Score and curvature ``(B,)`` averaged over normal errors of the predictor ``u (B,)``.
+        """Score and curvature averaged over normal errors of the predictor ``u (..., B)``.
 
         ``variance (B,)`` is that of the errors.
         """

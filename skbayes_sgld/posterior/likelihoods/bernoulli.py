@@ -109,7 +109,7 @@ class Bernoulli(LabelLikelihood):
         return score, small[:, None]
 
     def averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
-        """Score and curvature ``(B,)`` averaged over normal errors of the predictor ``u (B,)``.
+        """Score and curvature averaged over normal errors of the predictor ``u (..., B)``.
 
         The logistic function is approximated by a normal distribution function (MacKay 1992,
         eq. 10).

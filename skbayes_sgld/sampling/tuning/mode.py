@@ -22,7 +22,7 @@ from skbayes_sgld.sampling.tuning.curvature import structured_metric
 Array = NDArray[Any]
 
 _MAX_STEPS = 100
-_TOLERANCE = 1e-10  # Newton decrement: squared distance to the mode in posterior sds
+TOLERANCE = 1e-10  # Newton decrement: squared distance to the mode in posterior sds
 _FINE = 0.01  # Newton decrement from which steps by a rounded Hessian must shrink it tenfold
 _SUBSET_FROM = 8192  # rows: beyond, the search begins at the mode of a subset
 _SHARES = 8, 64  # rows for each one of the subset: of many rows, such that _SUBSET_FROM are left
@@ -101,7 +101,7 @@ def find_mode(
     posterior: Posterior | BasePosterior,
     start: Array,
     near: float = _NEAR,
-    tolerance: float = _TOLERANCE,
+    tolerance: float = TOLERANCE,
     spread: Array | None = None,
 ) -> Mode:
     """Find the mode of ``posterior`` from ``start (P,)``.
@@ -173,7 +173,7 @@ def _expand(posterior: BasePosterior, subset: BasePosterior, of_subset: Mode, ne
 
 
 def mode_of_expansion(
-    posterior: BasePosterior, expansion: Expansion, start: Array, tolerance: float = _TOLERANCE
+    posterior: BasePosterior, expansion: Expansion, start: Array, tolerance: float = TOLERANCE
 ) -> Mode:
     """Mode of a posterior whose log likelihood is replaced by its second-order expansion."""
     return _find(_Expanded(posterior, expansion), start, tolerance)
@@ -210,7 +210,7 @@ class _Expanded(BasePosterior):
 def _find(
     posterior: BasePosterior,
     start: Array,
-    tolerance: float = _TOLERANCE,
+    tolerance: float = TOLERANCE,
     spread: Array | None = None,
 ) -> Mode:
     """Mode of a posterior, or of one with its kinks averaged over the width that it finds."""
@@ -245,20 +245,24 @@ def _damped_newton(posterior: BasePosterior, theta: Array, tolerance: float) -> 
         step, damped = _damped_step(H, grad)
         decrement = float(grad @ step)
         if rounded is not None:
+            if decrement < tolerance and tolerance > _ROUGH and not damped:
+                break
             # it leads as near as the exact one, or else stalls
             stalls = _FINE > decrement > 0.1 * last
             last, rough = decrement, not (damped or stalls or decrement < _NEAR)
             if not rough:
                 continue
         if decrement < tolerance and not damped:
-            return Mode(theta, Dense(inverse_root(H), H))
+            break
         theta, value, grad = _line_search(posterior, theta, value, step, decrement)
         if last < _NEAR and rounded is None and decrement < _NEAR and not damped:
-            return Mode(theta, Dense(inverse_root(H), H))  # the step leaves about its square
-    raise NoModeError(
-        f"the mode of the posterior was not found in {_MAX_STEPS} Newton steps: the posterior "
-        "may be improper; give the coefficients a proper prior, such as prior='normal'."
-    )
+            break  # the step leaves about its square
+    else:
+        raise NoModeError(
+            f"the mode of the posterior was not found in {_MAX_STEPS} Newton steps: the posterior "
+            "may be improper; give the coefficients a proper prior, such as prior='normal'."
+        )
+    return Mode(theta, Dense(inverse_root(H), H))
 
 
 def _damped_step(H: Array, grad: Array) -> tuple[Array, bool]:
