@@ -61,9 +61,11 @@ class Mode(NamedTuple):
     @classmethod
     def of_whitened(cls, whitened: WhitenedPosterior) -> Mode:
         """Centre and metric of a posterior in whitened coordinates."""
-        metric: Metric = Diagonal(np.square(whitened.root))
-        if whitened.root.ndim > 1:
-            metric = Dense(whitened.root, whitened.inverse, whitened.inverse_t)
+        root = whitened.root
+        if root.ndim > 1:
+            metric: Metric = Dense(root, whitened.inverse, whitened.inverse_t)
+        else:
+            metric = Diagonal(np.square(root))
         return cls(whitened.center, metric, whitened=whitened)
 
     def __repr__(self) -> str:

@@ -92,9 +92,11 @@ class Thresholds:
     max_gradients: int = 400
     # Multiplications a chain from draw to draw: a minute for a thousand draws of four chains
     max_work: float = 5e7
-    # The same of a draw along whitened rows, by walkers that share their products: half a minute on
-    # two cores for 4,000 draws. Where a trajectory takes more, fewer draws are made
-    max_draw: float = 2.4e8
+    # The same of a draw along whitened rows, by walkers that share their products, up to half of
+    # the draws that are asked for, and beyond: half a minute and 20 seconds on two cores for 4,000
+    # draws. Where a trajectory takes more, fewer are made. With 3,000 rows of 2,100 columns 540 of
+    # 1,000 a chain have an effective sample size of 1,100 in the worst column
+    max_draw: tuple[float, float] = (2.4e8, 1.6e8)
     # Effective draws a chain that are enough where a trajectory is much work, twice those below
     # which there is a warning, and draws that a trajectory then gives at most
     enough: float = 200.0

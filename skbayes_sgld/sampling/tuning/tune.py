@@ -205,7 +205,8 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
     share = 1.0
     if dynamics.whitened is not None:
         work = dynamics.whitened.work_of(run.sampler.gradients(run.step_size))
-        share = min(1.0, THRESHOLDS.max_draw / work)
+        of_half, of_all = (most / work for most in THRESHOLDS.max_draw)
+        share = min(1.0, max(of_all, min(0.5, of_half)))
     found_of = adapted.autocorrelation, _affordable(run), share, found, why
     # where there may be several modes, chains that begin far apart tell more of them
     one_mode = run.dynamics.posterior.one_mode and len(adapted.places) > 0
