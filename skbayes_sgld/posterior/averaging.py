@@ -37,7 +37,7 @@ from skbayes_sgld.posterior.whitening import WhitenedPosterior
 Array = NDArray[Any]
 
 MANY = 300  # parameters from which the bulk may be far from the mode
-_FEW_ROWS = 5  # per parameter at most, to average
+FEW_ROWS = 5  # per parameter at most, to average
 _ROUNDS = 20
 _DAMPING = 0.5, 0.7  # factors on the log variances' change: the first rounds overshoot most
 # Root mean square of the log variances' change, and of the mean's in sds: enough for the metric of
@@ -75,13 +75,6 @@ class _LinearModel(Protocol):
     def add_prior_curvature(self, H: Array, theta: Array) -> None: ...
 
 
-def is_far_from_mode(posterior: _LinearModel) -> bool:
-    """Whether most of a posterior is known to be far from its mode, for lack of rows."""
-    n, P = posterior.n_samples, posterior.n_params
-    averages = posterior.likelihood.averages and not posterior.prior.nonsmooth
-    return MANY <= P and n < _FEW_ROWS * P and averages
-
-
 def averaged_normal(
     posterior: _LinearModel, theta: Array, temperature: float
 ) -> AveragedNormal | None:
@@ -90,6 +83,7 @@ def averaged_normal(
     Parameters
     ----------
     posterior : GLMPosterior
+        Far from its mode, for lack of rows.
     theta : ndarray of shape (P,)
         Mode of the posterior, or a point near it, from which the rounds begin.
     temperature : float
@@ -97,11 +91,8 @@ def averaged_normal(
     Returns
     -------
     normal : AveragedNormal or None
-        None where the curvature at the mode serves as well
-        (many rows per parameter) and where the rounds do not converge.
+        None where the rounds do not converge.
     """
-    if not is_far_from_mode(posterior):
-        return None
     if theta.size > MAX_DENSE:
         rows: WhitenedPosterior | None = None
         if issparse(posterior.X):

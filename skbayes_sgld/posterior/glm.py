@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import GROUP, MAX_DENSE, column_means, column_moments, in_threads
 from skbayes_sgld._sparse import as_rows
-from skbayes_sgld.posterior.averaging import MANY, averaged_normal, is_far_from_mode
+from skbayes_sgld.posterior.averaging import FEW_ROWS, MANY, averaged_normal
 from skbayes_sgld.posterior.base import AveragedNormal, BasePosterior
 from skbayes_sgld.posterior.conflict import measured_conflict
 from skbayes_sgld.posterior.factor import curvature_factor
@@ -111,8 +111,7 @@ class GLMPosterior(RowSums, BasePosterior):
             if likelihood.quadratic and X.shape[1] <= MAX_DENSE
             else None
         )
-        mean = None if columns is None else columns[0]
-        spread = None
+        mean, spread = None if columns is None else columns[0], None
         if prior.automatic:
             mean, spread = column_moments(X, sample_weight) if columns is None else columns
         if self._statistics is not None:
@@ -349,8 +348,7 @@ class GLMPosterior(RowSums, BasePosterior):
         return BasePosterior.expand_likelihood(self, theta, curvature)
 
     prior_conflict, one_mode = measured_conflict, True  # the log density is concave, or nearly
-    has_mode = True  # being proper
-    multimodal = steep = False
+    has_mode, multimodal, steep = True, False, False  # being proper
 
     def tempered(self, temperature: float) -> GLMPosterior:
         """Itself: no Jacobian is part of the density."""
@@ -362,9 +360,13 @@ class GLMPosterior(RowSums, BasePosterior):
 
     def averaged_normal(self, theta: Array, temperature: float) -> AveragedNormal | None:
         """Normal distribution nearest in expectation, from the mode; None where that serves."""
-        return averaged_normal(self, theta, temperature)
+        return averaged_normal(self, theta, temperature) if self.far_from_mode else None
 
-    far_from_mode = property(is_far_from_mode)
+    @property
+    def far_from_mode(self) -> bool:
+        """Whether most of the posterior is known to be far from its mode, for lack of rows."""
+        few = self.n_params >= MANY and self.n_samples < FEW_ROWS * self.n_params
+        return few and self.likelihood.averages and not self.prior.nonsmooth
 
     def curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log posterior ``(P, P)`` at one ``theta (P,)``."""
