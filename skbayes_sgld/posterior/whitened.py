@@ -80,7 +80,7 @@ class WhitenedRows(WhitenedPosterior):
         When H is not positive definite.
     """
 
-    n_together = n_fewest = _GROUP
+    n_together = n_fewest = group = _GROUP
 
     def __init__(self, posterior: _LinearModel, center: Array, weights: Array) -> None:
         self.center, self._posterior = center, posterior

@@ -32,6 +32,8 @@ class WhitenedPosterior(BasePosterior):
         Positions of a product that costs little more than one of fewer.
     n_fewest : int
         Positions of a product that costs no more than one of fewer.
+    group : int
+        Neighbouring positions of one product: how a position is rounded depends on its place there.
     collapsed : bool
         Whether noise of the rows is integrated out of what trajectories follow; it is then a
         :class:`CollapsedPosterior`.
@@ -47,6 +49,7 @@ class WhitenedPosterior(BasePosterior):
     inverse: Array
     n_together = 32
     n_fewest = 4
+    group = 1
     collapsed = False
     as_columns = False
 

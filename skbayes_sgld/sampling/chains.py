@@ -209,7 +209,8 @@ def run_parts(
     """
     check_requirements(run.sampler, run.dynamics.gradient.posterior, run.batch_size)
     state = start if isinstance(start, RunState) else _begin(run, start, seed, first_chain)
-    n_wholes = len(state.sampler_state["theta"]) // run.dynamics.group  # no process has a part
+    whole, n_positions = run.dynamics.whole, len(state.sampler_state["theta"])
+    n_wholes = -(-n_positions // whole)  # no process has a part of one
     if workers is None and effective_n_jobs(n_jobs) > 1:
         workers = Processes(n_jobs)
     n_workers = 1 if workers is None else min(workers.n_workers, n_wholes)
@@ -232,7 +233,7 @@ def run_parts(
         size = rest.n_steps
         if seconds is not None:
             size = max(1, min(2 * stretch.n_steps, int(seconds * made / spent)))
-    edges = np.linspace(0, n_wholes, n_workers + 1).astype(int) * run.dynamics.group
+    edges = np.minimum(np.linspace(0, n_wholes, n_workers + 1).astype(int) * whole, n_positions)
     if seconds is not None:
         share = max(1, min(share, int(seconds * made / spent)))
     with workers.open(n_workers) as parallel:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
+from math import lcm
 from typing import Any, Self
 
 import numpy as np
@@ -237,6 +238,11 @@ class Dynamics:
     bound_drift: Callable[[Array, Any], Array] | None = None
     whitened: WhitenedPosterior | None = None
     group: int = 1
+
+    @property
+    def whole(self) -> int:
+        """Neighbouring positions that processes share as a whole, or bits would differ."""
+        return self.group if self.whitened is None else lcm(self.group, self.whitened.group)
 
     def of_walkers(self, n_walkers: int) -> Dynamics:
         """Dynamics of chains of ``n_walkers`` neighbouring positions each.

@@ -70,3 +70,15 @@ def test_two_jobs_draw_the_same_to_the_bit(kind, monkeypatch):
     with joblib.parallel_config(backend=backend):
         shared = clone(model).set_params(n_chains=3, n_jobs=2).fit(WIDE[:, :d], y)
     assert_equal(draws(shared), draws(clone(model).set_params(n_chains=3).fit(WIDE[:, :d], y)))
+
+
+def test_jobs_that_share_chains_along_whitened_rows_draw_the_same_to_the_bit(monkeypatch):
+    share_after(0.0, monkeypatch)
+    wide = np.random.default_rng(7).standard_normal((320, 300))
+    y = wide[:, :50].sum(axis=1) > 0
+    # four walkers of each of 24 chains: two products of 64 positions, the last one filled up
+    model = SGLDLogisticRegression(n_draws=16, n_chains=24, random_state=0).fit(wide, y)
+    with joblib.parallel_config(backend="threading"):
+        shared = clone(model).set_params(n_jobs=3).fit(wide, y)
+    assert model.sampler_.path_length == 2.0  # that of whitened rows
+    assert_equal(draws(shared), draws(model))
