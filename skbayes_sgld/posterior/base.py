@@ -372,10 +372,11 @@ class BoundBatches:
     def pullback(self, score: Array, batch: Any, out: Array | None = None) -> Array:
         """Gradient in theta from the rows' gradients in u ``(C, P)``: ``out``, or a new array."""
         grad = self._posterior.pullback(score, batch)
-        if out is None:
-            return grad
-        out[...] = grad
-        return out
+        return grad if out is None else np.positive(grad, out=out)
+
+    def gradient(self, theta: Array, batch: Any) -> Array:
+        """Gradient of the batch's log likelihood ``(C, P)``, a new array."""
+        return self.pullback(self.score(self.local(theta, batch), batch), batch)
 
 
 def _is_default(cls: type, member: str) -> bool:

@@ -139,3 +139,16 @@ class LinearBatches(BoundBatches):
         else:
             np.matmul(score, batch[0], out=linear)
         return grad
+
+    def gradient(self, theta: Array, batch: Any) -> Array:
+        """Gradient of the batch's log likelihood ``(C, P)``, a new array."""
+        if not self._bare:
+            return super().gradient(theta, batch)
+        design, *observed = batch
+        if self._single:
+            design.dot(theta[0], out=self._u_single)
+            score = self._likelihood.observed_score(self._u, *observed)
+            return score[0, 0].dot(design)[None]
+        np.matmul(theta.reshape(self._linear), design.swapaxes(-1, -2), out=self._u)
+        score = self._likelihood.observed_score(self._u, *observed)
+        return np.matmul(score, design).reshape(-1, self._P)

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
 
 import numpy as np
 from scipy.special import expit
 
 from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood, RowKernel, sum_log
 
-_ONE = np.ones(1)  # which a small array is added to in two thirds of the time of a number
+_FEW = 256  # numbers to which as many ones are added in half of the time of a single one
+
+
+@lru_cache
+def _ones(shape: tuple[int, ...]) -> Array:
+    return np.ones(shape if prod(shape) <= _FEW else 1)
 
 
 class _Rows(RowKernel):
@@ -78,7 +85,7 @@ class Bernoulli(LabelLikelihood):
         sign, weighted = observed
         u *= sign
         np.exp(u, out=u)
-        u += _ONE
+        u += _ones(u.shape)
         return np.divide(weighted, u, out=u)
 
     def value_and_score(self, u: Array, y: Array) -> tuple[Array, Array]:

@@ -55,7 +55,7 @@ class MinibatchGradient(BoundGradient):
 
         def drift(theta: Array, batch: Any) -> Array:
             bound, rows = batch
-            grad = bound.pullback(bound.score(bound.local(theta, rows), rows), rows)
+            grad = bound.gradient(theta, rows)
             grad *= n / bound.size
             grad += grad_log_prior(theta)
             return scale(grad)
