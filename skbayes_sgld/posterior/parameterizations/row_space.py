@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse import issparse
 
-from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld._linalg import matmul_rows, one_blas_thread
 from skbayes_sgld._sparse import scale_columns
 from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.posterior.glm import GLMPosterior
@@ -112,11 +112,12 @@ class RowSpacePosterior(GLMPosterior):
         values = np.empty((len(theta), full.n_params))
         coef, level = np.split(full._linear(values), [d], axis=2)
         seen_coef, seen_level = np.split(self._linear(seen), [self.n_features], axis=2)
-        for start in range(0, len(theta), _BLOCK):  # all draws at once would double the memory
-            rows = slice(start, start + _BLOCK)
-            e = self._location + sds[rows] * rng.standard_normal(coef[rows].shape)
-            rest = seen_coef[rows] - _by_row(self._basis.project, e)
-            coef[rows] = self._prior.unwhiten(e + _by_row(self._basis.expand, rest))
+        with one_blas_thread():
+            for start in range(0, len(theta), _BLOCK):  # all at once would double the memory
+                rows = slice(start, start + _BLOCK)
+                e = self._location + sds[rows] * rng.standard_normal(coef[rows].shape)
+                rest = seen_coef[rows] - _by_row(self._basis.project, e)
+                coef[rows] = self._prior.unwhiten(e + _by_row(self._basis.expand, rest))
         if self.n_predictors > 1:
             coef -= coef.mean(axis=1, keepdims=True)
         level[...] = seen_level
