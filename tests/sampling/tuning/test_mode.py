@@ -200,3 +200,18 @@ def test_newtons_steps_are_rounded_until_the_mode_is_near():
     np.testing.assert_allclose(found.theta, 0.0, atol=2e-4)
     np.testing.assert_allclose(found.metric.marginal_sd, 1.0, atol=5e-3)
     assert posterior.exact <= 2 < posterior.rounded
+
+
+@pytest.mark.parametrize("guess", [None, 0.1, 10.0])
+def test_a_prior_with_kinks_is_averaged_over_the_width_that_is_found(guess):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((40, 3))
+    y = (X[:, 0] + rng.logistic(size=40) > 0).astype(float)
+    posterior = GLMPosterior(X, y, Bernoulli(), Laplace(scale=0.3))
+    spread = None if guess is None else guess * np.ones(4)
+    found = tuning.find_mode(posterior, posterior.start(), spread=spread)
+    smooth = posterior.smoothed(found.marginal_sd)
+    sds = 1.0 / np.sqrt(np.diag(smooth.curvature(found.theta)))
+    assert np.all(np.abs(sds * smooth.grad(found.theta[None])[0]) < 0.03)
+    inverse = np.linalg.inv(smooth.curvature(found.theta))
+    np.testing.assert_allclose(np.sqrt(np.diag(inverse)), found.marginal_sd, rtol=0.02)
