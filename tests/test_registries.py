@@ -171,7 +171,7 @@ class NoJacobian(posterior.HierarchicalNormal):
 class OthersRoot(sampling.Preconditioner):
     """Its noise is that of another matrix than its drift."""
 
-    def bind(self, n_params, curvature):
+    def bind(self, n_params, metric):
         metric = Diagonal(np.linspace(1.0, 2.0, n_params))
         metric.sqrt = Diagonal(np.linspace(1.0, 2.001, n_params)).sqrt
         return metric

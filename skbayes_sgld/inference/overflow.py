@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._random import start_normals
 from skbayes_sgld.inference.diagnosis import firmer_priors
-from skbayes_sgld.inference.plan import constrained_draws
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Run, run_chains
-from skbayes_sgld.sampling.overflow import ChainOverflowError
+from skbayes_sgld.sampling.overflow import ChainOverflowError, constrained_draws
 
 Array = NDArray[Any]
 

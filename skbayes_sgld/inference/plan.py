@@ -25,9 +25,8 @@ from skbayes_sgld.inference.choices import (
 from skbayes_sgld.inference.parameterization import reparameterize
 from skbayes_sgld.inference.settings import Settings, check_memory
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling import Constant
 from skbayes_sgld.sampling.chains import Run
-from skbayes_sgld.sampling.overflow import ChainOverflowError
+from skbayes_sgld.sampling.overflow import constrained_draws
 from skbayes_sgld.sampling.preconditioners.metric import Dense, Diagonal, preconditioned_eigenvalues
 from skbayes_sgld.sampling.protocol import Dynamics, check_requirements
 from skbayes_sgld.sampling.samplers import SGLD, ParallelTempering
@@ -131,22 +130,6 @@ class Plan:
         return f"Plan({', '.join(f'{k}={shown(v.value)}' for k, v in self.choices.items())})"
 
 
-def constrained_draws(
-    posterior: BasePosterior, draws: Array, n_burnin: int, thin: int, n_walkers: int = 1
-) -> Array:
-    """Draws in the parameters' own units; raise where they are finite and these are not."""
-    n_chains, n_draws, P = draws.shape
-    with np.errstate(all="ignore"):
-        values = posterior.constrain(draws.reshape(-1, P)).reshape(n_chains, n_draws, -1)
-    if not np.isfinite(values).all():
-        bad = np.argwhere(~np.isfinite(values))
-        chain, draw, parameter = (int(k) for k in bad[bad[:, 1].argmin()])
-        step = n_burnin + (draw % -(-n_draws // n_walkers) + 1) * thin - 1
-        # the noise variance is the last of both
-        raise ChainOverflowError(step, chain, min(parameter, P - 1))
-    return values
-
-
 def plan(
     posterior: BasePosterior,
     settings: Settings,
@@ -183,18 +166,20 @@ def plan(
         mode = _locate(posterior)
     reference = mode or Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))
     gradient, batch_size, noise, choices = choose_gradient(posterior, settings, reference, seed)
-    center, curvature, expansion = mode[:3] if mode is not None else (None, None, None)
+    center = expansion = metric = None
+    if mode is not None:
+        center, expansion, metric = mode.theta, mode.expansion, mode.metric
     draft = Run(
         # a pilot may find an automatic one in error
         settings.sampler or (ParallelTempering() if posterior.multimodal else SGLD()),
         Dynamics(
             gradient.bind(posterior, center, expansion),
-            settings.metric.bind(posterior.n_params, curvature),
+            settings.metric.bind(posterior.n_params, metric),
             settings.clip,
             settings.tau,
             center=center if settings.uses_curvature else None,
         ),
-        None if isinstance(settings.schedule, Constant) else settings.schedule,
+        settings.schedule,
         pilots.STEP_SIZES[0],
         posterior.n_samples,
         batch_size,

@@ -176,14 +176,11 @@ class GLMPosterior(RowSums, BasePosterior):
 
     def check_proper(self) -> None:
         """Raise where flat priors leave the posterior without a finite integral."""
-        known = self.prior.proper and (self.noise_prior is None or self.noise_prior.proper)
-        if not known or (self.intercept_is_free and self.likelihood.level_is_free(self.y)):
-            check_propriety(self)
+        check_propriety(self)
 
     def check_mode(self, theta: Array) -> None:
         """Raise where the likelihood at the mode shows that flat coefficients are unbounded."""
-        if not self.prior.proper:
-            check_mode(self, theta)
+        check_mode(self, theta)
 
     @property
     def parameterizations(self) -> tuple[str, ...]:
@@ -350,15 +347,7 @@ class GLMPosterior(RowSums, BasePosterior):
         return BasePosterior.expand_likelihood(self, theta, curvature)
 
     prior_conflict, one_mode = measured_conflict, True  # the log density is concave, or nearly
-    has_mode, multimodal, steep = True, False, False  # being proper
-
-    def tempered(self, temperature: float) -> GLMPosterior:
-        """Itself: no Jacobian is part of the density."""
-        return self
-
-    def centered_normal(self) -> tuple[Array, Array] | None:
-        """None: the mode serves."""
-        return None
+    has_mode = True  # being proper
 
     def averaged_normal(self, theta: Array, temperature: float) -> AveragedNormal | None:
         """Normal distribution nearest in expectation, from the mode; None where that serves."""

@@ -105,7 +105,7 @@ class Run:
 
     sampler: Algorithm  # a Sampler, or an Optimizer
     dynamics: Dynamics
-    schedule: Schedule | None  # of the step size; None: constant
+    schedule: Schedule  # of the step size
     step_size: float
     n_samples: int
     batch_size: int | None = None
@@ -114,9 +114,7 @@ class Run:
 
     def step_sizes(self, t: ArrayLike) -> Array:
         """Step sizes at steps ``t``, in its shape."""
-        return self.step_size * (
-            np.ones_like(t, float) if self.schedule is None else self.schedule(t)
-        )
+        return self.step_size * self.schedule(t)
 
 
 def run_chains(
@@ -385,9 +383,9 @@ def _run(
                         if not np.isfinite(state["theta"]).all():
                             break
                         values = dynamics.posterior.constrain(state["theta"])
-                        if "lost" in state or not np.isfinite(values).all():
-                            check_range(values, state, start.step + done + t)
+                        check_range(values, state, start.step + done + t)
             if not np.isfinite(state["theta"]).all():
+                # the same steps overflow again, which raises: what they count is not used
                 for t in _steps(run.sampler, before, eta, tau, noise, idx, dynamics):
                     bad = np.argwhere(~np.isfinite(before["theta"]))
                     if len(bad):

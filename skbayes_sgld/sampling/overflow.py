@@ -69,6 +69,22 @@ class ChainOverflowError(ValueError):
         return type(self), (*where, str(self), self.held)
 
 
+def constrained_draws(
+    posterior: BasePosterior, draws: Array, n_burnin: int, thin: int, n_walkers: int = 1
+) -> Array:
+    """Draws in the parameters' own units; raise where they are finite and these are not."""
+    n_chains, n_draws, P = draws.shape
+    with np.errstate(all="ignore"):
+        values = posterior.constrain(draws.reshape(-1, P)).reshape(n_chains, n_draws, -1)
+    if not np.isfinite(values).all():
+        bad = np.argwhere(~np.isfinite(values))
+        chain, draw, parameter = (int(k) for k in bad[bad[:, 1].argmin()])
+        step = n_burnin + (draw % -(-n_draws // n_walkers) + 1) * thin - 1
+        # the noise variance is the last of both
+        raise ChainOverflowError(step, chain, min(parameter, P - 1))
+    return values
+
+
 def check_range(values: Array, state: State, step: int) -> None:
     """Raise where parameters ``values``, in their own units, are not finite, or a chain sticks."""
     if not np.isfinite(values).all():

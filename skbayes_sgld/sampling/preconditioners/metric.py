@@ -281,8 +281,8 @@ class Preconditioner(Component):
 
     uses_curvature = False
 
-    def bind(self, n_params: int, curvature: Metric | None) -> Metric:
-        """Metric for ``n_params`` parameters; ``curvature`` is that of the mode, if known."""
+    def bind(self, n_params: int, metric: Metric | None) -> Metric:
+        """Metric for ``n_params`` parameters; ``metric`` is that of the mode, if known."""
         raise NotImplementedError
 
 
@@ -297,7 +297,7 @@ class Identity(Preconditioner):
     SGLDLogisticRegression(preconditioner='none', step_size=0.0001)
     """
 
-    def bind(self, n_params: int, curvature: Metric | None) -> Metric:
+    def bind(self, n_params: int, metric: Metric | None) -> Metric:
         """The identity."""
         return Metric(n_params)
 
@@ -320,10 +320,10 @@ class Curvature(Preconditioner):
 
     uses_curvature = True
 
-    def bind(self, n_params: int, curvature: Metric | None) -> Metric:
+    def bind(self, n_params: int, metric: Metric | None) -> Metric:
         """Metric of the mode."""
-        assert curvature is not None
-        return curvature
+        assert metric is not None
+        return metric
 
 
 @dataclass(eq=False, repr=False)
@@ -347,7 +347,7 @@ class Matrix(Preconditioner):
 
     matrix: ArrayLike = 1.0
 
-    def bind(self, n_params: int, curvature: Metric | None) -> Metric:
+    def bind(self, n_params: int, metric: Metric | None) -> Metric:
         """Metric of the matrix.
 
         Raises
