@@ -7,6 +7,7 @@ from types import ModuleType
 MOVED = {
     "posterior.priors.normal.ConjugateNormal": "posterior.priors.conjugate",
     "posterior.priors.normal.Normal": "posterior.priors.base",
+    "sampling.gradients.base.BoundGradient": "sampling.protocol",
     "sampling.gradients.base.Full": "sampling.protocol",
     "sampling.preconditioners.components.Curvature": "sampling.preconditioners.metric",
     "sampling.preconditioners.components.Identity": "sampling.preconditioners.metric",
