@@ -128,7 +128,7 @@ def _rounds(
         far = float(grad @ step) > _CHANGE**2 * theta.size * temperature
         if not far and np.square(moves).mean() < _CHANGE**2:
             whitened = whiten_rows(posterior, theta, weights)
-            return AveragedNormal(theta, H.astype(float), whitened)
+            return AveragedNormal(theta, H, whitened)
     return None
 
 

@@ -38,7 +38,7 @@ class _Design(Protocol):
 
 
 class _Rows(_Design, Protocol):
-    """Those whose Hessian is."""
+    """The members of a generalised linear model whose Hessian is summed up."""
 
     X: Array
     center: Array | None
@@ -52,7 +52,7 @@ class _Rows(_Design, Protocol):
 
 
 class _LinearModel(_Rows, Protocol):
-    """Those of its posterior, too."""
+    """The members of a generalised linear model and of its posterior."""
 
     @property
     def light_tailed(self) -> bool: ...
@@ -97,7 +97,7 @@ def rough_curvature(posterior: _LinearModel, theta: Array) -> Array | None:
         return None
     blocks = row_slices(posterior.n_samples, posterior.n_params)
     weights = [posterior._weighted_curvature(theta, rows)[0, 0] for rows in blocks]
-    H = rounded_gram(posterior, np.concatenate(weights)).astype(float)
+    H = rounded_gram(posterior, np.concatenate(weights))
     posterior.add_prior_curvature(H, theta)
     return H
 
@@ -167,7 +167,7 @@ def _is_determined(H: Array) -> bool:
 
 
 def rounded_gram(posterior: _Design, weights: Array) -> Array:
-    """Weighted sum of the rows' products, in single precision."""
+    """Weighted sum of the rows' products, in single precision within a part."""
     parts = equal_parts(posterior.n_samples, posterior.n_params)
     return sum_in_threads(partial(_gram, posterior, np.sqrt(weights)), parts)
 
@@ -185,4 +185,4 @@ def _gram(posterior: _Design, roots: Array, part: slice) -> Array:
         here = slice(part.start + rows.start, part.start + rows.stop)
         scale = roots[here, None]
         np.multiply(posterior.design(here), scale, out=scaled[rows], casting="same_kind")
-    return scaled.T @ scaled
+    return (scaled.T @ scaled).astype(float)  # single precision holds no sum of many parts

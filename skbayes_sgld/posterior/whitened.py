@@ -91,7 +91,7 @@ class WhitenedRows(WhitenedPosterior):
         parts = [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
         weights = np.maximum(weights, _LEAST * weights.mean())
         with one_blas_thread():
-            H = rounded_gram(posterior, weights).astype(float)
+            H = rounded_gram(posterior, weights)
             posterior.add_prior_curvature(H, center)
             lower = linalg.cholesky(H, lower=True, check_finite=False)
             inverse, _ = linalg.lapack.dtrtri(lower, lower=1)
@@ -163,18 +163,17 @@ class WhitenedRows(WhitenedPosterior):
         """
         posterior, center = self._posterior, draws.mean(axis=0)
         weights, variance = np.empty((2, posterior.n_samples))
-        share = (4.0 / (3.0 * len(draws))) ** 0.4  # of the variance (Silverman 1986, eq. 3.28)
-        share = min(share, 1.0)
+        # share of the variance (Silverman 1986, eq. 3.28)
+        smoothing = min((4.0 / (3.0 * len(draws))) ** 0.4, 1.0)
         with one_blas_thread():
             for start in range(0, posterior.n_samples, _BLOCK):
                 rows = slice(start, min(start + _BLOCK, posterior.n_samples))
                 design = posterior.design(rows)
                 moved = (draws - center) @ design.T
                 variance[rows] = moved.var(axis=0)
-                u = design @ center + np.sqrt(1.0 - share) * moved
-                bend = posterior.likelihood.averaged(u, share * variance[rows], posterior.y[rows])[
-                    1
-                ]
+                u = design @ center + np.sqrt(1.0 - smoothing) * moved
+                spread = smoothing * variance[rows]
+                _, bend = posterior.likelihood.averaged(u, spread, posterior.y[rows])
                 weights[rows] = bend.mean(axis=0)
         if posterior.weight is not None:
             weights *= posterior.weight
