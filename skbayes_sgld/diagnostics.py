@@ -373,6 +373,9 @@ def least_ess(draws: Array) -> tuple[float, int]:
     return float(ess[worst]), worst
 
 
+STILL = "they stand still"  # of chains
+
+
 def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1) -> list[str]:
     """Convergence problems of the draws, as sentences that name a parameter and its figure.
 
@@ -402,6 +405,11 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
     if not len(suspects):
         return []
     problems, draws = [], draws[..., suspects]
+    still = (draws == draws[:, :1]).all(axis=1)
+    if still.any():
+        worst = int(still.sum(axis=0).argmax())
+        stand = f"{still[:, worst].sum()} of {len(draws)}"
+        return [f"all draws of {names[suspects[worst]]} are the same in {stand} chains: {STILL}"]
     # equal to the table's up to rounding, in a tenth of the time
     r_hat, ess = _by_block(_rhat_and_ess, draws).T
     limit = np.maximum(MAX_RHAT, _chance_rhat(np.maximum(ess, needed), len(draws), n_params))

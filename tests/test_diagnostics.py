@@ -105,15 +105,6 @@ def test_a_chain_that_drifts_is_found_though_it_is_alone():
     assert "R-hat of x" in convergence_problems(drifting, ["x"])[0]
 
 
-def test_one_stuck_chain_of_four_is_found():
-    draws = np.random.default_rng(0).standard_normal((4, 500, 3))
-    assert convergence_problems(draws, ["a", "b", "c"]) == []
-    draws[2, :, 1] = draws[2, 0, 1]
-    problems = convergence_problems(draws, ["a", "b", "c"])
-    assert "R-hat of b" in problems[0] and "the chains do not agree" in problems[0]
-    assert potential_scale_reduction(draws)[1] > 1.1
-
-
 def test_weighted_summaries_by_hand():
     # two chains of the values 0, 3 with weights 1, 2: mean 2, variance (4 + 2) / 3
     draws = np.tile([[0.0], [3.0]], (2, 1, 1))
@@ -269,3 +260,12 @@ def test_good_draws_are_clean_to_the_screen_and_odd_ones_are_not():
     odd[..., 4] = 1e300 * rng.integers(0, 2, (4, 1000))
     assert plainly_converged(odd).tolist() == [False, False, True, False, False, True]
     assert not plainly_converged(draws[:, :100]).any()  # too few to be screened
+
+
+@pytest.mark.parametrize("still, told", [(slice(None), "4 of 4"), ([1], "1 of 4")])
+def test_chains_that_stand_still_are_told(still, told):
+    draws = np.random.default_rng(0).standard_normal((4, 500, 2))
+    assert convergence_problems(draws, ["a", "b"]) == []
+    draws[still, :, 1] = 0.5
+    [problem] = convergence_problems(draws, ["a", "b"])
+    assert problem == f"all draws of b are the same in {told} chains: they stand still"

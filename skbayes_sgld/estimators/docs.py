@@ -102,8 +102,8 @@ init : {"auto", "mode", "prior", "zeros"} or array-like, default="auto"
     Starting points of the chains: overdispersed around the mode; draws from the prior, or zeros
     where that is flat, with the noise variance at that of y; zeros; or an array of shape
     (n_params,) or (n_chains, n_params), in the order and the units of ``summary()``. ``"auto"`` is
-    the mode in the metric of the curvature, or where the chains of a pilot have ended that adapts
-    a sampler which accepts or rejects; and the prior otherwise, as published.
+    the mode in the metric of the curvature, or, of HMC and MALA, the last positions of the pilot's
+    chains where the prior is log-concave; and the prior otherwise, as published.
 clip : str, Clip or None, default=None
     Bound on the gradient: ``"norm"``, ``"value"`` or an instance such as
     ``NormClip(threshold=100.0)``. Clipping biases the posterior.

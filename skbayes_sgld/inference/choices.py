@@ -18,7 +18,7 @@ from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.preconditioners.metric import preconditioned_eigenvalues
 from skbayes_sgld.sampling.samplers import HMC
-from skbayes_sgld.sampling.tuning.adaptation import leave_dead_ends, settle
+from skbayes_sgld.sampling.tuning.adaptation import leave_dead_ends, nearer_to_mode, settle
 from skbayes_sgld.sampling.tuning.bias import step_sizes
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel, measure_noise
@@ -40,11 +40,15 @@ EARLY_ENDS = {"max_time": "raise max_time", "callback": "let the callback stop l
 
 _PUBLISHED_THIN = 10  # steps from draw to draw where nothing is known of the posterior
 _SETTLED, _MOST_SETTLED = 0.5, 0.06  # of the burn-in and of a chain's draws: of settled walkers
-_LED = 2.0  # independent draws' worth, from where a pilot's chains have led
+# Independent draws' worth of burn-in from where the pilot's chains have led: of what chains that
+# begin at neighbouring places of one have in common they leave a tenth
+_LED = 2.0
 _FEWEST_DRAWS = 16  # that a chain makes, whatever they cost
 _WHITENED_WALKERS = 16, 8, 4  # of a chain, see Plan
-# The same elsewhere, and the share of a chain's steps that the burn-in of so many may take
+# The same elsewhere, and the share of a chain's steps that the burn-in of so many may take: of 16
+# positions a product costs half of what it does one by one, and of more little less
 _WALKERS = (32, 0.1), (16, 0.2), (4, 0.1)
+_OWN_PLACES = 3  # chains whose walkers begin at places of the pilot that no other begins at
 _REACH = 2.0  # as in Stan: unconstrained parameters begin within it
 
 
@@ -231,9 +235,11 @@ def choose_lengths(
         if tuned.run.dynamics.whitened is not None:
             burnin = min(ceil(_SETTLED * burnin), ceil(_MOST_SETTLED * n_draws) * (thin or spacing))
             why_burnin = "five independent draws' worth, from where trajectories have led already"
-        elif settings.starts_anywhere and tuned.places is not None:
-            burnin = min(burnin, max(burnin - tuned.n_settling, ceil(_LED * tuned.time)))
-            why_burnin = "ten independent draws' worth, with those of the pilot"
+        elif settings.chooses_start and tuned.places is not None:
+            least = min(burnin, ceil(_LED * tuned.time))
+            burnin, why_burnin = burnin - tuned.n_settling, f"{why_burnin}, with the pilot's part"
+            if burnin < least:
+                burnin, why_burnin = least, "two independent draws' worth, after those of the pilot"
     if settings.temperature.n_hot:
         burnin += settings.temperature.n_hot
         why_burnin += " after the temperature has settled"
@@ -249,22 +255,26 @@ def choose_lengths(
     )
 
 
-def choose_walkers(run: Run, settings: Settings, n_draws: int, n_burnin: int, thin: int) -> int:
+def choose_walkers(tuned: Tuned, settings: Settings, n_draws: int, n_burnin: int, thin: int) -> int:
     """Number of walkers that make a chain's draws, where that gives them sooner.
 
     A step of many positions costs little more than one of four; but each of them has a burn-in.
     """
-    if run.dynamics.whitened is not None:
-        few = _WHITENED_WALKERS[-1:] if run.dynamics.whitened.collapsed else _WHITENED_WALKERS
+    dynamics = tuned.run.dynamics
+    if dynamics.whitened is not None:
+        few = _WHITENED_WALKERS[-1:] if dynamics.whitened.collapsed else _WHITENED_WALKERS
         return next((w for w in few if n_draws >= w**2), few[-1])
-    posterior = run.dynamics.posterior
+    posterior = dynamics.posterior
     automatic = settings.sampler is None and settings.step_size is None and settings.uses_curvature
     # where a whole block of steps is made at once it costs the same
-    diagonal = run.dynamics.preconditioner.diagonal
+    diagonal = dynamics.preconditioner.diagonal
     alone = diagonal is None or posterior.slope_of_last() is None
     if not (automatic and alone and posterior.one_mode):
         return 1
-    return next((w for w, share in _WALKERS if w * n_burnin <= share * n_draws * thin), 1)
+    most = np.inf if tuned.places is None else len(tuned.places) / _OWN_PLACES
+    return next(
+        (w for w, share in _WALKERS if w <= most and w * n_burnin <= share * n_draws * thin), 1
+    )
 
 
 def choose_start(
@@ -282,16 +292,33 @@ def choose_start(
     ValueError, TypeError
         Where ``init`` is an array of another shape, or a prior that cannot be drawn from.
     """
-    chains = range(n_walkers * settings.n_chains)
     if positions is not None:
         return posterior.unconstrain(positions), ("last positions", "warm_start=True")
-    init = settings.init
+    walkers = f", {n_walkers} walkers a chain" * (n_walkers > 1)
+    n_starts, places = n_walkers * settings.n_chains, tuned.places
+    if settings.chooses_start and places is not None:
+        why = f"where a pilot's chains have led{walkers}"
+        return places[np.arange(n_starts) % len(places)], ("pilot", why)
+    start, (name, why) = _first_positions(posterior, settings, tuned, seed, range(n_starts))
+    why += walkers
+    if tuned.run.sampler.adjusted and tuned.mode is not None:
+        settled = settle(tuned.run, start, tuned.mode, seed)
+        if name != "mode":
+            settled = nearer_to_mode(tuned.run, settled, tuned.mode)
+        if tuned.mode.whitened is None:
+            settled = leave_dead_ends(tuned.run, settled, tuned.mode, seed)
+        if name != "mode" and not np.array_equal(settled, start):
+            why += "; moved towards the mode, as trajectories from so far out are not accepted"
+        start = settled
+    return start, (name, why)
+
+
+def _first_positions(
+    posterior: BasePosterior, settings: Settings, tuned: Tuned, seed: int, chains: range
+) -> tuple[Array, tuple[str, str]]:
+    init, why = settings.init, GIVEN
     if not isinstance(init, str):
-        return _given(posterior, np.asarray(init, dtype=float), settings.n_chains)
-    why = "given"
-    if init == "auto" and tuned.places is not None:
-        why = "where a pilot's chains have led" + f", {n_walkers} walkers a chain" * (n_walkers > 1)
-        return tuned.places[np.arange(len(chains)) % len(tuned.places)], ("pilot", why)
+        return _given(posterior, np.asarray(init, dtype=float), settings.n_chains), ("array", why)
     if init == "auto":
         init = "mode" if settings.uses_curvature else "prior"
         why = "overdispersed around the mode" if init == "mode" else "no mode is looked for"
@@ -300,13 +327,7 @@ def choose_start(
         assert center is not None
         width = THRESHOLDS.overdispersion * np.sqrt(settings.tau)
         normals = start_normals(seed, chains, posterior.n_params)
-        why += f", {n_walkers} walkers a chain" * (n_walkers > 1)
-        start = center.theta + width * center.unwhiten(normals)
-        if tuned.run.sampler.adjusted:
-            start = settle(tuned.run, start, center, seed)
-            if center.whitened is None:
-                start = leave_dead_ends(tuned.run, start, center, seed)
-        return start, ("mode", why)
+        return center.theta + width * center.unwhiten(normals), ("mode", why)
     if init == "zeros":
         return np.tile(posterior.zeros(), (len(chains), 1)), ("zeros", why)
     generators = start_generators(seed, chains)
@@ -322,7 +343,8 @@ def choose_start(
     return posterior.start() + np.array(moves), ("uniform", f"within {_REACH:g} of the start")
 
 
-def _given(posterior: BasePosterior, init: Array, n_chains: int) -> tuple[Array, tuple[str, str]]:
+def _given(posterior: BasePosterior, init: Array, n_chains: int) -> Array:
+    """Starting points ``(C, P)`` at the user's values."""
     n_params = len(posterior.constrained_names)
     if init.shape not in ((n_params,), (n_chains, n_params)):
         names = posterior.constrained_names
@@ -335,7 +357,7 @@ def _given(posterior: BasePosterior, init: Array, n_chains: int) -> tuple[Array,
         start = posterior.unconstrain(np.broadcast_to(init, (n_chains, n_params)).copy())
     if not np.all(np.isfinite(start)):
         raise ValueError(_out_of_range(posterior, np.atleast_2d(init)))
-    return start, ("array", "given")
+    return np.asarray(start)
 
 
 def _out_of_range(posterior: BasePosterior, init: Array) -> str:

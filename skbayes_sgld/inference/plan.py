@@ -204,7 +204,7 @@ def plan(
         # what the last kept step costs: a schedule may have made it small by then
         eta = float(run.step_sizes(n_draws * thin))
         bias = measure_bias(run, mode, eta, settings.metric.uses_curvature, seed)
-    n_walkers = choose_walkers(run, settings, n_draws, n_burnin, thin) if may_share else 1
+    n_walkers = choose_walkers(tuned, settings, n_draws, n_burnin, thin) if may_share else 1
     run = replace(run, dynamics=run.dynamics.of_walkers(n_walkers))
     start, why_start = choose_start(posterior, settings, tuned, seed, positions, n_walkers)
     choices |= {"init": Choice(*why_start), "parameterization": Choice(*coordinates)}

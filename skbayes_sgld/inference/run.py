@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
 from skbayes_sgld._progress import Progress, progress_bar
-from skbayes_sgld.diagnostics import convergence_problems
+from skbayes_sgld.diagnostics import STILL, convergence_problems
 from skbayes_sgld.inference.choices import EARLY_ENDS, Choice
 from skbayes_sgld.inference.diagnosis import warn_of
 from skbayes_sgld.inference.long_run import Origin, check_drawn, ended_by_callback, run_long
@@ -265,6 +265,8 @@ def _remedy(apart: list[str], result: SamplingResult) -> str:
     if stopped_by is not None and stopped_by.value in EARLY_ENDS:
         return EARLY_ENDS[stopped_by.value]
     given = [name for name in ("step_size", "preconditioner") if choices[name].given]
+    if any(STILL in problem for problem in apart) and not result.plan.settings.chooses_start:
+        given = ["init", *given]
     if given:
         return f"set {' and '.join(given)} to 'auto'"
     if any("do not agree" in problem for problem in apart):

@@ -183,7 +183,7 @@ class Settings(LongRunSettings):
         return isinstance(self.init, str) and self.init == "mode"
 
     @property
-    def starts_anywhere(self) -> bool:
+    def chooses_start(self) -> bool:
         """Whether ``init`` is left to the tuning."""
         return isinstance(self.init, str) and self.init == "auto"
 

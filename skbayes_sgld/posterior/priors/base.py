@@ -77,11 +77,14 @@ class CoefficientPrior(Prior):
         Whether the density is normal, given the noise.
     nonsmooth : bool
         Whether the gradient jumps somewhere, as at the kink of a Laplace density.
+    log_concave : bool
+        Whether the log density is concave, so that it adds no mode to a posterior.
     """
 
     flat = False
     normal = False
     nonsmooth = False
+    log_concave = False
 
     def check(self, n_features: int | None = None, argument: str = "prior") -> None:
         """Raise where a parameter is out of range, or is not one number per column of X."""
@@ -186,7 +189,7 @@ class NormalPrior(CoefficientPrior):
     location: float | Array = 0.0
     covariance: ArrayLike | None = None
 
-    normal = True
+    normal = log_concave = True
 
     def check(self, n_features: int | None = None, argument: str = "prior") -> None:
         """Raise where a parameter is out of range, or both scale and covariance are given."""

@@ -24,7 +24,7 @@ class Flat(CoefficientPrior):
     """
 
     proper = False
-    flat = True
+    flat = log_concave = True
     normal = True  # the limit of ever wider normal priors
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:

@@ -35,7 +35,7 @@ class Laplace(CoefficientPrior):
     scale: Any = "auto"
     location: float | Array = 0.0
 
-    nonsmooth = True
+    nonsmooth = log_concave = True
 
     def sample(
         self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float

@@ -85,8 +85,8 @@ class Thresholds:
     burnin: float = 10.0
     # Of the autocorrelation time of an adjusted sampler, in steps, when its draws are spaced: a
     # time of 1.6 at every step leaves a draw 0.62 of its worth, one of 2.6 at every second step
-    # 0.67. Effective draws a second of processor time at 1.0 and at 0.85, medians of ten seeds:
-    # wine 22,600 and 19,600, breast cancer (prior sd 2.5) 21,200 and 17,600
+    # 0.67. At 1.0 a Laplace prior on 60 columns of 40 rows keeps every draw: effective sample sizes
+    # of 1,200 to 1,800 of 4,000, the worst of 62 sds off by 5 to 9 %, and no bias over 20 seeds
     spared: float = 1.0
     # Gradients from draw to draw: slower mixing is reported instead
     max_gradients: int = 400

@@ -207,11 +207,21 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
         work = dynamics.whitened.work_of(run.sampler.gradients(run.step_size))
         of_half, of_all = (most / work for most in THRESHOLDS.max_draw)
         share = min(1.0, max(of_all, min(0.5, of_half)))
-    found_of = adapted.autocorrelation, _affordable(run), share, found, why
     # where there may be several modes, chains that begin far apart tell more of them
     one_mode = run.dynamics.posterior.one_mode and len(adapted.places) > 0
-    led = (adapted.places, adapted.n_settling) if one_mode else (None, 0)
-    return Tuned(run, adapted.mode, time, (0.0, 0.0), *found_of, *led)
+    return Tuned(
+        run,
+        adapted.mode,
+        time,
+        (0.0, 0.0),
+        autocorrelation=adapted.autocorrelation,
+        most_spaced=_affordable(run),
+        share=share,
+        found=found,
+        why=why,
+        places=adapted.places if one_mode else None,
+        n_settling=adapted.n_settling,
+    )
 
 
 def spread(tuned: Tuned, n_draws: int, most: int) -> tuple[Tuned, int]:
