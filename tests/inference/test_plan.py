@@ -144,9 +144,9 @@ def test_chains_begin_at_the_ends_of_a_pilot_that_are_draws_of_the_posterior():
     assert (model.init_, type(model.sampler_)) == ("pilot", HMC)
     posterior, starts = model.result_.theta.reshape(-1, 3), model.result_.plan.start
     mean, sd = posterior.mean(axis=0), posterior.std(axis=0)
-    assert np.abs((model.result_.mode.theta - mean) / sd).min() > 0.8  # the mode is elsewhere
-    # two places of each of 32 chains, or more, are worth 48 draws at the least
-    assert len(starts) >= 64
+    assert np.abs((model.result_.mode.theta - mean) / sd).min() > 0.6  # the mode is elsewhere
+    # four places of each of 32 chains are worth 48 draws at the least
+    assert len(starts) == 128
     np.testing.assert_allclose((starts.mean(axis=0) - mean) / sd, 0.0, atol=2.5 / np.sqrt(48))
     np.testing.assert_allclose(starts.std(axis=0) / sd, 1.0, atol=0.4)
     fewer = SGLDLogisticRegression(**settings, n_chains=2).fit(rows, labels)
