@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 import pytest
 
-from skbayes_sgld import SGLDLinearRegression, SGLDPoissonRegressor
-from skbayes_sgld.posterior import LogLinearNoise
+from skbayes_sgld import SGLDLinearRegression, SGLDPoissonRegressor, sample
+from skbayes_sgld.posterior import Bernoulli, GLMPosterior, LogLinearNoise, Normal
 from skbayes_sgld.sampling import HMC
 
 RNG = np.random.default_rng(0)
@@ -47,3 +47,21 @@ def test_every_eighth_trajectory_is_short_where_there_are_walls():
 def test_the_remedy_of_few_rows_is_a_prior(model, remedy):
     with pytest.warns(UserWarning, match=f"raise n_draws; .*or, as 10 rows .* {remedy}"):
         model.set_params(n_draws=40, random_state=0).fit(X[:, :2], COUNTS)
+
+
+@pytest.mark.parametrize("name", ["sgld", "hmc"])
+def test_the_mode_is_exact_where_the_step_size_is_given(name):
+    rng = np.random.default_rng(2)
+    design = rng.standard_normal((320, 300))
+    labels = (design @ rng.standard_normal(300) / 9.0 + rng.logistic(size=320) > 0.0).astype(float)
+    posterior = GLMPosterior(design, labels, Bernoulli(), Normal(scale=1.0), fit_intercept=False)
+    assert posterior.far_from_mode
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of so few draws
+        length = {"n_draws": 2, "n_burnin": 1, "thin": 1, "n_chains": 2}
+        result = sample(posterior, sampler=name, step_size=0.1, random_state=0, **length)
+    theta = result.mode.theta
+    p = 1.0 / (1.0 + np.exp(-design @ theta))
+    slope = design.T @ (labels - p) - theta
+    curvature = (design.T * p * (1.0 - p)) @ design + np.eye(300)
+    assert slope @ np.linalg.solve(curvature, slope) < 1e-3**2
