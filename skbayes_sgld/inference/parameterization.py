@@ -22,7 +22,9 @@ from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
 
 _MANY = 2000  # parameters: with more, the space of the rows saves more than its products cost
 _ROUNDS = 3  # the first ones find the noise level, the last is taken there
-_SETTLED = 0.01  # change of that level, in sds of the log noise variance
+# Change of that level, in sds of the log noise variance, at which it is taken: the posterior is the
+# same about any level, and one so near is as good as the best
+_SAME_LEVEL = 0.01
 _NEEDS = {
     "centered": "a prior without hyperparameters",
     "noncentered": "a normal likelihood whose noise is inferred",
@@ -94,7 +96,7 @@ def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[NoncenteredP
         center = find_mode(known, start[:-1], spread=spread)
         noncentered = family(posterior, center.theta, center.root, gamma, temperature)
         moved = abs(noncentered.noise_level - gamma)
-        if moved < _SETTLED * noncentered.noise_sd:
+        if moved < _SAME_LEVEL * noncentered.noise_sd:
             break
         start, spread = np.append(center.theta, gamma), center.marginal_sd
         gamma = noncentered.noise_level

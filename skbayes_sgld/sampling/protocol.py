@@ -1,7 +1,7 @@
 """Interfaces of the algorithms: gradients and their dynamics, Algorithm and Sampler.
 
 A gradient is bound to a posterior first; the bound estimator gathers the rows of many steps at
-once (``prepare``) and is then called once a step. All are unbiased.
+once (``prepare``) and is then called once a step. All gradient estimators are unbiased.
 """
 
 from __future__ import annotations

@@ -11,7 +11,9 @@ from scipy.special import expit
 
 from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood, RowKernel, sum_log
 
-_FEW = 256  # numbers to which as many ones are added in half of the time of a single one
+# Numbers to which as many ones are added: 0.45 us for 256, where a single one, which is broadcast,
+# takes 0.9 us. Beside the exponentials of more numbers that is little, and their ones take memory
+_FEW = 256
 
 
 @lru_cache

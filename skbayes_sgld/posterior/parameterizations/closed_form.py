@@ -55,8 +55,8 @@ class ClosedForm(NamedTuple):
 
     def bind(
         self, prior: LinearPrior, followed: LinearPrior, n_chains: int, group: int
-    ) -> Callable[[Array, bool], tuple[Array, Array]]:
-        """Log density ``(C,)``, if it is wanted, and gradient under the prior that is followed.
+    ) -> Callable[[Array, bool], tuple[Array | None, Array]]:
+        """Log density ``(C,)``, None unless wanted, and gradient under the prior that is followed.
 
         Arrays hold a row a parameter, so that what a chain has one of is a row too; products take
         ``group`` chains together.
@@ -90,7 +90,7 @@ class ClosedForm(NamedTuple):
         def by_group(rows: Array) -> Array:
             return rows.reshape(len(rows), -1, group).swapaxes(0, 1)
 
-        def evaluate(phi: Array, wants_value: bool) -> tuple[Array, Array]:
+        def evaluate(phi: Array, wants_value: bool) -> tuple[Array | None, Array]:
             place = np.zeros((len(share) + 1, n_slots))  # where chains that fill a group stay
             place[:, :n_chains] = phi.T
             g = place[-1]
@@ -139,7 +139,7 @@ class ClosedForm(NamedTuple):
             grad[:, :-1] = in_w[:, :n_chains].T
             grad[:, -1] = (noise.slope(g) * slope + tau * noise.bend(g))[:n_chains]
             if not wants_value:
-                return gamma, grad
+                return None, grad
             value = inner - self.exponent * gamma - square
             value -= tau * np.add.reduce(np.log(D, out=D), axis=0)
             value *= 0.5

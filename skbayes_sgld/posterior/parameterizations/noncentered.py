@@ -255,11 +255,18 @@ class NoncenteredPosterior(BasePosterior):
             return super().bind_value_and_grad(n_chains, followed)
         assert isinstance(other, NoncenteredPosterior)
         closed = self._closed_form(other.inner.linear_prior, n_chains)
-        return lambda phi: closed(phi, True)
+
+        def value_and_grad(phi: Array) -> tuple[Array, Array]:
+            value, grad = closed(phi, True)
+            assert value is not None
+            return value, grad
+
+        return value_and_grad
 
     def _closed_form(
         self, followed: LinearPrior, n_chains: int
-    ) -> Callable[[Array, bool], tuple[Array, Array]]:
+    ) -> Callable[[Array, bool], tuple[Array | None, Array]]:
+        """Log density, if wanted, and gradient under ``followed``, without a pass through theta."""
         inner = self.inner
         assert inner.noise_prior is not None
         known = inner.noise_prior.conjugate
