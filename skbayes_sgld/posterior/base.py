@@ -39,6 +39,8 @@ class BasePosterior:
         Number of linear predictors of a row.
     one_mode : bool
         Whether chains are expected to meet soon, so that many short ones serve as few long.
+    log_concave : bool
+        Whether the log density is concave, or nearly, so that chains can miss no other mode.
     precision : float
         Relative rounding error of the returned arrays: that of float64 or of float32.
     full_support : bool
@@ -57,6 +59,7 @@ class BasePosterior:
     total_weight: float = 0.0
     n_predictors: int = 1
     one_mode: bool = False
+    log_concave: bool = False
     precision: float = float(np.finfo(float).eps)
     full_support: bool = True
     bounded_curvature: bool = True

@@ -123,7 +123,7 @@ class GLMPosterior(RowSums, BasePosterior):
         super().__init__(X, y, sample_weight, K, infers_noise, fit_intercept, mean)
         self.likelihood, self.noise_prior = likelihood, noise_prior
         self.bounded_curvature = likelihood.bounded_curvature
-        self.one_mode = prior.log_concave  # as a likelihood is, or nearly
+        self.log_concave = prior.log_concave  # as a likelihood is, or nearly
         priors, data = (prior, intercept_prior or Flat()), (X, y, sample_weight)
         self.linear_prior = joint_prior(
             *priors, likelihood, data, spread, self.center, fit_intercept
@@ -347,7 +347,7 @@ class GLMPosterior(RowSums, BasePosterior):
             return super().expand_likelihood(theta, curvature)
         return BasePosterior.expand_likelihood(self, theta, curvature)
 
-    prior_conflict, has_mode = measured_conflict, True  # being proper
+    prior_conflict, has_mode, one_mode = measured_conflict, True, True  # being proper
 
     def averaged_normal(self, theta: Array, temperature: float) -> AveragedNormal | None:
         """Normal distribution nearest in expectation, from the mode; None where that serves."""

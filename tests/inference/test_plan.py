@@ -168,7 +168,7 @@ def test_chains_that_begin_far_out_move_to_the_posterior_first(init):
     assert np.abs((mine["mean"] - other["mean"]) / error).max() < 4.5
 
 
-def test_a_heavy_tailed_prior_has_no_walkers_and_no_start_at_the_pilot():
+def test_chains_begin_apart_under_a_heavy_tailed_prior_which_may_leave_several_modes():
     model = SGLDLogisticRegression(prior="cauchy", sampler="hmc", n_draws=50, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # 50 draws

@@ -91,6 +91,7 @@ class NoncenteredPosterior(BasePosterior):
         self.total_weight = posterior.total_weight
         self.param_names, self.n_predictors = posterior.param_names, posterior.n_predictors
         self.coords, self.one_mode = posterior.coords, posterior.one_mode
+        self.log_concave = posterior.log_concave
         self._center, self._gamma, self._temperature = center, gamma, temperature
         theta = np.append(center, gamma)
         self._straight = True

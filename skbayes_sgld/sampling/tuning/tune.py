@@ -208,7 +208,7 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
         of_half, of_all = (most / work for most in THRESHOLDS.max_draw)
         share = min(1.0, max(of_all, min(0.5, of_half)))
     # where there may be several modes, chains that begin far apart tell more of them
-    one_mode = run.dynamics.posterior.one_mode and len(adapted.places) > 0
+    led = run.dynamics.posterior.log_concave and len(adapted.places) > 0
     return Tuned(
         run,
         adapted.mode,
@@ -219,7 +219,7 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
         share=share,
         found=found,
         why=why,
-        places=adapted.places if one_mode else None,
+        places=adapted.places if led else None,
         n_settling=adapted.n_settling,
     )
 
