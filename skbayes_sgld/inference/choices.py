@@ -143,7 +143,7 @@ def choose_step_size(
 ) -> tuple[Tuned, dict[str, Choice]]:
     """Run with its sampler and step size, and what the tuning found."""
     automatic, given = settings.sampler is None, settings.step_size
-    first = 1.0 if draft.schedule is None else float(draft.schedule(0))
+    first = float(draft.schedule(0))
     why_sampler, why = GIVEN, GIVEN
     if automatic:
         why_sampler = "several modes" if draft.sampler.full_gradient else "the cheapest"

@@ -18,11 +18,11 @@ from skbayes_sgld.inference.choices import EARLY_ENDS, Choice
 from skbayes_sgld.inference.diagnosis import warn_of
 from skbayes_sgld.inference.long_run import Origin, check_drawn, ended_by_callback, run_long
 from skbayes_sgld.inference.overflow import explain_overflow
-from skbayes_sgld.inference.plan import Plan, constrained_draws
+from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Chains, run_chains
-from skbayes_sgld.sampling.overflow import ChainOverflowError
+from skbayes_sgld.sampling.overflow import ChainOverflowError, constrained_draws
 from skbayes_sgld.sampling.preconditioners.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import measure_noise
