@@ -37,19 +37,16 @@ class BasePosterior:
         Sum of the rows' weights; 0 where it is not known.
     n_predictors : int
         Number of linear predictors of a row.
-    one_mode : bool
-        Whether chains are expected to meet soon, so that many short ones serve as few long.
-    log_concave : bool
-        Whether the log density is concave, or nearly, so that chains can miss no other mode.
+    one_mode, log_concave : bool
+        Whether chains are expected to meet soon, so that many short ones serve as few long; and
+        whether they can miss no mode, since the log density is concave, or nearly.
     precision : float
         Relative rounding error of the returned arrays: that of float64 or of float32.
-    full_support : bool
-        Whether the density is known to be positive everywhere.
-    bounded_curvature : bool
-        Whether nothing is known of walls, where the density falls off like ``exp(-exp(x))``.
+    full_support, bounded_curvature : bool
+        Whether the density is known to be positive everywhere; and whether nothing is known of
+        walls, where it falls off like ``exp(-exp(x))``.
     abilities : frozenset of str
-        What the subclass defines itself, by the names of
-        :data:`~skbayes_sgld.posterior.protocol.ABILITIES`.
+        What the subclass defines itself, by the names of ``protocol.ABILITIES``.
     """
 
     n_params: int
