@@ -47,15 +47,17 @@ def data_of(result: dict[str, Any], name: str) -> Any:
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Table whose columns are aligned to the right, but for the first one."""
+    """Table whose columns are aligned to the right, but for the first one; without rows, none."""
+    if not rows:
+        return ""
     rule = ["---", *["--:"] * (len(head) - 1)]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in (head, rule, *rows))
 
 
 def by_mode(results: Results, write: Callable[[dict[str, Any]], str]) -> str:
-    """A section a mode."""
-    parts = [f"**{_title(mode)}**\n\n{write(result)}" for mode, result in results.items()]
-    return "\n".join(parts)
+    """A section for each mode of which there is something to write."""
+    parts = {mode: write(result) for mode, result in results.items()}
+    return "\n".join(f"**{_title(mode)}**\n\n{part}" for mode, part in parts.items() if part)
 
 
 def _title(mode: str) -> str:
