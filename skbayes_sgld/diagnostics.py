@@ -202,14 +202,19 @@ def _rhat_rank(block: Array) -> Array:
 
 
 def _rhat_and_ess(block: Array) -> Array:
-    """Rank-normalised R-hat and bulk effective sample size ``(block, 2)``, of the same ranks."""
+    """R-hat of ranks, bulk effective sample size and that of what R-hat is of ``(block, 3)``.
+
+    R-hat is the larger one of the draws' and of their distances' from the median, which may mix
+    more slowly.
+    """
     halves = _split(block)
     folded = np.abs(halves - np.median(halves, axis=(1, 2), keepdims=True))
-    scores = _normal_scores(halves)
-    location, scale = _rhat(scores), _rhat(_normal_scores(folded))
-    # a NaN of the scale alone is ignored
-    r_hat = np.where(scale > location, scale, location)
-    return np.stack([r_hat, _autocorrelation_ess(scores)], axis=1)
+    scores, distances = _normal_scores(halves), _normal_scores(folded)
+    location, scale = _rhat(scores), _rhat(distances)
+    bulk, ess = _autocorrelation_ess(scores), _autocorrelation_ess(distances)
+    wider = scale > location  # a NaN of the scale alone is ignored
+    r_hat = np.where(wider, scale, location)
+    return np.stack([r_hat, bulk, np.where(wider, ess, bulk)], axis=1)
 
 
 def _rhat(block: Array) -> Array:
@@ -411,8 +416,8 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
         stand = f"{still[:, worst].sum()} of {len(draws)}"
         return [f"all draws of {names[suspects[worst]]} are the same in {stand} chains: {STILL}"]
     # equal to the table's up to rounding, in a tenth of the time
-    r_hat, ess = _by_block(_rhat_and_ess, draws).T
-    limit = np.maximum(MAX_RHAT, _chance_rhat(np.maximum(ess, needed), len(draws), n_params))
+    r_hat, ess, worth = _by_block(_rhat_and_ess, draws).T
+    limit = np.maximum(MAX_RHAT, _chance_rhat(np.maximum(worth, needed), len(draws), n_params))
     if np.any(r_hat > limit):
         worst = int(np.nanargmax(r_hat / limit))
         problems.append(

@@ -93,7 +93,8 @@ def test_mode_and_density_are_those_of_all_rows(name, likelihood, prior):
     mode, precision = found.centered_normal()
     sds = np.sqrt(np.diagonal(np.linalg.inv(precision)))
     exact = find_mode(full, full.start(), tolerance=1e-20)
-    assert np.abs((mode - exact.theta) / sds).max() < 1e-6
+    # a kink is smoothed over a share of the sds, which two searches know to about a per cent
+    assert np.abs((mode - exact.theta) / sds).max() < (1e-3 if prior.nonsmooth else 1e-6)
     if prior.nonsmooth:
         return
     # about the mode only what is of third order is estimated

@@ -12,6 +12,7 @@ from skbayes_sgld import (
 )
 from skbayes_sgld._linalg import column_moments
 from skbayes_sgld.estimators.network_units import standardise
+from skbayes_sgld.inference import choices
 from skbayes_sgld.inference import run as running
 from skbayes_sgld.inference.overflow import explain_overflow
 from skbayes_sgld.sampling import HMC, Polynomial
@@ -82,6 +83,8 @@ def test_a_start_that_overflows_is_refused_without_a_long_search(monkeypatch):
         taken.clear()  # what the run itself took
         return explain_overflow(*args)
 
+    for mend in ("settle", "nearer_to_mode", "leave_dead_ends"):  # the start stays where it is
+        monkeypatch.setattr(choices, mend, lambda run, start, *args: start)
     monkeypatch.setattr(HMC, "step", counting)
     monkeypatch.setattr(running, "explain_overflow", explaining)
     far = {"init": np.full(2, 400.0), "step_size": 1e-16}
