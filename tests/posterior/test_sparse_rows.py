@@ -186,10 +186,7 @@ def test_few_sparse_rows_agree_with_hamiltonian_monte_carlo_in_their_space(
 def test_draws_along_sparse_rows_obey_the_identities_of_their_density(monkeypatch):
     monkeypatch.setattr(averaging, "MAX_DENSE", 250)
     X, y = make_rows(320, 300, 0.05, seed=9)
-    with pytest.warns(UserWarning, match="effective sample size|R-hat"):
-        model = SGLDLogisticRegression(prior=Normal(scale=0.5), n_draws=120, random_state=0).fit(
-            X, y
-        )
+    model = SGLDLogisticRegression(prior=Normal(scale=0.5), n_draws=120, random_state=0).fit(X, y)
     posterior, center = model.result_.plan.posterior, model.result_.plan.center
     assert center.metric.diagonal is not None
     assert model.result_.plan.n_walkers == 8
