@@ -7,7 +7,8 @@ from typing import Any
 
 import matplotlib
 
-matplotlib.use("Agg")  # files only, on machines without a screen too
+# files only, on machines without a screen too: before any import of pyplot, hence late ones
+matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 from matplotlib.ticker import LogLocator  # noqa: E402

@@ -10,7 +10,8 @@ import numpy as np
 import numpyro
 
 N_CHAINS = 4
-numpyro.set_host_device_count(N_CHAINS)  # before JAX starts: it lets the chains run in parallel
+# lets the chains run in parallel, if it is said before JAX is imported: hence the late imports
+numpyro.set_host_device_count(N_CHAINS)
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402

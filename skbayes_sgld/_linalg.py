@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
+from itertools import pairwise
 from threading import Lock, get_ident
 from typing import Any, TypeVar
 
@@ -182,6 +183,12 @@ def row_slices(
         yield slice(start, min(start + size, n_rows))
 
 
+def equal_slices(n: int, n_parts: int) -> list[slice]:
+    """Slices of n items that differ by one in their length, at most; none is empty."""
+    edges = np.linspace(0, n, min(n_parts, n) + 1).astype(int)
+    return [slice(a, b) for a, b in pairwise(edges)]
+
+
 def row_parts(
     n_rows: int, n_columns: int, fewest: int = _FEWEST_ROWS, sums: int = 1
 ) -> list[list[slice]]:
@@ -195,8 +202,7 @@ def row_parts(
         return [list(row_slices(n_rows, n_columns, fewest))]
     blocks = list(row_slices(n_rows, n_columns, fewest, _SHARED_BLOCK))
     n_parts = int(np.clip(min(numbers // _PART_NUMBERS, _SUM_NUMBERS // sums), 2, 16))
-    edges = np.linspace(0, len(blocks), min(n_parts, len(blocks)) + 1).astype(int)
-    return [blocks[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [blocks[part] for part in equal_slices(len(blocks), n_parts)]
 
 
 def row_blocks(X: Array, center: Array | None = None) -> Iterator[tuple[slice, Array]]:

@@ -316,6 +316,7 @@ def choose_start(
 def _first_positions(
     posterior: BasePosterior, settings: Settings, tuned: Tuned, seed: int, chains: range
 ) -> tuple[Array, tuple[str, str]]:
+    """Points ``(C, P)`` that ``init`` names, before chains settle, with name and reason."""
     init, why = settings.init, GIVEN
     if not isinstance(init, str):
         return _given(posterior, np.asarray(init, dtype=float), settings.n_chains), ("array", why)

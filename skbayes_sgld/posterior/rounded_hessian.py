@@ -8,7 +8,7 @@ Hessian is not to be relied on, and None tells it.
 from __future__ import annotations
 
 from functools import partial
-from itertools import combinations_with_replacement, pairwise
+from itertools import combinations_with_replacement
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse import issparse
 
-from skbayes_sgld._linalg import row_slices, sum_in_threads
+from skbayes_sgld._linalg import equal_slices, row_slices, sum_in_threads
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.protocol import Expansion
 
@@ -174,9 +174,7 @@ def rounded_gram(posterior: _Design, weights: Array) -> Array:
 
 def equal_parts(n_rows: int, n_params: int) -> list[slice]:
     """Slices of rows for two threads to share, about as many rows in each as parameters."""
-    n_parts = 2 * max(1, round(n_rows / (2 * n_params)))
-    edges = np.linspace(0, n_rows, min(n_parts, n_rows) + 1).astype(int)
-    return [slice(a, b) for a, b in pairwise(edges)]
+    return equal_slices(n_rows, 2 * max(1, round(n_rows / (2 * n_params))))
 
 
 def _gram(posterior: _Design, roots: Array, part: slice) -> Array:

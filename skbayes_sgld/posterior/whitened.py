@@ -13,7 +13,6 @@ of parameters by parameters. A step of leapfrog reads A once, in single precisio
 from __future__ import annotations
 
 from functools import cached_property, partial
-from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,7 +20,13 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse import issparse
 
-from skbayes_sgld._linalg import in_threads, matmul_rows, one_blas_thread, sum_in_threads
+from skbayes_sgld._linalg import (
+    equal_slices,
+    in_threads,
+    matmul_rows,
+    one_blas_thread,
+    sum_in_threads,
+)
 from skbayes_sgld.posterior.among_rows import AmongRows, RowBlock
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.rounded_hessian import rounded_gram
@@ -87,8 +92,7 @@ class WhitenedRows(WhitenedPosterior):
         n, P = posterior.n_samples, posterior.n_params
         self.n_params, self.param_names = P, [f"z[{j}]" for j in range(P)]
         n_parts = 1 if n * P < _PART_NUMBERS else 2 if n * P < 4 * _PART_NUMBERS else 4
-        edges = np.linspace(0, n, n_parts + 1).astype(int)
-        parts = [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        parts = equal_slices(n, n_parts)
         weights = np.maximum(weights, _LEAST * weights.mean())
         with one_blas_thread():
             H = rounded_gram(posterior, weights)
@@ -144,8 +148,7 @@ class WhitenedRows(WhitenedPosterior):
 
     def locate(self, z: Array) -> Array:
         """``center + root z`` for each row of ``z (C, P)``."""
-        edges = np.linspace(0, self.n_params, len(self._parts) + 1).astype(int)
-        parts = [self.root[a:b].T for a, b in pairwise(edges)]
+        parts = [self.root[part].T for part in equal_slices(self.n_params, len(self._parts))]
         return self.center + np.hstack(in_threads(partial(matmul_rows, z, group=_GROUP), parts))
 
     def matched(self, draws: Array, temperature: float) -> WhitenedRows:

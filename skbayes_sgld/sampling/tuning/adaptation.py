@@ -25,8 +25,8 @@ Array = NDArray[Any]
 
 FIRST_CHAIN = 2**31  # chain numbers from here on are the pilots' own
 
-# Trajectories. From a metric a third too narrow, three of 4, 8 and 8 leave it 14 to 19 % narrow;
-# these leave 8 to 10 %, and 4, 8, 8 and 10 leave 1 to 3 % for a third more work
+# Trajectories. A metric of a third of the right width is too narrow by 14 to 19 % after 4, 8 and 8,
+# by 8 to 10 % after these, and by 1 to 3 % after 4, 8, 8 and 10, which are a third more work
 _ROUNDS = (4, 4, 6, 8)
 _FEW_ROUNDS = (15, 15, 20)  # where each is much work
 _SHORT_ROUNDS = (4, 4, 6)  # of many chains, whose metric has one number to learn
@@ -217,7 +217,7 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
     if mode.whitened is not None:
         return _settle_along(mode.whitened, position, mode, run, seed ^ _SETTLE, first_chain)
     before, P = _values(run, position), position.shape[1]
-    low = ~(before >= _values(run, mode.theta[None]) - _typical_fall(run, P))
+    low = ~(before >= _lowest(run, mode, _typical_fall(run, P)))
     if not low.any():
         return position
     free = replace(run, sampler=SGLD("leimkuhler_matthews"), step_size=_SETTLE_STEP)
@@ -271,6 +271,11 @@ def _values(run: Run, theta: Array) -> Array:
         return run.dynamics.value_at(theta)
 
 
+def _lowest(run: Run, mode: Mode, fall: float) -> Array:
+    """Log density ``(1,)`` that lies ``fall`` nats below the mode's."""
+    return _values(run, mode.theta[None]) - fall
+
+
 def _typical_fall(run: Run, n_params: int) -> float:
     """Largest fall of the log density from the mode that is usual within a normal posterior."""
     usual = 0.5 * n_params + _TYPICAL * np.sqrt(0.5 * n_params)
@@ -293,7 +298,7 @@ def nearer_to_mode(run: Run, position: Array, mode: Mode, fall: float | None = N
     By default no further than draws of a normal posterior are.
     """
     fall = _typical_fall(run, position.shape[1]) if fall is None else fall
-    lowest = _values(run, np.tile(mode.theta, (len(position), 1))) - fall
+    lowest = _lowest(run, mode, fall)
     for _ in range(_HALVINGS):
         low = ~(_values(run, position) >= lowest)
         if not low.any():
