@@ -25,7 +25,6 @@ from skbayes_sgld.inference.settings import (
     resolve_preconditioner,
 )
 from skbayes_sgld.posterior import GLMPosterior
-from skbayes_sgld.posterior.propriety import check_mode
 from skbayes_sgld.sampling import OPTIMIZERS, PROJECTIONS, Curvature, Newton, Projection, find_mode
 from skbayes_sgld.sampling.optimizers.climb import Climb, climb
 from skbayes_sgld.sampling.optimizers.find import check_batch_size, far_message
@@ -106,7 +105,7 @@ class MAPEstimator(LinearEstimator):
         start = start_of(posterior, settings)
         with show_progress(self, settings.climb.max_iter, "climbing") as progress:
             found = find(posterior, start, settings, progress)
-        check_mode(posterior, found.end.theta)
+        posterior.check_mode(found.end.theta)
         if not found.end.distance <= settings.climb.tol:
             message = far_message(found.end.distance, settings.climb)
             warn(message, ConvergenceWarning)

@@ -160,7 +160,9 @@ def plan(
     ValueError, TypeError
         Where settings do not go together, or the posterior lacks what one of them needs.
     """
-    posterior, mode = posterior.tempered(settings.tau), None
+    mode: Mode | None = None
+    if "tempered" in posterior.abilities:
+        posterior = posterior.tempered(settings.tau)
     coordinates = ("centered", "the model's own coordinates")
     offered = posterior.parameterizations
     if (settings.parameterization or "centered") != "centered" or offered != ("centered",):
@@ -275,7 +277,7 @@ def _looks_for_center(settings: Settings) -> bool:
 
 def _locate(posterior: BasePosterior, settings: Settings) -> Mode:
     """Mode and curvature there; for a posterior that may have no mode, the start alone."""
-    known = posterior.centered_normal()
+    known = posterior.centered_normal() if posterior.has_center else None
     if known is not None:
         center, precision = known
         return Mode(center, Dense(inverse_root(precision), precision))

@@ -40,6 +40,11 @@ class BasePosterior:
     one_mode, log_concave : bool
         Whether chains are expected to meet soon, so that many short ones serve as few long; and
         whether they can miss no mode, since the log density is concave, or nearly.
+    multimodal, steep : bool
+        Whether there are several modes between which chains are not expected to cross; and whether
+        steps without an accept-reject test may become unstable.
+    has_center : bool
+        Whether :meth:`centered_normal` may know a normal near the posterior.
     precision : float
         Relative rounding error of the returned arrays: that of float64 or of float32.
     full_support, bounded_curvature : bool
@@ -57,6 +62,9 @@ class BasePosterior:
     n_predictors: int = 1
     one_mode: bool = False
     log_concave: bool = False
+    multimodal: bool = False
+    steep: bool = False
+    has_center: bool = False
     precision: float = float(np.finfo(float).eps)
     full_support: bool = True
     bounded_curvature: bool = True
@@ -88,16 +96,6 @@ class BasePosterior:
     def noise_index(self) -> int | None:
         """Position of the log noise variance among the parameters; None without one."""
         return None
-
-    @property
-    def multimodal(self) -> bool:
-        """Whether there are several modes between which chains are not expected to cross."""
-        return False
-
-    @property
-    def steep(self) -> bool:
-        """Whether steps without an accept-reject test may become unstable."""
-        return False
 
     @property
     def light_tailed(self) -> bool:

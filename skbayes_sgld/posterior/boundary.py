@@ -81,7 +81,6 @@ class UserPosterior(BasePosterior):
         Name of the argument in errors.
     """
 
-    multimodal = False
     cheap_full_gradient = False
     full_support = False
 

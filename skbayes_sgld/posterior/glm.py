@@ -177,11 +177,15 @@ class GLMPosterior(RowSums, BasePosterior):
 
     def check_proper(self) -> None:
         """Raise where flat priors leave the posterior without a finite integral."""
-        check_propriety(self)
+        level = self.intercept_is_free and self.likelihood.level_is_free(self.y)
+        noise_is_proper = self.noise_prior is None or self.noise_prior.proper
+        if level or not (self.prior.proper and noise_is_proper):
+            check_propriety(self, level)
 
     def check_mode(self, theta: Array) -> None:
         """Raise where the likelihood at the mode shows that flat coefficients are unbounded."""
-        check_mode(self, theta)
+        if not self.prior.proper:
+            check_mode(self, theta)
 
     @property
     def parameterizations(self) -> tuple[str, ...]:

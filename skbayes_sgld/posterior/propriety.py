@@ -45,12 +45,14 @@ class _LinearModel(Protocol):
     def log_likelihood(self, theta: Array) -> Array: ...
 
 
-def check_propriety(posterior: _LinearModel) -> None:
+def check_propriety(posterior: _LinearModel, level_is_free: bool) -> None:
     """Raise where flat priors leave the posterior without a finite integral.
 
     Parameters
     ----------
     posterior : GLMPosterior
+    level_is_free : bool
+        Whether the intercept under its flat prior would go to infinity.
 
     Raises
     ------
@@ -67,7 +69,7 @@ def check_propriety(posterior: _LinearModel) -> None:
             f"noise_prior='flat' needs {needed} rows for {n_free} coefficients, and there are {n} "
             "rows: the posterior is improper; use noise_prior='inverse_gamma'."
         )
-    if posterior.intercept_is_free and posterior.likelihood.level_is_free(posterior.y):
+    if level_is_free:
         raise ImproperPosteriorError(
             f"y is {posterior.y[0]:g} in every row: under its flat prior the intercept would go to "
             "infinity; check the target, or set fit_intercept=False."
@@ -79,7 +81,7 @@ def check_propriety(posterior: _LinearModel) -> None:
 
 
 def check_mode(posterior: _LinearModel, theta: Array) -> None:
-    """Raise where coefficients under flat priors would grow without limit from ``theta (P,)``.
+    """Raise where coefficients under a flat prior would grow without limit from ``theta (P,)``.
 
     The likelihood at the supposed mode is then 1. Classes are also separated wherever some theta
     gives every label a probability above a half.
@@ -95,7 +97,7 @@ def check_mode(posterior: _LinearModel, theta: Array) -> None:
     ImproperPosteriorError
         With the reason and a remedy.
     """
-    if posterior.prior.proper or not posterior.likelihood.improper:
+    if not posterior.likelihood.improper:
         return
     by_row = posterior.log_likelihood(theta[None])[0]
     labels = isinstance(posterior.likelihood, LabelLikelihood)

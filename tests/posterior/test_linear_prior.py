@@ -29,7 +29,7 @@ from skbayes_sgld.posterior.parameterizations.noncentered import (
 )
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
 from skbayes_sgld.posterior.pooled import TiltedPrior
-from skbayes_sgld.posterior.propriety import ImproperPosteriorError, check_propriety
+from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 from skbayes_sgld.sampling import find_mode
 from tests.numeric import assert_derivative, derivative
 
@@ -261,11 +261,11 @@ def test_a_proper_prior_on_the_intercept_lets_a_constant_column_stand():
     for intercept, proper in ((Flat(), False), (Normal(), True)):
         posterior = GLMPosterior(X, y, FixedGaussian(1.0), Flat(), intercept_prior=intercept)
         if proper:
-            check_propriety(posterior)
+            posterior.check_proper()
             assert np.linalg.eigvalsh(posterior.curvature(np.zeros(3)))[0] > 0
         else:
             with pytest.raises(ImproperPosteriorError, match="constant"):
-                check_propriety(posterior)
+                posterior.check_proper()
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,9 @@ from skbayes_sgld.posterior.parameterizations.noise_coordinate import (
 
 Array = NDArray[Any]
 
+# Sd of the log noise variance above which steps without a test may become unstable, on a straight
+# line. The likelihood falls like exp(-exp(-gamma)) towards small noise: a Langevin step of half
+# the width is stable while gamma stays within 1.4 of its mode, which is five sds at this limit
 _STEEP = 0.28
 _DIAGONAL = 1e-9  # of a curvature: what its eigenvectors may leave beside the diagonal
 _GROUP = 64  # draws of a product that are mapped to theta, whatever their number
@@ -113,19 +116,9 @@ class NoncenteredPosterior(BasePosterior):
         of_noise = self._log_density_of_noise
         self._noise = straight_line(of_noise, gamma, posterior.total_weight, temperature)
         self._level, self._width = self._noise.level, self._noise.width
-        if self.steep:
+        if self._width * np.sqrt(temperature) > _STEEP:
             self._noise = normal_quantiles(of_noise, self._noise, temperature)
-
-    @property
-    def steep(self) -> bool:
-        """Whether the noise is so uncertain that steps without a test may become unstable.
-
-        The likelihood falls like ``exp(-exp(-gamma))`` towards small noise: a Langevin step of
-        half the width is stable while gamma stays within 1.4 of its mode, which is five sds at
-        this limit.
-        """
-        straight = isinstance(self._noise, StraightLine)
-        return straight and self._width * np.sqrt(self._temperature) > _STEEP
+            self.steep = isinstance(self._noise, StraightLine)
 
     @property
     def noise_level(self) -> float:
