@@ -1,9 +1,11 @@
-"""Components: the small parts (priors, schedules, samplers, ...) that estimators are built from.
+"""What users write, and what becomes of it: components, numbers, and seeds of random streams.
 
-A component is given as a name or as an instance. The registry of each family, a dict in the
-family's ``__init__`` or at the foot of its file, maps names to classes; :func:`resolve` is the one
-place where what a user wrote becomes a component. The checks of numbers, flags and arrays raise
-errors that name the argument.
+Components are the small parts (priors, schedules, samplers, ...) that estimators are built from,
+each given as a name or as an instance. The registry of each family, a dict in the family's
+``__init__`` or at the foot of its file, maps names to classes; :func:`resolve` is the one place
+where what a user wrote becomes a component. The checks raise errors that name the argument. Of
+``random_state`` comes a seed, and of the seed the streams of the chains: a stream depends on the
+seed and on its chain's number alone.
 """
 
 from __future__ import annotations
@@ -11,22 +13,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_array
+from sklearn.utils import check_random_state
 
 Array = NDArray[Any]
 
 SMALLEST, LARGEST = 1e-50, 1e50  # sizes of data whose products of four stay in floats' range
 
 _LARGEST_COUNT = 2**53  # beyond which floats skip whole numbers
-_ASYMMETRY = 1e-8  # accepted in a matrix scaled to a unit diagonal
-_SINGULAR = 1e-13  # smallest eigenvalue accepted in such a matrix
+_START, _INDEX, _NOISE = range(3)  # what a stream of a chain is for
+
+RandomSource = int | np.random.RandomState | np.random.Generator | None
+
+
+# ---- components ---------------------------------------------------------------------------
 
 
 class Parametrized(BaseEstimator):
@@ -108,6 +114,9 @@ def resolve(value: Any, registry: Registry[T], argument: str, also: tuple[str, .
     return component
 
 
+# ---- numbers ------------------------------------------------------------------------------
+
+
 def check_number(
     value: Any,
     argument: str,
@@ -173,19 +182,6 @@ def as_int(value: Any) -> Any:
     return int(value) if whole else value
 
 
-def check_size(largest: float, argument: str, low: float = SMALLEST, high: float = LARGEST) -> None:
-    """Raise where the largest absolute value of an argument is neither 0 nor in a range.
-
-    Squares and products of values beyond it would leave the range of floating point numbers.
-    """
-    if not (largest == 0.0 or low <= largest <= high):
-        raise ValueError(
-            f"{argument} has values of size {largest:.3g}; it must be 0 or in [{low:g}, {high:g}], "
-            f"since their squares leave the range of floating point numbers. Change the unit: "
-            f"divide by {largest:.0e}."
-        )
-
-
 def check_flag(value: Any, argument: str) -> bool:
     """A bool; raise where the value is none."""
     if not isinstance(value, (bool, np.bool_)):
@@ -193,28 +189,11 @@ def check_flag(value: Any, argument: str) -> bool:
     return bool(value)
 
 
-def as_numbers(value: Any, argument: str) -> Any:
-    """Array of finite floats, of any shape.
-
-    Raises
-    ------
-    TypeError, ValueError
-        When ``value`` holds anything else, or a number that is not finite.
-    """
-    array = _array_of(value)
-    if array.dtype.kind not in "fiub":
-        raise TypeError(f"{argument}={value!r} is not an array of numbers.")
-    array = np.array(array, dtype=float)
-    if not np.all(np.isfinite(array)):
-        raise ValueError(f"{argument}={value!r} is out of range; all numbers must be finite.")
-    return array
-
-
 def check_array_or_number(
     value: Any, argument: str, size: int | None, *, positive: bool = False
 ) -> None:
     """Raise where ``value`` is neither one number nor a vector of ``size`` numbers."""
-    array = _array_of(value)
+    array = array_of(value)
     if array.dtype.kind not in "fiu":
         raise TypeError(f"{argument}={value!r} is not a number or an array of numbers.")
     if not np.all(np.isfinite(array)) or (positive and np.any(array <= 0)):
@@ -233,38 +212,12 @@ def check_array_or_number(
         )
 
 
-def _array_of(value: Any) -> Any:
+def array_of(value: Any) -> Any:
     """Array of a value; of objects where its rows have different lengths."""
     try:
         return np.asarray(value)
     except ValueError:
         return np.asarray(None)
-
-
-def check_covariance(value: Any, argument: str, size: int | None) -> None:
-    """Raise where ``value`` is not a symmetric positive definite matrix of ``size`` columns."""
-    matrix = _array_of(value)
-    if matrix.dtype.kind not in "fiu":
-        raise TypeError(f"{argument}={value!r} is not a matrix of numbers.")
-    shape = "a square matrix" if size is None else f"a matrix of shape ({size}, {size})"
-    d = size or len(np.atleast_1d(matrix))
-    if matrix.shape != (d, d):
-        raise ValueError(f"{argument} has shape {matrix.shape}; it must be {shape}.")
-    accepted = "it must be a symmetric positive definite matrix of finite numbers"
-    if not np.all(np.isfinite(matrix)):
-        raise ValueError(f"{argument}={value!r} is out of range; {accepted}.")
-    sds = np.sqrt(np.abs(np.diagonal(matrix)))
-    if np.any(sds == 0):
-        raise ValueError(f"{argument}={value!r} has a zero on its diagonal; {accepted}.")
-    unit = matrix / sds / sds[:, None]
-    if np.max(np.abs(unit - unit.T)) > _ASYMMETRY:
-        raise ValueError(f"{argument}={value!r} is not symmetric; {accepted}.")
-    smallest = float(np.linalg.eigvalsh(unit)[0])
-    if smallest < _SINGULAR:
-        raise ValueError(
-            f"{argument}={value!r} has the smallest eigenvalue {smallest:.2g} at a diagonal of "
-            f"ones; {accepted}."
-        )
 
 
 @contextmanager
@@ -280,52 +233,101 @@ def naming(*arguments: str) -> Iterator[None]:
         raise kind(f"{' and '.join(arguments)}: {message}") from None
 
 
-def as_array(value: Any, argument: str, n_dims: tuple[int, ...] = (1,), **how: Any) -> Array:
-    """Array of finite numbers of one of some numbers of dimensions.
-
-    Parameters
-    ----------
-    value : object
-        What the user wrote.
-    argument : str
-        Name of the argument in errors.
-    n_dims : tuple of int, default=(1,)
-        Accepted numbers of dimensions.
-    **how : dict
-        Arguments of ``sklearn.utils.check_array``.
-    """
-    how = {"dtype": np.float64, **how}
-    with naming(argument):
-        array: Array = check_array(
-            value, ensure_2d=False, allow_nd=True, input_name=argument, **how
-        )
-    if array.ndim not in n_dims:
-        wanted = " or ".join(f"{n}" for n in n_dims)
-        raise ValueError(
-            f"{argument} has shape {array.shape}; it must be an array of {wanted} dimension"
-            f"{'' if wanted == '1' else 's'}."
-        )
-    return array
+# ---- random numbers -----------------------------------------------------------------------
 
 
-def check_lengths(**arrays: Any) -> None:
-    """Raise where arrays, given by their names, have different numbers of rows."""
-    lengths = {name: array.shape[0] for name, array in arrays.items()}
-    if len(set(lengths.values())) > 1:
-        listed = ", ".join(f"{name} has {n}" for name, n in lengths.items())
-        raise ValueError(f"{' and '.join(lengths)} have inconsistent numbers of rows: {listed}.")
+def as_random_state(random_state: Any) -> np.random.RandomState:
+    """RandomState from a seed, from a generator that advances by it, or the one that is given."""
+    check_seed(random_state)
+    if isinstance(random_state, np.random.Generator):
+        entropy = random_state.integers(2**32, size=4, dtype=np.uint32)
+        return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(entropy.tolist())))
+    return check_random_state(random_state)
 
 
-def as_weights(value: Any, argument: str, size: int) -> Array:
-    """Weights ``(size,)`` that are not negative, of which one is positive; None is one each."""
-    if value is None:
-        return np.ones(size)
-    weights = as_array(value, argument)
-    if weights.shape != (size,):
-        raise ValueError(f"{argument} has shape {weights.shape}; it must be ({size},).")
-    if np.any(weights < 0) or not 0.0 < weights.sum() < np.inf:
-        raise ValueError(
-            f"{argument} has values from {weights.min():g} to {weights.max():g}; weights must not "
-            "be negative, and one of them must be positive."
-        )
-    return weights
+def draw_seed(random_state: Any) -> int:
+    """Seed of a run; a RandomState or Generator advances."""
+    return int(as_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def check_seed(value: Any) -> None:
+    """Raise where ``random_state`` seeds nothing; nothing advances."""
+    if isinstance(value, (np.random.Generator, np.random.RandomState)):
+        return
+    if isinstance(value, Integral) and 0 <= int(value) < 2**32:  # without a generator of it
+        return
+    try:
+        check_random_state(value)
+    except (TypeError, ValueError):
+        error = ValueError if isinstance(value, (int, float, np.number)) else TypeError
+        raise error(
+            f"random_state={value!r} is not accepted; give None, a whole number in [0, 2**32 - 1], "
+            "a numpy.random.RandomState or a numpy.random.Generator."
+        ) from None
+
+
+class ChainStreams:
+    """The streams of one chain: one for minibatches, one for the injected noise."""
+
+    def __init__(self, seed: int, chain: int) -> None:
+        self._of = seed, chain
+        self._noise = _generator(seed, chain, _NOISE)
+
+    @cached_property
+    def _index(self) -> np.random.Generator:
+        # made where rows are drawn: sixty-four walkers that take all of them have no use for it
+        return _generator(*self._of, _INDEX)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """State of both streams, in numbers and words that JSON can hold."""
+        streams = {"index": self._index, "noise": self._noise}
+        return {name: stream.bit_generator.state for name, stream in streams.items()}
+
+    @classmethod
+    def resumed(cls, state: dict[str, Any]) -> ChainStreams:
+        """Streams that go on from a state."""
+        streams = cls(0, 0)
+        streams._index.bit_generator.state = state["index"]
+        streams._noise.bit_generator.state = state["noise"]
+        return streams
+
+    def normals(self, n_steps: int, n_params: int) -> Array:
+        """Standard normals ``(n_steps, n_params)``."""
+        return self._noise.standard_normal((n_steps, n_params))
+
+    def rows(self, n_steps: int, n_samples: int, batch_size: int, replacement: bool) -> Array:
+        """Rows of each step's minibatch ``(n_steps, batch_size)``."""
+        if replacement:
+            return self._index.integers(0, n_samples, size=(n_steps, batch_size))
+        if batch_size * batch_size > 8 * n_samples:
+            keys = self._index.random((n_steps, n_samples))
+            return np.argpartition(keys, batch_size - 1, axis=1)[:, :batch_size]
+        return _floyd(self._index.random((n_steps, batch_size)), n_samples)
+
+
+def _generator(seed: int, chain: int, purpose: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(chain, purpose)))
+
+
+def start_generators(seed: int, chains: range) -> list[np.random.Generator]:
+    """Generators of the chains' starts, one a chain."""
+    return [_generator(seed, c, _START) for c in chains]
+
+
+def start_normals(seed: int, chains: range, n_params: int) -> Array:
+    """Standard normals ``(C, n_params)`` of which the chains' starting points are made."""
+    rows = [g.standard_normal(n_params) for g in start_generators(seed, chains)]
+    return np.array(rows).reshape(len(chains), n_params)
+
+
+def _floyd(uniforms: Array, n_samples: int) -> Array:
+    """Random subsets, one a row of uniforms, by Floyd's algorithm (Bentley & Floyd 1987)."""
+    n_steps, size = uniforms.shape
+    chosen = np.empty((n_steps, size), dtype=np.int64)
+    for j in range(size):
+        last = n_samples - size + j
+        candidate = (uniforms[:, j] * (last + 1)).astype(np.int64)
+        taken = (chosen[:, :j] == candidate[:, None]).any(axis=1)
+        chosen[:, j] = np.where(taken, last, candidate)
+    return chosen

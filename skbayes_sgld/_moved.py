@@ -5,6 +5,7 @@ from importlib import import_module
 from types import ModuleType
 
 MOVED = {
+    "_random.ChainStreams": "_components",
     "posterior.priors.normal.ConjugateNormal": "posterior.priors.conjugate",
     "posterior.priors.normal.Normal": "posterior.priors.base",
     "sampling.gradients.base.BoundGradient": "sampling.protocol",

@@ -7,9 +7,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.datasets import make_blobs
 
-from skbayes_sgld._random import RandomSource, as_random_state
-
-from .._components import LARGEST, check_array_or_number, check_number
+from .._components import (
+    LARGEST,
+    RandomSource,
+    as_random_state,
+    check_array_or_number,
+    check_number,
+)
 
 _Regression = tuple[NDArray[np.float64], NDArray[np.float64]]
 _Classification = tuple[NDArray[np.float64], NDArray[np.int64]]

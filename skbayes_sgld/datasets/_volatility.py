@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils import Bunch
 
-from skbayes_sgld._random import RandomSource, as_random_state
-
-from .._components import check_number
+from .._components import RandomSource, as_random_state, check_number
 
 
 def make_stochastic_volatility(

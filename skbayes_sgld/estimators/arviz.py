@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._components import Parametrized
+from skbayes_sgld._components import Parametrized, as_random_state
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld._random import as_random_state
 from skbayes_sgld.inference import arviz
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.prediction.predictive import Array

@@ -15,11 +15,17 @@ from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbayes_sgld._components import Component, Registry, check_flag, check_number, resolve
+from skbayes_sgld._components import (
+    Component,
+    Registry,
+    as_random_state,
+    check_flag,
+    check_number,
+    resolve,
+)
 from skbayes_sgld._doc_link import doc_link_template
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld._random import as_random_state
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.blocks import as_source

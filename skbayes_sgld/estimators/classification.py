@@ -14,8 +14,7 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._components import check_number, naming
-from skbayes_sgld._random import as_random_state
+from skbayes_sgld._components import as_random_state, check_number, naming
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.by_block import LazyRows, by_block, of_rows

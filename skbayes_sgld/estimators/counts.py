@@ -11,7 +11,8 @@ from sklearn.metrics import d2_tweedie_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples
 
-from skbayes_sgld._components import as_array, check_lengths, naming
+from skbayes_sgld._arrays import as_array, check_lengths
+from skbayes_sgld._components import naming
 from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from skbayes_sgld._components import Registry, check_number
-from skbayes_sgld._random import draw_seed, start_generators
+from skbayes_sgld._components import Registry, check_number, draw_seed, start_generators
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array

@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._components import as_int
-from skbayes_sgld._random import check_seed, draw_seed
+from skbayes_sgld._components import as_int, check_seed, draw_seed
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.estimators.classification import ClassificationModel

@@ -15,9 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import clone
 
-from skbayes_sgld._components import check_number
+from skbayes_sgld._components import ChainStreams, check_number, start_normals
 from skbayes_sgld._progress import Progress, unending
-from skbayes_sgld._random import ChainStreams, start_normals
 from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.network_diagnosis import NetworkDiagnosis, diagnose_outputs
 from skbayes_sgld.inference.choices import Choice

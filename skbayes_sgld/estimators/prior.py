@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
-from skbayes_sgld._components import as_array, check_lengths, check_number, naming
+from skbayes_sgld._arrays import as_array, check_lengths
+from skbayes_sgld._components import check_number, draw_seed, naming
 from skbayes_sgld._linalg import column_moments
-from skbayes_sgld._random import draw_seed
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.linear import LinearEstimator, check_columns

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from skbayes_sgld._components import LARGEST, SMALLEST, check_size, naming
+from skbayes_sgld._arrays import check_size
+from skbayes_sgld._components import LARGEST, SMALLEST, naming
 from skbayes_sgld._warnings import warn
 
 Array = NDArray[Any]

@@ -25,7 +25,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from skbayes_sgld._random import ChainStreams
+from skbayes_sgld._components import ChainStreams
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.archive import read_arrays, write_arrays
 from skbayes_sgld.inference.settings import LongRunSettings

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sgld._components import start_generators, start_normals
 from skbayes_sgld._linalg import MAX_DENSE
-from skbayes_sgld._random import start_generators, start_normals
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.sampling.chains import Run

@@ -10,8 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skbayes_sgld._components import Component, Registry, check_flag, check_number, resolve
-from skbayes_sgld._random import check_seed, draw_seed
+from skbayes_sgld._components import (
+    Component,
+    Registry,
+    check_flag,
+    check_number,
+    check_seed,
+    draw_seed,
+    resolve,
+)
 from skbayes_sgld.sampling import (
     CLIPS,
     GRADIENTS,

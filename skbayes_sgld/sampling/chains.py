@@ -19,8 +19,8 @@ import numpy as np
 from joblib import delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 
+from skbayes_sgld._components import ChainStreams
 from skbayes_sgld._linalg import one_blas_thread
-from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.sampling.overflow import ChainOverflowError, check_path, check_range
 from skbayes_sgld.sampling.protocol import Algorithm, Dynamics, State, check_requirements
 from skbayes_sgld.sampling.schedules import Schedule

@@ -19,12 +19,8 @@ from scipy import linalg
 from scipy.special import ndtr, ndtri
 from sklearn.base import clone
 
-from skbayes_sgld._components import (
-    Component,
-    Registry,
-    check_array_or_number,
-    check_covariance,
-)
+from skbayes_sgld._arrays import check_covariance
+from skbayes_sgld._components import Component, Registry, check_array_or_number
 from skbayes_sgld._linalg import inverse_root, matmul_rows
 
 Array = NDArray[np.float64]

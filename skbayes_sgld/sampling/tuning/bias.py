@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._random import ChainStreams
+from skbayes_sgld._components import ChainStreams
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.gradients import BoundGradient, Full

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sgld._components import start_normals
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root
-from skbayes_sgld._random import start_normals
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.whitening import CollapsedPosterior, WhitenedPosterior
 from skbayes_sgld.sampling.chains import Run
