@@ -238,11 +238,10 @@ class SampledEstimator(LinearEstimator):
         result = result if model.X.size <= _KEPT else result.without_data()
         self.result_, self.posterior_, self._n_fits = result, result.draws, n_fits + 1
         for name in _RESOLVED:
-            setattr(self, f"{name}_", result.choices[name].value)
+            setattr(self, f"{name}_", result.draws.choices[name].value)
         self.clipped_fraction_ = result.clipped
         self._set_layout(posterior)
-        draws = result.draws
-        self._set_point(np.average(draws.flat, axis=0, weights=draws.flat_weights))
+        self._set_point(result.mean)
 
     def _last_positions(self, settings: Settings, names: list[str]) -> tuple[Array | None, int]:
         """Last positions of the chains that this fit continues, if any, and the fits before it."""

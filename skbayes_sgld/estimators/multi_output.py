@@ -97,7 +97,7 @@ def join_draws(each: Sequence[PosteriorDraws], names: Sequence[str]) -> Posterio
     joined = [
         _name(own, output) for draws, output in zip(each, names, strict=True) for own in draws.names
     ]
-    coords = {"output": names, **first.coords}
+    coords = {"output": list(names), **first.coords}
     return PosteriorDraws(
         np.concatenate([draws.values for draws in each], axis=2),
         joined,

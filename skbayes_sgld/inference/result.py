@@ -46,7 +46,7 @@ class PosteriorDraws:
     values : ndarray of shape (n_chains, n_draws, n_params)
     names : list of str
     weights : ndarray of shape (n_draws,) or None
-        Weights of the draws, which average 1; None where all are equal.
+        Weights of the draws; those of a fit average 1. None where all are equal.
     choices : dict of str to Choice
         How they were drawn: the value of every setting, and the reason for it.
     coords : dict of str to list of str
@@ -76,13 +76,6 @@ class PosteriorDraws:
     weights: Array | None = None
     choices: dict[str, Choice] = field(default_factory=dict)
     coords: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Scale weights that differ to an average of 1."""
-        if self.weights is not None:
-            differ = np.ptp(self.weights) > 0
-            self.weights = self.weights / self.weights.mean() if differ else None
-        self.coords = {name: list(each) for name, each in self.coords.items()}
 
     def __getitem__(self, name: str) -> Array:
         """Draws of one parameter ``(n_chains, n_draws)``, or of all that share a name.
@@ -206,6 +199,8 @@ class SamplingResult:
         centre, it is known to about 0.1 sds of each parameter (root mean square).
     theta : ndarray of shape (n_chains, n_draws, n_params)
         The draws in the coordinates that were sampled.
+    mean : ndarray of shape (n_params,)
+        Mean of each parameter, by the weights of the draws.
     temperature : float
         Temperature of the draws.
     n_hot : int
@@ -231,6 +226,7 @@ class SamplingResult:
     plan: Plan
     mode: Mode | None
     theta: Array
+    mean: Array
     temperature: float
     n_hot: int
     positions: Array
@@ -352,8 +348,7 @@ class SamplingResult:
         """How far prior and data are apart; None where that is not known."""
         if not self.plan.has_data:
             return None
-        mean = np.average(self.draws.flat, axis=0, weights=self.draws.flat_weights)
-        return self.plan.posterior.prior_conflict(mean)
+        return self.plan.posterior.prior_conflict(self.mean)
 
     def firmer_priors(self) -> str:
         """Clause on priors that say more, where rows are few for the parameters."""

@@ -139,18 +139,16 @@ def _draw(
 
 
 def _result(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
-    posterior, theta = plan.posterior, chains.draws
+    posterior, theta, weights = plan.posterior, chains.draws, chains.weights
+    names = list(posterior.constrained_names)
+    coords = {name: list(each) for name, each in posterior.coords.items()}
+    scaled = weights / weights.mean() if np.ptp(weights) > 0 else None
     return SamplingResult(
-        PosteriorDraws(
-            values,
-            list(posterior.constrained_names),
-            chains.weights,
-            plan.choices,
-            posterior.coords,
-        ),
+        PosteriorDraws(values, names, scaled, plan.choices, coords),
         plan,
         plan.mode,
         theta,
+        _mean(values, scaled),
         plan.settings.tau,
         plan.n_hot,
         posterior.constrain(chains.state.sampler_state["theta"][:: plan.n_walkers]),
@@ -160,6 +158,12 @@ def _result(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
         plan.bias if np.isfinite(plan.bias[0]) else _bias_of_draws(plan, theta),
         _undefined(posterior, chains),
     )
+
+
+def _mean(values: Array, weights: Array | None) -> Array:
+    """Mean over all chains of draws ``(C, S, P)`` with weights ``(S,)``."""
+    of_all = None if weights is None else np.tile(weights, len(values))
+    return np.asarray(np.average(values.reshape(-1, values.shape[2]), axis=0, weights=of_all))
 
 
 def _undefined(posterior: BasePosterior, chains: Chains) -> tuple[float, str]:
@@ -238,8 +242,8 @@ def _bias_of_draws(plan: Plan, theta: Array) -> tuple[float, float]:
 
 def _find_problems(result: SamplingResult) -> list[str]:
     """Reasons not to rely on the draws, each with its figure and its remedy."""
-    found, choices = [], result.choices
-    apart = convergence_problems(result.values, result.names, result.plan.n_walkers)
+    found, draws, choices = [], result.draws, result.draws.choices
+    apart = convergence_problems(draws.values, draws.names, result.plan.n_walkers)
     if apart:
         found.append(f"{'; '.join(apart)}; {_remedy(apart, result)}")
     step_size = choices["step_size"]

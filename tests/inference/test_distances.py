@@ -15,7 +15,18 @@ def judged(theta, temperature=1.0, sd=0.5):
     mode = Mode(np.array([3.0]), Diagonal(np.array([sd**2])))
     draws = PosteriorDraws(theta, ["x"])
     return SamplingResult(
-        draws, None, mode, theta, temperature, 0, theta[:, -1], 0.0, None, 0.0, (0.0, 0.0)
+        draws,
+        None,
+        mode,
+        theta,
+        theta.mean((0, 1)),
+        temperature,
+        0,
+        theta[:, -1],
+        0.0,
+        None,
+        0.0,
+        (0.0, 0.0),
     )
 
 
