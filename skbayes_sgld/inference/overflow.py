@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from skbayes_sgld._components import start_normals
 from skbayes_sgld.inference.diagnosis import firmer_priors
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.chains import Run, run_chains
-from skbayes_sgld.sampling.overflow import ChainOverflowError, constrained_draws
+from skbayes_sgld.sampling.chains import Run, constrained_draws, run_chains
+from skbayes_sgld.sampling.overflow import ChainOverflowError
 
 Array = NDArray[Any]
 

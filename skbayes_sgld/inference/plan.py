@@ -25,8 +25,7 @@ from skbayes_sgld.inference.choices import (
 from skbayes_sgld.inference.parameterization import reparameterize
 from skbayes_sgld.inference.settings import Settings, check_memory
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.chains import Run
-from skbayes_sgld.sampling.overflow import constrained_draws
+from skbayes_sgld.sampling.chains import Run, constrained_draws
 from skbayes_sgld.sampling.preconditioners.metric import Dense, Diagonal, preconditioned_eigenvalues
 from skbayes_sgld.sampling.protocol import Dynamics, check_requirements
 from skbayes_sgld.sampling.samplers import SGLD, ParallelTempering

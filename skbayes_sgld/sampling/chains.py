@@ -8,7 +8,6 @@ nor on how many steps are drawn at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import pairwise, repeat
@@ -16,15 +15,16 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from joblib import delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sgld._components import ChainStreams
 from skbayes_sgld._linalg import one_blas_thread
-from skbayes_sgld.sampling.overflow import ChainOverflowError, check_path, check_range
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.overflow import ChainOverflowError, check_lost, check_path, overflow_at
 from skbayes_sgld.sampling.protocol import Algorithm, Dynamics, State, check_requirements
 from skbayes_sgld.sampling.schedules import Schedule
-from skbayes_sgld.sampling.workers import Processes, Workers
+from skbayes_sgld.sampling.workers import Processes, Workers, side_by_side
 
 Array = NDArray[Any]
 
@@ -97,6 +97,20 @@ class Chains:
             return 0.0, None
         at = self.state.sampler_state["undefined_at"][int(counts.argmax())]
         return float(counts.mean() / max(self.state.step, 1)), at
+
+
+def constrained_draws(
+    posterior: BasePosterior, draws: Array, n_burnin: int, thin: int, n_walkers: int = 1
+) -> Array:
+    """Draws in the parameters' own units; raise where they are finite and these are not."""
+    n_chains, n_draws, P = draws.shape
+    with np.errstate(all="ignore"):
+        values = posterior.constrain(draws.reshape(-1, P)).reshape(n_chains, n_draws, -1)
+    if not np.isfinite(values).all():
+        first = int(np.isfinite(values).all(axis=(0, 2)).argmin())
+        step = n_burnin + (first % -(-n_draws // n_walkers) + 1) * thin - 1
+        raise overflow_at(step, values[:, first], P)
+    return values
 
 
 @dataclass
@@ -237,20 +251,10 @@ def run_parts(
     with workers.open(n_workers) as parallel:
         while rest.n_steps:
             stretch, rest = rest.cut(share)
-            try:
-                parts = parallel(
-                    delayed(_attempt)(run, _select(state, a, b), int(a), stretch, block_size)
-                    for a, b in pairwise(edges)
-                )
-            except BrokenExecutor:
-                raise RuntimeError(
-                    f"n_jobs={n_jobs}: a process that runs chains {state.step} steps into the run "
-                    "has ended before it was done. It was killed, the memory was at an end, or the "
-                    "model itself ended it; set n_jobs=None, with which all runs in this process."
-                ) from None
-            errors = [part for part in parts if isinstance(part, ChainOverflowError)]
-            if errors:
-                raise min(errors, key=lambda error: (error.step, error.chain))
+            shares = [
+                (int(a), _select(state, a, b), stretch, block_size) for a, b in pairwise(edges)
+            ]
+            parts = side_by_side(parallel, _run_share, run, shares, state.step, n_jobs)
             part = _join(parts)
             state = part.state
             yield part
@@ -282,15 +286,10 @@ class Stretch:
         return first, rest
 
 
-def _attempt(
-    run: Run, state: RunState, first: int, stretch: Stretch, block_size: int | None
-) -> Chains | ChainOverflowError:
-    """Run some of the chains; return an overflow, since another part's may have come earlier."""
+def _run_share(run: Run, first: int, state: RunState, stretch: Stretch, size: int | None) -> Chains:
+    """Run some of the chains, the first of them being number ``first`` of all."""
     dynamics = run.dynamics.of_chains(slice(first, first + len(state.streams)))
-    try:
-        return _run(replace(run, dynamics=dynamics), state, stretch, block_size)
-    except ChainOverflowError as error:
-        return ChainOverflowError(error.step, error.chain + first, error.parameter, error.rejected)
+    return _run(replace(run, dynamics=dynamics), state, stretch, size)
 
 
 def _begin(run: Run, start: Array, seed: int, first_chain: int) -> RunState:
@@ -383,7 +382,10 @@ def _run(
                         if not np.isfinite(state["theta"]).all():
                             break
                         values = dynamics.posterior.constrain(state["theta"])
-                        check_range(values, state, start.step + done + t)
+                        if not np.isfinite(values).all():
+                            raise overflow_at(start.step + done + t, values, n_params)
+                        if "lost" in state:
+                            check_lost(state, start.step + done + t)
             if not np.isfinite(state["theta"]).all():
                 # the same steps overflow again, which raises: what they count is not used
                 for t in _steps(run.sampler, before, eta, tau, noise, idx, dynamics):

@@ -1,4 +1,4 @@
-"""Chains that leave the range of floating point numbers: the error, and what looks for them."""
+"""Chains that leave the range of floating point numbers: the error, and where it happened."""
 
 from __future__ import annotations
 
@@ -69,29 +69,19 @@ class ChainOverflowError(ValueError):
         return type(self), (*where, str(self), self.held)
 
 
-def constrained_draws(
-    posterior: BasePosterior, draws: Array, n_burnin: int, thin: int, n_walkers: int = 1
-) -> Array:
-    """Draws in the parameters' own units; raise where they are finite and these are not."""
-    n_chains, n_draws, P = draws.shape
-    with np.errstate(all="ignore"):
-        values = posterior.constrain(draws.reshape(-1, P)).reshape(n_chains, n_draws, -1)
-    if not np.isfinite(values).all():
-        bad = np.argwhere(~np.isfinite(values))
-        chain, draw, parameter = (int(k) for k in bad[bad[:, 1].argmin()])
-        step = n_burnin + (draw % -(-n_draws // n_walkers) + 1) * thin - 1
-        # the noise variance is the last of both
-        raise ChainOverflowError(step, chain, min(parameter, P - 1))
-    return values
+def overflow_at(step: int, values: Array, n_params: int) -> ChainOverflowError:
+    """Overflow at a step whose parameters ``values (C, K)``, in their own units, are not finite.
+
+    The noise variance is the last of them, and its logarithm the last of the chain's.
+    """
+    chain, parameter = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
+    return ChainOverflowError(step, chain, min(parameter, n_params - 1))
 
 
-def check_range(values: Array, state: State, step: int) -> None:
-    """Raise where parameters ``values``, in their own units, are not finite, or a chain sticks."""
-    if not np.isfinite(values).all():
-        chain, parameter = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
-        raise ChainOverflowError(step, chain, min(parameter, state["theta"].shape[1] - 1))
-    lost = state.get("lost")
-    if lost is not None and lost.max() >= _LOST:
+def check_lost(state: State, step: int) -> None:
+    """Raise where a chain stands still: its proposals can never be accepted."""
+    lost = state["lost"]
+    if lost.max() >= _LOST:
         chain, rejected = int(lost.argmax()), int(lost.max())
         parameter = int(state["lost_in"][chain])
         raise ChainOverflowError(step + 1 - rejected, chain, parameter, rejected)
