@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
-from itertools import pairwise
+from itertools import combinations_with_replacement, pairwise
 from threading import Lock, get_ident
 from typing import Any, TypeVar
 
@@ -172,6 +172,19 @@ def weighted_gram(X: Any, weight: Array, overwrite: bool = False) -> Array:
         scaled = np.multiply(X, np.sqrt(weight)[:, None], out=X if overwrite else None)
         return scaled.T @ scaled  # the product of an array with itself is known to be symmetric
     return (X * weight[:, None]).T @ X
+
+
+def gram_of_predictors(X: Any, weights: Array, overwrite: bool = False) -> Array:
+    """Blocks ``X^T diag(w_ab) X`` of K predictors of each row, for ``weights (K, K, B)``."""
+    (K, _, _), width = weights.shape, X.shape[1]
+    if K == 1:
+        return weighted_gram(X, weights[0, 0], overwrite)
+    H = np.empty((K * width, K * width))
+    at = [slice(k * width, (k + 1) * width) for k in range(K)]
+    for a, b in combinations_with_replacement(range(K), 2):
+        H[at[a], at[b]] = weighted_gram(X, weights[a, b])
+        H[at[b], at[a]] = H[at[a], at[b]].T
+    return H
 
 
 def row_slices(

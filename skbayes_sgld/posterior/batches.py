@@ -1,15 +1,19 @@
-"""Minibatches of the rows of a generalised linear model, gathered into the same arrays."""
+"""Some of the rows of a generalised linear model: minibatches, and subsets that stand for all."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from copy import copy
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from skbayes_sgld.posterior.base import BoundBatches
 from skbayes_sgld.posterior.likelihoods import Likelihood
+from skbayes_sgld.posterior.linear_predictors import RowSums
+from skbayes_sgld.posterior.protocol import Rows
 
 Array = NDArray[Any]
 
@@ -152,3 +156,94 @@ class LinearBatches(BoundBatches):
         np.matmul(theta.reshape(self._linear), design.swapaxes(-1, -2), out=self._u)
         score = self._likelihood.observed_score(self._u, *observed)
         return np.matmul(score, design).reshape(-1, self._P)
+
+
+class RowSubsets(RowSums):
+    """Rows one by one, gathered for batches or not, and subsets that stand for all of them."""
+
+    def take(self, idx: Array) -> Rows:
+        """Gathered rows ``idx (..., B)``; a leading axis of steps gathers those of many at once."""
+        weight = None if self.weight is None else self.weight.take(idx)
+        if self._design is not None:
+            return Rows(self._design.take(idx, axis=0), self.y.take(idx), weight)
+        design = np.empty((*idx.shape, self._width), dtype=np.float64)
+        self._fill(design, self.X.take(idx, axis=0))
+        return Rows(design, self.y.take(idx), weight)
+
+    def local(self, theta: Array, rows: Rows) -> Array:
+        """Local parameters of gathered rows ``(C, n_local, B)``."""
+        return self._append_gamma(self._linear(theta) @ rows.design.swapaxes(-1, -2), theta)
+
+    def score(self, u: Array, rows: Rows) -> Array:
+        """Weighted gradient of each gathered row's log likelihood in u ``(C, n_local, B)``."""
+        score = self.likelihood.score(u, rows.y)
+        return score if rows.weight is None else score * rows.weight[:, None]
+
+    def bind_batches(self, n_chains: int, batch_size: int) -> BoundBatches:
+        """Batches of rows for the chains of one run, in one thread."""
+        if issparse(self.X):
+            of_rows: Any = self
+            return BoundBatches(of_rows, batch_size)
+        return LinearBatches(self, self._design, n_chains, batch_size)
+
+    def local_curvature(self, u: Array, rows: Rows) -> Array:
+        """Weighted minus Hessian of each row's log likelihood in u ``(C, n_local, n_local, B)``."""
+        curvature = self.likelihood.curvature(u, rows.y)
+        return curvature if rows.weight is None else curvature * rows.weight[:, None, None]
+
+    def pullback(self, score: Array, rows: Rows) -> Array:
+        """Gradient in theta ``(C, P)`` from the rows' gradients in u."""
+        linear = score[:, : self.n_predictors] @ rows.design
+        grad = linear.reshape(score.shape[0], self._n_linear)
+        if self._infers_noise:
+            grad = np.concatenate([grad, score[:, -1:].sum(axis=2)], axis=1)
+        return grad
+
+    def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
+        """Weighted log likelihood of each row ``(C, B)``."""
+        if idx is not None:
+            taken = self.take(idx)
+            value = self.likelihood.log_density(self.local(theta, taken), taken.y)
+            return value if taken.weight is None else value * taken.weight
+        blocks = [self._log_likelihood_block(theta, rows) for rows in self._blocks()]
+        return np.concatenate(blocks, axis=1)
+
+    def _log_likelihood_block(self, theta: Array, rows: slice) -> Array:
+        value = self.likelihood.log_density(self._local_block(theta, rows), self.y[rows])
+        return value if self.weight is None else value * self.weight[rows]
+
+    def _sum_of_log_likelihood(self, theta: Array, blocks: list[slice]) -> Array:
+        value = np.zeros(theta.shape[0])
+        for rows in blocks:
+            value += self._log_likelihood_block(theta, rows).sum(axis=1)
+        return value
+
+    # ---- subsets that stand for all rows --------------------------------------------------------
+
+    def subset(self, rows: slice) -> Self:
+        """Posterior given some of the rows, each for those left out beside it too.
+
+        Rows of a rare class are all in it: a few of them would say little of where it is.
+        """
+        return self.with_rows(*self._thinned(rows, self.likelihood.rare(self.y)))
+
+    def with_rows(self, X: Array, y: Array, weight: Array | None) -> Self:
+        """Posterior given other rows, under the same prior and in the same coordinates."""
+        other = copy(self)
+        other._bind(X, y, weight)
+        return other
+
+    def _thinned(self, rows: slice, rare: Array | None) -> tuple[Array, Array, Array]:
+        """X, y and weights of a subset, whose rows that are not rare count for others too."""
+        if rare is None:
+            y = self.y[rows]
+            each = self.n_samples / len(y)
+            weight = np.full(len(y), each) if self.weight is None else each * self.weight[rows]
+            return self.X[rows], y, weight
+        chosen = np.zeros(self.n_samples, bool)
+        chosen[rows] = True
+        idx = np.flatnonzero(chosen | rare)
+        weight = np.where(rare[idx], 1.0, self.n_samples / chosen.sum())
+        if self.weight is not None:
+            weight *= self.weight[idx]
+        return self.X[idx], self.y[idx], weight

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -15,22 +16,20 @@ from skbayes_sgld._linalg import GROUP, MAX_DENSE, column_means, column_moments,
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld.posterior.averaging import FEW_ROWS, MANY, averaged_normal
 from skbayes_sgld.posterior.base import AveragedNormal, BasePosterior
+from skbayes_sgld.posterior.batches import RowSubsets
+from skbayes_sgld.posterior.bound_density import bound_value_and_grad
 from skbayes_sgld.posterior.conflict import measured_conflict
-from skbayes_sgld.posterior.factor import curvature_factor
-from skbayes_sgld.posterior.kernels import (
-    SettledRows,
-    bound_grad,
-    bound_value_and_grad,
-    settle_rows,
-)
+from skbayes_sgld.posterior.expansion import expand_rows
+from skbayes_sgld.posterior.factor import curvature_factor as factor_of_curvature
 from skbayes_sgld.posterior.likelihoods import FixedGaussian, Likelihood
-from skbayes_sgld.posterior.linear_predictors import RowSums
+from skbayes_sgld.posterior.linear_predictors import HELD_NUMBERS, BoundRows, SettledRows
 from skbayes_sgld.posterior.linear_prior import joint_prior
 from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.propriety import check_mode, check_propriety
 from skbayes_sgld.posterior.protocol import Expansion
-from skbayes_sgld.posterior.rounded_hessian import rough_curvature
+from skbayes_sgld.posterior.rounded_hessian import rough_curvature, rounded_expansion
+from skbayes_sgld.posterior.starts import prior_draws, zero_effects
 from skbayes_sgld.posterior.statistics import GaussianStatistics
 
 Array = NDArray[Any]
@@ -39,7 +38,7 @@ _ROUNDED_NUMBERS = 2**10, 2**26  # numbers of X between which a copy in float32 
 _SOFT = 0.15  # posterior sds that kinks are rounded over: halves the work of HMC, at little error
 
 
-class GLMPosterior(RowSums, BasePosterior):
+class GLMPosterior(RowSubsets, BasePosterior):
     """Posterior of a generalised linear model, for all chains at once.
 
     ``theta`` holds the coefficients and the intercept of each linear predictor in turn, and last
@@ -105,22 +104,20 @@ class GLMPosterior(RowSums, BasePosterior):
         columns: tuple[Array, Array] | None = None,
     ) -> None:
         X, fit_intercept = as_rows(X) if issparse(X) else X, bool(fit_intercept)
-        K, infers_noise = likelihood.n_predictors, likelihood.infers_noise
-        self._statistics = (
-            GaussianStatistics(X, y, sample_weight, fit_intercept)
-            if likelihood.quadratic and X.shape[1] <= MAX_DENSE
-            else None
-        )
+        K, infers_noise, statistics = likelihood.n_predictors, likelihood.infers_noise, None
+        if likelihood.quadratic and X.shape[1] <= MAX_DENSE:
+            statistics = GaussianStatistics(X, y, sample_weight, fit_intercept)
         mean, spread = None if columns is None else columns[0], None
         if prior.automatic:
             mean, spread = column_moments(X, sample_weight) if columns is None else columns
-        if self._statistics is not None:
-            mean = self._statistics.x_mean
+        if statistics is not None:
+            mean = statistics.x_mean
         if not (center and fit_intercept):
             mean = None
         elif mean is None:
             mean = column_means(X, sample_weight)
         super().__init__(X, y, sample_weight, K, infers_noise, fit_intercept, mean)
+        self._statistics = statistics
         self.likelihood, self.noise_prior = likelihood, noise_prior
         self.bounded_curvature = likelihood.bounded_curvature
         self.log_concave = prior.log_concave  # as a likelihood is, or nearly
@@ -131,8 +128,36 @@ class GLMPosterior(RowSums, BasePosterior):
         self._dtype: type = np.float64  # of bound gradients
         self._density_dtype: type = np.float64  # of densities bound with them
         self._group: int | None = GROUP
-        self._settled: dict[type, SettledRows | None] = {}
         self.param_names = self._name_params(feature_names, class_names)
+
+    @property
+    def constrained_names(self) -> list[str]:
+        """Names of the reported parameters."""
+        linear = self.param_names[: self._n_linear]
+        return linear + ["noise_variance"] * self._infers_noise
+
+    def _name_params(
+        self, feature_names: Sequence[str] | None, class_names: Sequence[str] | None
+    ) -> list[str]:
+        """Names of the parameters, from those of the columns and of the classes."""
+        features = list(feature_names or (f"x{j}" for j in range(self.n_features)))
+        self.coords = {"feature": features}
+        if self.n_predictors == 1:
+            names = [f"coef[{f}]" for f in features] + ["intercept"] * self.fit_intercept
+        else:
+            names, classes = [], list(class_names or map(str, range(self.n_predictors)))
+            self.coords = {"class": classes, "feature": features}
+            for k in classes:
+                names += [f"coef[{k}, {f}]" for f in features]
+                names += [f"intercept[{k}]"] * self.fit_intercept
+        return names + ["log_noise_variance"] * self._infers_noise
+
+    _statistics: GaussianStatistics | None
+    _settled: dict[type, SettledRows | None]
+
+    def _bind(self, X: Any, y: Array, weight: Array | None) -> None:
+        super()._bind(X, y, weight)
+        self._statistics, self._settled = None, {}
 
     @property
     def prior(self) -> CoefficientPrior:
@@ -198,25 +223,6 @@ class GLMPosterior(RowSums, BasePosterior):
             names.append("row_space")
         return tuple(names)
 
-    def zeros(self) -> Array:
-        """Point ``(P,)`` at which all coefficients are 0 and the noise variance is that of y."""
-        theta = np.zeros(self.n_params)
-        if self.likelihood.infers_noise:
-            theta[-1] = self.start()[-1]
-        return theta
-
-    def draw_prior(self, generators: list[np.random.Generator]) -> Array:
-        """Reported parameters ``(C, P)`` from the prior; flat ones are 0, the noise that of y."""
-        values = np.zeros((len(generators), self.n_params))
-        noise = 1.0
-        if self.likelihood.infers_noise:
-            noise = float(np.exp(self.start()[-1]))
-            values[:, -1] = noise
-        linear = self._linear(values)
-        for c, rng in enumerate(generators):
-            linear[c] = self.linear_prior.sample(rng, linear.shape[1:], noise)
-        return values
-
     # ---- likelihood ---------------------------------------------------------------------------
 
     def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
@@ -265,13 +271,7 @@ class GLMPosterior(RowSums, BasePosterior):
         """:meth:`grad_log_prior`, as one product where the prior is normal."""
         if self._infers_noise:
             return self.grad_log_prior
-        grad = self.linear_prior.bind_grad(np.zeros((self.n_predictors, self._width)))
-        if isinstance(grad, partial):  # one product, of parameters in any shape
-            slope = grad.args[0].ravel()
-            of_one = slope[None]  # the product of two arrays of one shape takes half of the time
-            return lambda theta: theta * (of_one if len(theta) == 1 else slope)
-        shape = -1, self.n_predictors, self._width
-        return lambda theta: grad(theta.reshape(shape)).reshape(theta.shape)
+        return self.linear_prior.bind_grad_of_flat(self.n_predictors, self._width)
 
     def log_density(self, theta: Array) -> Array:
         """Log posterior density up to a constant ``(C,)``."""
@@ -302,15 +302,36 @@ class GLMPosterior(RowSums, BasePosterior):
         return value, grad
 
     def _settle(self, dtype: type) -> SettledRows | None:
-        """Rows settled for bound gradients, which all runs on these rows share."""
+        """Rows settled for bound gradients, which all runs on these rows share; None without.
+
+        A likelihood may have no kernel, a large design is not copied in double precision, and a
+        sparse one not at all.
+        """
         if dtype not in self._settled:
-            self._settled[dtype] = settle_rows(self, dtype)
+            large = dtype is np.float64 and self.X.size > HELD_NUMBERS
+            known = self.likelihood.bind_rows(np.empty(0), None, dtype) is not None
+            settled = known and not (large or issparse(self.X))
+            self._settled[dtype] = SettledRows(self, dtype) if settled else None
         return self._settled[dtype]
 
     def bind_grad(self, n_chains: int) -> Callable[[Array], Array]:
         """:meth:`grad` for ``theta (n_chains, P)``, for one run in one thread."""
-        rows = self._settle(self._dtype)
-        return self.grad if rows is None else bound_grad(self, rows, n_chains, self._group)
+        rows, shape = self._settle(self._dtype), (n_chains, self.n_predictors, self._width)
+        if rows is None:
+            return self.grad
+        sums = BoundRows(rows, *shape, self._group)
+        of_prior = self.linear_prior.bind_grad(rows.pull.reshape(shape[1:]))
+
+        def grad(theta: Array) -> Array:
+            out = of_prior(theta.reshape(shape)).reshape(theta.shape)
+            sums.add_grad(theta, out)
+            flat = out.ravel()
+            if not isfinite(flat.dot(flat)):
+                bad = ~np.isfinite(out).all(axis=1)
+                out[bad] = self.value_and_grad(theta[bad])[1]
+            return out
+
+        return grad
 
     def bind_value_and_grad(
         self, n_chains: int, followed: BasePosterior | None = None
@@ -320,14 +341,7 @@ class GLMPosterior(RowSums, BasePosterior):
         if not (isinstance(other, GLMPosterior) and other._settled is self._settled):
             return super().bind_value_and_grad(n_chains, followed)
         rows = self._settle(self._density_dtype)
-        if rows is not None:
-            return bound_value_and_grad(self, other, rows, n_chains, self._group)
-
-        def value_and_grad(theta: Array) -> tuple[Array, Array]:
-            value, grad = self._rows_value_and_grad(theta)
-            return value + self.log_prior(theta), grad + other.grad_log_prior(theta)
-
-        return value_and_grad
+        return bound_value_and_grad(self, other, rows, n_chains, self._group)
 
     def given_noise(self, variance: float) -> GLMPosterior:
         """Posterior of the linear parameters where the noise variance is known."""
@@ -347,11 +361,14 @@ class GLMPosterior(RowSums, BasePosterior):
 
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
         """Gradient and Hessian of the log likelihood at one ``theta (P,)``, in one pass at most."""
-        if self._statistics is None:
+        if self._statistics is not None:
             return super().expand_likelihood(theta, curvature)
-        return BasePosterior.expand_likelihood(self, theta, curvature)
+        rounded = rounded_expansion(self, theta) if curvature is None else None
+        return rounded or expand_rows(self, theta, curvature)
 
-    prior_conflict, has_mode, one_mode = measured_conflict, True, True  # being proper
+    prior_conflict, curvature_factor = measured_conflict, factor_of_curvature
+    zeros, draw_prior = zero_effects, prior_draws
+    has_mode, one_mode = True, True  # being proper
 
     def averaged_normal(self, theta: Array, temperature: float) -> AveragedNormal | None:
         """Normal distribution nearest in expectation, from the mode; None where that serves."""
@@ -382,10 +399,6 @@ class GLMPosterior(RowSums, BasePosterior):
         self.add_prior_curvature(H, theta.mean(axis=0))
         return H
 
-    def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:
-        """Diagonal d and factor F of the curvature ``diag(d) + F^T F`` at one ``theta (P,)``."""
-        return curvature_factor(self, theta)
-
     def add_prior_curvature(self, H: Array, theta: Array) -> None:
         """Add the curvature of the log prior at one ``theta (P,)`` to ``H (P, P)``."""
         linear, gamma = self._linear(theta[None])[0], self._gamma(theta[None])
@@ -396,20 +409,6 @@ class GLMPosterior(RowSums, BasePosterior):
             H[:L, -1] += cross
             H[-1, :L] += cross
             H[-1, -1] += corner + self.noise_prior.curvature(g)
-
-    def subset(self, rows: slice) -> GLMPosterior:
-        """Posterior given some of the rows, each for those left out beside it too.
-
-        Rows of a rare class are all in it: a few of them would say little of where it is.
-        """
-        return self.with_rows(*self._thinned(rows, self.likelihood.rare(self.y)))
-
-    def with_rows(self, X: Array, y: Array, weight: Array | None) -> GLMPosterior:
-        """Posterior given other rows, under the same prior and in the same coordinates."""
-        other = copy(self)
-        other._bind(X, y, weight)
-        other._statistics, other._settled = None, {}
-        return other
 
     def softened(self, spread: Array) -> GLMPosterior:
         """Posterior with its kinks rounded over a small fraction of ``spread (P,)``."""

@@ -17,7 +17,7 @@ from scipy import linalg
 from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import equal_slices, row_slices, sum_in_threads
-from skbayes_sgld.posterior.likelihoods import Likelihood
+from skbayes_sgld.posterior.expansion import LinearRows, sum_of_slope
 from skbayes_sgld.posterior.protocol import Expansion
 
 Array = NDArray[Any]
@@ -37,18 +37,12 @@ class _Design(Protocol):
     def design(self, rows: slice) -> Array: ...
 
 
-class _Rows(_Design, Protocol):
+class _Rows(_Design, LinearRows, Protocol):
     """The members of a generalised linear model whose Hessian is summed up."""
 
     X: Array
-    center: Array | None
-    likelihood: Likelihood
-    n_predictors: int
-    n_features: int
-    fit_intercept: bool
 
     def gram_parts(self) -> list[list[slice]]: ...
-    def sum_of_slope(self, theta: Array, blocks: list[slice], each: Any = None) -> Array: ...
 
 
 class _LinearModel(_Rows, Protocol):
@@ -113,7 +107,7 @@ def _sums(model: _Rows, theta: Array, by_row: Array, blocks: list[slice]) -> Arr
             by_row[1, rows] = curvature[0, 0]
         add_products(_design(model, X), curvature, sums[:-1])
 
-    sums[-1] = model.sum_of_slope(theta, blocks, add)
+    sums[-1] = sum_of_slope(model, theta, blocks, add)
     return sums
 
 
