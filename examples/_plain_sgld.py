@@ -6,7 +6,7 @@ from typing import Any
 
 from skbayes_sgld.sampling import SGLD, Identity, Minibatch, Schedule
 from skbayes_sgld.sampling.chains import Run
-from skbayes_sgld.sampling.protocol import Dynamics
+from skbayes_sgld.sampling.dynamics import Dynamics
 
 PLAIN: dict[str, Any] = {
     "sampler": SGLD(integrator="euler"),

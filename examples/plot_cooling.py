@@ -26,7 +26,7 @@ from skbayes_sgld.datasets import make_tied_means_mixture
 from skbayes_sgld.posterior import TiedGaussianMixture
 from skbayes_sgld.sampling import SGLD, Constant, Cooling, Full, Identity, Schedule
 from skbayes_sgld.sampling.chains import Run, run_chains
-from skbayes_sgld.sampling.protocol import Dynamics
+from skbayes_sgld.sampling.dynamics import Dynamics
 
 STEP = 0.001  # a quarter of the limit of stability at the modes
 START = (1.15, -1.15)  # the mode where theta2 < 0

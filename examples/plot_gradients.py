@@ -44,7 +44,7 @@ from skbayes_sgld.sampling import (
     find_mode,
 )
 from skbayes_sgld.sampling.chains import Run, run_chains
-from skbayes_sgld.sampling.protocol import Dynamics
+from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.tuning.mode import Mode
 
 BATCH_SIZE, PERIOD = 50, 100

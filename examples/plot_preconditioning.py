@@ -24,7 +24,7 @@ from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import FixedGaussian, GLMPosterior, Normal
 from skbayes_sgld.sampling import GD, SGLD, Constant, Curvature, Full, Identity, find_mode
 from skbayes_sgld.sampling.chains import Run, run_chains
-from skbayes_sgld.sampling.protocol import Dynamics
+from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.tuning.mode import Mode
 
 START = np.array([-2.6, 1.2])  # in posterior sds along the valley and across it

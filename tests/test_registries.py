@@ -14,8 +14,8 @@ import pytest
 
 import skbayes_sgld
 from skbayes_sgld import posterior, sampling, variational
+from skbayes_sgld.sampling.dynamics import Diagonal
 from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
-from skbayes_sgld.sampling.preconditioners.metric import Diagonal
 from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
 from tests.fresh import imports
 from tests.posterior.likelihoods.test_registry import check_likelihood

@@ -18,7 +18,7 @@ from benchmarks._tools import Figure, compare, interleave, rival, row
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.sampling import SGLD, Constant, Identity, Minibatch
 from skbayes_sgld.sampling.chains import Run, run_chains
-from skbayes_sgld.sampling.protocol import Dynamics
+from skbayes_sgld.sampling.dynamics import Dynamics
 
 CHAINS = 1, 4, 16
 

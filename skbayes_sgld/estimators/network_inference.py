@@ -42,9 +42,9 @@ from skbayes_sgld.sampling import (
     ValueClip,
 )
 from skbayes_sgld.sampling.chains import Chains, Run, run_chains
+from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners.equilibration import equilibrate, row_norms
-from skbayes_sgld.sampling.protocol import Dynamics
 from skbayes_sgld.variational import BayesByBackprop
 
 # With momentum the draws of iris and wine (50 units, 500 steps and then 12 a draw) have an R-hat of

@@ -16,7 +16,7 @@ from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
-from skbayes_sgld.sampling.preconditioners.metric import preconditioned_eigenvalues
+from skbayes_sgld.sampling.preconditioners.rates import preconditioned_eigenvalues
 from skbayes_sgld.sampling.samplers import HMC
 from skbayes_sgld.sampling.tuning.adaptation import leave_dead_ends, nearer_to_mode, settle
 from skbayes_sgld.sampling.tuning.bias import step_sizes

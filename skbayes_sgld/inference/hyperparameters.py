@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from skbayes_sgld.posterior.differences import difference_curvature
 from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
-from skbayes_sgld.sampling.preconditioners.metric import Diagonal
+from skbayes_sgld.sampling.dynamics import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
 
 Array = NDArray[Any]

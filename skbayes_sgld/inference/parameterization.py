@@ -17,7 +17,7 @@ from skbayes_sgld.posterior.parameterizations.noncentered import (
     NormalNoncenteredPosterior,
 )
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
-from skbayes_sgld.sampling.preconditioners.metric import Diagonal
+from skbayes_sgld.sampling.dynamics import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
 
 _MANY = 2000  # parameters: with more, the space of the rows saves more than its products cost

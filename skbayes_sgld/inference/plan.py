@@ -26,8 +26,9 @@ from skbayes_sgld.inference.parameterization import reparameterize
 from skbayes_sgld.inference.settings import Settings, check_memory
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Run, constrained_draws
-from skbayes_sgld.sampling.preconditioners.metric import Dense, Diagonal, preconditioned_eigenvalues
-from skbayes_sgld.sampling.protocol import Dynamics, check_requirements
+from skbayes_sgld.sampling.dynamics import Dense, Diagonal, Dynamics
+from skbayes_sgld.sampling.preconditioners.rates import preconditioned_eigenvalues
+from skbayes_sgld.sampling.protocol import check_requirements
 from skbayes_sgld.sampling.samplers import SGLD, ParallelTempering
 from skbayes_sgld.sampling.tuning import bias as pilots
 from skbayes_sgld.sampling.tuning.mode import TOLERANCE, Mode, NoModeError, find_mode

@@ -22,8 +22,8 @@ from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Chains, constrained_draws, run_chains
+from skbayes_sgld.sampling.dynamics import Diagonal
 from skbayes_sgld.sampling.overflow import ChainOverflowError
-from skbayes_sgld.sampling.preconditioners.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import measure_noise
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS

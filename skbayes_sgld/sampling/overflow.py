@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.protocol import State
+from skbayes_sgld.sampling.dynamics import State
 
 Array = NDArray[Any]
 

@@ -1,35 +1,21 @@
-"""Interfaces of the algorithms: gradients and their dynamics, Algorithm and Sampler.
+"""What a run is composed of: the interface of each family, and its default member.
 
-A gradient is bound to a posterior first; the bound estimator gathers the rows of many steps at
-once (``prepare``) and is then called once a step. All gradient estimators are unbiased.
+Gradient estimators with the full gradient, preconditioners with the curvature's, algorithms and
+samplers. A gradient or a preconditioner is bound to a posterior first (``sampling/dynamics.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from copy import copy
-from dataclasses import dataclass, replace
-from functools import cache
-from math import lcm
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._components import Component, check_flag
 from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Expansion, Posterior
-from skbayes_sgld.posterior.whitening import WhitenedPosterior
-from skbayes_sgld.sampling.clipping import Clip
-from skbayes_sgld.sampling.preconditioners.metric import Metric
-
-Array = NDArray[Any]
-
-State = dict[str, Array]
-"""State of the chains: ``theta (C, P)`` and an algorithm's own arrays, chains first."""
-
-_GATHERED_NUMBERS = 2**16  # of a few steps' rows, which then stay in cache
+from skbayes_sgld.sampling.dynamics import Array, BoundGradient, Dynamics, Metric, State
 
 
 class Gradient(Component):
@@ -101,100 +87,6 @@ class Gradient(Component):
         return self.make(posterior, center)
 
 
-class BoundGradient:
-    """The full gradient; base of the estimators from minibatches."""
-
-    _grad_of: Callable[[int], Callable[[Array], Array]] | None = None
-    _value_and_grad_of: (
-        Callable[[int, BasePosterior], Callable[[Array], tuple[Array, Array]]] | None
-    ) = None
-
-    def __init__(self, posterior: BasePosterior) -> None:
-        self.posterior = posterior
-
-    def in_groups_of(self, size: int | None) -> Self:
-        """Copy whose full gradients take products of so many positions at a time; None: of all."""
-        grouped = copy(self)
-        grouped.posterior = self.posterior.in_groups_of(size)
-        return grouped
-
-    def of_run(self) -> Self:
-        """Copy for one run in one thread, whose full gradients are bound to the run's chains."""
-        bound = copy(self)
-        # by the number of chains, since a sampler may hold several replicas of each
-        bound._grad_of = cache(self.posterior.bind_grad)
-        bound._value_and_grad_of = cache(
-            lambda n_chains, target: target.bind_value_and_grad(n_chains, self.posterior)
-        )
-        return bound
-
-    def of_pilot(self) -> Self:
-        """Copy for a pilot, whose number of chains nobody chooses."""
-        bound, posterior = self.of_run(), self.posterior.in_groups_of(None)
-        bound._grad_of = cache(posterior.bind_grad)
-        bound._value_and_grad_of = cache(
-            lambda n_chains, target: target.in_groups_of(None).bind_value_and_grad(
-                n_chains, posterior
-            )
-        )
-        return bound
-
-    def bind_drift(self, metric: Metric) -> Callable[[Array, Any], Array] | None:
-        """``G g`` at ``theta (C, P)`` and a batch, a new array; None: nothing is gained by it."""
-        return None
-
-    def full(self, theta: Array) -> Array:
-        """Gradient from all rows at ``theta (C, P)``."""
-        if self._grad_of is None:
-            return self.posterior.grad(theta)
-        return self._grad_of(len(theta))(theta)
-
-    def value_and_full(
-        self, theta: Array, target: BasePosterior | None = None
-    ) -> tuple[Array, Array]:
-        """Log density of the target ``(C,)``, and the gradient from all rows."""
-        target = target or self.posterior
-        if self._value_and_grad_of is None:
-            return target.bind_value_and_grad(len(theta), self.posterior)(theta)
-        return self._value_and_grad_of(len(theta), target)(theta)
-
-    def prepare(self, idx: Array | None) -> Any:
-        """Gather what the steps need of the rows ``idx (T, C, B)``; see :meth:`at`.
-
-        What it returned in a run is valid until it is called again.
-        """
-        return None
-
-    def at(self, prepared: Any, t: int) -> Any:
-        """Part of the prepared rows that step ``t`` needs."""
-        return None
-
-    def batches(self, idx: Array) -> Iterator[Any]:
-        """What each step needs of the rows ``idx (T, C, B)``, gathered a cache full at a time."""
-        most = max(1, _GATHERED_NUMBERS // (idx[0].size * self.posterior.n_params))
-        for first in range(0, len(idx), most):
-            part = idx[first : first + most]
-            prepared = self.prepare(part)
-            for t in range(len(part)):
-                yield self.at(prepared, t)
-
-    def row_score(self, theta: Array, batch: Any) -> Array:
-        """Each row's contribution to a batch's estimate ``(C, n_local, B)``."""
-        raise NotImplementedError
-
-    def begin(self, theta: Array) -> dict[str, Array]:
-        """Arrays that the estimator keeps of each chain from step to step, chains first."""
-        return {}
-
-    def __call__(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
-        """Estimate of the gradient at ``theta (C, P)``.
-
-        ``memory`` holds what :meth:`begin` returned, among other things; it is brought up to
-        date. Without it the estimate is that of a chain that begins at the centre.
-        """
-        return self.full(theta)
-
-
 @dataclass(eq=False, repr=False)
 class Full(Gradient):
     """The gradient from all rows; for a normal likelihood from its sufficient statistics.
@@ -214,94 +106,38 @@ class Full(Gradient):
         return BoundGradient(posterior)
 
 
-@dataclass
-class Dynamics:
-    """Gradient, its bound, metric and temperature: all that a step needs beside the state.
+class Preconditioner(Component):
+    """Choice of the metric G in which steps are taken."""
 
-    ``target``, if given, is the posterior whose density accepts or rejects; trajectories may
-    follow the gradient of another. ``center`` is that of the normal distribution whose
-    covariance the metric is, where it is meant to be one; ``rounded`` says that single precision
-    is enough for what drives a trajectory; ``bound_drift``, in a run, is :meth:`drift` where its
-    linear part is known as a matrix. ``whitened``, if given, is the target in the coordinates of
-    the metric about the centre, which trajectories follow in place of the gradient. ``group`` is
-    the number of neighbouring positions that are walkers of one chain.
+    uses_curvature = False
+
+    def bind(self, n_params: int, metric: Metric | None) -> Metric:
+        """Metric for ``n_params`` parameters; ``metric`` is that of the mode, if known."""
+        raise NotImplementedError
+
+
+@dataclass(eq=False, repr=False)
+class Curvature(Preconditioner):
+    """The inverse curvature at the mode, ``G = H^{-1}``: Newton's metric.
+
+    In it a step size has no unit: 0.2 moves a fifth of the way to the mode, on any data. Up to
+    3,000 parameters it is a matrix. Above, it is diagonal; but where a single linear predictor
+    has fewer rows than parameters, and no more than 3,000, it is exact: the prior's diagonal and
+    a term for each row.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLogisticRegression
+    >>> SGLDLogisticRegression(preconditioner="curvature", step_size=0.2)
+    SGLDLogisticRegression(preconditioner='curvature', step_size=0.2)
     """
 
-    gradient: BoundGradient
-    preconditioner: Metric
-    clip: Clip | None = None
-    temperature: float | Array = 1.0  # one a step in `prepare`, one a chain in `step`
-    clipped: Array | int = 0
-    target: BasePosterior | None = None
-    center: Array | None = None
-    rounded: bool = False
-    bound_drift: Callable[[Array, Any], Array] | None = None
-    whitened: WhitenedPosterior | None = None
-    group: int = 1
+    uses_curvature = True
 
-    @property
-    def whole(self) -> int:
-        """Neighbouring positions that processes share as a whole, or bits would differ."""
-        return self.group if self.whitened is None else lcm(self.group, self.whitened.group)
-
-    def of_walkers(self, n_walkers: int) -> Dynamics:
-        """Dynamics of chains of ``n_walkers`` neighbouring positions each.
-
-        Products with all rows take the positions of a chain together.
-        """
-        if n_walkers == 1:
-            return self
-        target = None if self.target is None else self.target.in_groups_of(n_walkers)
-        gradient = self.gradient.in_groups_of(n_walkers)
-        metric = self.preconditioner.in_groups_of(n_walkers)
-        return replace(
-            self, gradient=gradient, preconditioner=metric, target=target, group=n_walkers
-        )
-
-    def of_chains(self, some: slice) -> Dynamics:
-        """Dynamics of some of the chains: each may have a metric and a bound of its own."""
-        clip = None if self.clip is None else self.clip.of_chains(some)
-        return replace(self, preconditioner=self.preconditioner.of_chains(some), clip=clip)
-
-    def gradient_at(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
-        """``clip(g)`` at ``theta (C, P)``; the chains whose gradient was clipped are counted.
-
-        ``memory`` is the chains' state, where the gradient keeps what it remembers.
-        """
-        grad = self.gradient(theta, batch, memory)
-        if self.clip is not None:
-            grad, fired = self.clip(grad)
-            self.clipped = self.clipped + fired
-        return grad
-
-    def value_and_gradient_at(self, theta: Array) -> tuple[Array, Array]:
-        """Log density ``(C,)`` and ``clip(g)``, both from all rows."""
-        value, grad = self.gradient.value_and_full(theta, self.target)
-        if self.clip is not None:
-            grad, fired = self.clip(grad)
-            self.clipped = self.clipped + fired
-        return value, grad
-
-    @property
-    def posterior(self) -> BasePosterior:
-        """Posterior whose density accepts or rejects."""
-        return self.target or self.gradient.posterior
-
-    def value_at(self, theta: Array) -> Array:
-        """Log density ``(C,)``."""
-        return self.posterior.log_density(theta)
-
-    def of_run(self) -> Dynamics:
-        """Copy for one run in one thread, with what does not depend on theta settled."""
-        gradient = self.gradient.of_run()
-        drift = gradient.bind_drift(self.preconditioner) if self.clip is None else None
-        return replace(self, clipped=0, gradient=gradient, bound_drift=drift)
-
-    def drift(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
-        """``G clip(g)`` at ``theta (C, P)``."""
-        if self.bound_drift is not None:
-            return self.bound_drift(theta, batch)
-        return self.preconditioner.scale(self.gradient_at(theta, batch, memory))
+    def bind(self, n_params: int, metric: Metric | None) -> Metric:
+        """Metric of the mode."""
+        assert metric is not None
+        return metric
 
 
 class Algorithm(Component):

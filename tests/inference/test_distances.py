@@ -7,7 +7,7 @@ from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.posterior import Normal
 from skbayes_sgld.sampling import SGLD
-from skbayes_sgld.sampling.preconditioners.metric import Diagonal
+from skbayes_sgld.sampling.dynamics import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
 
 

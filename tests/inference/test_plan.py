@@ -16,7 +16,7 @@ from skbayes_sgld.inference import plan as planning
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior import FunctionPosterior, Laplace, Normal
 from skbayes_sgld.sampling import HMC, SGLD
-from skbayes_sgld.sampling.preconditioners.metric import Diagonal
+from skbayes_sgld.sampling.dynamics import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import NormalMean, make_run
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from skbayes_sgld.sampling import SGLD, Constant, Full, Identity, Minibatch
 from skbayes_sgld.sampling.chains import Run, run_chains
-from skbayes_sgld.sampling.protocol import Dynamics
+from skbayes_sgld.sampling.dynamics import Dynamics
 
 
 class NormalMean:

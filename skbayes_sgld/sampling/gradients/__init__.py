@@ -1,10 +1,11 @@
 """Gradient estimators by name."""
 
 from skbayes_sgld._components import Registry
+from skbayes_sgld.sampling.dynamics import BoundGradient
 from skbayes_sgld.sampling.gradients.control_variate import ControlVariate
 from skbayes_sgld.sampling.gradients.minibatch import Minibatch
 from skbayes_sgld.sampling.gradients.variance_reduction import SAGA, SVRG
-from skbayes_sgld.sampling.protocol import BoundGradient, Full, Gradient
+from skbayes_sgld.sampling.protocol import Full, Gradient
 
 GRADIENTS: Registry[Gradient] = Registry(
     Gradient,

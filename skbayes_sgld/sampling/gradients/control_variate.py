@@ -13,9 +13,9 @@ import numpy as np
 from skbayes_sgld._linalg import GROUP, ROW_BLOCK, matmul_rows
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import Expansion, Rows
+from skbayes_sgld.sampling.dynamics import Array, BoundGradient, Metric
 from skbayes_sgld.sampling.gradients.variance_reduction import SnapshotGradient
-from skbayes_sgld.sampling.preconditioners.metric import Metric
-from skbayes_sgld.sampling.protocol import Array, BoundGradient, Gradient
+from skbayes_sgld.sampling.protocol import Gradient
 
 
 class _ControlVariate(BoundGradient):

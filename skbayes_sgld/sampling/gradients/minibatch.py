@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.dynamics import Array, BoundGradient, Metric
 from skbayes_sgld.sampling.gradients.batches import batches_of
-from skbayes_sgld.sampling.preconditioners.metric import Metric
-from skbayes_sgld.sampling.protocol import Array, BoundGradient, Gradient
+from skbayes_sgld.sampling.protocol import Gradient
 
 
 class MinibatchGradient(BoundGradient):

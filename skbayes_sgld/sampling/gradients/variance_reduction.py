@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.dynamics import BoundGradient, Metric
 from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
-from skbayes_sgld.sampling.preconditioners.metric import Metric
-from skbayes_sgld.sampling.protocol import BoundGradient, Gradient
+from skbayes_sgld.sampling.protocol import Gradient
 
 Array = NDArray[Any]
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from skbayes_sgld.sampling.protocol import Algorithm, Array, Dynamics, State
+from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
+from skbayes_sgld.sampling.protocol import Algorithm
 
 
 class Averaged(Algorithm):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.dynamics import Array, Dynamics, Metric, State
 from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.optimizers.averaging import Averaged
 from skbayes_sgld.sampling.optimizers.pace import Pace
@@ -17,8 +18,7 @@ from skbayes_sgld.sampling.optimizers.settings import ClimbSettings
 from skbayes_sgld.sampling.optimizers.standing import Standing, measure
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners import Identity
-from skbayes_sgld.sampling.preconditioners.metric import Metric
-from skbayes_sgld.sampling.protocol import Algorithm, Array, Dynamics, State
+from skbayes_sgld.sampling.protocol import Algorithm
 
 _BLOCK_NUMBERS = 2**16  # gathered values of a block, which then stays in cache
 _PATH_POINTS = 500

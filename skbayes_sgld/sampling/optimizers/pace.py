@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from skbayes_sgld.sampling.dynamics import Array, Metric
 from skbayes_sgld.sampling.optimizers.settings import ClimbSettings
 from skbayes_sgld.sampling.optimizers.standing import Standing
-from skbayes_sgld.sampling.preconditioners.metric import Metric, preconditioned_eigenvalues
-from skbayes_sgld.sampling.protocol import Array
+from skbayes_sgld.sampling.preconditioners.rates import preconditioned_eigenvalues
 
 _HEAVY = 4.0  # largest share of a row in the curvature that is allowed for, over the mean row's
 _FLUSH = 8  # last passes, with all rows, which forget the noise of earlier batches

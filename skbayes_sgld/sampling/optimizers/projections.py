@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 
 from skbayes_sgld._components import Component, Registry, check_array_or_number, check_number
+from skbayes_sgld.sampling.dynamics import Dynamics, State
 from skbayes_sgld.sampling.optimizers.rules import Optimizer
-from skbayes_sgld.sampling.protocol import Algorithm, Dynamics, State
+from skbayes_sgld.sampling.protocol import Algorithm
 
 Array = NDArray[Any]
 

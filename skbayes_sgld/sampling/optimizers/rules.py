@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld._components import check_number
+from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.gradients import Full, Gradient, Minibatch
 from skbayes_sgld.sampling.gradients.variance_reduction import SVRG
-from skbayes_sgld.sampling.protocol import Algorithm, Array, Dynamics, State
+from skbayes_sgld.sampling.protocol import Algorithm
 
 _FEWEST = 32  # rows of the first batches
 _UNITS = 20.0  # steps from the start to the mode for a rule of unit steps

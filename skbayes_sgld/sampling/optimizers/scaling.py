@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.dynamics import Array, Diagonal, Dynamics, Metric, State
 from skbayes_sgld.sampling.optimizers.rules import Optimizer
 from skbayes_sgld.sampling.optimizers.standing import Standing
-from skbayes_sgld.sampling.preconditioners.metric import Diagonal, Metric
-from skbayes_sgld.sampling.protocol import Algorithm, Array, Dynamics, State
+from skbayes_sgld.sampling.protocol import Algorithm
 
 
 def column_scales(posterior: BasePosterior, start: Standing) -> Metric:

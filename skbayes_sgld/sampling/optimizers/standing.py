@@ -8,9 +8,8 @@ import numpy as np
 
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.dynamics import Array, Dense, Metric
 from skbayes_sgld.sampling.optimizers.projections import BoundProjection
-from skbayes_sgld.sampling.preconditioners.metric import Dense, Metric
-from skbayes_sgld.sampling.protocol import Array
 from skbayes_sgld.sampling.tuning.curvature import structured_metric
 
 _LEAST = 1e-12  # of the largest eigenvalue: floor where the curvature is zero or negative

@@ -1,12 +1,8 @@
 """Preconditioners by name."""
 
 from skbayes_sgld._components import Registry
-from skbayes_sgld.sampling.preconditioners.metric import (
-    Curvature,
-    Identity,
-    Matrix,
-    Preconditioner,
-)
+from skbayes_sgld.sampling.preconditioners.given import Identity, Matrix
+from skbayes_sgld.sampling.protocol import Curvature, Preconditioner
 
 PRECONDITIONERS: Registry[Preconditioner] = Registry(
     Preconditioner,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._components import start_normals
-from skbayes_sgld.sampling.preconditioners.metric import Metric
+from skbayes_sgld.sampling.dynamics import Metric
 
 Array = NDArray[Any]
 

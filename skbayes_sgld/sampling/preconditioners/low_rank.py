@@ -6,7 +6,7 @@ import numpy as np
 from scipy import linalg
 
 from skbayes_sgld._linalg import matmul_rows
-from skbayes_sgld.sampling.preconditioners.metric import Array, Metric
+from skbayes_sgld.sampling.dynamics import Array, Metric
 
 
 class LowRank(Metric):

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from skbayes_sgld.posterior.whitening import CollapsedPosterior, Place
-from skbayes_sgld.sampling.protocol import Array, Dynamics, State
+from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.samplers.hmc import HMC
 
 # Trajectories that are not rejected, from where a chain starts: by steps of leapfrog an energy is

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from skbayes_sgld._components import check_number
-from skbayes_sgld.sampling.protocol import Array, Dynamics, Sampler, State
+from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
+from skbayes_sgld.sampling.protocol import Sampler
 
 _LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of an acceptance probability: below, it is 0
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld._components import check_number
-from skbayes_sgld.sampling.protocol import Array, Dynamics, Sampler, State
+from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
+from skbayes_sgld.sampling.protocol import Sampler
 
 
 @dataclass(eq=False, repr=False)

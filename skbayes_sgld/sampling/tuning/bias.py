@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from skbayes_sgld._components import ChainStreams
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Run
+from skbayes_sgld.sampling.dynamics import Diagonal, Dynamics, Metric, State
 from skbayes_sgld.sampling.gradients import BoundGradient, Full
-from skbayes_sgld.sampling.preconditioners.metric import Diagonal, Metric
-from skbayes_sgld.sampling.protocol import Dynamics, Sampler, State
+from skbayes_sgld.sampling.protocol import Sampler
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS

@@ -16,7 +16,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Expansion, Posterior
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
-from skbayes_sgld.sampling.preconditioners.metric import Dense, Diagonal, Metric
+from skbayes_sgld.sampling.dynamics import Dense, Diagonal, Metric
 from skbayes_sgld.sampling.tuning.curvature import structured_metric
 
 Array = NDArray[Any]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from skbayes_sgld._components import ChainStreams, start_normals
 from skbayes_sgld._linalg import MAX_DENSE, largest_eigenvalue, largest_eigenvalue_of
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.dynamics import Metric
 from skbayes_sgld.sampling.gradients import BoundGradient, Gradient
-from skbayes_sgld.sampling.preconditioners.metric import Metric
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS

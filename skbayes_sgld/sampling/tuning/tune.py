@@ -18,9 +18,9 @@ from skbayes_sgld._linalg import MAX_DENSE, inverse_root
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.whitening import CollapsedPosterior, WhitenedPosterior
 from skbayes_sgld.sampling.chains import Run
+from skbayes_sgld.sampling.dynamics import Dense, Dynamics
 from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
-from skbayes_sgld.sampling.preconditioners.metric import Dense
-from skbayes_sgld.sampling.protocol import Dynamics, Sampler
+from skbayes_sgld.sampling.protocol import Sampler
 from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
 from skbayes_sgld.sampling.samplers.hmc import HMC
 from skbayes_sgld.sampling.tuning.adaptation import adapt, around

@@ -12,14 +12,13 @@ from skbayes_sgld.posterior import (
     Normal,
 )
 from skbayes_sgld.sampling import SGD, Constant, Full, Polynomial
+from skbayes_sgld.sampling.dynamics import Diagonal, Dynamics
 from skbayes_sgld.sampling.optimizers import climb as climbing
 from skbayes_sgld.sampling.optimizers.climb import climb
 from skbayes_sgld.sampling.optimizers.pace import Pace, shuffled_noise
 from skbayes_sgld.sampling.optimizers.scaling import Following, Scales, column_scales
 from skbayes_sgld.sampling.optimizers.settings import ClimbSettings
 from skbayes_sgld.sampling.optimizers.standing import measure
-from skbayes_sgld.sampling.preconditioners.metric import Diagonal
-from skbayes_sgld.sampling.protocol import Dynamics
 
 
 @pytest.mark.parametrize("pull", [0.9, 0.3, 0.05, 0.005])

@@ -20,14 +20,10 @@ from skbayes_sgld.posterior import (
     as_posterior,
 )
 from skbayes_sgld.sampling import ControlVariate, Minibatch, NoModeError, find_mode
-from skbayes_sgld.sampling.preconditioners import metric as metrics
+from skbayes_sgld.sampling.dynamics import Dense, Diagonal, Metric
+from skbayes_sgld.sampling.preconditioners import rates
 from skbayes_sgld.sampling.preconditioners.low_rank import LowRank
-from skbayes_sgld.sampling.preconditioners.metric import (
-    Dense,
-    Diagonal,
-    Metric,
-    preconditioned_eigenvalues,
-)
+from skbayes_sgld.sampling.preconditioners.rates import preconditioned_eigenvalues
 from skbayes_sgld.sampling.tuning import mode as mode_module
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning import tune as tuning
@@ -66,7 +62,7 @@ def test_the_rates_are_the_eigenvalues_of_the_metric_times_the_curvature(monkeyp
     metric, curved = Diagonal(1.0 / DIAGONAL), LowRank(DIAGONAL, FACTOR.copy())
     expected = np.sort(np.linalg.eigvals(np.diag(1.0 / DIAGONAL) @ PRECISION).real)
     np.testing.assert_allclose(preconditioned_eigenvalues(metric, curved), expected, rtol=1e-8)
-    monkeypatch.setattr("skbayes_sgld.sampling.preconditioners.metric.MAX_DENSE", 1)
+    monkeypatch.setattr("skbayes_sgld.sampling.preconditioners.rates.MAX_DENSE", 1)
     ends = preconditioned_eigenvalues(metric, curved)[[0, -1]]
     np.testing.assert_allclose(ends, expected[[0, -1]], rtol=1e-3)
 
@@ -231,7 +227,7 @@ def many(n_params):
 
 FEW_DENSE = [
     "skbayes_sgld.posterior.glm.MAX_DENSE",
-    "skbayes_sgld.sampling.preconditioners.metric.MAX_DENSE",
+    "skbayes_sgld.sampling.preconditioners.rates.MAX_DENSE",
     *(f"skbayes_sgld.sampling.tuning.{name}.MAX_DENSE" for name in ("mode", "noise", "tune")),
 ]
 
@@ -345,7 +341,7 @@ def test_of_many_parameters_the_slowest_and_the_fastest_rates_are_found(monkeypa
     )
     exact = preconditioned_eigenvalues(scaled, curved)
     np.testing.assert_allclose(exact, [0.05, 0.5, 1.0, 4.0])
-    monkeypatch.setattr(metrics, "MAX_DENSE", 3)
+    monkeypatch.setattr(rates, "MAX_DENSE", 3)
     found = preconditioned_eigenvalues(scaled, curved)
     np.testing.assert_allclose(found[[0, -1]], exact[[0, -1]], rtol=1e-6)
     np.testing.assert_allclose(np.diff(np.log(found)), np.log(80.0) / 3, rtol=1e-6)

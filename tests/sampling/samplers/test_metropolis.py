@@ -9,7 +9,7 @@ from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal, as_posterior
 from skbayes_sgld.posterior.likelihoods import FixedGaussian
 from skbayes_sgld.sampling import HMC, MALA, SGLD, Curvature, ParallelTempering, RandomWalk
 from skbayes_sgld.sampling.chains import run_chains
-from skbayes_sgld.sampling.preconditioners.metric import Dense
+from skbayes_sgld.sampling.dynamics import Dense
 from skbayes_sgld.sampling.samplers.hmc import transition_acceptance
 from skbayes_sgld.sampling.tuning.adaptation import adapt
 from skbayes_sgld.sampling.tuning.bias import measure_bias

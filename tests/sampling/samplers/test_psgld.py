@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skbayes_sgld.sampling import PSGLD, Full, Identity
-from skbayes_sgld.sampling.protocol import Dynamics
+from skbayes_sgld.sampling.dynamics import Dynamics
 
 
 class Line:

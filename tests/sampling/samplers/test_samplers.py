@@ -8,7 +8,7 @@ import pytest
 from skbayes_sgld.posterior import Bernoulli, FixedGaussian, GLMPosterior, Laplace, Normal
 from skbayes_sgld.sampling import SAMPLERS, Curvature, find_mode
 from skbayes_sgld.sampling.chains import run_chains
-from skbayes_sgld.sampling.preconditioners.metric import Dense
+from skbayes_sgld.sampling.dynamics import Dense
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import make_run
 

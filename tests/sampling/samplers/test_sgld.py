@@ -28,8 +28,8 @@ from skbayes_sgld.sampling import (
     find_mode,
 )
 from skbayes_sgld.sampling.chains import Run, run_chains
+from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.overflow import ChainOverflowError
-from skbayes_sgld.sampling.protocol import Dynamics
 from tests.references.targets import NormalMean, make_run, stationary_draws, z_of_variance
 
 

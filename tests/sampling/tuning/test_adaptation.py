@@ -8,7 +8,7 @@ import pytest
 from skbayes_sgld._components import ChainStreams
 from skbayes_sgld.posterior import FunctionPosterior
 from skbayes_sgld.sampling import HMC, MALA
-from skbayes_sgld.sampling.preconditioners.metric import Metric
+from skbayes_sgld.sampling.dynamics import Metric
 from skbayes_sgld.sampling.tuning import adaptation
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import make_run

@@ -29,8 +29,8 @@ from skbayes_sgld.sampling import (
     find_mode,
 )
 from skbayes_sgld.sampling.chains import Run, run_chains
-from skbayes_sgld.sampling.preconditioners.metric import Diagonal
-from skbayes_sgld.sampling.protocol import Dynamics, check_requirements
+from skbayes_sgld.sampling.dynamics import Diagonal, Dynamics
+from skbayes_sgld.sampling.protocol import check_requirements
 from skbayes_sgld.sampling.tuning import bias
 from skbayes_sgld.sampling.tuning.bias import (
     STEP_SIZES,

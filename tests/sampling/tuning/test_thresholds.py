@@ -7,7 +7,7 @@ from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.inference import run as running
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Full
-from skbayes_sgld.sampling.preconditioners.metric import Metric
+from skbayes_sgld.sampling.dynamics import Metric
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning import tune as tuning
 from skbayes_sgld.sampling.tuning.adaptation import Adapted

@@ -11,8 +11,7 @@ from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.datasets import load_nba_rookies, make_logistic
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Laplace, Normal
 from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Curvature, Full, NormClip, find_mode
-from skbayes_sgld.sampling.preconditioners.metric import Dense
-from skbayes_sgld.sampling.protocol import Dynamics
+from skbayes_sgld.sampling.dynamics import Dense, Dynamics
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning import tune as tuning
 from skbayes_sgld.sampling.tuning.bias import Bias
