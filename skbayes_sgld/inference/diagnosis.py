@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.posterior.conflict import PriorConflict
-from skbayes_sgld.sampling.schedules import Constant, Schedule
+from skbayes_sgld.sampling.protocol import Constant, Schedule
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 NORMAL_SHIFT, NORMAL_WIDTH = 0.1, 0.05  # in sds: within both, the Laplace approximation would do

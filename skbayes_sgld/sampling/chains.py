@@ -23,8 +23,7 @@ from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.dynamics import Dynamics, State
 from skbayes_sgld.sampling.overflow import ChainOverflowError, check_lost, check_path, overflow_at
-from skbayes_sgld.sampling.protocol import Algorithm, check_requirements
-from skbayes_sgld.sampling.schedules import Schedule
+from skbayes_sgld.sampling.protocol import Algorithm, Schedule, check_requirements
 from skbayes_sgld.sampling.workers import Processes, Workers, side_by_side
 
 Array = NDArray[Any]

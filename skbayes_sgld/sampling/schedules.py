@@ -11,65 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sgld._components import Component, Registry, check_number
-
-
-class Schedule(Component):
-    """A positive number for each step; ``schedule(t)`` is vectorised over ``t``.
-
-    As ``schedule`` of an estimator it multiplies the step size, as ``temperature`` it is the
-    temperature itself, and must then settle.
-    """
-
-    @property
-    def decay_power(self) -> float:
-        """Power p of the decay ``t^-p``; 0 where the value does not vanish, nan where unknown."""
-        return np.nan
-
-    @property
-    def settles_at(self) -> float:
-        """The step from which the value stays the same; infinity where it never does."""
-        return np.inf
-
-    @property
-    def satisfies_condition_27(self) -> bool | None:
-        """Whether the step sizes have an infinite sum and their squares a finite one.
-
-        Condition 27 of Karagiannis, Handout 6, under which SGLD's error vanishes; it holds where
-        :attr:`decay_power` is in (0.5, 1]. None where that is unknown.
-        """
-        p = self.decay_power
-        return None if np.isnan(p) else bool(0.5 < p <= 1.0)
-
-    def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
-        """Values at steps ``t`` (0 is the first), in the shape of ``t``."""
-        raise NotImplementedError
-
-
-@dataclass(eq=False, repr=False)
-class Constant(Schedule):
-    """The same step size at every step; the default, since the chain is then stationary.
-
-    Examples
-    --------
-    >>> from skbayes_sgld.sampling import Constant
-    >>> Constant()([0, 10]).tolist()
-    [1.0, 1.0]
-    """
-
-    @property
-    def decay_power(self) -> float:
-        """Zero: it does not decay."""
-        return 0.0
-
-    @property
-    def settles_at(self) -> float:
-        """The first step."""
-        return 0.0
-
-    def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
-        """Ones in the shape of ``t``."""
-        return np.ones_like(t, dtype=float)
+from skbayes_sgld._components import Registry, check_number
+from skbayes_sgld.sampling.protocol import Constant, Schedule
 
 
 @dataclass(eq=False, repr=False)

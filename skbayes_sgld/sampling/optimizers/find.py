@@ -17,7 +17,8 @@ from skbayes_sgld.sampling.optimizers.climb import climb
 from skbayes_sgld.sampling.optimizers.rules import Newton, Optimizer
 from skbayes_sgld.sampling.optimizers.settings import ClimbSettings
 from skbayes_sgld.sampling.preconditioners import Identity, Preconditioner
-from skbayes_sgld.sampling.schedules import SCHEDULES, Schedule
+from skbayes_sgld.sampling.protocol import Schedule
+from skbayes_sgld.sampling.schedules import SCHEDULES
 from skbayes_sgld.sampling.tuning import mode as tuning
 
 __all__ = ["far_message", "find_mode"]

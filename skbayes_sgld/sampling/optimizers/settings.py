@@ -8,7 +8,8 @@ from skbayes_sgld.sampling.clipping import Clip
 from skbayes_sgld.sampling.optimizers.projections import BoundProjection
 from skbayes_sgld.sampling.optimizers.rules import SGD, Optimizer
 from skbayes_sgld.sampling.preconditioners import Identity, Preconditioner
-from skbayes_sgld.sampling.schedules import Polynomial, Schedule
+from skbayes_sgld.sampling.protocol import Schedule
+from skbayes_sgld.sampling.schedules import Polynomial
 
 
 @dataclass(frozen=True)
