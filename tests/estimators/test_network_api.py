@@ -27,7 +27,7 @@ from skbayes_sgld.posterior import Laplace, Normal
 # short runs are not to be relied on, and the estimators say so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-SAMPLED = {"n_draws": 20, "n_burnin": 100, "thin": 2, "n_chains": 2}
+SAMPLED = {"n_draws": 20, "n_burnin": 30, "thin": 1, "n_chains": 2}
 SMALL = {"hidden_layer_sizes": (5,)}  # whatever the size, the interface is the same
 ESTIMATORS = [
     SGLDMLPRegressor(**SAMPLED, **SMALL),
@@ -37,13 +37,21 @@ ESTIMATORS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch):
+    """Training and burn-in of every fit cut to a part: the interface is the same."""
+    monkeypatch.setattr("skbayes_sgld.estimators.network_inference._TRAINING_STEPS", 100)
+    monkeypatch.setattr("skbayes_sgld.estimators.network_inference._ROUNDS", 3)
+
+
 @parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.xfail(reason="rounding where probabilities are nearly 1", raises=AssertionError)
-def test_rows_of_noise_that_are_repeated_equal_their_weights():
+def test_rows_of_noise_that_are_repeated_equal_their_weights(monkeypatch):
+    monkeypatch.undo()  # so far apart only after all of the training
     # 15 rows begin where probabilities are 1 to many digits, and the unit of a step is what is
     # left of p (1 - p): the outputs agree to 3e-6, and the check asks for 1e-7
     twenty = BayesByBackpropClassifier(max_iter=200)
