@@ -1,36 +1,40 @@
-"""The choice behind each ``"auto"``: value, reason, and the table of all of them."""
+"""The choices of gradient, sampler and step size, each with its reason.
+
+They depend on the posterior and on random numbers of the pilots' own, never on the chains that are
+run with them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from math import ceil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._components import start_generators, start_normals
+from skbayes_sgld._components import start_normals
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.sampling.chains import Run
+from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.preconditioners.rates import preconditioned_eigenvalues
+from skbayes_sgld.sampling.protocol import Sampler
 from skbayes_sgld.sampling.samplers import HMC
-from skbayes_sgld.sampling.tuning.adaptation import leave_dead_ends, nearer_to_mode, settle
-from skbayes_sgld.sampling.tuning.bias import step_sizes
+from skbayes_sgld.sampling.tuning import bias as pilots
+from skbayes_sgld.sampling.tuning.adaptation import adapt, around
 from skbayes_sgld.sampling.tuning.mode import Mode
-from skbayes_sgld.sampling.tuning.noise import NoiseLevel, measure_noise
-from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
-from skbayes_sgld.sampling.tuning.tune import (
-    Tuned,
+from skbayes_sgld.sampling.tuning.noise import (
+    NoiseLevel,
     cheapest_gradient,
     choose_batch_size,
-    choose_spacing,
-    spread,
-    tune,
+    measure_noise,
 )
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+from skbayes_sgld.sampling.tuning.trajectories import affordable, along_rows, averaged, soften
 
 Array = NDArray[Any]
 
@@ -38,18 +42,13 @@ GIVEN = "given"
 # What ends a run before the draws that were asked for, and what gives it more
 EARLY_ENDS = {"max_time": "raise max_time", "callback": "let the callback stop later"}
 
-_PUBLISHED_THIN = 10  # steps from draw to draw where nothing is known of the posterior
-_SETTLED, _MOST_SETTLED = 0.5, 0.06  # of the burn-in and of a chain's draws: of settled walkers
-# Independent draws' worth of burn-in from where the pilot's chains have led: of what chains that
-# begin at neighbouring places of one have in common they leave a tenth
-_LED = 2.0
-_FEWEST_DRAWS = 16  # that a chain makes, whatever they cost
-_WHITENED_WALKERS = 16, 8, 4  # of a chain, see Plan
-# The same elsewhere, and the share of a chain's steps that the burn-in of so many may take: of 16
-# positions a product costs half of what it does one by one, and of more little less
-_WALKERS = (32, 0.1), (16, 0.2), (4, 0.1)
-_OWN_PLACES = 3  # chains whose walkers begin at places of the pilot that no other begins at
-_REACH = 2.0  # as in Stan: unconstrained parameters begin within it
+_MANY, _ROWS_EACH = 300, 5  # parameters, and rows for each, below which a batch is noisy
+_MANY_ACCEPTANCE = 0.65  # acceptance aimed at in many dimensions (Beskos et al. 2013)
+_PLACES = 4
+_NO_ERROR = 0.01  # of a whitened gradient: the log of an acceptance ratio changes by as little
+_NO_WEIGHT = 1e-3  # of a log density, which weights a draw
+_NO_BIAS = 1e-3  # of one, where nothing accepts or rejects: means change by as many sds
+_SMALL_STEP = 0.2  # of the sampler's own; below it the bias is that on a normal target
 
 
 class Choice(NamedTuple):
@@ -82,6 +81,50 @@ def shown(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
+@dataclass
+class Tuned:
+    """A run whose sampler, metric and step size are chosen, with the pilot's findings.
+
+    Attributes
+    ----------
+    run : Run
+    mode : Mode or None
+        The centre and the metric of the posterior: of the mode, or of a pilot's draws.
+    time : float or None
+        Steps to an independent draw, in the slowest direction; None where it is not known.
+    bias : tuple of float or None
+        Error by the step size and two standard errors of it, as of ``bias.measure_bias``; None
+        where it was not measured.
+    autocorrelation : float
+        Integrated autocorrelation time of the pilot's slowest direction, in steps.
+    most_spaced : int
+        Steps from draw to draw that can be afforded.
+    share : float
+        Share of the draws that can be afforded, where a single step costs too much for all.
+    found : str
+        Finding of the pilot that ran the cheap sampler.
+    why : str
+        Reason for the step size.
+    places : ndarray of shape (n_places, n_params) or None
+        Positions at which chains of the run may begin, since a pilot's have forgotten their start
+        there; None where there are none.
+    n_settling : int
+        Steps that the pilot's chains took to get there.
+    """
+
+    run: Run
+    mode: Mode | None
+    time: float | None
+    bias: tuple[float, float] | None = None
+    autocorrelation: float = 1.0
+    most_spaced: int = THRESHOLDS.max_thin
+    share: float = 1.0
+    found: str = ""
+    why: str = ""
+    places: Array | None = None
+    n_settling: int = 0
+
+
 def choose_gradient(
     posterior: BasePosterior, settings: Settings, reference: Mode, seed: int
 ) -> tuple[Gradient, int | None, NoiseLevel | None, dict[str, Choice]]:
@@ -91,6 +134,8 @@ def choose_gradient(
     if gradient is None and batch_size is None:
         if settings.sampler is not None and settings.sampler.full_gradient:
             gradient, why, noise = Full(), f"{settings.sampler} takes all rows", None
+        elif why := reason_for_all_rows(posterior):
+            gradient, noise = Full(), None
         else:
             gradient, batch_size, why, noise = cheapest_gradient(posterior, reference, tau, seed)
         return gradient, batch_size, noise, _both(gradient, why, batch_size, why)
@@ -138,6 +183,24 @@ def _both(
     }
 
 
+def reason_for_all_rows(posterior: BasePosterior) -> str:
+    """Reason why every step takes all rows, whatever their noise; empty where there is none."""
+    n = posterior.n_samples
+    if n == 0:
+        return "a density without rows"
+    if posterior.cheap_full_gradient:
+        return "the rows are summed up once, into sufficient statistics"
+    if n <= THRESHOLDS.few_rows:
+        return f"{n:,} rows: all of them cost little more than a batch"
+    if not posterior.abilities.issuperset(ControlVariate().requires):
+        return "rows without local parameters: a batch would be noisy"
+    if posterior.n_params > MAX_DENSE:
+        return f"{posterior.n_params:,} parameters: the curvature at the mode is not formed"
+    if posterior.n_params >= _MANY and n < _ROWS_EACH * posterior.n_params:
+        return f"{n:,} rows of {posterior.n_params:,} parameters: a batch would be noisy"
+    return ""
+
+
 def choose_step_size(
     draft: Run, mode: Mode | None, settings: Settings, noise: NoiseLevel | None, seed: int
 ) -> tuple[Tuned, dict[str, Choice]]:
@@ -165,7 +228,7 @@ def choose_step_size(
             gain = max(draft.sampler.noise_gain, 1e-12)
             quiet = noise.step_size(draft.batch_size, settings.tau) / gain
             if quiet < tuned.run.step_size:
-                step_size = max(quiet, step_sizes(draft.sampler)[-1])
+                step_size = max(quiet, pilots.step_sizes(draft.sampler)[-1])
                 tuned.run.step_size, why = step_size, "a longer one needs a larger batch"
                 tuned.time = draft.sampler.pace(np.ones(mode.theta.size), step_size)[1]
         tuned.run.step_size /= first
@@ -186,192 +249,158 @@ def choose_step_size(
     }
 
 
-def choose_number(
-    tuned: Tuned, settings: Settings, posterior: BasePosterior
-) -> tuple[Tuned, int, dict[str, Choice]]:
-    """Run with as many draws a trajectory as suit, and the number of draws of each chain.
+def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tuned:
+    """Choose sampler and step size of a run in the metric of the curvature.
 
-    The number is a choice only where it is not what was asked for.
+    The run's own sampler is taken where a pilot finds no error in it at the largest step size.
+    Where it does, the first of ``others``, which accepts or rejects, is adapted; without any the
+    step size falls until the error is gone.
     """
-    wanted, size = settings.n_draws, settings.n_chains * len(posterior.constrained_names)
-    if settings.n_chains * wanted > THRESHOLDS.max_numbers:
-        raise ValueError(
-            f"n_draws={wanted}: of {settings.n_chains} chains, even with one parameter, these are "
-            f"more than the {THRESHOLDS.max_numbers:,.0f} numbers that a run keeps; give at most "
-            f"{THRESHOLDS.max_numbers // settings.n_chains:.0f}."
-        )
-    held, made = int(THRESHOLDS.max_numbers // size), ceil(tuned.share * wanted)
-    if settings.sampler is None and settings.thin is None:
-        tuned, n_points = spread(tuned, wanted, made)
-        made *= n_points
-    n_draws = max(min(wanted, held, made), min(wanted, _FEWEST_DRAWS))
-    if n_draws == wanted:
-        return tuned, wanted, {}
-    limit = "memory" if held < made else "time"
-    why = (
-        f"{wanted:,} of {len(posterior.constrained_names):,} parameters would take too much {limit}"
-    )
-    return tuned, n_draws, {"n_draws": Choice(n_draws, why)}
+    found = ""
+    if run.batch_size is None:
+        run = replace(run, dynamics=round_gradient(run.dynamics, mode, _NO_BIAS))
+    posterior, center = run.dynamics.gradient.posterior, mode
+    if posterior.far_from_mode and (others or run.sampler.adjusted):
+        center = averaged(run, mode, collapse=bool(others))
+    if not run.sampler.adjusted:
+        if others and posterior.steep:
+            found = "the noise is too uncertain for steps that are not accepted or rejected"
+        elif others and center is not mode:
+            found = "the posterior is far from its mode, with few rows per parameter"
+            rows = center.whitened if run.dynamics.clip is None else None
+            others = [along_rows(rows) if rows else HMC(target_acceptance=_MANY_ACCEPTANCE)]
+        else:
+            chosen = pilots.choose_step_size(run, mode, seed, spare=bool(others))
+            if chosen is None:
+                found = f"a pilot's moments are off by more than {THRESHOLDS.max_bias:.1%}"
+            else:
+                step_size, pilot = chosen
+                bias, doubt, width, *_ = pilot
+                found = f"a pilot's moments are off by {bias:.1%} +- {doubt:.1%} at {step_size:g}"
+                if not others or width <= THRESHOLDS.max_width:
+                    time = _time(run.sampler, step_size, mode.theta.size, pilot)
+                    run = replace(run, step_size=step_size)
+                    return Tuned(run, mode, time, (bias, doubt), found=found, why=found)
+                found = f"a pilot's variances are {width:.1f} times those at the mode"
+        run = replace(run, sampler=others[0])
+    return _adapted(run, mode, center, seed, found)
 
 
-def choose_lengths(
-    tuned: Tuned, settings: Settings, n_draws: int, goes_on: bool
-) -> tuple[int, int, dict[str, Choice]]:
-    """Burn-in and thinning, in steps."""
-    n_burnin, thin = settings.n_burnin, settings.thin
-    if tuned.time is None:
-        spacing, why_thin = _PUBLISHED_THIN, "nothing is known of the posterior's widths"
-        burnin, why_burnin = n_draws * (thin or spacing), "half of the run"
-    else:
-        burnin, spacing = choose_spacing(tuned.time)
-        why_thin = f"{tuned.time:.3g} steps to an independent draw"
-        if tuned.most_spaced < spacing:
-            spacing = tuned.most_spaced
-            why_thin += ", and more steps a draw would take too long"
-        elif spacing + 1 <= tuned.time:
-            why_thin += "; closer draws cost less"
-        burnin = min(burnin, n_draws * (thin or spacing))
-        why_burnin = "ten independent draws' worth, at most half of the run"
-        if tuned.run.dynamics.whitened is not None:
-            burnin = min(ceil(_SETTLED * burnin), ceil(_MOST_SETTLED * n_draws) * (thin or spacing))
-            why_burnin = "five independent draws' worth, from where trajectories have led already"
-        elif settings.chooses_start and tuned.places is not None:
-            least = min(burnin, ceil(_LED * tuned.time))
-            burnin, why_burnin = burnin - tuned.n_settling, f"{why_burnin}, with the pilot's part"
-            if burnin < least:
-                burnin, why_burnin = least, "two independent draws' worth, after those of the pilot"
-    if settings.temperature.n_hot:
-        burnin += settings.temperature.n_hot
-        why_burnin += " after the temperature has settled"
-    if goes_on:
-        burnin, why_burnin = 0, "the chains of the last fit go on"
-    return (
-        burnin if n_burnin is None else n_burnin,
-        thin or spacing,
-        {
-            "n_burnin": Choice(burnin, why_burnin) if n_burnin is None else Choice(n_burnin, GIVEN),
-            "thin": Choice(spacing, why_thin) if thin is None else Choice(thin, GIVEN),
-        },
-    )
+def _time(sampler: Sampler, step_size: float, n_params: int, pilot: pilots.Bias) -> float:
+    """Steps to an independent draw of a sampler that a pilot has run."""
+    declared = sampler.pace(np.ones(n_params), step_size)[1]
+    # a declared time has no Monte Carlo error, and is better unless it is wrong
+    time = pilot.time if pilot.time > THRESHOLDS.distrust * declared else declared
+    return time * (pilot.width if pilot.width > THRESHOLDS.max_width else 1.0)
 
 
-def choose_walkers(tuned: Tuned, settings: Settings, n_draws: int, n_burnin: int, thin: int) -> int:
-    """Number of walkers that make a chain's draws, where that gives them sooner.
-
-    A step of many positions costs little more than one of four; but each of them has a burn-in.
-    """
-    dynamics = tuned.run.dynamics
+def _adapted(run: Run, mode: Mode, center: Mode, seed: int, found: str) -> Tuned:
+    """Run by a sampler that accepts or rejects, whose metric and step size a pilot has adapted."""
+    if center.whitened is None:
+        dynamics = round_gradient(soften(run.dynamics, mode), center, _NO_ERROR)
+        run = replace(run, dynamics=round_density(dynamics, center))
+    adapted = adapt(run, center, seed)
+    dynamics = around(run.dynamics, adapted.mode)
+    run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
+    known = run.sampler.pace(np.ones(mode.theta.size), adapted.step_size)[1]
+    # a step may be expensive, and draws that are worth half of independent ones are the cheapest
+    measured = adapted.autocorrelation - THRESHOLDS.spared
+    most = THRESHOLDS.max_gradients / run.sampler.gradients(run.step_size)
+    time = min(max(1.0, measured, 0.5 * known), max(1.0, most))
+    why = f"a pilot accepted {adapted.acceptance:.0%} at about it"
+    share = 1.0
     if dynamics.whitened is not None:
-        few = _WHITENED_WALKERS[-1:] if dynamics.whitened.collapsed else _WHITENED_WALKERS
-        return next((w for w in few if n_draws >= w**2), few[-1])
-    posterior = dynamics.posterior
-    automatic = settings.sampler is None and settings.step_size is None and settings.uses_curvature
-    # where a whole block of steps is made at once it costs the same
-    diagonal = dynamics.preconditioner.diagonal
-    alone = diagonal is None or posterior.slope_of_last() is None
-    if not (automatic and alone and posterior.one_mode):
-        return 1
-    most = np.inf if tuned.places is None else len(tuned.places) / _OWN_PLACES
-    return next(
-        (w for w, share in _WALKERS if w <= most and w * n_burnin <= share * n_draws * thin), 1
+        work = dynamics.whitened.work_of(run.sampler.gradients(run.step_size))
+        of_half, of_all = (most / work for most in THRESHOLDS.max_draw)
+        share = min(1.0, max(of_all, min(0.5, of_half)))
+    # where there may be several modes, chains that begin far apart tell more of them
+    led = run.dynamics.posterior.log_concave and len(adapted.places) > 0
+    return Tuned(
+        run,
+        adapted.mode,
+        time,
+        (0.0, 0.0),
+        autocorrelation=adapted.autocorrelation,
+        most_spaced=affordable(run),
+        share=share,
+        found=found,
+        why=why,
+        places=adapted.places if led else None,
+        n_settling=adapted.n_settling,
     )
 
 
-def choose_start(
-    posterior: BasePosterior,
-    settings: Settings,
-    tuned: Tuned,
-    seed: int,
-    positions: Array | None,
-    n_walkers: int = 1,
-) -> tuple[Array, tuple[str, str]]:
-    """Starting points ``(C, P)``, or those of all walkers, with their name and the reason.
+def round_gradient(dynamics: Dynamics, mode: Mode, limit: float) -> Dynamics:
+    """Dynamics whose gradient is computed in single precision, where that is cheaper.
 
-    Raises
-    ------
-    ValueError, TypeError
-        Where ``init`` is an array of another shape, or a prior that cannot be drawn from.
+    Leapfrog steps along any deterministic field are reversible and keep volumes, so the draws of a
+    chain that accepts or rejects are as exact as before; what rounding costs it is acceptance.
+    Where rounding changes the whitened gradient by ``limit`` (on nearly collinear columns, whose
+    coefficients cancel, or under huge weights) it stays in double precision.
     """
-    if positions is not None:
-        return posterior.unconstrain(positions), ("last positions", "warm_start=True")
-    walkers = f", {n_walkers} walkers a chain" * (n_walkers > 1)
-    n_starts, places = n_walkers * settings.n_chains, tuned.places
-    if settings.chooses_start and places is not None:
-        why = f"where a pilot's chains have led{walkers}"
-        return places[np.arange(n_starts) % len(places)], ("pilot", why)
-    start, (name, why) = _first_positions(posterior, settings, tuned, seed, range(n_starts))
-    why += walkers
-    if tuned.run.sampler.adjusted and tuned.mode is not None:
-        settled = settle(tuned.run, start, tuned.mode, seed)
-        if name != "mode":
-            settled = nearer_to_mode(tuned.run, settled, tuned.mode)
-        if tuned.mode.whitened is None:
-            settled = leave_dead_ends(tuned.run, settled, tuned.mode, seed)
-        if name != "mode" and not np.array_equal(settled, start):
-            why += "; moved towards the mode, as trajectories from so far out are not accepted"
-        start = settled
-    return start, (name, why)
+    posterior, tau = dynamics.gradient.posterior, float(dynamics.temperature)
+    rounded = posterior.rounded()
+    if rounded is posterior:
+        return dynamics
+    normals, root = start_normals(0, range(_PLACES), mode.theta.size), mode.metric.rounded()
+    exact = mode.metric.sqrt_t(posterior.grad(mode.theta + mode.unwhiten(normals)))
+    error = root.sqrt_t(rounded.grad(mode.theta + root.sqrt(normals))) - exact
+    if not float(np.square(error).sum(axis=1).max()) < tau * limit**2:
+        return dynamics
+    target = dynamics.target or posterior
+    return replace(dynamics, gradient=Full().bind(rounded, None), target=target, rounded=True)
 
 
-def _first_positions(
-    posterior: BasePosterior, settings: Settings, tuned: Tuned, seed: int, chains: range
-) -> tuple[Array, tuple[str, str]]:
-    """Points ``(C, P)`` that ``init`` names, before chains settle, with name and reason."""
-    init, why = settings.init, GIVEN
-    if not isinstance(init, str):
-        return _given(posterior, np.asarray(init, dtype=float), settings.n_chains), ("array", why)
-    if init == "auto":
-        init = "mode" if settings.uses_curvature else "prior"
-        why = "overdispersed around the mode" if init == "mode" else "no mode is looked for"
-    if init == "mode":
-        center = tuned.mode
-        assert center is not None
-        width = THRESHOLDS.overdispersion * np.sqrt(settings.tau)
-        normals = start_normals(seed, chains, posterior.n_params)
-        return center.theta + width * center.unwhiten(normals), ("mode", why)
-    if init == "zeros":
-        return np.tile(posterior.zeros(), (len(chains), 1)), ("zeros", why)
-    generators = start_generators(seed, chains)
-    draws = posterior.draw_prior(generators)
-    if draws is not None:
-        return posterior.unconstrain(draws), ("prior", why)
-    if settings.init == "prior":
-        raise TypeError(
-            f"init='prior' needs a posterior that can draw from its prior; "
-            f"{type(posterior).__name__} has no draw_prior. Set init='zeros', or give an array."
-        )
-    moves = [g.uniform(-_REACH, _REACH, posterior.n_params) for g in generators]
-    return posterior.start() + np.array(moves), ("uniform", f"within {_REACH:g} of the start")
+def round_density(dynamics: Dynamics, mode: Mode) -> Dynamics:
+    """Dynamics whose densities accept or reject in single precision, too, where that is safe.
+
+    It is where they agree with those of double precision to a thousandth: so much a draw's weight
+    is off, at random.
+    """
+    target = dynamics.posterior
+    rounded = target.rounded(density=True)
+    if not dynamics.rounded or rounded is target:
+        return dynamics
+    theta = mode.theta + mode.unwhiten(start_normals(0, range(_PLACES), mode.theta.size))
+    with np.errstate(over="ignore", invalid="ignore"):  # of exponentials that it cannot hold
+        error = rounded.bind_value_and_grad(_PLACES)(theta)[0] - target.log_density(theta)
+        if not float(np.ptp(error)) < _NO_WEIGHT * float(dynamics.temperature):
+            return dynamics
+    return replace(dynamics, target=rounded)
 
 
-def _given(posterior: BasePosterior, init: Array, n_chains: int) -> Array:
-    """Starting points ``(C, P)`` at the user's values."""
-    n_params = len(posterior.constrained_names)
-    if init.shape not in ((n_params,), (n_chains, n_params)):
-        names = posterior.constrained_names
-        listed = ", ".join(names if n_params <= 6 else [*names[:3], "...", names[-1]])
-        raise ValueError(
-            f"init has shape {init.shape}; it must be ({n_params},) or ({n_chains}, {n_params}): "
-            f"{listed}."
-        )
-    with np.errstate(all="ignore"):
-        start = posterior.unconstrain(np.broadcast_to(init, (n_chains, n_params)).copy())
-    if not np.all(np.isfinite(start)):
-        raise ValueError(_out_of_range(posterior, np.atleast_2d(init)))
-    return np.asarray(start)
+def spread(tuned: Tuned, n_draws: int, most: int) -> tuple[Tuned, int]:
+    """Run with several draws a trajectory along rows, and how many.
+
+    A trajectory may take seconds. Fewer of them than draws, ``most`` at the most, are enough for
+    intervals where they mix as well as the pilot's.
+    """
+    rows = tuned.run.dynamics.whitened
+    assert rows is not None and tuned.time is not None
+    few = most < n_draws
+    enough = most if few else THRESHOLDS.enough * tuned.autocorrelation
+    n_points = int(np.clip(n_draws / enough, 1, THRESHOLDS.max_points[few]))
+    if n_points == 1:
+        return tuned, 1
+    sampler = along_rows(rows, n_points)
+    step_size = sampler.whole_steps(tuned.run.step_size)
+    run, time = replace(tuned.run, sampler=sampler, step_size=step_size), n_points * tuned.time
+    return replace(tuned, run=run, time=time, most_spaced=1), n_points
 
 
-def _out_of_range(posterior: BasePosterior, init: Array) -> str:
-    """Message that names the first value of ``init (C, P)`` that has no coordinate."""
-    inside = posterior.constrain(posterior.start()[None])
-    for chain, values in enumerate(init):
-        for j, name in enumerate(posterior.constrained_names):
-            probe = inside.copy()
-            probe[0, j] = values[j]
-            with np.errstate(all="ignore"):
-                if not np.all(np.isfinite(posterior.unconstrain(probe))):
-                    return (
-                        f"init has the value {values[j]:g} for {name} in chain {chain}, which is "
-                        "out of its range; scales and variances must be above 0."
-                    )
-    return f"init is out of range for {', '.join(posterior.constrained_names)} together."
+def measure_bias(
+    run: Run, mode: Mode, eta: float, in_curvature: bool, seed: int
+) -> tuple[float, float]:
+    """Bias of a step of size eta, of a mean or an sd, and two standard errors of it."""
+    if run.sampler.adjusted:
+        return 0.0, 0.0
+    if in_curvature and eta > _SMALL_STEP * run.sampler.pace(np.ones(1))[0]:
+        return pilots.measure_bias(run, mode, eta, seed)[:2]
+    rates = preconditioned_eigenvalues(run.dynamics.preconditioner, mode.metric)
+    slowest, steepest = (eta * run.sampler.speed(rate) for rate in (rates[0], rates[-1]))
+    # Euler errs most where it is steep, a metric that is learned on the way where it is flat
+    P = run.dynamics.preconditioner.n_params
+    at_ends = [pilots.normal_inflation(run.sampler, slowest, P)]
+    at_ends.append(pilots.normal_inflation(run.sampler, steepest, P) if steepest < 2.0 else np.inf)
+    wide = max(at_ends, key=lambda inflation: abs(inflation - 1.0))
+    return abs(float(np.sqrt(wide)) - 1.0), 0.0

@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sgld._components import start_normals
 from skbayes_sgld._linalg import inverse_root
 from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference.choices import (
     GIVEN,
     Choice,
+    Tuned,
     as_table,
     choose_gradient,
-    choose_lengths,
-    choose_number,
-    choose_start,
     choose_step_size,
-    choose_walkers,
+    measure_bias,
+    reason_for_all_rows,
     shown,
+    spread,
 )
 from skbayes_sgld.inference.parameterization import reparameterize
 from skbayes_sgld.inference.settings import Settings, check_memory
+from skbayes_sgld.inference.starts import settle_down, start_elsewhere
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Run, constrained_draws
 from skbayes_sgld.sampling.dynamics import Dense, Diagonal, Dynamics
-from skbayes_sgld.sampling.preconditioners.rates import preconditioned_eigenvalues
 from skbayes_sgld.sampling.protocol import check_requirements
 from skbayes_sgld.sampling.samplers import SGLD, ParallelTempering
 from skbayes_sgld.sampling.tuning import bias as pilots
 from skbayes_sgld.sampling.tuning.mode import TOLERANCE, Mode, NoModeError, find_mode
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel
-from skbayes_sgld.sampling.tuning.tune import reason_for_all_rows
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 Array = NDArray[Any]
 
@@ -41,7 +43,17 @@ Array = NDArray[Any]
 # tuning moves on to a centre far from the mode. Of 3,000 rows and 2,100 columns that centre is at a
 # squared distance of 5.0 a parameter, and the search takes 3 s rather than 8 s
 _BESIDE = 0.01
-_SMALL_STEP = 0.2  # of the sampler's own; below it the bias is that on a normal target
+_PUBLISHED_THIN = 10  # steps from draw to draw where nothing is known of the posterior
+_SETTLED, _MOST_SETTLED = 0.5, 0.06  # of the burn-in and of a chain's draws: of settled walkers
+# Independent draws' worth of burn-in from where the pilot's chains have led: of what chains that
+# begin at neighbouring places of one have in common they leave a tenth
+_LED = 2.0
+_FEWEST_DRAWS = 16  # that a chain makes, whatever they cost
+_WHITENED_WALKERS = 16, 8, 4  # of a chain, see Plan
+# The same elsewhere, and the share of a chain's steps that the burn-in of so many may take: of 16
+# positions a product costs half of what it does one by one, and of more little less
+_WALKERS = (32, 0.1), (16, 0.2), (4, 0.1)
+_OWN_PLACES = 3  # chains whose walkers begin at places of the pilot that no other begins at
 
 
 @dataclass(frozen=True, repr=False)
@@ -294,19 +306,137 @@ def _locate(posterior: BasePosterior, settings: Settings) -> Mode:
     return mode
 
 
-def measure_bias(
-    run: Run, mode: Mode, eta: float, in_curvature: bool, seed: int
-) -> tuple[float, float]:
-    """Bias of a step of size eta, of a mean or an sd, and two standard errors of it."""
-    if run.sampler.adjusted:
-        return 0.0, 0.0
-    if in_curvature and eta > _SMALL_STEP * run.sampler.pace(np.ones(1))[0]:
-        return pilots.measure_bias(run, mode, eta, seed)[:2]
-    rates = preconditioned_eigenvalues(run.dynamics.preconditioner, mode.metric)
-    slowest, steepest = (eta * run.sampler.speed(rate) for rate in (rates[0], rates[-1]))
-    # Euler errs most where it is steep, a metric that is learned on the way where it is flat
-    P = run.dynamics.preconditioner.n_params
-    at_ends = [pilots.normal_inflation(run.sampler, slowest, P)]
-    at_ends.append(pilots.normal_inflation(run.sampler, steepest, P) if steepest < 2.0 else np.inf)
-    wide = max(at_ends, key=lambda inflation: abs(inflation - 1.0))
-    return abs(float(np.sqrt(wide)) - 1.0), 0.0
+def choose_number(
+    tuned: Tuned, settings: Settings, posterior: BasePosterior
+) -> tuple[Tuned, int, dict[str, Choice]]:
+    """Run with as many draws a trajectory as suit, and the number of draws of each chain.
+
+    The number is a choice only where it is not what was asked for.
+    """
+    wanted, size = settings.n_draws, settings.n_chains * len(posterior.constrained_names)
+    if settings.n_chains * wanted > THRESHOLDS.max_numbers:
+        raise ValueError(
+            f"n_draws={wanted}: of {settings.n_chains} chains, even with one parameter, these are "
+            f"more than the {THRESHOLDS.max_numbers:,.0f} numbers that a run keeps; give at most "
+            f"{THRESHOLDS.max_numbers // settings.n_chains:.0f}."
+        )
+    held, made = int(THRESHOLDS.max_numbers // size), ceil(tuned.share * wanted)
+    automatic = settings.sampler is None and settings.thin is None
+    rows = tuned.run.dynamics.whitened if automatic else None
+    if rows is not None and not rows.collapsed:
+        tuned, n_points = spread(tuned, wanted, made)
+        made *= n_points
+    n_draws = max(min(wanted, held, made), min(wanted, _FEWEST_DRAWS))
+    if n_draws == wanted:
+        return tuned, wanted, {}
+    limit = "memory" if held < made else "time"
+    why = (
+        f"{wanted:,} of {len(posterior.constrained_names):,} parameters would take too much {limit}"
+    )
+    return tuned, n_draws, {"n_draws": Choice(n_draws, why)}
+
+
+def choose_lengths(
+    tuned: Tuned, settings: Settings, n_draws: int, goes_on: bool
+) -> tuple[int, int, dict[str, Choice]]:
+    """Burn-in and thinning, in steps."""
+    n_burnin, thin = settings.n_burnin, settings.thin
+    if tuned.time is None:
+        spacing, why_thin = _PUBLISHED_THIN, "nothing is known of the posterior's widths"
+        burnin, why_burnin = n_draws * (thin or spacing), "half of the run"
+    else:
+        burnin, spacing = choose_spacing(tuned.time)
+        why_thin = f"{tuned.time:.3g} steps to an independent draw"
+        if tuned.most_spaced < spacing:
+            spacing = tuned.most_spaced
+            why_thin += ", and more steps a draw would take too long"
+        elif spacing + 1 <= tuned.time:
+            why_thin += "; closer draws cost less"
+        burnin = min(burnin, n_draws * (thin or spacing))
+        why_burnin = "ten independent draws' worth, at most half of the run"
+        if tuned.run.dynamics.whitened is not None:
+            burnin = min(ceil(_SETTLED * burnin), ceil(_MOST_SETTLED * n_draws) * (thin or spacing))
+            why_burnin = "five independent draws' worth, from where trajectories have led already"
+        elif settings.chooses_start and tuned.places is not None:
+            least = min(burnin, ceil(_LED * tuned.time))
+            burnin, why_burnin = burnin - tuned.n_settling, f"{why_burnin}, with the pilot's part"
+            if burnin < least:
+                burnin, why_burnin = least, "two independent draws' worth, after those of the pilot"
+    if settings.temperature.n_hot:
+        burnin += settings.temperature.n_hot
+        why_burnin += " after the temperature has settled"
+    if goes_on:
+        burnin, why_burnin = 0, "the chains of the last fit go on"
+    return (
+        burnin if n_burnin is None else n_burnin,
+        thin or spacing,
+        {
+            "n_burnin": Choice(burnin, why_burnin) if n_burnin is None else Choice(n_burnin, GIVEN),
+            "thin": Choice(spacing, why_thin) if thin is None else Choice(thin, GIVEN),
+        },
+    )
+
+
+def choose_spacing(time: float) -> tuple[int, int]:
+    """Burn-in and thinning of chains whose autocorrelation time is ``time`` steps.
+
+    Draws spaced by it are nearly independent. Long times are halved: such draws are worth half as
+    much at half of the cost. A burn-in of ten times it forgets the start.
+    """
+    time = round(max(time, 1.0), 6)  # rounding must not add a step
+    thin = time if time <= THRESHOLDS.short_thin else max(THRESHOLDS.short_thin, 0.5 * time)
+    n_burnin = min(np.ceil(THRESHOLDS.burnin * time), THRESHOLDS.max_burnin)
+    return int(n_burnin), int(min(np.ceil(thin), THRESHOLDS.max_thin))
+
+
+def choose_walkers(tuned: Tuned, settings: Settings, n_draws: int, n_burnin: int, thin: int) -> int:
+    """Number of walkers that make a chain's draws, where that gives them sooner.
+
+    A step of many positions costs little more than one of four; but each of them has a burn-in.
+    """
+    dynamics = tuned.run.dynamics
+    if dynamics.whitened is not None:
+        few = _WHITENED_WALKERS[-1:] if dynamics.whitened.collapsed else _WHITENED_WALKERS
+        return next((w for w in few if n_draws >= w**2), few[-1])
+    posterior = dynamics.posterior
+    automatic = settings.sampler is None and settings.step_size is None and settings.uses_curvature
+    # where a whole block of steps is made at once it costs the same
+    diagonal = dynamics.preconditioner.diagonal
+    alone = diagonal is None or posterior.slope_of_last() is None
+    if not (automatic and alone and posterior.one_mode):
+        return 1
+    most = np.inf if tuned.places is None else len(tuned.places) / _OWN_PLACES
+    return next(
+        (w for w, share in _WALKERS if w <= most and w * n_burnin <= share * n_draws * thin), 1
+    )
+
+
+def choose_start(
+    posterior: BasePosterior,
+    settings: Settings,
+    tuned: Tuned,
+    seed: int,
+    positions: Array | None,
+    n_walkers: int = 1,
+) -> tuple[Array, tuple[str, str]]:
+    """Starting points ``(C, P)``, or those of all walkers, with their name and the reason."""
+    if positions is not None:
+        return posterior.unconstrain(positions), ("last positions", "warm_start=True")
+    walkers = f", {n_walkers} walkers a chain" * (n_walkers > 1)
+    n_starts, places, mode = n_walkers * settings.n_chains, tuned.places, tuned.mode
+    if settings.chooses_start and places is not None:
+        why = f"where a pilot's chains have led{walkers}"
+        return places[np.arange(n_starts) % len(places)], ("pilot", why)
+    if settings.starts_at_mode or (settings.chooses_start and settings.uses_curvature):
+        assert mode is not None
+        name, why = "mode", GIVEN if settings.starts_at_mode else "overdispersed around the mode"
+        width = THRESHOLDS.overdispersion * np.sqrt(settings.tau)
+        normals = start_normals(seed, range(n_starts), posterior.n_params)
+        start = mode.theta + width * mode.unwhiten(normals)
+    else:
+        start, (name, why) = start_elsewhere(posterior, settings, seed, range(n_starts))
+    why += walkers
+    if tuned.run.sampler.adjusted and mode is not None:
+        start, moved = settle_down(tuned.run, start, mode, seed, name == "mode")
+        why += moved
+    return start, (name, why)

@@ -14,14 +14,14 @@ from skbayes_sgld._components import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.diagnostics import summarize
 from skbayes_sgld.inference import arviz
-from skbayes_sgld.inference.choices import Choice, as_table, shown
+from skbayes_sgld.inference.choices import Choice, as_table, measure_bias, shown
 from skbayes_sgld.inference.diagnosis import (
     Diagnosis,
     condition_27_notes,
     firmer_priors,
     prior_notes,
 )
-from skbayes_sgld.inference.plan import Plan, measure_bias
+from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.sampling.samplers.hmc import transition_acceptance
 from skbayes_sgld.sampling.tuning.mode import Mode

@@ -1,83 +1,184 @@
-"""What each "auto" becomes: gradients, burn-in and thinning, and what is said of them."""
+"""Gradient, sampler and step size: they follow the posterior, and not the run."""
 
-from dataclasses import replace
-from types import SimpleNamespace
+import warnings
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import StandardScaler
 
-from skbayes_sgld import SGLDLogisticRegression
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld.datasets import load_nba_rookies, make_logistic
 from skbayes_sgld.inference import choices
-from skbayes_sgld.inference.choices import choose_lengths
-from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.sampling import Cooling
-from skbayes_sgld.sampling.tuning.tune import Tuned
+from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Laplace, Normal
+from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Curvature, Full, NormClip, find_mode
+from skbayes_sgld.sampling.dynamics import Dense, Dynamics
+from skbayes_sgld.sampling.tuning import noise
+from skbayes_sgld.sampling.tuning.bias import Bias
+from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.trajectories import soften
+from tests.references.closed_forms import importance_sampling, laplace_fit, logistic_log_density
 from tests.references.targets import NormalMean, make_run
 
-X = np.random.default_rng(0).standard_normal((60, 3))
-LABELS = (X[:, 0] + np.random.default_rng(1).logistic(size=60) > 0).astype(int)
-SETTINGS = Settings.check(SimpleNamespace(**SGLDLogisticRegression(random_state=0).get_params()))
+
+@pytest.fixture(scope="module")
+def rookies():
+    X, y = load_nba_rookies(return_X_y=True, as_frame=False)
+    return StandardScaler().fit_transform(np.nan_to_num(X)), y
 
 
-def lengths(time, most_spaced=100, **changes):
-    tuned = Tuned(make_run(NormalMean()), None, time, most_spaced=most_spaced)
-    return choose_lengths(tuned, replace(SETTINGS, **changes), 1000, goes_on=False)
+def test_a_near_normal_posterior_gets_the_largest_step(rookies):
+    model = SGLDLogisticRegression(random_state=0).fit(*rookies)
+    assert (model.step_size_, model.thin_) == (1.0, 2)
+    assert model.summary()["ess_bulk"].min() > 3000  # every draw is worth nearly one
+    assert isinstance(model.preconditioner_, Curvature)
+
+
+def test_a_skewed_posterior_is_accepted_or_rejected_and_its_moments_right():
+    # few rows and a wide prior: the posterior leans, and the cheap integrator errs
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)[:, [0, 1, 4, 5]]
+    model = SGLDLogisticRegression(prior="normal", random_state=0)
+    model.set_params(prior__scale=10.0).fit(X[:60], y[:60])
+    assert isinstance(model.sampler_, HMC)
+    log_density = logistic_log_density(X[:60], y[:60], 10.0)
+    reference = importance_sampling(
+        log_density, *laplace_fit(log_density, 5), n_draws=400_000, df=4
+    )
+    assert reference.ess > 20_000
+    table = model.summary()
+    assert np.all(np.abs(table["mean"] - reference.mean) < 0.1 * reference.sd)
+    assert np.all(np.abs(table["sd"] / reference.sd - 1) < 0.05)
+
+
+def test_few_rows_take_all_of_them_and_many_a_quiet_minibatch(rookies):
+    assert isinstance(SGLDLogisticRegression(random_state=0).fit(*rookies).gradient_, Full)
+    X, y = make_logistic(30_000, random_state=0)
+    many = SGLDLogisticRegression(n_draws=400, random_state=0).fit(X, y)
+    assert isinstance(many.gradient_, ControlVariate)
+    assert many.batch_size_ < 1000
+    # the same chains on all rows: what the minibatches change is below what they may
+    full = SGLDLogisticRegression(gradient="full", n_draws=400, random_state=0).fit(X, y)
+    assert np.all(np.abs(many.coef_[0] - full.coef_[0]) < 0.1 * full.summary()["sd"][:2])
+
+
+def test_a_linear_model_takes_all_rows_from_its_statistics():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 3))
+    model = SGLDLinearRegression(random_state=0).fit(X, X[:, 0] + rng.standard_normal(20_000))
+    assert isinstance(model.gradient_, Full)
+
+
+def test_settings_do_not_depend_on_the_chains_that_are_run(rookies):
+    one = SGLDLogisticRegression(n_chains=1, n_draws=400, random_state=3).fit(*rookies)
+    many = SGLDLogisticRegression(n_chains=5, n_draws=400, random_state=3).fit(*rookies)
+    assert (one.step_size_, one.thin_, one.n_burnin_) == (
+        many.step_size_,
+        many.thin_,
+        many.n_burnin_,
+    )
+    np.testing.assert_array_equal(one.posterior_.values[0], many.posterior_.values[0])
+
+
+def test_an_automatic_step_without_a_preconditioner_is_stable(rookies):
+    model = SGLDLogisticRegression(preconditioner=None, n_draws=40, random_state=0)
+    with pytest.warns(UserWarning, match="set preconditioner to 'auto'"):
+        model.fit(*rookies)
+    assert model.step_size_ < 1e-2  # raw units: the steepest direction has 1,600 or so
+    assert np.abs(model.coef_).max() < 5
+
+
+def test_short_chains_are_told_to_draw_more(rookies):
+    with pytest.warns(UserWarning, match="effective sample size of .* raise n_draws"):
+        SGLDLogisticRegression(n_draws=50, random_state=0).fit(*rookies)
+
+
+def test_frequent_clipping_is_told(rookies):
+    model = SGLDLogisticRegression(
+        clip=NormClip(threshold=5.0), step_size=0.2, n_draws=100, random_state=0
+    )
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model.fit(*rookies)
+    share = f"clipped on {model.clipped_fraction_:.1%} of the steps"
+    assert any(share in str(warning.message) for warning in told)
+
+
+# ---- the thresholds, each where a figure stands just below and just above it ---------------------
+
+
+@pytest.mark.parametrize("variance, temperature", [(3.0, 1.0), (700.0, 1.0), (700.0, 0.1)])
+def test_the_batch_is_the_least_whose_noise_adds_a_hundredth_to_a_variance(variance, temperature):
+    level, step = noise.NoiseLevel(variance), 0.5
+    size = level.batch_size(step, temperature)
+    added = step * variance / (2.0 * temperature)  # eta^2 S / B over 2 eta tau
+    assert added / size <= 0.01 < added / max(size - 1, 1e-9)
+    assert level.step_size(40, temperature) == pytest.approx(0.02 * temperature * 40 / variance)
 
 
 @pytest.mark.parametrize(
-    ("most_spaced", "thin", "why"),
-    [
-        (7, 6, "12 steps to an independent draw; closer draws cost less"),
-        (6, 6, "12 steps to an independent draw; closer draws cost less"),
-        (5, 5, "12 steps to an independent draw, and more steps a draw would take too long"),
-    ],
+    "most, width, exact",
+    [(0.004, 1.0, False), (None, 1.0, True), (0.0, 1.99, False), (0.0, 2.01, True)],
 )
-def test_only_draws_that_are_made_closer_are_said_to_take_too_long(most_spaced, thin, why):
-    n_burnin, found, said = lengths(12.0, most_spaced)
-    assert (n_burnin, found) == (120, thin)
-    assert said["thin"].why == why
+def test_where_the_pilot_finds_an_error_chains_accept_or_reject(monkeypatch, most, width, exact):
+    target = NormalMean()
+    mode = Mode(np.array([target.y.mean()]), Dense(np.array([[target.precision**-0.5]])))
+    run = make_run(target, sampler=SGLD(), preconditioner=Curvature(), mode=mode)
+    found = None if most is None else (1.0, Bias(most, 0.0, width, 2.0, most))
+    monkeypatch.setattr(choices.pilots, "choose_step_size", lambda *args, **kwargs: found)
+    assert isinstance(choices.tune(run, mode, 0, [HMC()]).run.sampler, HMC) == exact
 
 
-def test_settled_walkers_burn_in_for_half_as_long_and_for_few_of_their_draws():
-    run = make_run(NormalMean())
-    settled = replace(run, dynamics=replace(run.dynamics, whitened=object()))
-    for time, thin, n_burnin in ((12.0, None, 60), (90.0, 2, 120), (90.0, 1, 60)):
-        found = choose_lengths(
-            Tuned(settled, None, time), replace(SETTINGS, thin=thin), 1000, False
-        )
-        assert found[0] == n_burnin
+def test_few_rows_per_parameter_take_no_pilot_of_the_cheap_sampler(monkeypatch):
+    # the mode's metric is known to be wrong there, and a pilot in it costs seconds for nothing
+    def fail(*args):
+        raise AssertionError("a pilot was run")
+
+    monkeypatch.setattr(choices.pilots, "choose_step_size", fail)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((330, 310))
+    y = X[:, 0] + rng.logistic(size=330) > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # three draws say nothing of convergence
+        model = SGLDLogisticRegression(n_draws=3, n_burnin=1, random_state=0).fit(X, y)
+    assert isinstance(model.sampler_, HMC)
+    assert "few rows per parameter" in model.result_.choices["sampler"].why
 
 
-def test_trajectories_of_the_pilot_count_as_burn_in_where_chains_begin_at_its_ends():
-    led = {"places": np.zeros((8, 3)), "n_settling": 22}
-    for time, init, n_burnin in ((1.0, "auto", 2), (2.4, "auto", 5), (5.0, "auto", 28)):
-        tuned = Tuned(make_run(NormalMean()), None, time, **led)
-        found = choose_lengths(tuned, replace(SETTINGS, init=init), 1000, False)
-        assert found[0] == n_burnin
-    tuned = Tuned(make_run(NormalMean()), None, 5.0, **led)
-    assert choose_lengths(tuned, replace(SETTINGS, init="mode"), 1000, False)[0] == 50
+def test_rounded_trajectories_are_accepted_by_the_density_that_was_to_accept_them():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 8))
+    posterior = GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), Laplace(scale=0.5))
+    mode = find_mode(posterior, posterior.start())
+    dynamics = Dynamics(Full().bind(posterior, None), mode.metric)
+    rounded = choices.round_gradient(dynamics, mode, 1.0)
+    assert rounded.rounded and rounded.target is posterior
+    soft = soften(dynamics, mode)
+    assert soft.target is posterior and soft.gradient.posterior is not posterior
+    both = choices.round_gradient(soft, mode, 1.0)
+    assert both.rounded and both.target is posterior
 
 
-def test_burn_in_is_at_most_half_of_the_run_and_begins_when_the_temperature_has_settled():
-    assert lengths(3000.0, n_draws=1000)[:2] == (10_000, 100)
-    assert lengths(5.0, thin=1)[0] == 50
-    assert lengths(90.0, thin=1)[0] == 900
-    assert lengths(120.0, thin=1)[0] == 1000  # as many steps as the draws take
-    assert lengths(5.0, n_burnin=7)[0] == 7
-    heat = SETTINGS.temperature
-    cooling = Settings.check(
-        SimpleNamespace(
-            **SGLDLogisticRegression(temperature=Cooling(hold=30, decay=70)).get_params()
-        )
-    ).temperature
-    assert (heat.n_hot, cooling.n_hot) == (0, 100)
-    assert lengths(5.0, temperature=cooling)[0] == 150
-    assert np.isfinite(cooling.final)
+def test_exponentials_beyond_single_precision_are_no_reason_to_warn():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 8))
+    posterior = GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), Normal(scale=100.0))
+    near = find_mode(posterior, posterior.start())
+    wide = Mode(near.theta, near.metric.scaled(1e6))
+    dynamics = Dynamics(Full().bind(posterior, None), near.metric, rounded=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rounded = choices.round_density(dynamics, wide).target
+    theta = wide.theta + wide.unwhiten(rng.standard_normal((4, 9)))
+    np.testing.assert_allclose(rounded.log_density(theta), posterior.log_density(theta), rtol=1e-5)
 
 
 @pytest.mark.parametrize(("most", "order"), [(4, 2), (3, 1)])
 @pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
 def test_minibatches_have_the_second_order_where_the_curvature_is_formed(most, order, monkeypatch):
     monkeypatch.setattr(choices, "MAX_DENSE", most)  # of four parameters
-    model = SGLDLogisticRegression(batch_size=10, n_draws=2, random_state=0).fit(X, LABELS)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    y = X[:, 0] + rng.logistic(size=60) > 0
+    model = SGLDLogisticRegression(batch_size=10, n_draws=2, random_state=0).fit(X, y)
     assert model.gradient_.order == order

@@ -12,8 +12,8 @@ from skbayes_sgld import (
 )
 from skbayes_sgld._linalg import column_moments
 from skbayes_sgld.estimators.network_units import standardise
-from skbayes_sgld.inference import choices
 from skbayes_sgld.inference import run as running
+from skbayes_sgld.inference import starts
 from skbayes_sgld.inference.overflow import explain_overflow
 from skbayes_sgld.sampling import HMC, Polynomial
 from tests.inputs.test_named import X, Y, make, refuse
@@ -84,7 +84,7 @@ def test_a_start_that_overflows_is_refused_without_a_long_search(monkeypatch):
         return explain_overflow(*args)
 
     for mend in ("settle", "nearer_to_mode", "leave_dead_ends"):  # the start stays where it is
-        monkeypatch.setattr(choices, mend, lambda run, start, *args: start)
+        monkeypatch.setattr(starts, mend, lambda run, start, *args: start)
     monkeypatch.setattr(HMC, "step", counting)
     monkeypatch.setattr(running, "explain_overflow", explaining)
     far = {"init": np.full(2, 400.0), "step_size": 1e-16}

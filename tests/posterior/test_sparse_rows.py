@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from skbayes_sgld import SGLDLogisticRegression
-from skbayes_sgld.inference import choices
+from skbayes_sgld.inference import plan as planning
 from skbayes_sgld.posterior import Bernoulli, Flat, GLMPosterior, Normal, averaging
 from skbayes_sgld.posterior.sparse_rows import SparseRows, sparse_rows
 from skbayes_sgld.posterior.whitened import WhitenedRows
@@ -201,8 +201,8 @@ def test_draws_along_sparse_rows_obey_the_identities_of_their_density(monkeypatc
 
 def test_a_fit_of_thousands_of_sparse_columns_makes_fewer_draws_and_says_so(monkeypatch):
     monkeypatch.setattr(adaptation, "_VERY_LARGE", 0.0)
-    monkeypatch.setattr(choices, "_FEWEST_DRAWS", 8)
-    monkeypatch.setitem(vars(choices.THRESHOLDS), "max_draw", (1.0, 1.0))
+    monkeypatch.setattr(planning, "_FEWEST_DRAWS", 8)
+    monkeypatch.setitem(vars(planning.THRESHOLDS), "max_draw", (1.0, 1.0))
     X, y = make_rows(3005, 3100, 0.002, seed=8)
     with pytest.warns(UserWarning, match="effective sample size|R-hat"):
         model = SGLDLogisticRegression(random_state=0, n_chains=2).fit(X, y)

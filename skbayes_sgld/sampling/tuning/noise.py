@@ -1,4 +1,4 @@
-"""Noise of minibatches, measured at the mode."""
+"""Noise of minibatches, measured at the mode, and batches without visible noise."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from skbayes_sgld._components import ChainStreams, start_normals
 from skbayes_sgld._linalg import MAX_DENSE, largest_eigenvalue, largest_eigenvalue_of
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.dynamics import Metric
-from skbayes_sgld.sampling.gradients import BoundGradient, Gradient
+from skbayes_sgld.sampling.gradients import BoundGradient, ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
+from skbayes_sgld.sampling.tuning.bias import STEP_SIZES
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
@@ -23,6 +24,8 @@ _PROBE_ROWS = 20_000
 _PROBE_WORK = 5e8  # multiplications of a probe at most
 _PROBE_DRAWS = 16
 _FEW_ROWS = 1000  # of a model whose rows are evaluated one gradient at a time
+_FIRST_ROWS = 2048  # of a probe that settles it where the noise is far below what is accepted
+_QUIETER = 5  # times less noise than is accepted, where a batch is of few rows
 
 
 @dataclass
@@ -113,3 +116,32 @@ def _largest_variance(rests: Array) -> float:
     """Largest eigenvalue of ``rests' rests / N``, rests being ``(N, P)``."""
     small = rests if rests.shape[1] <= rests.shape[0] else rests.T
     return largest_eigenvalue(small.T @ small) / len(rests)
+
+
+def cheapest_gradient(
+    posterior: BasePosterior, mode: Mode, temperature: float, seed: int
+) -> tuple[Gradient, int | None, str, NoiseLevel | None]:
+    """Cheaper of minibatches without visible noise and all rows: batch size, why, and its noise."""
+    n, gradient = posterior.n_samples, ControlVariate()
+    level = measure_noise(posterior, gradient, mode, temperature, seed, most_rows=_FIRST_ROWS)
+    if _QUIETER * level.batch_size(STEP_SIZES[0], temperature) > THRESHOLDS.cheap_batch:
+        level = measure_noise(posterior, gradient, mode, temperature, seed)
+    batch_size = _quiet_batch(level, temperature)
+    if THRESHOLDS.gathered_cost * batch_size > n:
+        taken = f"{batch_size:,} of {n:,}" if batch_size < n else f"more than all {n:,}"
+        why = f"a batch without visible noise takes {taken} rows"
+        return Full(), None, why, None
+    why = f"batches of {batch_size:,} add less than 0.5 % to any standard deviation"
+    return gradient, batch_size, why, level
+
+
+def choose_batch_size(noise: NoiseLevel, n_samples: int, temperature: float) -> int:
+    """Batch size without visible noise, at most the number of rows."""
+    return min(_quiet_batch(noise, temperature), n_samples)
+
+
+def _quiet_batch(level: NoiseLevel, temperature: float) -> int:
+    """Batch size without visible noise; where few rows are enough, one with less than that."""
+    wanted = level.batch_size(STEP_SIZES[0], temperature)
+    quiet = max(THRESHOLDS.min_batch, min(_QUIETER * wanted, THRESHOLDS.cheap_batch))
+    return max(wanted, quiet)

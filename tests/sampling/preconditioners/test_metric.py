@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from skbayes_sgld.inference.choices import reason_for_all_rows
 from skbayes_sgld.posterior import (
     Bernoulli,
     Categorical,
@@ -26,7 +27,6 @@ from skbayes_sgld.sampling.preconditioners.low_rank import LowRank
 from skbayes_sgld.sampling.preconditioners.rates import preconditioned_eigenvalues
 from skbayes_sgld.sampling.tuning import mode as mode_module
 from skbayes_sgld.sampling.tuning import noise
-from skbayes_sgld.sampling.tuning import tune as tuning
 from skbayes_sgld.sampling.tuning.curvature import structured_metric
 from tests.sampling.preconditioners.test_registry import check_metric
 
@@ -228,7 +228,11 @@ def many(n_params):
 FEW_DENSE = [
     "skbayes_sgld.posterior.glm.MAX_DENSE",
     "skbayes_sgld.sampling.preconditioners.rates.MAX_DENSE",
-    *(f"skbayes_sgld.sampling.tuning.{name}.MAX_DENSE" for name in ("mode", "noise", "tune")),
+    *(
+        f"skbayes_sgld.sampling.tuning.{name}.MAX_DENSE"
+        for name in ("mode", "noise", "trajectories")
+    ),
+    "skbayes_sgld.inference.choices.MAX_DENSE",
 ]
 
 
@@ -288,9 +292,7 @@ def test_the_noise_found_without_the_matrix_is_that_of_the_matrix(monkeypatch):
 
 def test_many_parameters_take_all_rows(hardly_any_dense):
     posterior = glm(Bernoulli(), n=2100, d=200, center=True)
-    mode = mode_module.Mode(np.zeros(posterior.n_params), Diagonal(np.ones(posterior.n_params)))
-    gradient, batch_size, why, _ = tuning.cheapest_gradient(posterior, mode, 1.0, 0)
-    assert not gradient.minibatch and batch_size is None and "parameters" in why
+    assert "parameters: the curvature at the mode is not formed" in reason_for_all_rows(posterior)
 
 
 def test_a_model_that_gathers_no_rows_takes_all_of_them():
@@ -315,9 +317,7 @@ def test_a_model_that_gathers_no_rows_takes_all_of_them():
             return -x
 
     posterior = CustomPosterior(Rates())
-    mode = find_mode(posterior, posterior.start())
-    gradient, _, why, _ = tuning.cheapest_gradient(posterior, mode, 1.0, 0)
-    assert not gradient.minibatch and "local parameters" in why
+    assert "local parameters" in reason_for_all_rows(posterior)
 
 
 @pytest.mark.parametrize("shape", ["triangular", "full"])

@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 
 from skbayes_sgld import SGLDLogisticRegression
+from skbayes_sgld.inference import choices
 from skbayes_sgld.inference import run as running
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Full
 from skbayes_sgld.sampling.dynamics import Metric
 from skbayes_sgld.sampling.tuning import noise
-from skbayes_sgld.sampling.tuning import tune as tuning
 from skbayes_sgld.sampling.tuning.adaptation import Adapted
 from skbayes_sgld.sampling.tuning.bias import Bias
 from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.trajectories import affordable
 from tests.references.targets import NormalMean, make_run
 
 MODE = Mode(np.zeros(1), Metric(1))
@@ -24,15 +25,15 @@ def rows(n):
 
 
 def test_up_to_2000_rows_every_step_takes_all_of_them():
-    assert tuning.reason_for_all_rows(rows(2000)).startswith("2,000 rows")
-    assert tuning.reason_for_all_rows(rows(2001)) == ""
+    assert choices.reason_for_all_rows(rows(2000)).startswith("2,000 rows")
+    assert choices.reason_for_all_rows(rows(2001)) == ""
 
 
 @pytest.mark.parametrize("n, gradient", [(2039, Full), (2040, ControlVariate)])
 def test_a_row_that_is_gathered_costs_four_that_are_read_in_order(n, gradient, monkeypatch):
     level = noise.NoiseLevel(10.2)  # batches of 510
-    monkeypatch.setattr(tuning, "measure_noise", lambda *args, **kwargs: level)
-    found, batch_size, _, _ = tuning.cheapest_gradient(rows(n), MODE, 1.0, 0)
+    monkeypatch.setattr(noise, "measure_noise", lambda *args, **kwargs: level)
+    found, batch_size, _, _ = noise.cheapest_gradient(rows(n), MODE, 1.0, 0)
     assert isinstance(found, gradient)
     assert batch_size == (None if gradient is Full else 510)
 
@@ -41,7 +42,7 @@ def test_a_row_that_is_gathered_costs_four_that_are_read_in_order(n, gradient, m
 def test_small_batches_have_a_fifth_of_the_noise_and_8_to_32_rows(wanted, taken):
     level = noise.NoiseLevel(0.02 * wanted - 0.001)
     assert level.batch_size(1.0, 1.0) == wanted
-    assert tuning.choose_batch_size(level, 10**6, 1.0) == taken
+    assert noise.choose_batch_size(level, 10**6, 1.0) == taken
 
 
 @pytest.mark.parametrize("width, wider", [(1.99, 1.0), (2.01, 2.01)])
@@ -50,7 +51,7 @@ def test_a_declared_time_is_trusted_up_to_twice_itself(times, trusted, width, wi
     declared = SGLD().pace(np.ones(3), 0.5)[1]
     pilot = Bias(0.0, 0.0, width, times * declared, 0.0)
     expected = wider * declared * (1.0 if trusted else times)
-    assert tuning._time(SGLD(), 0.5, 3, pilot) == pytest.approx(expected)
+    assert choices._time(SGLD(), 0.5, 3, pilot) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("measured, spaced", [(5.0, 4.0), (390.0, 389.0), (1e6, 400.0)])
@@ -59,15 +60,15 @@ def test_draws_are_spaced_by_all_but_one_step_of_their_time_up_to_400_gradients(
 ):
     run = make_run(NormalMean(), sampler=HMC(), mode=MODE)
     adapted = Adapted(MODE, 1.0, 0.8, measured, np.empty((0, 3)), 0)
-    monkeypatch.setattr(tuning, "adapt", lambda *args: adapted)
+    monkeypatch.setattr(choices, "adapt", lambda *args: adapted)
     monkeypatch.setattr(HMC, "gradients", lambda self, step: 1.0)
-    assert tuning.tune(run, MODE, 0).time == pytest.approx(spaced)
+    assert choices.tune(run, MODE, 0).time == pytest.approx(spaced)
 
 
 def test_fifty_million_multiplications_from_draw_to_draw_are_afforded():
     run = make_run(rows(5000), sampler=SGLD())
     work = 2 * 5000 * 3 + 3 * 3  # two products with the rows, one with the metric
-    assert tuning._affordable(run) == round(5e7 / work)
+    assert affordable(run) == round(5e7 / work)
 
 
 def test_five_percent_of_an_sd_one_of_the_steps_and_one_proposal_in_1000_are_told():
