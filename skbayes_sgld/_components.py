@@ -114,6 +114,32 @@ def resolve(value: Any, registry: Registry[T], argument: str, also: tuple[str, .
     return component
 
 
+def with_instances(
+    owner: Any, params: dict[str, Any], registries: dict[str, Registry]
+) -> dict[str, Any]:
+    """New parameters of ``owner``, and instances for the names whose own parameters are set.
+
+    Raises
+    ------
+    ValueError
+        Where ``prior__scale``, say, is to be set, and ``prior`` is no component.
+    """
+    params = dict(params)
+    for key in list(params):
+        head, nested, _ = key.partition("__")
+        if nested and head in registries:
+            current = params.get(head, getattr(owner, head, None))
+            if not isinstance(current, (str, Component)) or current == "auto":
+                names = ", ".join(map(repr, registries[head]))
+                raise ValueError(
+                    f"{key}={params[key]!r} has nothing to be set on: {head}={current!r}; give "
+                    f"{head} one of {names} as well, or an instance."
+                )
+            if isinstance(current, str):
+                params[head] = resolve(current, registries[head], head)
+    return params
+
+
 # ---- numbers ------------------------------------------------------------------------------
 
 

@@ -64,6 +64,6 @@ def test_other_warnings_point_there_too(monkeypatch):
     light = [each for each in found if "sample_weight sums to" in str(each.message)]
     assert [(each.filename, each.lineno in lines) for each in light] == [(__file__, True)]
     pickled = pickle.dumps(FEW)
-    monkeypatch.setattr(skbayes_sgld.estimators.base, "version", lambda name: "99.0")
+    monkeypatch.setattr(skbayes_sgld.estimators.fitted, "version", lambda name: "99.0")
     found, _ = told(lambda: pickle.loads(pickled))
     assert [each.filename for each in found] == [__file__]

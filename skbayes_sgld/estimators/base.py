@@ -1,63 +1,92 @@
-"""The base of all estimators: parameters, validation of data, the posterior, its summary."""
+"""What a fit runs: parameters, checks of the data, and the posterior of a linear model, sampled."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from importlib.metadata import version
-from numbers import Integral
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from skbayes_sgld._components import (
-    Component,
+    LARGEST,
+    SMALLEST,
     Registry,
-    as_random_state,
     check_flag,
     check_number,
     resolve,
+    with_instances,
 )
 from skbayes_sgld._doc_link import doc_link_template
-from skbayes_sgld._linalg import one_blas_thread
-from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._linalg import column_ranges, one_blas_thread, sums_of_squares
 from skbayes_sgld._sparse import as_rows
-from skbayes_sgld._warnings import warn
 from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.source import RowSource, without_exposure
 from skbayes_sgld.estimators import callbacks
-from skbayes_sgld.estimators.arviz import ArvizExport
+from skbayes_sgld.estimators.fitted import FittedEstimator, FittedLinear, FittedSample
 from skbayes_sgld.estimators.validation import (
     FLOATS,
     check_finite,
+    check_ranges,
     check_real,
     check_weight,
     raise_naming_rows,
     warn_of_light_rows,
 )
-from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.plan import plan
+from skbayes_sgld.inference.run import run
+from skbayes_sgld.inference.sample import run_in_parts
+from skbayes_sgld.inference.settings import REGISTRIES, Settings
 from skbayes_sgld.posterior import (
     NOISE_MODELS,
     NOISE_PRIORS,
-    PRIORS,
     CoefficientPrior,
+    Flat,
+    GLMPosterior,
+    NoisePrior,
 )
-from skbayes_sgld.prediction.predictors import Predictor
+from skbayes_sgld.posterior.base import by_name
+from skbayes_sgld.posterior.hierarchical import with_hyperparameters
+from skbayes_sgld.posterior.priors import HIERARCHICAL_PRIORS, PRIORS, Prior
+from skbayes_sgld.posterior.priors.base import PriorRegistry
+from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
+from skbayes_sgld.sampling.workers import Workers
 
 Array = NDArray[Any]
 
-_STAMP = "_skbayes_sgld_version"
 _WIDE = 500  # columns; below, passes over rows share the cores, and BLAS would wait for itself
+_KEPT = 2**22  # numbers in X, up to which a fit keeps a copy: 32 megabytes
+_RESOLVED = (
+    "sampler",
+    "step_size",
+    "gradient",
+    "batch_size",
+    "preconditioner",
+    "parameterization",
+    "init",
+    "n_burnin",
+    "thin",
+)
 
 
 def limit_blas(X: Array) -> AbstractContextManager[None]:
     """Context of a fit of these rows: with one thread of BLAS, unless X is wide."""
     return one_blas_thread() if X.shape[1] < _WIDE else nullcontext()
+
+
+def check_columns(X: Array, estimator: Any, smallest: float = SMALLEST) -> None:
+    """Raise where X is not finite, or a column's values are of a size that cannot be squared."""
+    squares = sums_of_squares(X)  # in range, they show the same of every value, in one cheap pass
+    low, high = 1e4 * smallest**2, 1e-4 * LARGEST**2
+    if np.all((squares > low) & (squares < high)):
+        return
+    check_finite(X, estimator)
+    check_ranges(*column_ranges(X), estimator, smallest)
 
 
 def has_callbacks(estimator: Any) -> bool:
@@ -77,8 +106,7 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
         raise
 
 
-@numpy_defaults
-class BayesianEstimator(callbacks.CallbackSupportMixin, ArvizExport):
+class BayesianEstimator(callbacks.CallbackSupportMixin, FittedEstimator):
     """Base of all estimators, linear models and networks."""
 
     _registries: ClassVar[dict[str, Registry]] = {
@@ -86,13 +114,13 @@ class BayesianEstimator(callbacks.CallbackSupportMixin, ArvizExport):
         "noise_prior": NOISE_PRIORS,
         "noise_model": NOISE_MODELS,
     }
-    _automatic: ClassVar[dict[str, tuple[str, ...]]] = {}
+    _automatic: ClassVar[set[str]] = set()  # parameters of these that may be "auto"
     _settings_type: ClassVar[type[Settings] | None] = None
     _doc_link_module = "skbayes_sgld"  # scikit-learn's names, for the link of the HTML
     _doc_link_template = property(lambda self: doc_link_template())
     _takes_sparse: ClassVar[bool] = False
     _check_values_of: ClassVar[Callable[..., None]] = staticmethod(check_finite)
-    _check_new_rows: ClassVar[Callable[..., None]] = staticmethod(check_finite)
+    _check_new_rows = staticmethod(check_finite)
     _stream: Any = None  # what earlier calls of partial_fit told; None after fit
     prior: Any
     fit_intercept: Any
@@ -103,11 +131,6 @@ class BayesianEstimator(callbacks.CallbackSupportMixin, ArvizExport):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._takes_sparse
         return tags
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let no setting of the caller's ``np.errstate`` reach the public methods."""
-        super().__init_subclass__(**kwargs)
-        numpy_defaults(cls)
 
     # ---- parameters ---------------------------------------------------------------------------
 
@@ -124,26 +147,15 @@ class BayesianEstimator(callbacks.CallbackSupportMixin, ArvizExport):
         -------
         self : object
         """
-        for key in list(params):
-            head, nested, _ = key.partition("__")
-            if nested and head in self._registries:
-                current = params.get(head, getattr(self, head, None))
-                if not isinstance(current, (str, Component)) or current == "auto":
-                    names = ", ".join(map(repr, self._registries[head]))
-                    raise ValueError(
-                        f"{key}={params[key]!r} has nothing to be set on: {head}={current!r}; give "
-                        f"{head} one of {names} as well, or an instance."
-                    )
-                if isinstance(current, str):
-                    params[head] = resolve(current, self._registries[head], head)
-        return super().set_params(**params)
+        return super().set_params(**with_instances(self, params, self._registries))
 
     def _resolve(self, name: str) -> Any:
         """Component that a parameter stands for; None stays None."""
         value = getattr(self, name)
         if value is None and name in ("clip", "preconditioner"):
             return None
-        return resolve(value, self._registries[name], name, self._automatic.get(name, ()))
+        also = ("auto",) if name in self._automatic else ()
+        return resolve(value, self._registries[name], name, also)
 
     def _resolve_unscaled_prior(self, name: str = "prior") -> CoefficientPrior:
         """Prior of a model without noise to infer."""
@@ -270,10 +282,6 @@ class BayesianEstimator(callbacks.CallbackSupportMixin, ArvizExport):
         """Find the posterior and set the fitted attributes."""
         raise NotImplementedError
 
-    def _predictor(self, chosen: Any = slice(None)) -> Predictor:
-        """Function from rows to their predictors under the chosen draws."""
-        raise NotImplementedError
-
     def _feature_names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else [str(name) for name in names]
@@ -294,62 +302,135 @@ class BayesianEstimator(callbacks.CallbackSupportMixin, ArvizExport):
         rows = as_rows(rows) if issparse(rows) else rows
         return (rows, *target) if target else rows
 
-    def _check_rows(self, X: ArrayLike) -> Array:
-        check_is_fitted(self)
-        rows: Array = self._validate_rows(X, reset=False, ensure_all_finite=False)
-        self._check_new_rows(rows, self)
-        return rows
 
-    # ---- the posterior ------------------------------------------------------------------------
+class LinearEstimator(FittedLinear, BayesianEstimator):
+    """Base of the estimators whose rows see the parameters through linear predictors."""
 
-    def summary(self, coverage: float = 0.9) -> pd.DataFrame:
-        """Summary table of the posterior, one row a parameter.
+    _registries: ClassVar[dict[str, Registry]] = {
+        **BayesianEstimator._registries,
+        "intercept_prior": PRIORS,
+        "schedule": SCHEDULES,
+        "preconditioner": PRECONDITIONERS,
+        "clip": CLIPS,
+    }
+    _automatic = {"gradient", "preconditioner"}
+    _takes_sparse: ClassVar[bool] = True
+    _check_values_of = staticmethod(check_columns)
+    _check_new_rows = staticmethod(partial(check_columns, smallest=0.0))
+    prior_: CoefficientPrior
+    intercept_prior_: CoefficientPrior | None
+    noise_prior_: NoisePrior | None
 
-        Parameters
-        ----------
-        coverage : float, default=0.9
-            Probability of the equal-tailed credible interval, in (0, 1).
+    def _make_posterior(
+        self, X: Array, y: Array, weight: Array | None, center: bool, **known: Any
+    ) -> GLMPosterior:
+        raise NotImplementedError
 
-        Returns
-        -------
-        table : pandas.DataFrame
-            Mean, sd, the interval's ends, bulk and tail effective sample size, R-hat and the
-            Monte Carlo standard error of the mean. Its ``attrs`` have the value of every setting
-            by its name, and under ``"plan"`` a table of the values and their reasons.
+    def _set_layout(self, posterior: GLMPosterior) -> None:
+        """Remember how a draw splits into coefficients, intercepts and noise."""
+        self.prior_, self.noise_prior_ = posterior.prior, posterior.noise_prior
+        of_intercept = posterior.linear_prior.intercept or Flat()
+        self.intercept_prior_ = of_intercept if self.fit_intercept else None
+        self._names = list(posterior.constrained_names)
+        self._n_predictors = posterior.n_predictors
+        self._has_intercept = bool(self.fit_intercept)  # which set_params may change after the fit
+
+    # ---- how a draw splits ----------------------------------------------------------------------
+
+    def _split(self, values: Array) -> dict[str, Array]:
+        """Draws by part: ``coef (S, K, d)``, ``intercept (S, K)``, and all others by their names.
+
+        Parameters that share a name and differ in their index are ``(S, m)``.
         """
-        check_is_fitted(self)
-        return self.posterior_.summary(coverage)
+        d, K = self.n_features_in_, self._n_predictors
+        width = d + self._has_intercept
+        linear = values[:, : K * width].reshape(len(values), K, width)
+        intercept = linear[..., -1] if width > d else np.zeros(linear.shape[:2])
+        parts = {"coef": linear[..., :d], "intercept": intercept}
+        others = self._names[K * width :]
+        for name, columns in by_name(others).items() if others else ():
+            several = others[columns[0]] != name
+            own = values[:, [K * width + j for j in columns]]
+            parts[name] = own if several else own[:, 0]
+        return parts
 
-    def _choose_draws(self, n_samples: int | None, random_state: Any) -> Array:
-        """Indices of ``n_samples`` draws among those of all chains; None: all."""
-        check_is_fitted(self)
-        if n_samples is not None:
-            check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
-        if random_state is None:  # the estimator's own: two calls agree
-            own = self.random_state
-            random_state = own if isinstance(own, Integral) else 0
-        return self.posterior_.choose(n_samples, as_random_state(random_state))
+    def _set_point(self, values: Array) -> None:
+        """Set ``coef_``, ``intercept_`` (and the noise's) from one vector of values."""
+        parts = self._split(values[None])
+        self.coef_, self.intercept_ = parts["coef"][0].copy(), parts["intercept"][0].copy()
+        self._set_others({name: part[0] for name, part in parts.items()})
 
-    def _weights_of(self, chosen: Any) -> Array | None:
-        """Weights of the chosen draws; None where all count alike."""
-        weights = self.posterior_.flat_weights
-        return None if weights is None else weights[chosen]
+    def _set_others(self, parts: dict[str, Any]) -> None:
+        """Set the point estimates of further parameters, where the model has some."""
 
-    # ---- pickles ------------------------------------------------------------------------------
 
-    def __getstate__(self) -> dict[str, Any]:
-        """State with the version, since another one may read the attributes otherwise."""
-        return {**super().__getstate__(), _STAMP: version("skbayes-sgld")}
+class SampledEstimator(FittedSample, LinearEstimator):
+    """A linear model whose posterior is sampled: settings, posterior, plan, run, result."""
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Warn where another version of the package made the pickle."""
-        state = dict(state)
-        theirs, ours = state.pop(_STAMP, "unknown"), version("skbayes-sgld")
-        if theirs != ours:
-            warn(
-                f"This {type(self).__name__} was pickled by skbayes-sgld {theirs} and is read by "
-                f"{ours}: attributes may be missing or mean something else. Fit it again, or "
-                "install the version that made it.",
-                UserWarning,
-            )
-        super().__setstate__(state)
+    _registries: ClassVar[dict[str, Registry]] = {
+        **LinearEstimator._registries,
+        **REGISTRIES,
+        "prior": PriorRegistry(Prior, **PRIORS, **HIERARCHICAL_PRIORS),
+    }
+    _automatic = {"sampler", "gradient", "preconditioner"}
+    _settings_type: ClassVar[type[Settings]] = Settings
+
+    def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
+        if self._stream is not None:
+            self._infer_batch(X, y, weight)
+            return
+        settings = Settings.check(self)
+        posterior = self._own_posterior(settings, X, y, weight)
+        posterior.check_proper()
+        self._sample(settings, posterior, self._resolve("prior"))
+
+    def _infer_batch(self, X: Array, y: Array, weight: Array | None) -> None:
+        """Find the posterior of all batches, of which these are the rows of the last."""
+        raise NotImplementedError
+
+    def _own_posterior(
+        self, settings: Settings, X: Array, y: Array, weight: Array | None
+    ) -> GLMPosterior:
+        """Posterior of a copy of the rows, unless they are many."""
+        # what the diagnosis measures on the data must not change with the caller's arrays
+        if X.size <= _KEPT:
+            X, y, weight = X.copy(), y.copy(), None if weight is None else weight.copy()
+        return self._make_posterior(X, y, weight, center=settings.uses_curvature)
+
+    def _sample(
+        self,
+        settings: Settings,
+        model: GLMPosterior,
+        prior: Prior,
+        n_batches: int = 0,
+        workers: Workers | None = None,
+    ) -> None:
+        """Sample the posterior of a model, of rows before which there were ``n_batches``."""
+        posterior: Any = with_hyperparameters(model, prior) if prior.hierarchical else model
+        positions, n_fits = self._last_positions(settings, posterior.constrained_names)
+        # chains that continue must not repeat their old noise
+        seed = settings.draw_seed() + n_fits + n_batches
+        told = self.verbose or has_callbacks(self)
+        watch = partial(callbacks.show_progress, self) if told else None
+        if settings.in_parts:
+            data = {"X": model.X, "y": model.y, "sample_weight": model.weight}
+            inputs = {**self.get_params(deep=False), **data, "n_batches": n_batches}
+            result = run_in_parts(posterior, settings, inputs, seed, positions, watch, workers)
+        else:
+            result = run(plan(posterior, settings, seed, positions), watch, None, workers)
+        result = result if model.X.size <= _KEPT else result.without_data()
+        self.result_, self.posterior_, self._n_fits = result, result.draws, n_fits + 1
+        for name in _RESOLVED:
+            setattr(self, f"{name}_", result.draws.choices[name].value)
+        self.clipped_fraction_ = result.clipped
+        self._set_layout(posterior)
+        self._set_point(result.mean)
+
+    def _last_positions(self, settings: Settings, names: list[str]) -> tuple[Array | None, int]:
+        """Last positions of the chains that this fit continues, if any, and the fits before it."""
+        last = vars(self).get("result_")
+        if not settings.warm_start or last is None or last.names != names:
+            return None, 0
+        if len(last.positions) != settings.n_chains:
+            return None, 0
+        return last.positions, self._n_fits

@@ -11,10 +11,9 @@ import numpy as np
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.blocks.moments import Moments
 from skbayes_sgld.blocks.source import RowSource
-from skbayes_sgld.estimators.base import limit_blas
+from skbayes_sgld.estimators.base import LinearEstimator, limit_blas
 from skbayes_sgld.estimators.classification import BayesianClassifier
 from skbayes_sgld.estimators.counts import CountRegressor
-from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.regression import BayesianRegressor
 from skbayes_sgld.estimators.validation import check_ranges, warn_of_light_rows
 from skbayes_sgld.inference.passes import NUMBERS, Encoding, find_posterior, look, sum_up

@@ -13,9 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from skbayes_sgld._components import Registry, check_number, draw_seed, start_generators
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.blocks.source import RowSource
-from skbayes_sgld.estimators.base import Array
+from skbayes_sgld.estimators.base import Array, LinearEstimator
 from skbayes_sgld.estimators.callbacks import show_progress
-from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.settings import (

@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.utils import Tags
 
 from skbayes_sgld._components import as_random_state
-from skbayes_sgld.estimators.base import Array
-from skbayes_sgld.estimators.linear import LinearEstimator
+from skbayes_sgld.estimators.base import Array, LinearEstimator
 from skbayes_sgld.estimators.multi_output import fit_outputs, has_outputs, split_columns
 from skbayes_sgld.inference import arviz
 

@@ -13,8 +13,7 @@ from skbayes_sgld._arrays import as_array, check_lengths
 from skbayes_sgld._components import check_number, draw_seed, naming
 from skbayes_sgld._linalg import column_moments
 from skbayes_sgld._sparse import as_rows
-from skbayes_sgld.estimators.base import Array
-from skbayes_sgld.estimators.linear import LinearEstimator, check_columns
+from skbayes_sgld.estimators.base import Array, LinearEstimator, check_columns
 from skbayes_sgld.estimators.multi_output import by_output
 from skbayes_sgld.estimators.validation import FLOATS
 from skbayes_sgld.posterior import CoefficientPrior, Likelihood, NoisePrior

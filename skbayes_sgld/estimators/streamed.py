@@ -10,15 +10,15 @@ from scipy import sparse
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
 from skbayes_sgld._linalg import MAX_DENSE
-from skbayes_sgld.estimators.base import Array, unchanged_on_error
+from skbayes_sgld.blocks.source import RowSource
+from skbayes_sgld.estimators.base import Array, SampledEstimator, unchanged_on_error
 from skbayes_sgld.estimators.blockwise import (
     BlockwiseClassifier,
     BlockwiseCounts,
     BlockwiseRegressor,
 )
-from skbayes_sgld.estimators.linear import SampledEstimator
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.posterior import CoefficientPrior, NoisePrior
+from skbayes_sgld.posterior import CoefficientPrior, GLMPosterior, NoisePrior
 from skbayes_sgld.posterior.accumulated import Sums
 from skbayes_sgld.posterior.assumed_density import site_of, under_priors
 
@@ -54,6 +54,16 @@ class StreamedEstimator(SampledEstimator):
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Any:
         """Fit with one more batch; an error leaves the estimator as it was."""
         return self._fit(X, y, sample_weight, self._stream or Stream(), **row_data)
+
+    def _centers(self) -> bool:
+        """Whether the intercept is taken at the mean of X."""
+        return Settings.check(self).uses_curvature
+
+    def _infer_posterior(self, posterior: GLMPosterior, source: RowSource) -> None:
+        """Sample the posterior of rows in blocks."""
+        settings = Settings.check(self)
+        workers = source.workers(settings.n_jobs)
+        self._sample(settings, posterior, self._resolve("prior"), workers=workers)
 
     def _infer_batch(self, X: Array, y: Array, weight: Array | None) -> None:
         if X.shape[1] >= MAX_DENSE:

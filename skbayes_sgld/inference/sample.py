@@ -5,16 +5,22 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from numpy.typing import NDArray
+
 from skbayes_sgld._components import check_flag
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.inference.long_run import Origin
 from skbayes_sgld.inference.plan import plan
 from skbayes_sgld.inference.result import SamplingResult
-from skbayes_sgld.inference.run import run
+from skbayes_sgld.inference.run import Watch, run
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior import Posterior, as_posterior
 from skbayes_sgld.posterior import check_gradient as compare_gradient
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.workers import Workers
+
+Array = NDArray[Any]
 
 
 @numpy_defaults
@@ -116,6 +122,23 @@ def sample(
     with one_blas_thread():
         # what a model computes, and from which data, shows in the first steps of its chains
         inputs = vars(settings) | {"posterior": (type(posterior).__name__, model.param_names)}
-        origin = Origin.of(settings, inputs, settings.draw_seed())
-        with origin.interruptible(settings.checkpoint):
-            return run(plan(model, settings, origin.seed, origin.positions), None, origin)
+        return run_in_parts(model, settings, inputs, settings.draw_seed())
+
+
+def run_in_parts(
+    posterior: BasePosterior,
+    settings: Settings,
+    inputs: dict[str, Any],
+    seed: int,
+    positions: Array | None = None,
+    watch: Watch | None = None,
+    workers: Workers | None = None,
+) -> SamplingResult:
+    """Draws of a run that may be stopped, go on from a checkpoint and leave one.
+
+    ``inputs`` are the data and the settings, by name, by which a checkpoint knows its run.
+    """
+    origin = Origin.of(settings, inputs, seed, positions)
+    with origin.interruptible(settings.checkpoint):
+        planned = plan(posterior, settings, origin.seed, origin.positions)
+        return run(planned, watch, origin, workers)
