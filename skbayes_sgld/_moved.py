@@ -21,6 +21,7 @@ MOVED = {
     "sampling.preconditioners.metric.Matrix": "sampling.preconditioners.given",
     "sampling.preconditioners.metric.Metric": "sampling.dynamics",
     "sampling.preconditioners.metric._RoundedRoot": "sampling.dynamics",
+    "sampling.samplers.sgld.SGLD": "sampling.protocol",
     "sampling.schedules.Constant": "sampling.protocol",
     "sampling.schedules.Temperature": "inference.settings",
 }

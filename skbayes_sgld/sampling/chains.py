@@ -22,7 +22,8 @@ from skbayes_sgld._components import ChainStreams
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.dynamics import Dynamics, State
-from skbayes_sgld.sampling.overflow import ChainOverflowError, check_lost, check_path, overflow_at
+from skbayes_sgld.sampling.overflow import ChainOverflowError, check_lost, overflow_at
+from skbayes_sgld.sampling.paths import check_path, separate_path
 from skbayes_sgld.sampling.protocol import Algorithm, Schedule, check_requirements
 from skbayes_sgld.sampling.workers import Processes, Workers, side_by_side
 
@@ -254,8 +255,7 @@ def run_parts(
             shares = [
                 (int(a), _select(state, a, b), stretch, block_size) for a, b in pairwise(edges)
             ]
-            parts = side_by_side(parallel, _run_share, run, shares, state.step, n_jobs)
-            part = _join(parts)
+            part = _join(side_by_side(parallel, _run_share, run, shares, state.step, n_jobs))
             state = part.state
             yield part
             if progress is not None and progress(stretch.n_steps):
@@ -354,6 +354,7 @@ def _run(
     draws, weights = np.empty((n_chains, n_draws, n_params)), np.empty(n_draws)
     block = block_size or _default_block(run, n_chains, n_params)
     done = kept = 0
+    slope = dynamics.slope_of_last() if run.sampler.separate and run.batch_size is None else None
     # the products are small and their order fixed: more threads would only change the rounding
     with one_blas_thread(), np.errstate(all="ignore"):
         while done < n_steps:
@@ -368,7 +369,7 @@ def _run(
             path: list[Array] = []
             next_kept = n_burnin + (kept + 1) * thin - 1 - done
             next_look = (-1 - start.step - done) % _LOOK  # at steps that no block's size changes
-            whole = run.sampler.advance(state, eta, noise, dynamics) if idx is None else None
+            whole = separate_path(state["theta"], eta, noise, dynamics, slope) if slope else None
             if whole is not None:
                 check_path(dynamics.posterior, whole, next_look, _LOOK, start.step + done)
                 path, state["theta"] = [whole[next_kept::thin]], whole[-1].copy()

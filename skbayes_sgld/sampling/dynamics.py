@@ -426,6 +426,12 @@ class Dynamics:
         """Log density ``(C,)``."""
         return self.posterior.log_density(theta)
 
+    def slope_of_last(self) -> tuple[float, float, float] | None:
+        """Slope of the last coordinate, where each moves on its own and the others are normal."""
+        if self.clip is not None or self.preconditioner.diagonal is None:
+            return None
+        return self.gradient.posterior.slope_of_last()
+
     def of_run(self) -> Dynamics:
         """Copy for one run in one thread, with what does not depend on theta settled."""
         gradient = self.gradient.of_run()

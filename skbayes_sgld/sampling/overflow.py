@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.dynamics import State
 
 Array = NDArray[Any]
@@ -85,23 +84,3 @@ def check_lost(state: State, step: int) -> None:
         chain, rejected = int(lost.argmax()), int(lost.max())
         parameter = int(state["lost_in"][chain])
         raise ChainOverflowError(step + 1 - rejected, chain, parameter, rejected)
-
-
-def check_path(posterior: BasePosterior, path: Array, first: int, every: int, step: int) -> None:
-    """Raise where positions ``path (T, C, P)`` from ``step`` on, or their parameters, overflow.
-
-    The parameters are looked at from the ``first`` position on, at one in so many.
-    """
-    finite = np.isfinite(path)
-    length = len(path) if finite.all() else int(np.argwhere(~finite)[0, 0])
-    seen = path[first:length:every]
-    bad = np.argwhere(~np.isfinite(posterior.constrain(seen.reshape(-1, path.shape[2]))))
-    if len(bad):
-        row, parameter = (int(k) for k in bad[0])
-        at, chain = divmod(row, path.shape[1])
-        raise ChainOverflowError(
-            step + first + at * every, chain, min(parameter, posterior.n_params - 1)
-        )
-    if length < len(path):
-        chain, parameter = (int(k) for k in np.argwhere(~finite[length])[0])
-        raise ChainOverflowError(step + length, chain, parameter)

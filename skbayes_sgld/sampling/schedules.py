@@ -1,4 +1,4 @@
-"""Schedules: one number a step, ``eta_t = step_size * schedule(t)`` or ``tau_t = schedule(t)``.
+"""Schedules that change, ``eta_t = step_size * schedule(t)`` or ``tau_t = schedule(t)``.
 
 ``t`` counts steps from 0. The documents that define the decaying schedules count from 1, so
 their ``t`` is ``t + 1`` here.

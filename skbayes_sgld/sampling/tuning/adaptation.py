@@ -16,8 +16,8 @@ from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.chains import Run, draw_block, run_chains
 from skbayes_sgld.sampling.dynamics import Dense, Dynamics
 from skbayes_sgld.sampling.overflow import ChainOverflowError
+from skbayes_sgld.sampling.protocol import SGLD
 from skbayes_sgld.sampling.samplers.hmc import leapfrog_maps
-from skbayes_sgld.sampling.samplers.sgld import SGLD
 from skbayes_sgld.sampling.tuning.mode import Mode
 
 Array = NDArray[Any]

@@ -96,9 +96,8 @@ class _LastCoordinate(BasePosterior):
 
 def _not_normal(run: Run, mode: Mode) -> tuple[Run, Mode]:
     """Run and mode of what a pilot has to see, where all coordinates but the last are normal."""
-    dynamics, metric = run.dynamics, run.dynamics.preconditioner
-    separate = run.sampler.separate and dynamics.clip is None and metric.diagonal is not None
-    slope = dynamics.gradient.posterior.slope_of_last() if separate else None
+    dynamics = run.dynamics
+    slope = dynamics.slope_of_last() if run.sampler.separate else None
     if slope is None:
         return run, mode
     alone = Dynamics(Full().bind(_LastCoordinate(slope)), Metric(1), None, dynamics.temperature)

@@ -148,8 +148,7 @@ def test_clipping_bounds_the_move_and_is_counted(target):
 class OneByOne(SGLD):
     """SGLD whose steps are never made a block at a time."""
 
-    def advance(self, state, eta, noise, dynamics):
-        return None
+    separate = False
 
 
 @pytest.mark.parametrize("step_size", [20.0, 60.0, 3e4])
