@@ -6,6 +6,7 @@ from types import ModuleType
 
 MOVED = {
     "_random.ChainStreams": "_components",
+    "posterior.likelihoods.bernoulli.Bernoulli": "posterior.likelihoods.base",
     "posterior.priors.normal.ConjugateNormal": "posterior.priors.conjugate",
     "posterior.priors.normal.Normal": "posterior.priors.base",
     "sampling.gradients.base.BoundGradient": "sampling.dynamics",

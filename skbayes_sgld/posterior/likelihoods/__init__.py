@@ -1,8 +1,7 @@
 """The likelihoods by name, one file a family."""
 
 from skbayes_sgld._components import Registry
-from skbayes_sgld.posterior.likelihoods.base import LabelLikelihood, Likelihood, RowKernel
-from skbayes_sgld.posterior.likelihoods.bernoulli import Bernoulli
+from skbayes_sgld.posterior.likelihoods.base import Bernoulli, LabelLikelihood, Likelihood
 from skbayes_sgld.posterior.likelihoods.categorical import Categorical
 from skbayes_sgld.posterior.likelihoods.gaussian import (
     FixedGaussian,
@@ -10,6 +9,7 @@ from skbayes_sgld.posterior.likelihoods.gaussian import (
     HeteroscedasticGaussian,
 )
 from skbayes_sgld.posterior.likelihoods.poisson import Poisson
+from skbayes_sgld.posterior.likelihoods.rows import RowKernel
 
 LIKELIHOODS: Registry[Likelihood] = Registry(
     Likelihood,

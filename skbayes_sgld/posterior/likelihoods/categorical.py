@@ -9,7 +9,8 @@ import numpy as np
 from scipy import sparse
 from scipy.special import log_softmax, logsumexp
 
-from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood, RowKernel, sum_log
+from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood
+from skbayes_sgld.posterior.likelihoods.rows import RowKernel, sum_log
 
 _LARGEST = 80.0  # predictor whose exponential single precision holds, a thousand times
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln, pdtr, xlogy
 
-from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood, RowKernel
+from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
+from skbayes_sgld.posterior.likelihoods.rows import RowKernel
 
 _FARTHEST = 350.0  # predictor whose rate can be squared
 _LARGEST = 1e18  # rate at which NumPy still draws
