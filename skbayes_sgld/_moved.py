@@ -7,8 +7,8 @@ from types import ModuleType
 MOVED = {
     "_random.ChainStreams": "_components",
     "posterior.likelihoods.bernoulli.Bernoulli": "posterior.likelihoods.base",
-    "posterior.priors.base.Normal": "posterior.priors.normal",
     "posterior.priors.normal.ConjugateNormal": "posterior.priors.conjugate",
+    "posterior.priors.normal.Normal": "posterior.priors.base",
     "sampling.gradients.base.BoundGradient": "sampling.dynamics",
     "sampling.gradients.base.Full": "sampling.protocol",
     "sampling.preconditioners.components.Curvature": "sampling.protocol",
@@ -21,7 +21,7 @@ MOVED = {
     "sampling.preconditioners.metric.LowRank": "sampling.preconditioners.low_rank",
     "sampling.preconditioners.metric.Matrix": "sampling.preconditioners.given",
     "sampling.preconditioners.metric.Metric": "sampling.dynamics",
-    "sampling.preconditioners.metric._RoundedRoot": "sampling.dynamics",
+    "sampling.preconditioners.metric._RoundedRoot": "sampling.rounded_root",
     "sampling.samplers.sgld.SGLD": "sampling.protocol",
     "sampling.schedules.Constant": "sampling.protocol",
     "sampling.schedules.Temperature": "inference.settings",

@@ -344,7 +344,8 @@ def round_gradient(dynamics: Dynamics, mode: Mode, limit: float) -> Dynamics:
         return dynamics
     normals, root = start_normals(0, range(_PLACES), mode.theta.size), mode.metric.rounded()
     exact = mode.metric.sqrt_t(posterior.grad(mode.theta + mode.unwhiten(normals)))
-    error = root.sqrt_t(rounded.grad(mode.theta + root.sqrt(normals))) - exact
+    theta = root.sqrt(normals) + mode.theta.astype(root.dtype)
+    error = root.sqrt_t(rounded.grad(theta)) - exact
     if not float(np.square(error).sum(axis=1).max()) < tau * limit**2:
         return dynamics
     target = dynamics.target or posterior

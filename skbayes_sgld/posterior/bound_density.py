@@ -38,6 +38,10 @@ class BoundDensity(BoundRows):
 
     def add_value_and_grad(self, theta: Array, out: Array) -> Array:
         """Log likelihood ``(C,)`` less the rows' level; its gradient is added to ``out``."""
+        values = [self._add_value_and_grad(theta[some], out[some]) for some in self._slices]
+        return np.concatenate(values)
+
+    def _add_value_and_grad(self, theta: Array, out: Array) -> Array:
         self._take(theta)
         if self._single is not None:
             value, grad = self._value_and_grad_of_block(self._single)

@@ -21,10 +21,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import GROUP, matmul_rows, matmul_symmetric, row_slices
+from skbayes_sgld._linalg import GROUP, matmul_rows, matmul_symmetric
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.clipping import Clip
+from skbayes_sgld.sampling.rounded_root import _RoundedRoot
 
 Array = NDArray[Any]
 
@@ -40,6 +41,7 @@ class Metric:
     """The identity: the recursion of eq. (3.4). Base of the others."""
 
     _group: int | None = GROUP
+    dtype: type = np.float64  # of what drives a trajectory in it
 
     def __init__(self, n_params: int) -> None:
         self.n_params = n_params
@@ -80,7 +82,7 @@ class Metric:
         other._group = size
         return other
 
-    def rounded(self) -> Metric:
+    def rounded(self) -> Metric | _RoundedRoot:
         """Metric whose :meth:`sqrt` and :meth:`sqrt_t` of a few rows may be in float32."""
         return self
 
@@ -184,12 +186,12 @@ class Dense(Metric):
         return np.ascontiguousarray(self._root.T)
 
     @cached_property
-    def _narrow(self) -> _RoundedRoot:
+    def _rounded(self) -> _RoundedRoot:
         return _RoundedRoot(self._root)
 
-    def rounded(self) -> Metric:
+    def rounded(self) -> Metric | _RoundedRoot:
         """Metric with a root in float32, where that is the cheaper one."""
-        return self._narrow.in_groups_of(self._group) if self.n_params >= _WIDE else self
+        return self._rounded.in_groups_of(self._group) if self.n_params >= _WIDE else self
 
     @cached_property
     def _inverse_t(self) -> Array:
@@ -224,35 +226,6 @@ class Dense(Metric):
     def marginal_sd(self) -> Array:
         """The roots of the diagonal."""
         return np.sqrt(np.einsum("pq,pq->p", self._root, self._root))
-
-
-class _RoundedRoot(Metric):
-    """The products with a root, in float32 and without the columns in which its rows are zero.
-
-    A root of many parameters does not stay in cache, and its bytes are what a product costs.
-    """
-
-    def __init__(self, root: Array) -> None:
-        super().__init__(len(root))
-        self._blocks = []
-        for rows in row_slices(*root.shape):
-            first = int(np.argmax(root[rows].any(axis=0)))
-            block = np.ascontiguousarray(root[rows, first:], dtype=np.float32)
-            self._blocks.append((rows, slice(first, None), block))
-
-    def sqrt(self, z: Array) -> Array:
-        """``R z``, for ``z (C, P)``."""
-        narrow, out = z.astype(np.float32), np.empty(z.shape)
-        for rows, columns, block in self._blocks:
-            out[:, rows] = matmul_rows(narrow[:, columns], block.T, self._group or len(z))
-        return out
-
-    def sqrt_t(self, v: Array) -> Array:
-        """``R^T v``."""
-        narrow, out = v.astype(np.float32), np.zeros(v.shape)
-        for rows, columns, block in self._blocks:
-            out[:, columns] += matmul_rows(narrow[:, rows], block, self._group or len(v))
-        return out
 
 
 class BoundGradient:

@@ -1,4 +1,4 @@
-"""Blocks of SGLD's steps where coordinates move each on its own, and where they overflow."""
+"""Coordinates that move each on its own: blocks of SGLD's steps, and where they overflow."""
 
 from __future__ import annotations
 
@@ -9,6 +9,20 @@ import numpy as np
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.dynamics import Array, Dynamics
 from skbayes_sgld.sampling.overflow import ChainOverflowError
+
+
+class LastCoordinate(BasePosterior):
+    """The last coordinate of a posterior whose others are standard normal, whatever it is."""
+
+    cheap_full_gradient, n_params = True, 1
+
+    def __init__(self, slope: tuple[float, float, float]) -> None:
+        self.param_names = ["last"]
+        self._a, self._b, self._w = slope
+
+    def grad(self, theta: Array) -> Array:
+        """Gradient of the log density ``(C, 1)``."""
+        return self._a * np.exp(-self._w * theta) + self._b
 
 
 def separate_path(

@@ -15,6 +15,7 @@ from skbayes_sgld.posterior import (
     Normal,
     Poisson,
     StudentT,
+    linear_predictors,
 )
 from tests.numeric import derivative
 
@@ -139,6 +140,22 @@ def test_a_pilot_takes_all_chains_in_one_product(likelihood):
     np.testing.assert_allclose(grad, slope, rtol=0, atol=1e-12 * np.abs(slope).max())
     near = single(pilot).bind_grad(7)(theta)
     assert np.all(np.abs(near - slope) < single_precision_error(posterior, theta))
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.parametrize("large", [True, False])
+def test_groups_of_many_chains_depend_on_no_other_group(likelihood, large, monkeypatch):
+    monkeypatch.setattr(linear_predictors, "_LARGE", 1 if large else np.inf)
+    posterior = make_posterior(likelihood, center=True).in_groups_of(16)
+    theta = draw_theta(posterior, 48)
+    values, grads = posterior.bind_value_and_grad(48)(theta)
+    expected, slope = posterior.value_and_grad(theta)
+    np.testing.assert_allclose(values, expected, rtol=1e-12)
+    np.testing.assert_allclose(grads, slope, rtol=0, atol=1e-12 * np.abs(slope).max())
+    for n_chains in (16, 32):
+        value, grad = posterior.bind_value_and_grad(n_chains)(theta[-n_chains:])
+        np.testing.assert_array_equal(value, values[-n_chains:])
+        np.testing.assert_array_equal(grad, grads[-n_chains:])
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)

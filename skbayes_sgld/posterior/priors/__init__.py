@@ -1,7 +1,7 @@
 """Priors of coefficients and of the noise, by name."""
 
-from skbayes_sgld._components import ByColumnRegistry, Registry
-from skbayes_sgld.posterior.priors.base import CoefficientPrior, Prior
+from skbayes_sgld._components import Registry
+from skbayes_sgld.posterior.priors.base import CoefficientPrior, Normal, Prior, PriorRegistry
 from skbayes_sgld.posterior.priors.conjugate import ConjugateNormal
 from skbayes_sgld.posterior.priors.flat import Flat
 from skbayes_sgld.posterior.priors.hierarchical import HierarchicalNormal, HierarchicalPrior
@@ -16,10 +16,9 @@ from skbayes_sgld.posterior.priors.noise import (
     InverseGamma,
     NoisePrior,
 )
-from skbayes_sgld.posterior.priors.normal import Normal
 from skbayes_sgld.posterior.priors.student_t import Cauchy, StudentT
 
-PRIORS: Registry[CoefficientPrior] = ByColumnRegistry(
+PRIORS: Registry[CoefficientPrior] = PriorRegistry(
     CoefficientPrior,
     normal=Normal,
     conjugate_normal=ConjugateNormal,
@@ -29,7 +28,7 @@ PRIORS: Registry[CoefficientPrior] = ByColumnRegistry(
     flat=Flat,
 )
 
-HIERARCHICAL_PRIORS: Registry[HierarchicalPrior] = ByColumnRegistry(
+HIERARCHICAL_PRIORS: Registry[HierarchicalPrior] = PriorRegistry(
     HierarchicalPrior, hierarchical_normal=HierarchicalNormal, horseshoe=Horseshoe
 )
 

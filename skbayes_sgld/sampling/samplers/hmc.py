@@ -47,10 +47,11 @@ def follow(
     metric, center = dynamics.preconditioner, dynamics.center
     # what drives a trajectory may be rounded; where it ends is as exact as its density
     on_the_way = metric.rounded() if dynamics.rounded else metric
-    now = np.empty((len(place), 3, place.shape[2]))
+    now: Array = np.empty((len(place), 3, place.shape[2]), on_the_way.dtype)
     now[:, :2], now[:, 2] = place, momentum
     z, force, moved = now[:, 0], now[:, 1], now[:, ::2]
-    step, whole = maps[:, 0], maps[:, 1]
+    step, whole, last = maps.astype(now.dtype, copy=False).swapaxes(0, 1)
+    near = None if center is None else center.astype(now.dtype, copy=False)
     for _ in range(n_steps - 1):
         moved[...] = step @ now
         step = whole
@@ -58,15 +59,16 @@ def follow(
             force[...] = dynamics.whitened.grad(z)
             continue
         theta = on_the_way.sqrt(z)
-        if center is not None:
-            theta += center
+        if near is not None:
+            theta += near
         force[...] = on_the_way.sqrt_t(dynamics.gradient_at(theta, None))
     moved[...] = step @ now
-    theta = metric.sqrt(z)
+    theta = metric.sqrt(z.astype(float, copy=False))
     if center is not None:
         theta += center
     value, force[...] = _value_and_force(z, theta, dynamics)
-    return theta, value, now[:, :2], (maps[:, 2, 1:] @ now)[:, 0]
+    end = (last[:, 1:] @ now)[:, 0]
+    return theta, value, now[:, :2].astype(float, copy=False), end.astype(float, copy=False)
 
 
 def follow_rows(
@@ -147,7 +149,8 @@ def _value_and_force(z: Array, theta: Array, dynamics: Dynamics) -> tuple[Array,
     if dynamics.whitened is not None:
         return dynamics.whitened.value_and_grad(z)
     value, grad = dynamics.value_and_gradient_at(theta)
-    return value, dynamics.preconditioner.sqrt_t(grad)
+    metric = dynamics.preconditioner
+    return value, (metric.rounded() if dynamics.rounded else metric).sqrt_t(grad)
 
 
 class Trajectories(Adjusted):

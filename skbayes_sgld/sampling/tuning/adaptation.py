@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from skbayes_sgld._components import ChainStreams, start_normals
-from skbayes_sgld._linalg import MAX_DENSE, inverse_root, one_blas_thread
+from skbayes_sgld._linalg import GROUP, MAX_DENSE, inverse_root, one_blas_thread
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.chains import Run, draw_block, run_chains
@@ -221,19 +221,33 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
         return position
     free = replace(run, sampler=SGLD("leimkuhler_matthews"), step_size=_SETTLE_STEP)
     n_steps, seed = int(np.ceil(_SETTLE_TIME / _SETTLE_STEP)), seed ^ _SETTLE
+    settled = position.copy()
     try:
-        part = run_chains(
-            free, position, n_draws=1, thin=n_steps, seed=seed, first_chain=first_chain
-        )
+        for some in _stretches(low):
+            part = run_chains(
+                free,
+                position[some],
+                n_draws=1,
+                thin=n_steps,
+                seed=seed,
+                first_chain=first_chain + some.start,
+            )
+            settled[some] = part.draws[:, -1]
     except ChainOverflowError:
         return nearer_to_mode(run, position, mode, _steepest_fall(run, P))
-    settled = part.draws[:, -1]
     gain = _values(run, settled) - before
     away = np.abs((settled - mode.theta) / mode.marginal_sd).max(axis=1)
     kept = (away < _LOST) & (gain > -run.dynamics.temperature * (_CHANCE + P))
     nearer = mode.theta + _NEARER * (position - mode.theta)
     led = np.where(kept[:, None], settled, nearer)
     return np.where(low[:, None], led, position)
+
+
+def _stretches(low: Array) -> list[slice]:
+    """Slices of neighbouring chains that hold those of ``low (C,)``, few of the others in them."""
+    where = np.flatnonzero(low)
+    parts = np.split(where, np.flatnonzero(np.diff(where) > GROUP) + 1)
+    return [slice(int(part[0]), int(part[-1]) + 1) for part in parts]
 
 
 def leave_dead_ends(
@@ -353,7 +367,10 @@ def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> M
         return Mode(center, Dense(inverse_root(H), H))
     shrunk = share * (u.T @ u) / len(flat) + (1.0 - share) * variances.mean() * np.eye(P)
     try:
-        root = mode.root @ np.linalg.cholesky(shrunk)
+        if P > _MANY:  # a triangular root, as both factors are: products with it cost less
+            root = mode.root @ np.linalg.cholesky(shrunk[::-1, ::-1])[::-1, ::-1]
+        else:
+            root = mode.root @ np.linalg.cholesky(shrunk)
         inverse = inverse_root(root @ root.T)
     except np.linalg.LinAlgError:
         return mode

@@ -22,6 +22,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.dynamics import Diagonal, Dynamics, Metric, State
 from skbayes_sgld.sampling.gradients import BoundGradient, Full
+from skbayes_sgld.sampling.paths import LastCoordinate
 from skbayes_sgld.sampling.protocol import Sampler
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Mode
@@ -37,6 +38,7 @@ _BLOCK = 20  # steps whose random numbers are drawn at a time
 _SEED = 0x5EED  # of measurements that do not depend on the posterior
 _LOOKS = (0.125, 0.25, 0.5)  # shares of a pilot after which it may stop
 _CERTAIN = 2.0  # times the doubt: an error beyond it is none of chance's, in many parameters
+_HOPELESS = 1.25  # times the limit that a pilot would end at, were all of what it has seen chance
 _SLOWEST, _FASTEST = 2.0, 4.0  # powers of the step with which an error may fall: with kinks, or not
 _KNOWN = 0.2  # share of a measured error down to which the slowest power is trusted unseen
 
@@ -80,27 +82,13 @@ class StandardNormal(BasePosterior):
         return -theta
 
 
-class _LastCoordinate(BasePosterior):
-    """The last coordinate of a posterior whose others are standard normal, whatever it is."""
-
-    cheap_full_gradient, n_params = True, 1
-
-    def __init__(self, slope: tuple[float, float, float]) -> None:
-        self.param_names = ["last"]
-        self._a, self._b, self._w = slope
-
-    def grad(self, theta: Array) -> Array:
-        """Gradient of the log density ``(C, 1)``."""
-        return self._a * np.exp(-self._w * theta) + self._b
-
-
 def _not_normal(run: Run, mode: Mode) -> tuple[Run, Mode]:
     """Run and mode of what a pilot has to see, where all coordinates but the last are normal."""
     dynamics = run.dynamics
     slope = dynamics.slope_of_last() if run.sampler.separate else None
     if slope is None:
         return run, mode
-    alone = Dynamics(Full().bind(_LastCoordinate(slope)), Metric(1), None, dynamics.temperature)
+    alone = Dynamics(Full().bind(LastCoordinate(slope)), Metric(1), None, dynamics.temperature)
     return replace(run, dynamics=alone), Mode(mode.theta[-1:], Diagonal(np.ones(1)))
 
 
@@ -130,7 +118,12 @@ class _Remembered(BoundGradient):
 
 
 def measure_bias(
-    run: Run, mode: Mode, step_size: float, seed: int, limit: float | None = None
+    run: Run,
+    mode: Mode,
+    step_size: float,
+    seed: int,
+    limit: float | None = None,
+    decides: bool = False,
 ) -> Bias:
     """Measure the bias of a step size, for a run in the metric of the mode's curvature.
 
@@ -153,6 +146,8 @@ def measure_bias(
         Seed of the pilot's own chains.
     limit : float or None, default=None
         The pilot stops early where it is plain that the error is below, or above.
+    decides : bool, default=False
+        Whether it stops, too, where its end could not show that the error is below.
 
     Returns
     -------
@@ -205,7 +200,9 @@ def measure_bias(
                 size, doubt = sums.errors()
                 if not np.isfinite(size).all() or (size - _CERTAIN * doubt).max() > limit:
                     break
-                if (size + doubt).max() <= limit:
+                likely = (size + doubt).max()
+                at_end = likely * np.sqrt((t + 1 - n_burnin) / most)  # if all of it is chance
+                if likely <= limit or (decides and at_end > _HOPELESS * limit):
                     break
     return sums.bias(declared)
 
@@ -301,7 +298,7 @@ def choose_step_size(
     posterior = run.dynamics.gradient.posterior
     power = _FASTEST if posterior.softened(mode.marginal_sd) is posterior else _SLOWEST
     while True:
-        bias = measure_bias(run, mode, sizes[at], seed, limit)
+        bias = measure_bias(run, mode, sizes[at], seed, limit, decides=spare and at == last)
         bound = min(bound, bias.most)
         if bound <= limit and bias.size - bias.doubt <= limit:
             return sizes[at], bias

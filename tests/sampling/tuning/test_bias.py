@@ -220,7 +220,7 @@ def choose(monkeypatch, error, sampler=None, **options):
     mode = find_mode(posterior, posterior.start())
     run, measured = make_run(posterior, sampler=sampler or SGLD()), []
 
-    def fake(run, mode, step_size, seed, limit=None):
+    def fake(run, mode, step_size, seed, limit=None, decides=False):
         measured.append(step_size)
         size, doubt = error(step_size)
         return bias.Bias(size, doubt, 1.0, 2.0, size + doubt)
@@ -371,3 +371,25 @@ def test_a_pilot_stops_after_an_eighth_where_its_error_is_plain():
         assert found.size - 2.0 * found.doubt > 0.01
         lengths.append(len(calls))
     assert 0.1 < lengths[0] / lengths[1] < 0.2
+
+
+def test_a_pilot_that_decides_stops_where_its_end_could_not_show_a_small_error():
+    calls = []
+
+    class Counted(Leaning):
+        def grad(self, theta):
+            calls.append(1)
+            return super().grad(theta)
+
+    posterior = Counted(0.3)
+    mode = Mode(np.zeros(5), Diagonal(np.ones(5)))
+    run = make_run(posterior, sampler=SGLD(), preconditioner=Curvature(), mode=mode)
+    possible = measure_bias(run, mode, 0.5, seed=0).most
+
+    def length(limit, decides):
+        calls.clear()
+        measure_bias(run, mode, 0.5, 0, limit, decides)
+        return len(calls)
+
+    assert length(possible / 3, True) < 0.2 * length(possible / 3, False)
+    assert length(1.5 * possible, True) == length(1.5 * possible, False) > length(1.0, True)
