@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,11 @@ class Lecture:
     fits: Counter = field(default_factory=Counter)
     warned: Counter = field(default_factory=Counter)
     messages: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def exact(self) -> Exact:
+        """The posterior at temperature 1."""
+        return Exact(self.X, self.y)
 
     def fit(self, kind: str, rows: slice = slice(None), **settings: Any) -> SGLDLinearRegression:
         """Fitted model with the lecture's prior; count whether it warned."""

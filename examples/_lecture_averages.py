@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from _figure import BLUE, ORANGE, new_figure, save, say, show, tidy, with_error
-from _lecture import Exact, Lecture
+from _lecture import Lecture
 from scipy import stats
 
 from skbayes_sgld import SGLDLinearRegression
@@ -29,7 +29,7 @@ SCHEDULES: dict[str, tuple[Schedule, Any]] = {
 
 def averages(lecture: Lecture, output: Path) -> None:
     """Compare weighted with unweighted averages over many chains."""
-    exact, rows, paths = Exact(lecture.X, lecture.y), {}, {}
+    exact, rows, paths = lecture.exact, {}, {}
     n_kept = 300 if lecture.quick else 2000  # draws of a chain
     for name, (schedule, step_size) in SCHEDULES.items():
         model = lecture.fit(

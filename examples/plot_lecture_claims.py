@@ -70,7 +70,7 @@ def predict_width(lecture: Lecture, name: str, batch_size: int | None, tau: floa
     each, a batch of m adds eta^2 n lambda / m to the 2 eta tau of a step, and the Euler step
     divides the variance by 1 - eta lambda / 2.
     """
-    exact = Exact(lecture.X, lecture.y)
+    exact = lecture.exact
     unit = exact.mean[NOISE] if name == NOISE else 1.0  # what moves is the log of the noise
     step = PLAIN_STEP * (unit / exact.sd[name]) ** 2
     alpha = 0.0 if batch_size is None else 0.5 * step * len(lecture.y) / batch_size
@@ -160,7 +160,7 @@ def draw_scaling(lecture: Lecture, known: dict, inferred: dict, plain: dict, out
     """Draw standard deviations against the temperature."""
     figure = new_figure(7.0, 4.6)
     axes = figure.subplots()
-    exact = Exact(lecture.X, lecture.y)
+    exact = lecture.exact
     gaussian = Exact(lecture.X, lecture.y, noise=NOISE_VARIANCE)
     grid = np.geomspace(0.008, 13.0, 200)
     axes.plot(grid, np.sqrt(grid), color=RED, label=r"$\sqrt{\tau}$")
@@ -189,7 +189,7 @@ def draw_scaling(lecture: Lecture, known: dict, inferred: dict, plain: dict, out
 
 def batch_sizes(lecture: Lecture, output: Path) -> None:
     """Compare the lecture's batch sizes with the default settings, in a table."""
-    exact = Exact(lecture.X, lecture.y)
+    exact = lecture.exact
     models = {f"plain, m = {m:,}": (lecture.fit_plain(m), m) for m in BATCH_SIZES}
     models["plain, all rows"] = (lecture.fit_plain(None), None)
     models["default settings"] = (lecture.fit("default"), None)
@@ -217,7 +217,7 @@ def batch_sizes(lecture: Lecture, output: Path) -> None:
 
 def minibatch_budget(lecture: Lecture) -> tuple[float, float]:
     """Step size at which a batch of 10 does no harm, and its autocorrelation time."""
-    precision = Exact(lecture.X, lecture.y).sd[SLOPE] ** -2.0
+    precision = lecture.exact.sd[SLOPE] ** -2.0
     eta = 0.01 * 2.0 * 10 / (precision * len(lecture.y))
     return eta, 2.0 / (eta * precision)
 
