@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -152,6 +153,15 @@ def interleave(
             task()
     found = [[seconds(task) for task in tasks.values()] for _ in range(rounds)]
     return dict(zip(tasks, np.transpose(found), strict=True))
+
+
+def within(limit: float, task: Callable[..., Any], *arguments: Any) -> Any:
+    """What a task returns in a process of its own; None where it takes longer, in seconds."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:  # leaving it ends the process
+        try:
+            return pool.apply_async(task, arguments).get(limit)
+        except multiprocessing.TimeoutError:
+            return None
 
 
 def smallest_ess(draws: np.ndarray) -> float:

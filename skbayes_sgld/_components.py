@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, cached_property
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,60 @@ class Registry(dict[str, type[T]]):
     def check(self, component: T, argument: str) -> None:
         """Raise where a parameter of ``component`` is out of range."""
         component.check()
+
+
+class ByColumn(Component):
+    """A component whose parameters are numbers for each column of X, or single ones for all.
+
+    A scale may be ``"auto"``, which the data then set.
+    """
+
+    def check(self, n_features: int | None = None, argument: str = "prior") -> None:
+        """Raise where a parameter is out of range, or is not one number per column of X."""
+        for name, value in self._by_column().items():
+            if name == "scale" and isinstance(value, str):
+                if value != "auto":
+                    raise ValueError(
+                        f"{argument}.scale={value!r} is not known; give 'auto', a positive number "
+                        "or one for each column of X."
+                    )
+                continue
+            positive = name == "scale"
+            check_array_or_number(value, f"{argument}.{name}", n_features, positive=positive)
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the scale is to be taken from the data."""
+        return isinstance(self._by_column().get("scale"), str)
+
+    def for_data(self, unit: float, spread: float | Array) -> Self:
+        """Component whose ``scale="auto"`` is ``unit / spread``; itself with a scale of its own.
+
+        Parameters
+        ----------
+        unit : float
+            Size of an effect that one spread of a column may have, in units of the predictor.
+        spread : float or ndarray of shape (d,)
+            Spread of each column.
+        """
+        if not self.automatic:
+            return self
+        return clone(self).set_params(scale=unit / spread)
+
+    def _by_column(self) -> dict[str, Any]:
+        """Parameters that are single numbers, or one number per column of X."""
+        return self.get_params(deep=False)
+
+
+C = TypeVar("C", bound=ByColumn)
+
+
+class ByColumnRegistry(Registry[C]):
+    """A registry whose errors name the argument: priors serve slopes and intercepts."""
+
+    def check(self, component: C, argument: str) -> None:
+        """Raise where a parameter of ``component`` is out of range."""
+        component.check(argument=argument)
 
 
 def resolve(value: Any, registry: Registry[T], argument: str, also: tuple[str, ...] = ()) -> T:

@@ -7,8 +7,8 @@ from types import ModuleType
 MOVED = {
     "_random.ChainStreams": "_components",
     "posterior.likelihoods.bernoulli.Bernoulli": "posterior.likelihoods.base",
+    "posterior.priors.base.Normal": "posterior.priors.normal",
     "posterior.priors.normal.ConjugateNormal": "posterior.priors.conjugate",
-    "posterior.priors.normal.Normal": "posterior.priors.base",
     "sampling.gradients.base.BoundGradient": "sampling.dynamics",
     "sampling.gradients.base.Full": "sampling.protocol",
     "sampling.preconditioners.components.Curvature": "sampling.protocol",

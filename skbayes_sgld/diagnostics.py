@@ -29,7 +29,7 @@ MIN_ESS_PER_CHAIN = 100
 _CHANCE = 1e-4  # probability of a false alarm by R-hat in a fit that has converged
 _TAILS = (0.05, 0.95)
 _MIN_DRAWS = 4  # per chain: two in each half
-_MANY = 50  # parameters; with more, arviz-stats, which takes one at a time, would be slow
+_MANY = 3  # parameters; with more, arviz-stats, which takes one at a time, would be slow
 _BLOCK = 2**18  # numbers in a block of parameters, so that it stays in cache
 # The screen: half of the excess of R-hat that is told, three times the effective draws, whichever
 # of the batches of draws shows fewest, on draws clipped at about three sds

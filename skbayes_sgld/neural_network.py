@@ -53,7 +53,7 @@ class SGLDMLPRegressor(NetworkRegressor, SGLDNetwork):
     >>> from skbayes_sgld import SGLDMLPRegressor
     >>> X = np.r_[np.linspace(-2, -1, 20), np.linspace(1, 2, 20)][:, None]
     >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.random.default_rng(0).standard_normal(40)
-    >>> model = SGLDMLPRegressor(random_state=0).fit(X, y)
+    >>> model = SGLDMLPRegressor(noise_variance=0.01, random_state=0).fit(X, y)
     >>> at_the_data, in_the_gap = model.predict([[1.5], [0.0]], return_std=True)[1]
     >>> bool(in_the_gap > 2 * at_the_data)
     True
@@ -216,7 +216,7 @@ class BayesByBackpropRegressor(NetworkRegressor, BackpropNetwork):
     >>> from sklearn.datasets import load_diabetes
     >>> from skbayes_sgld import BayesByBackpropRegressor
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = BayesByBackpropRegressor(hidden_layer_sizes=(10,), random_state=0).fit(X, y)
+    >>> model = BayesByBackpropRegressor(max_iter=500, random_state=0).fit(X, y)
     >>> model.predict_interval(X[:3]).shape
     (3, 2)
     """
@@ -283,7 +283,7 @@ class BayesByBackpropClassifier(NetworkClassifier, BackpropNetwork):
     >>> from sklearn.datasets import load_iris
     >>> from skbayes_sgld import BayesByBackpropClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = BayesByBackpropClassifier(hidden_layer_sizes=(10,), random_state=0).fit(X, y)
+    >>> model = BayesByBackpropClassifier(max_iter=500, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.9)
     True
     """

@@ -50,8 +50,8 @@ def test_many_parameters_get_the_figures_of_arviz_stats(n_chains, n_draws):
 def test_few_parameters_get_the_same_figures_as_many():
     draws = walks(4, 100)
     table = summarize(draws, [f"x{j}" for j in range(60)])
-    few = summarize(draws[..., :20], [f"x{j}" for j in range(20)])
-    np.testing.assert_allclose(few, table.iloc[:20], rtol=1e-9)
+    few = summarize(draws[..., :3], [f"x{j}" for j in range(3)])
+    np.testing.assert_allclose(few, table.iloc[:3], rtol=1e-9)
 
 
 def test_the_size_of_the_blocks_changes_nothing(monkeypatch):
@@ -141,11 +141,11 @@ def test_thousands_of_parameters_are_summarised_within_seconds():
 
     draws = np.random.default_rng(0).standard_normal((4, 250, 3101))
     start = process_time()
-    summarize(draws[..., :50], [str(j) for j in range(50)])
+    summarize(draws[..., :3], [str(j) for j in range(3)])
     few = process_time() - start
     start = process_time()
     summarize(draws, [str(j) for j in range(3101)])
-    assert process_time() - start < 0.5 * few * 3101 / 50
+    assert process_time() - start < 0.5 * few * 3101 / 3
 
 
 # ---- the screen ----------------------------------------------------------------------------------

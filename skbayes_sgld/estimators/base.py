@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 from skbayes_sgld._components import (
     LARGEST,
     SMALLEST,
+    ByColumnRegistry,
     Registry,
     check_flag,
     check_number,
@@ -53,7 +54,6 @@ from skbayes_sgld.posterior import (
 from skbayes_sgld.posterior.base import by_name
 from skbayes_sgld.posterior.hierarchical import with_hyperparameters
 from skbayes_sgld.posterior.priors import HIERARCHICAL_PRIORS, PRIORS, Prior
-from skbayes_sgld.posterior.priors.base import PriorRegistry
 from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
 from skbayes_sgld.sampling.workers import Workers
 
@@ -166,7 +166,7 @@ class BayesianEstimator(callbacks.CallbackSupportMixin, FittedEstimator):
                 f"{name}={getattr(self, name)!r} is scaled by the noise, and this model has "
                 f"none; choose one of {', '.join(unscaled)}."
             )
-        return prior.conditional()
+        return prior.conditional() if prior.hierarchical else prior
 
     def _check_params(self) -> None:
         """Raise where a parameter, used or not, is out of range."""
@@ -370,7 +370,7 @@ class SampledEstimator(FittedSample, LinearEstimator):
     _registries: ClassVar[dict[str, Registry]] = {
         **LinearEstimator._registries,
         **REGISTRIES,
-        "prior": PriorRegistry(Prior, **PRIORS, **HIERARCHICAL_PRIORS),
+        "prior": ByColumnRegistry(Prior, **PRIORS, **HIERARCHICAL_PRIORS),
     }
     _automatic = {"sampler", "gradient", "preconditioner"}
     _settings_type: ClassVar[type[Settings]] = Settings

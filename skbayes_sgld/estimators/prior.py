@@ -17,7 +17,7 @@ from skbayes_sgld.estimators.base import Array, LinearEstimator, check_columns
 from skbayes_sgld.estimators.multi_output import by_output
 from skbayes_sgld.estimators.validation import FLOATS
 from skbayes_sgld.posterior import CoefficientPrior, Likelihood, NoisePrior
-from skbayes_sgld.posterior.linear_prior import in_units
+from skbayes_sgld.posterior.priors.normal import in_units
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 

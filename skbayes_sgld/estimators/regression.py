@@ -390,11 +390,13 @@ class BayesianRegressor(IndependentOutputs, NormalModel, LinearRegressor):
 
     def _components(self, y: Array, weight: Array | None) -> tuple[Any, NoisePrior | None]:
         prior = self._resolve("prior")
+        if prior.hierarchical:
+            prior = prior.conditional()
         if not isinstance(self.noise_variance, str):
-            return prior.conditional(), None
+            return prior, None
         level = np.average(y, weights=weight)
         variance = float(np.average(np.square(y - level), weights=weight))
-        return prior.conditional(), self._resolve("noise_prior").for_data(variance)
+        return prior, self._resolve("noise_prior").for_data(variance)
 
     def _resolve_intercept_prior(self) -> CoefficientPrior:
         return self._resolve("intercept_prior")

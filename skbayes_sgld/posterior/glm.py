@@ -23,7 +23,7 @@ from skbayes_sgld.posterior.expansion import expand_rows
 from skbayes_sgld.posterior.factor import curvature_factor as factor_of_curvature
 from skbayes_sgld.posterior.likelihoods import FixedGaussian, Likelihood
 from skbayes_sgld.posterior.linear_predictors import HELD_NUMBERS, BoundRows, SettledRows
-from skbayes_sgld.posterior.linear_prior import joint_prior
+from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.propriety import check_mode, check_propriety
@@ -122,7 +122,7 @@ class GLMPosterior(RowSubsets, BasePosterior):
         self.bounded_curvature = likelihood.bounded_curvature
         self.log_concave = prior.log_concave  # as a likelihood is, or nearly
         priors, data = (prior, intercept_prior or Flat()), (X, y, sample_weight)
-        self.linear_prior = joint_prior(
+        self.linear_prior = LinearPrior.of_data(
             *priors, likelihood, data, spread, self.center, fit_intercept
         )
         self._dtype: type = np.float64  # of bound gradients
@@ -435,6 +435,8 @@ class GLMPosterior(RowSubsets, BasePosterior):
 
         A posterior without kinks is returned as it is.
         """
+        if self.linear_prior.normal:
+            return self
         known = None if spread is None else self._linear(spread[None])[0]
         prior = self.linear_prior.smoothed(known)
         if prior is self.linear_prior:

@@ -74,7 +74,7 @@ def fitted(cls):
 
 def assert_raises_and_changes_nothing(cls, match, params, data, errors=(ValueError, TypeError)):
     fresh = small(cls, **params)
-    with pytest.raises(errors, match=match):
+    with pytest.raises(errors, match=match) as raised:
         fresh.fit(*data)
     assert learned(fresh) == {}
     original, predicted = fitted(cls)
@@ -86,12 +86,13 @@ def assert_raises_and_changes_nothing(cls, match, params, data, errors=(ValueErr
     assert after.keys() == before.keys()
     assert all(after[name] is before[name] for name in before)
     np.testing.assert_array_equal(predictions(model), predicted)
+    return str(raised.value)
 
 
 def refuse(cls, match, params, X=X, y=None, weight=None):
-    """``y`` may be a function of the good target."""
+    """What the refusal says; ``y`` may be a function of the good target."""
     y = target(cls) if y is None else y(target(cls)) if callable(y) else y
-    assert_raises_and_changes_nothing(cls, match, params, (X, y, weight))
+    return assert_raises_and_changes_nothing(cls, match, params, (X, y, weight))
 
 
 def case(label, match, on=EVERY, *data, **params):
@@ -336,11 +337,9 @@ def test_an_overflow_names_step_parameter_chain_and_a_step_size_that_holds(kind)
     )
     data = (LONG, LONG_Y if cls in REGRESSORS else LONG_Y > 0)
     data = (X, Y) if kind in ("noise", "one row") else data
-    refuse(cls, match, params, *data)
+    said = refuse(cls, match, params, *data)
     model = small(cls, **params)
-    with pytest.raises(ValueError, match=match) as raised:
-        model.fit(*data)
-    chain, step, parameter, shorter, n_steps = re.search(match, str(raised.value)).groups()
+    chain, step, parameter, shorter, n_steps = re.search(match, said).groups()
     alone = clone(model).set_params(n_chains=int(chain) + 1)  # the chains after it run alone
     with pytest.raises(ValueError, match=f"chain {chain} .* step {step} in {re.escape(parameter)}"):
         alone.fit(*data)
@@ -357,10 +356,8 @@ def test_an_optimizer_that_overflows_names_a_step_size_that_holds():
         r"With step_size=(\S+) a run of (\d+) steps did not"
     )
     params = {"step_size": 50.0, "schedule": "constant", "noise_variance": 1.0, "max_iter": 500}
-    refuse(SGDMAPRegressor, match, params)
-    with pytest.raises(ValueError, match=match) as raised:
-        small(SGDMAPRegressor, **params).fit(X, Y)
-    parameter, shorter, n_steps = re.search(match, str(raised.value)).groups()
+    said = refuse(SGDMAPRegressor, match, params)
+    parameter, shorter, n_steps = re.search(match, said).groups()
     as_tried = {"step_size": float(shorter), "max_iter": int(n_steps)}
     model = small(SGDMAPRegressor, **params | as_tried).fit(X, Y)
     assert np.isfinite(model.coef_path_).all() and parameter in model.posterior_.names

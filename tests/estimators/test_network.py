@@ -84,7 +84,7 @@ def test_without_hidden_layers_the_function_has_the_closed_form():
 @pytest.mark.parametrize("prior", [InverseGamma(3.0, 40.0), HalfNormal(2.0)], ids=str)
 def test_inferred_noise_has_the_distribution_that_quadrature_gives(prior):
     # given the noise the model is closed; the noise itself is one dimension, in units of y
-    model = SGLDMLPRegressor(noise_prior=prior, thin=40, **LINEAR).fit(X, Y)
+    model = SGLDMLPRegressor(noise_prior=prior, thin=40, n_draws=120, **LINEAR).fit(X, Y)
     A, y = standardised(X), (Y - Y.mean()) / Y.std()
     kernel = A @ np.diag([1 / D] * D + [1.0]) @ A.T
     gamma = np.linspace(np.log(1.0), np.log(200.0), 400)
@@ -129,28 +129,27 @@ def test_a_small_network_agrees_with_importance_sampling_from_its_prior(activati
     x, y = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
     noise, grid = 0.5, np.array([[-2.5], [-1.0], [0.0], [1.0], [2.5]])
     gain, act = (5 / 3, np.tanh) if activation == "tanh" else (np.sqrt(2), lambda z: z * (z > 0))
-    z = gain * rng.standard_normal((400_000, 7))
-    z[:, 4:6] /= np.sqrt(2)
+    z = gain * rng.standard_normal((7, 400_000))
+    z[4:6] /= np.sqrt(2)
 
     def network(rows):
-        hidden = act(rows[:, 0, None] * z[:, None, 0:2] + z[:, None, 2:4])
-        return (hidden * z[:, None, 4:6]).sum(axis=2) + z[:, 6:]
+        return sum(act(rows * z[j] + z[2 + j]) * z[4 + j] for j in (0, 1)) + z[6]
 
-    log_weight = -0.5 * ((network(x) - y) ** 2).sum(axis=1) / noise
+    log_weight = -0.5 * ((network(x) - y[:, None]) ** 2).sum(axis=0) / noise
     w = np.exp(log_weight - log_weight.max())
     w /= w.sum()
     assert 1 / (w**2).sum() > 5000
     f = network(grid)
-    mean, sd = w @ f, np.sqrt(w @ (f - w @ f) ** 2)
+    mean, sd = f @ w, np.sqrt((f - (f @ w)[:, None]) ** 2 @ w)
     model = SGLDMLPRegressor(
         hidden_layer_sizes=2,
         activation=activation,
         noise_variance=noise,
         n_chains=32,
-        n_draws=200,
+        n_draws=100,
         random_state=0,
     ).fit(x, y)
-    draws = model._predictor()(grid)[0].T.reshape(32, 200, 5)
+    draws = model._predictor()(grid)[0].T.reshape(32, 100, 5)
     assert_moments(draws, mean, sd, extra=0.03)
 
 
@@ -158,7 +157,7 @@ def test_minibatches_leave_the_posterior_as_it_was():
     rng = np.random.default_rng(3)
     rows = rng.standard_normal((5000, D))
     y = rows @ [1.0, -1.0] + rng.standard_normal(5000)
-    model = SGLDMLPRegressor(noise_variance=1.0, thin=15, **LINEAR).fit(rows, y)
+    model = SGLDMLPRegressor(noise_variance=1.0, thin=15, n_draws=120, **LINEAR).fit(rows, y)
     assert model.batch_size_ == 2000 and 0.0 < model.step_size_ < 0.25
     mean, covariance = linear_posterior(rows, (y - y.mean()) / y.std(), 1.0 / y.var())
     A = standardised(rows)[:20]

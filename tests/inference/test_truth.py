@@ -41,7 +41,7 @@ def rookies_target(rookies):
 
 
 def test_rookies_agree_with_importance_sampling(rookies, rookies_target):
-    reference = importance_sampling(*rookies_target, n_draws=25_000)
+    reference = importance_sampling(*rookies_target, n_draws=10_000)
     assert reference.ess > 5000  # the reference is worth more than what it judges
     agrees(SGLDLogisticRegression(random_state=0).fit(*rookies), reference)
 
@@ -135,7 +135,7 @@ def test_three_classes_agree_with_importance_sampling():
             if m < K - 1:
                 to_natural[k * (d + 1) + d, K * d + m] = center[k, m]
     reference = importance_sampling(
-        log_density, mode, covariance, n_draws=40_000, transform=lambda t: t @ to_natural.T
+        log_density, mode, covariance, n_draws=12_000, transform=lambda t: t @ to_natural.T
     )
     assert reference.ess > 4000
     agrees(SGLDLogisticRegression(random_state=0).fit(X, y), reference)

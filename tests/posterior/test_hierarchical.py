@@ -147,6 +147,7 @@ def test_the_horseshoe_has_the_posterior_of_importance_sampling():
     fit = SGLDLinearRegression(
         prior=Horseshoe(n_relevant=1.0, slab_scale=0.8),
         noise_prior=InverseGamma(2.0, 1.5),
+        n_draws=500,
         random_state=0,
     ).fit(X, y)
     unit = 2.5 * y.std()

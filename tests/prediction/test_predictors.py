@@ -261,7 +261,7 @@ def test_the_log_likelihood_of_a_linear_fit_is_that_of_its_draws(few):
 
 
 def test_the_distribution_function_is_the_integral_of_the_density(few):
-    model, X = few
+    model, X = few[0], few[1][:3]
     t = np.linspace(-60.0, 60.0, 1001)
     cdf = model.predict_cdf(X, np.tile(t, (len(X), 1)))
     for row in range(len(X)):

@@ -69,7 +69,7 @@ class LearnedScale:
         return np.r_[np.full(self.P - 2, 0.3), level, 0.0]
 
 
-def horseshoe_by_importance(X, y, unit, tau_unit, slab, df, shape, rate, n_draws=200_000, seed=0):
+def horseshoe_by_importance(X, y, unit, tau_unit, slab, df, shape, rate, n_draws=100_000, seed=0):
     """Means and sds under the regularised horseshoe, and what the weighted draws are worth.
 
     The hyperparameters are drawn from their prior and the noise from a t distribution; the
@@ -102,7 +102,7 @@ def horseshoe_by_importance(X, y, unit, tau_unit, slab, df, shape, rate, n_draws
     T = np.eye(d + 1)
     T[-1, :-1] = -X.mean(0)  # the intercept at X = 0
     means = mean @ T.T + np.append(np.zeros(d), y.mean())
-    variances = np.einsum("ij,gjk,ik->gi", T, inverse, T)
+    variances = (T @ inverse * T).sum(axis=2)
     hyper = np.column_stack([gamma, np.log(tau), np.log(local), 0.5 * np.log(square)])
     m = np.append(weight @ means, weight @ hyper)
     second = weight @ (variances + (means - m[: d + 1]) ** 2)

@@ -28,8 +28,8 @@ from skbayes_sgld._linalg import matmul_rows, one_blas_thread
 from skbayes_sgld._sparse import scale_columns
 from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.priors.base import NormalPrior
 from skbayes_sgld.posterior.priors.noise import NoisePrior
+from skbayes_sgld.posterior.priors.normal import NormalPrior
 
 Array = NDArray[Any]
 

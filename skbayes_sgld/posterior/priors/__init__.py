@@ -1,7 +1,7 @@
 """Priors of coefficients and of the noise, by name."""
 
-from skbayes_sgld._components import Registry
-from skbayes_sgld.posterior.priors.base import CoefficientPrior, Normal, Prior, PriorRegistry
+from skbayes_sgld._components import ByColumnRegistry, Registry
+from skbayes_sgld.posterior.priors.base import CoefficientPrior, Prior
 from skbayes_sgld.posterior.priors.conjugate import ConjugateNormal
 from skbayes_sgld.posterior.priors.flat import Flat
 from skbayes_sgld.posterior.priors.hierarchical import HierarchicalNormal, HierarchicalPrior
@@ -16,9 +16,10 @@ from skbayes_sgld.posterior.priors.noise import (
     InverseGamma,
     NoisePrior,
 )
+from skbayes_sgld.posterior.priors.normal import Normal
 from skbayes_sgld.posterior.priors.student_t import Cauchy, StudentT
 
-PRIORS: Registry[CoefficientPrior] = PriorRegistry(
+PRIORS: Registry[CoefficientPrior] = ByColumnRegistry(
     CoefficientPrior,
     normal=Normal,
     conjugate_normal=ConjugateNormal,
@@ -28,7 +29,7 @@ PRIORS: Registry[CoefficientPrior] = PriorRegistry(
     flat=Flat,
 )
 
-HIERARCHICAL_PRIORS: Registry[HierarchicalPrior] = PriorRegistry(
+HIERARCHICAL_PRIORS: Registry[HierarchicalPrior] = ByColumnRegistry(
     HierarchicalPrior, hierarchical_normal=HierarchicalNormal, horseshoe=Horseshoe
 )
 

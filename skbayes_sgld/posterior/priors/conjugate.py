@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skbayes_sgld.posterior.priors.base import Array, CoefficientPrior, Normal, NormalPrior
+from skbayes_sgld.posterior.priors.base import Array, CoefficientPrior
+from skbayes_sgld.posterior.priors.normal import Normal, NormalPrior
 
 _NOISE_SDS = 10.0  # Karagiannis, Handout 6, Section 4: V = 100 I
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from skbayes_sgld._components import check_array_or_number
 from skbayes_sgld.posterior.likelihoods import Likelihood
-from skbayes_sgld.posterior.priors.base import Array, CoefficientPrior, Normal, Prior
+from skbayes_sgld.posterior.priors.base import Array, CoefficientPrior, Prior
+from skbayes_sgld.posterior.priors.normal import Normal
 
 
 class HierarchicalPrior(Prior):
@@ -34,16 +34,8 @@ class HierarchicalPrior(Prior):
     common = False
     scale: Any
 
-    def check(self, n_features: int | None = None, argument: str = "prior") -> None:
-        """Raise where a parameter is out of range, or is not one number per column of X."""
-        if isinstance(self.scale, str):
-            if self.scale != "auto":
-                raise ValueError(
-                    f"{argument}.scale={self.scale!r} is not known; give 'auto', a positive number "
-                    "or one for each column of X."
-                )
-            return
-        check_array_or_number(self.scale, f"{argument}.scale", n_features, positive=True)
+    def _by_column(self) -> dict[str, Any]:
+        return {"scale": self.scale}
 
     def conditional(self) -> CoefficientPrior:
         """Normal prior where all hyperparameters are 1."""

@@ -122,7 +122,11 @@ def test_the_posterior_of_two_returns_is_that_of_quadrature():
     z = np.linspace(-6, 6, 37)
     s, n, z1, z2 = np.meshgrid(np.exp(log_sigma), np.exp(log_nu), z, z, indexing="ij", sparse=True)
     h2 = z1 + s * z2
-    value = stats.t.logpdf(y[0] / np.exp(z1), n) - z1 + stats.t.logpdf(y[1] / np.exp(h2), n) - h2
+
+    def log_t(x):  # in a thirtieth of the time of stats.t.logpdf, which broadcasts first
+        return stats.t.logpdf(0.0, n) - 0.5 * (n + 1) * np.log1p(x * x / n)
+
+    value = log_t(y[0] / np.exp(z1)) - z1 + log_t(y[1] / np.exp(h2)) - h2
     value = value - 0.5 * (z1**2 + z2**2) - 1.5 * s - 0.2 * n + np.log(s) + np.log(n)
     weight = np.exp(value - value.max())
     weight /= weight.sum()
