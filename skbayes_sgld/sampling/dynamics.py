@@ -25,7 +25,7 @@ from skbayes_sgld._linalg import GROUP, matmul_rows, matmul_symmetric
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.clipping import Clip
-from skbayes_sgld.sampling.rounded_root import _RoundedRoot
+from skbayes_sgld.sampling.rounded_root import RoundedRoot
 
 Array = NDArray[Any]
 
@@ -82,7 +82,7 @@ class Metric:
         other._group = size
         return other
 
-    def rounded(self) -> Metric | _RoundedRoot:
+    def rounded(self) -> Metric | RoundedRoot:
         """Metric whose :meth:`sqrt` and :meth:`sqrt_t` of a few rows may be in float32."""
         return self
 
@@ -186,10 +186,10 @@ class Dense(Metric):
         return np.ascontiguousarray(self._root.T)
 
     @cached_property
-    def _rounded(self) -> _RoundedRoot:
-        return _RoundedRoot(self._root)
+    def _rounded(self) -> RoundedRoot:
+        return RoundedRoot(self._root)
 
-    def rounded(self) -> Metric | _RoundedRoot:
+    def rounded(self) -> Metric | RoundedRoot:
         """Metric with a root in float32, where that is the cheaper one."""
         return self._rounded.in_groups_of(self._group) if self.n_params >= _WIDE else self
 

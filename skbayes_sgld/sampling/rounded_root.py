@@ -17,7 +17,7 @@ Array = NDArray[Any]
 _BLOCKS = 4
 
 
-class _RoundedRoot:
+class RoundedRoot:
     """The products with a root, in float32 and without most of the zeros of a triangular one.
 
     A root of many parameters does not stay in cache, and its bytes are what a product costs.
@@ -31,7 +31,7 @@ class _RoundedRoot:
         narrow = root.astype(np.float32)
         self._blocks, self._blocks_t = _nonzero(narrow.T, parts), _nonzero(narrow, parts)
 
-    def in_groups_of(self, size: int | None) -> _RoundedRoot:
+    def in_groups_of(self, size: int | None) -> RoundedRoot:
         """Copy that takes so many positions in a product; None takes all."""
         other = copy(self)
         other._group = size
