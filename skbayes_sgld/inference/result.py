@@ -407,6 +407,12 @@ class SamplingResult:
         """State without the data."""
         return vars(self.without_data())
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """State, with the mean, which earlier versions did not keep."""
+        vars(self).update(state)
+        if "mean" not in state:
+            self.mean = np.average(self.draws.flat, axis=0, weights=self.draws.flat_weights)
+
     def without_data(self) -> SamplingResult:
         """The same result without the data, on which parts of its diagnosis are measured."""
         return replace(self, plan=self.plan.without_data())

@@ -49,6 +49,11 @@ def test_a_released_pickle_predicts_as_it_did_or_is_refused_by_version(path):
         (message,) = set(messages)
         assert f"pickled by skbayes-sgld {theirs} and is read by {INSTALLED}" in message
     np.testing.assert_allclose(predictions(model), expected(path), rtol=1e-5)
+    again = pickle.loads(pickle.dumps(model))
+    assert predictions(again) == predictions(model)
+    if hasattr(model, "result_"):
+        mean = dict(zip(model.result_.names, again.result_.mean, strict=True))
+        assert mean == pytest.approx(dict(model.summary()["mean"]))
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.parent.name)
