@@ -216,6 +216,12 @@ class Algorithm(Component):
     requires: tuple[str, ...] = ()  # abilities of the posterior, see posterior.protocol.ABILITIES
     remedy = "choose another sampler"  # of a posterior that lacks them, for the error
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Take ``separate`` from a base only where the step is the base's too."""
+        super().__init_subclass__(**kwargs)
+        if "step" in vars(cls) and "separate" not in vars(cls):
+            cls.separate = False
+
     def n_normals(self, n_params: int) -> int:
         """Standard normals that a step takes."""
         return n_params + self.extra_normals

@@ -151,16 +151,34 @@ class OneByOne(SGLD):
     separate = False
 
 
-@pytest.mark.parametrize("step_size", [20.0, 60.0, 3e4])
-def test_a_block_overflows_where_its_steps_do_one_by_one(step_size):
+class Halved(SGLD):
+    """SGLD at half of its step size."""
+
+    def step(self, state, eta, noise, batch, dynamics):
+        super().step(state, 0.5 * eta, np.sqrt(0.5) * noise, batch, dynamics)
+
+
+@pytest.fixture(scope="module")
+def noncentered():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 3))
-    posterior, mode = noncenter(
-        GLMPosterior(
-            X, X[:, 0] + rng.standard_normal(40), Gaussian(), ConjugateNormal(), FlatNoise()
-        ),
-        1.0,
-    )
+    y = X[:, 0] + rng.standard_normal(40)
+    return noncenter(GLMPosterior(X, y, Gaussian(), ConjugateNormal(), FlatNoise()), 1.0)
+
+
+def test_a_block_is_of_the_sampler_s_own_steps(noncentered):
+    posterior, mode = noncentered
+    dynamics = Dynamics(Full().bind(posterior), mode.metric)
+    draws = [
+        run_chains(Run(sampler, dynamics, Constant(), size, 40), mode.theta[None], n_draws=20).draws
+        for sampler, size in ((Halved("euler"), 0.8), (SGLD("euler"), 0.4))
+    ]
+    np.testing.assert_allclose(draws[0], draws[1], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("step_size", [20.0, 60.0, 3e4])
+def test_a_block_overflows_where_its_steps_do_one_by_one(noncentered, step_size):
+    posterior, mode = noncentered
     dynamics, told = Dynamics(Full().bind(posterior), mode.metric), []
     for sampler in (SGLD, OneByOne):
         run = Run(sampler(), dynamics, Constant(), step_size, 40)
