@@ -44,7 +44,7 @@ class BasePosterior:
         Whether there are several modes between which chains are not expected to cross; and whether
         steps without an accept-reject test may become unstable.
     has_center : bool
-        Whether :meth:`centered_normal` may know a normal near the posterior.
+        Whether the subclass defines :meth:`centered_normal`.
     precision : float
         Relative rounding error of the returned arrays: that of float64 or of float32.
     full_support, bounded_curvature : bool
@@ -71,8 +71,9 @@ class BasePosterior:
     abilities: frozenset[str] = frozenset()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Set :attr:`abilities` from the methods that the subclass defines."""
+        """Set :attr:`abilities` and :attr:`has_center` from the methods of the subclass."""
         super().__init_subclass__(**kwargs)
+        cls.has_center = not _is_default(cls, "centered_normal")
         cls.abilities = frozenset(
             ability
             for ability, members in MEMBERS.items()

@@ -126,7 +126,6 @@ class CustomPosterior(BasePosterior):
         self._start = np.zeros(self.n_params) if start is None else self._check_start(start)
         self._functions.check_functions(transforms.forward(self._start[None])[0])
         self.precision = self._functions.precision
-        self.multimodal = self._functions.multimodal
 
     @property
     def constrained_names(self) -> list[str]:
@@ -137,6 +136,11 @@ class CustomPosterior(BasePosterior):
     def cheap_full_gradient(self) -> bool:
         """Whether the gradient from all rows costs no more than one from a few."""
         return self._functions.cheap_full_gradient
+
+    @property
+    def multimodal(self) -> bool:  # type: ignore[override]
+        """Whether the model says that it has several modes."""
+        return self._functions.multimodal
 
     def lacks(self, ability: str) -> list[str]:
         """Members that the model lacks for an ability."""

@@ -219,8 +219,6 @@ class LogLinearNoisePosterior(GLMPosterior):
 
     # ---- few rows per parameter -----------------------------------------------------------------
 
-    has_center = True
-
     def centered_normal(self) -> tuple[Array, Array] | None:
         """Mean and precision of a normal near the posterior, the coefficients integrated out.
 

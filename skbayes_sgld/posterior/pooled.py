@@ -109,8 +109,6 @@ class PooledPosterior(GLMPosterior):
         )
         self._settled, self._normal = {}, (mode, precision)
 
-    has_center = True
-
     def centered_normal(self) -> tuple[Array, Array]:
         """Mode and precision there, which the passes over all rows have found."""
         return self._normal

@@ -37,6 +37,21 @@ class Ellipse:
         return -(theta - self.mean) / self.sd**2
 
 
+class Centered(BasePosterior, Ellipse):
+    """The same, which knows a normal near it."""
+
+    log_density, grad = Ellipse.log_density, Ellipse.grad
+
+    def centered_normal(self):
+        return self.mean + 0.5, np.diag(self.sd**-2)
+
+
+def test_a_normal_that_a_posterior_knows_is_the_centre_of_its_plan():
+    mode = skbayes_sgld.sample(Centered(), n_draws=200, random_state=0).mode
+    np.testing.assert_array_equal(mode.theta, Centered.mean + 0.5)
+    np.testing.assert_allclose(mode.marginal_sd, Centered.sd)
+
+
 def agree(draws, mean, sd, rough=0.0):
     """Means and sds of the draws are those given, within four Monte Carlo standard errors."""
     table, values = draws.summary(), draws.values.reshape(-1, len(mean))
