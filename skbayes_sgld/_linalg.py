@@ -258,15 +258,15 @@ def matmul_rows(a: Array, b: Array, group: int = GROUP) -> Array:
     return product.reshape(-1, b.shape[1])[:n_rows]
 
 
-def matmul_symmetric(a: Array, b: Array) -> Array:
+def matmul_symmetric(a: Array, b: Array, group: int = GROUP) -> Array:
     """``a @ b`` for a symmetric b, each row of a independent of the others.
 
     BLAS multiplies by a few rows of b at a time in half of the time, since it then copies none.
     """
     if len(b) < _WIDE:
-        return matmul_rows(a, b)
+        return matmul_rows(a, b, group)
     blocks = [b[rows].T for rows in row_slices(*b.shape)]
-    return np.concatenate([matmul_rows(a, block) for block in blocks], axis=1)
+    return np.concatenate([matmul_rows(a, block, group) for block in blocks], axis=1)
 
 
 def column_means(X: Array, weight: Array | None) -> Array:

@@ -202,7 +202,7 @@ class Dense(Metric):
 
     def scale(self, v: Array) -> Array:
         """``G v``."""
-        return matmul_symmetric(v, self._matrix)
+        return matmul_symmetric(v, self._matrix, self._group or len(v))
 
     def sqrt(self, z: Array) -> Array:
         """``R z``."""

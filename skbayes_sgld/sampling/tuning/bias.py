@@ -156,11 +156,12 @@ def measure_bias(
     """
     tau, P = float(run.dynamics.temperature), mode.theta.size
     n_pairs, n_normals = _n_pairs(run), run.sampler.n_normals(P)
-    shape = (n_pairs, P)
+    shape, whole = (n_pairs, P), mode.metric.in_groups_of(None)
     streams = ChainStreams(seed, FIRST_CHAIN)
     whitened = np.sqrt(tau) * _mirrored(streams.normals(*shape))
     gradient = _Remembered(run.dynamics.gradient.of_pilot())
-    dynamics = replace(run.dynamics, gradient=gradient)
+    metric = run.dynamics.preconditioner.in_groups_of(None)
+    dynamics = replace(run.dynamics, gradient=gradient, preconditioner=metric)
     actual = _Chain(run.sampler, dynamics, mode.theta + mode.unwhiten(whitened))
     dynamics = Dynamics(Full().bind(StandardNormal(P)), Metric(P), temperature=tau)
     normal = _Chain(run.sampler, dynamics, whitened)
@@ -193,7 +194,7 @@ def measure_bias(
             if t >= n_burnin:
                 u = mode.whiten(actual.state["theta"] - mode.theta)
                 slope = gradient(actual.state["theta"], batch, actual.state)
-                sums.add(u, mode.metric.sqrt_t(slope), normal.state["theta"])
+                sums.add(u, whole.sqrt_t(slope), normal.state["theta"])
             actual.step(eta[at], at, batch)
             normal.step(eta[at], at, None)
             if t + 1 in looks and limit is not None:
