@@ -88,12 +88,12 @@ class BayesByBackprop(Component):
     >>> from skbayes_sgld.variational import BayesByBackprop
     >>> X, y = make_two_clusters(random_state=0)
     >>> posterior = GLMPosterior(X, y.astype(float), Bernoulli(), Normal())
-    >>> q = BayesByBackprop(random_state=0).fit(posterior)
+    >>> q = BayesByBackprop(max_iter=500, random_state=0).fit(posterior)
     >>> q.sample(1000, random_state=0).shape
     (1000, 3)
     >>> bool(q.elbo_[-1] > q.elbo_[0])
     True
-    >>> full = BayesByBackprop(family="full_rank", random_state=0).fit(posterior)
+    >>> full = BayesByBackprop(family="full_rank", max_iter=500, random_state=0).fit(posterior)
     >>> bool((full.sd_ > q.sd_).all())
     True
     """
