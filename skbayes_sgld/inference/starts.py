@@ -1,4 +1,4 @@
-"""Starting points that are not around the mode, and points whose proposals are accepted."""
+"""Starting points away from the mode, and their way to where proposals are accepted."""
 
 from __future__ import annotations
 

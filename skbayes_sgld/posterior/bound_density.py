@@ -1,4 +1,4 @@
-"""Log densities from all rows beside the gradient, bound to a number of chains."""
+"""Log density and gradient from all rows together, bound to a number of chains."""
 
 from __future__ import annotations
 

@@ -366,8 +366,10 @@ class GLMPosterior(RowSubsets, BasePosterior):
         rounded = rounded_expansion(self, theta) if curvature is None else None
         return rounded or expand_rows(self, theta, curvature)
 
-    prior_conflict, curvature_factor = measured_conflict, factor_of_curvature
-    zeros, draw_prior = zero_effects, prior_draws
+    prior_conflict = measured_conflict
+    curvature_factor = factor_of_curvature
+    zeros = zero_effects
+    draw_prior = prior_draws
     has_mode, one_mode = True, True  # being proper
 
     def averaged_normal(self, theta: Array, temperature: float) -> AveragedNormal | None:

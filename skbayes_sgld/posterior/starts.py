@@ -1,4 +1,4 @@
-"""Points that say nothing of a linear model's data: no effects at all, and draws from the prior."""
+"""Starting points of a linear model: no effects at all, and draws from the prior."""
 
 from __future__ import annotations
 

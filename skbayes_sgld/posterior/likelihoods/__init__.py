@@ -1,4 +1,4 @@
-"""The likelihoods by name, one file a family."""
+"""The likelihoods by name."""
 
 from skbayes_sgld._components import Registry
 from skbayes_sgld.posterior.likelihoods.base import Bernoulli, LabelLikelihood, Likelihood

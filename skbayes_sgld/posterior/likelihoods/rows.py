@@ -1,4 +1,4 @@
-"""Rows settled for gradients in numbers: what a bound gradient asks of a likelihood."""
+"""Row kernels: a likelihood's score and log density, settled for thousands of gradients."""
 
 from __future__ import annotations
 

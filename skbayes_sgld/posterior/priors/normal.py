@@ -1,4 +1,4 @@
-"""Normal priors of coefficients, and the joint density of all parameters of a linear model.
+"""The prior of a linear model: normal coefficients by default, and the joint density of all.
 
 The conventions are those of :mod:`~skbayes_sgld.posterior.priors.base`.
 """
@@ -167,7 +167,8 @@ class Normal(NormalPrior):
 class JointDensity:
     """Density of the parameters ``linear (C, K, width)`` of K linear predictors.
 
-    A row of ``linear`` holds the coefficients of one predictor and then its intercept.
+    A row of ``linear`` holds the coefficients of one predictor and then its intercept. The prior's
+    other forms are in :class:`~skbayes_sgld.posterior.linear_prior.LinearPrior`.
 
     Attributes
     ----------

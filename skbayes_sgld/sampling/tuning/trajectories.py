@@ -1,4 +1,4 @@
-"""Trajectories of samplers that accept or reject: what they follow, about what, and their cost."""
+"""Trajectories of samplers that accept or reject: density, centre and cost."""
 
 from __future__ import annotations
 
