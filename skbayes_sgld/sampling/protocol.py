@@ -211,7 +211,9 @@ class Algorithm(Component):
 
     uses_noise = True
     full_gradient = False
-    separate = False  # whether, in a diagonal metric, coordinates move each by its own gradient
+    # whether a step is theta + eta G g(theta) + noise: where coordinates move each by its own
+    # gradient, many steps are then made at once
+    separate = False
     extra_normals = 0  # that a step takes besides one a parameter
     requires: tuple[str, ...] = ()  # abilities of the posterior, see posterior.protocol.ABILITIES
     remedy = "choose another sampler"  # of a posterior that lacks them, for the error
