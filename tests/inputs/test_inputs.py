@@ -18,7 +18,7 @@ UNTRIED = {
     "Plan": "returned",
     "PosteriorDraws": "returned",
     "SamplingResult": "returned",
-    "RowBlocks": "tests/test_blocks.py",
+    "RowBlocks": "tests/blocks",
     "ChainOverflowError": "raised",
     "ImproperPosteriorError": "raised",
     "NoModeError": "raised",
