@@ -82,8 +82,15 @@ class CoefficientPrior(Prior):
     def sample(
         self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float
     ) -> Array:
-        """Coefficients ``(K, d)`` drawn from the prior; zeros where the prior is improper."""
-        return np.zeros(shape)
+        """Coefficients ``(K, d)`` drawn from the prior.
+
+        ``init="prior"`` and ``sample_prior`` need it, and samplers that look for no mode, which
+        begin at such draws by default. It has no default.
+        """
+        raise TypeError(
+            f"{type(self).__name__} has no method sample, by which coefficients are drawn from it; "
+            "define sample(rng, shape, noise_variance), or set init='zeros'."
+        )
 
     def quantiles(self, u: Array, d: int) -> Array | None:
         """Quantiles ``(len(u), d)`` of each coefficient's distance from its location.

@@ -27,6 +27,12 @@ class Flat(CoefficientPrior):
     flat = log_concave = True
     normal = True  # the limit of ever wider normal priors
 
+    def sample(
+        self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float
+    ) -> Array:
+        """Zeros: nothing can be drawn from an improper prior, and chains may begin anywhere."""
+        return np.zeros(shape)
+
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
         """Zeros ``(C,)``."""
         return np.zeros(coef.shape[0])

@@ -47,8 +47,24 @@ def check_prior(name):
         check_derivatives(prior)
         check_smoothed(prior)
         check_noise(prior)
+        check_draws(prior)
     check_mass(by_default(name))
     check_automatic(resolve(name, PRIORS, "prior"))
+
+
+def check_draws(prior):
+    """The share of draws below each quantile is the quantile's level."""
+    n, levels = 2000, np.array([0.1, 0.5, 0.9])
+    rng, variance = np.random.default_rng(1), 1.7
+    drawn = np.concatenate([prior.sample(rng, (1, D), variance) for _ in range(n)])
+    quantiles = prior.given_noise(variance).quantiles(levels, D)
+    if quantiles is None:
+        assert not prior.proper
+        return
+    location = prior.get_params().get("location", 0.0)
+    below = (drawn - location < quantiles[:, None]).mean(axis=1)
+    error = np.sqrt(levels * (1.0 - levels) / n)[:, None]
+    assert np.all(np.abs(below - levels[:, None]) < 5.0 * error)
 
 
 def check_automatic(prior):
