@@ -24,6 +24,7 @@ Hops and turns are what "``self`` changes class" means; neither may pass its lim
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import sys
@@ -146,10 +147,11 @@ def describe(trace: Trace) -> str:
     for name, value in trace.counts().items():
         rows.append(f"{name:<12}{value:>6}{LIMITS.get(name, ''):>7}")
     estimator = trace.calls[0].owner
-    rows += ["", "files, in the order of entry, and how many functions of each"]
+    rows += ["", "files, in the order of entry, how many functions of each, and what is in them"]
     functions = {call.function for call in trace.calls}
     for file in dict.fromkeys(call.file for call in trace.calls):
-        rows.append(f"  {file:<44}{sum(f == file for f, _ in functions):>4}")
+        idea = (ast.get_docstring(ast.parse((ROOT / file).read_text())) or "").partition("\n")[0]
+        rows.append(f"  {file:<34}{sum(f == file for f, _ in functions):>4}  {idea}")
     rows += ["", "methods of the estimator until the first step, in the order of the calls"]
     own = [c.function for c in trace.calls[: trace.n_before_step] if c.owner is estimator]
     rows += [

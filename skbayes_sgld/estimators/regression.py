@@ -19,7 +19,7 @@ from skbayes_sgld.estimators.multi_output import by_output
 from skbayes_sgld.estimators.outputs import IndependentOutputs
 from skbayes_sgld.estimators.prior import PriorPredictive
 from skbayes_sgld.estimators.scores import R2, ScoredByBlock
-from skbayes_sgld.estimators.validation import check_numeric
+from skbayes_sgld.estimators.validation import check_numeric, warn_of_few_rows
 from skbayes_sgld.posterior import (
     LIKELIHOODS,
     CoefficientPrior,
@@ -362,6 +362,8 @@ class LinearRegressor(RegressionModel, PriorPredictive):
         self, X: Array, y: Array, weight: Array | None, center: bool, **known: Any
     ) -> GLMPosterior:
         prior, noise_prior = self._components(y, weight)
+        if prior.scaled_by_noise and prior.automatic and noise_prior is not None:
+            warn_of_few_rows(len(y) if weight is None else weight.sum(), X.shape[1])
         return self._noise().bind(
             X,
             y,

@@ -19,6 +19,7 @@ Array = NDArray[Any]
 
 FLOATS = [np.float64, np.float32]
 _OF_TARGETS = "multi_output", "y_numeric"  # of scikit-learn's checks, those of y
+_ROWS_EACH = 2.0  # rows a column at which 90 % intervals under the conjugate prior hold 76 %
 _WEIGHTS = 1e-20, 1e20  # beyond them a row counts as nothing, or as more than any data have
 
 
@@ -85,6 +86,17 @@ def warn_of_light_rows(total: float, n_rows: int, n_columns: int) -> None:
             f"sample_weight sums to {total:g} over {n_rows} rows: a row of weight w counts as "
             f"w rows, so the data count as {total:g} and the prior decides. Where the weights are "
             "relative, multiply sample_weight so that it averages 1.",
+            UserWarning,
+        )
+
+
+def warn_of_few_rows(n_rows: float, n_columns: int) -> None:
+    """Warn where the conjugate prior of a linear model takes the noise to be far too small."""
+    if n_rows < _ROWS_EACH * n_columns:
+        warn(
+            f"{n_rows:g} rows for {n_columns} columns: with so few, the conjugate prior takes the "
+            "noise, and with it predictive intervals, to be too small; set prior='normal', or "
+            "prior='hierarchical_normal'.",
             UserWarning,
         )
 

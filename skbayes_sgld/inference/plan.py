@@ -32,6 +32,7 @@ from skbayes_sgld.sampling.chains import Run, constrained_draws
 from skbayes_sgld.sampling.dynamics import Dense, Diagonal, Dynamics
 from skbayes_sgld.sampling.protocol import check_requirements
 from skbayes_sgld.sampling.samplers import SGLD, ParallelTempering
+from skbayes_sgld.sampling.schedules import check_multipliers
 from skbayes_sgld.sampling.tuning import bias as pilots
 from skbayes_sgld.sampling.tuning.mode import TOLERANCE, Mode, NoModeError, find_mode
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel
@@ -215,6 +216,8 @@ def plan(
     check_memory(settings.n_chains, n_draws, posterior.n_params)
     n_burnin, thin, chosen = choose_lengths(tuned, settings, n_draws, positions is not None)
     choices |= chosen
+    if not settings.allows_walkers:  # the schedule may be another one than the constant
+        check_multipliers(settings.schedule, n_burnin + n_draws * thin)
     run = tuned.run
     bias = tuned.bias
     if mode is not None and bias is None:

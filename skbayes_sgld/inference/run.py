@@ -39,6 +39,7 @@ _JUDGED, _LARGEST = 1000, 2**22  # draws whose density is looked at, and numbers
 _CHANCE = 1e-3  # probability of a false alarm, over all parameters
 
 _SHOWN = 5  # parameters that a message shows
+_TOLD_BIAS = 100.0  # relative bias whose size says no more
 
 
 def run(
@@ -271,8 +272,11 @@ def _remedy(apart: list[str], result: SamplingResult) -> str:
     given = [name for name in ("step_size", "preconditioner") if choices[name].given]
     if any(STILL in problem for problem in apart) and not result.plan.settings.chooses_start:
         given = ["init", *given]
-    if given:
-        return f"set {' and '.join(given)} to 'auto'"
+    remedies = [f"set {' and '.join(given)} to 'auto'"] if given else []
+    if choices["schedule"].value.decay_power != 0.0:  # steps may have become too small to move
+        remedies.append("set schedule='constant'")
+    if remedies:
+        return ", and ".join(remedies)
     if any("do not agree" in problem for problem in apart):
         modes = "raise n_draws; or, where there are several modes, set sampler='parallel_tempering'"
         return modes + result.firmer_priors()
@@ -295,7 +299,7 @@ def bias_problem(bias: float, doubt: float, step_size: float, given: bool) -> li
     """Sentence on the discretisation bias, where it is visible."""
     if bias - doubt <= THRESHOLDS.told_inflation:
         return []
-    size = f"{bias:.0%}" if np.isfinite(bias) else "any amount"
+    size = f"{bias:.0%}" if bias < _TOLD_BIAS else "any amount"
     remedy = "set step_size='auto', or lower it" if given else "set a lower step_size"
     return [f"step_size={step_size:.3g} biases means or standard deviations by {size}; {remedy}"]
 

@@ -14,6 +14,26 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sgld._components import Registry, check_number
 from skbayes_sgld.sampling.protocol import Constant, Schedule
 
+_LOOKED_AT = 10_000  # steps at most that a schedule is asked for before a run
+
+
+def check_multipliers(schedule: Schedule, n_steps: int) -> None:
+    """Raise where a schedule is not a positive finite number at every step that is looked at."""
+    steps = np.unique(np.linspace(0, max(n_steps - 1, 0), _LOOKED_AT).astype(int))
+    values = np.asarray(schedule(steps))
+    if values.shape != steps.shape:
+        raise ValueError(
+            f"schedule={schedule!r} returns an array of shape {values.shape} for steps of shape "
+            f"{steps.shape}; it must return one number a step."
+        )
+    wrong = ~((values > 0) & (values < np.inf))
+    if wrong.any():
+        first = int(wrong.argmax())
+        raise ValueError(
+            f"schedule={schedule!r} is {values[first]:g} at step {steps[first]}; it must be "
+            "positive and finite at every step."
+        )
+
 
 @dataclass(eq=False, repr=False)
 class Harmonic(Schedule):
