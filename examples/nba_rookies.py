@@ -11,7 +11,7 @@
 
 Usage: ``python examples/nba_rookies.py [--output DIR] [--quick]``. It prints as it goes, takes
 about a minute and writes its figures to DIR. It needs Matplotlib:
-``pip install "skbayes_sgld[plot]"``.
+``pip install ".[plot]"``.
 """
 
 # sphinx_gallery_thumbnail_path = "figures/six_rookies.png"
