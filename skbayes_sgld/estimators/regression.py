@@ -363,7 +363,7 @@ class LinearRegressor(RegressionModel, PriorPredictive):
     ) -> GLMPosterior:
         prior, noise_prior = self._components(y, weight)
         if prior.scaled_by_noise and prior.automatic and noise_prior is not None:
-            warn_of_few_rows(len(y) if weight is None else weight.sum(), X.shape[1])
+            warn_of_few_rows(weight, *X.shape)
         return self._noise().bind(
             X,
             y,

@@ -90,11 +90,13 @@ def warn_of_light_rows(total: float, n_rows: int, n_columns: int) -> None:
         )
 
 
-def warn_of_few_rows(n_rows: float, n_columns: int) -> None:
+def warn_of_few_rows(weight: Array | None, n_rows: int, n_columns: int) -> None:
     """Warn where the conjugate prior of a linear model takes the noise to be far too small."""
+    if weight is not None:  # those that make rows light are told of elsewhere
+        n_rows = max(int(np.count_nonzero(weight)), int(weight.sum()))
     if n_rows < _ROWS_EACH * n_columns:
         warn(
-            f"{n_rows:g} rows for {n_columns} columns: with so few, the conjugate prior takes the "
+            f"{n_rows} rows for {n_columns} columns: with so few, the conjugate prior takes the "
             "noise, and with it predictive intervals, to be too small; set prior='normal', or "
             "prior='hierarchical_normal'.",
             UserWarning,

@@ -19,7 +19,10 @@ from tests.estimators.test_bad_input import (
 )
 
 # 100 draws are too few for the summaries to be relied on, and the estimators say so
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings(r"ignore:\d+ rows for \d+ columns"),
+]
 
 FLAT = {"prior": "flat"}
 CONSTANT = X * [1.0, 0.0, 1.0] + [0.0, 0.1, 0.0]

@@ -10,7 +10,10 @@ from tests.estimators.test_sklearn_api import X, assert_equal, draws, every_fit,
 from tests.sharing import share_after
 
 # 100 draws and fewer are too few for the summaries to be relied on, and the estimators say so
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings(r"ignore:\d+ rows for \d+ columns"),
+]
 
 
 @every_fit

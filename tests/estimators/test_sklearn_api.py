@@ -33,7 +33,10 @@ from skbayes_sgld.sampling import (
 )
 
 # 100 draws and fewer are too few for the summaries to be relied on, and the estimators say so
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings(r"ignore:\d+ rows for \d+ columns"),
+]
 
 ESTIMATORS = [
     SGLDLinearRegression(n_draws=40),

@@ -16,7 +16,7 @@ from skbayes_sgld.inference import plan as planning
 from skbayes_sgld.inference.choices import measure_bias
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior import FunctionPosterior, Laplace, Normal
-from skbayes_sgld.sampling import HMC, SGLD
+from skbayes_sgld.sampling import HMC, SGLD, Schedule
 from skbayes_sgld.sampling.dynamics import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import NormalMean, make_run
@@ -252,3 +252,58 @@ def test_without_the_curvature_eulers_bias_is_that_of_the_closed_form_and_certai
     inflation = 1.0 / (1.0 - 12.5 * eta) if eta < 0.08 else np.inf
     assert bias == pytest.approx(np.sqrt(inflation) - 1.0)
     assert doubt == 0.0
+
+
+class Stops(Schedule):
+    """One until step 50, and another value from there on."""
+
+    def __init__(self, value=0.0):
+        self.value = value
+
+    def __call__(self, t):
+        return np.where(np.asarray(t) < 50, 1.0, self.value)
+
+
+class OneNumber(Schedule):
+    """A number in place of one for each step."""
+
+    def __call__(self, t):
+        return 1.0
+
+
+@pytest.mark.parametrize(
+    ("schedule", "message"),
+    [
+        (Stops(0.0), "is 0 at step 50; it must be positive"),
+        (Stops(-1.0), "is -1 at step 50"),
+        (Stops(np.nan), "is nan at step 50"),
+        (OneNumber(), "one number a step"),
+    ],
+)
+def test_a_schedule_without_a_positive_number_at_every_step_is_told_before_the_run(
+    schedule, message
+):
+    model = SGLDLinearRegression(schedule=schedule, n_draws=100, random_state=0)
+    with pytest.raises(ValueError, match=f"schedule=.*{message}"):
+        model.fit(X, TARGET)
+
+
+@pytest.mark.filterwarnings("default:The draws are not to be relied on")
+def test_chains_that_a_schedule_slows_down_are_told_so():
+    data, y = load_breast_cancer(return_X_y=True)
+    data = (data[:, :4] - data[:, :4].mean(axis=0)) / data[:, :4].std(axis=0)
+    model = SGLDLogisticRegression(schedule="harmonic", n_draws=200, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="set schedule='constant'"):
+        model.fit(data, y)
+
+
+def test_few_rows_a_column_under_the_conjugate_prior_are_warned_of():
+    few, y = X[:5], TARGET[:5]
+    short = {"n_draws": 50, "random_state": 0}
+    with pytest.warns(UserWarning, match="5 rows for 3 columns.*prior='normal'"):
+        SGLDLinearRegression(**short).fit(few, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        SGLDLinearRegression(prior="normal", **short).fit(few, y)
+        SGLDLinearRegression(**short).fit(X[:6], TARGET[:6])

@@ -40,7 +40,10 @@ from skbayes_sgld.sampling import (
 from skbayes_sgld.variational import BayesByBackprop
 from tests.inputs.surface import NORMAL
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings(r"ignore:\d+ rows for \d+ columns"),
+]
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 3))
