@@ -305,6 +305,12 @@ def quantiles(values: Array, q: Array, weights: Array | None = None) -> Array:
     ).T
 
 
+def mean_of_draws(draws: Array, weights: Array | None) -> Array:
+    """Mean ``(P,)`` over all chains of draws ``(C, S, P)`` with weights ``(S,)``, or None."""
+    of_all = None if weights is None else np.tile(weights, len(draws))
+    return np.asarray(np.average(draws.reshape(-1, draws.shape[2]), axis=0, weights=of_all))
+
+
 def _chance_rhat(ess: Array, n_chains: int, n_params: int) -> Array:
     """R-hat that a converged fit exceeds once in 10,000 fits, at this effective sample size.
 

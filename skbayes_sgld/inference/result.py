@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld.diagnostics import summarize
+from skbayes_sgld.diagnostics import mean_of_draws, summarize
 from skbayes_sgld.inference import arviz
 from skbayes_sgld.inference.choices import Choice, as_table, measure_bias, shown
 from skbayes_sgld.inference.diagnosis import (
@@ -411,7 +411,7 @@ class SamplingResult:
         """State, with the mean, which earlier versions did not keep."""
         vars(self).update(state)
         if "mean" not in state:
-            self.mean = np.average(self.draws.flat, axis=0, weights=self.draws.flat_weights)
+            self.mean = mean_of_draws(self.values, self.draws.weights)
 
     def without_data(self) -> SamplingResult:
         """The same result without the data, on which parts of its diagnosis are measured."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
 from skbayes_sgld._progress import Progress, progress_bar
-from skbayes_sgld.diagnostics import STILL, convergence_problems
+from skbayes_sgld.diagnostics import STILL, convergence_problems, mean_of_draws
 from skbayes_sgld.inference.choices import EARLY_ENDS, Choice
 from skbayes_sgld.inference.diagnosis import warn_of
 from skbayes_sgld.inference.long_run import Origin, check_drawn, ended_by_callback, run_long
@@ -149,7 +149,7 @@ def _result(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
         plan,
         plan.mode,
         theta,
-        _mean(values, scaled),
+        mean_of_draws(values, scaled),
         plan.settings.tau,
         plan.n_hot,
         posterior.constrain(chains.state.sampler_state["theta"][:: plan.n_walkers]),
@@ -159,12 +159,6 @@ def _result(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
         plan.bias if np.isfinite(plan.bias[0]) else _bias_of_draws(plan, theta),
         _undefined(posterior, chains),
     )
-
-
-def _mean(values: Array, weights: Array | None) -> Array:
-    """Mean over all chains of draws ``(C, S, P)`` with weights ``(S,)``."""
-    of_all = None if weights is None else np.tile(weights, len(values))
-    return np.asarray(np.average(values.reshape(-1, values.shape[2]), axis=0, weights=of_all))
 
 
 def _undefined(posterior: BasePosterior, chains: Chains) -> tuple[float, str]:
