@@ -30,7 +30,7 @@ from skbayes_sgld.inference.starts import settle_down, start_elsewhere
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Run, constrained_draws
 from skbayes_sgld.sampling.dynamics import Dense, Diagonal, Dynamics
-from skbayes_sgld.sampling.protocol import check_requirements
+from skbayes_sgld.sampling.protocol import Constant, check_requirements
 from skbayes_sgld.sampling.samplers import SGLD, ParallelTempering
 from skbayes_sgld.sampling.schedules import check_multipliers
 from skbayes_sgld.sampling.tuning import bias as pilots
@@ -216,7 +216,7 @@ def plan(
     check_memory(settings.n_chains, n_draws, posterior.n_params)
     n_burnin, thin, chosen = choose_lengths(tuned, settings, n_draws, positions is not None)
     choices |= chosen
-    if not settings.allows_walkers:  # the schedule may be another one than the constant
+    if not isinstance(settings.schedule, Constant):
         check_multipliers(settings.schedule, n_burnin + n_draws * thin)
     run = tuned.run
     bias = tuned.bias
