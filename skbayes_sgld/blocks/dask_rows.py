@@ -44,7 +44,7 @@ class DaskRows(RowSource):
         self._n_rows = int(X.shape[0]) if known else None
 
     @property
-    def n_rows(self) -> int:  # type: ignore[override]
+    def n_rows(self) -> int:  # type: ignore[override]  # an attribute that is found when asked
         """Number of rows; where it is not known, the workers count them."""
         if self._n_rows is None:
             from dask.delayed import Delayed

@@ -214,14 +214,6 @@ def test_the_start_is_given_in_natural_parameters_and_not_shared():
     np.testing.assert_array_equal(trend().start(), np.zeros(3))
 
 
-def test_a_subclass_may_find_out_for_itself_whether_it_has_several_modes():
-    class Several(CustomPosterior):
-        multimodal = property(lambda self: self.n_params > 1)
-
-    assert Several(Trend(), transforms={"s": "positive"}).multimodal
-    assert not trend().multimodal
-
-
 def test_tempering_leaves_the_posterior_as_it_was():
     posterior = trend()
     assert (posterior.tempered(0.2).temperature, posterior.temperature) == (0.2, 1.0)

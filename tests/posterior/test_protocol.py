@@ -264,3 +264,11 @@ def test_names_have_a_default_and_a_class_is_not_an_instance():
         skbayes_sgld.sample(Unnamed)
     with pytest.raises(ValueError, match="batch_size=3 needs a posterior with rows.*'auto'"):
         skbayes_sgld.sample(Unnamed(), batch_size=3)
+
+
+def test_a_subclass_may_find_out_for_itself_whether_it_has_several_modes():
+    class Several(CustomPosterior):
+        multimodal = property(lambda self: self.n_params > 1)
+
+    assert Several(Ellipse()).multimodal
+    assert not CustomPosterior(Ellipse()).multimodal
