@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
+from scipy.special import eval_legendre, log_ndtr, ndtr, roots_jacobi
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
@@ -15,6 +16,10 @@ from skbayes_sgld.sampling.samplers.metropolis import Adjusted
 _SLACK = 0.15  # of a step, by which the path's last may fall short
 _JITTER = 0.2  # of the step, either way: no trajectory is a whole period every time
 _SHORT_SHARE, _SHORT = 0.125, 0.25  # of the trajectories, and what their step is multiplied by
+# Of the way from kicks at equal distances to those of Gauss-Lobatto quadrature: 0, 0.2, 0.35 and
+# 0.5 of it accept 0.79, 0.83, 0.85 and 0.85 of the trajectories of three steps of 325 parameters
+# (digits), and 0.80, 0.80, 0.80 and 0.79 of six near the walls of 31 (breast cancer, prior sd 10)
+_TOWARDS_LOBATTO = 0.35
 _ORIGIN = "theta", "value", "place"  # of the state, where a trajectory begins
 
 
@@ -31,7 +36,9 @@ def follow(
     place : ndarray of shape (C, 2, P)
         Position z and the gradient of the log density there, ``R^T g``.
     momentum : ndarray of shape (C, P)
-    maps : ndarray of shape (C, 3, 2, 3)
+    maps : ndarray of shape (C, n_maps, 2, 3)
+        Of the steps, one after the other, and of the end. Where they are fewer, the last of the
+        steps' is that of all further steps; where they are more, the rest of them are not used.
     n_steps : int
     dynamics : Dynamics
 
@@ -50,11 +57,11 @@ def follow(
     now: Array = np.empty((len(place), 3, place.shape[2]), on_the_way.dtype)
     now[:, :2], now[:, 2] = place, momentum
     z, force, moved = now[:, 0], now[:, 1], now[:, ::2]
-    step, whole, last = maps.astype(now.dtype, copy=False).swapaxes(0, 1)
+    *steps, last = maps.astype(now.dtype, copy=False).swapaxes(0, 1)
+    steps += steps[-1:] * n_steps
     near = None if center is None else center.astype(now.dtype, copy=False)
-    for _ in range(n_steps - 1):
+    for step in steps[: n_steps - 1]:
         moved[...] = step @ now
-        step = whole
         if dynamics.whitened is not None:
             force[...] = dynamics.whitened.grad(z)
             continue
@@ -62,7 +69,7 @@ def follow(
         if near is not None:
             theta += near
         force[...] = on_the_way.sqrt_t(dynamics.gradient_at(theta, None))
-    moved[...] = step @ now
+    moved[...] = steps[n_steps - 1] @ now
     theta = metric.sqrt(z.astype(float, copy=False))
     if center is not None:
         theta += center
@@ -87,30 +94,51 @@ def follow_rows(
     return rows.locate(z), rows.log_density(z), place, moving
 
 
-def leapfrog_maps(step: Array, turns: bool, drifts_first: bool = False) -> Array:
-    """Linear maps ``(..., 3, 2, 3)`` of position, force and momentum to position and momentum.
+@cache
+def kicks_and_drifts(n_steps: int) -> Array:
+    """Kicks before the drifts of a trajectory, and drifts ``(2, n_steps + 1)``, in steps.
+
+    Kicks along a rotation, which is followed exactly, add up an integral: to first order in how far
+    the posterior is from normal, the energy's error is that of a quadrature. Gauss-Lobatto has next
+    to none; errors of second order are least where distances are equal.
+    """
+    inner = roots_jacobi(n_steps - 1, 1.0, 1.0)[0] if n_steps > 1 else np.empty(0)
+    at = np.concatenate([[-1.0], inner, [1.0]])
+    kicks = 1.0 / ((n_steps + 1) * eval_legendre(n_steps, at) ** 2)
+    drifts = np.append(0.5 * n_steps * np.diff(at), 0.0)
+    equal = np.ones((2, n_steps + 1))
+    equal[0, [0, -1]], equal[1, -1] = 0.5, 0.0
+    return equal + _TOWARDS_LOBATTO * (np.stack([kicks, drifts]) - equal)
+
+
+def leapfrog_maps(
+    step: Array, turns: bool, drifts_first: bool = False, parts: Array | None = None
+) -> Array:
+    """Linear maps ``(..., n, 2, 3)`` of position, force and momentum to position and momentum.
 
     A step of leapfrog kicks the momentum by half of the force, drifts, and kicks again; the kicks
     of neighbours are one. The first map begins with half a kick, the second with a whole one, and
     the third is half a kick alone. Steps that drift first have half a drift at either end instead,
-    and whole kicks between drifts.
+    and whole kicks between drifts. Other kicks and the drifts after them, in steps, are
+    ``parts (2, n)``, or ``(2, n, ..., 1)`` where they differ.
 
     Where trajectories turn, the standard normal distribution's share of the force is followed
     exactly, by a rotation of position and momentum, and a kick is of what is left of it: a
     posterior that is nearly normal leaves little, and steps are the longer (Shahbaba, Lan, Johnson
     & Neal 2014, Section 3).
     """
-    maps = np.zeros((*step.shape, 3, 2, 3))
-    kicks, drifts = np.array([[0.5, 1.0, 0.5], [1.0, 1.0, 0.0]])
-    if drifts_first:
-        kicks, drifts = np.array([[0.0, 1.0, 1.0], [0.5, 1.0, 0.5]])
-    for place, (kick, drift) in enumerate(zip(kicks, drifts, strict=True)):
+    if parts is None:
+        parts = np.array([[0.5, 1.0, 0.5], [1.0, 1.0, 0.0]])
+        if drifts_first:
+            parts = np.array([[0.0, 1.0, 1.0], [0.5, 1.0, 0.5]])
+    maps = np.zeros((*step.shape, parts.shape[1], 2, 3))
+    for place, (kick, drift) in enumerate(zip(*parts, strict=True)):
         of_step = maps[..., place, :, :]
         of_step[..., 1, 1] = kick * step
         of_step[..., 1, 2] = of_step[..., 0, 0] = 1.0
         if turns:
             of_step[..., 1, 0] = kick * step
-        if drift:
+        if np.any(drift):
             z, p, moved = of_step[..., 0, :].copy(), of_step[..., 1, :].copy(), drift * step
             cos, sin = (np.cos(moved), np.sin(moved)) if turns else (np.ones_like(step), moved)
             of_step[..., 0, :] = cos[..., None] * z + sin[..., None] * p
@@ -179,10 +207,21 @@ class Trajectories(Adjusted):
         turns = self.turns and dynamics.center is not None and dynamics.posterior.light_tailed
         walls = not dynamics.posterior.bounded_curvature
         steps = self.steps(eta[:, None], normals[..., P + 1 :], walls)
-        maps = leapfrog_maps(steps, turns, self._along_rows(dynamics))
+        along_rows = self._along_rows(dynamics)
+        parts = self._parts(eta) if turns and not along_rows else None
+        maps = leapfrog_maps(steps, turns, along_rows, parts)
         maps = maps.reshape(*maps.shape[:2], -1)
         heated = normals[..., :P] * heat
         return np.concatenate([heated, log_ndtr(normals[..., P : P + 1]), maps], axis=-1)
+
+    def _parts(self, eta: Array) -> Array:
+        """Kicks and drifts ``(2, n, T, 1)`` of trajectories, as many as the longest has."""
+        found = [kicks_and_drifts(self.gradients(float(size))) for size in eta]
+        parts = np.zeros((2, max(each.shape[1] for each in found), len(eta), 1))
+        for t, each in enumerate(found):
+            n = each.shape[1] - 1
+            parts[:, :n, t, 0], parts[:, -1, t, 0] = each[:, :n], each[:, -1]
+        return parts
 
     def _along_rows(self, dynamics: Dynamics) -> bool:
         """Whether trajectories are those of :func:`follow_rows`."""
@@ -218,7 +257,7 @@ class Trajectories(Adjusted):
     ) -> tuple[State, Array]:
         """State and momentum where a trajectory ends."""
         C, P = momentum.shape
-        maps, n_steps = noise[:, P + 1 :].reshape(C, 3, 2, 3), self.gradients(float(eta))
+        maps, n_steps = noise[:, P + 1 :].reshape(C, -1, 2, 3), self.gradients(float(eta))
         path = follow_rows if self._along_rows(dynamics) else follow
         theta, value, place, end = path(place, momentum, maps, n_steps, dynamics)
         return {"theta": theta, "value": value, "place": place}, end

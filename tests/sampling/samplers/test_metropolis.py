@@ -1,5 +1,7 @@
 """The Metropolis-adjusted step and its adaptation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import integrate
@@ -10,7 +12,9 @@ from skbayes_sgld.posterior.likelihoods import FixedGaussian
 from skbayes_sgld.sampling import HMC, MALA, SGLD, Curvature, ParallelTempering, RandomWalk
 from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.dynamics import Dense
+from skbayes_sgld.sampling.samplers import hmc
 from skbayes_sgld.sampling.samplers.hmc import transition_acceptance
+from skbayes_sgld.sampling.schedules import Harmonic
 from skbayes_sgld.sampling.tuning.adaptation import adapt
 from skbayes_sgld.sampling.tuning.bias import measure_bias
 from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
@@ -83,10 +87,10 @@ NARROW = {
 }
 
 
-def turning_run(name, step_size, temperature=1.0):
-    mode = find_mode(NARROW[name], np.zeros(1))
+def turning_run(posterior, step_size, temperature=1.0):
+    mode = find_mode(posterior, np.zeros(posterior.n_params))
     run = make_run(
-        NARROW[name],
+        posterior,
         sampler=HMC(),
         preconditioner=Curvature(),
         step_size=step_size,
@@ -99,7 +103,7 @@ def turning_run(name, step_size, temperature=1.0):
 
 @pytest.mark.parametrize("step_size, temperature", [(0.85, 0.3), (0.57, 1.0), (1.7, 1.0)])
 def test_a_chain_whose_trajectories_turn_is_exact(step_size, temperature):
-    run = turning_run("leaning", step_size, temperature)
+    run = turning_run(NARROW["leaning"], step_size, temperature)
     draws = run_chains(run, np.ones((800, 1)), n_draws=250, n_burnin=100, seed=0).draws[..., 0]
     grid = np.linspace(-10, 60, 20_001)
     weight = np.exp(NARROW["leaning"].log_density(grid[:, None]) / temperature)
@@ -112,10 +116,49 @@ def test_a_chain_whose_trajectories_turn_is_exact(step_size, temperature):
 
 
 def test_trajectories_that_turn_follow_a_normal_posterior_without_error():
-    run = turning_run("normal", 1.7)  # one step each, of more than a quarter of a period
+    run = turning_run(NARROW["normal"], 1.7)  # one step each, of more than a quarter of a period
     assert run_chains(run, np.ones((4, 1)), n_draws=200).acceptance == 1.0
     run.dynamics.center = None
     assert run_chains(run, np.ones((4, 1)), n_draws=200).acceptance < 0.8
+
+
+def test_trajectories_of_unequal_kicks_err_less_than_those_of_leapfrog(monkeypatch):
+    rng = np.random.default_rng(0)
+    columns = rng.standard_normal((80, 20))
+    y = (rng.random(80) < 1 / (1 + np.exp(-columns[:, 0]))).astype(float)
+    run = turning_run(GLMPosterior(columns, y, Bernoulli(), Normal(1.0)), 0.6)
+    start = run.dynamics.center + np.zeros((200, 1))
+    acceptance = []
+    for share in (0.0, hmc._TOWARDS_LOBATTO):
+        monkeypatch.setattr(hmc, "_TOWARDS_LOBATTO", share)
+        hmc.kicks_and_drifts.cache_clear()
+        acceptance.append(run_chains(run, start, n_draws=20).acceptance)
+    assert 1.0 - acceptance[1] < 0.75 * (1.0 - acceptance[0])
+
+
+@pytest.mark.parametrize("n_steps", [1, 2, 3, 7, 50])
+def test_kicks_are_between_equal_ones_and_those_of_a_quadrature(n_steps, monkeypatch):
+    def integral(share, power):
+        monkeypatch.setattr(hmc, "_TOWARDS_LOBATTO", share)
+        kicks, drifts = hmc.kicks_and_drifts.__wrapped__(n_steps) / n_steps
+        np.testing.assert_allclose(kicks, kicks[::-1], rtol=1e-9)  # a path back is the same one
+        np.testing.assert_allclose(drifts[:-1], drifts[-2::-1], rtol=1e-9)
+        assert drifts[-1] == 0.0
+        return kicks @ np.append(0.0, np.cumsum(drifts[:-1])) ** power
+
+    powers = np.arange(1, 2 * n_steps)
+    exact = [integral(1.0, power) for power in powers]
+    np.testing.assert_allclose(exact, 1.0 / (powers + 1.0), rtol=1e-9)
+    grid = np.linspace(0, 1, n_steps + 1)
+    assert integral(0.0, 2) == pytest.approx(integrate.trapezoid(grid**2, grid), rel=1e-9)
+    assert integral(0.4, 0) == pytest.approx(1.0, rel=1e-9)
+
+
+def test_trajectories_whose_number_of_steps_changes_do_not_depend_on_the_block():
+    run = replace(turning_run(NARROW["leaning"], 0.9), schedule=Harmonic())
+    assert len({run.sampler.gradients(eta) for eta in run.step_sizes(np.arange(40))}) > 3
+    blocks = [run_chains(run, np.ones((3, 1)), n_draws=40, block_size=b) for b in (1, 40)]
+    np.testing.assert_array_equal(blocks[0].draws, blocks[1].draws)
 
 
 def test_the_measured_bias_is_that_of_the_long_chain():
