@@ -70,8 +70,8 @@ class Adapted:
     step_size : float
     acceptance : float
     autocorrelation : float
-        Integrated autocorrelation time of the slowest direction, or of its square, in steps, less
-        what chance adds to the largest of many.
+        Integrated autocorrelation time of the slowest direction, or of its distance from the mean,
+        in steps, less what chance adds to the largest of many.
     places : ndarray of shape (n_places, n_params)
         Positions of the pilot's chains in its last round, the latest first; none where its chains
         are few, or have made too few trajectories to forget their start.
@@ -378,10 +378,11 @@ def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> M
 
 
 def _autocorrelation(draws: Array, metric: Mode) -> float:
-    """Integrated autocorrelation time of the slowest direction or of its square.
+    """Integrated autocorrelation time of the slowest direction or of its distance from the mean.
 
     The largest of two: by batch means, and by the correlation of neighbouring draws, which is
-    known better and tells less of slow directions.
+    known better and tells less of slow directions. Of squares in place of distances it is the same
+    but for chance: a walker that stays once where one direction is 4 sds out makes it 3 of 1.5.
     """
     n_chains, n_steps, P = draws.shape
     # little is known; trajectories of a quarter of a period forget the most
@@ -394,7 +395,7 @@ def _autocorrelation(draws: Array, metric: Mode) -> float:
     # and about that of the largest of 2 P correlations
     excess = np.sqrt(2.0 * np.log(2 * P) / (n_chains * (n_steps - 1)))
     worst = 1.0
-    for values in (u, np.square(u - u.mean(axis=(0, 1)))):
+    for values in (u, np.abs(u - u.mean(axis=(0, 1)))):
         values = values - values.mean(axis=(0, 1))
         total = np.maximum(values.var(axis=(0, 1)), 1e-300)
         between = values.mean(axis=1).var(axis=0, ddof=1)
