@@ -274,7 +274,7 @@ class HMC(Trajectories):
 
     Under a normal prior, and in the metric of the curvature, a trajectory follows the normal
     approximation of the posterior exactly, and leapfrog steps take what is left (Shahbaba, Lan,
-    Johnson & Neal 2014).
+    Johnson & Neal 2014); kicks at unequal distances keep the energy better than equal ones.
 
     Parameters
     ----------
