@@ -12,7 +12,7 @@ from skbayes_sgld._linalg import in_threads
 
 Array = NDArray[Any]
 
-_NUMBERS = 2**18  # in the temporaries of a block, which stay in the cache of a core
+_NUMBERS = 2**20  # in a block's temporaries: of fewer, threads wait for the interpreter
 _FEWEST_ROWS = 8  # fewer make a product one of vectors, whatever the number of draws
 _TASK_ROWS = 512  # that a thread takes at once
 _FEWEST_TASKS = 8  # so that no thread waits long for the last one
@@ -44,6 +44,7 @@ def map_blocks(function: Callable[[slice], Array], n_rows: int, size: int) -> Ar
     -------
     values : ndarray of shape (n_rows, ...)
     """
+    size = min(size, max(_FEWEST_ROWS, -(-n_rows // _FEWEST_TASKS)))
     step = size * max(1, min(_TASK_ROWS // size, n_rows // (size * _FEWEST_TASKS)))
 
     def values_of(first: int) -> Array:
