@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from skbayes_sgld.posterior.priors.flat import Flat
 from skbayes_sgld.posterior.priors.normal import JointDensity
+from skbayes_sgld.posterior.protocol import Proportional
 
 Array = NDArray[Any]
 
@@ -83,10 +83,8 @@ class LinearPrior(JointDensity):
     def bind_grad_of_flat(self, n_predictors: int, width: int) -> Callable[[Array], Array]:
         """Gradient at ``theta (C, K * width)``, as one product where the prior is normal."""
         grad = self.bind_grad(np.zeros((n_predictors, width)))
-        if isinstance(grad, partial):  # one product, of parameters in any shape
-            slope = grad.args[0].ravel()
-            of_one = slope[None]  # the product of two arrays of one shape takes half of the time
-            return lambda theta: theta * (of_one if len(theta) == 1 else slope)
+        if isinstance(grad, Proportional):  # to parameters in any shape
+            return Proportional(grad.slope.ravel(), grad.rounded.ravel())
         shape = -1, n_predictors, width
         return lambda theta: grad(theta.reshape(shape)).reshape(theta.shape)
 

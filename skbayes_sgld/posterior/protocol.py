@@ -10,8 +10,10 @@ samplers and gradients declare in ``requires``.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -64,6 +66,24 @@ class Expansion(NamedTuple):
     grad: Array
     curvature: Array
     by_row: tuple[Array, ...] = ()
+
+
+@dataclass(frozen=True)
+class Proportional:
+    """Gradient of a log prior that is a product with the parameters: a normal one about zero.
+
+    Attributes
+    ----------
+    slope, rounded : ndarray
+        Factors in double and in single precision.
+    """
+
+    slope: Array
+    rounded: Array
+
+    def __call__(self, theta: Array) -> Array:
+        """Gradient in the precision of ``theta``."""
+        return theta * (self.rounded if theta.dtype == np.float32 else self.slope)
 
 
 @runtime_checkable

@@ -325,6 +325,8 @@ def _join(parts: list[Chains]) -> Chains:
 
 def follow(parts: list[Chains]) -> Chains:
     """The same chains, one part after the other."""
+    if len(parts) == 1:
+        return parts[0]
     n_steps = sum(part.n_steps for part in parts)
     return Chains(
         np.concatenate([part.draws for part in parts], axis=1),

@@ -11,7 +11,7 @@ step. All gradient estimators are unbiased.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -48,7 +48,7 @@ class Metric:
 
     @property
     def diagonal(self) -> Array | None:
-        """Diagonal of G ``(P,)`` where it is a diagonal matrix; None otherwise."""
+        """Diagonal of G ``(P,)`` where it is known to be a diagonal matrix; None otherwise."""
         return None
 
     def scale(self, v: Array) -> Array:
@@ -266,8 +266,8 @@ class BoundGradient:
         )
         return bound
 
-    def bind_drift(self, metric: Metric) -> Callable[[Array, Any], Array] | None:
-        """``G g`` at ``theta (C, P)`` and a batch, a new array; None: nothing is gained by it."""
+    def bind_move(self, metric: Metric) -> Callable[[Array, Any, np.floating], Array] | None:
+        """``theta + eta G g`` of ``theta (C, P)``, a batch and eta; None: nothing is gained."""
         return None
 
     def full(self, theta: Array) -> Array:
@@ -285,25 +285,15 @@ class BoundGradient:
             return target.bind_value_and_grad(len(theta), self.posterior)(theta)
         return self._value_and_grad_of(len(theta), target)(theta)
 
-    def prepare(self, idx: Array | None) -> Any:
-        """Gather what the steps need of the rows ``idx (T, C, B)``; see :meth:`at`.
-
-        What it returned in a run is valid until it is called again.
-        """
-        return None
-
-    def at(self, prepared: Any, t: int) -> Any:
-        """Part of the prepared rows that step ``t`` needs."""
-        return None
+    def prepare(self, idx: Array) -> Sequence[Any]:
+        """Batches of the rows ``idx (T, C, B)``, one a step, valid until it is called again."""
+        return [None] * len(idx)
 
     def batches(self, idx: Array) -> Iterator[Any]:
         """What each step needs of the rows ``idx (T, C, B)``, gathered a cache full at a time."""
         most = max(1, _GATHERED_NUMBERS // (idx[0].size * self.posterior.n_params))
         for first in range(0, len(idx), most):
-            part = idx[first : first + most]
-            prepared = self.prepare(part)
-            for t in range(len(part)):
-                yield self.at(prepared, t)
+            yield from self.prepare(idx[first : first + most])
 
     def row_score(self, theta: Array, batch: Any) -> Array:
         """Each row's contribution to a batch's estimate ``(C, n_local, B)``."""
@@ -329,10 +319,10 @@ class Dynamics:
     ``target``, if given, is the posterior whose density accepts or rejects; trajectories may
     follow the gradient of another. ``center`` is that of the normal distribution whose
     covariance the metric is, where it is meant to be one; ``rounded`` says that single precision
-    is enough for what drives a trajectory; ``bound_drift``, in a run, is :meth:`drift` where its
-    linear part is known as a matrix. ``whitened``, if given, is the target in the coordinates of
-    the metric about the centre, which trajectories follow in place of the gradient. ``group`` is
-    the number of neighbouring positions that are walkers of one chain.
+    is enough for what drives a trajectory; ``bound_move``, in a run, is where a step leads by
+    :meth:`drift`, see :meth:`BoundGradient.bind_move`. ``whitened``, if given, is the target in the
+    coordinates of the metric about the centre, which trajectories follow in place of the gradient.
+    ``group`` is the number of neighbouring positions that are walkers of one chain.
     """
 
     gradient: BoundGradient
@@ -343,7 +333,7 @@ class Dynamics:
     target: BasePosterior | None = None
     center: Array | None = None
     rounded: bool = False
-    bound_drift: Callable[[Array, Any], Array] | None = None
+    bound_move: Callable[[Array, Any, np.floating], Array] | None = None
     whitened: WhitenedPosterior | None = None
     group: int = 1
 
@@ -408,11 +398,9 @@ class Dynamics:
     def of_run(self) -> Dynamics:
         """Copy for one run in one thread, with what does not depend on theta settled."""
         gradient = self.gradient.of_run()
-        drift = gradient.bind_drift(self.preconditioner) if self.clip is None else None
-        return replace(self, clipped=0, gradient=gradient, bound_drift=drift)
+        move = gradient.bind_move(self.preconditioner) if self.clip is None else None
+        return replace(self, clipped=0, gradient=gradient, bound_move=move)
 
     def drift(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """``G clip(g)`` at ``theta (C, P)``."""
-        if self.bound_drift is not None:
-            return self.bound_drift(theta, batch)
         return self.preconditioner.scale(self.gradient_at(theta, batch, memory))

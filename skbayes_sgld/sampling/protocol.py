@@ -370,26 +370,25 @@ class SGLD(Sampler):
         # chains first, so that each chain's noise is a product of its own
         z = np.ascontiguousarray(normals.swapaxes(0, 1))
         scale = np.sqrt(2.0 * dynamics.temperature * eta)[:, None]
-        if self.integrator == "euler":
-            return (dynamics.preconditioner.sqrt(z) * scale).swapaxes(0, 1)
-        sums = np.empty_like(z)
-        np.add(z[:, 0], state["normal"], out=sums[:, 0])
-        np.add(z[:, 1:], z[:, :-1], out=sums[:, 1:])
-        state["normal"] = z[:, -1].copy()
-        noise = dynamics.preconditioner.sqrt(sums)
-        noise *= 0.5 * scale
-        return noise.swapaxes(0, 1)
+        if self.integrator == "leimkuhler_matthews":
+            sums = np.empty_like(z)
+            np.add(z[:, 0], state["normal"], out=sums[:, 0])
+            np.add(z[:, 1:], z[:, :-1], out=sums[:, 1:])
+            state["normal"] = z[:, -1].copy()
+            z, scale = sums, 0.5 * scale
+        noise = np.empty(normals.shape)  # of a step together in memory, where it is added
+        np.multiply(dynamics.preconditioner.sqrt(z), scale, out=noise.swapaxes(0, 1))
+        return noise
 
     def step(
         self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
     ) -> None:
         """Advance theta."""
         theta = state["theta"]
-        if dynamics.bound_drift is None:
+        if dynamics.bound_move is None:
             move = dynamics.drift(theta, batch, state) * eta
+            move += theta
         else:  # of a new array
-            move = dynamics.bound_drift(theta, batch)
-            move *= eta
+            move = dynamics.bound_move(theta, batch, eta)
         move += noise
-        move += theta
         state["theta"] = move

@@ -99,8 +99,8 @@ def test_rows_without_local_parameters_give_the_gradient_that_gathered_ones_do(g
     for posterior in (gathered, RowsAlone()):
         bound = gradient.bind(posterior, theta[0])
         memory, prepared = bound.begin(theta), bound.prepare(idx)
-        at = [bound(theta + steps[t], bound.at(prepared, t), memory) for t in range(10)]
-        results.append([*at, bound(theta, bound.at(prepared, 3))])
+        at = [bound(theta + steps[t], prepared[t], memory) for t in range(10)]
+        results.append([*at, bound(theta, prepared[3])])
     np.testing.assert_allclose(results[1], results[0], rtol=1e-10)
 
 
@@ -113,7 +113,7 @@ def test_a_users_arrays_are_not_written_to():
 
     bound = Minibatch().bind(Cached())
     for _ in range(2):
-        bound(np.zeros((4, 1)), bound.at(bound.prepare(np.zeros((1, 4, 5), int)), 0))
+        bound(np.zeros((4, 1)), bound.prepare(np.zeros((1, 4, 5), int))[0])
     assert np.all(Cached.known == 3.0)
 
 

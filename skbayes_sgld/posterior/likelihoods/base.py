@@ -25,6 +25,7 @@ from skbayes_sgld.posterior.likelihoods.rows import RowKernel, ones, sum_log
 
 Array = NDArray[Any]
 
+_FEW_ROWS = 128  # of a batch: their number of passes counts, of more the exponentials
 _RARE = 0.02  # share of the rows below which a class is rare
 
 
@@ -366,12 +367,17 @@ class Bernoulli(LabelLikelihood):
         return score
 
     def observed(self, y: Array, weight: Array | None) -> tuple[Array, ...]:
-        """The sign of each label, and the weighted sign."""
+        """The labels, and their weights; of many rows the signs, and the weighted signs."""
+        if y.shape[-1] <= _FEW_ROWS:
+            return super().observed(y[..., None, :], weight)
         sign = 2.0 * y[..., None, :] - 1.0
         return sign, sign if weight is None else sign * weight[..., None, :]
 
     def observed_score(self, u: Array, *observed: Array) -> Array:
-        """``weighted sign / (1 + exp(sign eta))``, in place."""
+        """``weight (y - p)``, in place; of many rows ``weighted sign / (1 + exp(sign eta))``."""
+        if u.shape[-1] <= _FEW_ROWS:
+            score = np.subtract(observed[0], expit(u, out=u), out=u)
+            return score if len(observed) == 1 else np.multiply(score, observed[1], out=u)
         sign, weighted = observed
         u *= sign
         np.exp(u, out=u)

@@ -19,6 +19,7 @@ from skbayes_sgld._arrays import check_covariance
 from skbayes_sgld._linalg import column_means, column_squares, inverse_root, matmul_rows
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors.base import CoefficientPrior
+from skbayes_sgld.posterior.protocol import Proportional
 
 Array = NDArray[Any]
 
@@ -268,7 +269,7 @@ class JointDensity:
         exact = slope, offset, pull
         rounded = [array.astype(np.float32) for array in exact]
         if not (shifts or pull.size):
-            return partial(_times, slope, rounded[0])
+            return Proportional(slope, rounded[0])
 
         def grad(linear: Array) -> Array:
             slope, offset, pull = rounded if linear.dtype == np.float32 else exact
@@ -384,11 +385,6 @@ class JointDensity:
             pin = _shift_precision(X, weight, not coef.proper, free, has_intercept) / K
         of_intercept = intercept if acts else None
         return cls(coef, of_intercept, X.shape[1], center, spread is not None, pin)
-
-
-def _times(slope: Array, rounded: Array, linear: Array) -> Array:
-    """Product with the slope, in the precision of ``linear``."""
-    return linear * (rounded if linear.dtype == np.float32 else slope)
 
 
 def in_units(

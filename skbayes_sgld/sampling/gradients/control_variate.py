@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from numbers import Integral
@@ -80,16 +80,12 @@ class _ControlVariate(BoundGradient):
         center = np.broadcast_to(self._center, (len(flat.y), self._center.size))
         return [a.reshape(*idx.shape[:2], *a.shape[1:]) for a in self._expand(flat, center)]
 
-    def prepare(self, idx: Array | None) -> Any:
+    def prepare(self, idx: Array) -> Sequence[Any]:
         # the rows' expansion does not depend on theta
-        assert idx is not None
         bound = self._bind(*idx.shape[1:])
         expansion = self._expansion_of(idx)
         gathered = bound.gather(idx)
         return [(bound, *step) for step in zip(gathered, *expansion, strict=True)]
-
-    def at(self, prepared: Any, t: int) -> Any:
-        return prepared[t]
 
     def row_score(self, theta: Array, batch: Any) -> Array:
         """Each row's gradient less its expansion around the centre ``(C, n_local, B)``."""
@@ -113,19 +109,19 @@ class _ControlVariate(BoundGradient):
         grad += self._grad_log_prior(theta)
         return grad
 
-    def bind_drift(self, metric: Metric) -> Callable[[Array, Any], Array] | None:
+    def bind_move(self, metric: Metric) -> Callable[[Array, Any, np.floating], Array] | None:
         posterior, H = self.posterior, self._curvature
         if H is None or not posterior.quadratic_prior:
             return None
         H = H.copy()
         posterior.add_prior_curvature(H, self._center[0])
-        return _Drift(self, metric, self._grad + posterior.grad_log_prior(self._center), H)
+        return _Move(self, metric, self._grad + posterior.grad_log_prior(self._center), H)
 
 
-class _Drift:
-    """``G g``, whose linear part and whose batch's estimate of the rest are one product.
+class _Move:
+    """``theta + eta G g``, where one product makes the linear part and the rest of ``G g``.
 
-    At ``theta = center + z`` it is ``G (slope - H z) + (n / B) G rest``, with H the curvature of
+    At ``theta = center + z`` that is ``G (slope - H z) + (n / B) G rest``, with H the curvature of
     the log posterior.
     """
 
@@ -144,13 +140,15 @@ class _Drift:
         used = left.reshape(-1, 2 * P)[:n_chains]
         return np.vstack([self._of_z, scale * self._of_rest]), left, used[:, :P], used[:, P:]
 
-    def __call__(self, theta: Array, batch: Any) -> Array:
+    def __call__(self, theta: Array, batch: Any, eta: np.floating) -> Array:
         bound, rows = batch[0], batch[1]
         matrix, left, z, rest = self._bind(len(theta), bound.size)
         np.subtract(theta, self._center, out=z)
         bound.pullback(self._gradient.row_score(theta, batch), rows, out=rest)
         drift = np.matmul(left, matrix).reshape(-1, len(self._of_rest))[: len(theta)]
         drift += self._offset
+        drift *= eta
+        drift += theta
         return drift
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -37,7 +38,7 @@ class SnapshotGradient(MinibatchGradient):
         center = np.broadcast_to(self._center, theta.shape)
         return super().row_score(theta, batch) - super().row_score(center, batch)
 
-    def bind_drift(self, metric: Metric) -> None:
+    def bind_move(self, metric: Metric) -> None:
         """None: a step reads and writes what the estimator remembers."""
         return None
 
@@ -84,14 +85,9 @@ class _SAGA(SnapshotGradient):
         total = np.array(self.posterior.grad_log_likelihood(theta))
         return {"table": self._batches.scores(theta), "table_grad": total}
 
-    def prepare(self, idx: Array | None) -> Any:
+    def prepare(self, idx: Array) -> Sequence[Any]:
         """Gather the rows, and keep their numbers."""
-        return super().prepare(idx), idx
-
-    def at(self, prepared: Any, t: int) -> Any:
-        """Rows of step ``t`` and their numbers."""
-        rows, idx = prepared
-        return super().at(rows, t), idx[t]
+        return list(zip(super().prepare(idx), idx, strict=True))
 
     def row_score(self, theta: Array, batch: Any) -> Array:
         """Each row's change since the centre."""

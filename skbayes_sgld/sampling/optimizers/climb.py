@@ -170,9 +170,8 @@ class _Walk:
                 gradient = self._part.gradient
                 for idx in self._blocks(self.pace.batch_size):
                     eta = self.pace.etas(n_passes, self._n_steps, len(idx))
-                    prepared = gradient.prepare(idx)
-                    for t in range(len(idx)):
-                        step(state, eta[t], None, gradient.at(prepared, t), self._part)
+                    for size, batch in zip(eta, gradient.prepare(idx), strict=True):
+                        step(state, size, None, batch, self._part)
                     self._n_steps += len(idx)
         if not np.isfinite(state["theta"]).all():
             if not self.pace.chooses_steps:

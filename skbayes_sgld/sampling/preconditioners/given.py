@@ -25,7 +25,7 @@ class Identity(Preconditioner):
 
     def bind(self, n_params: int, metric: Metric | None) -> Metric:
         """The identity."""
-        return Metric(n_params)
+        return Diagonal(np.ones(n_params))
 
 
 @dataclass(eq=False, repr=False)

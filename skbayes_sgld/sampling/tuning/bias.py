@@ -8,7 +8,7 @@ in a hundredth of a second.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import repeat
@@ -99,21 +99,18 @@ class _Remembered(BoundGradient):
         super().__init__(inner.posterior)
         self._inner = inner
         self._at: Array | None = None
+        self._batch: Any = None
 
-    def prepare(self, idx: Array | None) -> Any:
+    def prepare(self, idx: Array) -> Sequence[Any]:
         return self._inner.prepare(idx)
-
-    def at(self, prepared: Any, t: int) -> Any:
-        self._at = None  # another step, another batch
-        return self._inner.at(prepared, t)
 
     def begin(self, theta: Array) -> State:
         return self._inner.begin(theta)
 
     def __call__(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
-        if self._at is None or not np.array_equal(self._at, theta):
+        if self._at is None or batch is not self._batch or not np.array_equal(self._at, theta):
             value = self._inner(theta, batch, memory)
-            self._at, self._value = theta.copy(), value
+            self._at, self._batch, self._value = theta.copy(), batch, value
         return self._value.copy()
 
 

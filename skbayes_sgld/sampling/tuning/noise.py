@@ -86,7 +86,7 @@ def measure_noise(
         rests = np.concatenate([_row_rests(bound, theta, idx[:_FEW_ROWS]) for theta in draws])
         return NoiseLevel(_largest_variance(metric.sqrt_t(rests)))
     rows = posterior.take(idx[None])
-    batch = bound.at(bound.prepare(idx[None, None]), 0)
+    batch = bound.prepare(idx[None, None])[0]
     scores = np.concatenate([bound.row_score(theta[None], batch) for theta in draws])
     second = np.einsum("sai,sbi->abi", scores, scores) / len(draws)
     means = np.concatenate([posterior.pullback(score[None], rows) for score in scores])
@@ -107,7 +107,7 @@ def measure_noise(
 
 def _row_rests(bound: BoundGradient, theta: Array, idx: Array) -> Array:
     """One-row estimates at ``theta (P,)`` less their mean, each row as a chain."""
-    batch = bound.at(bound.prepare(idx[None, :, None]), 0)
+    batch = bound.prepare(idx[None, :, None])[0]
     estimates = bound(np.tile(theta, (len(idx), 1)), batch)
     return estimates - estimates.mean(axis=0)
 

@@ -57,8 +57,9 @@ def test_the_score_is_the_derivative_of_the_log_density(likelihood, own_rows):
 
 @every_likelihood
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_observed_score_is_the_weighted_score(likelihood, weighted):
-    u = some_u(likelihood)
+@pytest.mark.parametrize("size", [B, 200])
+def test_the_observed_score_is_the_weighted_score(likelihood, weighted, size):
+    u = some_u(likelihood, size)
     y = some_y(likelihood, u)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, y.shape) if weighted else None
     expected = likelihood.score(u, y) * (weight[:, None] if weighted else 1.0)

@@ -12,7 +12,17 @@ from skbayes_sgld.posterior import (
     Laplace,
     Normal,
 )
-from skbayes_sgld.sampling import SAGA, SGLD, SVRG, ControlVariate, Full, Minibatch, find_mode
+from skbayes_sgld.sampling import (
+    SAGA,
+    SGLD,
+    SVRG,
+    ControlVariate,
+    Full,
+    Identity,
+    Matrix,
+    Minibatch,
+    find_mode,
+)
 from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.tuning.noise import measure_noise
 from tests.references.targets import make_run
@@ -47,7 +57,7 @@ def one_row_estimates(posterior, mode, gradient, theta):
     """Estimates of all one-row minibatches ``(n, P)``."""
     n = posterior.n_samples
     bound = gradient.bind(posterior, mode.theta)
-    batch = bound.at(bound.prepare(np.arange(n)[None, :, None]), 0)
+    batch = bound.prepare(np.arange(n)[None, :, None])[0]
     return bound(np.tile(theta, (n, 1)), batch)
 
 
@@ -83,7 +93,7 @@ def test_a_batch_is_the_mean_of_its_rows(posterior, mode, gradient):
     estimates = one_row_estimates(posterior, mode, gradient, theta)
     rows = np.array([3, 70, 3, 41])
     bound = gradient.bind(posterior, mode.theta)
-    batch = bound.at(bound.prepare(rows[None, None]), 0)
+    batch = bound.prepare(rows[None, None])[0]
     np.testing.assert_allclose(bound(theta[None], batch)[0], estimates[rows].mean(axis=0))
 
 
@@ -105,7 +115,7 @@ def remembered_estimates(posterior, mode, gradient, theta, memory):
     """Estimates of all one-row batches of one chain that remembers ``memory``."""
     bound, estimates = gradient.bind(posterior, mode.theta), []
     for row in range(posterior.n_samples):
-        batch = bound.at(bound.prepare(np.array([[[row]]])), 0)
+        batch = bound.prepare(np.array([[[row]]]))[0]
         kept = {name: array.copy() for name, array in memory.items()}
         estimates.append(bound(theta[None], batch, kept)[0])
     return np.array(estimates)
@@ -118,7 +128,7 @@ def a_memory(posterior, mode, gradient, n_steps):
     memory = bound.begin(theta[None])
     for _ in range(n_steps):
         rows = rng.choice(posterior.n_samples, (1, 1, 50), replace=False)
-        bound(theta[None], bound.at(bound.prepare(rows), 0), memory)
+        bound(theta[None], bound.prepare(rows)[0], memory)
         theta = theta + 0.3 * mode.marginal_sd * rng.standard_normal(theta.size)
     return theta, memory
 
@@ -159,17 +169,32 @@ def test_chains_that_remember_depend_on_nothing_but_their_number(posterior, mode
     np.testing.assert_array_equal(resumed, draws[:, 7:])
 
 
+MOVING = {
+    "control variate of order 1": (ControlVariate(1), None),
+    "control variate of order 2": (ControlVariate(2), None),
+    "minibatch, identity": (Minibatch(), Identity()),
+    "minibatch, diagonal": (Minibatch(), Matrix([0.1, 0.2, 0.3, 0.4])),
+    "minibatch, dense": (Minibatch(), None),
+}
+
+
 @pytest.mark.parametrize("prior", [Normal(0.5), Laplace(0.5)], ids=["normal", "laplace"])
-@pytest.mark.parametrize("order", [1, 2])
-def test_a_bound_drift_is_the_metric_times_the_gradient(order, prior):
+@pytest.mark.parametrize(("gradient", "preconditioner"), MOVING.values(), ids=MOVING)
+def test_a_bound_move_is_the_metric_times_the_gradient(gradient, preconditioner, prior):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))
     posterior = GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), prior)
     mode = find_mode(posterior, posterior.start())
-    bound = ControlVariate(order).bind(posterior, mode.theta).of_run()
-    batch = bound.at(bound.prepare(rng.integers(0, 60, (1, 2, 8))), 0)
+    metric = mode.metric if preconditioner is None else preconditioner.bind(4, None)
+    bound = gradient.bind(posterior, mode.theta).of_run()
+    batch = bound.prepare(rng.integers(0, 60, (1, 2, 8)))[0]
     theta = mode.theta + mode.marginal_sd * rng.standard_normal((2, 4))
-    expected = mode.metric.scale(bound(theta, batch))
-    drift = bound.bind_drift(mode.metric)
-    found = expected if drift is None else drift(theta, batch)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    drift = metric.scale(bound(theta, batch))
+    move = bound.bind_move(metric)
+    second_order = gradient is MOVING["control variate of order 2"][0]
+    assert (move is None) == (
+        isinstance(prior, Laplace) or not (second_order or metric.diagonal is not None)
+    )
+    for eta in np.array([0.1, 0.1, 0.03]):  # a schedule may change it
+        found = theta + eta * drift if move is None else move(theta, batch, eta)
+        np.testing.assert_allclose(found, theta + eta * drift, rtol=1e-9, atol=1e-12)

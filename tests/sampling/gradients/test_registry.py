@@ -31,7 +31,7 @@ def target(kind):
 
 def batch_of(bound, rows):
     """One step's batch for one chain, as the runner prepares it."""
-    return bound.at(bound.prepare(None if rows is None else np.array(rows)[None, None]), 0)
+    return None if rows is None else bound.prepare(np.array(rows)[None, None])[0]
 
 
 def wander(bound, posterior, mode, replacement):

@@ -151,9 +151,9 @@ def test_control_variates_around_an_expansion_off_the_mode_are_unbiased():
     theta = (mode.theta + 3.0 * mode.marginal_sd)[None]
     for order in (1, 2):
         bound = ControlVariate(order).bind(posterior, mode.theta, expansion)
-        batch = bound.at(bound.prepare(rows), 0)
+        batch = bound.prepare(rows)[0]
         np.testing.assert_allclose(bound(theta, batch), posterior.grad(theta), rtol=1e-8)
-    some = bound.at(bound.prepare(rows[..., :10]), 0)
+    some = bound.prepare(rows[..., :10])[0]
     np.testing.assert_allclose(bound(off[None], some), posterior.grad(off[None]), rtol=1e-8)
 
 
