@@ -24,10 +24,10 @@ from skbayes_sgld._linalg import (
     sum_in_threads,
     weighted_gram,
 )
-from skbayes_sgld.posterior.base import AveragedNormal
 from skbayes_sgld.posterior.collapsed_rows import collapsed_rows
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors import CoefficientPrior
+from skbayes_sgld.posterior.protocol import AveragedNormal
 from skbayes_sgld.posterior.rounded_hessian import equal_parts, rounded_gram
 from skbayes_sgld.posterior.sparse_design import as_array
 from skbayes_sgld.posterior.sparse_rows import sparse_rows

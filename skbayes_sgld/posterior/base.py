@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.posterior.differences import difference_curvature, probed_diagonal
-from skbayes_sgld.posterior.protocol import ABILITIES, MEMBERS, Expansion, Rows
+from skbayes_sgld.posterior.protocol import ABILITIES, MEMBERS, AveragedNormal, Expansion, Rows
 
 Array = NDArray[Any]
 
@@ -192,6 +192,10 @@ class BasePosterior:
     def bind_grad_log_prior(self) -> Callable[[Array], Array]:
         """:meth:`grad_log_prior`, with what does not depend on theta settled."""
         return self.grad_log_prior
+
+    def prior_slope(self) -> Array | None:
+        """Factor ``(P,)`` of theta in the gradient of the log prior, where it is such a product."""
+        return None
 
     # ---- rows through local parameters: no default --------------------------------------------
 
@@ -383,23 +387,6 @@ def _is_default(cls: type, member: str) -> bool:
     if member in BasePosterior.__annotations__:  # constructors set these
         return False
     return getattr(cls, member) is getattr(BasePosterior, member)
-
-
-class AveragedNormal(NamedTuple):
-    """Normal distribution nearest to a posterior in expectation.
-
-    Attributes
-    ----------
-    mean : ndarray of shape (P,)
-    precision : ndarray of shape (P, P), or (P,) where it is diagonal
-        At temperature 1.
-    whitened : :class:`~skbayes_sgld.posterior.whitening.WhitenedPosterior` or None
-        The posterior in its coordinates, where trajectories there are cheaper.
-    """
-
-    mean: Array
-    precision: Array
-    whitened: Any
 
 
 def require(

@@ -13,6 +13,7 @@ from scipy.sparse import issparse
 from skbayes_sgld.posterior.base import BoundBatches
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.linear_predictors import RowSums
+from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.protocol import Rows
 
 Array = NDArray[Any]
@@ -161,6 +162,8 @@ class LinearBatches(BoundBatches):
 class RowSubsets(RowSums):
     """Rows one by one, gathered for batches or not, and subsets that stand for all of them."""
 
+    linear_prior: LinearPrior
+
     def take(self, idx: Array) -> Rows:
         """Gathered rows ``idx (..., B)``; a leading axis of steps gathers those of many at once."""
         weight = None if self.weight is None else self.weight.take(idx)
@@ -185,6 +188,12 @@ class RowSubsets(RowSums):
             of_rows: Any = self
             return BoundBatches(of_rows, batch_size)
         return LinearBatches(self, self._design, n_chains, batch_size)
+
+    def prior_slope(self) -> Array | None:
+        """Factor ``(P,)``, for independent normal priors about zero."""
+        if self._infers_noise:
+            return None
+        return self.linear_prior.slope_of_flat(self.n_predictors, self._width)
 
     def local_curvature(self, u: Array, rows: Rows) -> Array:
         """Weighted minus Hessian of each row's log likelihood in u ``(C, n_local, n_local, B)``."""

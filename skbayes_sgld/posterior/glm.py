@@ -15,7 +15,7 @@ from scipy.sparse import issparse
 from skbayes_sgld._linalg import GROUP, MAX_DENSE, column_means, column_moments, in_threads
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld.posterior.averaging import FEW_ROWS, MANY, averaged_normal
-from skbayes_sgld.posterior.base import AveragedNormal, BasePosterior
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.batches import RowSubsets
 from skbayes_sgld.posterior.bound_density import bound_value_and_grad
 from skbayes_sgld.posterior.conflict import measured_conflict
@@ -27,7 +27,7 @@ from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.propriety import check_mode, check_propriety
-from skbayes_sgld.posterior.protocol import Expansion
+from skbayes_sgld.posterior.protocol import AveragedNormal, Expansion
 from skbayes_sgld.posterior.rounded_hessian import rough_curvature, rounded_expansion
 from skbayes_sgld.posterior.starts import prior_draws, zero_effects
 from skbayes_sgld.posterior.statistics import GaussianStatistics

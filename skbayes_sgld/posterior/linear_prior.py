@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld.posterior.priors.flat import Flat
-from skbayes_sgld.posterior.priors.normal import JointDensity
-from skbayes_sgld.posterior.protocol import Proportional
+from skbayes_sgld.posterior.priors.normal import JointDensity, Proportional
 
 Array = NDArray[Any]
 
@@ -80,11 +79,17 @@ class LinearPrior(JointDensity):
             linear[:, d:] = self.intercept.sample(rng, (shape[0], 1), noise_variance)
         return linear
 
+    def slope_of_flat(self, n_predictors: int, width: int) -> Array | None:
+        """Factor ``(K * width,)`` of the parameters, where the gradient is such a product."""
+        grad = self.bind_grad(np.zeros((n_predictors, width)))
+        return grad.slope.ravel() if isinstance(grad, Proportional) else None
+
     def bind_grad_of_flat(self, n_predictors: int, width: int) -> Callable[[Array], Array]:
         """Gradient at ``theta (C, K * width)``, as one product where the prior is normal."""
+        slope = self.slope_of_flat(n_predictors, width)
+        if slope is not None:
+            return lambda theta: theta * slope
         grad = self.bind_grad(np.zeros((n_predictors, width)))
-        if isinstance(grad, Proportional):  # to parameters in any shape
-            return Proportional(grad.slope.ravel(), grad.rounded.ravel())
         shape = -1, n_predictors, width
         return lambda theta: grad(theta.reshape(shape)).reshape(theta.shape)
 

@@ -21,10 +21,9 @@ from typing import ClassVar
 import numpy as np
 
 from skbayes_sgld._linalg import matmul_rows
-from skbayes_sgld.posterior.base import AveragedNormal
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.linear_prior import Array, LinearPrior
-from skbayes_sgld.posterior.protocol import Expansion
+from skbayes_sgld.posterior.protocol import AveragedNormal, Expansion
 
 
 @dataclass(frozen=True)

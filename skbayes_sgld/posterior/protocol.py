@@ -10,10 +10,8 @@ samplers and gradients declare in ``requires``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -68,22 +66,21 @@ class Expansion(NamedTuple):
     by_row: tuple[Array, ...] = ()
 
 
-@dataclass(frozen=True)
-class Proportional:
-    """Gradient of a log prior that is a product with the parameters: a normal one about zero.
+class AveragedNormal(NamedTuple):
+    """Normal distribution nearest to a posterior in expectation.
 
     Attributes
     ----------
-    slope, rounded : ndarray
-        Factors in double and in single precision.
+    mean : ndarray of shape (P,)
+    precision : ndarray of shape (P, P), or (P,) where it is diagonal
+        At temperature 1.
+    whitened : :class:`~skbayes_sgld.posterior.whitening.WhitenedPosterior` or None
+        The posterior in its coordinates, where trajectories there are cheaper.
     """
 
-    slope: Array
-    rounded: Array
-
-    def __call__(self, theta: Array) -> Array:
-        """Gradient in the precision of ``theta``."""
-        return theta * (self.rounded if theta.dtype == np.float32 else self.slope)
+    mean: Array
+    precision: Array
+    whitened: Any
 
 
 @runtime_checkable

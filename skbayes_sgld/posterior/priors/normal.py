@@ -19,7 +19,6 @@ from skbayes_sgld._arrays import check_covariance
 from skbayes_sgld._linalg import column_means, column_squares, inverse_root, matmul_rows
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors.base import CoefficientPrior
-from skbayes_sgld.posterior.protocol import Proportional
 
 Array = NDArray[Any]
 
@@ -385,6 +384,18 @@ class JointDensity:
             pin = _shift_precision(X, weight, not coef.proper, free, has_intercept) / K
         of_intercept = intercept if acts else None
         return cls(coef, of_intercept, X.shape[1], center, spread is not None, pin)
+
+
+@dataclass(frozen=True)
+class Proportional:
+    """Gradient that is a product with the parameters: of independent normal priors about zero."""
+
+    slope: Array
+    rounded: Array  # in single precision
+
+    def __call__(self, linear: Array) -> Array:
+        """Gradient in the precision of ``linear``."""
+        return linear * (self.rounded if linear.dtype == np.float32 else self.slope)
 
 
 def in_units(

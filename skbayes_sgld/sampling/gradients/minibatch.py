@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.protocol import Proportional
 from skbayes_sgld.sampling.dynamics import Array, BoundGradient, Metric
 from skbayes_sgld.sampling.gradients.batches import batches_of
 from skbayes_sgld.sampling.protocol import Gradient
@@ -47,10 +46,10 @@ class MinibatchGradient(BoundGradient):
 
     def bind_move(self, metric: Metric) -> Callable[[Array, Any, np.floating], Array] | None:
         """``theta + eta G g`` where it is two products, for a normal prior about zero."""
-        prior, G = self._grad_log_prior, metric.diagonal
-        if G is None or not isinstance(prior, Proportional):
-            return None
-        return _Move(self.posterior.n_samples * G, prior.slope * G)
+        slope, G = self.posterior.prior_slope(), metric.diagonal
+        return (
+            None if G is None or slope is None else _Move(self.posterior.n_samples * G, G * slope)
+        )
 
 
 class _Move:
