@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from itertools import combinations_with_replacement, pairwise
-from threading import Lock, get_ident
+from threading import Lock, get_ident, local
 from typing import Any, TypeVar
 
 import joblib
@@ -126,9 +126,12 @@ def one_blas_thread() -> _OneBlasThread:
     return _ONE_BLAS_THREAD
 
 
+_WORKER = local()
+
+
 @cache
 def _workers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=cpu_count())
+    return ThreadPoolExecutor(cpu_count(), initializer=setattr, initargs=(_WORKER, "busy", True))
 
 
 if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's threads
@@ -138,9 +141,10 @@ if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's
 def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
     """List of ``work(part)`` for each part, computed in threads if there are several parts.
 
-    The result depends on the parts alone, not on the number of threads.
+    The result depends on the parts alone, not on the number of threads. A thread that computes a
+    part itself computes parts of that one after the other, since it would wait for its own end.
     """
-    if len(parts) == 1 or cpu_count() == 1:
+    if len(parts) == 1 or cpu_count() == 1 or hasattr(_WORKER, "busy"):
         return [work(part) for part in parts]
     errors = np.geterr()  # each thread has its own
 

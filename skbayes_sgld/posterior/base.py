@@ -50,6 +50,8 @@ class BasePosterior:
     full_support, bounded_curvature : bool
         Whether the density is known to be positive everywhere; and whether nothing is known of
         walls, where it falls off like ``exp(-exp(x))``.
+    shareable : bool
+        Whether threads may call it at a time: a user's own functions may not be safe for that.
     abilities : frozenset of str
         What the subclass defines itself, by the names of ``protocol.ABILITIES``.
     """
@@ -68,6 +70,7 @@ class BasePosterior:
     precision: float = float(np.finfo(float).eps)
     full_support: bool = True
     bounded_curvature: bool = True
+    shareable: bool = False
     abilities: frozenset[str] = frozenset()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

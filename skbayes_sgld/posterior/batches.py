@@ -163,6 +163,7 @@ class RowSubsets(RowSums):
     """Rows one by one, gathered for batches or not, and subsets that stand for all of them."""
 
     linear_prior: LinearPrior
+    shareable = True
 
     def take(self, idx: Array) -> Rows:
         """Gathered rows ``idx (..., B)``; a leading axis of steps gathers those of many at once."""

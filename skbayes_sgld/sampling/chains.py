@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from itertools import pairwise, repeat
+from itertools import repeat
 from time import perf_counter
 from typing import Any
 
@@ -25,7 +25,13 @@ from skbayes_sgld.sampling.dynamics import Dynamics, State
 from skbayes_sgld.sampling.overflow import ChainOverflowError, check_lost, overflow_at
 from skbayes_sgld.sampling.paths import check_path, separate_path
 from skbayes_sgld.sampling.protocol import Algorithm, Schedule, check_requirements
-from skbayes_sgld.sampling.workers import Processes, Workers, side_by_side
+from skbayes_sgld.sampling.workers import (
+    STEP_NUMBERS,
+    Processes,
+    Workers,
+    in_groups,
+    side_by_side,
+)
 
 Array = NDArray[Any]
 
@@ -156,12 +162,8 @@ def run_chains(
         The algorithm and its settings.
     start : ndarray of shape (n_chains, n_params) or RunState
         The starting points, or the ``state`` of an earlier run.
-    n_draws : int
-        Draws to keep, from each chain.
-    n_burnin : int, default=0
-        Steps to make before the first is kept.
-    thin : int, default=1
-        Steps from one kept draw to the next.
+    n_draws, n_burnin, thin : int
+        Draws to keep of each chain, steps before the first of them, and from one to the next.
     seed : int, default=0
         Seeds the chains that start; not used where an earlier run goes on.
     first_chain : int, default=0
@@ -235,7 +237,7 @@ def run_parts(
         stretch, rest = rest.cut(size)
         begin = perf_counter()
         owned = made == 0 and state is not start  # later ones are the caller's too
-        part = _run(run, state, stretch, block_size, progress, owned)
+        part = _advance(run, state, stretch, block_size, progress, owned)
         made, spent, state = made + stretch.n_steps, spent + perf_counter() - begin, part.state
         yield part
         if not rest.n_steps or part.n_steps < stretch.n_steps:
@@ -252,10 +254,9 @@ def run_parts(
     with workers.open(n_workers) as parallel:
         while rest.n_steps:
             stretch, rest = rest.cut(share)
-            shares = [
-                (int(a), _select(state, a, b), stretch, block_size) for a, b in pairwise(edges)
-            ]
-            part = _join(side_by_side(parallel, _run_share, run, shares, state.step, n_jobs))
+            part = side_by_side(
+                parallel, _run_share, run, state, edges.tolist(), (stretch, block_size), n_jobs
+            )
             state = part.state
             yield part
             if progress is not None and progress(stretch.n_steps):
@@ -286,10 +287,27 @@ class Stretch:
         return first, rest
 
 
-def _run_share(run: Run, first: int, state: RunState, stretch: Stretch, size: int | None) -> Chains:
+def _run_share(run: Run, first: int, state: RunState, stretch: Stretch, *how: Any) -> Chains:
     """Run some of the chains, the first of them being number ``first`` of all."""
     dynamics = run.dynamics.of_chains(slice(first, first + len(state.streams)))
-    return _run(replace(run, dynamics=dynamics), state, stretch, size)
+    return _advance(replace(run, dynamics=dynamics), state, stretch, *how)
+
+
+def _advance(
+    run: Run,
+    state: RunState,
+    stretch: Stretch,
+    block_size: int | None,
+    progress: Callable[[int], bool] | None = None,
+    owned: bool = False,
+) -> Chains:
+    """Run a stretch, in groups of chains where the rows of a step of all do not stay in cache."""
+    n_chains, numbers = len(state.streams), (run.batch_size or 0) * run.dynamics.posterior.n_params
+    all_fit = n_chains == 1 or n_chains * numbers <= STEP_NUMBERS
+    if all_fit or not run.dynamics.posterior.shareable:
+        return _run(run, state, stretch, block_size, progress, owned)
+    how = block_size, None, owned
+    return follow(list(in_groups(_run_share, run, state, stretch, numbers, how, progress)))
 
 
 def _begin(run: Run, start: Array, seed: int, first_chain: int) -> RunState:
@@ -301,26 +319,6 @@ def _begin(run: Run, start: Array, seed: int, first_chain: int) -> RunState:
     theta = np.array(start, dtype=float)
     state = run.sampler.init(theta, noise) | run.dynamics.gradient.begin(theta)
     return RunState(0, state, streams)
-
-
-def _select(state: RunState, first: int, last: int) -> RunState:
-    arrays = {name: array[first:last] for name, array in state.sampler_state.items()}
-    return RunState(state.step, arrays, state.streams[first:last])
-
-
-def _join(parts: list[Chains]) -> Chains:
-    """Chains that ran side by side."""
-    arrays = {
-        name: np.concatenate([part.state.sampler_state[name] for part in parts])
-        for name in parts[0].state.sampler_state
-    }
-    return Chains(
-        np.concatenate([part.draws for part in parts]),
-        parts[0].weights,
-        np.concatenate([part.clipped for part in parts]),
-        RunState(parts[0].state.step, arrays, [s for part in parts for s in part.state.streams]),
-        parts[0].n_steps,
-    )
 
 
 def follow(parts: list[Chains]) -> Chains:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
+from skbayes_sgld._linalg import in_threads
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 Share = Callable[[Iterable[Any]], list[Any]]
 T = TypeVar("T")
+
+STEP_NUMBERS = 2**16  # of X that chains read in a step, together: they stay in cache
+_THREAD_NUMBERS = 2**15  # of one chain, from which threads need not wait for the interpreter
+_STRETCH_NUMBERS = 2**28  # of a fraction of a second
 
 
 class Workers(Protocol):
@@ -48,16 +56,16 @@ class Processes:
 
 def side_by_side(
     parallel: Share,
-    function: Callable[..., T],
+    function: Callable[..., Any],
     run: Any,
-    shares: list[tuple[Any, ...]],
-    made: int,
+    state: Any,
+    edges: list[int],
+    how: tuple[Any, ...],
     n_jobs: int | None,
-) -> list[T]:
-    """Results of ``function(run, first, ...)`` for shares of the chains.
+) -> Any:
+    """Chains of ``function(run, first, state, *how)`` for the chains from edge to edge.
 
-    A share is a tuple of all arguments but the run, the number of its first chain before the
-    others. ``made`` steps have been made before.
+    Each is told the number of its first chain, and their state.
 
     Raises
     ------
@@ -66,19 +74,79 @@ def side_by_side(
     RuntimeError
         When one of the processes ends on its own.
     """
+    shares = [(a, _select(state, a, b), *how) for a, b in pairwise(edges)]
     try:
         # the run is the first argument, which a cluster sends to each worker once
         found = parallel(delayed(_attempt)(run, function, *share) for share in shares)
     except BrokenExecutor:
         raise RuntimeError(
-            f"n_jobs={n_jobs}: a process that runs chains {made} steps into the run has ended "
-            "before it was done. It was killed, the memory was at an end, or the model itself "
-            "ended it; set n_jobs=None, with which all runs in this process."
+            f"n_jobs={n_jobs}: a process that runs chains {state.step} steps into the run has "
+            "ended before it was done. It was killed, the memory was at an end, or the model "
+            "itself ended it; set n_jobs=None, with which all runs in this process."
         ) from None
     errors = [each for each in found if isinstance(each, ChainOverflowError)]
     if errors:
         raise min(errors, key=lambda error: (error.step, error.chain))
-    return found
+    return _join(found)
+
+
+def in_groups(
+    function: Callable[..., Any],
+    run: Any,
+    state: Any,
+    stretch: Any,
+    numbers: int,
+    how: tuple[Any, ...],
+    progress: Callable[[int], bool] | None,
+) -> Iterator[Any]:
+    """Parts of a stretch whose chains, of so many ``numbers`` of X a step, run in groups.
+
+    Threads share the groups where a chain's step takes long. Few steps are made at a time, so that
+    an interrupt has not long to wait.
+    """
+    n_chains = len(state.streams)
+    edges = [*range(0, n_chains, max(1, STEP_NUMBERS // numbers)), n_chains]
+    parallel = _in_threads if numbers >= _THREAD_NUMBERS else _one_by_one
+    n_steps = max(1, _STRETCH_NUMBERS // (numbers * n_chains))
+    while stretch.n_steps:
+        now, stretch = stretch.cut(n_steps)
+        part = side_by_side(parallel, function, run, state, edges, (now, *how), None)
+        state = part.state
+        yield part
+        if progress is not None and progress(now.n_steps):
+            return
+
+
+def _one_by_one(calls: Iterable[Any]) -> list[Any]:
+    """Results of joblib's delayed calls."""
+    return [function(*args, **kwargs) for function, args, kwargs in calls]
+
+
+def _in_threads(calls: Iterable[Any]) -> list[Any]:
+    """Results of joblib's delayed calls, computed in threads of this process."""
+    return in_threads(lambda call: _one_by_one([call])[0], list(calls))
+
+
+def _select(state: Any, first: int, last: int) -> Any:
+    """State of some of the chains."""
+    arrays = {name: array[first:last] for name, array in state.sampler_state.items()}
+    return replace(state, sampler_state=arrays, streams=state.streams[first:last])
+
+
+def _join(parts: list[Any]) -> Any:
+    """Chains that ran side by side, with the state of all."""
+    state = parts[0].state
+    arrays = {
+        name: np.concatenate([part.state.sampler_state[name] for part in parts])
+        for name in state.sampler_state
+    }
+    streams = [stream for part in parts for stream in part.state.streams]
+    return replace(
+        parts[0],
+        draws=np.concatenate([part.draws for part in parts]),
+        clipped=np.concatenate([part.clipped for part in parts]),
+        state=replace(state, sampler_state=arrays, streams=streams),
+    )
 
 
 def _attempt(

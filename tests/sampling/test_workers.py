@@ -1,0 +1,120 @@
+"""Chains in groups that share a cache: the same draws as of all chains together."""
+
+import numpy as np
+import pytest
+
+from skbayes_sgld import _linalg
+from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+from skbayes_sgld.sampling import SAGA, SVRG, ControlVariate, Minibatch, chains, find_mode, workers
+from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.clipping import NormClip
+from skbayes_sgld.sampling.overflow import ChainOverflowError
+from tests.references.targets import make_run
+
+BATCH, P = 8, 5
+GRADIENTS = {
+    "minibatch": Minibatch(),
+    "control variate": ControlVariate(2),
+    "svrg": SVRG(period=3),
+    "saga": SAGA(),
+}
+
+
+@pytest.fixture(params=[False, True], ids=["one by one", "threads"])
+def two_chains_a_group(request, monkeypatch):
+    """Groups of two chains, and stretches of about three steps."""
+    for module in (chains, workers):
+        monkeypatch.setattr(module, "STEP_NUMBERS", 2 * BATCH * P)
+    monkeypatch.setattr(workers, "_THREAD_NUMBERS", 0 if request.param else np.inf)
+    monkeypatch.setattr(workers, "_STRETCH_NUMBERS", 3 * 5 * BATCH * P)
+
+
+def posterior_of(n=101, d=P - 1):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    return GLMPosterior(
+        X, (X[:, 0] + rng.standard_normal(n) > 0).astype(float), Bernoulli(), Normal()
+    )
+
+
+def run_of(gradient, clip=None):
+    posterior = posterior_of()
+    mode = find_mode(posterior, posterior.start())
+    run = make_run(
+        posterior, gradient=gradient, batch_size=BATCH, step_size=1e-3, clip=clip, mode=mode
+    )
+    return run, mode.theta + 0.01 * np.arange(5)[:, None]
+
+
+LENGTHS = {"n_draws": 10, "n_burnin": 4, "thin": 2, "seed": 3}
+
+
+@pytest.mark.parametrize("clip", [None, NormClip(2.0)], ids=["", "clipped"])
+@pytest.mark.parametrize("gradient", GRADIENTS.values(), ids=GRADIENTS)
+def test_groups_draw_what_all_chains_draw_together(gradient, clip, two_chains_a_group, monkeypatch):
+    run, start = run_of(gradient, clip)
+    sizes, plain = [], chains._run
+    monkeypatch.setattr(
+        chains,
+        "_run",
+        lambda run, state, *how: (sizes.append(len(state.streams)), plain(run, state, *how))[1],
+    )
+    told = []
+    got = run_chains(run, start, **LENGTHS, progress=lambda n: told.append(n))
+    assert set(sizes) == {1, 2}
+    assert len(told) > 3
+    assert sum(told) == got.state.step == got.n_steps == 24
+    monkeypatch.setattr(chains, "STEP_NUMBERS", np.inf)
+    expected = run_chains(run, start, **LENGTHS)
+    np.testing.assert_array_equal(got.draws, expected.draws)
+    np.testing.assert_array_equal(got.weights, expected.weights)
+    np.testing.assert_allclose(got.clipped, expected.clipped)
+    assert (expected.clipped.max() > 0) == (clip is not None)
+    for name, array in expected.state.sampler_state.items():
+        np.testing.assert_array_equal(got.state.sampler_state[name], array)
+
+
+def test_a_run_in_groups_ends_where_progress_says_so(two_chains_a_group):
+    run, start = run_of(Minibatch())
+    part = run_chains(run, start, **LENGTHS, progress=lambda n: True)
+    assert 0 < part.n_steps == part.state.step < 24
+    rest = run_chains(run, part.state, n_draws=20 - part.n_steps)
+    whole = run_chains(run, start, n_draws=20, seed=3)
+    np.testing.assert_array_equal(rest.draws, whole.draws[:, part.n_steps :])
+
+
+def test_groups_leave_the_state_that_they_start_from(two_chains_a_group):
+    run, start = run_of(Minibatch())
+    state = run_chains(run, start, n_draws=3, seed=3).state
+    first, second = (run_chains(run, state, n_draws=9).draws for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_an_overflow_in_a_group_names_the_earliest_step_and_the_number_of_the_chain(
+    two_chains_a_group,
+):
+    run, start = run_of(Minibatch())
+    start[4], start[3] = 1e300, 1e290
+    run.step_size = 100.0
+    with pytest.raises(ChainOverflowError) as error:
+        run_chains(run, start, **LENGTHS)
+    assert error.value.chain == 4
+
+
+def test_a_users_posterior_is_not_called_by_two_threads(two_chains_a_group):
+    class Own(GLMPosterior):
+        shareable = False
+
+    own = posterior_of()
+    own.__class__ = Own
+    run = make_run(own, gradient=Minibatch(), batch_size=BATCH, step_size=1e-3)
+    told = []
+    run_chains(run, np.zeros((5, P)), n_draws=24, progress=lambda n: told.append(n))
+    assert told == [24]
+
+
+def test_parts_within_a_part_do_not_wait_for_each_other():
+    def outer(k):
+        return sum(_linalg.in_threads(lambda j: k * j, range(3)))
+
+    assert _linalg.in_threads(outer, range(8)) == [3 * k for k in range(8)]
