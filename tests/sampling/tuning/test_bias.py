@@ -25,6 +25,7 @@ from skbayes_sgld.sampling import (
     Constant,
     Curvature,
     Full,
+    Minibatch,
     Sampler,
     find_mode,
 )
@@ -393,3 +394,13 @@ def test_a_pilot_that_decides_stops_where_its_end_could_not_show_a_small_error()
 
     assert length(possible / 3, True) < 0.2 * length(possible / 3, False)
     assert length(1.5 * possible, True) == length(1.5 * possible, False) > length(1.0, True)
+
+
+def test_a_remembered_gradient_is_forgotten_with_its_batch():
+    posterior, theta = NormalMean(), np.zeros((1, 1))
+    bound = Minibatch().bind(posterior)
+    remembered = bias._Remembered(bound)
+    first, second = remembered.prepare(np.array([[[0, 1]], [[2, 3]]]))
+    for batch in (first, first, second):
+        np.testing.assert_array_equal(remembered(theta, batch), bound(theta, batch))
+    assert not np.array_equal(bound(theta, first), bound(theta, second))
