@@ -55,6 +55,9 @@ def sum_of_slope(
 
     ``each`` is told of every block its rows, X, and the local parameters, scores and
     curvatures of the rows.
+
+    In threads every operation on many numbers gives the interpreter away, and may have to wait for
+    it: there are as few of them as can be.
     """
     linear = model._linear(theta[None])[0]
     coef, level = linear[:, : model.n_features], np.zeros(model.n_predictors)
@@ -64,12 +67,17 @@ def sum_of_slope(
     of_linear = model._linear(grad[None])[0]
     for rows in blocks:
         X = model._block(rows)
-        u = model._append_gamma((coef @ X.T + level[:, None])[None], theta[None])
-        score, bend = (of[0] for of in model.likelihood.score_and_curvature(u, model.y[rows]))
+        u = coef @ X.T
+        u += level[:, None]
+        u, y = model._append_gamma(u[None], theta[None]), model.y[rows]
+        if each is None:
+            score = model.likelihood.score(u, y)[0]
+        else:
+            score, bend = (of[0] for of in model.likelihood.score_and_curvature(u, y))
         if model.weight is not None:
-            score, bend = score * model.weight[rows], bend * model.weight[rows]
+            score = score * model.weight[rows]
         if each is not None:
-            each(rows, X, u[0], score, bend)
+            each(rows, X, u[0], score, bend if model.weight is None else bend * model.weight[rows])
         of_linear[:, : model.n_features] += score[: model.n_predictors] @ X
         if model.fit_intercept:
             of_linear[:, -1] += score[: model.n_predictors].sum(axis=1)

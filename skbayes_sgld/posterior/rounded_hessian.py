@@ -100,20 +100,26 @@ def _sums(model: _Rows, theta: Array, by_row: Array, blocks: list[slice]) -> Arr
     """Hessian, with the gradient as a last row; the rows' own are written to ``by_row``."""
     sums = np.zeros((theta.size + 1, theta.size))
     add_products = _add_weighted if model.n_predictors == 1 else _add_by_pairs
+    room = np.empty(
+        (blocks[0].stop - blocks[0].start, model.n_features + model.fit_intercept), np.float32
+    )
 
     def add(rows: slice, X: Array, u: Array, score: Array, curvature: Array) -> None:
         if len(by_row):
-            by_row[0, rows] = score[0] + curvature[0, 0] * u[0]
+            np.multiply(curvature[0, 0], u[0], out=by_row[0, rows])
+            by_row[0, rows] += score[0]
             by_row[1, rows] = curvature[0, 0]
-        add_products(_design(model, X), curvature, sums[:-1])
+        for part in row_slices(X.shape[0], X.shape[1], theta.size):
+            design = _design(model, X[part], room)
+            add_products(design, curvature[..., part], sums[:-1])
 
     sums[-1] = sum_of_slope(model, theta, blocks, add)
     return sums
 
 
-def _design(model: _Rows, X: Array) -> Array:
+def _design(model: _Rows, X: Array, room: Array) -> Array:
     """Rows of the design ``(B, d + 1)``, in single precision."""
-    design = np.empty((len(X), X.shape[1] + model.fit_intercept), dtype=np.float32)
+    design = room[: len(X)]
     center: Any = 0.0 if model.center is None else model.center
     np.subtract(X, center, out=design[:, : X.shape[1]], casting="unsafe")
     design[:, X.shape[1] :] = 1.0

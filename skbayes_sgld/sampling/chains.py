@@ -430,8 +430,8 @@ def _steps(
 
 def _default_block(run: Run, n_chains: int, n_params: int) -> int:
     numbers = n_chains * (n_params + (run.batch_size or 0))
-    # a dense metric multiplies the noise of 16 steps at a time
-    least = 16 if numbers <= _BLOCK_NUMBERS else 1
+    # a dense metric multiplies 16 steps' noise at a time; of many chains the calls cost more
+    least = 64 if numbers <= 2**12 else 16 if numbers <= _BLOCK_NUMBERS else 1
     return int(np.clip(_BLOCK_NUMBERS // numbers, least, _BLOCK_STEPS))
 
 

@@ -27,6 +27,7 @@ Array = NDArray[Any]
 
 _FEW_ROWS = 128  # of a batch: their number of passes counts, of more the exponentials
 _RARE = 0.02  # share of the rows below which a class is rare
+_MOST = 700.0  # predictor whose exponential is still a number
 
 
 class Likelihood(Component):
@@ -403,13 +404,16 @@ class Bernoulli(LabelLikelihood):
 
     def score_and_curvature(self, u: Array, y: Array) -> tuple[Array, Array]:
         """``y - p`` and ``p (1 - p)``, from one exponential."""
-        sign = 2.0 * y[..., None, :] - 1.0
-        v = sign * u
-        small = np.exp(-np.abs(v))
-        large = 1.0 / (1.0 + small)
-        score = sign * np.where(v > 0, small, 1.0) * large
-        small *= np.square(large)
-        return score, small[:, None]
+        minus = 1.0 - 2.0 * y[..., None, :]
+        score = minus * u
+        np.minimum(score, _MOST, out=score)
+        np.exp(score, out=score)
+        curvature = score + 1.0
+        np.reciprocal(curvature, out=curvature)  # the probability of what was observed
+        score *= curvature  # and of what was not
+        curvature *= score
+        score *= -minus
+        return score, curvature[:, None]
 
     def averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
         """Score and curvature averaged over normal errors of the predictor ``u (..., B)``.

@@ -27,12 +27,14 @@ _FINE = 0.01  # Newton decrement from which steps by a rounded Hessian must shri
 _SUBSET_FROM = 8192  # rows: beyond, the search begins at the mode of a subset
 _SHARES = 8, 64  # rows for each one of the subset: of many rows, such that _SUBSET_FROM are left
 _ROUGH = 1.0  # squared distance to the mode of a subset, which is tens from that of all rows
+_SAMPLED = 0.1  # of that for each parameter, in sds of the subset's: as little goes unseen
 _SUBSET_LEAST, _ROWS_EACH = 1000, 10  # rows of a subset at least, in all and for each parameter
 _MAX_EXPANSIONS = 8
 _NEAR = 2.5e-3  # squared distance to the mode in sds, which no choice of the tuning could see
 _DAMPING = (0.0, *np.logspace(-4, 4, 9))
 _MAX_HALVINGS = 34
 _SHRUNK = 0.02  # most of the squared distance that may be left before the last step
+_SHRUNK_ROUGH = 0.2  # the same of a subset, whose curvature is used once
 _MAX_WIDTHS = 26  # over which kinks are averaged
 _SAME_WIDTH = 0.02  # relative change at which the last one is taken
 _DIFFERENCED = 2000  # parameters: with more, no curvature is taken by differences of gradients
@@ -132,7 +134,8 @@ def find_mode(
         # the rows left out may be those that determine the mode, and may be far from where it is
         with suppress(NoModeError), one_blas_thread(), np.errstate(all="ignore"):
             subset = posterior.subset(slice(None, None, _share(posterior.n_samples)))
-            of_subset = find_mode(subset, start, near=_ROUGH, tolerance=_ROUGH)
+            rough = max(_ROUGH, _SAMPLED * posterior.n_params)
+            of_subset = find_mode(subset, start, near=rough, tolerance=rough)
             start = of_subset.theta
             if "row_curvature" in posterior.abilities:
                 return _expand(posterior, subset, of_subset, near)
@@ -161,6 +164,7 @@ def _expand(posterior: BasePosterior, subset: BasePosterior, of_subset: Mode, ne
     H = subset.likelihood_curvature(theta) if known is None else known.curvature
     mode = mode_of_expansion(posterior, posterior.expand_likelihood(theta, H), theta)
     moved = mode.squared_distance(theta)
+    most = _SHRUNK if near < _ROUGH else _SHRUNK_ROUGH
     for _ in range(_MAX_EXPANSIONS):
         expansion = posterior.expand_likelihood(mode.theta)
         found = mode_of_expansion(posterior, expansion, mode.theta)
@@ -168,7 +172,7 @@ def _expand(posterior: BasePosterior, subset: BasePosterior, of_subset: Mode, ne
         if not left < moved:
             break
         shrunk = left / moved  # and the curvature has changed by about as much, relatively
-        if shrunk < _SHRUNK and left * shrunk**2 < near:
+        if shrunk < most and left * shrunk**2 < near:
             return found._replace(expansion=expansion)
         mode, moved = found, left
     raise NoModeError("expansions of the log likelihood do not approach a mode.")
@@ -178,6 +182,12 @@ def mode_of_expansion(
     posterior: BasePosterior, expansion: Expansion, start: Array, tolerance: float = TOLERANCE
 ) -> Mode:
     """Mode of a posterior whose log likelihood is replaced by its second-order expansion."""
+    if posterior.quadratic_prior:  # then it is normal
+        with suppress(np.linalg.LinAlgError), one_blas_thread(), np.errstate(all="ignore"):
+            expanded = _Expanded(posterior, expansion)
+            H, grad = expanded.curvature(start), expanded.grad(start[None])[0]
+            root = inverse_root(H)
+            return Mode(start + root @ (grad @ root), Dense(root, H))
     return _find(_Expanded(posterior, expansion), start, tolerance)
 
 
