@@ -269,6 +269,8 @@ def _damped_newton(posterior: BasePosterior, theta: Array, tolerance: float) -> 
         theta, value, grad = _line_search(posterior, theta, value, step, decrement)
         if last < _NEAR and rounded is None and decrement < _NEAR and not damped:
             break  # the step leaves about its square
+        # what loses too many digits once would again
+        last, rough = decrement, rounded is not None
     else:
         raise NoModeError(
             f"the mode of the posterior was not found in {_MAX_STEPS} Newton steps: the posterior "

@@ -202,6 +202,22 @@ def test_newtons_steps_are_rounded_until_the_mode_is_near():
     assert posterior.exact <= 2 < posterior.rounded
 
 
+class Undetermined(Softened):
+    """The same, whose rounded curvature loses too many digits to be given."""
+
+    def rough_curvature(self, theta):
+        super().rough_curvature(theta)
+
+
+def test_a_rounded_curvature_that_is_not_given_is_not_asked_for_again():
+    posterior = Undetermined()
+    posterior.abilities = frozenset({"curvature"})
+    found = find_mode(posterior, np.array([0.35, -0.2]))
+    np.testing.assert_allclose(found.theta, 0.0, atol=1e-5)
+    assert posterior.rounded == 1
+    assert posterior.exact == 3  # the last one leads from 1e-9 to its square
+
+
 @pytest.mark.parametrize("guess", [None, 0.1, 10.0])
 def test_a_prior_with_kinks_is_averaged_over_the_width_that_is_found(guess):
     rng = np.random.default_rng(2)
