@@ -109,9 +109,7 @@ def _sums(model: _Rows, theta: Array, by_row: Array, blocks: list[slice]) -> Arr
             np.multiply(curvature[0, 0], u[0], out=by_row[0, rows])
             by_row[0, rows] += score[0]
             by_row[1, rows] = curvature[0, 0]
-        for part in row_slices(X.shape[0], X.shape[1], theta.size):
-            design = _design(model, X[part], room)
-            add_products(design, curvature[..., part], sums[:-1])
+        add_products(_design(model, X, room), curvature, sums[:-1])
 
     sums[-1] = sum_of_slope(model, theta, blocks, add)
     return sums
