@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
@@ -124,6 +124,8 @@ def from_json(entry: dict[str, Any]) -> Figure:
 
 # ---- measuring ---------------------------------------------------------------------------------
 
+_PAUSE = 0.2  # seconds
+
 
 def rival(name: str) -> Any:
     """Import the adapter of another library, or stop with a line that says how to get it."""
@@ -133,8 +135,9 @@ def rival(name: str) -> Any:
         sys.exit(f'{error.name} is not installed; try: pip install "skbayes_sgld[bench]"')
 
 
-def seconds(task: Callable[[], Any]) -> float:
-    """Elapsed time of one call."""
+def seconds(task: Callable[[], Any], pause: float = 0.0) -> float:
+    """Elapsed time of one call, which begins after a pause."""
+    sleep(pause)
     start = perf_counter()
     task()
     return perf_counter() - start
@@ -146,12 +149,13 @@ def interleave(
     """Seconds of each task, one figure a round; in a round they run one by one.
 
     What else the machine does then falls on all of them alike. The first call of anything is
-    slower, and is left out where ``warm``.
+    slower, and is left out where ``warm``. A pause before each lets the other's threads end, which
+    BLAS keeps busy for a while.
     """
     if warm:
         for task in tasks.values():
             task()
-    found = [[seconds(task) for task in tasks.values()] for _ in range(rounds)]
+    found = [[seconds(task, _PAUSE) for task in tasks.values()] for _ in range(rounds)]
     return dict(zip(tasks, np.transpose(found), strict=True))
 
 
