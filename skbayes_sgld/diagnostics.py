@@ -427,7 +427,7 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
     if np.any(r_hat > limit):
         worst = int(np.nanargmax(r_hat / limit))
         problems.append(
-            f"R-hat of {names[suspects[worst]]} is {r_hat[worst]:.3f}, above {limit[worst]:.3g}: "
+            f"R-hat of {names[suspects[worst]]} is {r_hat[worst]:.4f}, above {limit[worst]:.4f}: "
             "the chains do not agree"
         )
     if np.any(ess < needed):

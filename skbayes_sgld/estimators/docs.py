@@ -41,7 +41,8 @@ prior : str or CoefficientPrior, default="normal"
     ``"hierarchical_normal"`` and ``"horseshoe"``, whose scales are learned. By name its scale is in
     the units of each column, ``1 / sd(x_j)``, so that no prediction depends on them; on
     standardised columns the posterior mode of the default is the fit of
-    ``LogisticRegression(C=1)``. The intercept has a prior of its own.""",
+    ``LogisticRegression(C=1)``. The intercept has a prior of its own; over more than two classes
+    each has it, and their common shift, which no data see, is left out of what is reported.""",
     "prior_counts": """\
 prior : str or CoefficientPrior, default="normal"
     Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``, ``"laplace"``,
@@ -55,8 +56,7 @@ fit_intercept : bool, default=True
     Whether the model has an intercept.
 intercept_prior : str or CoefficientPrior, default="flat"
     Prior of the intercept: any that ``prior`` takes, of one number, such as
-    ``Normal(scale=10.0)``. It acts on the intercept at X = 0. Over more than two classes each
-    intercept has it; their common shift, which no data see, is left out of what is reported.""",
+    ``Normal(scale=10.0)``. It acts on the intercept at X = 0.""",
     "class_weight": """\
 class_weight : dict, "balanced" or None, default=None
     Weights of the classes, 0 or more, multiplied into ``sample_weight``. A class whose rows all

@@ -30,7 +30,8 @@ class Diagnosis:
         by the factor 1 + alpha; standard deviations by half of alpha, where it is small.
     bias, bias_error : float
         Discretisation error: the largest of a mean, in posterior sds, or of an sd, relative; and
-        two standard errors of its measurement.
+        two standard errors of its measurement. Where no pilot has measured it, it is that of the
+        draws' sds, with the noise of minibatches.
     halved_bias : float
         Discretisation error at half the step size: where it is much smaller, shorter steps help.
     acceptance : float

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from skbayes_sgld._components import start_normals
 from skbayes_sgld.inference.diagnosis import firmer_priors
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.chains import Run, constrained_draws, run_chains
+from skbayes_sgld.sampling.chains import Chains, Run, constrained_draws, run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 
 Array = NDArray[Any]
 
 _SHORTER, _FAR_SHORTER = 0.25, 1e-3  # the next step size that is tried, over the last
+_ABSURD = 1e12  # step size, beyond which its square root is next
 _SHARES = 20  # a trial takes one part in so many of the run's steps
 _FEWEST = 200  # steps of a trial, if the run has as many: fewer would show little
 _TRIALS = 8  # of that length
@@ -26,6 +27,7 @@ _FAR = 1e6  # times the size of the start: beyond it a chain is on its way to an
 _LEAST = 1e-12  # of the step size, or of 1, to which shorter ones are tried
 _PLACES, _SHOWN = 200, 5  # points around the start where the gradient is looked at; parameters
 _AT_ONCE = 10  # steps: what overflows within them is far too long
+_FIRST = 50  # steps from zeros: what is too long for them too overflows sooner
 
 
 def explain_overflow(
@@ -55,11 +57,10 @@ def explain_overflow(
     far = _FAR * max(1.0, float(np.abs(start).max()))
     left, size, after = max(n_steps, _TRIALS * length, _GRADIENTS), run.step_size, error.step
     while left > 0 and size > _LEAST * min(run.step_size, 1.0):
-        size = float(f"{size * (_FAR_SHORTER if after < _AT_ONCE else _SHORTER):.2g}")
-        shorter = replace(run, step_size=size)
+        shorter = size * (_FAR_SHORTER if after < _AT_ONCE else _SHORTER)
+        size = float(f"{np.sqrt(size) if size > _ABSURD else shorter:.2g}")
         try:
-            tried = run_chains(shorter, start, n_draws=1, thin=length, seed=seed, block_size=_BLOCK)
-            constrained_draws(posterior, tried.draws, 0, length)
+            tried = _try(posterior, replace(run, step_size=size), start, length, seed)
         except ChainOverflowError as again:
             after = again.step
             left -= (after + 1 + again.rejected) * run.sampler.gradients(size)
@@ -71,6 +72,11 @@ def explain_overflow(
         advice = "set step_size='auto' and preconditioner='auto', or " if given else ""
         firmer = "" if given else firmer_priors(posterior.total_weight, posterior.constrained_names)
         nearer = ", or begin nearer to the mode with init='mode'" if error.rejected else ""
+        if error.step < _AT_ONCE and start.any() and _holds_at_zero(posterior, run, start, seed):
+            nearer = (
+                f", or keep it and set init='zeros': from there {_FIRST} steps of "
+                f"{run.step_size:.3g} did not overflow"
+            )
         return error.explained(
             f"{head}. With step_size={size:g} a run of {length} steps did not overflow; "
             f"{advice}give a smaller step_size{nearer}{firmer}.{undefined}",
@@ -87,6 +93,22 @@ def explain_overflow(
         f"{head}, and so did all shorter steps that were tried, down to {size:g}. "
         f"{remedy}{undefined}"
     )
+
+
+def _try(posterior: BasePosterior, run: Run, start: Array, length: int, seed: int) -> Chains:
+    """Chains after so many steps; an error where they overflow."""
+    tried = run_chains(run, start, n_draws=1, thin=length, seed=seed, block_size=_BLOCK)
+    constrained_draws(posterior, tried.draws, 0, length)
+    return tried
+
+
+def _holds_at_zero(posterior: BasePosterior, run: Run, start: Array, seed: int) -> bool:
+    """Whether chains that begin at zeros do not overflow: a prior's draws may be far out."""
+    try:
+        tried = _try(posterior, run, np.zeros_like(start), _FIRST, seed)
+    except ChainOverflowError:
+        return False
+    return bool(np.abs(tried.draws).max() <= _FAR) and tried.acceptance != 0.0
 
 
 def _without_gradient(posterior: BasePosterior, run: Run, start: Array, seed: int) -> str:

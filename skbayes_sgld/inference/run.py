@@ -209,8 +209,9 @@ def _noise_ratio(plan: Plan, chains: Chains) -> float:
 def _bias_of_draws(plan: Plan, theta: Array) -> tuple[float, float]:
     """Relative error of the draws' sds, by gradients at the draws, and the part chance explains.
 
-    Under every density ``E[-(theta_j - c) d log p / d theta_j] = tau`` (integration by parts); a
-    chain whose steps are too long exceeds it. Chains that have not mixed show nothing by it.
+    It is that of the step size and of the minibatches' noise together. Under every density
+    ``E[-(theta_j - c) d log p / d theta_j] = tau`` (integration by parts); a chain whose steps are
+    too long exceeds it by as much as its variances do. Chains that have not mixed show nothing.
     """
     posterior, tau, (n_chains, n_draws, P) = plan.posterior, plan.settings.tau, theta.shape
     n_batches = max(1, _BATCHES // n_chains)
@@ -228,9 +229,11 @@ def _bias_of_draws(plan: Plan, theta: Array) -> tuple[float, float]:
     gradient = np.concatenate([bound(len(part))(part) for part in parts]).reshape(some.shape)
     virial = -(some - some.mean(axis=(0, 1))) * gradient / tau
     batches = virial.reshape(n_chains * n_batches, each, P).mean(axis=1)
-    errors = 0.5 * (batches.mean(axis=0) - 1.0)
+    inflation = batches.mean(axis=0)  # of variances
+    errors = np.sqrt(np.maximum(inflation, 0.0)) - 1.0
     quantile = student_t.isf(_CHANCE / P, len(batches) - 1)
-    doubts = 0.5 * quantile * batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
+    doubts = quantile * batches.std(axis=0, ddof=1) / np.sqrt(4.0 * len(batches))
+    doubts /= np.sqrt(np.maximum(inflation, 1.0))
     worst = int(np.argmax(np.abs(errors) - doubts))
     return abs(float(errors[worst])), float(doubts[worst])
 
@@ -242,9 +245,10 @@ def _find_problems(result: SamplingResult) -> list[str]:
     if apart:
         found.append(f"{'; '.join(apart)}; {_remedy(apart, result)}")
     step_size = choices["step_size"]
+    noisy = noise_problem(result.noise_ratio, choices["gradient"].given)
     if result.mode is not None or not apart:  # draws of chains that never met cannot tell
-        found += bias_problem(*result.bias, step_size.value, step_size.given)
-    found += noise_problem(result.noise_ratio, choices["gradient"].given)
+        found += bias_problem(*result.bias, step_size.value, step_size.given, bool(noisy))
+    found += noisy
     n_hot, n_burnin = result.n_hot, choices["n_burnin"].value
     if n_burnin < n_hot:
         found.append(
@@ -285,17 +289,23 @@ def noise_problem(noise_ratio: float, given: bool) -> list[str]:
     remedy = "raise batch_size" if not given else "set gradient='auto' and batch_size='auto'"
     return [
         f"the minibatches' noise is {noise_ratio:.3g} times the injected noise: standard "
-        f"deviations are up to {wider:.0%} too wide; {remedy}, or lower step_size"
+        f"deviations are up to {_share(wider)} too wide; {remedy}, or lower step_size"
     ]
 
 
-def bias_problem(bias: float, doubt: float, step_size: float, given: bool) -> list[str]:
-    """Sentence on the discretisation bias, where it is visible."""
+def bias_problem(
+    bias: float, doubt: float, step_size: float, given: bool, noisy: bool = False
+) -> list[str]:
+    """Sentence on the bias of the step size, ``noisy`` minibatches with it, where it is visible."""
     if bias - doubt <= THRESHOLDS.told_inflation:
         return []
-    size = f"{bias:.0%}" if bias < _TOLD_BIAS else "any amount"
+    cause = f"step_size={step_size:.3g}" + ", with the minibatches' noise," * noisy
     remedy = "set step_size='auto', or lower it" if given else "set a lower step_size"
-    return [f"step_size={step_size:.3g} biases means or standard deviations by {size}; {remedy}"]
+    return [f"{cause} biases means or standard deviations by {_share(bias)}; {remedy}"]
+
+
+def _share(error: float) -> str:
+    return f"{error:.0%}" if error < _TOLD_BIAS else "any amount"
 
 
 def clip_problem(clipped: float, clip: object) -> list[str]:

@@ -181,3 +181,20 @@ def test_the_bias_is_told_at_the_step_size_and_at_half_of_it(capsys):
     for found, eta in ((report.bias, 0.4), (report.halved_bias, 0.2)):
         assert found == pytest.approx(0.5 * (1.0 / (1.0 - eta / 2.0) - 1.0), abs=0.01)
     assert "at half of it" in capsys.readouterr().out
+
+
+def test_the_noise_of_minibatches_is_told_with_the_step_size_and_by_its_size():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((2000, 3))
+    y = X @ [1.0, -1.0, 0.5] + rng.standard_normal(2000)
+    model = SGLDLinearRegression(
+        prior=Normal(1.0), noise_variance=1.0, fit_intercept=False, preconditioner=None,
+        sampler=SGLD("euler"), gradient="minibatch", batch_size=20, step_size=3e-5, thin=30,
+        n_draws=2000, random_state=0,
+    )  # fmt: skip
+    with pytest.warns(ConvergenceWarning, match="step_size=3e-05, with the minibatches' noise, b"):
+        model.fit(X, y)
+    exact = np.sqrt(np.diag(np.linalg.inv(X.T @ X + np.eye(3))))
+    wider = model.posterior_.values[..., :3].std(axis=(0, 1)) / exact - 1.0
+    assert wider.min() > 0.8
+    assert model.diagnose().bias == pytest.approx(wider.mean(), abs=0.2)  # 1.5 by half of variances
