@@ -19,7 +19,7 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sgld._components import ChainStreams
-from skbayes_sgld._linalg import one_blas_thread
+from skbayes_sgld._linalg import GROUP, one_blas_thread
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.dynamics import Dynamics, State
 from skbayes_sgld.sampling.overflow import ChainOverflowError, check_lost, overflow_at
@@ -303,7 +303,7 @@ def _advance(
 ) -> Chains:
     """Run a stretch, in groups of chains where the rows of a step of all do not stay in cache."""
     n_chains, numbers = len(state.streams), (run.batch_size or 0) * run.dynamics.posterior.n_params
-    all_fit = n_chains == 1 or n_chains * numbers <= STEP_NUMBERS
+    all_fit = n_chains <= GROUP or n_chains * numbers <= STEP_NUMBERS
     if all_fit or not run.dynamics.posterior.shareable:
         return _run(run, state, stretch, block_size, progress, owned)
     how = block_size, None, owned

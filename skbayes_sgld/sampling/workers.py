@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
-from skbayes_sgld._linalg import cpu_count, in_threads
+from skbayes_sgld._linalg import GROUP, in_threads
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
@@ -20,8 +20,7 @@ Share = Callable[[Iterable[Any]], list[Any]]
 T = TypeVar("T")
 
 STEP_NUMBERS = 2**16  # of X that chains read in a step, together: they stay in cache
-_THREAD_NUMBERS = 2**15  # of one chain, from which threads need not wait for the interpreter
-_GROUP_NUMBERS = 2**18  # of chains of a thread: of fewer it waits more for the interpreter
+_THREAD_NUMBERS = 2**16  # of one chain, from which threads need not wait for the interpreter
 _STRETCH_NUMBERS = 2**28  # of a fraction of a second
 
 
@@ -105,10 +104,9 @@ def in_groups(
     Threads share the groups where a chain's step takes long. Few steps are made at a time, so that
     an interrupt has not long to wait.
     """
-    n_chains, size, parallel = len(state.streams), STEP_NUMBERS // numbers, _one_by_one
-    if numbers >= _THREAD_NUMBERS:
-        size, parallel = min(_GROUP_NUMBERS // numbers, -(-n_chains // cpu_count())), _in_threads
-    edges = [*range(0, n_chains, max(1, size)), n_chains]
+    n_chains = len(state.streams)
+    edges = [*range(0, n_chains, GROUP), n_chains]  # as many as a product with a metric takes
+    parallel = _in_threads if numbers >= _THREAD_NUMBERS else _one_by_one
     n_steps = max(1, _STRETCH_NUMBERS // (numbers * n_chains))
     while stretch.n_steps:
         now, stretch = stretch.cut(n_steps)

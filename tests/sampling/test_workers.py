@@ -26,8 +26,8 @@ def two_chains_a_group(request, monkeypatch):
     for module in (chains, workers):
         monkeypatch.setattr(module, "STEP_NUMBERS", 2 * BATCH * P)
     monkeypatch.setattr(workers, "_THREAD_NUMBERS", 0 if request.param else np.inf)
-    monkeypatch.setattr(workers, "_GROUP_NUMBERS", 2 * BATCH * P)
-    monkeypatch.setattr(workers, "cpu_count", lambda: 2)
+    monkeypatch.setattr(workers, "GROUP", 2)
+    monkeypatch.setattr(chains, "GROUP", 2)
     monkeypatch.setattr(workers, "_STRETCH_NUMBERS", 3 * 5 * BATCH * P)
 
 
