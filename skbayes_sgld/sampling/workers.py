@@ -105,7 +105,9 @@ def in_groups(
     an interrupt has not long to wait.
     """
     n_chains = len(state.streams)
-    edges = [*range(0, n_chains, GROUP), n_chains]  # as many as a product with a metric takes
+    # as many as products with a metric take, several times that
+    size = GROUP * max(1, STEP_NUMBERS // (GROUP * numbers))
+    edges = [*range(0, n_chains, size), n_chains]
     parallel = _in_threads if numbers >= _THREAD_NUMBERS else _one_by_one
     n_steps = max(1, _STRETCH_NUMBERS // (numbers * n_chains))
     while stretch.n_steps:
