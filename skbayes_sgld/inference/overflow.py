@@ -67,7 +67,7 @@ def explain_overflow(
             continue
         after = length
         left -= after * run.sampler.gradients(size)
-        if np.abs(tried.draws).max() > far or tried.acceptance == 0.0:  # on its way to one
+        if not _stays(tried, far):
             continue
         advice = "set step_size='auto' and preconditioner='auto', or " if given else ""
         firmer = "" if given else firmer_priors(posterior.total_weight, posterior.constrained_names)
@@ -108,7 +108,12 @@ def _holds_at_zero(posterior: BasePosterior, run: Run, start: Array, seed: int) 
         tried = _try(posterior, run, np.zeros_like(start), _FIRST, seed)
     except ChainOverflowError:
         return False
-    return bool(np.abs(tried.draws).max() <= _FAR) and tried.acceptance != 0.0
+    return _stays(tried, _FAR)
+
+
+def _stays(tried: Chains, far: float) -> bool:
+    """Whether chains move, and are not on their way to an overflow."""
+    return bool(np.abs(tried.draws).max() <= far) and tried.acceptance != 0.0
 
 
 def _without_gradient(posterior: BasePosterior, run: Run, start: Array, seed: int) -> str:

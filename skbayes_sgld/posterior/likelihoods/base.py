@@ -380,8 +380,7 @@ class Bernoulli(LabelLikelihood):
             score = np.subtract(observed[0], expit(u, out=u), out=u)
             return score if len(observed) == 1 else np.multiply(score, observed[1], out=u)
         sign, weighted = observed
-        u *= sign
-        np.exp(u, out=u)
+        np.exp(np.multiply(u, sign, out=u), out=u)
         u += ones(u.shape)
         return np.divide(weighted, u, out=u)
 
@@ -406,8 +405,7 @@ class Bernoulli(LabelLikelihood):
         """``y - p`` and ``p (1 - p)``, from one exponential."""
         minus = 1.0 - 2.0 * y[..., None, :]
         score = minus * u
-        np.minimum(score, _MOST, out=score)
-        np.exp(score, out=score)
+        np.exp(np.minimum(score, _MOST, out=score), out=score)
         curvature = score + 1.0
         np.reciprocal(curvature, out=curvature)  # the probability of what was observed
         score *= curvature  # and of what was not

@@ -47,9 +47,9 @@ class MinibatchGradient(BoundGradient):
     def bind_move(self, metric: Metric) -> Callable[[Array, Any, np.floating], Array] | None:
         """``theta + eta G g`` where it is two products, for a normal prior about zero."""
         slope, G = self.posterior.prior_slope(), metric.diagonal
-        return (
-            None if G is None or slope is None else _Move(self.posterior.n_samples * G, G * slope)
-        )
+        if G is None or slope is None:
+            return None
+        return _Move(self.posterior.n_samples * G, G * slope)
 
 
 class _Move:
@@ -61,13 +61,12 @@ class _Move:
     _eta: np.floating | None = None
 
     def __init__(self, n_of_metric: Array, pull: Array) -> None:
-        self._of_batch, self._of_theta = n_of_metric, pull
+        self._n_of_metric, self._pull = n_of_metric, pull
 
     def _settle(self, eta: np.floating, shape: tuple[int, ...], batch_size: int) -> None:
-        if self._eta is None:
-            self._of_batch = np.broadcast_to(self._of_batch / batch_size, shape).copy()
-            self._of_theta = np.broadcast_to(self._of_theta, shape).copy()
-        self._eta, self._push, self._kept = eta, eta * self._of_batch, 1.0 + eta * self._of_theta
+        self._eta, (self._push, self._kept) = eta, np.empty((2, *shape))
+        self._push[...] = eta * (self._n_of_metric / batch_size)
+        self._kept[...] = 1.0 + eta * self._pull
 
     def __call__(self, theta: Array, batch: Any, eta: np.floating) -> Array:
         bound, rows = batch

@@ -182,13 +182,13 @@ def mode_of_expansion(
     posterior: BasePosterior, expansion: Expansion, start: Array, tolerance: float = TOLERANCE
 ) -> Mode:
     """Mode of a posterior whose log likelihood is replaced by its second-order expansion."""
+    expanded = _Expanded(posterior, expansion)
     if posterior.quadratic_prior:  # then it is normal
         with suppress(np.linalg.LinAlgError), one_blas_thread(), np.errstate(all="ignore"):
-            expanded = _Expanded(posterior, expansion)
             H, grad = expanded.curvature(start), expanded.grad(start[None])[0]
             root = inverse_root(H)
             return Mode(start + root @ (grad @ root), Dense(root, H))
-    return _find(_Expanded(posterior, expansion), start, tolerance)
+    return _find(expanded, start, tolerance)
 
 
 class _Expanded(BasePosterior):
