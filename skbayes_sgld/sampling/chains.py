@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import repeat
 from time import perf_counter
 from typing import Any
@@ -19,16 +20,16 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sgld._components import ChainStreams
-from skbayes_sgld._linalg import GROUP, one_blas_thread
+from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.dynamics import Dynamics, State
 from skbayes_sgld.sampling.overflow import ChainOverflowError, check_lost, overflow_at
 from skbayes_sgld.sampling.paths import check_path, separate_path
 from skbayes_sgld.sampling.protocol import Algorithm, Schedule, check_requirements
 from skbayes_sgld.sampling.workers import (
-    STEP_NUMBERS,
     Processes,
     Workers,
+    groups_of,
     in_groups,
     side_by_side,
 )
@@ -287,10 +288,10 @@ class Stretch:
         return first, rest
 
 
-def _run_share(run: Run, first: int, state: RunState, stretch: Stretch, *how: Any) -> Chains:
+def _run_share(run: Run, first: int, state: RunState, *how: Any, advance: Any = None) -> Chains:
     """Run some of the chains, the first of them being number ``first`` of all."""
     dynamics = run.dynamics.of_chains(slice(first, first + len(state.streams)))
-    return _advance(replace(run, dynamics=dynamics), state, stretch, *how)
+    return (advance or _advance)(replace(run, dynamics=dynamics), state, *how)
 
 
 def _advance(
@@ -302,12 +303,11 @@ def _advance(
     owned: bool = False,
 ) -> Chains:
     """Run a stretch, in groups of chains where the rows of a step of all do not stay in cache."""
-    n_chains, numbers = len(state.streams), (run.batch_size or 0) * run.dynamics.posterior.n_params
-    all_fit = n_chains <= GROUP or n_chains * numbers <= STEP_NUMBERS
-    if all_fit or not run.dynamics.posterior.shareable:
+    groups = groups_of(run, len(state.streams)) if run.batch_size else None
+    if groups is None:
         return _run(run, state, stretch, block_size, progress, owned)
-    how = block_size, None, owned
-    return follow(list(in_groups(_run_share, run, state, stretch, numbers, how, progress)))
+    share, how = partial(_run_share, advance=_run), (block_size, None, owned)
+    return follow(list(in_groups(share, run, state, stretch, groups, how, progress)))
 
 
 def _begin(run: Run, start: Array, seed: int, first_chain: int) -> RunState:

@@ -7,20 +7,23 @@ from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import pairwise
+from math import ceil
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
-from skbayes_sgld._linalg import GROUP, in_threads
+from skbayes_sgld._linalg import GROUP, cpu_count, in_threads
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 Share = Callable[[Iterable[Any]], list[Any]]
 T = TypeVar("T")
 
-STEP_NUMBERS = 2**16  # of X that chains read in a step, together: they stay in cache
-_THREAD_NUMBERS = 2**16  # of one chain, from which threads need not wait for the interpreter
+_STEP_NUMBERS = 2**16  # of X that chains read in a step, together: they stay in cache
+_THREAD_NUMBERS = 2**12  # of one chain, from which threads share groups
+_LEAST_NUMBERS = 2**15  # of a group in a thread, which else waits for the interpreter
+_MOST_NUMBERS = 2**19  # of a group: of more, no cache holds them all
 _STRETCH_NUMBERS = 2**28  # of a fraction of a second
 
 
@@ -90,26 +93,42 @@ def side_by_side(
     return _join(found)
 
 
+def groups_of(run: Any, n_chains: int) -> tuple[int, bool] | None:
+    """Chains of a group, and whether threads share the groups; None: all chains at once."""
+    numbers = run.batch_size * run.dynamics.posterior.n_params
+    if n_chains * numbers <= _STEP_NUMBERS or not run.dynamics.posterior.shareable:
+        return None
+    shared = numbers >= _THREAD_NUMBERS and cpu_count() > 1
+    if shared:
+        most = min(ceil(n_chains / cpu_count()), _MOST_NUMBERS / numbers)
+        size = max(most, _LEAST_NUMBERS / numbers)
+    else:
+        size = max(GROUP, _STEP_NUMBERS / numbers)
+    # products with a dense metric are of several chains at a time
+    multiple = GROUP if run.dynamics.preconditioner.diagonal is None else 1
+    n_groups = ceil(n_chains / (multiple * max(1, int(size / multiple))))
+    size = multiple * ceil(n_chains / n_groups / multiple)  # of all groups but the last
+    return (size, shared) if size < n_chains else None
+
+
 def in_groups(
     function: Callable[..., Any],
     run: Any,
     state: Any,
     stretch: Any,
-    numbers: int,
+    groups: tuple[int, bool],
     how: tuple[Any, ...],
     progress: Callable[[int], bool] | None,
 ) -> Iterator[Any]:
-    """Parts of a stretch whose chains, of so many ``numbers`` of X a step, run in groups.
+    """Parts of a stretch whose chains run in the groups that :func:`groups_of` tells.
 
-    Threads share the groups where a chain's step takes long. Few steps are made at a time, so that
-    an interrupt has not long to wait.
+    Few steps are made at a time, so that an interrupt has not long to wait.
     """
-    n_chains = len(state.streams)
-    # as many as products with a metric take, several times that
-    size = GROUP * max(1, STEP_NUMBERS // (GROUP * numbers))
+    n_chains, (size, shared) = len(state.streams), groups
     edges = [*range(0, n_chains, size), n_chains]
-    parallel = _in_threads if numbers >= _THREAD_NUMBERS else _one_by_one
-    n_steps = max(1, _STRETCH_NUMBERS // (numbers * n_chains))
+    parallel = _in_threads if shared else _one_by_one
+    numbers = n_chains * run.batch_size * run.dynamics.posterior.n_params
+    n_steps = max(1, _STRETCH_NUMBERS // numbers)
     while stretch.n_steps:
         now, stretch = stretch.cut(n_steps)
         part = side_by_side(parallel, function, run, state, edges, (now, *how), None)

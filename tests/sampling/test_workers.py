@@ -1,5 +1,7 @@
 """Chains in groups that share a cache: the same draws as of all chains together."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -23,11 +25,11 @@ GRADIENTS = {
 @pytest.fixture(params=[False, True], ids=["one by one", "threads"])
 def two_chains_a_group(request, monkeypatch):
     """Groups of two chains, and stretches of about three steps."""
-    for module in (chains, workers):
-        monkeypatch.setattr(module, "STEP_NUMBERS", 2 * BATCH * P)
+    for name in ("_STEP_NUMBERS", "_MOST_NUMBERS", "_LEAST_NUMBERS"):
+        monkeypatch.setattr(workers, name, 2 * BATCH * P)
     monkeypatch.setattr(workers, "_THREAD_NUMBERS", 0 if request.param else np.inf)
     monkeypatch.setattr(workers, "GROUP", 2)
-    monkeypatch.setattr(chains, "GROUP", 2)
+    monkeypatch.setattr(workers, "cpu_count", lambda: 2)
     monkeypatch.setattr(workers, "_STRETCH_NUMBERS", 3 * 5 * BATCH * P)
 
 
@@ -66,7 +68,7 @@ def test_groups_draw_what_all_chains_draw_together(gradient, clip, two_chains_a_
     assert set(sizes) == {1, 2}
     assert len(told) > 3
     assert sum(told) == got.state.step == got.n_steps == 24
-    monkeypatch.setattr(chains, "STEP_NUMBERS", np.inf)
+    monkeypatch.setattr(workers, "_STEP_NUMBERS", np.inf)
     expected = run_chains(run, start, **LENGTHS)
     np.testing.assert_array_equal(got.draws, expected.draws)
     np.testing.assert_array_equal(got.weights, expected.weights)
@@ -74,6 +76,35 @@ def test_groups_draw_what_all_chains_draw_together(gradient, clip, two_chains_a_
     assert (expected.clipped.max() > 0) == (clip is not None)
     for name, array in expected.state.sampler_state.items():
         np.testing.assert_array_equal(got.state.sampler_state[name], array)
+
+
+class _Sized:
+    """A run, as far as its groups depend on it."""
+
+    def __init__(self, numbers, dense):
+        self.batch_size, self.dynamics = numbers, self
+        self.posterior = SimpleNamespace(n_params=1, shareable=True)
+        self.preconditioner = SimpleNamespace(diagonal=None if dense else np.ones(1))
+
+
+@pytest.mark.parametrize(
+    ("n_chains", "numbers", "dense", "n_cores", "expected"),
+    [
+        (4, 2**10, False, 2, None),  # all rows of a step stay in cache
+        (4, 2**16, False, 2, (2, True)),
+        (5, 2**16, False, 2, (3, True)),
+        (4, 2**16, True, 2, None),  # a product with the metric would be padded
+        (64, 2**16, True, 2, (8, True)),  # as many as stay in cache
+        (16, 2**14, False, 64, (2, True)),  # a thread has enough to do
+        (4, 2**16, False, 1, None),
+        (64, 2**11, False, 2, (32, False)),  # of so short steps threads wait for each other
+    ],
+)
+def test_groups_have_the_size_that_cache_metric_and_cores_ask_for(
+    n_chains, numbers, dense, n_cores, expected, monkeypatch
+):
+    monkeypatch.setattr(workers, "cpu_count", lambda: n_cores)
+    assert workers.groups_of(_Sized(numbers, dense), n_chains) == expected
 
 
 def test_a_run_in_groups_ends_where_progress_says_so(two_chains_a_group):
