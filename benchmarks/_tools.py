@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
-from time import perf_counter, sleep
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -136,9 +136,14 @@ def rival(name: str) -> Any:
 
 
 def seconds(task: Callable[[], Any], pause: float = 0.0) -> float:
-    """Elapsed time of one call, which begins after a pause."""
-    sleep(pause)
-    start = perf_counter()
+    """Elapsed time of one call, which begins after a pause.
+
+    The pause is no sleep, after which a processor is slow for a while: 3,000 steps of SGLD, which
+    take 22 us each, took 33 us.
+    """
+    end = perf_counter() + pause
+    while (start := perf_counter()) < end:
+        pass
     task()
     return perf_counter() - start
 
