@@ -29,7 +29,7 @@ from benchmarks._tools import (
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.posterior import Laplace, Normal
 
-_OURS_A_ROUND = 3  # ours take a fraction of the time of theirs
+_FEWEST, _MOST = 3, 15  # fits of ours a round, which take a fraction of the time of theirs
 _LIMIT = 600.0  # seconds that a rival may take where it might take hours
 
 
@@ -77,9 +77,11 @@ def beside_nuts(
     best = max(first, key=first.__getitem__)
     nuts = theirs[best]
     compile_seconds = nuts.compiling[0]
+    # as long as theirs take, since for half a second a processor that had little to do is slow
+    n_ours = int(np.clip(nuts.seconds[0] / ours.seconds[0], _FEWEST, _MOST))
     rates, counting = [], []
     for i in range(rounds):
-        mine = [ours(_OURS_A_ROUND * i + j) for j in range(_OURS_A_ROUND)]
+        mine = [ours(n_ours * i + j) for j in range(n_ours)]
         # the first round's is timed already, without the compiler: some runs take minutes
         other = nuts(i) if i else first[best]
         rates.append((float(np.median(mine)), other))
@@ -194,7 +196,7 @@ def thousand_columns(rounds: int, quick: bool) -> Iterator[Figure]:
     n, d, n_draws = (300, 100, 100) if quick else (3000, 1000, 250)
     X, y = _data.wide(n, d)
     ours = Timed(lambda s: (SGLDLogisticRegression(random_state=s).fit(X, y).posterior_.values, 0))
-    mine = [ours(seed) for seed in range(_OURS_A_ROUND)]
+    mine = [ours(seed) for seed in range(_FEWEST)]
     numpyro = rival("numpyro")
     found = within(_LIMIT, numpyro.draw_logistic, X, y, n_draws)
     about = f"ours: {np.median(ours.ess):.0f} ESS in {np.median(ours.seconds):.1f} s"

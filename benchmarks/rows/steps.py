@@ -72,19 +72,19 @@ def _steps(n: int, d: int, batch_size: int, n_steps: int, rounds: int) -> Iterat
     yield from sorted(others, key=lambda figure: figure.at_most is None)
 
 
-@row("step-small", rounds=7)
+@row("step-small", rounds=15)
 def small(rounds: int, quick: bool) -> Iterator[Figure]:
     """Plain SGLD step, 1,340 rows of 20 columns, batches of 32: BlackJAX."""
     return _steps(1340, 20, 32, 500 if quick else 3000, rounds)
 
 
-@row("step-medium", rounds=7)
+@row("step-medium", rounds=15)
 def medium(rounds: int, quick: bool) -> Iterator[Figure]:
     """Plain SGLD step, 100,000 rows of 50 columns, batches of 100: BlackJAX."""
     return _steps(100_000, 50, 100, 500 if quick else 3000, rounds)
 
 
-@row("step-large", rounds=5)
+@row("step-large", rounds=15)
 def large(rounds: int, quick: bool) -> Iterator[Figure]:
     """Plain SGLD step, 100,000 rows of 100 columns, batches of 1,000: BlackJAX."""
     return _steps(100_000, 100, 1000, 100 if quick else 400, rounds)

@@ -23,7 +23,7 @@ _REFERENCE = Path(__file__).parents[1] / "cached" / "autoregressive.json"
 _BLOCK = 256  # rows of a bare prediction: four megabytes of float32, which stay in cache
 
 
-@row("search", rounds=1)
+@row("search", rounds=3)
 def search(rounds: int, quick: bool) -> Iterator[Figure]:
     """Search of 60 NBA fits in 2 processes: the same at the commit BENCH_BASE."""
     base = os.environ.get("BENCH_BASE", START)
