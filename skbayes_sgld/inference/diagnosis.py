@@ -82,12 +82,9 @@ class Diagnosis:
         worst = self.table
         near = abs(self.shift) <= NORMAL_SHIFT and abs(self.width) <= NORMAL_WIDTH
         normality = "a normal approximation would do" if near else "not normal: the samples matter"
-        if np.isnan(self.shift):
-            normality = "not measured: no mode was looked for"
         halved = "" if np.isnan(self.halved_bias) else f"; {self.halved_bias:.1%} at half of it"
-        acceptance = f"{self.acceptance:10.2f}"
-        if np.isnan(self.acceptance):
-            acceptance = f"{'':12s}not measured: the data were not kept"
+        wider = f"an sd is {np.sqrt(1.0 + self.noise_ratio) - 1.0:.1%} too wide at most"
+        no_data, no_mode = ": the data were not kept", ": no mode was looked for"
         verdict = (
             "The draws are usable: no problem was found."
             if self.usable
@@ -102,27 +99,33 @@ class Diagnosis:
             _line("bulk effective sample size", "ess_bulk", worst, largest=False, fmt=".0f"),
             _line("tail effective sample size", "ess_tail", worst, largest=False, fmt=".0f"),
             _line("standard error of a mean, in sds", "mcse_sd", worst, largest=True, fmt=".3f"),
-            f"  {'minibatch over injected noise':34s}{self.noise_ratio:10.3f}  "
-            f"an sd is {np.sqrt(1.0 + self.noise_ratio) - 1.0:.1%} too wide at most",
-            f"  {'bias of the step size':34s}{self.bias:10.1%}  +- {self.bias_error:.1%}{halved}",
-            f"  {'acceptance, were steps tested':34s}{acceptance}",
-            f"  {'steps with a clipped gradient':34s}{self.clipped:10.1%}",
-            f"  {'divergent chains':34s}{len(self.divergent):10d}",
-            f"  {'mean from the mode, in sds':34s}{self.shift:10.2f}  {normality}",
-            f"  {'sd over that at the mode, less 1':34s}{self.width:10.1%}",
-            f"  {'largest pull of the prior, in sds':34s}{self._pull()}",
+            _figure("minibatch over injected noise", self.noise_ratio, ".3f", wider),
+            _figure("bias of the step size", self.bias, ".1%", f"+- {self.bias_error:.1%}{halved}"),
+            _figure("acceptance, were steps tested", self.acceptance, ".2f", "", no_data),
+            _figure("steps with a clipped gradient", self.clipped, ".1%"),
+            _figure("divergent chains", len(self.divergent), "d"),
+            _figure("mean from the mode, in sds", self.shift, ".2f", normality, no_mode),
+            _figure("sd over that at the mode, less 1", self.width, ".1%", "", no_mode),
+            _figure("largest pull of the prior, in sds", *self._pull()),
         ]
-        return "\n".join(lines)
+        return "\n".join(line.rstrip() for line in lines)
 
-    def _pull(self) -> str:
+    def _pull(self) -> tuple[float, str, str]:
         if self.conflict is None:
-            return f"{'':12s}not measured"
+            return np.nan, ".2f", ""
         worst = int(np.abs(self.conflict.pull).argmax())
-        return f"{abs(self.conflict.pull[worst]):10.2f}  {self.conflict.names[worst]}"
+        return abs(self.conflict.pull[worst]), ".2f", self.conflict.names[worst]
 
     def __repr__(self) -> str:
         """One line; ``print`` gives the report."""
         return f"Diagnosis(usable={self.usable}, {len(self.problems)} problems)"
+
+
+def _figure(label: str, value: float, fmt: str, about: str = "", why_not: str = "") -> str:
+    """Line of a figure; one that is nan was not measured."""
+    if np.isnan(value):
+        return f"  {label:46s}not measured{why_not}"
+    return f"  {label:34s}{value:>10{fmt}}  {about}"
 
 
 def _line(label: str, column: str, table: pd.DataFrame, *, largest: bool, fmt: str) -> str:
