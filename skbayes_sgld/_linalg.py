@@ -248,10 +248,15 @@ def sums_of_squares(X: Array) -> Array:
         return np.asarray(sum_in_threads(of_part, row_parts(*X.shape)), dtype=float)
 
 
+@cache
+def _largest_divisor(n: int, most: int) -> int:
+    return max((k for k in range(1, 1 + most) if n % k == 0), default=1)
+
+
 def _beside(X: Array) -> Array:
     """Rows side by side, so that loops over the columns are long: a sum takes 60 % of the time."""
     n, d = X.shape
-    several = max((k for k in range(1, 1 + _LONG // d) if n % k == 0), default=1)
+    several = _largest_divisor(n, _LONG // d)
     return X.reshape(n // several, several * d) if X.flags.c_contiguous else X
 
 
