@@ -16,7 +16,7 @@ prior : str or CoefficientPrior, default="conjugate_normal"
     the units of each column and of y, so that no prediction depends on them. The default, on
     standardised columns, is the normal-inverse-gamma model of the lecture, beta | sigma^2 ~
     N(0, 100 sigma^2 I);
-    ``ConjugateNormal(covariance=V)`` is that of a matrix V. With fewer than about five rows a
+    ``ConjugateNormal(covariance=V)`` is that of a matrix V. With fewer than about ten rows a
     column that model takes the noise to be too small: choose ``"normal"`` there. The intercept
     has a prior of its own.
 noise_prior : str or NoisePrior, default="inverse_gamma"

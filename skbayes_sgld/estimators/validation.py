@@ -95,10 +95,12 @@ def warn_of_few_rows(weight: Array | None, n_rows: int, n_columns: int) -> None:
     if weight is not None:  # those that make rows light are told of elsewhere
         n_rows = max(int(np.count_nonzero(weight)), int(weight.sum()))
     if n_rows < _ROWS_EACH * n_columns:
+        # of fewer rows than columns a prior that is not learned leaves the noise to its own prior
+        remedy = "prior='normal', or " * (n_rows > n_columns) + "prior='hierarchical_normal'"
         warn(
             f"{n_rows} rows for {n_columns} columns: with so few, the conjugate prior takes the "
-            "noise, and with it predictive intervals, to be too small; set prior='normal', or "
-            "prior='hierarchical_normal'.",
+            "noise to be too small, and predictive intervals are not to be relied on; set "
+            f"{remedy}.",
             UserWarning,
         )
 

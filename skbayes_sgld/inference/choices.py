@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._components import start_normals
 from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.sampling.chains import Run
@@ -171,6 +172,13 @@ def choose_gradient(
         assert noise is not None
         batch_size = choose_batch_size(noise, n, tau)
         why_size = "adds less than 0.5 % to any standard deviation, or is all rows' worth"
+        if batch_size == n > THRESHOLDS.few_rows:
+            warn(
+                f"gradient={gradient!r} would need batches of all {n:,} rows to add less than "
+                "0.5 % to any standard deviation, and takes several times as long to gather them "
+                "as gradient='full' does to read them; set gradient='auto', or give batch_size.",
+                UserWarning,
+            )
     return gradient, batch_size, noise, _both(gradient, why, batch_size, why_size)
 
 

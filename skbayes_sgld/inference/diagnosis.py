@@ -82,6 +82,8 @@ class Diagnosis:
         worst = self.table
         near = abs(self.shift) <= NORMAL_SHIFT and abs(self.width) <= NORMAL_WIDTH
         normality = "a normal approximation would do" if near else "not normal: the samples matter"
+        if not self.usable:  # the distance may be that of the draws from the posterior
+            normality = ""
         halved = "" if np.isnan(self.halved_bias) else f"; {self.halved_bias:.1%} at half of it"
         wider = f"an sd is {np.sqrt(1.0 + self.noise_ratio) - 1.0:.1%} too wide at most"
         no_data, no_mode = ": the data were not kept", ": no mode was looked for"

@@ -333,8 +333,8 @@ def undefined_problem(share: float, where: str, of_draws: bool) -> list[str]:
             f"{share:.1%} of the proposals left the range of floating point numbers, and were "
             "refused: the posterior is far wider in places than the steps suit, as it is where "
             "coefficients are as many as rows and nothing but a vague prior tells the noise; give "
-            "the noise a prior with more weight (noise_prior='half_cauchy'), or the coefficients a "
-            "smaller scale or a learned one (prior='hierarchical_normal')"
+            "the noise a prior with more weight (noise_prior='half_cauchy'), or the coefficients "
+            "one of a smaller scale"
         ]
     return [
         f"the log density, or its gradient, is not a number (NaN) at {share:.1%} of the proposals, "

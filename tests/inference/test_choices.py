@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
@@ -25,6 +26,20 @@ from tests.references.targets import NormalMean, make_run
 def rookies():
     X, y = load_nba_rookies(return_X_y=True, as_frame=False)
     return StandardScaler().fit_transform(np.nan_to_num(X)), y
+
+
+@pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
+def test_a_gradient_whose_batches_would_be_all_rows_is_warned_of():
+    X, y = make_logistic(2500, coef=np.linspace(-1, 1, 5), random_state=0)
+    short = {"step_size": 0.01, "n_draws": 5, "n_burnin": 0, "thin": 1, "n_chains": 2}
+    model = SGLDLogisticRegression(gradient="minibatch", random_state=0, **short)
+    with pytest.warns(UserWarning, match="batches of all 2,500 rows.*set gradient='auto'"):
+        model.fit(X, y)
+    assert model.batch_size_ == 2500
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.set_params(batch_size=100).fit(X, y)
 
 
 def test_a_near_normal_posterior_gets_the_largest_step(rookies):

@@ -302,6 +302,11 @@ def test_few_rows_a_column_under_the_conjugate_prior_are_warned_of():
     short = {"n_draws": 50, "random_state": 0}
     with pytest.warns(UserWarning, match="5 rows for 3 columns.*prior='normal'"):
         SGLDLinearRegression(**short).fit(few, y)
+    wide = np.random.default_rng(0).normal(size=(5, 8))
+    with pytest.warns(UserWarning, match="5 rows for 8 columns") as told:
+        SGLDLinearRegression(**short).fit(wide, y)
+    advice = next(str(w.message) for w in told if "5 rows" in str(w.message))
+    assert "set prior='hierarchical_normal'" in advice  # a given scale would not tell the noise
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
