@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -61,6 +62,13 @@ def test_the_published_settings_are_found_not_usable_on_the_rookies(rookies, cap
     assert told.count("not measured: no mode was looked for") == 2
     assert "not normal" not in told
     assert "nan" not in told
+
+
+def test_draws_that_are_not_usable_say_nothing_of_the_posteriors_shape(rookies):
+    report = SGLDLogisticRegression(random_state=0).fit(*rookies).diagnose()
+    far = replace(report, shift=0.5)
+    assert "not normal" in str(far)
+    assert "normal" not in str(replace(far, problems=["R-hat is 2"]))
 
 
 def test_the_noise_ratio_is_how_much_wider_the_variance_gets():
