@@ -93,9 +93,14 @@ def side_by_side(
     return _join(found)
 
 
+def _numbers(run: Any) -> int:
+    """Numbers of X that a chain reads in a step, about."""
+    return int(run.batch_size * run.dynamics.posterior.n_params)
+
+
 def groups_of(run: Any, n_chains: int) -> tuple[int, bool] | None:
     """Chains of a group, and whether threads share the groups; None: all chains at once."""
-    numbers = run.batch_size * run.dynamics.posterior.n_params
+    numbers = _numbers(run)
     if n_chains * numbers <= _STEP_NUMBERS or not run.dynamics.posterior.shareable:
         return None
     shared = numbers >= _THREAD_NUMBERS and cpu_count() > 1
@@ -127,8 +132,7 @@ def in_groups(
     n_chains, (size, shared) = len(state.streams), groups
     edges = [*range(0, n_chains, size), n_chains]
     parallel = _in_threads if shared else _one_by_one
-    numbers = n_chains * run.batch_size * run.dynamics.posterior.n_params
-    n_steps = max(1, _STRETCH_NUMBERS // numbers)
+    n_steps = max(1, _STRETCH_NUMBERS // (n_chains * _numbers(run)))
     while stretch.n_steps:
         now, stretch = stretch.cut(n_steps)
         part = side_by_side(parallel, function, run, state, edges, (now, *how), None)
