@@ -25,7 +25,10 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "inventories"]
-suppress_warnings = ["config.cache"]  # a sort key is a class
+suppress_warnings = [
+    "config.cache",  # a sort key is a class
+    "sphinx_gallery.space_in_filename",  # the folder of the clone may have spaces; its files have none
+]
 templates_path = ["_templates"]
 
 # ---- pages ----------------------------------------------------------------------------------

@@ -1,9 +1,12 @@
-"""Progress bars for long runs, from tqdm (an extra)."""
+"""Progress of long runs: a bar of tqdm (an extra), or lines of plain text without it."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Self
 
 # Takes the steps that were made since it was called last; True asks to end the run
 Progress = Callable[[int], bool]
@@ -14,6 +17,33 @@ def unending(progress: Progress | None) -> Progress | None:
     return None if progress is None else lambda n_done: bool(progress(n_done)) and False
 
 
+class TextProgress:
+    """A line on standard error at every tenth of the run; a terminal shows the last one alone."""
+
+    def __init__(self, total: int, desc: str, unit: str):
+        self.total, self.desc, self.unit = total, desc, unit
+        self.done, self.tenths, self.start = 0, 0, time.monotonic()
+        self.terminal = sys.stderr.isatty()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.terminal and self.tenths:
+            print(file=sys.stderr)
+
+    def update(self, n: int) -> None:
+        """Count ``n`` further units, and print a line where another tenth is complete."""
+        self.done += n
+        tenths = 10 * self.done // self.total
+        if tenths > self.tenths:
+            self.tenths = tenths
+            line = f"{self.desc}: {self.done} of {self.total} {self.unit}s ({10 * tenths} %), "
+            line += f"{time.monotonic() - self.start:.1f} s"
+            start, end = ("\r", "") if self.terminal else ("", "\n")
+            print(start + line, end=end, file=sys.stderr, flush=True)
+
+
 @contextmanager
 def progress_bar(verbose: bool | int, total: int, description: str) -> Iterator[Progress | None]:
     """Context with a function to report finished steps to; None where ``verbose`` is 0."""
@@ -21,13 +51,10 @@ def progress_bar(verbose: bool | int, total: int, description: str) -> Iterator[
         yield None
         return
     try:
-        from tqdm.auto import tqdm
-    except ImportError as error:
-        raise ImportError(
-            f"verbose={verbose!r} shows a progress bar and needs tqdm; "
-            "install it with: pip install 'skbayes_sgld[progress]'"
-        ) from error
-    with tqdm(total=total, desc=description, unit="step") as bar:
+        from tqdm.auto import tqdm as bar_type
+    except ImportError:
+        bar_type = TextProgress
+    with bar_type(total=total, desc=description, unit="step") as bar:
 
         def report(n_done: int) -> bool:
             bar.update(n_done)  # which says whether the bar was drawn

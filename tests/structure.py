@@ -19,7 +19,7 @@ all turns
     The same over every call until that step, side branches included (a search for the mode calls
     the posterior, its likelihood and its prior at every iteration): for information.
 
-Hops and turns are what "``self`` changes class" means; neither may pass its limit.
+None of these is limited: they are a map for a reader, and a file is one idea however long it is.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.sampling import Sampler
 
 ROOT = Path(skbayes_sgld.__file__).parent
-LIMITS = {"files": 18, "hops": 6, "turns": 6}
 
 
 @dataclass(frozen=True)
@@ -143,9 +142,7 @@ def trace_fit() -> Trace:
 
 def describe(trace: Trace) -> str:
     """A table of the counts, the files in the order of entry, and the stack of the first step."""
-    rows = [f"{'count':<12}{'found':>6}{'limit':>7}"]
-    for name, value in trace.counts().items():
-        rows.append(f"{name:<12}{value:>6}{LIMITS.get(name, ''):>7}")
+    rows = [f"{name:<12}{value:>6}" for name, value in trace.counts().items()]
     estimator = trace.calls[0].owner
     rows += ["", "files, in the order of entry, how many functions of each, and what is in them"]
     functions = {call.function for call in trace.calls}

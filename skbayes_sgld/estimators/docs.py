@@ -127,7 +127,7 @@ n_jobs : int or None, default=None
 random_state : int, RandomState, Generator or None, default=None
     Seed of the pilots and the chains.
 verbose : int, default=0
-    1 shows a progress bar (needs tqdm).
+    1 shows progress on standard error: a bar if tqdm is installed, else lines of text.
 {long_run}
 target_ess : float or None, default=None
     Draws are made until the least bulk effective sample size of any parameter is this large, from
@@ -180,7 +180,7 @@ tol : float, default=0.1
 random_state : int, RandomState, Generator or None, default=None
     Fixes the minibatches.
 verbose : int, default=0
-    1 shows a progress bar (needs tqdm).""",
+    1 shows progress on standard error: a bar if tqdm is installed, else lines of text.""",
     "fitted_regression": """\
 coef_ : ndarray of shape (n_features,), or (n_outputs, n_features) where y has columns
 intercept_, noise_variance_ : float, or ndarray of shape (n_outputs,)
@@ -302,7 +302,7 @@ n_jobs : int or None, default=None
 random_state : int, RandomState, Generator or None, default=None
     Seed of the pilots and the chains.
 verbose : int, default=0
-    1 shows a progress bar (needs tqdm).
+    1 shows progress on standard error: a bar if tqdm is installed, else lines of text.
 {long_run}
 target_ess : float or None, default=None
     Draws are made until 95 % of the predictions at up to 50 training rows have an effective sample
@@ -334,7 +334,7 @@ n_draws : int, default=1000
 random_state : int, RandomState, Generator or None, default=None
     Seed of the pilots and the chains.
 verbose : int, default=0
-    1 shows a progress bar (needs tqdm).""",
+    1 shows progress on standard error: a bar if tqdm is installed, else lines of text.""",
     "fitted_network": """\
 posterior_ : PosteriorDraws
     The draws, ``(chain, draw, parameter)``, of the weights for X and y in the units that ``fit``

@@ -5,7 +5,6 @@ that was must keep what it learned and predict as before.
 """
 
 import re
-import sys
 from copy import deepcopy
 from functools import cache
 
@@ -376,14 +375,6 @@ def test_an_overflow_names_the_same_chain_whatever_the_number_of_jobs(monkeypatc
     model.set_params(n_draws=int(step) + 1, n_jobs=2)  # and no other chain overflows before it
     with joblib.parallel_config(backend="threading"), pytest.raises(ValueError, match=f"n {chain}"):
         model.fit(X, Y)
-
-
-@every_class
-def test_a_progress_bar_without_tqdm_names_the_extra_to_install(cls, monkeypatch):
-    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    match = r"verbose=1.*pip install 'skbayes_sgld\[progress\]'"
-    data = (X, target(cls))
-    assert_raises_and_changes_nothing(cls, match, {"verbose": 1}, data, errors=ImportError)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
-"""Progress bars end full."""
+"""Progress bars end full; without tqdm there are lines of text."""
 
+import re
 import sys
 from types import SimpleNamespace
 
@@ -52,3 +53,14 @@ def test_the_bar_of_sample_ends_full(monkeypatch):
     normal = FunctionPosterior(lambda x: -0.5 * (x**2).sum(1), lambda x: -x, n_params=2)
     sample(normal, n_draws=50, random_state=0, verbose=1)
     assert bars.totals == bars.done != []
+
+
+def test_without_tqdm_progress_is_a_line_of_text_at_every_tenth(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    clone(MODEL).set_params(verbose=1).fit(X, Y)
+    lines = capsys.readouterr().err.splitlines()
+    found = [re.fullmatch(r"(.+): (\d+) of (\d+) steps \((\d+) %\), \d+\.\d s", x) for x in lines]
+    assert all(found) and 1 <= len(lines) <= 10
+    percents = [int(line[4]) for line in found]
+    assert percents == sorted(set(percents)) and percents[-1] == 100
+    assert found[-1][2] == found[-1][3]  # all steps are counted

@@ -1,0 +1,14 @@
+"""A home of its own for every process that runs tests, from before the first import."""
+
+import atexit
+import os
+import shutil
+import tempfile
+
+# Libraries keep caches below the user's home: ArviZ a stamp of the day, for which two processes
+# race, and Matplotlib its fonts. Processes that tests start inherit these variables.
+_HOME = tempfile.mkdtemp(prefix="skbayes_sgld-tests-home-")
+atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
+os.environ.update(HOME=_HOME, USERPROFILE=_HOME, LOCALAPPDATA=_HOME, APPDATA=_HOME)
+for name in [name for name in os.environ if name.startswith("XDG_") or name == "MPLCONFIGDIR"]:
+    os.environ.pop(name, None)
