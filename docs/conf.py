@@ -27,7 +27,7 @@ extensions = [
 exclude_patterns = ["_build", "inventories"]
 suppress_warnings = [
     "config.cache",  # a sort key is a class
-    "sphinx_gallery.space_in_filename",  # the folder of the clone may have spaces; its files have none
+    "sphinx_gallery.space_in_filename",  # of the clone's folder: no file has one
 ]
 templates_path = ["_templates"]
 
