@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache, cached_property
 from numbers import Integral
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,16 @@ class Parametrized(BaseEstimator):
     def _get_param_names(cls) -> list[str]:
         names: list[str] = super()._get_param_names()
         return names
+
+
+@dataclass_transform(kw_only_default=True)
+def parameters(cls: type) -> Any:
+    """Class decorator: annotated fields of an estimator become its keyword-only parameters.
+
+    Every parameter is written once, with its default, in the class that uses it; constructor,
+    ``get_params`` and signature come from the fields of a class and its decorated bases.
+    """
+    return dataclass(cls, kw_only=True, eq=False, repr=False)
 
 
 class Component(Parametrized):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from skbayes_sgld._components import parameters
 from skbayes_sgld.estimators.docs import shared_docs
 from skbayes_sgld.estimators.streamed import (
     StreamedClassifier,
@@ -22,6 +23,7 @@ __all__ = [
 
 
 @shared_docs
+@parameters
 class SGLDLinearRegression(StreamedRegressor):
     """Bayesian linear regression sampled by stochastic gradient Langevin dynamics.
 
@@ -66,71 +68,11 @@ class SGLDLinearRegression(StreamedRegressor):
     90 % of such patients are between 117 and 295
     """
 
-    def __init__(
-        self,
-        *,
-        prior: Any = "conjugate_normal",
-        noise_prior: Any = "inverse_gamma",
-        noise_variance: Any = "infer",
-        noise_model: Any = "constant",
-        fit_intercept: bool = True,
-        intercept_prior: Any = "flat",
-        sampler: Any = "auto",
-        step_size: Any = "auto",
-        schedule: Any = "constant",
-        temperature: Any = 1.0,
-        batch_size: Any = "auto",
-        gradient: Any = "auto",
-        preconditioner: Any = "auto",
-        parameterization: str = "auto",
-        init: Any = "auto",
-        clip: Any = None,
-        n_draws: int = 1000,
-        n_burnin: Any = "auto",
-        thin: Any = "auto",
-        n_chains: int = 4,
-        warm_start: bool = False,
-        forgetting: float = 1.0,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        checkpoint: Any = None,
-        resume_from: Any = None,
-        max_time: float | None = None,
-        target_ess: float | None = None,
-    ) -> None:
-        self.prior = prior
-        self.noise_prior = noise_prior
-        self.noise_variance = noise_variance
-        self.noise_model = noise_model
-        self.fit_intercept = fit_intercept
-        self.intercept_prior = intercept_prior
-        self.sampler = sampler
-        self.step_size = step_size
-        self.schedule = schedule
-        self.temperature = temperature
-        self.batch_size = batch_size
-        self.gradient = gradient
-        self.preconditioner = preconditioner
-        self.parameterization = parameterization
-        self.init = init
-        self.clip = clip
-        self.n_draws = n_draws
-        self.n_burnin = n_burnin
-        self.thin = thin
-        self.n_chains = n_chains
-        self.warm_start = warm_start
-        self.forgetting = forgetting
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.checkpoint = checkpoint
-        self.resume_from = resume_from
-        self.max_time = max_time
-        self.target_ess = target_ess
+    noise_model: Any = "constant"
 
 
 @shared_docs
+@parameters
 class SGLDLogisticRegression(StreamedClassifier):
     """Bayesian logistic regression sampled by stochastic gradient Langevin dynamics.
 
@@ -167,67 +109,9 @@ class SGLDLogisticRegression(StreamedClassifier):
     between 0.3 and 0.5
     """
 
-    def __init__(
-        self,
-        *,
-        prior: Any = "normal",
-        fit_intercept: bool = True,
-        intercept_prior: Any = "flat",
-        class_weight: Any = None,
-        sampler: Any = "auto",
-        step_size: Any = "auto",
-        schedule: Any = "constant",
-        temperature: Any = 1.0,
-        batch_size: Any = "auto",
-        gradient: Any = "auto",
-        preconditioner: Any = "auto",
-        parameterization: str = "auto",
-        init: Any = "auto",
-        clip: Any = None,
-        n_draws: int = 1000,
-        n_burnin: Any = "auto",
-        thin: Any = "auto",
-        n_chains: int = 4,
-        warm_start: bool = False,
-        forgetting: float = 1.0,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        checkpoint: Any = None,
-        resume_from: Any = None,
-        max_time: float | None = None,
-        target_ess: float | None = None,
-    ) -> None:
-        self.prior = prior
-        self.fit_intercept = fit_intercept
-        self.intercept_prior = intercept_prior
-        self.class_weight = class_weight
-        self.sampler = sampler
-        self.step_size = step_size
-        self.schedule = schedule
-        self.temperature = temperature
-        self.batch_size = batch_size
-        self.gradient = gradient
-        self.preconditioner = preconditioner
-        self.parameterization = parameterization
-        self.init = init
-        self.clip = clip
-        self.n_draws = n_draws
-        self.n_burnin = n_burnin
-        self.thin = thin
-        self.n_chains = n_chains
-        self.warm_start = warm_start
-        self.forgetting = forgetting
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.checkpoint = checkpoint
-        self.resume_from = resume_from
-        self.max_time = max_time
-        self.target_ess = target_ess
-
 
 @shared_docs
+@parameters
 class SGLDPoissonRegressor(StreamedCounts):
     """Bayesian Poisson regression sampled by stochastic gradient Langevin dynamics.
 
@@ -263,60 +147,3 @@ class SGLDPoissonRegressor(StreamedCounts):
     >>> print(f"{low:.0f} to {high:.0f} in ten years")
     10 to 23 in ten years
     """
-
-    def __init__(
-        self,
-        *,
-        prior: Any = "normal",
-        fit_intercept: bool = True,
-        intercept_prior: Any = "flat",
-        sampler: Any = "auto",
-        step_size: Any = "auto",
-        schedule: Any = "constant",
-        temperature: Any = 1.0,
-        batch_size: Any = "auto",
-        gradient: Any = "auto",
-        preconditioner: Any = "auto",
-        parameterization: str = "auto",
-        init: Any = "auto",
-        clip: Any = None,
-        n_draws: int = 1000,
-        n_burnin: Any = "auto",
-        thin: Any = "auto",
-        n_chains: int = 4,
-        warm_start: bool = False,
-        forgetting: float = 1.0,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        checkpoint: Any = None,
-        resume_from: Any = None,
-        max_time: float | None = None,
-        target_ess: float | None = None,
-    ) -> None:
-        self.prior = prior
-        self.fit_intercept = fit_intercept
-        self.intercept_prior = intercept_prior
-        self.sampler = sampler
-        self.step_size = step_size
-        self.schedule = schedule
-        self.temperature = temperature
-        self.batch_size = batch_size
-        self.gradient = gradient
-        self.preconditioner = preconditioner
-        self.parameterization = parameterization
-        self.init = init
-        self.clip = clip
-        self.n_draws = n_draws
-        self.n_burnin = n_burnin
-        self.thin = thin
-        self.n_chains = n_chains
-        self.warm_start = warm_start
-        self.forgetting = forgetting
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.checkpoint = checkpoint
-        self.resume_from = resume_from
-        self.max_time = max_time
-        self.target_ess = target_ess

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from skbayes_sgld._components import parameters
 from skbayes_sgld.estimators.docs import shared_docs
 from skbayes_sgld.estimators.network import (
     BackpropNetwork,
@@ -21,6 +20,7 @@ __all__ = [
 
 
 @shared_docs
+@parameters
 class SGLDMLPRegressor(NetworkRegressor, SGLDNetwork):
     """Bayesian neural network regression sampled by stochastic gradient Langevin dynamics.
 
@@ -59,51 +59,9 @@ class SGLDMLPRegressor(NetworkRegressor, SGLDNetwork):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        hidden_layer_sizes: Any = (50,),
-        activation: str = "tanh",
-        prior: Any = "normal",
-        noise_prior: Any = "inverse_gamma",
-        noise_variance: Any = "infer",
-        step_size: Any = "auto",
-        temperature: float = 1.0,
-        batch_size: Any = "auto",
-        n_draws: int = 250,
-        n_burnin: Any = "auto",
-        thin: Any = "auto",
-        n_chains: int = 4,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        checkpoint: Any = None,
-        resume_from: Any = None,
-        max_time: float | None = None,
-        target_ess: float | None = None,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.prior = prior
-        self.noise_prior = noise_prior
-        self.noise_variance = noise_variance
-        self.step_size = step_size
-        self.temperature = temperature
-        self.batch_size = batch_size
-        self.n_draws = n_draws
-        self.n_burnin = n_burnin
-        self.thin = thin
-        self.n_chains = n_chains
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.checkpoint = checkpoint
-        self.resume_from = resume_from
-        self.max_time = max_time
-        self.target_ess = target_ess
-
 
 @shared_docs
+@parameters
 class SGLDMLPClassifier(NetworkClassifier, SGLDNetwork):
     """Bayesian neural network classification by stochastic gradient Langevin dynamics.
 
@@ -143,49 +101,9 @@ class SGLDMLPClassifier(NetworkClassifier, SGLDNetwork):
     (1, 2, 2)
     """
 
-    def __init__(
-        self,
-        *,
-        hidden_layer_sizes: Any = (50,),
-        activation: str = "tanh",
-        prior: Any = "normal",
-        class_weight: Any = None,
-        step_size: Any = "auto",
-        temperature: float = 1.0,
-        batch_size: Any = "auto",
-        n_draws: int = 250,
-        n_burnin: Any = "auto",
-        thin: Any = "auto",
-        n_chains: int = 4,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        checkpoint: Any = None,
-        resume_from: Any = None,
-        max_time: float | None = None,
-        target_ess: float | None = None,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.prior = prior
-        self.class_weight = class_weight
-        self.step_size = step_size
-        self.temperature = temperature
-        self.batch_size = batch_size
-        self.n_draws = n_draws
-        self.n_burnin = n_burnin
-        self.thin = thin
-        self.n_chains = n_chains
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.checkpoint = checkpoint
-        self.resume_from = resume_from
-        self.max_time = max_time
-        self.target_ess = target_ess
-
 
 @shared_docs
+@parameters
 class BayesByBackpropRegressor(NetworkRegressor, BackpropNetwork):
     """Bayesian neural network regression by Bayes by Backprop.
 
@@ -221,37 +139,9 @@ class BayesByBackpropRegressor(NetworkRegressor, BackpropNetwork):
     (3, 2)
     """
 
-    def __init__(
-        self,
-        *,
-        hidden_layer_sizes: Any = (20,),
-        activation: str = "tanh",
-        prior: Any = "normal",
-        noise_prior: Any = "inverse_gamma",
-        noise_variance: Any = "infer",
-        step_size: float = 0.2,
-        max_iter: int = 3000,
-        n_particles: int = 4,
-        batch_size: Any = "auto",
-        n_draws: int = 1000,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.prior = prior
-        self.noise_prior = noise_prior
-        self.noise_variance = noise_variance
-        self.step_size = step_size
-        self.max_iter = max_iter
-        self.n_particles = n_particles
-        self.batch_size = batch_size
-        self.n_draws = n_draws
-        self.random_state = random_state
-        self.verbose = verbose
-
 
 @shared_docs
+@parameters
 class BayesByBackpropClassifier(NetworkClassifier, BackpropNetwork):
     """Bayesian neural network classification by Bayes by Backprop.
 
@@ -287,30 +177,3 @@ class BayesByBackpropClassifier(NetworkClassifier, BackpropNetwork):
     >>> bool(model.score(X, y) > 0.9)
     True
     """
-
-    def __init__(
-        self,
-        *,
-        hidden_layer_sizes: Any = (20,),
-        activation: str = "tanh",
-        prior: Any = "normal",
-        class_weight: Any = None,
-        step_size: float = 0.2,
-        max_iter: int = 3000,
-        n_particles: int = 4,
-        batch_size: Any = "auto",
-        n_draws: int = 1000,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.prior = prior
-        self.class_weight = class_weight
-        self.step_size = step_size
-        self.max_iter = max_iter
-        self.n_particles = n_particles
-        self.batch_size = batch_size
-        self.n_draws = n_draws
-        self.random_state = random_state
-        self.verbose = verbose

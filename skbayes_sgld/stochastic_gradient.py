@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from skbayes_sgld._components import parameters
 from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.blockwise import BlockwiseClassifier, BlockwiseRegressor
 from skbayes_sgld.estimators.docs import shared_docs
@@ -15,6 +14,7 @@ __all__ = ["SGDMAPClassifier", "SGDMAPRegressor"]
 
 
 @shared_docs
+@parameters
 class SGDMAPRegressor(BlockwiseRegressor, MAPEstimator):
     """Posterior mode of Bayesian linear regression by stochastic gradient descent.
 
@@ -49,53 +49,9 @@ class SGDMAPRegressor(BlockwiseRegressor, MAPEstimator):
     0.52
     """
 
-    def __init__(
-        self,
-        *,
-        prior: Any = "conjugate_normal",
-        noise_prior: Any = "inverse_gamma",
-        noise_variance: Any = "infer",
-        fit_intercept: bool = True,
-        intercept_prior: Any = "flat",
-        optimizer: Any = "sgd",
-        step_size: Any = "auto",
-        schedule: Any = "polynomial",
-        temperature: float = 1.0,
-        batch_size: Any = "auto",
-        replacement: bool = True,
-        projection: Any = None,
-        average: bool | int = False,
-        preconditioner: Any = None,
-        init: Any = "auto",
-        clip: Any = None,
-        max_iter: int = 1000,
-        tol: float = 0.1,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.prior = prior
-        self.noise_prior = noise_prior
-        self.noise_variance = noise_variance
-        self.fit_intercept = fit_intercept
-        self.intercept_prior = intercept_prior
-        self.optimizer = optimizer
-        self.step_size = step_size
-        self.schedule = schedule
-        self.temperature = temperature
-        self.batch_size = batch_size
-        self.replacement = replacement
-        self.projection = projection
-        self.average = average
-        self.preconditioner = preconditioner
-        self.init = init
-        self.clip = clip
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
-
 
 @shared_docs
+@parameters
 class SGDMAPClassifier(BlockwiseClassifier, MAPEstimator):
     """Posterior mode of Bayesian logistic regression by stochastic gradient descent.
 
@@ -129,49 +85,6 @@ class SGDMAPClassifier(BlockwiseClassifier, MAPEstimator):
     >>> model.score(X, y) > 0.95
     True
     """
-
-    def __init__(
-        self,
-        *,
-        prior: Any = "normal",
-        fit_intercept: bool = True,
-        intercept_prior: Any = "flat",
-        class_weight: Any = None,
-        optimizer: Any = "sgd",
-        step_size: Any = "auto",
-        schedule: Any = "polynomial",
-        temperature: float = 1.0,
-        batch_size: Any = "auto",
-        replacement: bool = True,
-        projection: Any = None,
-        average: bool | int = False,
-        preconditioner: Any = None,
-        init: Any = "auto",
-        clip: Any = None,
-        max_iter: int = 1000,
-        tol: float = 0.1,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.prior = prior
-        self.fit_intercept = fit_intercept
-        self.intercept_prior = intercept_prior
-        self.class_weight = class_weight
-        self.optimizer = optimizer
-        self.step_size = step_size
-        self.schedule = schedule
-        self.temperature = temperature
-        self.batch_size = batch_size
-        self.replacement = replacement
-        self.projection = projection
-        self.average = average
-        self.preconditioner = preconditioner
-        self.init = init
-        self.clip = clip
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _probability_draws(self) -> tuple[Array, Array, Array | None]:
         return self.coef_[None], np.atleast_1d(self.intercept_)[None], None

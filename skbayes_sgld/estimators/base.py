@@ -20,6 +20,7 @@ from skbayes_sgld._components import (
     Registry,
     check_flag,
     check_number,
+    parameters,
     resolve,
     with_instances,
 )
@@ -123,8 +124,8 @@ class BayesianEstimator(callbacks.CallbackSupportMixin, FittedEstimator):
     _check_new_rows = staticmethod(check_finite)
     _stream: Any = None  # what earlier calls of partial_fit told; None after fit
     prior: Any
-    fit_intercept: Any
-    forgetting: Any
+    fit_intercept: bool
+    forgetting: float
 
     def __sklearn_tags__(self) -> Tags:
         """Tags of scikit-learn: whether rows may be sparse."""
@@ -303,8 +304,13 @@ class BayesianEstimator(callbacks.CallbackSupportMixin, FittedEstimator):
         return (rows, *target) if target else rows
 
 
+@parameters
 class LinearEstimator(FittedLinear, BayesianEstimator):
     """Base of the estimators whose rows see the parameters through linear predictors."""
+
+    prior: Any = "normal"
+    fit_intercept: bool = True
+    intercept_prior: Any = "flat"
 
     _registries: ClassVar[dict[str, Registry]] = {
         **BayesianEstimator._registries,
@@ -317,9 +323,6 @@ class LinearEstimator(FittedLinear, BayesianEstimator):
     _takes_sparse: ClassVar[bool] = True
     _check_values_of = staticmethod(check_columns)
     _check_new_rows = staticmethod(partial(check_columns, smallest=0.0))
-    prior_: CoefficientPrior
-    intercept_prior_: CoefficientPrior | None
-    noise_prior_: NoisePrior | None
 
     def _make_posterior(
         self, X: Array, y: Array, weight: Array | None, center: bool, **known: Any
@@ -328,9 +331,12 @@ class LinearEstimator(FittedLinear, BayesianEstimator):
 
     def _set_layout(self, posterior: GLMPosterior) -> None:
         """Remember how a draw splits into coefficients, intercepts and noise."""
-        self.prior_, self.noise_prior_ = posterior.prior, posterior.noise_prior
+        self.prior_: CoefficientPrior = posterior.prior
+        self.noise_prior_: NoisePrior | None = posterior.noise_prior
         of_intercept = posterior.linear_prior.intercept or Flat()
-        self.intercept_prior_ = of_intercept if self.fit_intercept else None
+        self.intercept_prior_: CoefficientPrior | None = (
+            of_intercept if self.fit_intercept else None
+        )
         self._names = list(posterior.constrained_names)
         self._n_predictors = posterior.n_predictors
         self._has_intercept = bool(self.fit_intercept)  # which set_params may change after the fit
@@ -364,8 +370,33 @@ class LinearEstimator(FittedLinear, BayesianEstimator):
         """Set the point estimates of further parameters, where the model has some."""
 
 
+@parameters
 class SampledEstimator(FittedSample, LinearEstimator):
     """A linear model whose posterior is sampled: settings, posterior, plan, run, result."""
+
+    sampler: Any = "auto"
+    step_size: Any = "auto"
+    schedule: Any = "constant"
+    temperature: Any = 1.0
+    batch_size: Any = "auto"
+    gradient: Any = "auto"
+    preconditioner: Any = "auto"
+    parameterization: str = "auto"
+    init: Any = "auto"
+    clip: Any = None
+    n_draws: int = 1000
+    n_burnin: Any = "auto"
+    thin: Any = "auto"
+    n_chains: int = 4
+    warm_start: bool = False
+    forgetting: float = 1.0
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+    checkpoint: Any = None
+    resume_from: Any = None
+    max_time: float | None = None
+    target_ess: float | None = None
 
     _registries: ClassVar[dict[str, Registry]] = {
         **LinearEstimator._registries,

@@ -14,7 +14,7 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._components import as_random_state, check_number, naming
+from skbayes_sgld._components import as_random_state, check_number, naming, parameters
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.by_block import LazyRows, by_block, of_rows
@@ -28,13 +28,12 @@ from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
 
+@parameters
 class ClassificationModel(ScoredByBlock, ClassifierMixin, BayesianEstimator):
     """Labels with probabilities by the logistic or softmax function: data and predictions."""
 
-    prior: Any
-    class_weight: Any
+    class_weight: Any = None
     _score = ACCURACY
-    _seen: Array | None  # codes of the classes in the model; None for all
 
     def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
         """Codes of the labels, and the weights times those of the classes."""
@@ -69,7 +68,8 @@ class ClassificationModel(ScoredByBlock, ClassifierMixin, BayesianEstimator):
     def _encode(
         self, X: Array, y: Array, weight: Array | None
     ) -> tuple[Array, Array, Array | None]:
-        self._seen, seen = None, np.flatnonzero(np.bincount(y))
+        self._seen: Array | None = None  # codes of the classes in the model; None for all
+        seen = np.flatnonzero(np.bincount(y))
         codes = y if len(seen) == len(self.classes_) else self._without_absent(y, seen)
         return X, self._likelihood().check_target(codes), weight
 

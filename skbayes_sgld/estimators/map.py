@@ -10,7 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from skbayes_sgld._components import Registry, check_number, draw_seed, start_generators
+from skbayes_sgld._components import (
+    Registry,
+    check_number,
+    draw_seed,
+    parameters,
+    start_generators,
+)
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, LinearEstimator
@@ -56,6 +62,7 @@ class MAPSettings:
         return self.climb.step_size is None if plain else self.climb.preconditioner.uses_curvature
 
 
+@parameters
 class MAPEstimator(LinearEstimator):
     """An estimator that climbs towards the posterior mode by (stochastic) gradients."""
 
@@ -64,21 +71,21 @@ class MAPEstimator(LinearEstimator):
         "optimizer": OPTIMIZERS,
         "projection": PROJECTIONS,
     }
-    optimizer: Any
-    step_size: Any
-    schedule: Any
-    temperature: Any
-    batch_size: Any
-    replacement: Any
-    projection: Any
-    average: Any
-    preconditioner: Any
-    init: Any
-    clip: Any
-    max_iter: Any
-    tol: Any
-    random_state: Any
-    verbose: Any
+    optimizer: Any = "sgd"
+    step_size: Any = "auto"
+    schedule: Any = "polynomial"
+    temperature: float = 1.0
+    batch_size: Any = "auto"
+    replacement: bool = True
+    projection: Any = None
+    average: bool | int = False
+    preconditioner: Any = None
+    init: Any = "auto"
+    clip: Any = None
+    max_iter: int = 1000
+    tol: float = 0.1
+    random_state: Any = None
+    verbose: int = 0
 
     def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
         settings = self._settings(len(y))

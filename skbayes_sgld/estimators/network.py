@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._components import as_int, check_seed, draw_seed
+from skbayes_sgld._components import as_int, check_seed, draw_seed, parameters
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.estimators.classification import ClassificationModel
@@ -49,12 +49,15 @@ class NetworkPredictor(Predictor):
         return outputs
 
 
+@parameters
 class NetworkEstimator(BayesianEstimator):
     """An estimator whose rows see the parameters through a multilayer perceptron."""
 
-    hidden_layer_sizes: Any
-    activation: Any
-    random_state: Any
+    hidden_layer_sizes: Any = (50,)
+    activation: str = "tanh"
+    prior: Any = "normal"
+    random_state: Any = None
+    verbose: int = 0
     _scales_target: ClassVar[bool] = False
 
     def _check_params(self) -> None:
@@ -181,18 +184,22 @@ class NetworkClassifier(ClassificationModel, NetworkEstimator):
         )
 
 
+@parameters
 class SGLDNetwork(NetworkEstimator):
     """A network whose posterior is sampled by Langevin dynamics, one mode a chain."""
 
-    step_size: Any
-    temperature: Any
-    batch_size: Any
-    n_draws: Any
-    n_burnin: Any
-    thin: Any
-    n_chains: Any
-    verbose: Any
-    _diagnosis: Any
+    step_size: Any = "auto"
+    temperature: float = 1.0
+    batch_size: Any = "auto"
+    n_draws: int = 250
+    n_burnin: Any = "auto"
+    thin: Any = "auto"
+    n_chains: int = 4
+    n_jobs: int | None = None
+    checkpoint: Any = None
+    resume_from: Any = None
+    max_time: float | None = None
+    target_ess: float | None = None
 
     def _inference(self) -> LangevinNetworks:
         return LangevinNetworks(
@@ -226,7 +233,8 @@ class SGLDNetwork(NetworkEstimator):
             with its remedy.
         """
         check_is_fitted(self)
-        found: NetworkDiagnosis = self._diagnosis
+        found = self._diagnosis
+        assert found is not None
         if X is not None:
             outputs = self._predictor()(self._check_rows(X)).transpose(2, 1, 0)
             chains = self.posterior_.values.shape[:2]
@@ -240,15 +248,16 @@ class SGLDNetwork(NetworkEstimator):
         return found
 
 
+@parameters
 class BackpropNetwork(NetworkEstimator):
     """A network whose posterior is approximated by a normal one with independent weights."""
 
-    step_size: Any
-    max_iter: Any
-    n_particles: Any
-    batch_size: Any
-    n_draws: Any
-    verbose: Any
+    hidden_layer_sizes: Any = (20,)
+    step_size: float = 0.2
+    max_iter: int = 3000
+    n_particles: int = 4
+    batch_size: Any = "auto"
+    n_draws: int = 1000
 
     def _inference(self) -> VariationalNetworks:
         return VariationalNetworks(

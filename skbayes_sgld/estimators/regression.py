@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._arrays import as_array, check_lengths, check_size
-from skbayes_sgld._components import as_random_state, check_flag, check_number
+from skbayes_sgld._components import as_random_state, check_flag, check_number, parameters
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.by_block import LazyRows, by_block
@@ -312,13 +312,14 @@ class RegressionModel(ScoredByBlock, RegressorMixin, BayesianEstimator):
         return self._predictive(self.posterior_.choose(n_samples, rng)).sample(X, rng, offset)
 
 
+@parameters
 class NormalModel(RegressionModel):
     """Normal observations around a regression function, of inferred or known variance."""
 
+    noise_prior: Any = "inverse_gamma"
+    noise_variance: Any = "infer"
+    noise_model = "constant"
     _y_checks: ClassVar[dict[str, Any]] = {"y_numeric": True, "ensure_min_samples": 2}
-    noise_prior: Any
-    noise_variance: Any
-    noise_model: Any = "constant"
 
     def _likelihood(self) -> Likelihood:
         if isinstance(self.noise_variance, str):
@@ -387,8 +388,11 @@ class LinearRegressor(RegressionModel, PriorPredictive):
         return Predictive(self._predictor(chosen), self._likelihood(), None, weights)
 
 
+@parameters
 class BayesianRegressor(IndependentOutputs, NormalModel, LinearRegressor):
     """A regressor with one linear predictor and normal noise, or with several such outputs."""
+
+    prior: Any = "conjugate_normal"
 
     def _components(self, y: Array, weight: Array | None) -> tuple[Any, NoisePrior | None]:
         prior = self._resolve("prior")
