@@ -6,6 +6,7 @@ PYTEST_ARGS ?=
 MUTATE_ARGS ?=
 BENCH_ARGS ?= --save
 BASE ?=
+FIGURES ?=
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -20,7 +21,7 @@ require_python = @$(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test mutate lint format docs docs-test bench bench-quick soak truth clean
+.PHONY: help demo test mutate lint format docs docs-test figures pages bench bench-quick soak truth clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +54,14 @@ docs: $(VENV)/.stamp-docs ## build the documentation into docs/_build/html
 
 docs-test: $(VENV)/.stamp-docs $(VENV)/.stamp-test ## check the built pages: names, links, and in Chromium where there is one
 	@$(PY) -m pytest -m docs tests/test_site.py tests/test_site_in_browser.py
+
+figures: $(VENV)/.stamp-test,finance ## redraw the figures and measure the numbers of the pages, twenty minutes (FIGURES="plot_cubic")
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) docs/pages.py --run $(FIGURES)
+	@$(PY) -m benchmarks.page
+
+pages: $(VENV)/.stamp-test ## fill the pages with the numbers that were measured last, in seconds
+	@$(PY) docs/pages.py
+	@$(PY) -m benchmarks.page
 
 bench: $(VENV)/.stamp-bench ## measure every row of the benchmarks, twenty minutes (BENCH_ARGS="nba --rounds 1")
 	@$(PY) -m benchmarks $(BENCH_ARGS); status=$$?; $(PY) -m benchmarks.page; exit $$status

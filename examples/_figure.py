@@ -11,6 +11,7 @@ from textwrap import fill, indent
 from typing import Any
 
 import pandas as pd
+from _numbers import write
 from sklearn.exceptions import ConvergenceWarning
 
 BLUE, ORANGE, GREEN, GREY, RED = "#0072B2", "#D55E00", "#009E73", "#8C8C8C", "#C00000"
@@ -64,6 +65,12 @@ def say(text: str) -> None:
 def show(table: pd.DataFrame) -> None:
     """Print a table of strings, aligned."""
     print(indent(table.rename_axis(index=None).to_string(), "  ") + "\n", flush=True)
+
+
+def show_rows(rows: dict[str, dict[str, Any]]) -> None:
+    """Print rows of numbers that were measured, as their page has them."""
+    cells = [{name: write(cell) for name, cell in row.items()} for row in rows.values()]
+    show(pd.DataFrame(cells, list(rows)))
 
 
 def with_error(value: float, error: float, digits: int = 3) -> str:

@@ -86,9 +86,8 @@ class Lecture:
 
     def fit(self, kind: str, rows: slice = slice(None), **settings: Any) -> SGLDLinearRegression:
         """Fitted model with the lecture's prior; count whether it warned."""
-        settings = {"random_state": 0, "n_chains": N_PARALLEL, **settings}
-        if self.quick:
-            settings |= {"n_chains": 4, "n_draws": 300}
+        lengths = {"n_chains": 4, "n_draws": 300} if self.quick else {"n_chains": N_PARALLEL}
+        settings = {"random_state": 0, **lengths, **settings}
         model = SGLDLinearRegression(
             prior=ConjugateNormal(PRIOR_SCALE), noise_prior=InverseGamma(PHI, PSI), **settings
         )

@@ -9,56 +9,68 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from _figure import BLUE, ORANGE, new_figure, save, say, show, tidy, with_error
+from _figure import BLUE, ORANGE, new_figure, save, say, show_rows, tidy
 from _lecture import Lecture
+from _numbers import measured
 from scipy import stats
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.sampling import Constant, Harmonic, Polynomial, Schedule
 
 N_CHAINS = 200
+N_KEPT = 2000  # draws of a chain
 SCHEDULES: dict[str, tuple[Schedule, Any]] = {
     "constant": (Constant(), "auto"),
-    "polynomial, power 1/3": (Polynomial(power=1 / 3), "auto"),
-    "polynomial, power 0.55": (Polynomial(), "auto"),
-    "harmonic, 5 / t": (Harmonic(), 5.0),
-    "harmonic, 0.5 / t": (Harmonic(), "auto"),
+    "power 1/3": (Polynomial(power=1 / 3), "auto"),
+    "power 0.55": (Polynomial(), "auto"),
+    "5/t": (Harmonic(), 5.0),
+    "1/t": (Harmonic(), "auto"),
 }
 
 
-def averages(lecture: Lecture, output: Path) -> None:
+def averages(lecture: Lecture, output: Path) -> dict[str, Any]:
     """Compare weighted with unweighted averages over many chains."""
-    exact, rows, paths = lecture.exact, {}, {}
-    n_kept = 300 if lecture.quick else 2000  # draws of a chain
+    exact, rows, paths, found = lecture.exact, {}, {}, {}
+    n_chains = 20 if lecture.quick else N_CHAINS
     for name, (schedule, step_size) in SCHEDULES.items():
         model = lecture.fit(
             "decaying" if name != "constant" else "constant, one draw a step",
             schedule=schedule,
             step_size=step_size,
             thin=1,
-            n_chains=N_CHAINS,
-            n_draws=n_kept,
+            n_chains=n_chains,
+            n_draws=N_KEPT,
         )
         draws, eta = model.posterior_, step_sizes(model)
-        weights = np.ones(n_kept) if draws.weights is None else draws.weights
+        weights = np.ones(N_KEPT) if draws.weights is None else draws.weights
         scaled = np.stack([(draws[p] - exact.mean[p]) / exact.sd[p] for p in draws.names], axis=-1)
-        rows[name] = summarise_averages(scaled, weights, eta)
+        rows[name] = {"schedule": name} | summarise_averages(scaled, weights, eta)
         paths[name] = (running_errors(scaled, weights), eta)
+        found[name] = model.step_size_ * model.schedule(0), model.n_burnin_
     say(
-        f"Root mean square error of the posterior mean over {len(scaled)} chains, {n_kept:,} draws "
+        f"Root mean square error of the posterior mean over {n_chains} chains, {N_KEPT:,} draws "
         "each, one a step, and three parameters, in posterior sds, ± its standard error. 'exact' "
-        "is the ratio that the recursion must have; 'limit' is sqrt(mean eta × mean 1/eta):"
+        "is the ratio that the recursion must have, 'limit' is sqrt(mean eta × mean 1/eta), and "
+        "'late' is the ratio over the second half of the draws:"
     )
-    show(pd.DataFrame(rows).T)
-    _, eta = paths["polynomial, power 0.55"]
-    first = eta[:n_kept]
-    kept = influence(first, first)[1], influence(np.ones(n_kept), first)[1]
+    show_rows(rows)
+    halved = 0.5 * Polynomial()(np.arange(N_KEPT)) / Polynomial()(0)
+    kept = influence(halved, halved)[1], influence(np.ones(N_KEPT), halved)[1]
     say(
-        "The weights are largest where the chain starts. Without burn-in the weighted average, "
-        f"power 0.55, keeps {kept[0]:.2%} of the start's distance, the unweighted {kept[1]:.2%}."
+        "The weights are largest where the chain starts. Without burn-in, and with a first step "
+        f"of 0.5, the weighted average, power 0.55, keeps {kept[0]:.2%} of the start's distance, "
+        f"the unweighted {kept[1]:.2%}."
     )
     draw_averages(paths, output)
+    steps, burnins = zip(*(found[name] for name in SCHEDULES if name != "5/t"), strict=True)
+    return {
+        "rows": rows,
+        "first step": measured(max(steps), show=".1f"),
+        "burn-in": measured(max(burnins), show=".0f"),
+        "start kept": dict(
+            zip(("weighted", "unweighted"), (measured(x, show=".2f %") for x in kept), strict=True)
+        ),
+    }
 
 
 def step_sizes(model: SGLDLinearRegression) -> np.ndarray:
@@ -84,13 +96,12 @@ def summarise_averages(scaled: np.ndarray, weights: np.ndarray, eta: np.ndarray)
         mean_square(scaled[:, half:], weights[half:]),
     )
     return {
-        "sum of eta": f"{kept.sum():.1f}",
-        "weighted": with_error(*root_mean(weighted)),
-        "unweighted": with_error(*root_mean(unweighted)),
-        "ratio": with_error(*root_ratio(unweighted, weighted)),
-        "exact": f"{exact:.3f}",
-        "limit": f"{np.sqrt(kept.mean() * (1 / kept).mean()):.3f}",
-        "ratio, 2nd half only": with_error(*root_ratio(*late)),
+        "weighted": measured(*root_mean(weighted), "±.3f"),
+        "unweighted": measured(*root_mean(unweighted), "±.3f"),
+        "ratio": measured(*root_ratio(unweighted, weighted), "±.3f"),
+        "exact": measured(exact, show=".3f"),
+        "limit": measured(np.sqrt(kept.mean() * (1 / kept).mean()), show=".3f"),
+        "late": measured(*root_ratio(*late), "±.3f"),
     }
 
 

@@ -18,6 +18,7 @@ Usage: ``python examples/plot_by_iteration.py [--output DIR] [--quick]``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -188,8 +189,8 @@ def draw_scores(panels: Any, name: str, data: tuple[Any, ...], n_steps: int, n_d
     )
 
 
-def main() -> None:
-    options = parse(__doc__)
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parse(__doc__, arguments)
     n_steps, n_chains, n_draws = (1000, 4, 250) if options.quick else (10_000, 8, 1000)
     generated = split(*make_logistic(1000 if options.quick else 12_500, random_state=0))
     table, y = load_nba_rookies(return_X_y=True)

@@ -24,9 +24,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill
+from typing import Any
 
 import numpy as np
-import pandas as pd
 from _figure import (
     BLUE,
     GREEN,
@@ -37,12 +37,12 @@ from _figure import (
     parse,
     save,
     say,
-    show,
+    show_rows,
     tidy,
-    with_error,
 )
 from _lecture import INTERCEPT, NOISE, PLAIN_STEP, PLAIN_STEPS, SLOPE, Exact, Lecture
 from _lecture_averages import averages
+from _numbers import measured
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.datasets import make_correlated_pair
@@ -80,7 +80,7 @@ def predict_width(lecture: Lecture, name: str, batch_size: int | None, tau: floa
 # ---- 1. temperature -----------------------------------------------------------------------------
 
 
-def temperature(lecture: Lecture, output: Path) -> None:
+def temperature(lecture: Lecture, output: Path) -> dict[str, Any]:
     """Compare the tempered draws with the tempered density."""
     known, inferred, plain, truth = {}, {}, {}, {}
     for seed, tau in enumerate(TAUS):  # independent fits, so that nothing scales by construction
@@ -89,49 +89,52 @@ def temperature(lecture: Lecture, output: Path) -> None:
         inferred[tau] = lecture.fit("default", **settings)
         plain[tau] = lecture.fit_plain(100, **settings)
         truth[tau] = Exact(lecture.X, lecture.y, tau)
-    say("sd at tau over sd at 1. The noise known (a Gaussian posterior, so sqrt(tau)), default:")
-    columns = {"sqrt(tau)": [f"{np.sqrt(tau):.3f}" for tau in TAUS]}
-    columns |= {name: ratios(known, name) for name in (SLOPE, INTERCEPT)}
-    show(pd.DataFrame(columns, index=labels(TAUS)))
-    say("The noise inferred, default settings:")
-    columns = {}
-    for name in (SLOPE, NOISE):
-        columns[f"{name}: exact"] = exact_ratios(truth, name)
-        columns[f"{name}: draws"] = ratios(inferred, name)
-    show(pd.DataFrame(columns, index=labels(TAUS)))
-    say(f"The lecture's own run, plain SGLD with m = 100 and eta = {PLAIN_STEP:g}:")
-    must = [predict_width(lecture, SLOPE, 100, tau) for tau in TAUS]
-    columns = {
-        f"{SLOPE}: exact": exact_ratios(truth, SLOPE),
-        "predicted": [f"{value / must[TAUS.index(1.0)]:.3f}" for value in must],
-        "draws": ratios(plain, SLOPE),
-    }
-    show(pd.DataFrame(columns, index=labels(TAUS)))
-    few_rows(lecture)
+    must = {tau: predict_width(lecture, SLOPE, 100, tau) for tau in TAUS}
+    default, printed = {}, {}
+    for tau in TAUS:
+        default[f"tau {tau:g}"] = {
+            "τ": f"{tau:g}",
+            "√τ": measured(np.sqrt(tau), show=".3f"),
+            "noise known: slope": ratio(known, SLOPE, tau),
+            "intercept": ratio(known, INTERCEPT, tau),
+            "noise inferred: slope": ratio(inferred, SLOPE, tau),
+            "exact": exact_ratio(truth, SLOPE, tau),
+            "noise variance": ratio(inferred, NOISE, tau),
+            "exact ": exact_ratio(truth, NOISE, tau),
+        }
+        printed[f"tau {tau:g}"] = {
+            "exact": exact_ratio(truth, SLOPE, tau),
+            "predicted": measured(must[tau] / must[1.0], show=".2f"),
+            "draws": ratio(plain, SLOPE, tau) | {"show": ".2f"},
+        }
+    say("sd at tau over sd at 1, default settings, the noise known (so sqrt(tau)) or inferred:")
+    show_rows(default)
+    say(f"The lecture's own run, plain SGLD with m = 100 and eta = {PLAIN_STEP:g}, the slope:")
+    show_rows(printed)
+    say(
+        f"The first {FEW_ROWS} rows alone, noise inferred, default settings: here the tempered "
+        "density is no longer Gaussian, and sqrt(tau) is not what its sd grows by."
+    )
+    few = few_rows(lecture)
+    show_rows(few)
     draw_scaling(lecture, known, inferred, plain, output)
+    return {"default": default, "printed run": printed, "few rows": few}
 
 
-def labels(taus: Sequence[float]) -> list[str]:
-    """Names of a table's rows."""
-    return [f"tau {tau:g}" for tau in taus]
+def ratio(models: dict[float, SGLDLinearRegression], name: str, tau: float) -> dict[str, Any]:
+    """A parameter's sd at a temperature over that at 1, from independent fits."""
+    if tau == 1.0:
+        return measured(1.0, show=".0f")
+    (base, base_error), (sd, error) = width(models[1.0], name), width(models[tau], name)
+    return measured(sd / base, sd / base * np.hypot(error / sd, base_error / base), "±.3f")
 
 
-def ratios(models: dict[float, SGLDLinearRegression], name: str) -> list[str]:
-    """A parameter's sd at every temperature over that at 1, from independent fits."""
-    (base, base_error), cells = width(models[1.0], name), []
-    for tau, model in models.items():
-        sd, error = width(model, name)
-        relative = np.hypot(error / sd, base_error / base)
-        cells.append("1" if tau == 1.0 else with_error(sd / base, sd / base * relative))
-    return cells
+def exact_ratio(truth: dict[float, Exact], name: str, tau: float) -> dict[str, Any]:
+    """A parameter's exact sd at a temperature over that at 1."""
+    return measured(truth[tau].sd[name] / truth[1.0].sd[name], show=".3f")
 
 
-def exact_ratios(truth: dict[float, Exact], name: str) -> list[str]:
-    """A parameter's exact sd at every temperature over that at 1."""
-    return [f"{exact.sd[name] / truth[1.0].sd[name]:.3f}" for exact in truth.values()]
-
-
-def few_rows(lecture: Lecture) -> None:
+def few_rows(lecture: Lecture) -> dict[str, Any]:
     """Show that the tempered density, not sqrt(tau), is what is sampled."""
     rows = slice(FEW_ROWS)
     X, y = lecture.X[rows], lecture.y[rows]
@@ -140,20 +143,19 @@ def few_rows(lecture: Lecture) -> None:
         tau: lecture.fit("default", rows, temperature=tau, random_state=seed)
         for seed, tau in enumerate(FEW_TAUS)
     }
-    say(
-        f"The first {FEW_ROWS} rows alone, noise inferred, default settings: here the tempered "
-        "density is no longer Gaussian, and sqrt(tau) is not what its sd grows by."
-    )
-    noise = [model.posterior_[NOISE] for model in models.values()]
-    errors = [x.std() / np.sqrt(effective_sample_size(x[..., None], "mean")[0]) for x in noise]
-    columns = {
-        "sqrt(tau)": [f"{np.sqrt(tau):.3f}" for tau in FEW_TAUS],
-        f"{SLOPE}: exact": exact_ratios(truth, SLOPE),
-        "draws": ratios(models, SLOPE),
-        f"mean of {NOISE}: exact": [f"{exact.mean[NOISE]:.4f}" for exact in truth.values()],
-        "draws ": [with_error(x.mean(), e, 4) for x, e in zip(noise, errors, strict=True)],
-    }
-    show(pd.DataFrame(columns, index=labels(FEW_TAUS)))
+    found = {}
+    for tau, model in models.items():
+        noise = model.posterior_[NOISE]
+        error = noise.std() / np.sqrt(effective_sample_size(noise[..., None], "mean")[0])
+        found[f"tau {tau:g}"] = {
+            "τ": f"{tau:g}",
+            "√τ": measured(np.sqrt(tau), show=".3f"),
+            "slope: exact": exact_ratio(truth, SLOPE, tau),
+            "draws": ratio(models, SLOPE, tau),
+            "mean of the noise variance: exact": measured(truth[tau].mean[NOISE], show=".4f"),
+            "draws ": measured(noise.mean(), error, "±.4f"),
+        }
+    return found
 
 
 def draw_scaling(lecture: Lecture, known: dict, inferred: dict, plain: dict, output: Path) -> None:
@@ -187,32 +189,49 @@ def draw_scaling(lecture: Lecture, known: dict, inferred: dict, plain: dict, out
 # ---- 3. batch size ------------------------------------------------------------------------------
 
 
-def batch_sizes(lecture: Lecture, output: Path) -> None:
+def batch_sizes(lecture: Lecture, output: Path) -> dict[str, Any]:
     """Compare the lecture's batch sizes with the default settings, in a table."""
     exact = lecture.exact
     models = {f"plain, m = {m:,}": (lecture.fit_plain(m), m) for m in BATCH_SIZES}
     models["plain, all rows"] = (lecture.fit_plain(None), None)
     models["default settings"] = (lecture.fit("default"), None)
-    rows = {}
+    titles = {SLOPE: "slope", INTERCEPT: "intercept", NOISE: "noise variance"}
+    rows: dict[str, Any] = {}
     for label, (model, m) in models.items():
-        row = {}
-        for name in (SLOPE, INTERCEPT, NOISE):
+        rows[label] = row = {"": label}
+        for j, (name, title) in enumerate(titles.items()):
             sd, error = width(model, name)
             must = 1.0 if label.startswith("default") else predict_width(lecture, name, m)
-            row[name] = f"{with_error(sd / exact.sd[name], error / exact.sd[name], 2)} ({must:.2f})"
-        shift = (model.noise_variance_ - exact.mean[NOISE]) / exact.sd[NOISE]
-        row["its mean is off by"] = f"{shift:+.2f} sd"
-        rows[label] = row
+            row[title] = measured(sd / exact.sd[name], error / exact.sd[name], "±.2f")
+            row["predicted" + " " * j] = measured(must, show=".2f")
+        draws = model.posterior_[NOISE]
+        error = draws.std() / np.sqrt(effective_sample_size(draws[:, :, None], "mean")[0])
+        shift = np.array([draws.mean() - exact.mean[NOISE], error]) / exact.sd[NOISE]
+        row["mean of the noise variance off by (sds)"] = measured(*shift, "±+.2f")
     say(
-        f"sd of the draws over the exact sd, in brackets what it must be (plain: eta = "
+        f"sd of the draws over the exact sd, and what it must be (plain: eta = "
         f"{PLAIN_STEP:g}, {model.n_chains} chains, 500 steps of burn-in, {PLAIN_STEPS:,} kept):"
     )
-    show(pd.DataFrame(rows).T)
+    show_rows(rows)
     slow = minibatch_budget(lecture)
     say(
         f"For a batch of 10 to add no more than 1 % to the variance of the slope, eta must be "
         f"{slow[0]:.1e}; neighbouring draws are then correlated over {slow[1]:,.0f} steps."
     )
+    noise = models["plain, m = 10"][0].result_.noise_ratio
+    return {
+        "rows": rows,
+        "step": {"size": measured(slow[0], show=".1e"), "steps": measured(slow[1], show=",.0f")},
+        "alpha at m = 100": measured(minibatch_noise(lecture, 100), show=".0f"),
+        "step times precision": measured(PLAIN_STEP / exact.sd[SLOPE] ** 2, show=".2f"),
+        "batch noise at m = 10": measured(noise, None, ".0f"),  # of one fit's draws, so no error
+    }
+
+
+def minibatch_noise(lecture: Lecture, batch_size: int) -> float:
+    """Alpha: variance that a batch adds to the slope's, over the posterior's."""
+    step = PLAIN_STEP / lecture.exact.sd[SLOPE] ** 2
+    return 0.5 * step * len(lecture.y) / batch_size
 
 
 def minibatch_budget(lecture: Lecture) -> tuple[float, float]:
@@ -231,20 +250,28 @@ SECTIONS = {
 }
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     """Run every section."""
     start, options = time.perf_counter(), parse(__doc__, arguments)
     lecture = Lecture(*make_correlated_pair(random_state=0), quick=options.quick)
+    found = {}
     for number, (title, section) in enumerate(SECTIONS.items(), 1):
         print(f"\n[{time.perf_counter() - start:5.1f} s] {number}. {title}\n", flush=True)
-        section(lecture, options.output)
+        found[section.__name__] = section(lecture, options.output)
     print(f"\n[{time.perf_counter() - start:5.1f} s] Fits that warned (ConvergenceWarning):\n")
-    for kind, total in lecture.fits.items():
-        print(f"  {kind}: {lecture.warned[kind]} of {total}")
+    warned = {}
+    for kind in ("plain", "decaying", "default", "constant"):
+        counts = {
+            "fits": sum(n for name, n in lecture.fits.items() if name.startswith(kind)),
+            "warned": sum(n for name, n in lecture.warned.items() if name.startswith(kind)),
+        }
+        print(f"  {kind}: {counts['warned']} of {counts['fits']}")
+        warned[kind] = {name: measured(n, show=".0f") for name, n in counts.items()}
     print("\n  The warning at m = 10:")
     print(
         fill(lecture.messages["plain, m = 10"], 98, initial_indent="    ", subsequent_indent="    ")
     )
+    return found | {"warnings": {} if options.quick else warned}
 
 
 if __name__ == "__main__":

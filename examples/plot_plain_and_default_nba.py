@@ -17,6 +17,7 @@ Usage: ``python examples/plot_plain_and_default_nba.py [--output DIR] [--quick]`
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -76,8 +77,8 @@ def draw_judgement(panels: Any, fits: dict[str, Any], exact: Any) -> None:
     panels[0].figure.suptitle("NBA rookies: plain SGLD and the default settings, by coefficient")
 
 
-def main() -> None:
-    options = parse(__doc__)
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parse(__doc__, arguments)
     n_steps, n_reference = (2_000, 250) if options.quick else (100_000, 4000)
     n_kept = 400 if options.quick else 1000  # draws of each chain
     table, y = load_nba_rookies(return_X_y=True)

@@ -21,6 +21,7 @@ Usage: ``python examples/plot_samplers.py [--output DIR] [--quick]``.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -155,8 +156,8 @@ def draw(figure: Any, found: pd.DataFrame) -> None:
     figure.legend(*panels[2].get_legend_handles_labels(), loc="outside lower center", ncols=4)
 
 
-def main() -> None:
-    options = parse(__doc__)
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parse(__doc__, arguments)
     n_reference, n_draws = (100, 20) if options.quick else (2000, 1000)
     with unconverged(options.quick):
         makers = (make_normal(), make_rookies(n_reference), make_linear(10 * n_reference))

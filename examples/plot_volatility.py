@@ -23,6 +23,7 @@ Usage: ``python examples/plot_volatility.py [--output DIR] [--quick]``.
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -181,8 +182,8 @@ def draw_crisis(figure: Any, data: Any, bands: dict[str, np.ndarray]) -> None:
     figure.suptitle("S&P 500, 2008 and 2009")
 
 
-def main() -> None:
-    options = parse(__doc__)
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parse(__doc__, arguments)
     with unconverged(options.quick):
         draw_all(options)
 

@@ -71,11 +71,6 @@ def test_the_main_job_goes_from_the_table_to_decisions(tmp_path):
     assert float(small[1]) > 0.01 and float(large[1]) > 0.01, "plain SGLD's step size must matter"
 
 
-@pytest.mark.parametrize("name", PLOTS)
-def test_every_example_runs_without_a_warning_and_draws_what_it_names(name, tmp_path, run_example):
-    check_figures(tmp_path, run_example(name, "--quick"))
-
-
 @pytest.mark.parametrize("name", TASKS)
 def test_every_example_of_a_task_runs_by_itself_without_a_warning(name, monkeypatch, capsys):
     """It may be downloaded alone, so it has nothing from beside it."""

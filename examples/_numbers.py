@@ -1,0 +1,76 @@
+"""Numbers that a page quotes, with their errors: ``docs/pages.py`` keeps and prints them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+Values = dict[str, Any]
+
+
+def measured(value: float, error: float | None = 0.0, show: str = ".2f") -> dict[str, Any]:
+    """Number that a page quotes: ``main`` returns a dictionary of them, for ``docs/pages.py``.
+
+    ``error`` is its Monte Carlo standard error: 0 if it has none, None if it is never the same
+    twice, as seconds. ``show`` is a format, with ± before it and a unit after it if need be:
+    "±.3f", ",.0f", ".1f %" (which multiplies by 100).
+    """
+    return {"value": float(value), "error": None if error is None else float(error), "show": show}
+
+
+def write(number: Any, show: str | None = None) -> str:
+    """Text of a number.
+
+    ``show`` is a format, with ± before it for the standard error, and a unit after it, of which
+    % multiplies by 100.
+    """
+    if isinstance(number, str):
+        return number
+    form, _, unit = (show or number["show"]).partition(" ")
+    scale = 100.0 if unit == "%" else 1.0
+    parts = [format(scale * number["value"], form.removeprefix("±"))]
+    if form.startswith("±") and number["error"]:
+        parts.append(f"± {format(scale * number['error'], form.removeprefix('±').lstrip('+'))}")
+    return " ".join([*parts, unit]).rstrip()
+
+
+def last_digit(number: Values) -> float:
+    """Unit of the last digit that a page shows."""
+    form, _, unit = number["show"].partition(" ")
+    scale = 100.0 if unit == "%" else 1.0
+    shown = format(scale * number["value"], form.removeprefix("±")).replace(",", "")
+    return float(10.0 ** int(Decimal(shown).as_tuple().exponent)) / scale
+
+
+def ends(values: Any, way: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Numbers and texts of nested values, with the way to each."""
+    if isinstance(values, str) or "value" in values:
+        yield " / ".join(way), values
+    else:
+        for key, inner in values.items():
+            yield from ends(inner, (*way, key))
+
+
+def disagreements(kept: Values, found: Values) -> list[str]:
+    """Where a script's numbers are not those that were kept.
+
+    They may differ by five standard errors of the difference and half of the last digit shown. A
+    number whose error is None, such as a time, is not compared. A quick run returns fewer numbers.
+    """
+    known, said = dict(ends(kept)), []
+    for way, now in ends(found):
+        then = known.get(way)
+        if then is None or isinstance(now, str) or isinstance(then, str):
+            if then != now:
+                said.append(f"{way}: {now!r}, kept {then!r}")
+            continue
+        if then["error"] is None or now["error"] is None:
+            continue
+        allowed = 5.0 * math.hypot(then["error"], now["error"]) + 0.5 * last_digit(then)
+        if not abs(now["value"] - then["value"]) <= allowed:
+            said.append(
+                f"{way}: {now['value']:.6g}, kept {then['value']:.6g}, within {allowed:.2g}"
+            )
+    return said

@@ -1,0 +1,159 @@
+"""The pages quote what the scripts measure, and the scripts still measure it."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.blocks import FIGURE
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
+import pages  # noqa: E402
+from _numbers import disagreements, ends, measured, write  # noqa: E402
+
+RESULTS = pages.load()
+OF_SPEED = {"benchmark_bounds.png", "benchmark_floor.png", "benchmark_growth.png", FIGURE.name}
+
+
+@pytest.fixture
+def draw_fast(monkeypatch):
+    """Layout and fine lines are half of a script's time, and no test looks at them."""
+    pytest.importorskip("matplotlib", reason="the figures need the extra 'plot'")
+    from matplotlib.figure import Figure
+
+    engine = "matplotlib.layout_engine.ConstrainedLayoutEngine.execute"
+    monkeypatch.setattr(engine, lambda engine, figure: None)
+    savefig = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, path, dpi: savefig(self, path, dpi=50))
+
+
+# ---- pages against what was measured -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
+def test_a_page_says_what_was_measured(page):
+    assert pages.fill(page.read_text(), RESULTS) == page.read_text(), "run: make pages"
+
+
+@pytest.mark.parametrize("file, template", pages.DOCSTRINGS)
+def test_a_docstring_says_what_was_measured(file, template):
+    text = " ".join((ROOT / file).read_text().split())
+    assert pages.sentence(template, RESULTS) in text, "write the sentence anew"
+
+
+def test_a_number_that_is_edited_by_hand_is_found():
+    page = ROOT / "docs" / "lecture_claims.md"
+    mark = re.search(r"<!-- number: .+? -->([^<]*\d)<!-- end -->", page.read_text())
+    edited = page.read_text()[: mark.end(1)] + "1" + page.read_text()[mark.end(1) :]
+    assert pages.fill(edited, RESULTS) == page.read_text() != edited
+
+
+def test_every_script_has_kept_its_results():
+    assert set(pages.SCRIPTS) == set(RESULTS), "run: make figures"
+
+
+def test_every_figure_is_drawn_by_a_script():
+    drawn = [name for result in RESULTS.values() for name in result["figures"]]
+    assert len(drawn) == len(set(drawn))
+    assert OF_SPEED | set(drawn) == {path.name for path in pages.FIGURES.glob("*.png")}
+
+
+# ---- what was measured against the program -------------------------------------------------------
+
+
+def check(name, folder, *options):
+    found = pages.call(pages.SCRIPTS[name], "--output", str(folder), *options)
+    kept = RESULTS[name]
+    assert disagreements(kept["values"], found) == [], f"run: make figures FIGURES={name}"
+    drawn = [path.name for path in folder.iterdir()]
+    assert sorted([*drawn, *pages.incomplete(name)]) == kept["figures"]
+    for path in folder.iterdir():
+        assert path.stat().st_size > 10_000
+    return [way for way, _ in ends(found)], [way for way, _ in ends(kept["values"])]
+
+
+@pytest.mark.parametrize("name", pages.SCRIPTS)
+def test_a_quick_run_of_a_script_measures_what_is_kept(name, tmp_path, draw_fast):
+    now, then = check(name, tmp_path, "--quick")
+    assert now or not then, "a quick run is to measure some of the numbers"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", pages.SCRIPTS)
+def test_a_full_run_of_a_script_measures_what_is_kept(name, tmp_path, draw_fast):
+    if pages.incomplete(name):
+        pytest.skip(f"{name} needs the package {pages.NEEDS[name][0]}")
+    now, then = check(name, tmp_path)
+    assert now == then
+
+
+# ---- the tool ------------------------------------------------------------------------------------
+
+KEPT = {"a": {"values": {"b": {"c": measured(0.1234, 0.001, "±.3f")}, "d": "text"}}}
+
+
+@pytest.mark.parametrize(
+    "number, text",
+    [
+        (measured(0.1234), "0.12"),
+        (measured(0.1234, 0.05, "±.3f"), "0.123 ± 0.050"),
+        (measured(-0.1234, 0.05, "±+.1f"), "-0.1 ± 0.1"),
+        (measured(0.1234, show=".1f %"), "12.3 %"),
+        (measured(12345.6, show=",.0f s"), "12,346 s"),
+        ("text", "text"),
+    ],
+)
+def test_a_number_is_written_by_its_format(number, text):
+    assert write(number) == text
+
+
+def test_numbers_and_tables_are_filled_into_a_page():
+    text = (
+        "so <!-- number: a / b / c --><!-- end -->, <!-- number: a / b / c as .1f --><!-- end -->."
+    )
+    filled = pages.fill(text, KEPT)
+    assert re.sub("<!--.*?-->", "", filled) == "so 0.123 ± 0.001, 0.1."
+    assert pages.fill(filled, KEPT) == filled
+    rows = {"x": {"name": "one", "value": KEPT["a"]["values"]["b"]["c"]}}
+    table = pages.fill("<!-- table: t --><!-- end -->", {"t": {"values": rows}})
+    assert table.split("\n")[2:-2] == [
+        "| name | value |",
+        "| --- | --: |",
+        "| one | 0.123 ± 0.001 |",
+    ]
+
+
+@pytest.mark.parametrize("way", ["z", "a / z", "a / b / c / z"])
+def test_a_number_that_no_script_returns_is_an_error(way):
+    with pytest.raises(KeyError, match="z"):
+        pages.fill(f"so <!-- number: {way} -->1<!-- end -->", KEPT)
+
+
+@pytest.mark.parametrize("before", ["\n", "\n- ", "> "])
+def test_a_mark_that_markdown_would_take_for_html_is_an_error(before):
+    with pytest.raises(ValueError, match="begins with"):
+        pages.fill(f"{before}<!-- number: a / b / c -->1<!-- end -->", KEPT)
+
+
+@pytest.mark.parametrize(
+    "now, differs",
+    [
+        (measured(0.1234 + 0.006, 0.001), False),  # five errors of a difference, 0.0071
+        (measured(0.1234 + 0.009, 0.001), True),
+        (measured(0.1234 - 0.009, 0.001), True),
+        (measured(float("nan"), 0.001), True),
+        (measured(9.0, None), False),  # a time
+        ("0.123", True),
+    ],
+)
+def test_numbers_may_differ_by_their_monte_carlo_error(now, differs):
+    assert bool(disagreements(KEPT["a"]["values"]["b"], {"c": now})) is differs
+
+
+def test_a_number_without_an_error_is_the_same_to_its_last_digit():
+    exact = {"x": measured(0.25, 0.0, ".1f %")}
+    assert not disagreements(exact, {"x": measured(0.2504)})
+    assert disagreements(exact, {"x": measured(0.2506)})
+    assert disagreements(exact, {"y": measured(0.25)}), "a number that is not kept"
