@@ -6,19 +6,16 @@ and curvature are means over draws of the posterior, so that the next posterior 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field, fields
-from functools import cached_property
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
 
-from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.linear_prior import Array, LinearPrior
 from skbayes_sgld.posterior.priors import CoefficientPrior
+from skbayes_sgld.posterior.tilted_prior import TiltedPrior
 
 _CURVATURES, _BLOCK = 200, 64  # draws
 
@@ -44,63 +41,21 @@ class NormalSite:
         return NormalSite(self.center, power * self.slope, power * self.precision)
 
 
-@dataclass(frozen=True)
-class PriorWithSite(LinearPrior):
-    """Prior times a site ``slope' moved - moved' precision moved / 2`` of ``linear - at``."""
-
-    at: Array = field(default_factory=lambda: np.zeros((1, 1)))
-    slope: Array = field(default_factory=lambda: np.zeros((1, 1)))
-    precision: Array = field(default_factory=lambda: np.zeros((1, 1)))
-    separate: ClassVar[bool] = False
-
-    @cached_property
-    def _flat(self) -> tuple[Array, Array]:
-        return self.at.ravel(), self.slope.ravel()
-
-    def _pull(self, linear: Array) -> tuple[Array, Array]:
-        """Distance from the centre and the slope that changes with it, ``(C, K width)`` each."""
-        moved = linear.reshape(len(linear), -1) - self._flat[0]
-        return moved, -matmul_rows(moved, self.precision)
+class PriorWithSite(TiltedPrior):
+    """Prior times a site, which tells where to draw: near its own point."""
 
     def sample(
         self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float
     ) -> Array:
-        """Draw ``(K, width)`` of a normal distribution near it, intercepts at X = 0."""
+        """Draw ``(K, width)`` of the normal distribution near the site, intercepts at X = 0."""
         H, slope = self.curvature(self.at, None)[0], self.grad(self.at[None], None)[0]
         upper = linalg.cholesky(H)
-        moved = linalg.cho_solve((upper, False), slope.ravel())
-        moved += linalg.solve_triangular(upper, rng.standard_normal(len(moved)))
-        linear = self.at + moved.reshape(shape)
+        delta = linalg.cho_solve((upper, False), slope.ravel())
+        delta += linalg.solve_triangular(upper, rng.standard_normal(len(delta)))
+        linear = self.at + delta.reshape(shape)
         if self.center is not None:
             linear[:, -1] -= linear[:, :-1] @ self.center
         return linear
-
-    def log_density(self, linear: Array, gamma: Array | None) -> Array:
-        """Log density up to a constant ``(C,)``."""
-        moved, pull = self._pull(linear)
-        site = np.einsum("cp,cp->c", moved, 0.5 * pull + self._flat[1])
-        return super().log_density(linear, gamma) + site
-
-    def grad(self, linear: Array, gamma: Array | None) -> tuple[Array, Array | None]:
-        """Gradient in the parameters ``(C, K, width)``; there is no noise."""
-        slope = self._pull(linear)[1] + self._flat[1]
-        return super().grad(linear, gamma)[0] + slope.reshape(linear.shape), None
-
-    def bind_grad(self, constant: Array) -> Callable[[Array], Array]:
-        """Gradient plus a ``constant (K, width)``."""
-        own = {f.name: getattr(self, f.name) for f in fields(LinearPrior)}
-        of_prior = LinearPrior(**own).bind_grad(constant + self.slope)
-        return lambda linear: of_prior(linear) + self._pull(linear)[1].reshape(linear.shape)
-
-    def diagonal(self, linear: Array, gamma: float | None) -> tuple[Array, float]:
-        """Diagonal of the curvature."""
-        of_prior, corner = super().diagonal(linear, gamma)
-        return of_prior + np.diagonal(self.precision).reshape(linear.shape), corner
-
-    def add_curvature(self, H: Array, linear: Array, gamma: float | None) -> tuple[Array, float]:
-        """Add minus the Hessian to ``H (K * width, K * width)``."""
-        H += self.precision
-        return super().add_curvature(H, linear, gamma)
 
 
 def under_priors(

@@ -14,67 +14,12 @@ beside the prior: everything that takes the rows of a posterior then takes those
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from typing import ClassVar
+from dataclasses import fields
 
-import numpy as np
-
-from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.linear_prior import Array, LinearPrior
+from skbayes_sgld.posterior.linear_prior import Array
 from skbayes_sgld.posterior.protocol import AveragedNormal, Expansion
-
-
-@dataclass(frozen=True)
-class TiltedPrior(LinearPrior):
-    """A prior times the exponential of a polynomial of second order.
-
-    Attributes
-    ----------
-    at : ndarray of shape (K, width)
-        Point that the polynomial is expanded at.
-    slope : ndarray of shape (K * width,)
-        Its gradient there.
-    bend : ndarray of shape (K * width, K * width)
-        Minus its Hessian.
-    """
-
-    at: Array = field(default_factory=lambda: np.zeros((1, 1)))
-    slope: Array = field(default_factory=lambda: np.zeros(1))
-    bend: Array = field(default_factory=lambda: np.zeros((1, 1)))
-    separate: ClassVar[bool] = False
-
-    def _polynomial(self, linear: Array) -> tuple[Array, Array]:
-        """Value ``(C,)`` and gradient ``(C, K width)``."""
-        moved = (linear - self.at).reshape(len(linear), -1)
-        bent = matmul_rows(moved, self.bend)
-        value = np.einsum("cp,p->c", moved, self.slope) - 0.5 * np.einsum("cp,cp->c", moved, bent)
-        return value, self.slope - bent
-
-    def log_density(self, linear: Array, gamma: Array | None) -> Array:
-        """Log density up to a constant ``(C,)``."""
-        return super().log_density(linear, gamma) + self._polynomial(linear)[0]
-
-    def grad(self, linear: Array, gamma: Array | None) -> tuple[Array, Array | None]:
-        """Gradient in the parameters ``(C, K, width)``; there is no noise."""
-        out, in_gamma = super().grad(linear, gamma)
-        out += self._polynomial(linear)[1].reshape(linear.shape)
-        return out, in_gamma
-
-    def bind_grad(self, constant: Array) -> Callable[[Array], Array]:
-        """Gradient plus a ``constant (K, width)``."""
-        return lambda linear: self.grad(linear, None)[0] + constant
-
-    def diagonal(self, linear: Array, gamma: float | None) -> tuple[Array, float]:
-        """Diagonal of the curvature at one ``linear (K, width)``."""
-        diagonal, corner = super().diagonal(linear, gamma)
-        return diagonal + np.diagonal(self.bend).reshape(linear.shape), corner
-
-    def add_curvature(self, H: Array, linear: Array, gamma: float | None) -> tuple[Array, float]:
-        """Add minus the Hessian to ``H (K * width, K * width)``."""
-        H += self.bend
-        return super().add_curvature(H, linear, gamma)
+from skbayes_sgld.posterior.tilted_prior import TiltedPrior
 
 
 class PooledPosterior(GLMPosterior):
@@ -103,8 +48,8 @@ class PooledPosterior(GLMPosterior):
         self.linear_prior = TiltedPrior(
             **{f.name: getattr(prior, f.name) for f in fields(prior)},
             at=expansion.theta.reshape(posterior.n_predictors, -1),
-            slope=expansion.grad - own.grad,
-            bend=expansion.curvature - own.curvature,
+            slope=(expansion.grad - own.grad).reshape(posterior.n_predictors, -1),
+            precision=expansion.curvature - own.curvature,
         )
         self._settled, self._normal = {}, (mode, precision)
 

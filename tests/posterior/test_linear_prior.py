@@ -28,8 +28,8 @@ from skbayes_sgld.posterior.parameterizations.noncentered import (
     NormalNoncenteredPosterior,
 )
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
-from skbayes_sgld.posterior.pooled import TiltedPrior
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError
+from skbayes_sgld.posterior.tilted_prior import TiltedPrior
 from skbayes_sgld.sampling import find_mode
 from tests.numeric import assert_derivative, derivative
 
@@ -334,18 +334,18 @@ def test_beside_a_site_gradient_and_curvature_are_those_of_the_density(likelihoo
 def test_a_tilted_prior_adds_a_polynomial_and_its_derivatives():
     rng = np.random.default_rng(4)
     own = make(Bernoulli(), "normal, laplace", center=False).linear_prior
-    at, slope = rng.standard_normal((1, 4)), rng.standard_normal(4)
-    bend = np.cov(rng.standard_normal((4, 9)))
-    tilted = TiltedPrior(**vars(own), at=at, slope=slope, bend=bend)
+    at, slope = rng.standard_normal((1, 4)), rng.standard_normal((1, 4))
+    precision = np.cov(rng.standard_normal((4, 9)))
+    tilted = TiltedPrior(**vars(own), at=at, slope=slope, precision=precision)
     linear = rng.standard_normal((2, 1, 4)) + 0.3
     moved = (linear - at)[:, 0]
-    added = moved @ slope - 0.5 * np.einsum("cp,pq,cq->c", moved, bend, moved)
+    added = moved @ slope[0] - 0.5 * np.einsum("cp,pq,cq->c", moved, precision, moved)
     found = tilted.log_density(linear, None) - own.log_density(linear, None)
     np.testing.assert_allclose(found, added, rtol=1e-10)
     found = tilted.grad(linear, None)[0] - own.grad(linear, None)[0]
-    np.testing.assert_allclose(found[:, 0], slope - moved @ bend, rtol=1e-10)
+    np.testing.assert_allclose(found[:, 0], slope - moved @ precision, rtol=1e-10)
     found = tilted.curvature(linear[0], None)[0] - own.curvature(linear[0], None)[0]
-    np.testing.assert_allclose(found, bend, rtol=1e-10)
+    np.testing.assert_allclose(found, precision, rtol=1e-10)
 
 
 @pytest.mark.parametrize("likelihood", ["gaussian", "known noise"])
