@@ -44,6 +44,8 @@ from skbayes_sgld.posterior import (
 from skbayes_sgld.sampling import SAMPLERS, SGLD
 
 CHANCE = 0.05
+EVALUATIONS = ("grad", "value_and_grad", "log_density")
+BOUND = ("grad", "value_and_grad")
 PER_SECOND, PER_GRADIENT = "effective draws a second", "effective draws / 1,000 gradients"
 ERROR = "worst error (posterior sds)"
 TITLES = {PER_SECOND: "Speed", PER_GRADIENT: "Thrift", ERROR: "Error"}
@@ -99,22 +101,42 @@ def make_linear(n_reference: int) -> tuple[Any, Exact]:
 
 
 def count_gradients(posterior: Any) -> tuple[Any, list[int]]:
-    """A copy of the posterior, and a list that gets the chains of every evaluation."""
+    """A copy of the posterior, and a list that gets the chains of every evaluation.
+
+    An evaluation is a gradient, a log density, or both at one place. Runs take what is bound to
+    their number of chains, pilots and searches for a mode the methods themselves: both count.
+    """
     counted: list[int] = []
+    depth = [0]  # one method may call another, at the same place
 
-    def counting(name: str) -> Any:
-        plain = getattr(type(posterior), name)
+    def watch(evaluate: Any) -> Any:
+        def counting(*arguments: Any) -> Any:
+            if depth[0] == 0:
+                counted.append(len(arguments[-1]))
+            depth[0] += 1
+            try:
+                return evaluate(*arguments)
+            finally:
+                depth[0] -= 1
 
-        def method(self: Any, theta: np.ndarray) -> Any:
-            counted.append(len(theta))
-            return plain(self, theta)
+        return counting
 
-        return method
+    def watch_bound(bind: Any) -> Any:
+        return lambda *arguments: watch(bind(*arguments))
 
-    watched = copy(posterior)
-    methods = {name: counting(name) for name in ("grad", "value_and_grad", "log_density")}
-    watched.__class__ = type("Counted", (type(posterior),), methods)
+    kind, watched = type(posterior), copy(posterior)
+    methods = {name: watch(getattr(kind, name)) for name in EVALUATIONS}
+    methods |= {f"bind_{name}": watch_bound(getattr(kind, f"bind_{name}")) for name in BOUND}
+    watched.__class__ = type("Counted", (kind,), methods)
     return watched, counted
+
+
+def run_gradients(draws: Any) -> int:
+    """Gradients of the run itself, by its plan: those of its steps, without any pilot."""
+    plan = {name: choice.value for name, choice in draws.draws.choices.items()}
+    n_chains, n_draws, _ = draws.values.shape
+    n_steps = n_chains * (plan["n_burnin"] + plan["thin"] * n_draws)
+    return n_steps * plan["sampler"].gradients(plan["step_size"])
 
 
 def measure(posterior: Any, exact: Exact, sampler: Any, **settings: Any) -> dict[str, float]:
@@ -126,6 +148,11 @@ def measure(posterior: Any, exact: Exact, sampler: Any, **settings: Any) -> dict
             watched, sampler, gradient="full", check_gradient=False, random_state=0, **settings
         )
     seconds = time.process_time() - started
+    if sum(counted) < run_gradients(draws):
+        raise RuntimeError(
+            f"{sampler} made {run_gradients(draws)} gradients by its plan, and "
+            f"{sum(counted)} were counted."
+        )
     table, ess = draws.summary(), worst_ess(draws.values)
     off, wide = (table["mean"] - exact.mean) / exact.sd, table["sd"] / exact.sd - 1.0
     likely = norm.isf(CHANCE / (4 * len(table)))  # of as many means and sds, on either side
