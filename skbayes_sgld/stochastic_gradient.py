@@ -20,7 +20,7 @@ class SGDMAPRegressor(BlockwiseRegressor, MAPEstimator):
 
     The estimate is the point where the optimizer ends (Karagiannis, Handout 6, Algorithms 11 and
     14), the uncertainty that of the Laplace approximation there, in theta = (beta, intercept,
-    log sigma^2). A last pass over the rows measures the distance to the mode.
+    log sigma^2). A last pass over the rows measures how far the mode is in the worst coordinate.
 
     y may have several columns, as in :class:`SGLDLinearRegression`.
 
@@ -57,8 +57,8 @@ class SGDMAPClassifier(BlockwiseClassifier, MAPEstimator):
 
     The estimate is the point where the optimizer ends (Karagiannis, Handout 6, Algorithms 11 and
     14), the uncertainty that of the Laplace approximation there. A last pass over the rows
-    measures the distance to the mode. Probabilities are those of ``coef_``; their intervals come
-    from the approximation.
+    measures how far the mode is in the worst coordinate. Probabilities are those of ``coef_``;
+    their intervals come from the approximation.
 
     Parameters
     ----------

@@ -171,12 +171,11 @@ init : {"auto", "zeros", "prior"} or array-like of shape (n_params,), default="a
     from the prior, with zeros where it is flat; or a point in the order of ``posterior_.names``.
 clip : str, Clip or None, default=None
     Bound on the gradient: ``"norm"``, ``"value"`` or an instance.
-max_iter : int, default=1000
+max_iter : int, default=2000
     Passes over the rows at the most.
 tol : float, default=0.1
-    The path stops when the mode is this near: the root mean square over the parameters, in
-    posterior standard deviations, as gradient and curvature measure it (the Newton decrement). A
-    fit that ends further away says how far in a ``ConvergenceWarning``.
+    The path stops when ``distance_`` is at most this. A fit that ends further away says how far in
+    a ``ConvergenceWarning``.
 random_state : int, RandomState, Generator or None, default=None
     Fixes the minibatches.
 verbose : int, default=0
@@ -220,7 +219,10 @@ posterior_ : PosteriorDraws
     normal, with the inverse curvature there times the temperature. Under a projection 1,000, each
     taken to the nearest point of the set in that metric (Dunson & Neelon 2003).
 distance_ : float
-    Distance of the mode from there, in the units of ``tol``.
+    Largest distance of a parameter from the posterior mode, in the parameter's posterior standard
+    deviations: over ``coef_``, ``intercept_`` and the logarithm of the noise variance. Gradient and
+    curvature measure it (by Newton's step and the Laplace approximation); under a projection it is
+    the distance from the mode among the coefficients in the set.
 path_iter_ : ndarray of shape (n_points,)
     The passes after which the path was recorded.
 log_posterior_path_ : ndarray of shape (n_points,)

@@ -82,7 +82,7 @@ class MAPEstimator(LinearEstimator):
     preconditioner: Any = None
     init: Any = "auto"
     clip: Any = None
-    max_iter: int = 1000
+    max_iter: int = 2000
     tol: float = 0.1
     random_state: Any = None
     verbose: int = 0
@@ -202,7 +202,7 @@ class MAPEstimator(LinearEstimator):
             "batch_size": Choice(self.batch_size_, given if self.batch_size != "auto" else "auto"),
             "temperature": Choice(float(self.temperature), given),
             "n_iter": Choice(self.n_iter_, "until the mode was near, or max_iter"),
-            "distance": Choice(self.distance_, "from the mode, in posterior sds"),
+            "distance": Choice(self.distance_, "largest, from the mode, in posterior sds"),
         }
         self._set_point(posterior.constrain(found.end.theta[None])[0])
         points = max(_FEWEST_POINTS, _PATH_ROWS // posterior.n_samples)

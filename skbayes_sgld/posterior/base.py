@@ -335,6 +335,10 @@ class BasePosterior:
         """Theta ``(C, P)`` at the reported parameters."""
         return values
 
+    def reported_moves(self, moves: Array) -> Array:
+        """Moves of theta ``(M, P)`` as moves of the parameters by which distances are told."""
+        return moves
+
     def start(self) -> Array:
         """Point ``(P,)`` from which to search for the mode."""
         return np.zeros(self.n_params)

@@ -142,15 +142,20 @@ class LinearPredictors:
         Intercepts are those at X = 0, the noise is a variance, and with several predictors
         coefficients and intercepts sum to zero over them.
         """
-        values = theta.copy()
+        values = self.reported_moves(theta)
+        if self._infers_noise:
+            values[:, -1] = np.exp(values[:, -1])
+        return values
+
+    def reported_moves(self, moves: Array) -> Array:
+        """Moves of theta ``(M, P)`` as moves of the reported parameters and the log noise."""
+        values = moves.copy()
         linear = self._linear(values)
         if self.n_predictors > 1:
             linear -= linear.mean(axis=1, keepdims=True)
         if self.center is not None:
             # einsum, unlike matmul, is one call whatever the number of draws
             linear[..., -1] -= np.einsum("skd,d->sk", linear[..., :-1], self.center)
-        if self._infers_noise:
-            values[:, -1] = np.exp(values[:, -1])
         return values
 
     def unconstrain(self, values: Array) -> Array:

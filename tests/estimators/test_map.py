@@ -24,6 +24,7 @@ from skbayes_sgld.posterior import (
 from skbayes_sgld.sampling import OPTIMIZERS, find_mode
 from skbayes_sgld.sampling.tuning import mode as tuning
 from skbayes_sgld.sampling.tuning.mode import Mode
+from tests.references.modes import SHORT_TASKS, distance, newton_mode, task
 
 ENDS_EARLY = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 X, Y = load_diabetes(return_X_y=True)
@@ -42,13 +43,13 @@ def told(model, X, y):
 
 
 def true_distance(model, X, y):
-    """How far a regressor is from Newton's mode, in posterior sds."""
+    """How far a regressor is from Newton's mode in its worst coordinate, in posterior sds."""
     prior, noise = ConjugateNormal(), InverseGamma().for_data(y.var())
     posterior = GLMPosterior(X, y, Gaussian(), prior, noise)
     mode = tuning.find_mode(posterior, posterior.start())
     values = np.r_[model.coef_, model.intercept_, model.noise_variance_]
-    way = mode.whiten(posterior.unconstrain(values[None]) - mode.theta)
-    return np.linalg.norm(way) / np.sqrt(posterior.n_params)
+    way = posterior.unconstrain(values[None])[0] - mode.theta
+    return np.max(np.abs(way) / mode.marginal_sd)
 
 
 def low_noise(shape, noise, seed):
@@ -154,6 +155,18 @@ def test_what_a_fit_says_of_its_distance_is_within_a_factor_of_two(optimizer, no
             assert truth < 1.1 * fit.tol
 
 
+@pytest.mark.parametrize(("model", "data"), [*SHORT_TASKS, (SGDMAPRegressor, "raw units")])
+@pytest.mark.parametrize("preconditioner", [None, "curvature"])
+def test_the_distance_that_is_told_is_that_of_the_worst_coordinate(model, data, preconditioner):
+    fit = model(preconditioner=preconditioner, max_iter=400, random_state=0)
+    figures = told(fit, *task(model, data))
+    truth = distance(fit, *newton_mode(model, data))  # by scikit-learn, or in closed form
+    assert fit.distance_ == pytest.approx(truth, rel=0.1)
+    assert bool(figures) == (fit.distance_ > fit.tol)
+    if figures:
+        assert figures[0] == pytest.approx(fit.distance_, rel=0.01)
+
+
 CLASSES = {"breast cancer": load_breast_cancer, "iris": load_iris, "wine": load_wine}
 
 
@@ -165,10 +178,7 @@ def test_raw_units_and_several_classes(name):
     exact = SGDMAPClassifier(optimizer="newton").fit(X, y)
     draws = exact.posterior_.flat
     point = fit.posterior_.flat.mean(axis=0)
-    precision = np.linalg.pinv(np.cov(draws.T), rcond=1e-9)  # classes sum to zero
-    error = point - draws.mean(axis=0)
-    n_params = draws.shape[1]
-    truth = np.sqrt(error @ precision @ error / n_params)
+    truth = np.max(np.abs(point - draws.mean(axis=0)) / draws.std(axis=0))
     assert truth < 0.6
     if figures:
         assert 0.5 * truth < figures[0] < 2.0 * truth
@@ -330,7 +340,7 @@ def test_any_optimizer_finds_the_mode_of_any_posterior(optimizer):
         warnings.simplefilter("always")
         found = find_mode(own, optimizer=optimizer, random_state=1)
     assert isinstance(found, Mode)
-    away = np.linalg.norm(exact.whiten((found.theta - exact.theta)[None])) / np.sqrt(own.n_params)
+    away = np.max(np.abs(found.theta - exact.theta) / exact.marginal_sd)
     if caught:
         figure = float(re.search(r"is (\S+) posterior", str(caught[0].message)).group(1))
         assert 0.5 * away < figure < 2.0 * away
@@ -341,8 +351,8 @@ def test_any_optimizer_finds_the_mode_of_any_posterior(optimizer):
 def test_the_mode_of_a_glm_by_sgd():
     posterior = GLMPosterior(X / X.std(axis=0), LABELS, Bernoulli(), Normal())
     exact = find_mode(posterior)
-    found = find_mode(posterior, optimizer="sgd", tol=0.05)
-    np.testing.assert_allclose(found.theta, exact.theta, atol=4 * 0.05 * exact.marginal_sd.max())
+    found = find_mode(posterior, optimizer="sgd", tol=0.1)
+    assert np.all(np.abs(found.theta - exact.theta) < 1.1 * 0.1 * exact.marginal_sd)
 
 
 def test_a_start_of_another_shape_is_refused():

@@ -1,6 +1,6 @@
 """How near each optimizer comes to the mode: ``python -m tests.references._optimizers``.
 
-Distances are root mean squares over the parameters, in posterior sds; the mode is by scikit-learn
+Distances are those of the worst coordinate, in its posterior sds; the mode is by scikit-learn
 (``LogisticRegression``) or in closed form.
 """
 

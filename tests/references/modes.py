@@ -134,6 +134,12 @@ def point(fit):
 
 
 def distance(fit, mode, precision):
-    """Root mean square distance to a mode, in posterior sds."""
-    error = point(fit) - mode
-    return float(np.sqrt(error @ precision @ error / len(mode)))
+    """Distance to a mode in the coordinate that is the furthest, in its posterior sds."""
+    return float(np.max(np.abs(point(fit) - mode) / marginal_sds(precision)))
+
+
+def marginal_sds(precision):
+    """Sds under a normal distribution, from a precision in any units that may lack a direction."""
+    unit = np.sqrt(np.diagonal(precision))
+    covariance = np.linalg.pinv(precision / np.outer(unit, unit), rcond=1e-13, hermitian=True)
+    return np.sqrt(np.diagonal(covariance)) / unit

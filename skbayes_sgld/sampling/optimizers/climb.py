@@ -58,7 +58,7 @@ def climb(
     settings: ClimbSettings,
     progress: Callable[[int], bool] | None = None,
 ) -> Climb:
-    """Climb from ``start (P,)`` until the mode is ``tol`` standard deviations away.
+    """Climb from ``start (P,)`` until no coordinate is further than ``tol`` sds from the mode.
 
     Raises
     ------

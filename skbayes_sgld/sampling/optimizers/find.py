@@ -38,7 +38,7 @@ def find_mode(
     replacement: bool = True,
     preconditioner: Preconditioner | None = None,
     clip: str | Clip | None = None,
-    max_iter: int = 1000,
+    max_iter: int = 2000,
     tol: float = 0.1,
     random_state: int = 0,
 ) -> tuning.Mode:
@@ -64,10 +64,11 @@ def find_mode(
     preconditioner : Preconditioner, default=None
         Taken at the start.
     clip : str or Clip, default=None
-    max_iter : int, default=1000
+    max_iter : int, default=2000
         Passes over the rows.
     tol : float, default=0.1
-        The distance to the mode at which the search ends, in posterior standard deviations.
+        The distance to the mode at which the search ends: the largest over the parameters, each
+        in its own posterior standard deviation.
     random_state : int, default=0
 
     Returns
@@ -150,7 +151,8 @@ def far_message(distance: float, settings: ClimbSettings) -> str:
         remedies.append("set preconditioner='curvature', which undoes the correlation of columns")
     remedies.append("set optimizer='newton', which finds the mode")
     return (
-        f"The optimizer is {distance:.3g} posterior standard deviations from the mode after "
-        f"max_iter={settings.max_iter} passes over the rows, and tol={settings.tol:g}; "
+        f"The optimizer is {distance:.3g} posterior standard deviations from the mode in the "
+        f"worst coordinate after max_iter={settings.max_iter} passes over the rows, and "
+        f"tol={settings.tol:g}; "
         f"{', or '.join(remedies)}."
     )

@@ -17,9 +17,10 @@ _NEAR = 0.9  # of tol: distance at which the climb is expected to end
 _GAP = 0.25  # of the passes so far, until the distance is measured again
 _CHEAP = 50  # parameters: measuring with so many costs about as much as a pass
 _LEAST = 1e-12  # of the steepest curvature; rounding errors are below
-_LOST = 3.0  # times the nearest distance so far: the steps are too long
+# Root mean square distances over all directions, which steps shorten more evenly than the largest
+_LOST = 3.0  # times the nearest so far: the steps are too long
+_STALLED = 0.8  # of the last: a rule of unit steps needs shorter ones to come nearer
 _SHORTER = 0.25
-_STALLED = 0.8  # of the last distance: a rule of unit steps needs shorter ones to come nearer
 
 
 class Pace:
@@ -87,18 +88,19 @@ class Pace:
 
     def begin(self, here: Standing, metric: Metric) -> None:
         """Set the pace at the start, in the metric that scales the steps."""
-        self._away = here.distance * np.sqrt(here.theta.size)
-        self._last = self._nearest = here.distance
+        self._away = float(np.linalg.norm(here.way))
+        self._last = self._nearest = self._away / np.sqrt(here.way.size)
         self._set(here, metric, 0)
 
     def follow(self, here: Standing, metric: Metric, n_passes: int) -> bool:
         """Set the pace from the point reached; False where the climb has diverged."""
-        lost = not here.distance <= _LOST * max(self._nearest, self._settings.tol)
+        away = float(np.linalg.norm(here.way)) / np.sqrt(here.way.size)
+        lost = not away <= _LOST * max(self._nearest, self._settings.tol)
         if lost and self.chooses_steps:
             return False
-        if here.distance > _STALLED * self._last and self._rule.unit_steps:
-            self._halve()
-        self._nearest, self._last = min(self._nearest, here.distance), here.distance
+        if away > _STALLED * self._last and self._rule.unit_steps:
+            self._halve(n_passes)
+        self._nearest, self._last = min(self._nearest, away), away
         self._set(here, metric, n_passes)
         return True
 
@@ -107,16 +109,17 @@ class Pace:
         self._factor *= _SHORTER
         self.step_size *= _SHORTER
 
-    def _halve(self) -> None:
+    def _halve(self, n_passes: int) -> None:
         """Halve the steps while they are longer than ``tol`` asks, then double the batches."""
-        if not self._rule.shrinks and self.step_size > 0.5 * self._settings.tol:
+        step = self.step_size * float(self._settings.schedule(n_passes))
+        if not self._rule.shrinks and step > 0.5 * self._settings.tol:
             self._factor *= 0.5
         elif self._grows and self.batch_size is not None:
             size = 2 * self.batch_size
             self.batch_size = size if 2 * size <= self._n else None
 
     def _set(self, here: Standing, metric: Metric, n_passes: int) -> None:
-        rates, left = _directions(here, metric)
+        rates, left, coordinates = _directions(here, metric)
         first = float(self._settings.schedule(0))
         self.patience = max(1, int(_GAP * n_passes), rates.size // _CHEAP)
 
@@ -131,46 +134,60 @@ class Pace:
             until_last = self._settings.max_iter - _FLUSH - n_passes
             if until_last > 0 or n_passes < _FLUSH:
                 self.patience = max(1, min(self.patience, until_last))
-                self._choose_batch(lambda b: np.minimum(step_of(b) * now * rates, 1.0), left)
+                self._choose_batch(
+                    lambda b: np.minimum(step_of(b) * now * rates, 1.0), left, coordinates
+                )
             else:  # the last passes are there to forget the noise
                 self.batch_size = None
         self.step_size = step_of(self.batch_size)
 
-    def _choose_batch(self, pull_of: Callable[[int | None], Array], left: Array) -> None:
+    def _choose_batch(
+        self, pull_of: Callable[[int | None], Array], left: Array, coordinates: Array
+    ) -> None:
         """Choose the batch after which, and a few passes with all rows, the mode is nearest.
 
-        ``left (P,)`` is how far it is in each direction.
+        ``left (P,)`` is how far it is in each direction, ``coordinates (n_coordinates, P)`` maps
+        that to the distances of the coordinates.
         """
         all_rows = 1.0 - pull_of(None)
         for passes in range(1, _FLUSH + 1):
-            if np.sqrt(np.mean(np.square(left * all_rows**passes))) < _NEAR * self._settings.tol:
+            if np.abs(coordinates @ (left * all_rows**passes)).max() < _NEAR * self._settings.tol:
                 self.batch_size, self.patience = None, passes
                 return
-        best = np.inf
-        size = self._rule.first_batch_size(self._n)
+        best, squares = np.inf, np.square(coordinates)
+        size, flushed = self._rule.first_batch_size(self._n), all_rows**_FLUSH
         while 2 * size <= self._n:
             pull, n_steps = pull_of(size), self._n // size
-            kept = np.square(left * (1.0 - pull) ** (n_steps * self.patience))
-            after = np.square(all_rows**_FLUSH) * (kept + np.square(shuffled_noise(pull, n_steps)))
-            if np.mean(after) < best:
-                best, self.batch_size = float(np.mean(after)), size
+            kept = coordinates @ (left * flushed * (1.0 - pull) ** (n_steps * self.patience))
+            noise = squares @ np.square(flushed * shuffled_noise(pull, n_steps))
+            after = float(np.max(np.square(kept) + noise))
+            if after < best:
+                best, self.batch_size = after, size
             size *= 2
-        if np.mean(np.square(left * all_rows ** (_FLUSH + self.patience))) < best:
+        if np.square(coordinates @ (left * all_rows ** (_FLUSH + self.patience))).max() < best:
             self.batch_size = None
 
 
-def _directions(here: Standing, metric: Metric) -> tuple[Array, Array]:
-    """Curvatures in the scaled coordinates, ascending, and the distance of the mode along each.
+def _directions(here: Standing, metric: Metric) -> tuple[Array, Array, Array]:
+    """Curvatures in the scaled coordinates, ascending, and how far the mode is along each.
 
-    Both are ``(P,)``, the latter in posterior standard deviations.
+    Returns
+    -------
+    rates : ndarray of shape (P,)
+        Curvatures.
+    left : ndarray of shape (P,)
+        Distances of the mode, in posterior standard deviations.
+    coordinates : ndarray of shape (n_coordinates, P)
+        Matrix that maps these to the distances of the coordinates, in theirs.
     """
-    if here.curvature is None:
+    if here.curvature is None or here.coordinates is None:
         rates = preconditioned_eigenvalues(metric, here.metric)
-        return rates, np.full(rates.size, here.distance)
+        return rates, np.full(rates.size, here.distance), np.eye(rates.size)
     whitened = here.metric.whiten(metric.sqrt(np.eye(metric.n_params)))
     rates, vectors = np.linalg.eigh(whitened @ whitened.T)
     rates = np.maximum(rates, _LEAST * rates[-1])
-    return rates, vectors.T @ (whitened @ here.way) / np.sqrt(rates)
+    ways = whitened.T @ (vectors / np.sqrt(rates))
+    return rates, here.way @ ways, here.coordinates @ ways
 
 
 def shuffled_noise(pull: Array, n_steps: int) -> Array:

@@ -30,7 +30,7 @@ class ClimbSettings:
     max_iter : int
         Passes over the rows.
     tol : float
-        The distance to the mode, in posterior standard deviations, at which it ends.
+        The distance to the mode in the worst coordinate, in posterior sds, at which it ends.
     """
 
     optimizer: Optimizer = field(default_factory=SGD)
@@ -43,6 +43,6 @@ class ClimbSettings:
     projection: BoundProjection | None = None
     average: int = 0
     temperature: float = 1.0
-    max_iter: int = 1000
+    max_iter: int = 2000
     tol: float = 0.1
     seed: int = 0

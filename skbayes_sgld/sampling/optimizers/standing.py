@@ -27,10 +27,13 @@ class Standing:
         Inverse curvature at the point. The log noise variance, where there is one, has its
         expected curvature and shares none with the coefficients, as at the mode.
     distance : float
-        Root mean square over the parameters of what Newton's step would move, in posterior
+        Largest move of a coordinate in Newton's step, in the coordinate's marginal posterior
         standard deviations.
     way : ndarray of shape (P,)
         Newton's step, whitened.
+    coordinates : ndarray of shape (n_coordinates, P) or None
+        Matrix that maps whitened moves to those of the coordinates, each in its marginal sd: its
+        rows have length 1. None above 2,000 parameters.
     curvature : ndarray of shape (P, P) or None
         None above 2,000 parameters.
     """
@@ -39,6 +42,7 @@ class Standing:
     metric: Metric
     distance: float
     way: Array
+    coordinates: Array | None = None
     curvature: Array | None = None
 
 
@@ -50,10 +54,10 @@ def measure(
 ) -> Standing:
     """Measure where ``theta (P,)`` stands, by one pass of gradient and curvature over all rows.
 
-    The distance is the length of Newton's step (the Newton decrement) over the root of the number
-    of parameters. Where the noise is inferred the coefficients step first, and the length is in
-    the standard deviations of the noise that is left there: far from the mode the noise variance
-    is too large, and by its measure everything is near.
+    The distance is that of Newton's step in the coordinate that it moves furthest. Where the noise
+    is inferred the coefficients step first, and the distance is in the standard deviations of the
+    noise that is left there: far from the mode the noise variance is too large, and by its measure
+    everything is near.
     """
     noise = posterior.noise_index
     with np.errstate(all="ignore"):
@@ -73,8 +77,22 @@ def measure(
             way = way / np.sqrt(ratio)
             way[noise] = np.sqrt(expected) * np.log(ratio)
         way = way / np.sqrt(temperature)
-        distance = float(np.linalg.norm(way) / np.sqrt(theta.size))
-    return Standing(theta, metric, distance if np.isfinite(distance) else np.inf, way, H)
+        if H is None:
+            coordinates = None
+            away = metric.sqrt(way[None])[0] / metric.marginal_sd
+        else:
+            coordinates = _unit_rows(posterior.reported_moves(metric.root.T).T)
+            away = coordinates @ way
+        distance = float(np.abs(away).max())
+    if not np.isfinite(distance):
+        distance = np.inf
+    return Standing(theta, metric, distance, way, coordinates, H)
+
+
+def _unit_rows(moves: Array) -> Array:
+    """Rows of ``moves`` over their lengths; rows of zeros stay."""
+    length = np.linalg.norm(moves, axis=1, keepdims=True)
+    return moves / np.where(length == 0.0, 1.0, length)
 
 
 def _metric_at(
