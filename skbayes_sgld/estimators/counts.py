@@ -268,6 +268,10 @@ class CountRegressor(LinearRegressor):
         X = self._check_rows(X)
         return self._cdf(X, y, _log_exposure(exposure, X))
 
+    def _observed(self, X: Any, y: Any, exposure: Any = None) -> tuple[Array, ...]:
+        data, offset = super()._observed(X, y), _log_exposure(exposure, X)
+        return data if offset is None else (*data, offset)
+
     def log_likelihood(self, X: ArrayLike, y: ArrayLike, exposure: Any = None) -> Array:
         """Log probability of every count under every draw.
 
@@ -326,7 +330,13 @@ class CountRegressor(LinearRegressor):
         return self._sample_y(X, n_samples, random_state, _log_exposure(exposure, X))
 
     def to_arviz(
-        self, X: Any = None, y: Any = None, random_state: Any = 0, exposure: Any = None
+        self,
+        X: Any = None,
+        y: Any = None,
+        random_state: Any = 0,
+        exposure: Any = None,
+        *,
+        groups: Any = None,
     ) -> Any:
         """The fit as ArviZ takes it; it needs the extra ``arviz``.
 
@@ -340,6 +350,8 @@ class CountRegressor(LinearRegressor):
             Seed of the draws of counts.
         exposure : array-like of shape (n_samples,) or float, default=None
             As in :meth:`predict`; in ``constant_data`` where it is given.
+        groups : sequence of str or None, default=None
+            Groups to make. None: all of them.
 
         Returns
         -------
@@ -347,7 +359,8 @@ class CountRegressor(LinearRegressor):
             With the groups of :meth:`SGLDLinearRegression.to_arviz
             <skbayes_sgld.SGLDLinearRegression.to_arviz>`.
         """
-        return self._to_arviz(X, y, random_state, None if X is None else _log_exposure(exposure, X))
+        offset = None if X is None else _log_exposure(exposure, X)
+        return self._to_arviz(X, y, random_state, groups, offset)
 
     def sample_prior(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from numbers import Integral
 from typing import Any, ClassVar
@@ -154,8 +154,8 @@ class FittedSample(FittedEstimator):
     result_: SamplingResult
     output_names_: list[str]
 
-    def _arviz_groups(self) -> dict[str, Any]:
-        return self.result_.arviz_groups()
+    def _arviz_groups(self, wanted: Sequence[str]) -> dict[str, Any]:
+        return self.result_.arviz_groups("sample_stats" in wanted)
 
     def diagnose(self) -> Diagnosis | dict[str, Diagnosis]:
         """Diagnosis of the draws, which is printed too.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -50,17 +51,23 @@ class IndependentOutputs(LinearEstimator):
             self.__dict__.pop(name, None)
 
     def _groups(
-        self, X: Any, y: Any, random_state: Any, offset: Array | None = None
+        self,
+        X: Any,
+        y: Any,
+        random_state: Any,
+        wanted: Sequence[str],
+        offset: Array | None = None,
     ) -> dict[str, Any]:
         models = vars(self).get("estimators_")
         if models is None:
-            return super()._groups(X, y, random_state, offset)
+            return super()._groups(X, y, random_state, wanted, offset)
         columns: list[Any] = [None] * len(models)
         if y is not None:
             columns = split_columns(y, len(models))
         stream = as_random_state(random_state)
         parts = [
-            model._groups(X, column, stream) for model, column in zip(models, columns, strict=True)
+            model._groups(X, column, stream, wanted)
+            for model, column in zip(models, columns, strict=True)
         ]
         joined = arviz.join_outputs(parts, self.output_names_)
         return joined | {"posterior": self.posterior_.to_xarray()}

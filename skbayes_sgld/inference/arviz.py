@@ -6,7 +6,7 @@ The groups and their names are those of ArviZ's schema. ArviZ before 1.0 keeps t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from itertools import combinations, product
 from typing import Any
@@ -33,7 +33,7 @@ def posterior_dataset(
     The parameters ``coef[age]``, ``coef[bmi]``, ... become one variable ``coef``, whose dimension
     is that of ``coords`` with these labels, or several of them.
     """
-    data, known = {}, _of_draws(values)
+    data, known = {}, _of_draws(values.shape)
     for variable, columns in by_name(names).items():
         labels = [names[k].partition("[")[2].removesuffix("]") for k in columns]
         dims = _dimensions(variable, labels, coords)
@@ -74,7 +74,7 @@ def sample_stats(
         for name, array in known.items()
         if array is not None
     }
-    return _dataset(data, _of_draws(values))
+    return _dataset(data, _of_draws(values.shape))
 
 
 def log_densities(posterior: BasePosterior, theta: Array) -> Array:
@@ -85,10 +85,49 @@ def log_densities(posterior: BasePosterior, theta: Array) -> Array:
     return np.concatenate(parts).reshape(theta.shape[:2])
 
 
+_OF_DRAWS = "posterior", "sample_stats"
+_OBSERVED = "posterior_predictive", "log_likelihood", "observed_data", "constant_data"
+_PREDICTED = "predictions", "predictions_constant_data"
+BY_ROW_AND_DRAW = {"posterior_predictive", "log_likelihood", "predictions"}
+"""Groups with a number for every row and draw."""
+
+
+def wanted_groups(groups: Any, rows: bool, observed: bool) -> Sequence[str]:
+    """Names of the groups to make; None is all of them.
+
+    Parameters
+    ----------
+    groups : object
+        What the user wrote.
+    rows, observed : bool
+        Whether X and y are given.
+    """
+    known = (*_OF_DRAWS, *_OBSERVED, *_PREDICTED)
+    made = _OF_DRAWS + (() if not rows else _OBSERVED if observed else _PREDICTED)
+    if groups is None:
+        return made
+    if isinstance(groups, str) or not isinstance(groups, Iterable):
+        raise TypeError(
+            f"groups={groups!r} is not accepted; give a list of names, such as ['posterior', "
+            "'log_likelihood'], or None for all."
+        )
+    wanted = list(groups)
+    unknown = [name for name in wanted if name not in known]
+    if unknown or not wanted:
+        what = f"has {unknown[0]!r}, which is not known" if unknown else "is empty"
+        raise ValueError(f"groups={groups!r} {what}; choose among {', '.join(map(repr, known))}.")
+    for name in wanted:
+        if name not in made:
+            needs = "X and y" if name in _OBSERVED else "X without y"
+            raise ValueError(f"groups={groups!r} has {name!r}, which needs {needs}.")
+    return wanted
+
+
 def row_groups(
-    drawn: Array,
+    shape: tuple[int, int],
     X: Any,
     features: Sequence[str],
+    drawn: Array | None,
     observed: Array | None = None,
     log_likelihood: Array | None = None,
     row_data: Mapping[str, Array] | None = None,
@@ -98,12 +137,14 @@ def row_groups(
 
     Parameters
     ----------
-    drawn : ndarray of shape (n_chains, n_draws, n)
-        An observation of every row under every draw.
+    shape : tuple of int
+        Numbers of chains and of draws.
     X : array or sparse matrix of shape (n, n_features)
         A sparse one is left out: a data set would hold all of its zeros.
     features : sequence of str
         Names of the columns of X.
+    drawn : ndarray of shape (n_chains, n_draws, n) or None
+        An observation of every row under every draw. None leaves the group out.
     observed : ndarray of shape (n,) or None
     log_likelihood : ndarray of shape (n_chains, n_draws, n) or None
     row_data : mapping or None
@@ -112,32 +153,36 @@ def row_groups(
         Attributes of the observations.
     """
     rows = {_ROWS: np.arange(X.shape[0])}
-    draws = _of_draws(drawn) | rows
+    draws = _of_draws(shape) | rows
     constant: dict[str, Any] = {name: ((_ROWS,), array) for name, array in (row_data or {}).items()}
     if not issparse(X):
         constant["X"] = (_ROWS, "feature"), np.asarray(X)
     data = _dataset(constant, rows | ({"feature": list(features)} if "X" in constant else {}))
-    y = {"y": ((*_DRAWS, _ROWS), drawn, attrs or {})}
+
+    def by_draw(values: Array | None, attrs: Mapping[str, Any]) -> Any:
+        return _dataset({} if values is None else {"y": ((*_DRAWS, _ROWS), values, attrs)}, draws)
+
+    of_y = attrs or {}
     if observed is None:
-        return {"predictions": _dataset(y, draws), "predictions_constant_data": data}
+        return {"predictions": by_draw(drawn, of_y), "predictions_constant_data": data}
     return {
-        "posterior_predictive": _dataset(y, draws),
-        "log_likelihood": _dataset({"y": ((*_DRAWS, _ROWS), log_likelihood)}, draws),
-        "observed_data": _dataset({"y": ((_ROWS,), observed, attrs or {})}, rows),
+        "posterior_predictive": by_draw(drawn, of_y),
+        "log_likelihood": by_draw(log_likelihood, {}),
+        "observed_data": _dataset({"y": ((_ROWS,), observed, of_y)}, rows),
         "constant_data": data,
     }
 
 
-def join_outputs(parts: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
+def join_outputs(parts: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Any]:
     """Groups of several outputs as one each, with a dimension ``"output"``."""
     xarray = _xarray()
     output = xarray.DataArray(np.array(names), dims="output", name="output")
     joined = {}
-    for group, first in parts[0].items():
+    for group in list(parts[0]):
+        each = [part.pop(group) for part in parts]  # so that it is freed once it is joined
         if group.endswith("constant_data"):
-            joined[group] = first
+            joined[group] = each[0]
             continue
-        each = [part[group] for part in parts]
         data = xarray.concat(
             each, output, data_vars="all", coords="minimal", compat="override", join="override"
         )
@@ -159,8 +204,9 @@ def as_arviz(groups: Mapping[str, Any]) -> Any:
     return _xarray().DataTree.from_dict(groups)
 
 
-def _of_draws(values: Array) -> dict[str, Any]:
-    return {name: np.arange(size) for name, size in zip(_DRAWS, values.shape[:2], strict=True)}
+def _of_draws(shape: tuple[int, ...]) -> dict[str, Any]:
+    """Coordinates of chains and draws, whose numbers are the first two of a shape."""
+    return {name: np.arange(size) for name, size in zip(_DRAWS, shape[:2], strict=True)}
 
 
 def _dataset(

@@ -295,8 +295,10 @@ class SamplingResult:
         """
         return arviz.as_arviz(self.arviz_groups())
 
-    def arviz_groups(self) -> dict[str, Any]:
-        """The groups of :meth:`to_arviz`."""
+    def arviz_groups(self, with_stats: bool = True) -> dict[str, Any]:
+        """The groups of :meth:`to_arviz`, with or without ``sample_stats``."""
+        if not with_stats:
+            return {"posterior": self.draws.to_xarray()}
         n_burnin, thin = (self.choices[name].value for name in ("n_burnin", "thin"))
         steps = n_burnin + thin * np.arange(1, self.values.shape[1] + 1) - 1
         stats = arviz.sample_stats(

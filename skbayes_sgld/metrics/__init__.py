@@ -1,4 +1,4 @@
-"""Scores of distributions, intervals and probabilities, and scorers for searches."""
+"""Scores of distributions, intervals and probabilities, scorers, and leave-one-out."""
 
 from skbayes_sgld.metrics.distributions import crps, log_predictive_density
 from skbayes_sgld.metrics.intervals import (
@@ -8,10 +8,12 @@ from skbayes_sgld.metrics.intervals import (
     pinball_loss,
     quantile_calibration_error,
 )
+from skbayes_sgld.metrics.leave_one_out import LeaveOneOut, loo
 from skbayes_sgld.metrics.probabilities import brier_score, calibration_error
 from skbayes_sgld.metrics.scorers import Scorer, get_scorer, get_scorer_names
 
 __all__ = [
+    "LeaveOneOut",
     "Scorer",
     "brier_score",
     "calibration_error",
@@ -22,6 +24,7 @@ __all__ = [
     "interval_score",
     "interval_width",
     "log_predictive_density",
+    "loo",
     "pinball_loss",
     "quantile_calibration_error",
 ]

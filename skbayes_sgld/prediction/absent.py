@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,11 @@ class WithAbsentClasses:
     codes: Array
     n_classes: int
 
+    def at_mean(self) -> WithAbsentClasses | None:
+        """The distribution at the posterior mean of the parameters."""
+        seen = self.seen.at_mean()
+        return None if seen is None else replace(self, seen=seen)
+
     def _among_all(self, values: Array, of_absent: Any) -> Array:
         """Values ``(n, n_seen, ...)`` with ``of_absent`` for the classes that are absent."""
         shape = len(values), self.n_classes, *values.shape[2:]
@@ -55,11 +61,17 @@ class WithAbsentClasses:
 
     def log_likelihood(self, X: Array, y: Array) -> Array:
         """Log probability of each row's label under every draw ``(n, S)``."""
-        known = np.isin(y, self.codes)
-        of_seen = np.searchsorted(self.codes, y[known]).astype(float)
-        found = np.full((len(y), self.seen.predictor.n_draws), -np.inf)
-        if known.any():
-            found[known] = self.seen.log_likelihood(X[known], of_seen)
+        return self._of_labels(self.seen.log_likelihood, X, y)
+
+    def log_density(self, X: Array, y: Array) -> Array:
+        """Log of the mean probability of each row's label ``(n,)``."""
+        return self._of_labels(self.seen.log_density, X, y)
+
+    def _of_labels(self, method: Callable[[Array, Array], Array], X: Array, y: Array) -> Array:
+        """Log probabilities of labels, of which absent classes have none."""
+        of_seen = np.searchsorted(self.codes, y).clip(max=len(self.codes) - 1)
+        found = method(X, of_seen.astype(float))
+        found[~np.isin(y, self.codes)] = -np.inf
         return found
 
     def sample(self, X: Array, rng: np.random.RandomState) -> Array:

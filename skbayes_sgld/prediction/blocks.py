@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
+from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import in_threads
+from skbayes_sgld._memory import check_memory
 
 Array = NDArray[Any]
 
@@ -23,14 +26,39 @@ def block_size(n_numbers: int) -> int:
     return max(_FEWEST_ROWS, _NUMBERS // max(n_numbers, 1))
 
 
+class _Values:
+    """Array of one entry a row, made when the first block tells its shape; so there is one copy."""
+
+    def __init__(self, n_rows: int) -> None:
+        self._n_rows, self._lock = n_rows, Lock()
+        self.array: Array | None = None
+
+    def __setitem__(self, rows: slice, values: Array) -> None:
+        with self._lock:
+            if self.array is None:
+                self.array = _empty((self._n_rows, *values.shape[1:]), values.dtype)
+        self.array[rows] = values
+
+
+def _empty(shape: tuple[int, ...], dtype: Any) -> Array:
+    n_bytes = prod(shape) * np.dtype(dtype).itemsize
+    what = f"X has {shape[0]} rows, and a result of shape {shape}"
+    check_memory(n_bytes, what, "give fewer rows at once")
+    return np.empty(shape, dtype)
+
+
 def by_blocks(function: Callable[[slice], Array], n_rows: int, size: int) -> Array:
-    """Concatenated values of ``function`` on slices of ``size`` rows, one after the other."""
-    slices = [slice(a, min(a + size, n_rows)) for a in range(0, n_rows, size)]
-    return np.concatenate([function(rows) for rows in slices])
+    """Values of ``function`` on slices of ``size`` rows, one after the other, in one array."""
+    values = _Values(n_rows)
+    for first in range(0, n_rows, size):
+        rows = slice(first, min(first + size, n_rows))
+        values[rows] = function(rows)
+    assert values.array is not None
+    return values.array
 
 
 def map_blocks(function: Callable[[slice], Array], n_rows: int, size: int) -> Array:
-    """Concatenated values of ``function`` on slices of ``size`` rows, computed in threads.
+    """Values of ``function`` on slices of ``size`` rows, computed in threads, in one array.
 
     The slices depend on the sizes alone, so the values do not depend on the threads.
 
@@ -47,12 +75,13 @@ def map_blocks(function: Callable[[slice], Array], n_rows: int, size: int) -> Ar
     size = min(size, max(_FEWEST_ROWS, -(-n_rows // _FEWEST_TASKS)))
     step = size * max(1, min(_TASK_ROWS // size, n_rows // (size * _FEWEST_TASKS)))
 
-    def values_of(first: int) -> Array:
-        rows = min(step, n_rows - first)
-        return by_blocks(lambda part: function(_moved(part, first)), rows, size)
+    values = _Values(n_rows)
 
-    return np.concatenate(in_threads(values_of, range(0, n_rows, step)))
+    def work(first: int) -> None:
+        for start in range(first, min(first + step, n_rows), size):
+            rows = slice(start, min(start + size, first + step, n_rows))
+            values[rows] = function(rows)
 
-
-def _moved(rows: slice, by: int) -> slice:
-    return slice(rows.start + by, rows.stop + by)
+    in_threads(work, range(0, n_rows, step))
+    assert values.array is not None
+    return values.array

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.posterior.likelihoods import LabelLikelihood, Likelihood
-from skbayes_sgld.prediction.blocks import block_size, map_blocks
+from skbayes_sgld.prediction.blocks import block_size, by_blocks, map_blocks
 from skbayes_sgld.prediction.normal_mixture import NormalMixtures
 from skbayes_sgld.prediction.order_statistics import OrderStatistics
 from skbayes_sgld.prediction.predictors import Predictor
@@ -47,6 +47,17 @@ class Predictive:
     likelihood: Likelihood
     gamma: Array | None = None
     weights: Array | None = None
+
+    def at_mean(self) -> Predictive | None:
+        """The distribution at the posterior mean of the parameters; None where that means nothing.
+
+        The log noise variance is at its mean too.
+        """
+        predictor = self.predictor.at_mean(self.share)
+        if predictor is None:
+            return None
+        gamma = None if self.gamma is None else np.atleast_1d(self.share @ self.gamma)
+        return replace(self, predictor=predictor, gamma=gamma, weights=None)
 
     @property
     def share(self) -> Array:
@@ -217,7 +228,12 @@ class Predictive:
 
     def sample(self, X: Array, rng: np.random.RandomState, offset: Array | None = None) -> Array:
         """One observation of every row under every draw ``(n, S)``."""
-        return self.likelihood.sample(self.local(X, offset), rng)
+
+        def sample_of(rows: slice) -> Array:
+            part = None if offset is None else offset[rows]
+            return self.likelihood.sample(self.local(X[rows], part), rng)
+
+        return by_blocks(sample_of, X.shape[0], self._size(4))
 
     # ---- labels -------------------------------------------------------------------------------
 

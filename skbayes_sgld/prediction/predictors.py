@@ -46,6 +46,10 @@ class Predictor:
         """Predictors ``(K, n, S)`` of the rows ``X (n, d)``."""
         raise NotImplementedError
 
+    def at_mean(self, share: Array) -> Predictor | None:
+        """Predictor of the mean of the draws; None where the mean of parameters means nothing."""
+        return None
+
     def rounded(self, share: Array, n_rows: int) -> Callable[[Array], Array]:
         """Function from rows to predictors, in single precision where that costs less."""
         return self
@@ -111,6 +115,11 @@ class LinearPredictor(Predictor):
         eta = np.stack([X @ slope for slope in slopes]) if issparse(X) else X @ slopes
         eta += levels
         return eta
+
+    def at_mean(self, share: Array) -> LinearPredictor:
+        """Predictor of the means of coefficients and intercepts."""
+        coef, intercept = (np.tensordot(share, each, 1) for each in (self._coef, self._intercept))
+        return LinearPredictor(coef[None], intercept[None])
 
     @cached_property
     def _by_draw(self) -> tuple[Array, Array]:

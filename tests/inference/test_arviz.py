@@ -5,6 +5,7 @@ The same tests run on ArviZ 0.2x (InferenceData) and 1.x (DataTree), whichever i
 
 import pickle
 import sys
+import tracemalloc
 from importlib.metadata import version as installed_version
 
 import numpy as np
@@ -23,6 +24,7 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
     SGLDMLPRegressor,
     SGLDPoissonRegressor,
+    _memory,
 )
 from skbayes_sgld.inference import arviz as module
 from skbayes_sgld.posterior import FunctionPosterior
@@ -227,6 +229,92 @@ def test_what_cannot_be_given_is_told(linear):
         linear.to_arviz(y=Y)
     with pytest.raises(NotFittedError):
         SGLDLinearRegression().to_arviz()
+
+
+# ---- memory -----------------------------------------------------------------------------------
+
+
+def peak_of(work):
+    """What a call returns, and the most bytes that it had allocated."""
+    tracemalloc.start()
+    try:
+        return work(), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", ["linear", "softmax", "counts"])
+def test_rows_take_the_memory_of_one_copy_of_their_groups(kind, linear, softmax):
+    few = SGLDPoissonRegressor(n_draws=250, random_state=0).fit(X, COUNTS)
+    model, y = {"linear": (linear, Y), "softmax": (softmax, LABELS), "counts": (few, COUNTS)}[kind]
+    rows, y = np.tile(X, (50, 1)), np.tile(y, 50)
+    model.to_arviz()  # imports
+    data, peak = peak_of(lambda: model.to_arviz(pd.DataFrame(rows, columns=X.columns), y))
+    kept = data["log_likelihood"]["y"].nbytes + data["posterior_predictive"]["y"].nbytes
+    assert kept == 2 * 8 * len(y) * len(model.posterior_.flat)
+    assert peak < 1.1 * kept + 5e7  # the blocks
+
+
+def test_groups_are_chosen_and_the_others_cost_nothing(linear):
+    rows, y = pd.DataFrame(np.tile(X, (50, 1)), columns=X.columns), np.tile(Y, 50)
+    wanted = ["posterior", "log_likelihood"]
+    data, peak = peak_of(lambda: linear.to_arviz(rows, y, groups=wanted))
+    assert groups(data) == set(wanted)
+    assert peak < 1.1 * data["log_likelihood"]["y"].nbytes + 5e7
+    assert groups(linear.to_arviz(X, groups=["predictions"])) == {"predictions"}
+    model = SGLDPoissonRegressor(n_draws=50, random_state=0).fit(X, COUNTS)
+    assert groups(model.to_arviz(X, COUNTS, groups=["observed_data"])) == {"observed_data"}
+
+
+def test_groups_that_cannot_be_made_are_told(linear):
+    with pytest.raises(ValueError, match=r"groups=\['prior'\] has 'prior', which is not known; ch"):
+        linear.to_arviz(X, Y, groups=["prior"])
+    with pytest.raises(ValueError, match=r"has 'log_likelihood', which needs X and y\."):
+        linear.to_arviz(X, groups=["log_likelihood"])
+    with pytest.raises(ValueError, match=r"has 'predictions', which needs X without y\."):
+        linear.to_arviz(X, Y, groups=["predictions"])
+    with pytest.raises(ValueError, match=r"groups=\[\] is empty; choose among"):
+        linear.to_arviz(groups=[])
+    with pytest.raises(TypeError, match="groups='posterior' is not accepted; give a list"):
+        linear.to_arviz(groups="posterior")
+
+
+def test_more_rows_than_fit_are_refused_before_their_memory_is_taken(linear, monkeypatch):
+    monkeypatch.setattr(_memory, "available_memory", lambda: 10**9)
+    n = 1_000_000
+    rows = pd.DataFrame(np.broadcast_to(np.zeros(2), (n, 2)), columns=X.columns)
+
+    def refused():
+        with pytest.raises(MemoryError) as told:
+            linear.to_arviz(rows, np.zeros(n))
+        return str(told.value)
+
+    said, peak = peak_of(refused)
+    assert said == (
+        "to_arviz of X with 1000000 rows, under 1200 draws, for the groups log_likelihood and "
+        "posterior_predictive, takes 19.2 GB of memory, and 1 GB are available; give fewer rows, "
+        "or name the other groups alone in groups=."
+    )
+    assert peak < 1e8
+    small = linear.to_arviz(rows, np.zeros(n), groups=["posterior", "observed_data"])
+    assert small["observed_data"]["y"].shape == (n,)
+
+
+@pytest.mark.parametrize("method", ["log_likelihood", "posterior_mean_draws", "sample_y"])
+def test_arrays_of_rows_and_draws_are_refused_before_their_memory_is_taken(
+    method, linear, monkeypatch
+):
+    monkeypatch.setattr(_memory, "available_memory", lambda: 10**9)
+    n = 200_000
+    rows = pd.DataFrame(np.zeros((n, 2)), columns=X.columns)
+    more = {"log_likelihood": (np.zeros(n),), "posterior_mean_draws": (), "sample_y": (1200,)}
+    with pytest.raises(MemoryError, match=r"^X has 200000 rows, and a result of shape \(200000"):
+        getattr(linear, method)(rows, *more[method])
+
+
+def test_available_memory_is_no_more_than_that_of_the_machine():
+    free = _memory.available_memory()
+    assert free is None or 2**20 < free < 2**50
 
 
 # ---- the libraries ----------------------------------------------------------------------------

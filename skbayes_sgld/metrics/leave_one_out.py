@@ -1,0 +1,325 @@
+"""Leave-one-out cross-validation of a fit, without fitting again, from some or all of its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+
+from skbayes_sgld._arrays import as_weights
+from skbayes_sgld._components import as_random_state, check_number
+from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._warnings import warn
+from skbayes_sgld.diagnostics import effective_sample_size
+from skbayes_sgld.prediction.wrappers import Core, unwrap_for
+
+Array = NDArray[Any]
+
+_NUMBERS = 2**23  # log likelihoods that are in memory at a time
+_FEWEST_DRAWS = 100  # below, a tail has too few draws to be smoothed
+_FEW_DRAWS = 100  # of a surrogate whose parameters have no mean
+_LEAST_RELATIVE = 0.01  # effective draws a draw: of fewer the tail would be all of them
+_LARGEST_K = 0.7  # beyond which more draws than anybody has are needed (Vehtari et al. 2024)
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """Estimate of a fit's log predictive density of rows that it has not seen.
+
+    Attributes
+    ----------
+    elpd : float
+        Sum over all rows of the log density of each under the posterior without it; greater is
+        better.
+    se : float
+        Standard error of ``elpd`` as an estimate of what other data of the same size would give:
+        the spread between the rows.
+    subsampling_se : float
+        Standard error of ``elpd`` that comes from using a part of the rows; 0 where all are used.
+    p_loo : float
+        Effective number of parameters: the log density with the row, less that without it.
+    p_loo_subsampling_se : float
+        Standard error of ``p_loo`` that comes from using a part of the rows.
+    counted : ndarray of shape (n_samples,)
+        Positions of the rows that count: those of a weight above 0.
+    surrogate : ndarray of shape (n_samples,)
+        Log density of each of these at the posterior mean of the parameters.
+    rows : ndarray of shape (n_rows,)
+        Positions of the rows that were left out, in increasing order.
+    pointwise : ndarray of shape (n_rows,)
+        Log density of each of these under the posterior without it.
+    pareto_k : ndarray of shape (n_rows,)
+        Shape of the tail of each row's importance weights: above ``good_k`` leaving the row out
+        changes the posterior too much for its draws.
+    good_k : float
+        The lesser of 0.7 and ``1 - 1 / log10(S)``, of S draws (Vehtari et al. 2024).
+    """
+
+    elpd: float
+    se: float
+    subsampling_se: float
+    p_loo: float
+    p_loo_subsampling_se: float
+    counted: Array
+    surrogate: Array
+    rows: Array
+    pointwise: Array
+    pareto_k: Array
+    good_k: float
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows that count."""
+        return len(self.counted)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that were left out, one at a time."""
+        return len(self.rows)
+
+    def __str__(self) -> str:
+        """Report of some lines."""
+        bad = int((self.pareto_k > self.good_k).sum())
+        return "\n".join(
+            [
+                f"Leave-one-out of {self.n_samples} rows, from {self.n_rows} of them",
+                "",
+                f"{'':8s}{'estimate':>12s}{'se':>10s}{'subsampling se':>16s}",
+                f"{'elpd':8s}{self.elpd:12.1f}{self.se:10.1f}{self.subsampling_se:16.2f}",
+                f"{'p_loo':8s}{self.p_loo:12.1f}{'':10s}{self.p_loo_subsampling_se:16.2f}",
+                "",
+                f"Pareto k is above {self.good_k:.2g} in {bad} of {self.n_rows} rows.",
+            ]
+        )
+
+
+@numpy_defaults
+def loo(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    n_rows: int | None = 1000,
+    sample_weight: Any = None,
+    random_state: Any = 0,
+    **params: Any,
+) -> LeaveOneOut:
+    """Leave-one-out cross-validation of a fit, from a random part of its rows.
+
+    Each chosen row is left out by importance sampling from the draws of the fit, whose weights'
+    tails are smoothed (PSIS; Vehtari, Gelman & Gabry 2017). The log density of every row at the
+    posterior mean is cheap; the sum over all rows is that of these, plus the mean difference in
+    the chosen rows times their number (the difference estimator of Magnusson et al. 2020), which
+    is unbiased, with a standard error that is known.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted; or a pipeline, a search or a transformed target around one.
+    X : array-like of shape (n_samples, n_features)
+        Rows of the fit, as the outermost wrapper takes them.
+    y : array-like of shape (n_samples,)
+        Their observations. Densities are in the units of y, before any transformation.
+    n_rows : int or None, default=1000
+        Number of rows that are left out, one at a time, chosen at random. None: all of them, each
+        of which takes a third of a millisecond.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Those of the fit. A row of weight w counts as w rows, of which one is left out; below 1 it
+        is left out as a whole.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed of the choice. For fits of the same rows, the same seed chooses the same rows.
+    **params : dict
+        Further arguments of the model's ``log_likelihood``: ``exposure`` of counts.
+
+    Returns
+    -------
+    result : LeaveOneOut
+        ``elpd``, its ``se`` and ``subsampling_se``, ``p_loo`` and ``pareto_k``; ``print`` gives a
+        report.
+
+    Warns
+    -----
+    UserWarning
+        Where the Pareto k of a row is above ``good_k``.
+
+    Notes
+    -----
+    The draws are taken for draws of the posterior: for ``SGDMAP*`` those of its Laplace
+    approximation. Weights by ``class_weight`` are not taken into account, unless
+    ``sample_weight`` gives them.
+
+    References
+    ----------
+    Vehtari, Gelman & Gabry (2017), Practical Bayesian model evaluation using leave-one-out
+    cross-validation and WAIC. Magnusson, Andersen, Jonasson & Vehtari (2020), Leave-one-out
+    cross-validation for Bayesian model comparison in large data. Vehtari, Simpson, Gelman, Yao &
+    Gabry (2024), Pareto smoothed importance sampling.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skbayes_sgld import SGLDLinearRegression
+    >>> from skbayes_sgld.metrics import loo
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = SGLDLinearRegression(random_state=0).fit(X, y)
+    >>> print(loo(model, X, y))
+    Leave-one-out of 442 rows, from 442 of them
+    <BLANKLINE>
+                estimate        se  subsampling se
+    elpd         -2398.0      14.2            0.00
+    p_loo           11.6                      0.00
+    <BLANKLINE>
+    Pareto k is above 0.7 in 0 of 442 rows.
+    """
+    core = unwrap_for("loo", "log_likelihood", estimator, X, params)
+    model = core.model
+    if hasattr(model, "estimators_"):
+        raise ValueError(
+            f"y has {len(model.estimators_)} outputs, and loo takes one; call it for each of the "
+            "models in estimators_, with its column of y."
+        )
+    z = core.to_model(np.asarray(y, dtype=float)) if core.transformers else y
+    data = model._observed(core.X, z, **params)
+    weight = as_weights(sample_weight, "sample_weight", len(data[1]))
+    counted = np.flatnonzero(weight)
+    if len(counted) < 2:
+        raise ValueError(f"X has {len(counted)} rows with a weight above 0; loo needs two.")
+    if len(counted) < len(weight):
+        weight, data = weight[counted], tuple(each[counted] for each in data)
+    rows = _choose(len(counted), n_rows, random_state)
+    slope = _log_slope(core, data[1])
+    surrogate = _surrogate(model, data, counted) - slope
+    chosen = tuple(each[rows] for each in data)
+    found = _leave_out(model, chosen, np.minimum(weight[rows], 1.0))
+    pointwise, log_density = found[:2] - slope[rows]
+    elpd, error, se = _difference_estimate(weight * surrogate, weight[rows] * pointwise, rows)
+    lost = weight[rows] * (log_density - pointwise)
+    p_loo, p_error, _ = _difference_estimate(np.zeros(len(weight)), lost, rows)
+    good_k = min(1.0 - 1.0 / np.log10(len(model.posterior_.flat)), _LARGEST_K)
+    _warn_of_tails(found[2], good_k)
+    return LeaveOneOut(
+        elpd,
+        se,
+        error,
+        p_loo,
+        p_error,
+        counted,
+        surrogate,
+        counted[rows],
+        pointwise,
+        found[2],
+        good_k,
+    )
+
+
+def _choose(n: int, n_rows: int | None, random_state: Any) -> Array:
+    """Positions of the rows to leave out, in increasing order."""
+    if n_rows is None:
+        return np.arange(n)
+    check_number(n_rows, "n_rows", low=2, closed="left", integer=True)
+    return np.sort(as_random_state(random_state).choice(n, min(n_rows, n), replace=False))
+
+
+def _log_slope(core: Core, z: Array) -> Array:
+    """Log of the slope of the inverse transformation of the target, at each row ``(n,)``."""
+    return (
+        np.log(core.slope(z, np.full(len(z), z.std()))) if core.transformers else np.zeros(len(z))
+    )
+
+
+def _surrogate(model: Any, data: tuple[Array, ...], counted: Array) -> Array:
+    """Log density of every row at the mean of the draws, or, of networks, under some of them."""
+    predictive = model._predictive().at_mean()
+    if predictive is None:
+        some = np.linspace(0, len(model.posterior_.flat) - 1, _FEW_DRAWS).astype(int)
+        predictive = model._predictive(np.unique(some))
+    found = predictive.log_density(*data)
+    if not np.isfinite(found).all():
+        row = int(np.argmin(np.isfinite(found)))
+        raise ValueError(
+            f"the log density of row {counted[row]} of X and y is {found[row]:g}; give the rows "
+            "of the fit, or give this one the weight 0."
+        )
+    return found
+
+
+def _leave_out(model: Any, data: tuple[Array, ...], power: Array) -> Array:
+    """Log densities of rows without and with themselves, and the Pareto k: ``(3, m)``.
+
+    Row i is left out by weights of the draws, ``p(y_i | theta) ** -power[i]``.
+    """
+    from arviz_stats.base import array_stats  # its import costs a fifth of this package's
+
+    draws, predictive = model.posterior_, model._predictive()
+    n_draws = len(draws.flat)
+    if n_draws < _FEWEST_DRAWS:
+        raise ValueError(
+            f"the fit has {n_draws} draws; loo needs {_FEWEST_DRAWS} at the least. Raise n_draws."
+        )
+    share = np.ones(n_draws) if draws.flat_weights is None else draws.flat_weights
+    log_share = np.log(share / share.sum())
+    ess = np.nanmean(effective_sample_size(draws.values, kind="mean")) / n_draws
+    relative = float(np.clip(ess, _LEAST_RELATIVE, 1.0))
+    found = np.empty((3, len(power)))
+    size = max(1, _NUMBERS // n_draws)
+    for first in range(0, len(power), size):
+        part = predictive.log_likelihood(*(each[first : first + size] for each in data))
+        for row, values in enumerate(part, start=first):
+            log_ratio = log_share - power[row] * values
+            try:
+                log_weight, k = array_stats.psislw(-log_ratio, r_eff=relative)
+            except ValueError:  # the largest weights are all the same: there is no tail
+                log_weight, k = log_ratio - logsumexp(log_ratio), -np.inf
+            found[:, row] = logsumexp(values + log_weight), logsumexp(values + log_share), k
+    return found
+
+
+def _difference_estimate(
+    surrogate: Array, values: Array, rows: Array
+) -> tuple[float, float, float]:
+    """Total of values over all rows, from some chosen at random; its error, and its spread.
+
+    Magnusson et al. (2020), eqs. 6, 7 and 9, of numbers less the surrogate's mean.
+
+    Parameters
+    ----------
+    surrogate : ndarray of shape (n,)
+    values : ndarray of shape (m,)
+        Those of the chosen rows.
+    rows : ndarray of shape (m,)
+
+    Returns
+    -------
+    total : float
+    error : float
+        Standard error of the total, from the choice.
+    spread : float
+        Root of n times the variance of the values over all rows.
+    """
+    n, m, center = len(surrogate), len(values), surrogate.mean()
+    about, chosen = surrogate - center, values - center
+    difference = chosen - about[rows]
+    total = n * difference.mean()
+    variance = n**2 * (1.0 - m / n) * difference.var(ddof=1) / m
+    squares = np.square(about).sum() + n * (np.square(chosen) - np.square(about[rows])).mean()
+    spread = squares - (total**2 - variance) / n
+    return (
+        float(n * center + total),
+        float(np.sqrt(variance)),
+        float(np.sqrt(max(spread, 0.0) * n / (n - 1))),
+    )
+
+
+def _warn_of_tails(k: Array, good_k: float) -> None:
+    bad = k > good_k
+    if bad.any():
+        warn(
+            f"The Pareto k of {int(bad.sum())} of {len(k)} rows is above {good_k:.2g}, up to "
+            f"{k.max():.2g}: leaving such a row out changes the posterior too much for its draws, "
+            "and elpd is not reliable; use cross_val_score with "
+            "scoring=get_scorer('log_predictive_density').",
+            UserWarning,
+        )

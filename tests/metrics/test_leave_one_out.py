@@ -1,0 +1,280 @@
+"""Leave-one-out against fits without each row, in closed form and by quadrature."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+from scipy.special import gammaln, log_expit, logsumexp
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sgld import (
+    SGDMAPRegressor,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDMLPRegressor,
+    SGLDPoissonRegressor,
+)
+from skbayes_sgld.metrics import log_predictive_density, loo
+from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, Normal
+
+pytestmark = pytest.mark.filterwarnings("ignore:The draws are not to be relied on")  # short runs
+
+N, SCALE = 40, 1.5
+RNG = np.random.default_rng(3)
+X = RNG.uniform(-1.5, 1.5, (N, 1))
+NORMAL = SGLDLinearRegression(noise_variance=0.5, prior=Normal(scale=SCALE), fit_intercept=False)
+LABELS = SGLDLogisticRegression(prior=Normal(scale=SCALE), fit_intercept=False)
+COUNTS = SGLDPoissonRegressor(prior=Normal(scale=SCALE), fit_intercept=False)
+FAMILIES = {
+    "normal": (
+        NORMAL,
+        0.8 * X[:, 0] + np.sqrt(0.5) * RNG.standard_normal(N),
+        lambda y, eta: stats.norm.logpdf(y, eta, np.sqrt(0.5)),
+    ),
+    "labels": (
+        LABELS,
+        (RNG.random(N) < stats.logistic.cdf(1.2 * X[:, 0])).astype(int),
+        lambda y, eta: log_expit((2 * y - 1) * eta),
+    ),
+    "counts": (
+        COUNTS,
+        RNG.poisson(np.exp(0.6 * X[:, 0])),
+        lambda y, eta: y * eta - np.exp(eta) - gammaln(y + 1),
+    ),
+}
+SEEDS = range(6)
+
+
+def log_density_without(X, y, log_density):
+    """Log density of each row under the posterior of the others, on a grid of the coefficient."""
+    grid = np.linspace(-6.0, 6.0, 20001)
+    each = log_density(y[:, None], X * grid)
+    others = each.sum(axis=0) - each + stats.norm.logpdf(grid, 0, SCALE)
+    return logsumexp(others + each, axis=1) - logsumexp(others, axis=1)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_each_row_is_as_in_the_posterior_of_the_others(family):
+    model, y, log_density = FAMILIES[family]
+    exact = log_density_without(X, y, log_density)
+    found = [loo(clone(model).set_params(random_state=seed).fit(X, y), X, y) for seed in SEEDS]
+    each = np.array([one.pointwise for one in found])
+    error = each.std(axis=0, ddof=1) / np.sqrt(len(SEEDS))
+    # Student's t of as many seeds, for 40 rows at once
+    far = stats.t.isf(0.5e-3 / N, len(SEEDS) - 1)
+    assert np.all(np.abs(each.mean(axis=0) - exact) < far * error)
+    assert np.all(error < 0.02)
+    one = found[0]
+    assert one.elpd == pytest.approx(one.pointwise.sum())
+    assert one.se == pytest.approx(np.sqrt(N) * one.pointwise.std(ddof=1))
+    assert one.subsampling_se == 0.0
+    assert one.pareto_k.max() < one.good_k == pytest.approx(1 - 1 / np.log10(4000), abs=0.03)
+    with_row = clone(model).set_params(random_state=0).fit(X, y).log_predictive_density(X, y)
+    assert one.p_loo == pytest.approx((with_row - one.pointwise).sum(), rel=1e-3)
+
+
+def test_each_row_is_as_in_the_closed_form_where_the_noise_is_inferred():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((30, 2))
+    y = rows @ [1.0, -0.5] + 2.0 + 0.7 * rng.standard_normal(30)
+    model = SGLDLinearRegression(
+        prior=ConjugateNormal(scale=2.0),
+        noise_prior=InverseGamma(shape=3.0, scale=1.0),
+        n_draws=2000,
+    )
+    exact = np.empty(30)
+    for i in range(30):
+        others = np.arange(30) != i
+        exact[i] = without_row(rows[others], y[others], rows[i], y[i])
+    each = np.array(
+        [loo(model.set_params(random_state=seed).fit(rows, y), rows, y).pointwise for seed in SEEDS]
+    )
+    error = each.std(axis=0, ddof=1) / np.sqrt(len(SEEDS))
+    far = stats.t.isf(0.5e-3 / 30, len(SEEDS) - 1)
+    assert np.all(np.abs(each.mean(axis=0) - exact) < far * error)
+    assert np.all(error < 0.02)
+
+
+def without_row(X, y, x, at):
+    """Log density of a row under the closed-form posterior of others: Student's t."""
+    n, d = X.shape
+    design, row = np.column_stack([X, np.ones(n)]), np.append(x, 1.0)
+    precision = design.T @ design + np.diag([0.25] * d + [0.0])
+    mean = np.linalg.solve(precision, design.T @ y)
+    shape = 3.0 + (n - 1) / 2
+    rate = 1.0 + 0.5 * (np.square(y - design @ mean).sum() + 0.25 * mean[:d] @ mean[:d])
+    spread = rate / shape * (1.0 + row @ np.linalg.solve(precision, row))
+    return stats.t.logpdf(at, 2 * shape, row @ mean, np.sqrt(spread))
+
+
+@pytest.fixture(scope="module")
+def many():
+    """A fit of 1,000 rows with few draws, and every row left out."""
+    rng = np.random.default_rng(1)
+    rows = rng.standard_normal((1000, 4))
+    y = (rng.random(1000) < stats.logistic.cdf(rows @ [1.0, 0.5, -1.0, 2.0])).astype(int)
+    model = SGLDLogisticRegression(n_draws=100, random_state=0).fit(rows, y)
+    return model, rows, y, loo(model, rows, y, n_rows=None)
+
+
+def test_some_rows_tell_the_sum_of_all_within_their_standard_error(many):
+    model, rows, y, whole = many
+    found = [loo(model, rows, y, n_rows=40, random_state=seed) for seed in range(100)]
+    for name, error in (("elpd", "subsampling_se"), ("p_loo", "p_loo_subsampling_se")):
+        away = np.array([getattr(one, name) for one in found]) - getattr(whole, name)
+        told = np.array([getattr(one, error) for one in found])
+        assert abs(away.mean()) < 4 * away.std() / np.sqrt(100)  # unbiased
+        ratio = np.square(told).mean() / np.square(away).mean()
+        assert abs(ratio - 1.0) < 4 * np.sqrt(2.0 / 100) * kurtosis_factor(away)
+        inside = np.mean(np.abs(away) < stats.t.isf(0.05, 39) * told)
+        assert inside > 0.9 - 4 * np.sqrt(0.09 / 100) - 0.04  # differences are skewed
+    spread = np.array([one.se for one in found])
+    assert abs(np.square(spread).mean() - whole.se**2) < 4 * np.square(spread).std() / np.sqrt(100)
+
+
+def kurtosis_factor(values):
+    return np.sqrt((stats.kurtosis(values, fisher=False) - 1.0) / 2.0)
+
+
+def test_the_surrogate_makes_the_sum_of_some_rows_sharper(many):
+    model, rows, y, _ = many
+    one = loo(model, rows, y, n_rows=40)
+    plain = 1000 * np.sqrt((1 - 0.04) / 40) * one.pointwise.std(ddof=1)
+    assert one.subsampling_se < 0.05 * plain
+    mean = model.posterior_.flat.mean(axis=0)
+    eta = rows @ mean[:4] + mean[4]
+    assert_allclose(one.surrogate, log_expit((2 * y - 1) * eta))
+
+
+def test_a_row_of_weight_two_counts_as_two_rows_of_which_one_is_left_out(many):
+    model, rows, y, _ = many
+    twice = np.concatenate([np.arange(300), np.arange(100)])
+    weight = np.where(np.arange(300) < 100, 2.0, 1.0)
+    repeated = loo(model, rows[twice], y[twice], n_rows=None)
+    weighted = loo(model, rows[:300], y[:300], sample_weight=weight, n_rows=None)
+    assert weighted.elpd == pytest.approx(repeated.elpd)
+    assert weighted.p_loo == pytest.approx(repeated.p_loo)
+    none = loo(model, rows[:200], y[:200], sample_weight=np.repeat([1.0, 0.0], 100))
+    assert none.elpd == pytest.approx(loo(model, rows[:100], y[:100]).elpd)
+    assert none.rows.max() < 100
+
+
+def test_a_row_of_little_weight_is_left_out_by_that_weight(many):
+    model, rows, y, _ = many
+    light = loo(model, rows[:2], y[:2], sample_weight=[1e-12, 1.0], n_rows=None)
+    each = model.log_likelihood(rows[:2], y[:2])
+    assert light.pointwise[0] == pytest.approx(np.log(np.exp(each[:, 0]).mean()))
+    assert light.pointwise[1] < np.log(np.exp(each[:, 1]).mean())
+
+
+def test_weights_of_draws_are_those_of_the_posterior():
+    model, y, log_density = FAMILIES["normal"]
+    decaying = (
+        clone(model).set_params(schedule="polynomial", n_draws=4000, random_state=0).fit(X, y)
+    )
+    assert decaying.posterior_.flat_weights is not None
+    found = loo(decaying, X, y)
+    assert_allclose(found.pointwise, log_density_without(X, y, log_density), atol=0.05)
+    plain = log_predictive_density(
+        decaying.log_likelihood(X, y), draw_weights=decaying.posterior_.flat_weights
+    )
+    assert found.p_loo == pytest.approx(N * plain - found.elpd)
+
+
+def test_pipelines_searches_and_transformed_targets_are_looked_into():
+    _, y, _ = FAMILIES["normal"]
+    positive = np.exp(y)
+    model = SGLDLinearRegression(n_draws=200, random_state=0)
+    pipe = make_pipeline(StandardScaler(), model)
+    search = GridSearchCV(pipe, {"sgldlinearregression__temperature": [1.0]}, cv=2).fit(X, y)
+    inner = search.best_estimator_[-1]
+    plain = loo(inner, StandardScaler().fit_transform(X), y)
+    assert loo(search, X, y).elpd == pytest.approx(plain.elpd)
+    logs = TransformedTargetRegressor(clone(pipe), func=np.log, inverse_func=np.exp)
+    logs.fit(X, positive)
+    assert_allclose(loo(logs, X, positive).pointwise, plain.pointwise - y, atol=1e-6)
+
+
+def test_exposures_are_those_of_the_fit():
+    exposure = RNG.uniform(0.5, 3.0, N)
+    y = RNG.poisson(exposure * np.exp(0.6 * X[:, 0]))
+    model = clone(COUNTS).set_params(random_state=0).fit(X, y, exposure=exposure)
+    exact = log_density_without(
+        X, y, lambda y, eta: stats.poisson.logpmf(y, exposure[:, None] * np.exp(eta))
+    )
+    found = loo(model, X, y, exposure=exposure, n_rows=20)
+    assert_allclose(found.pointwise, exact[found.rows], atol=0.05)
+    assert loo(model, X, y, exposure=exposure).elpd == pytest.approx(exact.sum(), abs=0.2)
+
+
+@pytest.mark.filterwarnings("ignore:The Pareto k")
+def test_networks_and_laplace_approximations_are_taken_too():
+    _, y, _ = FAMILIES["normal"]
+    network = SGLDMLPRegressor(hidden_layer_sizes=3, n_burnin=50, n_draws=50, random_state=0)
+    found = loo(network.fit(X, y), X, y, n_rows=20)
+    assert np.isfinite(found.elpd)
+    laplace = loo(SGDMAPRegressor(random_state=0).fit(X, y), X, y)
+    sampled = loo(SGLDLinearRegression(random_state=0).fit(X, y), X, y)
+    assert laplace.elpd == pytest.approx(sampled.elpd, abs=0.5)
+
+
+def test_many_rows_take_the_memory_of_some():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((200_000, 3))
+    y = rows @ [1.0, 2.0, 3.0] + rng.standard_normal(200_000)
+    model = SGLDLinearRegression(random_state=0).fit(rows[:1000], y[:1000])
+    loo(model, rows[:1000], y[:1000])  # imports
+    tracemalloc.start()
+    found = loo(model, rows, y, n_rows=100)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.n_samples == 200_000
+    assert found.n_rows == 100
+    assert peak < 2e8  # all log likelihoods would be 6.4e9
+
+
+def test_a_row_that_the_draws_cannot_leave_out_is_told():
+    y = FAMILIES["normal"][1].copy()
+    rows = X.copy()
+    rows[0], y[0] = 30.0, -30.0
+    model = clone(NORMAL).set_params(random_state=0).fit(rows, y)
+    with pytest.warns(UserWarning, match=r"The Pareto k of 1 of 40 rows is above 0\.7, up to"):
+        found = loo(model, rows, y)
+    assert np.flatnonzero(found.pareto_k > found.good_k).tolist() == [0]
+    assert "in 1 of 40 rows." in str(found)
+
+
+def test_a_row_that_does_not_depend_on_the_parameters_is_left_out():
+    y = FAMILIES["normal"][1]
+    rows = X.copy()
+    rows[0] = 0.0
+    model = clone(NORMAL).set_params(random_state=0).fit(rows, y)
+    found = loo(model, rows, y)
+    assert found.pointwise[0] == pytest.approx(stats.norm.logpdf(y[0], 0.0, np.sqrt(0.5)))
+
+
+def test_what_cannot_be_left_out_is_told(many):
+    model, rows, y, _ = many
+    with pytest.raises(ValueError, match="n_rows=1 "):
+        loo(model, rows, y, n_rows=1)
+    with pytest.raises(TypeError, match="loo needs .*: Ridge has no log_likelihood"):
+        from sklearn.linear_model import Ridge
+
+        loo(Ridge().fit(rows, y), rows, y)
+    with pytest.raises(TypeError, match="loo has no argument 'exposure'"):
+        loo(model, rows, y, exposure=y)
+    with pytest.raises(ValueError, match="X has 1 rows with a weight above 0; loo needs two"):
+        loo(model, rows[:2], y[:2], sample_weight=[1, 0])
+    few = SGLDLinearRegression(n_draws=20, n_chains=2, random_state=0)
+    few.fit(X, FAMILIES["normal"][1])
+    with pytest.raises(ValueError, match="the fit has 40 draws; loo needs 100 at the least"):
+        loo(few, X, FAMILIES["normal"][1])
+    two = SGLDLinearRegression(random_state=0).fit(X, np.column_stack([X[:, 0] ** 2, X[:, 0] ** 3]))
+    with pytest.raises(ValueError, match="y has 2 outputs, and loo takes one"):
+        loo(two, X, np.zeros((N, 2)))
