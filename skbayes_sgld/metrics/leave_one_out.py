@@ -19,7 +19,7 @@ from skbayes_sgld.prediction.wrappers import Core, unwrap_for
 Array = NDArray[Any]
 
 _NUMBERS = 2**23  # log likelihoods that are in memory at a time
-_FEWEST_DRAWS = 100  # below, a tail has too few draws to be smoothed
+_FEWEST_DRAWS = 25  # below, the tail of the weights has fewer than five
 _FEW_DRAWS = 100  # of a surrogate whose parameters have no mean
 _LEAST_RELATIVE = 0.01  # effective draws a draw: of fewer the tail would be all of them
 _LARGEST_K = 0.7  # beyond which more draws than anybody has are needed (Vehtari et al. 2024)

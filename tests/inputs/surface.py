@@ -360,6 +360,11 @@ def _functions():
         yield _function(function, {"estimator": None} | good, shared={"estimator": cls})
 
 
+    good = {"estimator": None, "X": X, "y": Y, "n_rows": 2, "sample_weight": WEIGHT}
+    shared = {"estimator": skbayes_sgld.SGLDLinearRegression}
+    yield _function(metrics.loo, good | {"random_state": 0}, shared=shared)
+
+
 def _kinds(names):
     return {name: "array" if name in _ARRAYS else "setting" for name in names}
 

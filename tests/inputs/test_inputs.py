@@ -23,6 +23,7 @@ UNTRIED = {
     "ImproperPosteriorError": "raised",
     "NoModeError": "raised",
     "load_sp500_returns": "needs an extra; tests/datasets",
+    "LeaveOneOut": "returned",
     "get_scorer_names": "takes nothing",
     "Scorer": "made by get_scorer",
     "Coordinates": "a base for users' classes",
