@@ -359,7 +359,6 @@ def _functions():
         good = {name: _GOOD[name] for name in taken if name in _GOOD}
         yield _function(function, {"estimator": None} | good, shared={"estimator": cls})
 
-
     good = {"estimator": None, "X": X, "y": Y, "n_rows": 2, "sample_weight": WEIGHT}
     shared = {"estimator": skbayes_sgld.SGLDLinearRegression}
     yield _function(metrics.loo, good | {"random_state": 0}, shared=shared)
