@@ -70,7 +70,7 @@ def check(name, folder, *options):
     drawn = [path.name for path in folder.iterdir()]
     assert sorted([*drawn, *pages.incomplete(name)]) == kept["figures"]
     for path in folder.iterdir():
-        assert path.stat().st_size > 10_000
+        assert path.stat().st_size > 3_000
     return [way for way, _ in ends(found)], [way for way, _ in ends(kept["values"])]
 
 
