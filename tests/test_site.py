@@ -6,6 +6,7 @@ import inspect
 import os
 import pkgutil
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -39,6 +40,19 @@ def site():
     )
     assert done.returncode == 0, done.stderr
     return SITE
+
+
+def test_the_pages_are_built_in_a_folder_whose_path_has_a_space(tmp_path):
+    pytest.importorskip("sphinx_gallery", reason="the pages need the extra 'docs'")
+    clone = tmp_path / "a clone"
+    built = shutil.ignore_patterns(".*", "_build", "auto_examples", "generated", "__pycache__")
+    shutil.copytree(ROOT, clone, ignore=built)
+    # examples are not run: they are read from the same folder either way
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "dummy", "-D", "plot_gallery=0"]
+    done = subprocess.run(
+        [*command, clone / "docs", tmp_path / "built"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 class Page(HTMLParser):
