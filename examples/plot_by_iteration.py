@@ -5,7 +5,8 @@ S. Chen, "Dive into Bayesian Learning via Stochastic Gradient Langevin Dynamics"
 12,500 rows drawn from a logistic regression, and the NBA rookies; a Laplace prior of scale 1,
 minibatches of 30, epsilon_t = 0.03 (6 + t)^-0.55. epsilon is twice the step size here. What the
 report plots as posterior means are the draws. (Its code also takes noise of another size than its
-text, and 10,000 for the number of rookies; here the text is run.)
+text, 10,000 for the number of rookies, and standardises them before it sets rows aside; here the
+text is run, and columns are standardised by the rows that are fitted.)
 
 To see: the printed draws settle on the true values within 200 iterations, but they are twice as
 wide as the posterior, and their way there stays in the mean, the more so the more the first, long
@@ -34,12 +35,16 @@ from _figure import (
     parse,
     save,
     say,
+    show_rows,
     tidy,
 )
+from _numbers import measured, write
 from _plain_sgld import plain_run
 from scipy.special import expit
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import train_test_split
-from sklearn.preprocessing import scale
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SamplingResult, sample
 from skbayes_sgld.datasets import load_nba_rookies, make_logistic
@@ -53,14 +58,22 @@ BATCH_SIZE, A, OFFSET, POWER = 30, 0.03, 6.0, 0.55
 BURN_IN = 500
 
 
-def split(X: np.ndarray, y: np.ndarray) -> tuple[GLMPosterior, np.ndarray, np.ndarray]:
-    """Posterior given four fifths of the rows, and the rows that are left."""
-    design = np.column_stack([np.ones(len(X)), X])  # the report shrinks the intercept too
-    train, test, y_train, y_test = train_test_split(design, y, test_size=0.2, random_state=77)
+def split(X: np.ndarray, y: np.ndarray, standardise: bool = False) -> tuple[Any, ...]:
+    """Posterior given four fifths of the rows, these rows, and those that are left.
+
+    Columns are standardised, and gaps filled, by the means and sds of the rows that are fitted.
+    """
+    rows = train_test_split(X, y, test_size=0.2, random_state=77)
+    train, test, y_train, y_test = map(np.asarray, rows)
+    if standardise:
+        fill = make_pipeline(SimpleImputer(), StandardScaler()).fit(train)
+        train, test = fill.transform(train), fill.transform(test)
+    # the report shrinks the intercept too
+    train, test = (np.column_stack([np.ones(len(part)), part]) for part in (train, test))
     posterior = GLMPosterior(
         train, y_train.astype(float), Bernoulli(), Laplace(1.0), fit_intercept=False
     )
-    return posterior, test, y_test
+    return posterior, (train, y_train), (test, y_test)
 
 
 def run_printed(posterior: GLMPosterior, n_steps: int, n_chains: int) -> tuple[Any, np.ndarray]:
@@ -87,126 +100,190 @@ def step_numbers(result: SamplingResult) -> np.ndarray:
 
 
 def distances(draws: np.ndarray, weights: np.ndarray, mean: Any, sd: Any) -> np.ndarray:
-    """How far running means are from the posterior's, in its sds, over all chains."""
-    errors = [(running_mean(chain, weights) - mean) / sd for chain in draws]
-    return np.sqrt(np.mean(np.square(errors), axis=(0, 2)))
+    """How far one chain's running means are from the posterior's, in its sds ``(2, T)``.
+
+    Root mean square over chains and coefficients, and its standard error over the chains.
+    """
+    squares = [
+        np.mean(np.square((running_mean(chain, weights) - mean) / sd), axis=1) for chain in draws
+    ]
+    root = np.sqrt(np.mean(squares, axis=0))
+    return np.stack([root, np.std(squares, axis=0, ddof=1) / np.sqrt(len(draws)) / (2.0 * root)])
+
+
+def draw_start(axes: Any, draws: np.ndarray) -> None:
+    """Draw the figure of the report: the first 500 draws of a chain."""
+    for values, (name, value), color in zip(draws.T, TRUTH.items(), COLORS, strict=True):
+        axes.plot(np.arange(1, 501), values[:500], color=color, linewidth=0.8, label=name)
+        axes.axhline(value, color="black", linestyle="--", linewidth=1)
+    axes.plot([], [], color="black", linestyle="--", linewidth=1, label="true value")
+    axes.legend(fontsize=9, frameon=False)
+    axes.set(xlabel="iteration", ylabel="coefficient", xlim=(0, 500))
+    axes.set_title("As printed: the first 500 draws", fontsize=10)
+    tidy(axes)
+
+
+def draw_rest(panels: Any, draws: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> None:
+    """Draw the same chain from there on, a panel a coefficient, on the posterior's width."""
+    steps = np.arange(BURN_IN, len(draws))
+    for j, (axes, (name, value)) in enumerate(zip(panels, TRUTH.items(), strict=True)):
+        axes.plot(steps, draws[BURN_IN:, j], color=COLORS[j], linewidth=0.3, alpha=0.8)
+        axes.axhspan(
+            mean[j] - 2.0 * sd[j],
+            mean[j] + 2.0 * sd[j],
+            color=EXACT,
+            alpha=0.25,
+            linewidth=0,
+            zorder=3,
+            label="posterior mean ± 2 sd",
+        )
+        axes.axhline(value, color="black", linestyle="--", linewidth=1)
+        axes.set(ylabel=name, xlim=(BURN_IN, len(draws)))
+        axes.tick_params(labelbottom=j == len(TRUTH) - 1)
+        tidy(axes)
+    panels[0].set_title(f"The same chain after {BURN_IN} iterations", fontsize=10)
+    panels[-1].set_xlabel("iteration")
 
 
 def draw_means(
     figure: Any, posterior: GLMPosterior, n_steps: int, n_chains: int, n_draws: int
-) -> str:
-    """Draw the coefficients by iteration, and say what is to be seen."""
+) -> dict[str, Any]:
+    """Draw the coefficients by iteration; return what is to be seen."""
     draws, weights = run_printed(posterior, n_steps, n_chains)
     exact = sample(posterior, "hmc", n_draws=2 * n_draws, random_state=1).values
-    exact_mean, exact_sd = exact.mean((0, 1)), exact.std((0, 1))
+    mean, sd = exact.mean((0, 1)), exact.std((0, 1))
     default = sample(posterior, n_draws=n_draws, n_chains=n_chains, random_state=0)
-    figure.suptitle("Logistic regression on generated data, the coefficients by iteration")
-    left, right = figure.subplots(1, 2)
-    shown = draws[0, :500]
-    for j, (name, value) in enumerate(TRUTH.items()):
-        left.plot(np.arange(1, len(shown) + 1), shown[:, j], color=COLORS[j], linewidth=0.8)
-        left.axhline(value, color="black", linestyle="--", linewidth=1)
-        left.annotate(name, (510, value), va="center", color=COLORS[j], annotation_clip=False)
-        low, high = exact_mean[j] + np.array([-2, 2]) * exact_sd[j]
-        left.axhspan(low, high, color=EXACT, alpha=0.35, linewidth=0)
-    left.set(title="As printed: the first 500 draws", xlabel="iteration", ylabel="coefficient")
-    left.set_xlim(0, 500)
-    left.plot([], [], color="black", linestyle="--", linewidth=1, label="true value")
-    left.fill_between([], [], color=EXACT, alpha=0.35, label="posterior mean ± 2 sd")
-    left.legend(loc="upper right", frameon=False)
+    figure.suptitle("Logistic regression on generated data: the coefficients by iteration")
+    panels = figure.subplot_mosaic("LAR;LBR;LCR", width_ratios=(1.0, 0.9, 1.1))
+    draw_start(panels["L"], draws[0])
+    draw_rest([panels[name] for name in "ABC"], draws[0], mean, sd)
     steps = step_numbers(default)
     every, late = np.arange(1, n_steps + 1), slice(BURN_IN, None)
     runs = {
         "printed run, plain mean": (every, draws, np.ones(n_steps), GREY),
-        "printed run, weighted by step": (every, draws, weights, PRINTED),
-        f"without the first {BURN_IN}": (every[late], draws[:, late], weights[late], GREEN),
+        "printed run, weighted by the step": (every, draws, weights, PRINTED),
+        f"weighted, without the first {BURN_IN}": (
+            every[late],
+            draws[:, late],
+            weights[late],
+            GREEN,
+        ),
         "default settings": (steps, default.values, np.ones(len(steps)), RIGHT),
     }
-    ends = []
+    axes, found = panels["R"], {}
     for label, (x, values, share, color) in runs.items():
-        curve = distances(values, share, exact_mean, exact_sd)
-        right.loglog(x, curve, color=color, label=label)
-        ends.append(curve[-1])
-    right.axhline(1, color=EXACT, linewidth=1, linestyle=":")
-    right.annotate("one posterior sd", (1, 1), (0, 3), textcoords="offset points", color=EXACT)
-    right.set(
-        title="As it should be: error of the running mean",
-        xlabel="iteration",
-        ylabel="posterior sds (root mean square)",
-    )
-    handles = right.get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower center", ncols=4, frameon=False)
-    tidy(left)
-    tidy(right)
-    wide = np.mean(draws[:, n_steps // 2 :].std(axis=(0, 1)) / exact_sd)
-    return (
-        f"Over its last {n_steps // 2:,} steps the printed run is {wide:.1f} times as wide as the "
-        f"posterior. Its plain mean ends {ends[0]:.2f} posterior sds from the posterior's, the "
-        f"one weighted by the step {ends[1]:.2f}, or {ends[2]:.2f} without the first {BURN_IN}; "
-        f"the default's {ends[3]:.2f} (of one chain; root mean square over {n_chains})."
-    )
+        curve, error = distances(values, share, mean, sd)
+        axes.loglog(x, curve, color=color, label=label)
+        low = np.maximum(curve - 2.0 * error, 0.1 * curve)
+        axes.fill_between(x, low, curve + 2.0 * error, color=color, alpha=0.2, linewidth=0)
+        found[label] = measured(curve[-1], error[-1], "±.2f")
+    axes.axhline(1, color=EXACT, linewidth=1, linestyle=":", label="one posterior sd")
+    axes.set(xlabel="iteration", ylabel="posterior sds, root mean square of one chain")
+    axes.set_title(f"Error of the running mean (± 2 s.e., {n_chains} chains)", fontsize=10)
+    shown = [each.get_legend_handles_labels() for each in (axes, panels["A"])]
+    handles, labels = (sum(parts, []) for parts in zip(*shown, strict=True))
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    tidy(axes)
+    wide = draws[:, n_steps // 2 :].std(axis=1) / sd
+    error = wide.mean(axis=1).std(ddof=1) / np.sqrt(n_chains)
+    return {"error of the mean": found, "width": measured(wide.mean(), error, ".1f")}
 
 
 # ---- Figures 6 and 7: loss and accuracy ---------------------------------------------------------
 
 
 def scores(probability: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Log loss and the accuracy of each row of probabilities of y = 1."""
+    """Log loss and the accuracy of probabilities of y = 1 ``(..., row)``."""
     right = np.where(y == 1, probability, 1.0 - probability)
-    return -np.log(np.maximum(right, 1e-300)).mean(axis=1), (right > 0.5).mean(axis=1)
+    return -np.log(np.maximum(right, 1e-300)).mean(axis=-1), (right > 0.5).mean(axis=-1)
 
 
-def draw_scores(panels: Any, name: str, data: tuple[Any, ...], n_steps: int, n_draws: int) -> str:
-    """Draw log loss and accuracy by iteration into two panels, and say what is to be seen."""
-    posterior, X_test, y_test = data
-    every = 10
-    draws, _ = run_printed(posterior, n_steps, 1)
+def draw_by_bins(axes: Any, steps: np.ndarray, values: np.ndarray, **look: Any) -> None:
+    """Draw the median of draws ``(chain, step)`` close in step, and where 90 % of them are."""
+    edges = np.unique(np.geomspace(steps[0], steps[-1], 40).round())
+    parts = np.digitize(steps, edges[1:-1])
+    each = [values[:, parts == part].ravel() for part in np.unique(parts)]
+    at = [np.exp(np.log(steps[parts == part]).mean()) for part in np.unique(parts)]
+    low, middle, high = np.transpose([np.quantile(x, [0.05, 0.5, 0.95]) for x in each])
+    axes.fill_between(at, low, high, alpha=0.3, linewidth=0, color=look["color"])
+    axes.plot(at, middle, linewidth=1.2, **look)
+
+
+def draw_scores(
+    panels: Any, name: str, data: tuple[Any, ...], n_steps: int, n_chains: int, n_draws: int
+) -> dict[str, Any]:
+    """Draw log loss and accuracies by iteration into three panels; return them at the end."""
+    posterior, train, test = data
+    draws, _ = run_printed(posterior, n_steps, n_chains)
     default = sample(posterior, n_draws=n_draws, random_state=0)
-    mean = running_mean(expit(default.values[0] @ X_test.T), np.ones(n_draws))
-    printed = scores(expit(draws[0, every - 1 :: every] @ X_test.T), y_test)
-    right = scores(mean, y_test)
-    x = every * np.arange(1, len(printed[0]) + 1)
-    steps = step_numbers(default)
-    labels = ("test log loss (nats)", "test accuracy (%)")
-    late = len(x) // 2
-    for axes, label, unit, single, average in zip(
-        panels, labels, (1, 100), printed, right, strict=True
-    ):
-        axes.semilogx(x, unit * single, color=PRINTED, linewidth=0.7, label="each draw, as printed")
-        axes.semilogx(steps, unit * average, color=RIGHT, label="mean over draws, default settings")
-        axes.axhline(unit * average[-1], color=RIGHT, linewidth=0.8, linestyle=":")
-        low, high = np.quantile(single[x >= 100], [0.002, 0.998])
+    x, steps, found = np.arange(10, n_steps + 1, 10), step_numbers(default), {}
+    kinds = {
+        "test log loss": (0, test, "test log loss (nats)", 1.0, ".3f"),
+        "training accuracy": (1, train, "training accuracy (%)", 100.0, ".1f %"),
+        "test accuracy": (1, test, "test accuracy (%)", 100.0, ".1f %"),
+    }
+    for axes, (key, (which, (X, y), label, unit, form)) in zip(panels, kinds.items(), strict=True):
+        single = np.stack([scores(expit(chain[9::10] @ X.T), y)[which] for chain in draws])
+        each = np.stack([running_mean(expit(c @ X.T), np.ones(n_draws)) for c in default.values])
+        average, by_chain = scores(each.mean(axis=0), y)[which], scores(each[:, -1], y)[which]
+        draw_by_bins(axes, x, unit * single, color=PRINTED, label="single draws, printed run")
+        axes.plot(steps, unit * average, color=RIGHT, label="mean over draws, default settings")
+        low, high = np.quantile(single[:, x >= 100], [0.02, 0.98])
+        low, high = min(low, average.min()), max(high, average[-1])
         margin = 0.15 * (high - low)
-        axes.set(ylim=(unit * (low - margin), unit * (high + margin)), xlim=(20, n_steps))
-        axes.set(title=name, xlabel="iteration", ylabel=label)
+        axes.set(ylim=(unit * (low - margin), unit * (high + margin)), xlim=(10, n_steps))
+        axes.set(xlabel="iteration", ylabel=label, xscale="log")
+        axes.set_title(f"{name}, {len(y):,} rows", fontsize=10)
         tidy(axes)
-    (loss, accuracy), (right_loss, right_accuracy) = printed, right
-    return (
-        f"{name}: over the second half of the printed run a draw's test log loss is "
-        f"{loss[late:].mean():.3f} (sd {loss[late:].std():.3f}) and its accuracy "
-        f"{accuracy[late:].mean():.3f} (sd {accuracy[late:].std():.3f}); the mean over posterior "
-        f"draws has {right_loss[-1]:.3f} and {right_accuracy[-1]:.3f}."
-    )
+        late = single[:, len(x) // 2 :]
+        spread = late.mean(axis=1).std(ddof=1) / np.sqrt(len(late))
+        found[key] = {
+            "mean over draws": measured(average[-1], by_chain.std(ddof=1) / 2.0, form),
+            "single draws": measured(late.mean(), spread, form),
+            "their sd": measured(late.std(), None, form),
+        }
+    return found
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
+    """Draw both figures; return the numbers that they show."""
     options = parse(__doc__, arguments)
     n_steps, n_chains, n_draws = (1000, 4, 250) if options.quick else (10_000, 8, 1000)
     generated = split(*make_logistic(1000 if options.quick else 12_500, random_state=0))
-    table, y = load_nba_rookies(return_X_y=True)
-    rookies = split(scale(table.fillna(table.mean()).to_numpy()), y.to_numpy())
+    rookies = split(*load_nba_rookies(return_X_y=True), standardise=True)
 
-    figure = new_figure(10, 4.2)
-    say(draw_means(figure, generated[0], n_steps, n_chains, n_draws))
+    figure = new_figure(11, 4.8)
+    means = draw_means(figure, generated[0], n_steps, n_chains, n_draws)
     save(figure, options.output, "means_by_iteration.png")
+    ends = ", ".join(f"{name} {write(end)}" for name, end in means["error of the mean"].items())
+    say(
+        f"Over its last {n_steps // 2:,} steps the printed run is {write(means['width'])} times as "
+        f"wide as the posterior. Its means end off by, in posterior sds: {ends}."
+    )
 
-    figure = new_figure(9, 6.2)
-    panels = figure.subplots(2, 2)
-    say(draw_scores(panels[0], "Generated data", generated, n_steps, n_draws))
-    say(draw_scores(panels[1], "NBA rookies", rookies, n_steps, n_draws))
+    figure, data = new_figure(11, 6.2), {"Generated data": generated, "NBA rookies": rookies}
+    panels = figure.subplots(2, 3)
+    found = {
+        name: draw_scores(row, name, each, n_steps, n_chains, n_draws)
+        for row, (name, each) in zip(panels, data.items(), strict=True)
+    }
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    figure.suptitle("Predictions for rows held out: single draws, and the mean over draws")
+    figure.suptitle(
+        "Predictions by iteration: single draws (median and where 90 % of them are), and the mean "
+        "over draws"
+    )
     save(figure, options.output, "scores_by_iteration.png")
+    for name, by_kind in found.items():
+        say(f"{name}: {n_steps // 2:,} last steps of the printed run, and the default settings:")
+        show_rows(by_kind)
+    if options.quick:  # other generated data, and a shorter printed run
+        return {
+            "NBA rookies": {
+                kind: {"mean over draws": by_kind["mean over draws"]}
+                for kind, by_kind in found["NBA rookies"].items()
+            }
+        }
+    return {"means": means} | found
 
 
 if __name__ == "__main__":
