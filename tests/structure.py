@@ -1,33 +1,40 @@
-"""How far a reader of one ``fit`` has to go: ``python -m tests.structure``.
+"""The size of the code, and the way of one ``fit`` through it: ``python -m tests.structure``.
 
-One default logistic regression is fitted under ``sys.setprofile``, and every Python function of
-the package that is entered counts once it is called. What is counted:
+Sizes are counted for the package and for the tests:
 
-files, functions, classes
-    Distinct source files, functions and methods, and classes that define a method, that were
-    entered during the whole fit. Lambdas and comprehensions count as their function.
+lines
+    Lines of code; docstrings, comments and blank lines do not count.
+functions, classes, protocols
+    Definitions, nested ones too.
+numbers
+    Module constants whose value is a number or a tuple of numbers; each number counts.
+
+One default logistic regression is fitted under ``sys.setprofile``. Every Python function of the
+package that is entered counts, lambdas and comprehensions as the function around them:
+
+files entered, functions entered
+    Distinct files and functions of the whole fit.
 depth
     The most frames of the package that lay on the stack at once.
-hops
-    How often the estimator's own ``self`` was handed to a method of another class (of its bases)
-    than the method before it on that estimator, in the order of the calls, until the sampler's
-    first ``step``: what a reader does who follows ``self`` through its mixins.
-turns
-    How often ``type(self)`` changes along the stack from ``fit`` down to that first ``step``:
-    the objects that pass the work on.
-all turns
-    The same over every call until that step, side branches included (a search for the mode calls
-    the posterior, its likelihood and its prior at every iteration): for information.
+switches of file
+    How often the next function that is entered, until the sampler's first step, stands in another
+    file than the one before it.
 
-None of these is limited: they are a map for a reader, and a file is one idea however long it is.
+And of the class hierarchy: the members of the posterior's base class (Python's own left out), and
+the length of the method resolution order of a linear estimator.
+
+None of these is limited: they are a map for a reader. A file is one idea, however long it is.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import io
 import os
 import sys
+import tokenize
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -37,10 +44,80 @@ from typing import Any
 from sklearn.datasets import make_classification
 
 import skbayes_sgld
-from skbayes_sgld import SGLDLogisticRegression
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling import Sampler
 
-ROOT = Path(skbayes_sgld.__file__).parent
+PACKAGE = Path(skbayes_sgld.__file__).parent
+TESTS = Path(__file__).parent
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_NOT_CODE = {
+    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE),
+    *(tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER),
+}
+
+
+# ---- sizes ----------------------------------------------------------------------------------
+
+
+def size_of(folder: Path) -> Counter[str]:
+    """Counts over the Python files below a folder, by the names of the module's docstring."""
+    return sum((size_of_source(path.read_text()) for path in folder.rglob("*.py")), Counter())
+
+
+def size_of_source(text: str) -> Counter[str]:
+    """Counts of one file."""
+    tree = ast.parse(text)
+    nodes = list(ast.walk(tree))
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+    return Counter(
+        {
+            "files": 1,
+            "lines": len(lines_of_code(text, tree)),
+            "functions": sum(isinstance(node, _FUNCTIONS) for node in nodes),
+            "classes": len(classes),
+            "protocols": sum("Protocol" in map(name_of, node.bases) for node in classes),
+            "numbers": sum(map(count_numbers, tree.body)),
+        }
+    )
+
+
+def lines_of_code(text: str, tree: ast.AST) -> set[int]:
+    """Numbers of the lines that hold code."""
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in _NOT_CODE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, *_FUNCTIONS)) and ast.get_docstring(node):
+            docstring = node.body[0]
+            lines.difference_update(range(docstring.lineno, docstring.end_lineno + 1))
+    return lines
+
+
+def name_of(base: ast.expr) -> str:
+    """Name of a base class, without what it is subscripted by."""
+    return ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
+
+
+def count_numbers(statement: ast.stmt) -> int:
+    """Numbers that a statement of a module assigns as constants: literals and their arithmetic."""
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None:
+        return 0
+    value = statement.value
+    return sum(is_number(x) for x in (value.elts if isinstance(value, ast.Tuple) else [value]))
+
+
+def is_number(node: ast.expr) -> bool:
+    """Whether an expression is a number, or arithmetic of numbers."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, (int, float)) and not isinstance(node.value, bool)
+    parts = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+    return isinstance(node, (ast.UnaryOp, ast.BinOp)) and all(map(is_number, parts))
+
+
+# ---- the way of a fit -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -49,19 +126,12 @@ class Call:
 
     file: str
     name: str  # qualified
-    owner: Any  # its self, or None
     depth: int
 
     @property
     def function(self) -> tuple[str, str]:
         """File and name, an inner function counted as the one around it."""
         return self.file, self.name.partition(".<locals>")[0]
-
-    @property
-    def defined_in(self) -> tuple[str, str] | None:
-        """File and name of the class that defines it."""
-        file, name = self.function
-        return (file, name.rpartition(".")[0]) if "." in name else None
 
 
 @dataclass
@@ -78,48 +148,41 @@ class Trace:
             return
         frames = [f for f in outwards(frame) if is_ours(f)]
         self.calls.append(as_call(frame, len(frames)))
-        last = self.calls[-1]
-        if not self.stack and frame.f_code.co_name == "step" and isinstance(last.owner, Sampler):
+        owner = frame.f_locals.get("self")
+        if not self.stack and frame.f_code.co_name == "step" and isinstance(owner, Sampler):
             self.stack = [as_call(f, 0) for f in reversed(frames)]
             self.n_before_step = len(self.calls)
 
     def counts(self) -> dict[str, int]:
-        """All that the module's docstring names, by name."""
+        """Counts by the names of the module's docstring."""
         if not self.stack:
             raise RuntimeError("no step of a sampler was seen")
-        estimator = self.calls[0].owner
-        before = self.calls[: self.n_before_step]
-        own = [call.defined_in for call in before if call.owner is estimator]
-        owners = [type(call.owner) for call in self.stack if call.owner is not None]
         return {
-            "files": len({call.file for call in self.calls}),
-            "functions": len({call.function for call in self.calls}),
-            "classes": len({call.defined_in for call in self.calls} - {None}),
+            "files entered": len({call.file for call in self.calls}),
+            "functions entered": len({call.function for call in self.calls}),
             "depth": max(call.depth for call in self.calls),
-            "hops": changes(own),
-            "turns": changes(owners),
-            "all turns": changes([type(c.owner) for c in before if c.owner is not None]),
+            "switches of file": changes([c.file for c in self.calls[: self.n_before_step]]),
         }
 
 
 def is_ours(frame: FrameType) -> bool:
     """Whether the frame runs the package's source."""
-    return frame.f_code.co_filename.startswith(f"{ROOT}{os.sep}")
+    return frame.f_code.co_filename.startswith(f"{PACKAGE}{os.sep}")
 
 
 def outwards(frame: FrameType | None) -> list[FrameType]:
     """All frames of the stack, the innermost first."""
-    found = []
+    frames = []
     while frame is not None:
-        found.append(frame)
+        frames.append(frame)
         frame = frame.f_back
-    return found
+    return frames
 
 
 def as_call(frame: FrameType, depth: int) -> Call:
-    """What is kept of a frame."""
-    file = Path(frame.f_code.co_filename).relative_to(ROOT).as_posix()
-    return Call(file, frame.f_code.co_qualname, frame.f_locals.get("self"), depth)
+    """The call that a frame runs."""
+    file = Path(frame.f_code.co_filename).relative_to(PACKAGE).as_posix()
+    return Call(file, frame.f_code.co_qualname, depth)
 
 
 def changes(items: list[Any]) -> int:
@@ -140,24 +203,31 @@ def trace_fit() -> Trace:
     return trace
 
 
+def members(cls: type) -> list[str]:
+    """Attributes and methods of a class and its bases, but for Python's own."""
+    return [name for name in dir(cls) if not (name.startswith("__") and name.endswith("__"))]
+
+
+# ---- the report -----------------------------------------------------------------------------
+
+
 def describe(trace: Trace) -> str:
-    """A table of the counts, the files in the order of entry, and the stack of the first step."""
-    rows = [f"{name:<12}{value:>6}" for name, value in trace.counts().items()]
-    estimator = trace.calls[0].owner
+    """Tables of the counts, the files in the order of entry, and the stack of the first step."""
+    package, tests = size_of(PACKAGE), size_of(TESTS)
+    rows = [f"{'':<36}{'package':>10}{'tests':>10}"]
+    rows += [f"{name:<36}{package[name]:>10,}{tests[name]:>10,}" for name in package]
+    rows += ["", *(f"{name:<36}{value:>10,}" for name, value in trace.counts().items())]
+    rows.append(f"{'members of the posterior base':<36}{len(members(BasePosterior)):>10}")
+    rows.append(
+        f"{'classes a linear estimator is made of':<36}{len(SGLDLinearRegression.__mro__):>9}"
+    )
     rows += ["", "files, in the order of entry, how many functions of each, and what is in them"]
     functions = {call.function for call in trace.calls}
     for file in dict.fromkeys(call.file for call in trace.calls):
-        idea = (ast.get_docstring(ast.parse((ROOT / file).read_text())) or "").partition("\n")[0]
+        idea = (ast.get_docstring(ast.parse((PACKAGE / file).read_text())) or "").partition("\n")[0]
         rows.append(f"  {file:<34}{sum(f == file for f, _ in functions):>4}  {idea}")
-    rows += ["", "methods of the estimator until the first step, in the order of the calls"]
-    own = [c.function for c in trace.calls[: trace.n_before_step] if c.owner is estimator]
-    rows += [
-        f"  {name:<44}{file}" for file, name in [own[0], *(b for a, b in pairwise(own) if a != b)]
-    ]
     rows += ["", "the stack at the first step"]
-    for call in trace.stack:
-        owner = "" if call.owner is None else type(call.owner).__name__
-        rows.append(f"  {call.name:<44}{owner:<24}{call.file}")
+    rows += [f"  {call.name:<52}{call.file}" for call in trace.stack]
     return "\n".join(rows)
 
 

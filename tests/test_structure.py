@@ -1,6 +1,47 @@
-"""The map of one ``fit`` that tests/structure.py prints."""
+"""The counts that tests/structure.py prints are those of its docstring."""
 
-from tests.structure import Call, Trace, changes, trace_fit
+import pytest
+
+from tests.structure import Call, Trace, size_of_source, trace_fit
+
+SOURCE = '''"""A module."""
+
+from typing import Protocol
+
+_TWO, _NAME = (2.0 / 3.0, -1), "no number"
+_HALF: float = 1 / 2  # a comment
+
+
+class Shape(Protocol):
+    """A protocol."""
+
+    def area(self) -> float:
+        """Area."""
+        ...
+
+
+class Square:
+    text = """two
+lines"""
+
+    def area(self):
+        def inner():
+            return 1.0
+
+        return inner()
+'''
+
+
+def test_lines_functions_classes_and_numbers_of_a_source_are_counted():
+    assert size_of_source(SOURCE) == {
+        **{"files": 1, "lines": 13, "functions": 3},
+        **{"classes": 2, "protocols": 1, "numbers": 1},
+    }
+
+
+@pytest.mark.parametrize(("text", "n"), [("A, B = 1, 2.5", 2), ("A = 2**20", 1), ("A = True", 0)])
+def test_numbers_of_module_constants_are_counted(text, n):
+    assert size_of_source(text)["numbers"] == n
 
 
 def test_the_trace_reaches_from_fit_to_the_first_step():
@@ -10,16 +51,16 @@ def test_the_trace_reaches_from_fit_to_the_first_step():
     assert trace.n_before_step < len(trace.calls)
 
 
-def test_hops_count_classes_of_the_estimator_and_turns_those_of_the_stack():
-    one, other = "an estimator", ["a posterior"]
+def test_a_switch_of_file_is_a_call_in_another_file_than_the_one_before():
     calls = [
-        Call("a.py", "A.fit", one, 1),
-        Call("b.py", "B.fit.<locals>.<lambda>", one, 2),
-        Call("c.py", "C.grad", other, 2),  # another object: no hop
-        Call("b.py", "B.run", one, 2),
-        Call("a.py", "A.step", one, 2),
+        Call("a.py", "A.fit", 1),
+        Call("b.py", "B.fit.<locals>.<lambda>", 2),
+        Call("b.py", "B.fit", 2),
+        Call("a.py", "A.step", 3),
+        Call("c.py", "C.end", 2),  # after the first step
     ]
-    counts = Trace(calls, [calls[0], calls[2]], len(calls)).counts()
-    assert (counts["files"], counts["functions"], counts["classes"]) == (3, 5, 3)
-    assert (counts["hops"], counts["turns"], counts["all turns"]) == (2, 1, 2)
-    assert changes([1, 1, 2, 1]) == 2
+    counts = Trace(calls, [calls[0], calls[3]], 4).counts()
+    assert counts == {
+        **{"files entered": 3, "functions entered": 4},
+        **{"depth": 3, "switches of file": 2},
+    }
