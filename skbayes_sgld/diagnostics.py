@@ -36,6 +36,12 @@ _BLOCK = 2**18  # numbers in a block of parameters, so that it stays in cache
 _SCREEN_RHAT, _SCREEN_ESS = 1.0 + 0.5 * (MAX_RHAT - 1.0), 3.0
 _SCREEN_BATCHES = (8, 40)  # a chain
 _FEWEST_SCREENED = 5 * max(_SCREEN_BATCHES)  # draws a chain
+_FEWEST_IN_TAIL, _TAIL_SHARE = 5, 0.2  # draws of a tail at least, and of the effective ones at most
+# Monte Carlo error of an sd, relative, that is told: by the draws' own fourth moment, and with that
+# of their tail; and the kurtosis. Of exponential draws (a kurtosis of 9) with an effective sample
+# size of 1,000 the errors are 0.046 and 0.050
+_TOLD_SEEN, _TOLD_SD, _TOLD_KURTOSIS = 0.05, 0.1, 15.0
+_SUSPECT = 0.6  # of the former, by batch means: below it, draws are not looked at more closely
 _CLIP, _EVERY = 4.5, 5  # median absolute deviations; draws of which their width is taken
 
 
@@ -66,6 +72,7 @@ def effective_sample_size(draws: Array, kind: str = "bulk") -> Array:
     check_draws(draws)
     if not isinstance(kind, str) or kind not in _ESS:
         raise ValueError(f"kind={kind!r} is not known; choose one of 'bulk', 'mean', 'tail'.")
+    draws = _without_units(draws)
     if draws.shape[2] > _MANY:
         return _by_block(_ESS[kind], draws)
     tail = {"prob": _TAILS} if kind == "tail" else {}
@@ -95,6 +102,7 @@ def potential_scale_reduction(draws: Array) -> Array:
     True
     """
     check_draws(draws)
+    draws = _without_units(draws)
     if draws.shape[0] == 1 or draws.shape[2] > _MANY:  # arviz-stats refuses a single chain
         return _by_block(_rhat_rank, draws)
     return _per_parameter("rhat", draws, method="rank")
@@ -110,6 +118,17 @@ def check_draws(draws: Any) -> None:
         )
     if not draws.size:
         raise ValueError(f"draws has shape {draws.shape}; there must be one draw at least.")
+
+
+def _without_units(draws: Array) -> Array:
+    """Draws of which the largest magnitude of every parameter is in [0.5, 1).
+
+    arviz-stats, and the functions below, take draws within 1e-15 of each other as constant. A power
+    of two changes no digit.
+    """
+    with np.errstate(invalid="ignore"):  # of NaN and infinite draws, which stay so
+        _, exponent = np.frexp(np.abs(draws).max(axis=(0, 1)))
+    return np.ldexp(draws.astype(float, copy=False), -exponent)
 
 
 def _per_parameter(name: str, draws: Array, **kwargs: Any) -> Array:
@@ -190,11 +209,71 @@ def _ess_tail(block: Array) -> Array:
     return np.minimum(*map(_autocorrelation_ess, below))
 
 
+def _sd_errors(block: Array) -> Array:
+    """Kurtosis, and relative errors of the sds by it and with a fitted tail ``(block, 3)``.
+
+    The variance of a variance rests on the fourth moment, most of which may be in a tail that a run
+    seldom visits. The last figure takes the fourth moment of a generalised Pareto tail where that
+    is larger. It is infinite where the tail has none (a shape of the squares of 0.5 or more).
+    """
+    apart = block - block.mean(axis=(1, 2), keepdims=True)
+    squares = np.square(apart / np.abs(apart).max(axis=(1, 2), keepdims=True))
+    squares /= squares.mean(axis=(1, 2), keepdims=True)
+    ess = _autocorrelation_ess(_split(squares))
+    ordered = np.sort(squares.reshape(len(block), -1), axis=1)
+    seen = np.square(ordered).mean(axis=1)
+    fourth = np.array([_fourth_moment(*one) for one in zip(ordered, seen, ess, strict=True)])
+    errors = np.sqrt(np.maximum(np.stack([seen, fourth], axis=1) - 1.0, 0.0) / ess[:, None]) / 2.0
+    errors = np.where(np.ptp(block, axis=(1, 2))[:, None] == 0.0, 0.0, errors)
+    return np.concatenate([seen[:, None], errors], axis=1)
+
+
+def _fourth_moment(squares: Array, seen: float, ess: float) -> float:
+    """Mean square of ordered ``squares (S,)``, their upper tail by a generalised Pareto's.
+
+    ``seen`` is that of the draws, which is the least. The tail has as many draws as of Vehtari et
+    al. (2024, Section 2.4), were the draws independent.
+    """
+    if not np.isfinite(seen) or not ess >= _FEWEST_IN_TAIL / _TAIL_SHARE:
+        return float(seen)
+    n_tail = int(min(_TAIL_SHARE * min(ess, squares.size), 3.0 * np.sqrt(ess)))
+    cut, excess = squares[-n_tail - 1], squares[-n_tail:] - squares[-n_tail - 1]
+    if not excess[len(excess) // 4] > 0.0:  # of a few values
+        return float(seen)
+    shape, mean = _pareto_shape(excess), excess.mean()
+    if shape >= 0.5:
+        return np.inf
+    of_tail = cut**2 + 2.0 * cut * mean + 2.0 * mean**2 * (1.0 - shape) / (1.0 - 2.0 * shape)
+    whole = (np.square(squares[:-n_tail]).sum() + n_tail * of_tail) / squares.size
+    return max(float(seen), float(whole))
+
+
+def _pareto_shape(excess: Array) -> float:
+    """Shape of the generalised Pareto distribution of ordered ``excess (M,)``.
+
+    By Zhang & Stephens (2009), shrunk to 0.5 as by ten observations (Vehtari et al. 2024).
+    """
+    n = len(excess)
+    m = 30 + int(np.sqrt(n))
+    rates = 1.0 - np.sqrt(m / (np.arange(1, m + 1) - 0.5))
+    rates = 1.0 / excess[-1] + rates / (3.0 * excess[int(n / 4 + 0.5) - 1])
+    shapes = np.log1p(-rates[:, None] * excess).mean(axis=1)
+    fit = n * (np.log(-rates / shapes) - shapes - 1.0)
+    weights = np.exp(fit - fit.max())
+    rate = float(rates @ weights / weights.sum())
+    shape = np.log1p(-rate * excess).mean()
+    return float((n * shape + 10 * 0.5) / (n + 10))
+
+
 _ESS: dict[str, Callable[[Array], Array]] = {
     "bulk": lambda block: _autocorrelation_ess(_normal_scores(_split(block))),
     "tail": _ess_tail,
     "mean": lambda block: _autocorrelation_ess(_split(block)),
 }
+
+
+def _with_tail(block: Array) -> Array:
+    return _sd_errors(block)[:, 2]
 
 
 def _rhat_rank(block: Array) -> Array:
@@ -254,8 +333,9 @@ def summarize(
     Returns
     -------
     table : pandas.DataFrame
-        Mean, sd, ends of the interval, bulk and tail effective sample size, R-hat and Monte Carlo
-        standard error of the mean.
+        Mean, sd, ends of the interval, bulk and tail effective sample size, R-hat and the Monte
+        Carlo standard errors of mean and sd. That of an sd is infinite where the draws' tails are
+        so heavy that it cannot be known.
 
     Examples
     --------
@@ -263,7 +343,7 @@ def summarize(
     >>> from skbayes_sgld.diagnostics import summarize
     >>> draws = np.random.default_rng(0).standard_normal((4, 500, 1))
     >>> list(summarize(draws, ["x"]).columns)
-    ['mean', 'sd', '5%', '95%', 'ess_bulk', 'ess_tail', 'r_hat', 'mcse_mean']
+    ['mean', 'sd', '5%', '95%', 'ess_bulk', 'ess_tail', 'r_hat', 'mcse_mean', 'mcse_sd']
     """
     check_draws(draws)
     if np.shape(np.asarray(names, dtype=object)) != (draws.shape[2],):
@@ -291,6 +371,7 @@ def summarize(
             "ess_tail": effective_sample_size(draws, "tail"),
             "r_hat": potential_scale_reduction(draws),
             "mcse_mean": sd / np.sqrt(ess),
+            "mcse_sd": sd * _by_block(_with_tail, _without_units(draws)),
         },
         index=pd.Index(names, name="parameter"),
     )
@@ -385,6 +466,7 @@ def least_ess(draws: Array) -> tuple[float, int]:
 
 
 STILL = "they stand still"  # of chains
+TOO_FEW = "are too few for"  # draws
 
 
 def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1) -> list[str]:
@@ -432,8 +514,58 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
         )
     if np.any(ess < needed):
         worst = int(np.nanargmin(ess))
-        problems.append(
-            f"the effective sample size of {names[suspects[worst]]} is {ess[worst]:.0f}, below "
-            f"{needed}"
-        )
+        name, made = names[suspects[worst]], n_chains * n_draws
+        problem = f"the effective sample size of {name} is {ess[worst]:.0f}"
+        if made < 2 * needed:  # half of them or more would have to be independent
+            problems.append(f"{problem}: {made} draws {TOO_FEW} the {needed} that are needed")
+        else:
+            problems.append(f"{problem}, below {needed}")
     return problems
+
+
+def enough_draws(draws: Array) -> int:
+    """Draws of each chain that would be enough, at the effective sample size of these."""
+    n_chains, n_draws, _ = draws.shape
+    ess = max(least_ess(draws)[0], 1.0)
+    number = _needed_ess(n_chains) * max(2.0 / n_chains, n_draws / ess)
+    unit = 10.0 ** max(np.floor(np.log10(number)) - 1.0, 0.0)  # two digits, rounded up
+    return int(np.ceil(number / unit - 1e-9) * unit)
+
+
+def uncertain_sds(draws: Array, names: Sequence[str]) -> list[str]:
+    """Sentence on the sd that heavy tails leave least certain, if they leave any so.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (n_chains, n_draws, n_params)
+    names : sequence of str
+        Names of the parameters.
+    """
+    if draws.shape[1] < _FEWEST_SCREENED:
+        return []
+    suspects = np.flatnonzero(~(_by_block(_batch_sd_errors, draws) < _SUSPECT * _TOLD_SEEN))
+    if not len(suspects):
+        return []
+    kurtosis, seen, error = _by_block(_sd_errors, _without_units(draws[..., suspects])).T
+    heavy = (kurtosis > _TOLD_KURTOSIS) & (seen > _TOLD_SEEN) & (error > _TOLD_SD)
+    told = np.flatnonzero(heavy | (seen > _TOLD_SD))
+    if not len(told):
+        return []
+    worst = told[np.argmax(error[told])]
+    size = "of unknown size" if np.isinf(error[worst]) else f"of {error[worst]:.0%}"
+    others = f" and {len(told) - 1} others" if len(told) > 1 else ""
+    return [
+        f"the standard deviation of {names[suspects[worst]]}{others} has a Monte Carlo error "
+        f"{size}, as its tails are heavy"
+    ]
+
+
+def _batch_sd_errors(block: Array) -> Array:
+    """Monte Carlo error of the sds, relative, by the means of batches of squares."""
+    n_params, n_chains, n = block.shape
+    count = _SCREEN_BATCHES[1]
+    apart = block - block.mean(axis=(1, 2), keepdims=True)
+    batches = apart[..., : n // count * count].reshape(n_params, n_chains * count, -1)
+    means = np.einsum("pbn,pbn->pb", batches, batches)
+    means /= means.mean(axis=1, keepdims=True)
+    return means.std(axis=1, ddof=1) / (2.0 * np.sqrt(n_chains * count))

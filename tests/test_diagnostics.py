@@ -12,6 +12,7 @@ from skbayes_sgld.diagnostics import (
     potential_scale_reduction,
     quantiles,
     summarize,
+    uncertain_sds,
 )
 
 KINDS = ("bulk", "tail", "mean")
@@ -132,6 +133,80 @@ def test_quantiles_of_weighted_rows_ignore_draws_of_no_weight():
     values = np.array([[1.0, 100.0, 2.0, 3.0]])
     weights = np.array([1.0, 0.0, 1.0, 1.0])
     assert quantiles(values, np.array([0.99]), weights)[0, 0] == 3.0
+
+
+@pytest.mark.parametrize("unit", [1e-20, 1e20, 1e-150, 1e150])
+@pytest.mark.parametrize("n_params", [2, 6])  # by arviz-stats, and by the package's own functions
+def test_the_unit_of_the_draws_changes_no_diagnostic(n_params, unit):
+    draws = np.exp(0.5 * autoregression(np.random.default_rng(0), 0.9, 4, 400, n_params))
+    for kind in KINDS:
+        ess = effective_sample_size(draws, kind)
+        assert ess.max() < 800  # not that of independent draws, which constant ones were given
+        np.testing.assert_allclose(effective_sample_size(unit * draws, kind), ess, rtol=1e-9)
+    r_hat = potential_scale_reduction(draws)
+    # the two draws nearest to the median are as far from it up to rounding: either may be nearer
+    np.testing.assert_allclose(potential_scale_reduction(unit * draws), r_hat, rtol=1e-4)
+    names = [f"x{j}" for j in range(n_params)]
+    table, scaled = summarize(draws, names), summarize(unit * draws, names)
+    for column in ("mean", "sd", "5%", "95%", "mcse_mean", "mcse_sd"):
+        np.testing.assert_allclose(scaled[column], unit * table[column], rtol=1e-9)
+    found = [convergence_problems(values, names) for values in (draws, unit * draws)]
+    assert found[0] and [one[:20] for one in found[0]] == [one[:20] for one in found[1]]
+    assert uncertain_sds(unit * draws, names) == uncertain_sds(draws, names)
+    assert (plainly_converged(unit * draws) == plainly_converged(draws)).all()
+
+
+# ---- errors of the sds ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name, distribution, told",
+    [
+        ("normal", stats.norm(), 0),
+        ("exponential", stats.expon(), 0),
+        ("t of 15", stats.t(15), 0),
+        ("t of 7", stats.t(7), 0),
+        ("inverse gamma of 8", stats.invgamma(8), 0),
+        ("t of 2.2", stats.t(2.2), 1),
+        ("Cauchy", stats.cauchy(), 1),
+    ],
+)
+def test_the_error_of_an_sd_is_what_sds_of_many_runs_differ_by(name, distribution, told):
+    # autocorrelated draws of known sd: 100 parameters are 100 runs
+    z = autoregression(np.random.default_rng(0), 0.6, 4, 1000, 100) * 0.8
+    grid = np.linspace(-6.0, 6.0, 2000)
+    draws = np.interp(z, grid, distribution.ppf(stats.norm.cdf(grid)))
+    each = [uncertain_sds(draws[..., [j]], ["x"]) for j in range(100)]
+    share = np.mean([len(one) for one in each])
+    table = summarize(draws, [str(j) for j in range(100)])
+    if told:  # most of an sd without a variance of its own is in draws that were not made
+        assert share > 0.6 and np.isinf(table["mcse_sd"]).mean() > 0.6
+        assert "Monte Carlo error of unknown size" in [one for one in each if one][0][0]
+        return
+    error = (table["sd"] - distribution.std()) / table["mcse_sd"]
+    # 100 squares of standard normals have a mean of 1 +- 0.14; the error is not told too small, and
+    # a tail's share makes it up to a third too large
+    assert 0.5 < np.sqrt(np.square(error).mean()) < 1.25
+    assert share <= 0.05
+
+
+def test_an_sd_that_rests_on_few_visits_to_a_tail_is_told_with_its_error():
+    rng = np.random.default_rng(0)
+    draws = rng.standard_normal((4, 1000, 3))
+    assert uncertain_sds(draws, ["a", "b", "c"]) == []
+    draws[2, 300:330, 1] += 25.0
+    [note] = uncertain_sds(draws, ["a", "b", "c"])
+    assert "standard deviation of b has a Monte Carlo error" in note
+
+
+def test_two_values_and_constants_have_an_error_of_the_sd_by_hand():
+    # of labels of probability p the sd's error is |1 - 2 p| / (2 sqrt(S)) by the delta method
+    rng = np.random.default_rng(0)
+    draws = (rng.random((4, 1000, 3)) < 0.2).astype(float)
+    draws[..., 2] = 3.0
+    table = summarize(draws, ["a", "b", "c"])
+    np.testing.assert_allclose(table["mcse_sd"][:2], 0.6 / 2 / np.sqrt(4000), rtol=0.15)
+    assert table.loc["c", "mcse_sd"] == 0.0
 
 
 @pytest.mark.slow
@@ -260,6 +335,14 @@ def test_good_draws_are_clean_to_the_screen_and_odd_ones_are_not():
     odd[..., 4] = 1e300 * rng.integers(0, 2, (4, 1000))
     assert plainly_converged(odd).tolist() == [False, False, True, False, False, True]
     assert not plainly_converged(draws[:, :100]).any()  # too few to be screened
+
+
+def test_draws_too_few_for_the_needed_effective_sample_size_are_told_as_too_few():
+    draws = np.random.default_rng(0).standard_normal((4, 25, 1))
+    [problem] = convergence_problems(draws, ["a"])
+    assert problem.endswith(": 100 draws are too few for the 400 that are needed")
+    slow = autoregression(np.random.default_rng(0), 0.97, 4, 900, 1)
+    assert convergence_problems(slow, "a")[-1].endswith("below 400")
 
 
 @pytest.mark.parametrize("still, told", [(slice(None), "4 of 4"), ([1], "1 of 4")])

@@ -23,7 +23,8 @@ class Diagnosis:
     Attributes
     ----------
     table : pandas.DataFrame
-        R-hat, bulk and tail effective sample size and Monte Carlo standard error by parameter.
+        The summary by parameter, with the Monte Carlo standard errors of mean and sd over the sd
+        (``error_mean``, ``error_sd``).
     noise_ratio : float
         alpha, the variance of the minibatches' noise over that of the injected noise, in the
         direction where it is largest (Welling & Teh 2011, Section 4.2). Posterior variances grow
@@ -100,7 +101,8 @@ class Diagnosis:
             _line("R-hat", "r_hat", worst, largest=True, fmt=".3f"),
             _line("bulk effective sample size", "ess_bulk", worst, largest=False, fmt=".0f"),
             _line("tail effective sample size", "ess_tail", worst, largest=False, fmt=".0f"),
-            _line("standard error of a mean, in sds", "mcse_sd", worst, largest=True, fmt=".3f"),
+            _line("standard error of a mean, in sds", "error_mean", worst, largest=True, fmt=".3f"),
+            _line("standard error of an sd, relative", "error_sd", worst, largest=True, fmt=".3f"),
             _figure("minibatch over injected noise", self.noise_ratio, ".3f", wider),
             _figure("bias of the step size", self.bias, ".1%", f"+- {self.bias_error:.1%}{halved}"),
             _figure("acceptance, were steps tested", self.acceptance, ".2f", "", no_data),

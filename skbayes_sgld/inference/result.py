@@ -159,7 +159,8 @@ class PosteriorDraws:
         -------
         table : pandas.DataFrame
             Mean, sd, the interval's ends, bulk and tail effective sample size, R-hat and the
-            Monte Carlo standard error of the mean. Its ``attrs`` have the value of every setting
+            Monte Carlo standard errors of mean and sd. That of an sd is infinite where tails are so
+            heavy that it cannot be known. Its ``attrs`` have the value of every setting
             by its name, and under ``"plan"`` a table of the values and their reasons.
         """
         check_number(coverage, "coverage", low=0, high=1)
@@ -220,6 +221,8 @@ class SamplingResult:
         Share of the proposals (of draws, if none is refused) without a log density, and one.
     problems : tuple of str
         Reasons not to rely on the draws, each with its figure and its remedy.
+    notes : tuple of str
+        Reasons not to rely on a figure of the summary, though the draws are in order.
     """
 
     draws: PosteriorDraws
@@ -236,6 +239,7 @@ class SamplingResult:
     bias: tuple[float, float]
     undefined: tuple[float, str] = (0.0, "")
     problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def values(self) -> Array:
@@ -324,7 +328,8 @@ class SamplingResult:
         diagnosis : Diagnosis
         """
         table = self.summary()
-        table["mcse_sd"] = table["mcse_mean"] / table["sd"]
+        table["error_mean"] = table["mcse_mean"] / table["sd"]
+        table["error_sd"] = table["mcse_sd"] / table["sd"]
         problems, divergent = [*self.problems], self.divergent(THRESHOLDS.told_distance)
         if divergent:
             remedy = "lower step_size" if self.choices["step_size"].given else "raise n_burnin"
@@ -341,7 +346,7 @@ class SamplingResult:
             divergent,
             conflict := self._prior_conflict(),
             problems,
-            condition_27_notes(schedule) * (not exact) + prior_notes(conflict),
+            [*self.notes, *condition_27_notes(schedule) * (not exact), *prior_notes(conflict)],
         )
         print(diagnosis)
         return diagnosis

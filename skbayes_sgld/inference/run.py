@@ -11,9 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
+from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._progress import Progress, progress_bar
-from skbayes_sgld.diagnostics import STILL, convergence_problems, mean_of_draws
+from skbayes_sgld._warnings import warn
+from skbayes_sgld.diagnostics import (
+    STILL,
+    TOO_FEW,
+    convergence_problems,
+    enough_draws,
+    least_ess,
+    mean_of_draws,
+    uncertain_sds,
+)
 from skbayes_sgld.inference.choices import EARLY_ENDS, Choice
 from skbayes_sgld.inference.diagnosis import warn_of
 from skbayes_sgld.inference.long_run import Origin, check_drawn, ended_by_callback, run_long
@@ -38,6 +48,7 @@ _WORK = 2e8  # multiplications that the gradients at the draws may take
 _JUDGED, _LARGEST = 1000, 2**22  # draws whose density is looked at, and numbers that takes
 _CHANCE = 1e-3  # probability of a false alarm, over all parameters
 
+_FAIR = 0.2  # effective draws over draws: with fewer, settings are to blame, not their number
 _SHOWN = 5  # parameters that a message shows
 _TOLD_BIAS = 100.0  # relative bias whose size says no more
 
@@ -102,7 +113,16 @@ def run(
     problems = _find_problems(result)
     if problems:
         warn_of(problems)
-    return replace(result, problems=tuple(problems))
+    notes = [] if problems else uncertain_sds(values, result.names)
+    if notes:
+        given = result.choices["step_size"].given
+        remedy = "set step_size to 'auto'" if given else "take quantiles in its place"
+        notes = [f"{note}; {remedy}" for note in notes]
+        # a variance or a scale, whose logarithm is sampled, has such a tail wherever data are few
+        own = [j for j, name in enumerate(result.names) if name in plan.posterior.param_names]
+        for note in uncertain_sds(values[..., own], [result.names[j] for j in own]):
+            warn(f"{note[0].upper()}{note[1:]}; {remedy}.", ConvergenceWarning)
+    return replace(result, problems=tuple(problems), notes=tuple(notes))
 
 
 def _draw(
@@ -270,6 +290,10 @@ def _remedy(apart: list[str], result: SamplingResult) -> str:
     given = [name for name in ("step_size", "preconditioner") if choices[name].given]
     if any(STILL in problem for problem in apart) and not result.plan.settings.chooses_start:
         given = ["init", *given]
+    few = any(TOO_FEW in problem for problem in apart)
+    slow = given and least_ess(result.values)[0] < _FAIR * result.values[..., 0].size
+    if few and not slow:
+        return f"set n_draws={enough_draws(result.values)}{result.firmer_priors()}"
     remedies = [f"set {' and '.join(given)} to 'auto'"] if given else []
     if choices["schedule"].value.decay_power != 0.0:  # steps may have become too small to move
         remedies.append("set schedule='constant'")

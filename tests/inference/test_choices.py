@@ -104,7 +104,7 @@ def test_an_automatic_step_without_a_preconditioner_is_stable(rookies):
 
 
 def test_short_chains_are_told_to_draw_more(rookies):
-    with pytest.warns(UserWarning, match="effective sample size of .* raise n_draws"):
+    with pytest.warns(UserWarning, match="effective sample size of .* set n_draws="):
         SGLDLogisticRegression(n_draws=50, random_state=0).fit(*rookies)
 
 

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.datasets import load_nba_rookies, make_correlated_pair
 from skbayes_sgld.inference.run import undefined_problem
-from skbayes_sgld.posterior import Flat, Normal
+from skbayes_sgld.posterior import Flat, Normal, StudentT
 from skbayes_sgld.sampling import SGLD, Cyclical, FlatDecayFlat, Harmonic, Polynomial
 
 
@@ -204,3 +204,55 @@ def test_the_noise_of_minibatches_is_told_with_the_step_size_and_by_its_size():
     wider = model.posterior_.values[..., :3].std(axis=(0, 1)) / exact - 1.0
     assert wider.min() > 0.8
     assert model.diagnose().bias == pytest.approx(wider.mean(), abs=0.2)  # 1.5 by half of variances
+
+
+@pytest.mark.parametrize("n_draws", [25, 100])
+def test_a_fit_of_few_draws_is_told_how_many_would_do(n_draws):
+    # four chains of 100 draws were told that their effective sample size is below 400
+    X, y = load_diabetes(return_X_y=True)
+    model = SGLDLinearRegression(random_state=0, n_draws=n_draws)
+    with pytest.warns(ConvergenceWarning, match=f"{4 * n_draws} draws are too few .* set n_draws="):
+        model.fit(X, y)
+    [problem] = model.diagnose().problems
+    enough = int(problem.rpartition("n_draws=")[2])
+    assert 200 <= enough <= 300
+    more = SGLDLinearRegression(random_state=0, n_draws=enough).fit(X, y)  # without a warning
+    assert more.diagnose().usable
+
+
+def test_a_setting_that_spoils_few_draws_is_the_remedy_not_their_number():
+    X, y = load_diabetes(return_X_y=True)
+    model = SGLDLinearRegression(sampler="sgld", step_size=1e-3, n_draws=100, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="set step_size to 'auto'"):
+        model.fit(X, y)
+
+
+def separated(n, d):
+    """Classes that a plane separates, so that nothing but the prior's tail bounds a coefficient."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    X[:, 0] += 0.5 * np.sign(X[:, 0])
+    return X, (X[:, 0] > 0).astype(int)
+
+
+def test_the_sd_of_a_separating_coefficient_under_heavy_tails_is_told_to_be_uncertain(capsys):
+    # over 20 seeds the sd runs from 4.0 to 6.9 (5 columns)
+    X, y = separated(30, 5)
+    sds, told = [], 0
+    for seed in range(6):
+        model = SGLDLogisticRegression(prior=StudentT(7, 2.5), random_state=seed)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            table = model.fit(X, y).summary()
+        messages = [str(w.message) for w in caught]
+        assert all("The standard deviation of" in m and "quantiles" in m for m in messages), (
+            messages
+        )
+        report = model.diagnose()
+        assert report.usable and len(report.notes) >= len(messages)
+        told += bool(messages)
+        sds.append(table.loc["coef[x0]", "sd"])
+        if table.loc["coef[x0]", "sd"] > 6.0:  # a long visit to the tail
+            assert messages and table.loc["coef[x0]", "mcse_sd"] > 0.3 * sds[-1]
+    assert max(sds) > 1.3 * min(sds) and told >= 2
+    assert "Note: the standard deviation of" in capsys.readouterr().out

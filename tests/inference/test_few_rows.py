@@ -45,7 +45,7 @@ def test_every_eighth_trajectory_is_short_where_there_are_walls():
     ids=["unequal noise", "counts"],
 )
 def test_the_remedy_of_few_rows_is_a_prior(model, remedy):
-    with pytest.warns(UserWarning, match=f"raise n_draws; .*or, as 10 rows .* {remedy}"):
+    with pytest.warns(UserWarning, match=f"n_draws.*; or, as 10 rows .* {remedy}"):
         model.set_params(n_draws=40, random_state=0).fit(X[:, :2], COUNTS)
 
 

@@ -27,6 +27,7 @@ _MAY_LACK = [
     "ess_bulk",
     "ess_tail",
     "mcse_mean",
+    "mcse_sd",
     "three_point_pct",
 ]  # of no value, and of no attempt
 _FOREIGN = re.compile(r"site-packages/(numpy|scipy|pandas|joblib|threadpoolctl)[./]")
