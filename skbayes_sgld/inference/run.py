@@ -34,6 +34,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Chains, constrained_draws, run_chains
 from skbayes_sgld.sampling.dynamics import Diagonal
 from skbayes_sgld.sampling.overflow import ChainOverflowError
+from skbayes_sgld.sampling.tuning.bias import sd_error
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import measure_noise
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -249,11 +250,9 @@ def _bias_of_draws(plan: Plan, theta: Array) -> tuple[float, float]:
     gradient = np.concatenate([bound(len(part))(part) for part in parts]).reshape(some.shape)
     virial = -(some - some.mean(axis=(0, 1))) * gradient / tau
     batches = virial.reshape(n_chains * n_batches, each, P).mean(axis=1)
-    inflation = batches.mean(axis=0)  # of variances
-    errors = np.sqrt(np.maximum(inflation, 0.0)) - 1.0
     quantile = student_t.isf(_CHANCE / P, len(batches) - 1)
-    doubts = quantile * batches.std(axis=0, ddof=1) / np.sqrt(4.0 * len(batches))
-    doubts /= np.sqrt(np.maximum(inflation, 1.0))
+    doubts = quantile * batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
+    errors, doubts = sd_error(batches.mean(axis=0) - 1.0, doubts)
     worst = int(np.argmax(np.abs(errors) - doubts))
     return abs(float(errors[worst])), float(doubts[worst])
 

@@ -1,6 +1,7 @@
 """The report tells the truth: silent on the default fit, and loud on what goes wrong."""
 
 import pickle
+import re
 import warnings
 from dataclasses import replace
 
@@ -10,11 +11,12 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, sample
 from skbayes_sgld.datasets import load_nba_rookies, make_correlated_pair
 from skbayes_sgld.inference.run import undefined_problem
-from skbayes_sgld.posterior import Flat, Normal, StudentT
+from skbayes_sgld.posterior import Flat, FunctionPosterior, Normal, StudentT
 from skbayes_sgld.sampling import SGLD, Cyclical, FlatDecayFlat, Harmonic, Polynomial
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 
 @pytest.fixture(scope="module")
@@ -256,3 +258,31 @@ def test_the_sd_of_a_separating_coefficient_under_heavy_tails_is_told_to_be_unce
             assert messages and table.loc["coef[x0]", "mcse_sd"] > 0.3 * sds[-1]
     assert max(sds) > 1.3 * min(sds) and told >= 2
     assert "Note: the standard deviation of" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("eta", [0.1, 0.5, 1.0])
+def test_the_bias_of_a_step_is_the_sds_relative_error_by_pilot_and_by_draws(eta):
+    # Euler on N(0, 1): the variance is 1 / (1 - eta / 2), so that at a step of 1 an sd is 41 % too
+    # wide; half of the variance's excess, which the pilot told, is 50 %
+    normal = FunctionPosterior(lambda x: -0.5 * (x**2).sum(axis=1), lambda x: -x, n_params=1)
+    wide = 1.0 / np.sqrt(1.0 - eta / 2.0) - 1.0
+    told = []
+    for metric in ("auto", None):  # measured by a pilot, and on the draws
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = sample(
+                normal,
+                SGLD("euler"),
+                step_size=eta,
+                preconditioner=metric,
+                n_draws=4000,
+                random_state=0,
+            )
+            report = result.diagnose()
+        bias, doubt = result.bias
+        assert (report.bias, report.bias_error) == (bias, doubt)
+        assert abs(bias - wide) < (doubt if metric is None else 1e-9)
+        told += [str(w.message) for w in caught]
+    assert len(told) == 2 * (wide > THRESHOLDS.told_inflation)
+    for message in told:
+        assert abs(float(re.search(r"by (\d+)%", message)[1]) - 100 * wide) < 3.0

@@ -228,11 +228,13 @@ class _Sums:
     def errors(self) -> tuple[Array, Array]:
         """Errors of every mean and of every sd ``(2, P)``, and two standard errors of each."""
         first = self._first / (self._kept * np.sqrt(self._tau))
-        second = 0.5 * (self._second / (self._kept * self._tau) + self._excess)
+        second = self._second / (self._kept * self._tau) + self._excess
         errors = np.stack([first, second])
         with np.errstate(all="ignore"):  # a chain may have overflowed
             doubt = 2.0 * errors.std(axis=1, ddof=1) / np.sqrt(self._n_pairs)
-            return np.abs(errors.mean(axis=1)), doubt
+            size = errors.mean(axis=1)
+            size[1], doubt[1] = sd_error(size[1], doubt[1])
+            return np.abs(size), doubt
 
     def bias(self, declared: float) -> Bias:
         """All of it; ``declared`` is the autocorrelation time that the sampler declares."""
@@ -248,6 +250,12 @@ class _Sums:
         time = max(of_mean, of_square / (2.0 * kept * variance**2))
         most = float((size + doubt).max())
         return Bias(float(size[worst]), float(doubt[worst]), width, float(time), most)
+
+
+def sd_error(excess: Array, doubt: Array) -> tuple[Array, Array]:
+    """Relative error of an sd, and its doubt, from the relative error of the variance."""
+    root = np.sqrt(np.maximum(1.0 + excess, 0.0))
+    return root - 1.0, doubt / (2.0 * np.maximum(root, 1.0))
 
 
 def _n_pairs(run: Run) -> int:

@@ -20,7 +20,7 @@ class Thresholds:
     # Error of a mean in sds, or relative error of an sd, by the step size, of a sampler that has
     # none on a normal posterior. What the pilot reads is two to ten times the error that its draws
     # have (log gamma variables of a skewness of 0.3, steps of 1: 0.9 % read, 0.2 % in the draws).
-    # NBA rookies: 0.2 % at a step of 1; breast cancer, prior sd 1: 66 % at 1, 7 % at 0.5.
+    # NBA rookies: 0.2 % at a step of 1; breast cancer, prior sd 1: 54 % at 1, 6 % at 0.5.
     max_bias: float = 0.01
     # The same of other samplers, beyond the least error of one that no step size keeps within it:
     # PSGLD's memory leaves 1.6 %, and shorter steps than 0.1 (2.8 %) gave a sixth of the draws a

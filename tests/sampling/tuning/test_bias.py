@@ -348,11 +348,11 @@ def test_the_errors_of_a_pilot_by_hand():
     size, doubt = sums.errors()
     # sums of slope + v over the pairs: -1/2 and 3, four times; of -(u slope + v v): 1 and 6, ten
     first = np.array([-0.5, 3.0]) * 4.0 / (2 * np.sqrt(4.0))
-    second = 0.5 * np.array([1.0, 6.0]) * 10.0 / (2 * 4.0)
-    np.testing.assert_allclose(size[:, 0], [first.mean(), second.mean()])
-    np.testing.assert_allclose(
-        doubt[:, 0], [2.0 * np.std(x, ddof=1) / np.sqrt(2) for x in (first, second)]
-    )
+    second = np.array([1.0, 6.0]) * 10.0 / (2 * 4.0)  # of the variance, which is 5.375 times right
+    wider = np.sqrt(1.0 + 4.375)
+    np.testing.assert_allclose(size[:, 0], [first.mean(), wider - 1.0])
+    of_mean, of_variance = (2.0 * np.std(x, ddof=1) / np.sqrt(2) for x in (first, second))
+    np.testing.assert_allclose(doubt[:, 0], [of_mean, of_variance / (2.0 * wider)])
 
 
 def test_a_pilot_stops_after_an_eighth_where_its_error_is_plain():
