@@ -26,7 +26,8 @@ from skbayes_sgld.sampling.preconditioners.rates import preconditioned_eigenvalu
 from skbayes_sgld.sampling.protocol import Sampler
 from skbayes_sgld.sampling.samplers import HMC
 from skbayes_sgld.sampling.tuning import bias as pilots
-from skbayes_sgld.sampling.tuning.adaptation import adapt, around
+from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN, adapt, around
+from skbayes_sgld.sampling.tuning.energy import energy_error, n_trajectories
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import (
     NoiseLevel,
@@ -277,6 +278,8 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
             found = "the posterior is far from its mode, with few rows per parameter"
             rows = center.whitened if run.dynamics.clip is None else None
             others = [along_rows(rows) if rows else HMC(target_acceptance=_MANY_ACCEPTANCE)]
+        elif others and (jump := _jump(run, mode, seed)):
+            found = f"the density jumps by {jump:.2g} nats, of which its gradient says nothing"
         else:
             chosen = pilots.choose_step_size(run, mode, seed, spare=bool(others))
             if chosen is None:
@@ -292,6 +295,16 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
                 found = f"a pilot's variances are {width:.1f} times those at the mode"
         run = replace(run, sampler=others[0])
     return _adapted(run, mode, center, seed, found)
+
+
+def _jump(run: Run, mode: Mode, seed: int) -> float:
+    """Size of the jumps, in nats, of a user's own density around the mode; 0 if there are none."""
+    posterior, tau = run.dynamics.gradient.posterior, float(run.dynamics.temperature)
+    if not posterior.own:
+        return 0.0
+    chains = range(FIRST_CHAIN, FIRST_CHAIN + n_trajectories(posterior))
+    moves = np.sqrt(tau) * mode.unwhiten(start_normals(seed, chains, mode.theta.size))
+    return energy_error(posterior, mode, mode.theta + moves, tau, seed)[1]
 
 
 def _time(sampler: Sampler, step_size: float, n_params: int, pilot: pilots.Bias) -> float:

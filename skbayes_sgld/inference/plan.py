@@ -36,6 +36,7 @@ from skbayes_sgld.sampling.schedules import check_multipliers
 from skbayes_sgld.sampling.tuning import bias as pilots
 from skbayes_sgld.sampling.tuning.mode import TOLERANCE, Mode, NoModeError, find_mode
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel
+from skbayes_sgld.sampling.tuning.other_modes import KnownMode, find_modes
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 Array = NDArray[Any]
@@ -88,6 +89,8 @@ class Plan:
         The settings as the user wrote them.
     has_data : bool
         Whether ``posterior`` and ``run`` are there, which hold the data; they are None otherwise.
+    modes : tuple of KnownMode
+        Modes of a user's own model where there are several, the one of ``mode`` first.
     n_walkers : int, default=1
         Walkers whose draws, one after the other, are a chain's: many positions cost little more
         than four.
@@ -108,6 +111,7 @@ class Plan:
     settings: Settings
     has_data: bool = True
     n_walkers: int = 1
+    modes: tuple[KnownMode, ...] = ()
 
     def without_data(self) -> Plan:
         """The plan as a record of what was chosen, without what holds the data."""
@@ -187,9 +191,11 @@ def plan(
     center = expansion = metric = None
     if mode is not None:
         center, expansion, metric = mode.theta, mode.expansion, mode.metric
+    modes = _several(posterior, mode, settings, seed)
+    several = posterior.multimodal or (bool(modes) and batch_size is None)
     draft = Run(
         # a pilot may find an automatic one in error
-        settings.sampler or (ParallelTempering() if posterior.multimodal else SGLD()),
+        settings.sampler or (ParallelTempering() if several else SGLD()),
         Dynamics(
             gradient.bind(posterior, center, expansion),
             settings.metric.bind(posterior.n_params, metric),
@@ -252,6 +258,7 @@ def plan(
         {name: choices[name] for name in _ORDER if name in choices},
         settings,
         n_walkers=n_walkers,
+        modes=modes,
     )
 
 
@@ -270,6 +277,15 @@ _ORDER = (
     "n_burnin",
     "thin",
 )
+
+
+def _several(
+    posterior: BasePosterior, mode: Mode | None, settings: Settings, seed: int
+) -> tuple[KnownMode, ...]:
+    """Modes of a user's own model, if climbs find several."""
+    if not posterior.own or posterior.multimodal or mode is None:
+        return ()
+    return tuple(find_modes(posterior, mode, settings.tau, seed))
 
 
 def _needs_mode(posterior: BasePosterior, settings: Settings) -> bool:

@@ -28,12 +28,14 @@ from skbayes_sgld.inference.choices import EARLY_ENDS, Choice
 from skbayes_sgld.inference.diagnosis import warn_of
 from skbayes_sgld.inference.long_run import Origin, check_drawn, ended_by_callback, run_long
 from skbayes_sgld.inference.overflow import explain_overflow
+from skbayes_sgld.inference.own_models import own_problems
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Chains, constrained_draws, run_chains
 from skbayes_sgld.sampling.dynamics import Diagonal
 from skbayes_sgld.sampling.overflow import ChainOverflowError
+from skbayes_sgld.sampling.samplers import ParallelTempering
 from skbayes_sgld.sampling.tuning.bias import sd_error
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import measure_noise
@@ -276,6 +278,7 @@ def _find_problems(result: SamplingResult) -> list[str]:
             f"{n_hot} at the least"
         )
     found += undefined_problem(*result.undefined, result.acceptance is None)
+    found += own_problems(result)
     found += cap_problem(choices.get("stopped_by"))
     return found + clip_problem(result.clipped, choices["clip"].value)
 
@@ -299,6 +302,10 @@ def _remedy(apart: list[str], result: SamplingResult) -> str:
     if remedies:
         return ", and ".join(remedies)
     if any("do not agree" in problem for problem in apart):
+        if isinstance(result.plan.run.sampler, ParallelTempering):
+            return (
+                "raise the sampler's max_temperature and n_temperatures, or sample each mode alone"
+            )
         modes = "raise n_draws; or, where there are several modes, set sampler='parallel_tempering'"
         return modes + result.firmer_priors()
     return "raise n_draws" + result.firmer_priors()

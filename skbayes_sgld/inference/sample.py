@@ -59,8 +59,9 @@ def sample(
         ``log_density`` and ``grad``: see :class:`~skbayes_sgld.posterior.CustomPosterior` for
         ranges and minibatches.
     sampler : str or Sampler, default="auto"
-        ``"auto"`` is parallel tempering for a posterior that says it is ``multimodal``; for all
-        others Leimkuhler-Matthews SGLD, or HMC where a pilot finds an error in it.
+        ``"auto"`` is parallel tempering for a posterior that says it is ``multimodal``, and for a
+        model of your own where climbs from several points end at several modes; for all others
+        Leimkuhler-Matthews SGLD, or HMC where a pilot finds an error in it.
     check_gradient : bool, default=True
         Whether the posterior's gradient is compared with finite differences first; it costs a
         few hundred evaluations.

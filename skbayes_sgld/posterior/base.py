@@ -50,6 +50,8 @@ class BasePosterior:
     full_support, bounded_curvature : bool
         Whether the density is known to be positive everywhere; and whether nothing is known of
         walls, where it falls off like ``exp(-exp(x))``.
+    own : bool
+        Whether it is a user's own, of which neither the number of modes nor the gradient is known.
     shareable : bool
         Whether threads may call it at a time: a user's own functions may not be safe for that.
     abilities : frozenset of str
@@ -70,6 +72,7 @@ class BasePosterior:
     precision: float = float(np.finfo(float).eps)
     full_support: bool = True
     bounded_curvature: bool = True
+    own: bool = False
     shareable: bool = False
     abilities: frozenset[str] = frozenset()
 

@@ -83,6 +83,7 @@ class UserPosterior(BasePosterior):
 
     cheap_full_gradient = False
     full_support = False
+    own = True
 
     def __init__(self, model: Any, argument: str = "posterior") -> None:
         if isinstance(model, type):

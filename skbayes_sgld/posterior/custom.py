@@ -98,6 +98,7 @@ class CustomPosterior(BasePosterior):
 
     temperature: float = 1.0
     full_support = False
+    own = True
 
     def __init__(
         self,

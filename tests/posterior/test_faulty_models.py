@@ -68,7 +68,7 @@ WRONG = {
 
 @pytest.mark.parametrize("told", WRONG)
 def test_a_wrong_result_in_the_middle_of_a_run_is_refused_by_name(told):
-    late = Later(gradient, WRONG[told], 60)
+    late = Later(gradient, WRONG[told], 600)
     with pytest.raises((ValueError, TypeError), match=re.escape(told)):
         sample(model(grad=late), **SHORT)
 

@@ -1,0 +1,152 @@
+"""Climbs from several points, to find modes of a posterior beside the one that is known.
+
+Nothing promises that a user's own model has one mode. Chains that begin around one of two stay
+there and agree, so that no figure of theirs shows the other. Climbs that begin far from the known
+mode, or near it where the density is higher, end at others. The mass of a mode is estimated by
+Laplace's approximation.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from skbayes_sgld._components import start_normals
+from skbayes_sgld._linalg import one_blas_thread
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.dynamics import Array
+from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
+from skbayes_sgld.sampling.tuning.mode import Mode
+
+MOST_PARAMS = 300  # with more, a climb and the curvature at its end cost more than the run
+LEAST_SHARE = 0.01  # of the posterior: a mode of less is not worth another sampler
+
+# Of mirrored pairs of starts, in sds of the known mode (root mean square over the coordinates)
+_RADII = np.geomspace(1.5, 40.0, 12)
+_POINTS, _WIDTH = 4096, 1.5  # around the known mode, and their sds in its own
+_NUMBERS = 2**19  # points times rows or parameters
+_HIGHEST = 2  # points from which climbs begin, of those where the density is higher
+_ABOVE = 0.1  # nats above the known mode
+_ASCENDING = 0.1  # slope at the known mode, in sds, of a search that found none
+_HALVINGS = 20  # of the way from the mode to a start whose density is 0
+_STEPS = 200  # of a climb
+_STEEPEST = 1e-3  # slope at the end of a climb, in sds
+_SAME = 1.0  # distance in sds below which two ends are one
+_DIP = 0.5  # nats by which the density is lower between two modes, if they are two
+_BETWEEN = 33  # points of the way between them
+
+
+class KnownMode(NamedTuple):
+    """One of several modes: its place, the curvature there, and its share of all their mass."""
+
+    theta: Array
+    precision: Array
+    share: float
+
+    def squared_distances(self, theta: Array) -> Array:
+        """Squared distances of ``theta (S, P)`` in the sds of this mode."""
+        apart = theta - self.theta
+        return np.einsum("sp,sp->s", apart @ self.precision, apart)
+
+
+def find_modes(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> list[KnownMode]:
+    """Modes of a posterior, the known one first; none where it is the only one.
+
+    Parameters
+    ----------
+    posterior : BasePosterior
+    mode : Mode
+    tau : float
+        Temperature, which flattens the masses.
+    seed : int
+        Seed of the starts.
+    """
+    P = mode.theta.size
+    if P > MOST_PARAMS:
+        return []
+    with one_blas_thread(), np.errstate(all="ignore"):
+        half = start_normals(seed, range(FIRST_CHAIN, FIRST_CHAIN + len(_RADII)), P)
+        lengths = np.sqrt(P) * _RADII[:, None]
+        moves = lengths * half / np.linalg.norm(half, axis=1, keepdims=True)
+        far = mode.theta + mode.unwhiten(np.concatenate([moves, -moves]))
+        ends = [mode.theta] if _is_mode(posterior, mode, tau) else []
+        for start in (*far, *_higher(posterior, mode, tau, seed)):
+            end = _climb(posterior, mode, start)
+            if end is not None and all(_apart(posterior, mode, end, known) for known in ends):
+                ends.append(end)
+        return _with_shares(posterior, ends, tau) if len(ends) > 1 else []
+
+
+def _is_mode(posterior: BasePosterior, mode: Mode, tau: float) -> bool:
+    """Whether a search that may have found none, or a saddle, ended at a mode."""
+    slope = np.abs(mode.metric.sqrt_t(posterior.grad(mode.theta[None]))).max()
+    if not slope < _ASCENDING * np.sqrt(tau):
+        return False
+    return bool(np.linalg.eigvalsh(posterior.curvature(mode.theta))[0] > 0.0)
+
+
+def _higher(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> Array:
+    """Points around the mode at which the density is higher, the highest ones."""
+    P = mode.theta.size
+    size = min(_POINTS, _NUMBERS // max(posterior.n_samples, P))
+    normals = np.random.default_rng([seed, FIRST_CHAIN]).standard_normal((size, P))
+    points = mode.theta + mode.unwhiten(_WIDTH * np.sqrt(tau) * normals)
+    values = np.nan_to_num(posterior.log_density(points), nan=-np.inf)
+    order = np.argsort(values)[::-1][:_HIGHEST]
+    least = float(posterior.log_density(mode.theta[None])[0]) + _ABOVE * tau
+    return points[order[values[order] > least]]
+
+
+def _climb(posterior: BasePosterior, mode: Mode, start: Array) -> Array | None:
+    """End of a climb in coordinates of the known mode's sds; None where it ends at no mode."""
+    z = mode.whiten((start - mode.theta)[None])[0]
+    for _ in range(_HALVINGS):
+        if np.isfinite(posterior.log_density(mode.theta + mode.unwhiten(z[None]))).all():
+            break
+        z *= 0.5
+
+    def negative(z: Array) -> tuple[float, Array]:
+        value, grad = posterior.value_and_grad(mode.theta + mode.unwhiten(z[None]))
+        if not (np.isfinite(value).all() and np.isfinite(grad).all()):
+            return 1e300, np.zeros_like(z)
+        return -float(value[0]), -mode.metric.sqrt_t(grad)[0].astype(float)
+
+    options = {"maxiter": _STEPS, "gtol": 0.1 * _STEEPEST, "ftol": 1e-12}
+    found = minimize(negative, z, jac=True, method="L-BFGS-B", options=options)
+    value, slope = negative(found.x)
+    if value == 1e300 or not np.abs(slope).max() < _STEEPEST:
+        return None
+    return mode.theta + mode.unwhiten(found.x[None])[0]
+
+
+def _apart(posterior: BasePosterior, mode: Mode, a: Array, b: Array) -> bool:
+    """Whether two ends of climbs are different modes: the density between them is lower."""
+    z = mode.whiten((a - b)[None])[0]
+    if np.abs(z).max() < _SAME * 1e-3:
+        return False
+    way = b + np.linspace(0.0, 1.0, _BETWEEN)[:, None] * (a - b)
+    value = posterior.log_density(way)
+    return not value.min() > min(value[0], value[-1]) - _DIP
+
+
+def _with_shares(posterior: BasePosterior, ends: list[Array], tau: float) -> list[KnownMode]:
+    """Modes with their shares of the mass, if two have some, of positive definite curvatures."""
+    found = []
+    for theta in ends:
+        H = posterior.curvature(theta) / tau
+        eigenvalues = np.linalg.eigvalsh(H)
+        if not eigenvalues[0] > 0.0:
+            continue
+        value = float(posterior.log_density(theta[None])[0]) / tau
+        found.append(KnownMode(theta, H, value - 0.5 * float(np.log(eigenvalues).sum())))
+    logs = np.array([one.share for one in found])
+    shares = np.exp(logs - logs.max()) if len(found) else logs
+    shares /= shares.sum()
+    of_some = [
+        one._replace(share=float(share))
+        for one, share in zip(found, shares, strict=True)
+        if share > LEAST_SHARE
+    ]
+    return of_some if len(of_some) > 1 else []
