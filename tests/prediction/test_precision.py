@@ -215,3 +215,86 @@ def test_a_forked_process_predicts(fits):
     process.kill()
     assert not alive
     assert process.exitcode == 0
+
+
+# ---- densities and counts -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("spread", [0.001, 0.1, 1.0])
+def test_log_densities_of_many_rows_are_those_of_the_normal_mixture(spread, weighted):
+    (coef, intercept), X, weights = some_draws(spread), some_rows(), some_weights(weighted)
+    gamma = np.log(np.random.default_rng(3).chisquare(40, DRAWS) / 40)
+    y = X @ np.full(D, 0.5) + np.random.default_rng(4).standard_normal(ROWS)
+    y[:20] *= 30.0  # far out
+    y[20] = 1e30
+    found = Predictive(LinearPredictor(coef, intercept), Gaussian(), gamma, weights)
+    eta = X @ coef[:, 0].T + intercept[:, 0]
+    each = -0.5 * (np.log(2 * np.pi) + gamma + (y[:, None] - eta) ** 2 / np.exp(gamma))
+    share = np.full(DRAWS, 1 / DRAWS) if weights is None else weights / weights.sum()
+    exact = special.logsumexp(each, axis=1, b=share)
+    np.testing.assert_allclose(found.log_density(X, y), exact, rtol=1e-12, atol=2e-5)
+    # units do not matter, however large or small
+    for unit in (1e-30, 1e30):
+        scaled = Predictive(
+            LinearPredictor(coef * unit, intercept * unit),
+            Gaussian(),
+            gamma + 2 * np.log(unit),
+            weights,
+        )
+        shifted = scaled.log_density(X, y * unit, np.full(ROWS, unit)) + np.log(unit)
+        expected = found.log_density(X, y - 1.0)
+        np.testing.assert_allclose(shifted, expected, rtol=1e-12, atol=4e-5)
+
+
+def counts(spread, level, weighted):
+    """A mixture of Poisson counts, its rows, an offset, rates under every draw and their shares."""
+    (coef, intercept), X, weights = some_draws(spread), some_rows(), some_weights(weighted)
+    offset = np.full(ROWS, np.log(level))
+    mixture = Predictive(LinearPredictor(coef, intercept), Poisson(), None, weights)
+    rate = level * np.exp(X @ coef[:, 0].T + intercept[:, 0])
+    share = np.full(DRAWS, 1 / DRAWS) if weights is None else weights / weights.sum()
+    return mixture, X, offset, rate, share
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("level", [0.05, 3.0, 1000.0])
+@pytest.mark.parametrize("spread", [0.001, 0.03, 0.5])
+def test_counts_of_many_rows_are_those_of_the_mixture_of_all_draws(spread, level, weighted):
+    mixture, X, offset, rate, share = counts(spread, level, weighted)
+    y = np.random.default_rng(4).poisson(rate[:, 0]).astype(float)
+    y[:20] += 5 * np.ceil(np.sqrt(rate[:20, 0]))  # far out
+    exact = special.pdtr(y[:, None], rate) @ share
+    np.testing.assert_allclose(mixture.cdf(X, y[:, None], offset)[:, 0], exact, atol=3e-6)
+    each = special.xlogy(y[:, None], rate) - rate - special.gammaln(y + 1)[:, None]
+    log_density = special.logsumexp(each, axis=1, b=share)
+    np.testing.assert_allclose(mixture.log_density(X, y, offset), log_density, atol=2e-5)
+    found = mixture.quantiles(X, LEVELS, offset)
+    for k, q in zip(found.T, LEVELS, strict=True):
+        assert np.all(special.pdtr(k[:, None], rate) @ share > q - 3e-6)
+        below = np.where(k > 0, special.pdtr(np.maximum(k - 1, 0)[:, None], rate) @ share, 0.0)
+        assert np.all(below < q + 3e-6)
+
+
+def test_rows_whose_functions_are_not_smooth_are_averaged_over_all_draws():
+    class Steps(Poisson):
+        def cdf(self, u, y):
+            return (u[:, 0] < y).astype(float)
+
+    (coef, intercept), X = some_draws(1.0), some_rows()
+    mixture = Predictive(LinearPredictor(coef, intercept), Steps())
+    eta = X @ coef[:, 0].T + intercept[:, 0]
+    t = eta[:, :1] + 0.01
+    np.testing.assert_allclose(mixture.cdf(X, t)[:, 0], (eta < t).mean(axis=1), atol=2e-3)
+    assert np.all(np.abs(mixture.cdf(X, t)[:, 0] * DRAWS % 1.0 - 0.5) > 0.49)
+
+
+@pytest.mark.parametrize("n_draws", [1, 2, 600])
+def test_draws_that_agree_have_the_probabilities_of_one(n_draws):
+    coef, X = np.full((n_draws, 1, D), 0.2), some_rows()
+    mixture = Predictive(LinearPredictor(coef, np.zeros((n_draws, 1))), Poisson())
+    rate = np.exp(X.sum(axis=1) * 0.2)
+    y = np.arange(ROWS) % 4.0
+    np.testing.assert_allclose(mixture.cdf(X, y[:, None])[:, 0], special.pdtr(y, rate), atol=3e-6)
+    exact = special.xlogy(y, rate) - rate - special.gammaln(y + 1)
+    np.testing.assert_allclose(mixture.log_density(X, y), exact, atol=2e-5)

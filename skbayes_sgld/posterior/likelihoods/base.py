@@ -6,11 +6,13 @@ The likelihood of a row depends on the parameters through ``u``, of ``n_local`` 
 predictors and, where the noise is inferred, ``gamma = log sigma^2`` last. ``u`` is
 ``(C, n_local, B)`` for C chains and B rows; ``y`` is ``(B,)``, or ``(C, B)`` when every chain has
 rows of its own. In these terms one piece of code serves the gradients, curvature and control
-variates of every model. In predictions, C is the number of rows and B that of draws.
+variates of every model. In predictions, C is the number of rows and B that of draws, and ``y`` is
+``(C, 1)``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -24,6 +26,7 @@ from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 from skbayes_sgld.posterior.likelihoods.rows import RowKernel, ones, sum_log
 
 Array = NDArray[Any]
+Average = Callable[[Callable[[Array, Array], Array], Array], Array]
 
 _FEW_ROWS = 128  # of a batch: their number of passes counts, of more the exponentials
 _RARE = 0.02  # share of the rows below which a class is rare
@@ -232,14 +235,36 @@ class Likelihood(Component):
         q : float
             Level of the quantile, in (0, 1).
         """
-        mean = self.mean(u)
-        first = mean @ share
-        second = np.square(mean - first[:, None]) @ share + self.variance(u) @ share
+
+        def average(function: Callable[[Array, Array], Array], rows: Array) -> Array:
+            return function(u if len(rows) == len(u) else u[rows], rows) @ share
+
+        return self.averaged_quantile(average, len(u), q)
+
+    def averaged_quantile(self, average: Average, n_rows: int, q: float) -> Array:
+        """Quantile ``(n_rows,)`` of each row's observation under a mixture.
+
+        Parameters
+        ----------
+        average : callable
+            Takes a function of local parameters ``(r, n_local, m)`` and of the positions ``(r,)``
+            of their rows, whose values are ``(r, m)``, and the positions; its means over the
+            mixture ``(r,)``.
+        n_rows : int
+        q : float
+        """
+        every = np.arange(n_rows)
+        first = average(lambda u, _: self.mean(u), every)
+
+        def second(u: Array, rows: Array) -> Array:
+            return np.square(self.mean(u) - first[rows, None]) + self.variance(u)
 
         def cdf(t: Array, rows: Array) -> Array:
-            return self.cdf(u if len(rows) == len(u) else u[rows], t[:, None]) @ share
+            at = np.empty(n_rows)
+            at[rows] = t
+            return average(lambda u, some: self.cdf(u, at[some, None]), rows)
 
-        return solve_quantile(cdf, q, first, np.sqrt(second), self.whole)
+        return solve_quantile(cdf, q, first, np.sqrt(average(second, every)), self.whole)
 
 
 class LabelLikelihood(Likelihood):

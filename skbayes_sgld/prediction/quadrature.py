@@ -1,0 +1,100 @@
+"""A few nodes a row in place of all draws: means of smooth functions of one predictor.
+
+The draws of a row's predictor are summed up by their Chebyshev moments, which are those of a
+quadrature: ``E f(eta) = sum_j w_j f(eta_j)`` holds for every polynomial of lower degree than there
+are nodes, and nearly for functions whose Chebyshev coefficients fall off. The last coefficients of
+a function show the error; rows where it is not negligible are averaged over all draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import lgamma
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Function = Callable[[Array], Array]
+
+_ERROR = 1e-6  # of a mean, over the function's largest value: that of single precision
+_MOST = 24  # degrees; from there on all draws cost less
+
+
+class Quadrature:
+    """Means over the draws of functions of one predictor, for several rows.
+
+    Parameters
+    ----------
+    center : ndarray of shape (n,)
+    deviation : ndarray of shape (n, S)
+        Each draw's predictor, less the centre; overwritten.
+    share : ndarray of shape (S,)
+        Probabilities of the draws.
+    rate : ndarray of shape (n,)
+        Change of the predictor's functions: they vary as that of a normal variable does with this
+        factor.
+    exact : callable
+        Function from positions of rows to their predictors under all draws ``(len(rows), S)``.
+    """
+
+    def __init__(
+        self,
+        center: Array,
+        deviation: Array,
+        share: Array,
+        rate: Array,
+        exact: Callable[[Array], Array],
+    ) -> None:
+        reach = np.maximum(deviation.max(axis=1), -deviation.min(axis=1)).astype(float)
+        degree = _degree(float((reach * rate).max()))
+        angle = np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1)
+        orders = np.arange(degree + 1)
+        values = np.cos(np.outer(orders, angle))  # of the polynomials at the nodes
+        to_coefficients = values * np.where(orders > 0, 2.0, 1.0)[:, None] / (degree + 1)
+        moments = _moments(deviation, np.where(reach > 0, reach, 1.0), share, degree)
+        self.nodes = center[:, None] + reach[:, None] * values[1]
+        self.weights = moments @ to_coefficients
+        self._last = to_coefficients[-2:].T
+        self._share, self._exact = share, exact
+
+    def mean(self, function: Callable[[Array, Array], Array], rows: Array) -> Array:
+        """Means ``(len(rows),)`` of a function of predictors ``(r, m)`` and positions ``(r,)``."""
+        whole = len(rows) == len(self.nodes)
+        nodes, weights = (each if whole else each[rows] for each in (self.nodes, self.weights))
+        at_nodes = function(nodes, rows)
+        found = (at_nodes * weights).sum(axis=1)
+        error = np.abs(at_nodes @ self._last).sum(axis=1)
+        far = ~(error <= _ERROR * np.abs(at_nodes).max(axis=1))
+        if far.any():
+            found[far] = function(self._exact(rows[far]), rows[far]) @ self._share
+        return found
+
+
+def _degree(extent: float) -> int:
+    """Degree from which the Chebyshev coefficients of a normal distribution function are small.
+
+    On ``[-extent, extent]`` they are below ``(extent / 2)^k / sqrt(k!)``, by Cramer's inequality.
+    """
+    for k in range(3, _MOST):
+        if k * np.log(max(extent, 1e-300) / 2.0) - 0.5 * lgamma(k + 1) < np.log(0.1 * _ERROR):
+            return k
+    return _MOST
+
+
+def _moments(deviation: Array, reach: Array, share: Array, degree: int) -> Array:
+    """Chebyshev moments ``(n, degree + 1)`` of the deviations over their reach."""
+    weight = share.astype(deviation.dtype)
+    deviation /= reach[:, None].astype(deviation.dtype)
+    moments = np.ones((len(deviation), degree + 1))
+    moments[:, 1] = deviation @ weight
+    twice = deviation + deviation
+    before, last, product = deviation, twice * deviation, np.empty_like(deviation)
+    last -= 1
+    for k in range(2, degree + 1):
+        moments[:, k] = last @ weight
+        np.multiply(twice, last, out=product)
+        np.subtract(product, before, out=before)  # of which the polynomial is not needed any more
+        before, last = last, before
+    return moments
