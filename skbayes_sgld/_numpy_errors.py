@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -39,6 +40,9 @@ def _function(function: Any) -> Any:
         try:
             with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):
                 return function(*args, **kwargs)
+        except TypeError as error:
+            _explain(error, function, args, kwargs)
+            raise
         except BaseException:
             # an interrupt may have come where what was set was about to be taken back
             np.seterr(**errors)
@@ -46,3 +50,21 @@ def _function(function: Any) -> Any:
             raise
 
     return call
+
+
+def _explain(error: TypeError, function: Any, args: Any, kwargs: Any) -> None:
+    """Raise an error that names the caller's own class where the arguments are not a method's.
+
+    Python's names the class that defines the method, which may be private.
+    """
+    known = signature(function)
+    try:
+        known.bind(*args, **kwargs)
+    except TypeError as told:
+        names = list(known.parameters)
+        of = f"{type(args[0]).__name__}." if names and names[0] == "self" and args else ""
+        taken = ", ".join(name for name in names if name != "self")
+        hints = getattr(args[0], "_argument_hints", {}) if args else {}
+        hint = "".join(f"; {hints[name]}" for name in kwargs if name in hints)
+        what = f"{of}{function.__name__}() {told}; it takes {taken}{hint}."
+        raise TypeError(what) from error

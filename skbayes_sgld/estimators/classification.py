@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, overload
+from numbers import Real
+from typing import Any, ClassVar, overload
 
 import numpy as np
 import pandas as pd
@@ -34,6 +35,13 @@ class ClassificationModel(ScoredByBlock, ClassifierMixin, BayesianEstimator):
 
     class_weight: Any = None
     _score = ACCURACY
+    _argument_hints: ClassVar[dict[str, str]] = {
+        "return_std": "the uncertainty of a probability is in predict_proba_interval"
+    }
+
+    def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
+        _check_one_column(y)
+        return super()._validate(X, y, sample_weight)
 
     def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
         """Codes of the labels, and the weights times those of the classes."""
@@ -86,6 +94,18 @@ class ClassificationModel(ScoredByBlock, ClassifierMixin, BayesianEstimator):
             raise ValueError(
                 f"class_weight={self.class_weight!r} is not accepted; give 'balanced', None or a "
                 "dict of class to weight."
+            )
+        for label, value in self.class_weight.items():
+            if not isinstance(value, Real) or isinstance(value, bool):
+                raise TypeError(
+                    f"class_weight={self.class_weight!r} gives class {label!r} the weight "
+                    f"{value!r}; weights must be numbers, 0 or more."
+                )
+        unknown = set(self.class_weight) - set(self.classes_.tolist())
+        if unknown and set(self.classes_.tolist()) - set(self.class_weight):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} has {unknown.pop()!r}, which is not among the "
+                f"classes of y, {self.classes_.tolist()}; give weights to these, the others have 1."
             )
         by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         if not np.all((by_class >= 0) & (by_class < np.inf)):
@@ -326,6 +346,22 @@ class ClassificationModel(ScoredByBlock, ClassifierMixin, BayesianEstimator):
         X, rng = self._check_rows(X), as_random_state(random_state)
         chosen = self.posterior_.choose(n_samples, rng)
         return self.classes_[self._predictive(chosen).sample(X, rng)]
+
+
+def _check_one_column(y: Any) -> None:
+    """Raise where y has several columns, with the way to give what they may stand for."""
+    shape = np.shape(y)
+    if len(shape) != 2 or shape[1] < 2:
+        return
+    told = f"y has shape {shape}; a classifier takes one label a row."
+    if shape[1] == 2:
+        raise ValueError(
+            f"{told} Totals of successes and failures are weights of repeated rows: "
+            "fit(np.repeat(X, 2, axis=0), np.tile([1, 0], len(y)), sample_weight=np.ravel(y))."
+        )
+    raise ValueError(
+        f"{told} Of columns that are 1 for the class of the row give y.argmax(axis=1)."
+    )
 
 
 def _in_order(y: Array) -> Array:

@@ -11,8 +11,9 @@ from sklearn.metrics import d2_tweedie_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples
 
-from skbayes_sgld._arrays import as_array, check_lengths
+from skbayes_sgld._arrays import check_lengths
 from skbayes_sgld._components import naming
+from skbayes_sgld._warnings import warn
 from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array
@@ -48,8 +49,9 @@ class CountRegressor(LinearRegressor):
             Not copied, unless its type is not float64 or float32. Of rows in blocks y,
             sample_weight and exposure are in the blocks.
         y : array-like of shape (n_samples,)
-            Counts, 0 or more. Fractions are taken as rates, counts over their exposure, as
-            ``sklearn.linear_model.PoissonRegressor`` takes them.
+            Whole counts, 0 or more. Rates, counts over their exposure, are taken too where
+            ``sample_weight`` has the exposures, as of ``sklearn.linear_model.PoissonRegressor``;
+            ``exposure`` takes the counts themselves.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative. A row of weight w counts as w rows.
         exposure : array-like of shape (n_samples,) or float, default=None
@@ -64,6 +66,11 @@ class CountRegressor(LinearRegressor):
         ------
         ValueError, TypeError
             For data or parameters that cannot be used; the estimator stays as it was.
+
+        Warns
+        -----
+        UserWarning
+            Where y has fractions that no ``sample_weight`` makes counts of.
         """
         return self._fit(X, y, sample_weight, exposure=exposure)
 
@@ -74,13 +81,17 @@ class CountRegressor(LinearRegressor):
         self, X: Any, y: Any, sample_weight: Any, exposure: Any = None
     ) -> tuple[Array, Array, Array | None]:
         if exposure is None:
-            return super()._validate(X, y, sample_weight)
+            X, y, kept = super()._validate(X, y, sample_weight)
+            if sample_weight is None:
+                _warn_of_fractions(y, with_exposure=False)
+            return X, y, kept
         exposure = _check_exposure(exposure, X)
         weight = exposure
         if sample_weight is not None:
             weight = check_weight(sample_weight, X) * exposure
             check_weight_sizes(weight, "the product of sample_weight and exposure")
         X, y, kept = super()._validate(X, y, weight)
+        _warn_of_fractions(y, with_exposure=True)
         return X, y / exposure[weight > 0], kept
 
     @overload
@@ -268,6 +279,15 @@ class CountRegressor(LinearRegressor):
         X = self._check_rows(X)
         return self._cdf(X, y, _log_exposure(exposure, X))
 
+    def _check_values(self, y: Array) -> Array:
+        fraction = _first_fraction(y)
+        if fraction is not None:
+            raise ValueError(
+                f"y has the value {fraction:g}; probabilities are of whole counts. Give the counts "
+                "as y, and the time, area or population they were made over as exposure."
+            )
+        return super()._check_values(y)
+
     def _observed(self, X: Any, y: Any, exposure: Any = None) -> tuple[Array, ...]:
         data, offset = super()._observed(X, y), _log_exposure(exposure, X)
         return data if offset is None else (*data, offset)
@@ -398,6 +418,9 @@ class CountRegressor(LinearRegressor):
         """
         return self._sample_prior(X, n_samples, random_state, None, _log_exposure(exposure, X))
 
+    def _check_scored(self, y: Any) -> Array:
+        return self._likelihood().check_target(super()._check_scored(y))
+
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None
     ) -> float:
@@ -422,14 +445,36 @@ class CountRegressor(LinearRegressor):
         if source is not None:
             return D2.of(self, source)
         if exposure is not None:
-            exposure, y = _check_exposure(exposure, X), as_array(y, "y")
+            exposure, y = _check_exposure(exposure, X), self._check_scored(y)
             check_lengths(X=exposure, y=y)
             y = y / exposure
             if sample_weight is not None:
                 exposure = check_weight(sample_weight, X) * exposure
             sample_weight = exposure
+        else:
+            y = self._check_scored(y)
         rate = np.maximum(self.predict(X), np.finfo(float).tiny)
         return float(d2_tweedie_score(y, rate, sample_weight=sample_weight, power=1))
+
+
+def _first_fraction(y: Array) -> float | None:
+    """The first number of y that is not whole; None without one."""
+    broken = y[y != np.floor(y)]
+    return float(broken[0]) if len(broken) else None
+
+
+def _warn_of_fractions(y: Array, with_exposure: bool) -> None:
+    fraction = _first_fraction(y)
+    if fraction is None:
+        return
+    remedy = "give the counts as y, and what they were made over as exposure"
+    if with_exposure:
+        remedy = "with exposure, y is the counts themselves, not divided by it"
+    warn(
+        f"y has the value {fraction:g}, and the model is of whole counts: intervals would be too "
+        f"wide or too narrow; {remedy}.",
+        UserWarning,
+    )
 
 
 def _check_exposure(exposure: Any, X: Any) -> Array:

@@ -12,6 +12,8 @@ import pandas as pd
 from scipy.special import xlogy
 from sklearn.utils.validation import check_is_fitted
 
+from skbayes_sgld._arrays import as_array
+from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.dask_predictions import without_rows
 from skbayes_sgld.blocks.source import Array, Block, RowSource, without_exposure
@@ -140,10 +142,18 @@ D2 = Score(_deviances, _deviance_explained)
 """Share of the Poisson deviance that is explained."""
 
 
+@numpy_defaults
 class ScoredByBlock:
     """An estimator whose score is that of scikit-learn's mixin, and takes rows in blocks too."""
 
     _score: ClassVar[Score]
+    _check_size: Callable[[Array], None]
+
+    def _check_scored(self, y: Any) -> Array:
+        """Numbers of y, or an error that names it."""
+        values = as_array(y, "y", (1, 2))
+        self._check_size(values)
+        return values
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Score of the predictions: accuracy of labels, R^2 of numbers.
@@ -162,4 +172,6 @@ class ScoredByBlock:
         source = without_exposure(as_source(X, y, sample_weight))
         if source is not None:
             return self._score.of(self, source)
+        if self._score.numeric:
+            y = self._check_scored(y)
         return float(super().score(X, y, sample_weight))  # type: ignore[misc]

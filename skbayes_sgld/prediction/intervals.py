@@ -14,15 +14,20 @@ Array = NDArray[Any]
 
 
 def check_coverage(coverage: Any) -> Array:
-    """Coverages as an array; an error where one is not in (0, 1)."""
-    for value in np.atleast_1d(np.asarray(coverage, dtype=object)):
+    """Coverages as an array; an error where one is not in (0, 1), or there is none."""
+    each = np.atleast_1d(np.asarray(coverage, dtype=object))
+    if not each.size:
+        raise ValueError(f"coverage={coverage!r} is empty; give a number in (0, 1), or several.")
+    for value in each:
         check_number(value, "coverage", low=0, high=1)
     return np.atleast_1d(np.asarray(coverage, dtype=float))
 
 
 def check_quantiles(q: Any, argument: str = "q") -> Array:
-    """Levels as an array; raise where one is not inside (0, 1)."""
+    """Levels as an array; raise where one is not inside (0, 1), or there is none."""
     levels = np.atleast_1d(np.asarray(q))
+    if not levels.size:
+        raise ValueError(f"{argument}={q!r} is empty; give a number in (0, 1), or several.")
     if levels.dtype.kind not in "fiu" or levels.ndim != 1:
         raise TypeError(f"{argument}={q!r} is not accepted; give numbers in (0, 1).")
     if not np.all((levels > 0) & (levels < 1)):

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._components import naming
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld.prediction.intervals import check_coverage, equal_tailed
+from skbayes_sgld.prediction.intervals import check_coverage, check_quantiles, equal_tailed
 
 Array = NDArray[Any]
 
@@ -250,7 +250,7 @@ def predict_quantiles(
     >>> print(predict_quantiles(model, X[:1]).round())
     [[ 99. 193. 376.]]
     """
-    return unwrap(estimator, X).quantiles(np.atleast_1d(np.asarray(q)), **params)
+    return unwrap(estimator, X).quantiles(check_quantiles(q), **params)
 
 
 @numpy_defaults

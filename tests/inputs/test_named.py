@@ -1,6 +1,7 @@
 """Inputs that once ended in silence, in a warning of NumPy's or in an error without a name."""
 
 import re
+import warnings
 from copy import copy
 from fractions import Fraction
 
@@ -8,6 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import skbayes_sgld
 from skbayes_sgld import (
@@ -356,11 +360,133 @@ FOUND = {
         lambda: PredictiveIntervalDisplay.from_estimator(MODEL.fit(X, Y), X, feature=0),
         "PredictiveIntervalDisplay has no argument 'feature'.* kind",
     ),
+    "no levels": (
+        lambda: make(SGLDPoissonRegressor).fit(X, np.ones(30)).predict_quantiles(X, q=[]),
+        r"q=\[\] is empty; give a number in \(0, 1\)",
+    ),
+    "no levels of probabilities": (
+        lambda: make(SGLDLogisticRegression).fit(X, Y > 0).predict_quantiles(X, q=[]),
+        r"q=\[\] is empty",
+    ),
+    "no levels through wrappers": (
+        lambda: skbayes_sgld.predict_quantiles(MODEL.fit(X, Y), X, q=[]),
+        r"q=\[\] is empty",
+    ),
+    "no coverages": (
+        lambda: MODEL.fit(X, Y).predict_interval(X, coverage=[]),
+        r"coverage=\[\] is empty; give a number in \(0, 1\)",
+    ),
+    "a word for a class's weight": (
+        lambda: make(SGLDLogisticRegression, class_weight={0: "a"}).fit(X, Y > 0),
+        r"class_weight=\{0: 'a'\} gives class 0 the weight 'a'; weights must be numbers, 0 or more",
+    ),
+    "a weight of no class": (
+        lambda: make(SGLDLogisticRegression, class_weight={7: 2.0}).fit(X, (Y > 0).astype(int)),
+        r"class_weight=\{7: 2.0\} has 7, which is not among the classes of y, \[0, 1\]",
+    ),
+    "counts beyond numbers in a score": (
+        lambda: make(SGLDPoissonRegressor).fit(X, np.ones(30)).score(X, np.full(30, 1e300)),
+        r"y has values of size 1e\+300; it must be 0 or in",
+    ),
+    "counts beyond numbers in a score over exposures": (
+        lambda: (
+            make(SGLDPoissonRegressor)
+            .fit(X, np.ones(30))
+            .score(X, np.full(30, 1e300), exposure=np.full(30, 2.0))
+        ),
+        r"y has values of size 1e\+300; it must be 0 or in",
+    ),
+    "counts below zero in a score": (
+        lambda: make(SGLDPoissonRegressor).fit(X, np.ones(30)).score(X, np.full(30, -1.0)),
+        "y has the value -1; counts must be 0 or more",
+    ),
+    "numbers beyond squares in a score": (
+        lambda: MODEL.fit(X, Y).score(X, np.full(30, 1e300)),
+        r"y has values of size 1e\+300; it must be 0 or in",
+    ),
+    "no number in a score": (
+        lambda: MODEL.fit(X, Y).score(X, np.full(30, np.nan)),
+        "y contains NaN",
+    ),
+    "a std of labels": (
+        lambda: (
+            make_pipeline(StandardScaler(), make(SGLDLogisticRegression))
+            .fit(X, Y > 0)
+            .predict(X, return_std=True)
+        ),
+        r"^SGLDLogisticRegression.predict\(\) got an unexpected keyword argument 'return_std'; it "
+        "takes X, out; the uncertainty of a probability is in predict_proba_interval",
+    ),
+    "an argument that no method has": (
+        lambda: MODEL.fit(X, Y).sample_y(X, kind=1),
+        r"^SGLDLinearRegression.sample_y\(\) got .* 'kind'; it takes X, n_samples, random_state",
+    ),
+    "an argument that no score has": (
+        lambda: MODEL.fit(X, Y).score(X, Y, kind=1),
+        r"^SGLDLinearRegression.score\(\) got .* 'kind'; it takes X, y, sample_weight",
+    ),
+    "an argument that no fit has": (
+        lambda: make(SGLDLinearRegression).fit(X, Y, exposure=1.0),
+        r"^SGLDLinearRegression.fit\(\) got .* 'exposure'; it takes X, y, sample_weight",
+    ),
+    "successes and failures": (
+        lambda: make(SGLDLogisticRegression).fit(X, np.ones((30, 2))),
+        r"y has shape \(30, 2\); .* Totals of successes and failures are weights",
+    ),
+    "indicators of classes": (
+        lambda: make(SGDMAPClassifier).fit(X, np.eye(3)[np.arange(30) % 3]),
+        r"y has shape \(30, 3\); .* give y.argmax\(axis=1\)",
+    ),
+    "the probability of half a count": (
+        lambda: make(SGLDPoissonRegressor).fit(X, np.ones(30)).log_likelihood(X, np.full(30, 2.5)),
+        "y has the value 2.5; .* Give the counts as y, and the time, area or population .* as exposure",
+    ),
     "an exposure of next to nothing": (
         lambda: make(SGLDPoissonRegressor).fit(X, np.ones(30), exposure=1e-150),
         "exposure gives a row the weight 1e-150",
     ),
 }
+
+
+def test_totals_are_fitted_as_the_error_says():
+    totals = np.random.default_rng(1).integers(0, 5, (30, 2))
+    told = ""
+    try:
+        make(SGLDLogisticRegression).fit(X, totals)
+    except ValueError as error:
+        told = str(error)
+    call = told[told.index("fit(") :].removesuffix(".")
+    model = make(SGLDLogisticRegression, sampler="hmc", n_draws=500)
+    weighted = eval(call, {"fit": model.fit, "np": np, "X": X, "y": totals})
+    rows = np.repeat(np.arange(30), totals.sum(axis=1))
+    labels = np.concatenate([[1] * good + [0] * bad for good, bad in totals])
+    each = make(SGLDLogisticRegression, sampler="hmc", n_draws=500).fit(X[rows], labels)
+    error = each.summary()["mcse_mean"].to_numpy()
+    apart = weighted.posterior_.flat.mean(axis=0) - each.posterior_.flat.mean(axis=0)
+    assert np.all(np.abs(apart) < 6 * error)
+
+
+@pytest.mark.parametrize("exposure", [None, 2.0])
+def test_fractions_of_counts_are_told_once_with_a_remedy(exposure):
+    y = np.arange(30) / 4
+    model = make(SGLDPoissonRegressor)
+    with pytest.warns(
+        UserWarning, match=r"y has the value 0\.25, and the model is of whole counts"
+    ) as w:
+        model.fit(X, y, exposure=exposure)
+    told = [str(each.message) for each in w if "0.25" in str(each.message)]
+    assert len(told) == 1
+    assert ("not divided by it" if exposure else "made over as exposure") in told[0]
+
+
+def test_rates_weighted_by_their_exposures_are_taken_without_a_word():
+    counts, exposure = RNG.poisson(4.0, 30), RNG.uniform(1.0, 3.0, 30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        rates = make(SGLDPoissonRegressor).fit(X, counts / exposure, exposure)
+        whole = make(SGLDPoissonRegressor).fit(X, counts, exposure=exposure)
+    np.testing.assert_allclose(rates.posterior_.flat, whole.posterior_.flat, rtol=1e-6)
 
 
 @pytest.mark.parametrize("what", FOUND)
