@@ -5,6 +5,7 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor
@@ -14,7 +15,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skbayes_sgld
-from skbayes_sgld import SGDMAPRegressor, SGLDLinearRegression, SGLDMLPRegressor, sample
+from skbayes_sgld import (
+    SGDMAPRegressor,
+    SGLDLinearRegression,
+    SGLDMLPRegressor,
+    gather_warnings,
+    sample,
+)
 from skbayes_sgld.posterior import FunctionPosterior
 from skbayes_sgld.sampling import find_mode
 
@@ -67,3 +74,100 @@ def test_other_warnings_point_there_too(monkeypatch):
     monkeypatch.setattr(skbayes_sgld.estimators.fitted, "version", lambda name: "99.0")
     found, _ = told(lambda: pickle.loads(pickled))
     assert [each.filename for each in found] == [__file__]
+
+
+# ---- searches -----------------------------------------------------------------------------------
+
+FRAME = pd.DataFrame(X, columns=["age", "bmi"])
+COUNTLESS = {"temperature": [1.0, 2.0], "thin": [1]}
+
+
+def search(n_jobs=1, model=FEW, grid=COUNTLESS):
+    return GridSearchCV(model, grid, cv=2, n_jobs=n_jobs)
+
+
+def messages(call):
+    return [str(each.message) for each in told(call)[0]]
+
+
+def test_a_warning_of_a_search_names_its_candidate_its_split_and_its_column():
+    found = messages(lambda: search().fit(FRAME, Y))
+    assert len(found) == 5
+    for number, (message, temperature) in enumerate(zip(found, [1.0, 1.0, 2.0, 2.0], strict=False)):
+        assert message.endswith(
+            f" This is of candidate {1 + number // 2} of 2 (temperature={temperature}, thin=1), "
+            f"split {1 + number % 2} of 2."
+        )
+        assert "[x" not in message
+    assert "This is of" not in found[-1]  # of the best candidate, fitted to all rows
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_warnings_of_a_search_are_gathered_into_one_whatever_process_makes_them(n_jobs):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        with gather_warnings() as gathered:
+            search(n_jobs).fit(FRAME, Y)
+        (one,) = found
+        # and the same workers warn by themselves again, or send to the next context
+        with gather_warnings() as again:
+            search(n_jobs).fit(FRAME, Y)
+    assert one.category is ConvergenceWarning
+    assert one.filename == __file__
+    said = str(one.message).splitlines()
+    assert said[0] == "5 warnings were gathered. 4 of the 4 fits of a search have some."
+    assert said[1].startswith("* candidate 1 (temperature=1.0, thin=1), splits 1, 2; ")
+    assert said[2].startswith("* candidate 2 (temperature=2.0, thin=1), splits 1, 2; ")
+    assert said[3].startswith("* outside the search; ")
+    assert len(said) == 4
+    for line in said[1:]:
+        assert "[x" not in line
+        assert "coef[age]" in line or "coef[bmi]" in line or "intercept" in line
+        assert "The draws are not to be relied on: " in line
+    table = gathered.table.sort_values(["candidate", "split"])
+    assert table["candidate"].tolist() == [0, 1, 1, 2, 2]
+    assert table["split"].tolist() == [0, 1, 2, 1, 2]
+    assert table["convergence"].all()
+    assert len(again.table) == 5
+
+
+def test_after_the_context_warnings_are_issued_as_before():
+    with pytest.warns(ConvergenceWarning, match="warnings were gathered"), gather_warnings():
+        FEW.fit(X, Y)
+    with pytest.warns(ConvergenceWarning, match="^The draws are not to be relied on"):
+        FEW.fit(X, Y)
+
+
+def test_a_context_without_warnings_is_silent_and_one_that_fails_hides_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with gather_warnings() as gathered:
+            SGLDLinearRegression(random_state=0).fit(X, Y)
+        assert gathered.table.empty
+        with pytest.raises(ValueError, match="n_draws"), gather_warnings():
+            FEW.fit(X, Y)
+            SGLDLinearRegression(n_draws=-1).fit(X, Y)
+
+
+def test_an_estimator_pickled_while_warnings_are_gathered_is_read_at_any_time():
+    with pytest.warns(ConvergenceWarning, match="1 warnings"), gather_warnings():
+        written = pickle.dumps(clone(FEW).fit(X, Y))
+    read = pickle.loads(written)
+    assert "_skbayes_sgld_gathers" not in vars(read)
+    with pytest.warns(ConvergenceWarning, match="^The draws are not to be relied on"):
+        read.fit(X, Y)
+
+
+def test_a_pipeline_that_loses_the_columns_names_says_how_to_keep_them():
+    lost = messages(lambda: PIPE.fit(FRAME, Y))
+    assert "[x" in lost[0]
+    assert lost[0].endswith(
+        "to see their names call set_output(transform='pandas') of the pipeline."
+    )
+    kept = messages(lambda: clone(PIPE).set_output(transform="pandas").fit(FRAME, Y))
+    assert "coef[age]" in kept[0] or "coef[bmi]" in kept[0]
+    assert "set_output" not in kept[0]
+    with pytest.warns(ConvergenceWarning) as found, gather_warnings():
+        grid = {"sgldlinearregression__temperature": [1.0, 2.0]}
+        search(model=PIPE, grid=grid).fit(FRAME, Y)
+    assert str(found[0].message).count("set_output") == 1

@@ -24,6 +24,7 @@ UNTRIED = {
     "NoModeError": "raised",
     "load_sp500_returns": "needs an extra; tests/datasets",
     "LeaveOneOut": "returned",
+    "gather_warnings": "takes nothing",
     "get_scorer_names": "takes nothing",
     "Scorer": "made by get_scorer",
     "Coordinates": "a base for users' classes",

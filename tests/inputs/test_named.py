@@ -439,7 +439,7 @@ FOUND = {
     ),
     "the probability of half a count": (
         lambda: make(SGLDPoissonRegressor).fit(X, np.ones(30)).log_likelihood(X, np.full(30, 2.5)),
-        "y has the value 2.5; .* Give the counts as y, and the time, area or population .* as exposure",
+        "y has the value 2.5; .* Give the counts as y, and the time, area or .* as exposure",
     ),
     "an exposure of next to nothing": (
         lambda: make(SGLDPoissonRegressor).fit(X, np.ones(30), exposure=1e-150),
