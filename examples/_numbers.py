@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+
+from skbayes_sgld.diagnostics import effective_sample_size
+
 Values = dict[str, Any]
 
 
@@ -18,6 +22,28 @@ def measured(value: float, error: float | None = 0.0, show: str = ".2f") -> dict
     "±.3f", ",.0f", ".1f %" (which multiplies by 100).
     """
     return {"value": float(value), "error": None if error is None else float(error), "show": show}
+
+
+def share(mean: float, n: int, show: str = ".0f %") -> Values:
+    """Share of ``n`` independent cases, with its binomial standard error."""
+    return measured(mean, np.sqrt(mean * (1.0 - mean) / n), show)
+
+
+def share_of_draws(hits: Any, show: str = "±.3f") -> Values:
+    """Share of draws ``(chain, draw)`` that are true, with its Monte Carlo standard error."""
+    above = np.asarray(hits, dtype=float)[..., None]
+    size = effective_sample_size(above, "mean")[0] if above.std() else above.size
+    return measured(above.mean(), above.std() / np.sqrt(size), show)
+
+
+def draws_worth(draws: Any) -> Values:
+    """Least effective sample size of draws ``(chain, draw, parameter)``.
+
+    An estimate of it from n draws that are nearly independent is off by a tenth of it or less; of
+    draws that are hardly worth ten it may be off by all of it.
+    """
+    size = float(effective_sample_size(draws).min())
+    return measured(size, max(0.1 * size, min(10.0, size)), ",.0f")
 
 
 def write(number: Any, show: str | None = None) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from _figure import GREEN, PRINTED, RIGHT, new_figure, parse, save, say, tidy
+from _numbers import measured
 from _plain_sgld import PLAIN
 from plot_decaying_step import (
     BATCH_SIZE,
@@ -110,11 +111,11 @@ def draw_acceptance(figure: Any, posterior: Any, printed: Any, algorithm: Any) -
     return last
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     """Make both runs, draw the figure and say what to see."""
     options = parse(__doc__, arguments)
-    n_steps, n_points = (1_000, 200) if options.quick else (30_000, 1000)
-    posterior = TiedGaussianMixture(make_tied_means_mixture(n_points, random_state=1)[0])
+    n_steps = 30_000
+    posterior = TiedGaussianMixture(make_tied_means_mixture(1000, random_state=1)[0])
     printed = run(posterior, PrintedNoise("euler"), n_steps)
     algorithm = run(posterior, PLAIN["sampler"], n_steps)
 
@@ -124,6 +125,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     save(figure, options.output, "acceptance.png")
     rates = " and ".join(f"{rate:.2f} with {name}" for name, rate in last.items())
     say(f"At the last of {n_steps:,} steps the acceptance is {rates}.")
+    # of 3,000 probabilities in 30 parts, which differ by less than 0.3
+    found = {name: measured(rate, 0.3 / np.sqrt(100)) for name, rate in last.items()}
+    return found
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from _figure import ORANGE, RIGHT, new_figure, parse, save, say, tidy, unconverged
+from _numbers import measured, share
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
 from skbayes_sgld import SGLDLinearRegression, predict_interval
@@ -65,7 +66,7 @@ def draw_scores(axes: Any, search: GridSearchCV) -> None:
         tidy(panel)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     """Search, draw the figure and say what to see."""
     options = parse(__doc__, arguments)
     rng = np.random.default_rng(1)
@@ -107,6 +108,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"subject count as one. The 90 % intervals of temperature 1 hold {100 * shares[0]:.0f} % "
         f"of new subjects, those of {best} {100 * shares[1]:.0f} %."
     )
+    found: dict[str, Any] = {"covered at 1": share(shares[0], len(y_new))}
+    if not options.quick:
+        means = {name: search.cv_results_[f"mean_test_{name}"] for name in SCORES}
+        chosen_by = {name: TEMPERATURES[int(m.argmax())] for name, m in means.items()}
+        found |= {
+            "least R2": measured(r2.min()),
+            "most R2": measured(r2.max()),
+            "chosen by": {name: measured(t, show="g") for name, t in chosen_by.items()},
+            "covered at chosen": share(shares[1], len(y_new)),
+        }
+    return found
 
 
 if __name__ == "__main__":

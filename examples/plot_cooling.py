@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from _figure import EXACT, PRINTED, RIGHT, new_figure, parse, save, say, tidy
+from _numbers import measured, share
 
 from skbayes_sgld.datasets import make_tied_means_mixture
 from skbayes_sgld.posterior import TiedGaussianMixture
@@ -32,6 +33,7 @@ STEP = 0.001  # a quarter of the limit of stability at the modes
 START = (1.15, -1.15)  # the mode where theta2 < 0
 COOLING = Cooling(high=10.0, hold=500, decay=1500)
 THIN = 5
+N_STEPS = 3000
 
 
 def run(posterior: TiedGaussianMixture, temperature: Schedule, n_chains: int, n_steps: int) -> Any:
@@ -77,15 +79,15 @@ def draw_plane(axes: Any, grid: Any, draws: np.ndarray, color: str) -> None:
     tidy(axes)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     """Run both, draw the figure and say what to see."""
     options = parse(__doc__, arguments)
-    n_chains, n_points, n_steps = (8, 200, 2500) if options.quick else (64, 1000, 3000)
-    posterior = TiedGaussianMixture(make_tied_means_mixture(n_points, random_state=1)[0])
+    n_chains = 8 if options.quick else 64
+    posterior = TiedGaussianMixture(make_tied_means_mixture(1000, random_state=1)[0])
     grid = posterior.grid_density((-2.0, 3.5), (-4.0, 4.0))
     paths = {
-        "Temperature 1 throughout": run(posterior, Constant(), n_chains, n_steps),
-        "Temperature 10, then cooled to 1": run(posterior, COOLING, n_chains, n_steps),
+        "Temperature 1 throughout": run(posterior, Constant(), n_chains, N_STEPS),
+        "Temperature 10, then cooled to 1": run(posterior, COOLING, n_chains, N_STEPS),
     }
 
     figure = new_figure(9.0, 6.4)
@@ -95,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         draw_plane(row[1], grid, draws, color)
     panels[1, 0].set_xlabel("step")
     heat = panels[1, 0].twinx()
-    steps = np.arange(n_steps)
+    steps = np.arange(N_STEPS)
     heat.plot(steps, COOLING(steps), color="black", linewidth=1.2, label="temperature")
     heat.set(yscale="log", ylim=(0.9, 100.0), yticks=[1, 3, 10], yticklabels=["1", "3", "10"])
     heat.minorticks_off()
@@ -114,6 +116,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"below, {cold:.2f} are above at temperature 1, and {above.mean():.2f} ± {error:.2f} after "
         "cooling."
     )
+    return {
+        "exact": measured(grid.mass[0], show=".0f %"),
+        "cooled": measured(above.mean(), error, "±.0f %"),
+        "cold": share(cold, n_chains),
+    }
 
 
 if __name__ == "__main__":

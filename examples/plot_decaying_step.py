@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from _figure import EXACT, GREEN, PRINTED, RIGHT, new_figure, parse, save, say, tidy
+from _figure import EXACT, GREEN, PRINTED, RIGHT, new_figure, parse, save, say, tidy, unconverged
+from _numbers import measured, share_of_draws
 from _plain_sgld import PLAIN, plain_run
 
 import skbayes_sgld
@@ -74,8 +75,8 @@ def draw_posteriors(figure: Any, grid: Any, paths: dict[str, np.ndarray], defaul
     )
 
 
-def draw_heights(figure: Any, posterior: Any, path: np.ndarray, grid: Any) -> None:
-    """Draw Figure 2 from above: the second half of a run, coloured by its log posterior."""
+def draw_heights(figure: Any, posterior: Any, path: np.ndarray, grid: Any) -> dict[str, float]:
+    """Draw Figure 2 from above: a run's second half, coloured by its log posterior; its sds."""
     late = path[len(path) // 2 :: 5]
     rows = np.random.default_rng(0).integers(posterior.n_samples, size=(len(late), BATCH_SIZE))
     scale = posterior.n_samples / BATCH_SIZE
@@ -100,30 +101,38 @@ def draw_heights(figure: Any, posterior: Any, path: np.ndarray, grid: Any) -> No
         "Draws of the printed run's second half by their log posterior. "
         "Red: contours of the exact density"
     )
+    return {title: float(height.std()) for title, height in heights.items()}
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     """Make both runs, draw both figures and say what to see."""
     options = parse(__doc__, arguments)
-    n_steps, n_points = (1_000, 200) if options.quick else (30_000, 1000)
-    posterior = TiedGaussianMixture(make_tied_means_mixture(n_points, random_state=1)[0])
+    n_steps = 1_000 if options.quick else 30_000
+    posterior = TiedGaussianMixture(make_tied_means_mixture(1000, random_state=1)[0])
     grid = posterior.grid_density((-2.0, 3.5), (-4.0, 4.0))
     paths = {
         "As printed": run(posterior, PrintedNoise("euler"), n_steps),
         "Algorithm 1": run(posterior, PLAIN["sampler"], n_steps),
     }
-    default = skbayes_sgld.sample(posterior, n_draws=250, random_state=0)
+    n_draws = 50 if options.quick else 250
+    with unconverged(options.quick):
+        default = skbayes_sgld.sample(posterior, n_draws=n_draws, random_state=0)
 
     figure = new_figure(11.0, 5.6)
     draw_posteriors(figure, grid, paths, default.values.reshape(-1, 2))
     save(figure, options.output, "decaying_step_posterior.png")
     figure = new_figure(10.0, 4.4)
-    draw_heights(figure, posterior, paths["As printed"], grid)
+    sds = draw_heights(figure, posterior, paths["As printed"], grid)
     save(figure, options.output, "decaying_step_height.png")
     upper = {name: (path[:, 1] > 0).mean() for name, path in paths.items()}
     upper["the default settings"] = (default["theta2"] > 0).mean()
     shares = ", ".join(f"{share:.2f} ({name})" for name, share in upper.items())
     say(f"The exact mass where theta2 > 0 is {grid.mass[0]:.2f}; the draws have {shares}.")
+    found = {"default": share_of_draws(default["theta2"] > 0), "exact": measured(grid.mass[0])}
+    if not options.quick:  # one chain that keeps growing, so without an error
+        kept = dict(zip(("of a batch", "of all rows"), sds.values(), strict=True))
+        found["height"] = {name: measured(sd, None, ".0f") for name, sd in kept.items()}
+    return found
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from _figure import EXACT, PRINTED, RIGHT, new_figure, parse, save, say, tidy
+from _figure import EXACT, PRINTED, RIGHT, new_figure, parse, save, say, tidy, unconverged
+from _numbers import measured, share_of_draws
 from _plain_sgld import plain_run
 from arviz_stats.base import array_stats
 
@@ -111,22 +112,24 @@ def draw_traces(figure: Any, paths: dict[str, np.ndarray], exact: list[Marginal]
     figure.suptitle("Traces: the fixed step overshoots, the default settings change modes")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     """Run both, draw the figure and say what to see."""
     options = parse(__doc__, arguments)
-    n_steps, n_points = (1_000, 200) if options.quick else (29_000, 1000)
-    posterior = TiedGaussianMixture(make_tied_means_mixture(n_points, random_state=1)[0])
+    n_steps = 1_000 if options.quick else 29_000
+    posterior = TiedGaussianMixture(make_tied_means_mixture(1000, random_state=1)[0])
     grid = posterior.grid_density((-2.0, 3.5), (-4.0, 4.0))
     exact = [Marginal(grid.theta1, grid.density.sum(1)), Marginal(grid.theta2, grid.density.sum(0))]
     printed = continued(posterior, n_steps)
-    draws = skbayes_sgld.sample(posterior, n_draws=N_DRAWS // 4, random_state=0)
+    n_draws = 60 if options.quick else N_DRAWS // 4
+    with unconverged(options.quick):
+        draws = skbayes_sgld.sample(posterior, n_draws=n_draws, random_state=0)
 
     figure = new_figure(11.0, 5.4)
     rows = figure.subplots(2, 4)
     draw_row(rows[0], printed, exact, PRINTED, f"$\\epsilon$ = {EPSILON} fixed")
     draw_row(rows[1], draws.values, exact, RIGHT, "default settings")
     figure.suptitle(
-        f"Mixture with tied means, {n_points:,} points: the fixed step as printed (top) "
+        "Mixture with tied means, 1,000 points: the fixed step as printed (top) "
         "and the default settings (bottom). Red: exact"
     )
     save(figure, options.output, "fixed_step.png")
@@ -145,6 +148,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"exact mass, {upper[1]:.2f} of the printed run's draws and {upper[2]:.2f} of the default "
         "settings'."
     )
+    found = {
+        "limit": measured(4.0 / curvature, show=".4f"),
+        "exact": measured(upper[0]),
+        "default": share_of_draws(draws["theta2"] > 0),
+    }
+    if not options.quick:
+        found["correlation"] = measured(correlation, 2.0 / np.sqrt(N_DRAWS))
+    return found
 
 
 if __name__ == "__main__":

@@ -18,13 +18,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from _figure import EXACT, PRINTED, RIGHT, new_figure, parse, save, say, show, unconverged
+from _figure import EXACT, PRINTED, RIGHT, new_figure, parse, save, say, show_rows, unconverged
 from _lecture import INTERCEPT, NOISE, PHI, PLAIN_START, PLAIN_STEP, PRIOR_SCALE, PSI, SLOPE, Exact
+from _numbers import measured
 from _plain_sgld import PLAIN
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.datasets import make_correlated_pair
+from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import ConjugateNormal, InverseGamma
 
 BATCH_SIZES, TEMPERATURES = (10, 100, 1000), (0.1, 1.0, 10.0)
@@ -91,20 +92,28 @@ def draw(title: str, rows: dict[str, dict[str, Panel]], one_axis: bool) -> Any:
     return figure
 
 
-def tell(rows: dict[str, dict[str, Panel]]) -> None:
+def tell(rows: dict[str, dict[str, Panel]]) -> dict[str, Any]:
     """Print the sds of all three parameters over the exact ones."""
     cells = {
         f"{label}, {title}": {
-            name: f"{model.posterior_[key].std() / exact.sd[key]:.2f}"
-            for key, name in NAMES.items()
+            name: sd_over(model.posterior_[key], exact.sd[key]) for key, name in NAMES.items()
         }
         for label, panels in rows.items()
         for title, (model, exact) in panels.items()
     }
-    show(pd.DataFrame(cells).T)
+    show_rows(cells)
+    return cells
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def sd_over(draws: np.ndarray, exact: float) -> dict[str, Any]:
+    """Sd of draws over the exact one, with its Monte Carlo standard error."""
+    squares = (draws - draws.mean()) ** 2
+    size = effective_sample_size(squares[:, :, None], "mean")[0]
+    sd = np.sqrt(squares.mean())
+    return measured(sd / exact, 0.5 * squares.std() / np.sqrt(size) / sd / exact)
+
+
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     """Fit the models, draw both figures and print what they show."""
     options = parse(__doc__, arguments)
     X, y = make_correlated_pair(random_state=0)
@@ -118,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         right[title] = fit(X, y, **settings, **quiet), exact
     rows = {"plain, as printed": printed, "with control variates": right}
     say("Batches of m rows: sd of the draws over the exact sd.")
-    tell(rows)
+    batches = tell(rows)
     figure = draw("SGLD on 10,000 rows, in batches of m", rows, one_axis=False)
     save(figure, options.output, "lecture_histograms_batch.png")
 
@@ -130,9 +139,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         right[title] = fit(X, y, n_draws=n_draws, **settings), exact
     rows = {"plain, m = 100, as printed": printed, "default settings": right}
     say("Temperatures: sd of the draws over that of the tempered density.")
-    tell(rows)
+    temperatures = tell(rows)
     figure = draw("SGLD on 10,000 rows, at the temperature τ", rows, one_axis=True)
     save(figure, options.output, "lecture_histograms_temperature.png")
+    slopes = [
+        row["slope"]
+        for rows in (batches, temperatures)
+        for name, row in rows.items()
+        if name.startswith("plain")
+    ]
+    slopes.sort(key=lambda slope: slope["value"])
+    return {
+        "batches": batches,
+        "temperatures": temperatures,
+        "narrowest as printed": slopes[0] | {"show": ".0f"},
+        "widest as printed": slopes[-1] | {"show": ".0f"},
+    }
 
 
 if __name__ == "__main__":

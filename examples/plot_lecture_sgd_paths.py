@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 from _figure import BLUE, GREEN, ORANGE, RED, new_figure, parse, save, say
+from _numbers import measured
 from _plain_sgld import plain_run
 
 from skbayes_sgld.datasets import make_correlated_pair
@@ -103,7 +104,7 @@ class Lecture:
         return float(np.sqrt(variance * (self.posterior.n_samples / batch_size - 1.0)))
 
 
-def tell(lecture: Lecture, paths: dict[tuple[str, int], np.ndarray]) -> None:
+def tell(lecture: Lecture, paths: dict[tuple[str, int], np.ndarray]) -> dict[str, Any]:
     """Print how far from the mode the paths end."""
     counts = ", ".join(str(len(paths["as printed", m])) for m in N_PATHS)
     say(
@@ -119,12 +120,18 @@ def tell(lecture: Lecture, paths: dict[tuple[str, int], np.ndarray]) -> None:
         "decaying: mean of 2nd half": ("as it should be", half),
     }
     print("  ".join(f"{cell:>26}" for cell in ("batch size", *columns)))
+    found: dict[str, Any] = {}
     for m in N_PATHS:
         cells = [f"{m:,}"]
-        for rule, weights in columns.values():
+        found[f"{m:,}"] = {}
+        for label, (rule, weights) in columns.items():
             away = lecture.distance(np.einsum("t,ctp->cp", weights, paths[rule, m][:, 1:]))
             size = np.sqrt(np.mean(np.square(away)))
             exact = lecture.predict(rule, m, weights)
+            found[f"{m:,}"][label] = {
+                "away": measured(size, size / np.sqrt(2 * len(away)), ".0f"),
+                "expected": measured(exact),
+            }
             cells.append(f"{size:.2f} +- {size / np.sqrt(2 * len(away)):.2f} ({exact:.2f})")
         print("  ".join(f"{cell:>26}" for cell in cells))
     print()
@@ -138,6 +145,7 @@ def tell(lecture: Lecture, paths: dict[tuple[str, int], np.ndarray]) -> None:
         f"The mode is not the MLE: the slopes are {abs(apart[SLOPE]):.4f} posterior sds apart, "
         f"the log noise variances {abs(apart[-1]):.2f}."
     )
+    return found
 
 
 def draw(lecture: Lecture, paths: dict[tuple[str, int], np.ndarray], output: Path) -> None:
@@ -177,7 +185,7 @@ def draw(lecture: Lecture, paths: dict[tuple[str, int], np.ndarray], output: Pat
     save(figure, output, "lecture_sgd_paths.png")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     """Run the paths, print the table, draw the figure."""
     options = parse(__doc__, arguments)
     lecture = Lecture()
@@ -186,8 +194,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for rule in SCHEDULES
         for m, n_paths in N_PATHS.items()
     }
-    tell(lecture, paths)
+    found = tell(lecture, paths)
     draw(lecture, paths, options.output)
+    return found
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from _figure import EXACT, PRINTED, RIGHT, new_figure, parse, save, say, tidy, unconverged
+from _numbers import measured
 from _plain_sgld import PLAIN
 from scipy.stats import gaussian_kde
 from sklearn.preprocessing import StandardScaler
@@ -77,10 +78,10 @@ def draw_judgement(panels: Any, fits: dict[str, Any], exact: Any) -> None:
     panels[0].figure.suptitle("NBA rookies: plain SGLD and the default settings, by coefficient")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     options = parse(__doc__, arguments)
     n_steps, n_reference = (2_000, 250) if options.quick else (100_000, 4000)
-    n_kept = 400 if options.quick else 1000  # draws of each chain
+    n_kept = 1000  # draws of each chain
     table, y = load_nba_rookies(return_X_y=True)
     X = StandardScaler().set_output(transform="pandas").fit_transform(table.fillna(table.mean()))
     exact, *_ = fit(X, y, sampler="hmc", n_draws=n_reference, random_state=1)
@@ -96,11 +97,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
             **PLAIN | {"thin": n_steps // n_kept},
         )
     default = fit(X, y, n_draws=n_kept, random_state=0)
-    reference = exact.summary()
+    reference, numbers = exact.summary(), {}
     for label, (model, ess, seconds) in {"Plain SGLD": plain, "The default": default}.items():
         found = model.summary()
         worst = ((found["mean"] - reference["mean"]).abs() / reference["sd"]).max()
         ratio = found["sd"] / reference["sd"]
+        numbers[label] = {
+            "worth": measured(ess.min(), max(0.1 * ess.min(), min(10.0, ess.min())), ",.0f"),
+            "worst mean": measured(worst, None),
+            "least sd": measured(ratio.min(), None),
+            "largest sd": measured(ratio.max(), None),
+        }
         steps = model.n_burnin_ + model.thin_ * n_kept
         say(
             f"{label}, 4 chains of {steps:,} steps of {model.sampler_}, {seconds:.1f} s: worst "
@@ -121,6 +128,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     fits = {"plain SGLD": (*plain, PRINTED), "default settings": (*default, RIGHT)}
     draw_judgement(figure.subplots(1, 2, sharey=True), fits, exact)
     save(figure, options.output, "nba_widths_and_efficiency.png")
+    kept = numbers["The default"]
+    return {"The default": {"worth": kept["worth"]}} if options.quick else numbers
 
 
 if __name__ == "__main__":

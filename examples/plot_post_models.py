@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 from _figure import EXACT, GREEN, GREY, RIGHT, new_figure, parse, save, say, tidy
+from _numbers import share
 from scipy.stats import norm
 
 from skbayes_sgld.datasets import make_tied_means_mixture
@@ -141,7 +142,7 @@ def draw_model(axes: Any, approximation: bool) -> None:
     axes.axis("off")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     """Draw both figures and say what to see."""
     options = parse(__doc__, arguments)
     points = make_tied_means_mixture(N_ROWS, variance=PRINTED_VARIANCE, random_state=0)[0][:, 0]
@@ -174,6 +175,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "another parameter than the model's (skbayes_sgld.variational.VariationalPosterior samples "
         "it, with tied='log_sigma')."
     )
+    n_sets = 200 if options.quick else 5000
+    names = ("mixture", "one normal")
+    return {n: share(p, n_sets) for n, p in zip(names, shares.values(), strict=True)}
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from _figure import GREY, PRINTED, RIGHT, new_figure, parse, save, say, tidy
+from _numbers import draws_worth, measured
 
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import FixedGaussian, GLMPosterior, Normal
@@ -72,10 +73,10 @@ def draw_panel(
     tidy(axes)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     """Run descent and dynamics with and without the preconditioner, and draw both."""
     options = parse(__doc__, arguments)
-    n_descent, n_steps = 15, 200 if options.quick else 500
+    n_descent, n_steps = 15, 500
     posterior = make_posterior()
     mode = find_mode(posterior, posterior.start())
     curvature = posterior.curvature(mode.theta)
@@ -91,6 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     figure = new_figure(10.0, 8.6)
     panels = figure.subplots(2, 2)
+    found = {}
     for column, (name, (preconditioner, descent, dynamics, color)) in enumerate(settings.items()):
         # a matrix is taken as it is: theta = G^{1/2} u
         path = follow(posterior, mode, GD(), preconditioner, descent, n_descent, start)
@@ -102,6 +104,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"posterior sds from the mode, and {n_steps} of Langevin dynamics are worth "
             f"{ess:.0f} independent draws of the worse parameter."
         )
+        digits = ".4f" if name == "with" else ".1f"
+        found[name] = {"left": measured(left, show=digits), "worth": draws_worth(draws[None, 1:])}
         titles = (
             f"Descent {name} it: {left:.4f} sds away after {n_descent} steps",
             f"Dynamics {name} it: {n_steps} steps are worth {ess:.0f} draws",
@@ -123,6 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "half sd"
     )
     save(figure, options.output, "preconditioning.png")
+    return found
 
 
 if __name__ == "__main__":

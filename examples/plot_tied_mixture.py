@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 from _figure import EXACT, PRINTED, RIGHT, new_figure, parse, save, say, tidy, unconverged
+from _numbers import measured, share_of_draws, write
 from _plain_sgld import PLAIN
 
 import skbayes_sgld
 from skbayes_sgld.datasets import make_tied_means_mixture
-from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import TiedGaussianMixture
 from skbayes_sgld.sampling import Minibatch, Polynomial
 
@@ -60,13 +60,6 @@ def upper(draws: np.ndarray) -> np.ndarray:
     return (draws[..., 1] > 0).mean(axis=1)
 
 
-def with_error(draws: np.ndarray) -> str:
-    """That share over all chains, and its Monte Carlo standard error."""
-    above = (draws[..., 1:] > 0).astype(float)
-    error = above.std() / np.sqrt(effective_sample_size(above, "mean")[0])
-    return f"{above.mean():.3f} ± {error:.3f}"
-
-
 def draw_panel(axes: Any, grid: Any, title: str, draws: np.ndarray | None, color: str) -> None:
     """Draw some draws, and over them the exact density's contours."""
     if draws is not None:
@@ -79,10 +72,10 @@ def draw_panel(axes: Any, grid: Any, title: str, draws: np.ndarray | None, color
     tidy(axes)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     """Run them all, draw the figure and say what to see."""
     options = parse(__doc__, arguments)
-    n_steps, n_draws = (1_000, 100) if options.quick else (100_000, 1000)
+    n_steps, n_draws = (1_000, 250) if options.quick else (100_000, 1000)
     posterior = TiedGaussianMixture(make_tied_means_mixture(100, variance=2.56, random_state=0)[0])
     grid = posterior.grid_density()
     exact = grid.mass[0]
@@ -109,12 +102,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         r"Red: contours of the exact density"
     )
     save(figure, options.output, "tied_mixture.png")
+    found = {
+        "exact": measured(exact, show=".3f"),
+        "HMC": share_of_draws(hmc[..., 1] > 0),
+        "default": share_of_draws(default[..., 1] > 0),
+    }
     shares = np.concatenate([upper(draws) for draws in plain.values()])
+    by_hmc, by_default = write(found["HMC"]), write(found["default"])
     say(
-        f"The exact mass where theta2 > 0 is {exact:.3f}. HMC has {with_error(hmc)} of its draws "
-        f"there, the default settings {with_error(default)}; {shares.size} chains of plain SGLD "
-        f"have from {shares.min():.2f} to {shares.max():.2f}."
+        f"The exact mass where theta2 > 0 is {exact:.3f}. HMC has {by_hmc} of its draws there, the "
+        f"default settings {by_default}; {shares.size} chains of plain SGLD have from "
+        f"{shares.min():.2f} to {shares.max():.2f}."
     )
+    if not options.quick:  # of chains that have hardly begun to change modes
+        found["least by plain SGLD"] = measured(shares.min(), None)
+        found["most by plain SGLD"] = measured(shares.max(), None)
+    return found
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from _figure import EXACT, PRINTED, RIGHT, new_figure, parse, save, say, tidy
+from _numbers import draws_worth, measured, share
 from _plain_sgld import plain_run
 from scipy.special import expit
 
@@ -94,7 +95,7 @@ def draw_slopes(axes: Any, plain: np.ndarray, default: np.ndarray, density: np.n
     tidy(axes)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     """Run both, draw the figure and say what to see."""
     options = parse(__doc__, arguments)
     X, y = make_two_clusters(random_state=0)
@@ -129,9 +130,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     figure.suptitle("Two clusters: probabilities and the posterior behind them")
     save(figure, options.output, "two_clusters.png")
 
-    share = density.sum(axis=1) / density.sum()
-    mean = share @ SLOPES
-    sd = np.sqrt(share @ (SLOPES - mean) ** 2)
+    weight = density.sum(axis=1) / density.sum()
+    mean = weight @ SLOPES
+    sd = np.sqrt(weight @ (SLOPES - mean) ** 2)
     found = {}
     for name, draws in (("printed run", plain), ("default settings", default.posterior_.values)):
         slope = draws[..., :1]
@@ -143,6 +144,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"printed run: {found['printed run']}; default settings: {found['default settings']}. They "
         f"are right about {right[0]:.1%} and {right[1]:.1%} of the points."
     )
+    slope = default.posterior_.values[..., :1]
+    error = sd / np.sqrt(effective_sample_size(slope)[0])
+    found: dict[str, Any] = {
+        "exact mean": measured(mean, show=".3f"),
+        "mean by default": measured(slope.mean(), error, "±.3f"),
+        "right by default": share(right[1], len(y), ".1f %"),
+    }
+    if not options.quick:
+        found["right as printed"] = share(right[0], len(y), ".1f %")
+        found["worth as printed"] = draws_worth(plain[..., :1])
+        found["draws as printed"] = measured(plain.shape[0] * plain.shape[1], show=",.0f")
+    return found
 
 
 if __name__ == "__main__":
