@@ -59,8 +59,9 @@ PAGES = ROOT / "README.md", *sorted(HERE.glob("*.md")), *sorted(HERE.glob("*/*.m
 # File of the package and a sentence in it: {way through the numbers}.
 DOCSTRINGS: list[tuple[str, str]] = []
 
-_MARK = re.compile(r"<!-- (number|table): (.+?)(?: as (.+?))? -->(.*?)<!-- end -->", re.S)
-_IN_BRACES = re.compile(r"\{(.+?)(?: as (.+?))?\}")
+_WAY = r"(.+?)(?: as ([±+]*,?(?:\.\d+)?[defg](?: \S+)?))?"  # and the format in which it is shown
+_MARK = re.compile(rf"<!-- (number|table): {_WAY} -->(.*?)<!-- end -->", re.S)
+_IN_BRACES = re.compile(rf"\{{{_WAY}\}}")
 
 
 def load(folder: Path = RESULTS) -> dict[str, Values]:
