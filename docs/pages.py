@@ -40,7 +40,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 RESULTS, FIGURES, EXAMPLES = HERE / "results", HERE / "figures", ROOT / "examples"
-sys.path.insert(0, str(EXAMPLES))
+sys.path[:0] = [str(EXAMPLES), str(ROOT)]
 from _numbers import Values, write  # noqa: E402
 
 # The scripts whose figures and numbers the pages show. `benchmarks.page` has those of speed.

@@ -55,7 +55,7 @@ def write(number: Any, show: str | None = None) -> str:
     if isinstance(number, str):
         return number
     form, _, unit = (show or number["show"]).partition(" ")
-    scale = 100.0 if unit == "%" else 1.0
+    scale = 100.0 if unit.startswith("%") else 1.0
     parts = [format(scale * number["value"], form.removeprefix("±"))]
     if form.startswith("±") and number["error"]:
         parts.append(f"± {format(scale * number['error'], form.removeprefix('±').lstrip('+'))}")
@@ -65,7 +65,7 @@ def write(number: Any, show: str | None = None) -> str:
 def last_digit(number: Values) -> float:
     """Unit of the last digit that a page shows."""
     form, _, unit = number["show"].partition(" ")
-    scale = 100.0 if unit == "%" else 1.0
+    scale = 100.0 if unit.startswith("%") else 1.0
     shown = format(scale * number["value"], form.removeprefix("±")).replace(",", "")
     return float(10.0 ** int(Decimal(shown).as_tuple().exponent)) / scale
 
