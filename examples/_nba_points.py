@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from _figure import BLUE, GREEN, ORANGE, new_figure, save, say, show, tidy
 from _nba import COVERAGE, Work, percent, pipeline
+from _numbers import share
 from scipy.stats import binomtest
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GroupKFold
@@ -20,7 +21,7 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)
 SHOOTING = ("points", "field_goal", "three_point", "free_throw")  # how the columns' names start
 
 
-def regress_points(rookies: Bunch, work: Work, output: Path) -> None:
+def regress_points(rookies: Bunch, work: Work, output: Path) -> dict[str, Any]:
     """Count how many held-out rookies are inside the predictive intervals of their points."""
     X = rookies.data.loc[:, [not name.startswith(SHOOTING) for name in rookies.data]]
     points = rookies.data["points"].to_numpy()
@@ -47,6 +48,14 @@ def regress_points(rookies: Bunch, work: Work, output: Path) -> None:
     scores = ", ".join(f"{value:.3f} for {name}" for name, value in r2.items())
     say(f"Held-out R2 of the medians: {scores}.")
     draw_coverage(inside, thirds, output)
+    at = LEVELS.index(COVERAGE)
+    return {
+        name: {
+            third: share(values[thirds == label, at].mean(), int(np.sum(thirds == label)))
+            for third, label in zip(("low", "middle", "high"), thirds.categories, strict=True)
+        }
+        for name, values in inside.items()
+    }
 
 
 def held_out_quantiles(

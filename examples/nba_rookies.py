@@ -173,17 +173,18 @@ SECTIONS = {
 }
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     """Run every section."""
     start = time.perf_counter()
     options = parse(__doc__, arguments, Path(__file__).parent / "figures" / "nba_rookies")
     work = QUICK if options.quick else Work()
     print("NBA rookies\n", flush=True)
-    rookies = load()
+    rookies, found = load(), {}
     for number, (title, section) in enumerate(SECTIONS.items(), 1):
         print(f"\n[{time.perf_counter() - start:5.1f} s] {number}. {title}\n", flush=True)
-        section(rookies, work, options.output)
+        found[section.__name__] = section(rookies, work, options.output)
     print(f"\n[{time.perf_counter() - start:5.1f} s] Done.")
+    return {"covered": found["regress_points"]}
 
 
 if __name__ == "__main__":
