@@ -57,7 +57,19 @@ NEEDS = {"plot_volatility": ("arch", "volatility_sp500.png")}
 PAGES = ROOT / "README.md", *sorted(HERE.glob("*.md")), *sorted(HERE.glob("*/*.md"))
 
 # File of the package and a sentence in it: {way through the numbers}.
-DOCSTRINGS: list[tuple[str, str]] = []
+DOCSTRINGS = [
+    (
+        "skbayes_sgld/estimators/docs.py",
+        "they widen {plot_network_gap / Bayes by Backprop} times, those of sampled networks "
+        "{plot_network_gap / Langevin dynamics} times",
+    ),
+    (
+        "skbayes_sgld/sampling/samplers/psgld.py",
+        "its 0.99 makes variances {auto / psgld / 0.99 at 0.02} too wide at a step of 0.02 and "
+        "{auto / psgld / 0.99 at 0.1} at 0.1; the default {auto / psgld / 0.999 at 0.02} and "
+        "{auto / psgld / 0.999 at 0.1}",
+    ),
+]
 
 _WAY = r"(.+?)(?: as ([±+]*,?(?:\.\d+)?[defg](?: \S+)?))?"  # and the format in which it is shown
 _MARK = re.compile(rf"<!-- (number|table): {_WAY} -->(.*?)<!-- end -->", re.S)

@@ -254,7 +254,7 @@ def _largest_divisor(n: int, most: int) -> int:
 
 
 def _beside(X: Array) -> Array:
-    """Rows side by side, so that loops over the columns are long: a sum takes 60 % of the time."""
+    """Rows side by side, so that loops over the columns are long, which is faster."""
     n, d = X.shape
     several = _largest_divisor(n, _LONG // d)
     return X.reshape(n // several, several * d) if X.flags.c_contiguous else X
@@ -289,7 +289,7 @@ def matmul_rows(a: Array, b: Array, group: int = GROUP) -> Array:
 def matmul_symmetric(a: Array, b: Array, group: int = GROUP) -> Array:
     """``a @ b`` for a symmetric b, each row of a independent of the others.
 
-    BLAS multiplies by a few rows of b at a time in half of the time, since it then copies none.
+    BLAS multiplies by a few rows of b at a time faster, since it then copies none.
     """
     if len(b) < _WIDE:
         return matmul_rows(a, b, group)

@@ -50,6 +50,16 @@ def test_a_number_that_is_edited_by_hand_is_found():
     assert pages.fill(edited, RESULTS) == page.read_text() != edited
 
 
+def test_the_gallery_has_no_measured_number_that_is_typed():
+    """Shares, ratios and decimals are marked, but for levels of intervals and published ones."""
+    text = pages._MARK.sub("", (ROOT / "docs" / "gallery.md").read_text())
+    text = re.sub(
+        r"`[^`]*`|\$[^$]*\$|\]\([^)]*\)|Figures? [\d.,]+(?: (?:and|to) [\d.]+)?", "", text
+    )
+    given = {"90 %", "95 %", "2.56", "0.1"}  # the variance, and a true sigma, of the post
+    assert set(re.findall(r"\d+\.\d+(?: %)?|\d+ %", text)) <= given
+
+
 def test_every_script_has_kept_its_results():
     assert set(pages.SCRIPTS) == set(RESULTS), "run: make figures"
 

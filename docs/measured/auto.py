@@ -16,7 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, sample
 from skbayes_sgld.datasets import load_nba_rookies
 from skbayes_sgld.posterior import Bernoulli, FunctionPosterior, GLMPosterior, Normal
-from skbayes_sgld.sampling import SGLD, ControlVariate, Minibatch, find_mode
+from skbayes_sgld.sampling import PSGLD, SGLD, ControlVariate, Minibatch, find_mode
+from skbayes_sgld.sampling.tuning.bias import normal_inflation
 from skbayes_sgld.sampling.tuning.noise import measure_noise
 from tests.references.cases import all_cases
 
@@ -108,6 +109,16 @@ def by_data(quick):
     return rows
 
 
+def psgld():
+    """Excess of a variance on a normal target of precision 1, by memory and step size."""
+    found = {}
+    for decay in (0.99, 0.999):
+        for eta in (0.02, 0.1):
+            excess = normal_inflation(PSGLD(decay=decay), eta, 1) - 1.0
+            found[f"{decay:g} at {eta:g}"] = measured(excess, 0.01, ".0f %")
+    return found
+
+
 def mala_and_hmc():
     """Processor seconds and smallest effective sample size of 4,000 draws."""
     rng = np.random.default_rng(0)
@@ -148,7 +159,7 @@ def main(arguments=None):
         found["MALA and HMC"] = mala_and_hmc()
     for rows in found.values():
         show_rows(rows)
-    return found
+    return found | {"psgld": psgld()}
 
 
 if __name__ == "__main__":

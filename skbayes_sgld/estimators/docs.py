@@ -73,7 +73,7 @@ step_size : float or "auto", default="auto"
     eta of the recursion, in the preconditioned space: with the curvature preconditioner it has
     no unit (0.2 moves a fifth of the way to the mode), without one it is in raw units. The
     default is the largest at which a pilot finds no mean or standard deviation off by more than
-    1.5 % of a standard deviation.
+    1 % of a standard deviation.
 schedule : str or Schedule, default="constant"
     How the step size changes: ``"constant"``, ``"harmonic"``, ``"polynomial"``,
     ``"flat_decay_flat"``, ``"cyclical"`` or an instance.
@@ -262,7 +262,7 @@ weights.
 
 The approximation holds one mode and no correlation. Its intervals hardly widen between clusters
 of data (Foong, Burt, Li & Turner 2020) and are too wide among the points: in
-``examples/plot_network_gap.py`` they widen 1.9 times, those of sampled networks 5.3 times. Units
+``examples/plot_network_gap.py`` they widen 1.9 times, those of sampled networks 5.2 times. Units
 that bring less evidence than they cost are switched off (Trippe & Turner 2018): with many units
 and few rows little is fitted.""",
     "network": """\

@@ -4,7 +4,7 @@ The first pass tells the moments of the columns, the labels that there are, and 
 whose own mode is where the search begins. Each further pass expands the log likelihood of all rows
 to second order at a point, and the sample estimates the orders above; the mode of both and the
 prior is the next point. The distance to the mode falls as its square does, times the small error of
-the third order: from the mode of 50,000 rows two passes find that of 20 million.
+the third order, so that a few passes do.
 """
 
 from __future__ import annotations

@@ -368,7 +368,7 @@ class MLPPosterior(BasePosterior):
             grad[:, -1] += score[:, -1].sum(axis=1)
 
     def rounded(self, density: bool = False) -> MLPPosterior:
-        """Posterior whose gradient is computed in single precision, in a third of the time.
+        """Posterior whose gradient is computed in single precision, which is faster.
 
         Itself where rows are few, whose products cost less than the calls.
         """

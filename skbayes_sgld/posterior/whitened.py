@@ -161,8 +161,7 @@ class WhitenedRows(WhitenedPosterior):
 
         A row that is mostly certain has its curvature from the few draws that are near its wall.
         The mean is over a smooth density of its predictor, of normal kernels that leave its
-        variance as it is (Jones 1991): with those of 64 draws a trajectory is worth as much as with
-        the curvatures of 3,000 draws, and a fifth more than with those of the 64 alone.
+        variance as it is (Jones 1991): few draws are then worth as much as many.
         """
         posterior, center = self._posterior, draws.mean(axis=0)
         weights, variance = np.empty((2, posterior.n_samples))

@@ -75,8 +75,7 @@ class Metric:
     def in_groups_of(self, size: int | None) -> Self:
         """Metric whose :meth:`sqrt` and :meth:`sqrt_t` take so many positions in a product.
 
-        None takes all, for a pilot, whose number of chains is fixed. Sixty-four positions of thirty
-        parameters take a third of the time.
+        None takes all, for a pilot, whose number of chains is fixed.
         """
         other = copy(self)
         other._group = size

@@ -386,7 +386,7 @@ class Bernoulli(LabelLikelihood):
         return y * u[:, 0] - np.logaddexp(0.0, u[:, 0])
 
     def score(self, u: Array, y: Array) -> Array:
-        """``y - p``, with p computed by tanh in a third of the time of ``expit``."""
+        """``y - p``, with p computed by tanh, which is faster than ``expit``."""
         score = np.tanh(0.5 * u)
         score *= -0.5
         score += y[..., None, :] - 0.5

@@ -55,7 +55,7 @@ class MinibatchGradient(BoundGradient):
 class _Move:
     """``theta + eta G g`` as ``theta (1 + eta G slope) + eta n / B G`` times the batch's gradient.
 
-    Products are with arrays of the shape of theta, in half the time of those that are broadcast.
+    Products are with arrays of the shape of theta: faster than those that are broadcast.
     """
 
     _eta: np.floating | None = None

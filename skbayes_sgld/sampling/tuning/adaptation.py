@@ -299,8 +299,7 @@ def _steepest_fall(run: Run, n_params: int) -> float:
     """Fall beyond which no posterior's draw is expected, however it falls off.
 
     Few rows under a wide prior, or a noise whose logarithm is linear in the columns, fall off as
-    the exponential of an exponential does: starts 1.5 sds out were found 20,000 nats below the
-    mode.
+    the exponential of an exponential does: starts 1.5 sds out may be far below the mode.
     """
     return float(run.dynamics.temperature) * (_CHANCE + _LOW * n_params)
 
