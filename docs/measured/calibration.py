@@ -1,4 +1,4 @@
-"""Simulation-based calibration and coverage of default fits, for ``docs/truth.md``; half an hour.
+"""Simulation-based calibration and coverage of default fits, for ``docs/truth.md``; some minutes.
 
 ``python docs/pages.py --run calibration``; the tests are in ``tests/calibration``.
 """

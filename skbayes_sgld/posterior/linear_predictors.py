@@ -6,10 +6,10 @@ column of ones and the rows' signs in it, what is linear in the predictors is su
 and the predictors have a buffer of their own.
 
 Products and exponentials are faster in single precision. Rounding a row's predictor u by ``du``,
-about 1e-7 times the sum of ``|x_j theta_j|``, changes the gradient in coordinates whitened by the curvature by less than the norm of
-``sqrt(curvature of the row) du`` over the rows: 1e-5 for a thousand rows and predictors of order
-10. Sums over rows are in single precision only within a block of rows, whose rounding in the same
-coordinates is 1e-8 times the rows of a block.
+about 1e-7 times the sum of ``|x_j theta_j|``, changes the gradient in coordinates whitened by the
+curvature by less than the norm of ``sqrt(curvature of the row) du`` over the rows: 1e-5 for a
+thousand rows and predictors of order 10. Sums over rows are in single precision only within a block
+of rows, whose rounding in the same coordinates is 1e-8 times the rows of a block.
 """
 
 from __future__ import annotations
