@@ -59,6 +59,22 @@ def tails(found: list[dict[str, Any]]) -> str:
     )
 
 
+def checksums(found: list[dict[str, Any]]) -> str:
+    """Passes with and without checksums of their blocks."""
+    head = ("rows", "pass", "CPU s without checksums", "with them", "more")
+    rows = [
+        [
+            f"{row['rows']:,} x {row['columns']} in {row['dtype']}",
+            row["pass"],
+            f"{row['without']:.3f}",
+            f"{row['with']:.3f}",
+            _percent(row["with"] / row["without"] - 1.0, 0),
+        ]
+        for row in found
+    ]
+    return markdown(head, rows)
+
+
 def dask(found: list[dict[str, Any]]) -> str:
     """Fits in memory, and by one worker and by two."""
     head = (
@@ -95,6 +111,7 @@ TABLES: dict[str, Callable[[list[dict[str, Any]]], str]] = {
     "memory": memory,
     "partial": partial,
     "tails": tails,
+    "checksums": checksums,
     "dask": dask,
 }
 

@@ -8,8 +8,9 @@ read, and seconds beside a bare pass over the file.
 ``python -m benchmarks.blocks pool`` compares fits next to pools of several sizes with the fit of
 2 million rows in memory, and draws ``docs/figures/blocks_pool.png``; ``partial`` compares
 ``partial_fit`` over blocks with a fit of them; ``tails`` derives the error by the tails of the
-columns. ``--rows`` takes other numbers of rows; what is measured is saved in
-``benchmarks/results/blocks/``, and its tables are written into ``docs/scale.md``.
+columns; ``checksums`` times passes with the checksums of their blocks and without. ``--rows`` takes
+other numbers of rows; what is measured is saved in ``benchmarks/results/blocks/``, and its tables
+are written into ``docs/scale.md``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,7 +36,11 @@ from benchmarks import _scale_page
 from benchmarks._machine import describe
 from skbayes_sgld import RowBlocks, SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.blocks import as_source
+from skbayes_sgld.blocks import source as blocks_source
+from skbayes_sgld.blocks.files import block_slices
 from skbayes_sgld.blocks.sample import sizes
+from skbayes_sgld.blocks.source import Prints
+from skbayes_sgld.inference import passes
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.posterior.pooled import PooledPosterior
 from skbayes_sgld.sampling import find_mode
@@ -114,7 +119,7 @@ def child(name: str, how: str, folder: Path, n_draws: int) -> dict[str, Any]:
     source = as_source(*given)
     assert isinstance(source, RowBlocks)
     bare, before, watch = bare_pass(source), peak(), Watch()
-    with counted_passes() as passes:
+    with counted_passes() as made:
         begin, cpu = time.perf_counter(), time.process_time()
         model = MODELS[name](n_draws=n_draws, random_state=0).fit(*given)
         seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
@@ -124,8 +129,8 @@ def child(name: str, how: str, folder: Path, n_draws: int) -> dict[str, Any]:
         "model": name,
         "how": how,
         "rows": source.n_rows,
-        "passes": len(passes),
-        "gigabytes_read": len(passes) * size / 1e9,
+        "passes": len(made),
+        "gigabytes_read": len(made) * size / 1e9,
         "seconds": seconds,
         "cpu_seconds": cpu,
         "bare_pass_seconds": bare,
@@ -361,6 +366,65 @@ def compare_partial_fits(n_rows: int = 200_000, d: int = 10) -> list[dict[str, A
     return found
 
 
+def time_checksums(n_rows: int, n_times: int = 7) -> list[dict[str, Any]]:
+    """Processor seconds of each pass of a fit, with and without checksums, least of several."""
+    rng, found = np.random.default_rng(0), []
+    for d, dtype in ((50, np.float32), (5, np.float64)):
+        X = rng.standard_normal((n_rows * 50 // d, d)).astype(dtype)
+        eta = X @ np.linspace(-0.4, 0.4, d)
+        labels = (rng.random(len(X)) < 1.0 / (1.0 + np.exp(-eta))).astype(int)
+        for name, seconds in _passes(X, labels, eta, n_times).items():
+            row = {"pass": name, "rows": len(X), "columns": d, "dtype": np.dtype(dtype).name}
+            found.append(row | seconds)
+            print(found[-1], flush=True)
+    return found
+
+
+def _passes(
+    X: np.ndarray, labels: np.ndarray, numbers: np.ndarray, n_times: int
+) -> dict[str, dict[str, float]]:
+    parts = list(block_slices(*X.shape))
+
+    def blocks(y: np.ndarray) -> RowBlocks:
+        return RowBlocks(lambda: ((X[part], y[part]) for part in parts))
+
+    moments, _, sample = passes.look(blocks(labels), None, 0)
+    encoding = passes.Encoding(moments.labels, np.arange(2.0), np.ones(2))
+    rows, y, weight = encoding.sampled(sample, moments)
+    model = GLMPosterior(rows, y, Bernoulli(), Normal(), sample_weight=weight, center=True)
+    found: dict[str, dict[str, float]] = {}
+    for _ in range(n_times):
+        for how in ("without", "with"):  # in turn, as other work on the machine comes and goes
+            with nullcontext() if how == "with" else without_checksums():
+                source = blocks(labels)
+                steps: dict[str, Callable[[], Any]] = {
+                    "logistic, first": lambda source=source: passes.look(source, None, 0),
+                    "logistic, later": lambda source=source: passes._Passes(
+                        model, source, encoding
+                    ).expand_likelihood(np.zeros(model.n_params)),
+                    "linear, the only one": lambda: passes.sum_up(blocks(numbers)),
+                }
+                for name, step in steps.items():
+                    begin = time.process_time()
+                    step()
+                    seconds = time.process_time() - begin
+                    row = found.setdefault(name, {})
+                    row[how] = min(seconds, row.get(how, np.inf))
+    return found
+
+
+@contextmanager
+def without_checksums() -> Iterator[None]:
+    """Blocks without checksums, whose numbers every pass finds finite anew."""
+    none = Prints("numbers", 0, 0, 0, 0)
+    with (
+        mock.patch.object(Prints, "of", lambda block: none),
+        mock.patch.object(RowBlocks, "_known", lambda self, number: None),
+        mock.patch.object(blocks_source, "_sum_of", lambda X: 0),
+    ):
+        yield
+
+
 def draw(found: dict[str, Any]) -> None:
     """Figure of the errors by the size of the pool."""
     import matplotlib
@@ -412,7 +476,7 @@ def main() -> None:
         "what",
         nargs="?",
         default="memory",
-        choices=("memory", "pool", "partial", "tails", "figure"),
+        choices=("memory", "pool", "partial", "tails", "checksums", "figure"),
     )
     parser.add_argument("--rows", type=int)
     parser.add_argument("--draws", type=int, default=1000, help="of each chain")
@@ -435,6 +499,8 @@ def main() -> None:
         save("partial", compare_partial_fits())
     elif given.what == "tails":
         save("tails", compare_tails(given.rows or 2_000_000))
+    elif given.what == "checksums":
+        save("checksums", time_checksums(given.rows or 1_000_000))
     else:
         draw(json.loads((RESULTS / "pool.json").read_text())["found"])
 

@@ -324,6 +324,12 @@ def naming(*arguments: str) -> Iterator[None]:
         raise kind(f"{' and '.join(arguments)}: {message}") from None
 
 
+def printable(text: Any) -> str:
+    """Text of a file on one line of a message: escapes stand for what a terminal would obey."""
+    line = " ".join(str(text).split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
 # ---- random numbers -----------------------------------------------------------------------
 
 

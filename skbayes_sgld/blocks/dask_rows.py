@@ -9,7 +9,15 @@ from uuid import uuid4
 import numpy as np
 
 from skbayes_sgld.blocks.dask_cluster import DaskWorkers, compute, current_client
-from skbayes_sgld.blocks.source import Block, RowSource, Value, check_block, kind_of
+from skbayes_sgld.blocks.source import (
+    Block,
+    Prints,
+    RowSource,
+    Value,
+    check_block,
+    check_kinds,
+    kind_of,
+)
 
 _ARGUMENTS = {"y": "y", "weight": "sample_weight", "exposure": "exposure"}
 _FAN_IN = 8  # sums that a task adds up, so that no worker holds those of all blocks
@@ -28,6 +36,11 @@ class DaskRows(RowSource):
         Chunked as X where sizes are not known.
     weight, exposure : as y, or None
     """
+
+    _promise = (
+        "X, y and weights must be the same rows whenever they are computed; call persist() on "
+        "those that are not"
+    )
 
     def __init__(self, X: Any, y: Any, weight: Any = None, exposure: Any = None) -> None:
         X = check_columns(X)
@@ -68,7 +81,7 @@ class DaskRows(RowSource):
         level: list[Any] = []
         for number, keys in enumerate(self._keys):
             level.append((f"blocks-of-{name}", number))
-            graph[level[-1]] = (_call, work, number, *keys)
+            graph[level[-1]] = (_call, work, number, self._known(number), *keys)
         height = 0
         while len(level) > 1:
             height, below, level = height + 1, level, []
@@ -77,9 +90,13 @@ class DaskRows(RowSource):
                 graph[level[-1]] = (_call, add, *below[k : k + _FAN_IN])
         total = compute(Delayed(level[0], graph), f"pass {self.n_passes + 1} over the rows")
         self.n_passes += 1
+        prints, value = ({}, None) if total is None else total
+        for number in sorted(prints.keys() | (self._prints or {}).keys()):
+            self._check_unchanged(number, prints.get(number))
+        self._prints = prints
         if total is None:
             raise ValueError("the blocks have no rows; give at least one.")
-        return total
+        return value
 
     def workers(self, n_jobs: int | None) -> DaskWorkers | None:
         """Workers of the cluster, where there is one and more than one process is asked for."""
@@ -92,30 +109,37 @@ def _call(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 class _OfBlock:
-    """What a block adds, or None where it has no rows."""
+    """Checksums of a block and what it adds, or None where it has no rows."""
 
     def __init__(
         self, of_block: Callable[[Block], Any], n_features: int, beside: tuple[str, ...]
     ) -> None:
         self._of_block, self._n_features, self._beside = of_block, n_features, beside
 
-    def __call__(self, number: int, X: Any, *values: Any) -> Any:
+    def __call__(self, number: int, known: int | None, X: Any, *values: Any) -> Any:
         beside = dict(zip(self._beside, values, strict=True))
-        block = check_block(X, **beside, number=number, n_features=self._n_features)
-        return self._of_block(block) if len(block.y) else None
+        block = check_block(X, **beside, number=number, n_features=self._n_features, known=known)
+        return ({number: Prints.of(block)}, self._of_block(block)) if len(block.y) else None
 
 
 class _Sum:
-    """Sum from left to right, so that its rounding does not depend on who computes it."""
+    """Checksums of all blocks and their sum.
+
+    It is from left to right, so that its rounding does not depend on who computes it.
+    """
 
     def __init__(self, plus: Callable[[Any, Any], Any]) -> None:
         self._plus = plus
 
     def __call__(self, *values: Any) -> Any:
-        total = None
-        for value in values:
-            if value is not None:
-                total = value if total is None else self._plus(total, value)
+        total: Any = None
+        for found in values:
+            if found is None or total is None:
+                total = total or found
+                continue
+            for number, prints in found[0].items():
+                check_kinds(total[0], number, prints.kind)
+            total = total[0] | found[0], self._plus(total[1], found[1])
         return total
 
 
@@ -131,6 +155,8 @@ def check_columns(X: Any) -> Any:
             f"X has {X.ndim} dimension{'s' * (X.ndim != 1)}; give rows and columns, "
             "(n_samples, n_features)."
         )
+    if X.shape[1] == 0:
+        raise ValueError("X has no columns; give at least one.")
     if not is_frame(X):
         if X.dtype.kind not in "fiub":
             raise TypeError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from mmap import ALLOCATIONGRANULARITY
 from os import PathLike, fspath
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
+from skbayes_sgld._components import printable
 from skbayes_sgld.blocks.source import Array
 
 Blocks = Callable[[], Iterator[tuple[Any, ...]]]
@@ -87,6 +89,11 @@ class NpyFile:
             read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
             self.shape, fortran, self.dtype = read(file)
             self._offset = file.tell()
+        if 0 in self.shape:
+            raise ValueError(
+                f"{self.path} has an array of shape {self.shape}: it holds no numbers; give at "
+                "least one row and one column."
+            )
         if len(self.shape) != n_dimensions or self.dtype.hasobject:
             raise ValueError(
                 f"{self.path} has an array of shape {self.shape} and dtype {self.dtype}; it must "
@@ -132,34 +139,86 @@ def blocks_of_parquet(
     weight: str | None,
     exposure: str | None = None,
 ) -> tuple[Blocks, int, list[str]]:
-    """Function that yields blocks of Parquet, the number of rows and the names of the columns."""
+    """Function that yields blocks of Parquet, the number of rows and the names of the columns.
+
+    Every pass opens the files anew: the layout of a file may not be that of the one before it.
+    """
+    schema, files = _parquet_files(path)
+    n_rows = 0
+    for file in files:
+        with _whole(file.path):
+            n_rows += file.count_rows()
+    beside = [target, weight, exposure]
+    wanted = [name for name in beside if name is not None]
+    names = [n for n in schema.names if n not in wanted] if columns is None else list(columns)
+    _check_schema(path, schema, names, wanted)
+    rows = max(1, _BLOCK_NUMBERS // max(1, len(names)))
+
+    def read() -> Iterator[tuple[Any, ...]]:
+        schema, files = _parquet_files(path)
+        _check_schema(path, schema, names, wanted)
+        for file in files:
+            with _whole(file.path):
+                for batch in file.to_batches(
+                    schema=schema, columns=[*names, *wanted], batch_size=rows, batch_readahead=1
+                ):
+                    yield block_of(batch)
+
+    def block_of(batch: Any) -> tuple[Any, ...]:
+        values = {k: batch.column(k).to_numpy(zero_copy_only=False) for k in [*names, *wanted]}
+        parts = [values[name] for name in names]
+        # booleans of which some are missing are objects
+        dtypes = [np.float32 if part.dtype == object else part.dtype for part in parts]
+        X = np.empty((batch.num_rows, len(names)), dtype=np.result_type(*dtypes, np.float32))
+        for j, part in enumerate(parts):
+            X[:, j] = part
+        return (X, *(None if name is None else values[name] for name in beside))
+
+    return read, n_rows, names
+
+
+def _parquet_files(path: str | PathLike[str]) -> tuple[Any, list[Any]]:
+    """Schema of a file or a folder of Parquet, and its files."""
     try:
-        from pyarrow import dataset as datasets
+        from pyarrow import dataset
     except ImportError as error:
         raise ImportError(
             "RowBlocks.from_parquet needs pyarrow; install skbayes-sgld[parquet]."
         ) from error
-    data = datasets.dataset(path, format="parquet")
-    beside = [target, weight, exposure]
-    wanted = [name for name in beside if name is not None]
-    names = [n for n in data.schema.names if n not in wanted] if columns is None else list(columns)
-    missing = [name for name in [*names, *wanted] if name not in data.schema.names]
+    with _whole(path):
+        data = dataset.dataset(path, format="parquet")
+        return data.schema, list(data.get_fragments())
+
+
+@contextmanager
+def _whole(path: Any) -> Iterator[None]:
+    """Name the file that is no Parquet, or not all of one."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (ArrowException, OSError) as error:
+        raise ValueError(
+            f"{printable(path)} is not a file of Parquet, or not a whole one: {printable(error)}"
+        ) from None
+
+
+def _check_schema(path: Any, schema: Any, names: list[str], beside: list[str]) -> None:
+    """Raise where a column is missing, or is not of numbers; ``beside[0]`` may be of labels."""
+    from pyarrow import types
+
+    missing = [name for name in [*names, *beside] if name not in schema.names]
     if missing:
         raise ValueError(
-            f"{path} has no column {missing[0]!r}; it has {', '.join(data.schema.names)}."
+            f"{path} has no column {missing[0]!r}; it has {printable(', '.join(schema.names))}."
         )
-    rows = max(1, _BLOCK_NUMBERS // max(1, len(names)))
-
-    def read() -> Iterator[tuple[Any, ...]]:
-        for batch in data.to_batches(
-            columns=[*names, *wanted], batch_size=rows, batch_readahead=1, fragment_readahead=1
-        ):
-            values = {k: batch.column(k).to_numpy(zero_copy_only=False) for k in [*names, *wanted]}
-            parts = [values[name] for name in names]
-            dtype = np.result_type(*(part.dtype for part in parts), np.float32)
-            X = np.empty((batch.num_rows, len(names)), dtype=dtype if dtype.kind == "f" else object)
-            for j, part in enumerate(parts):
-                X[:, j] = part
-            yield (X, *(None if name is None else values[name] for name in beside))
-
-    return read, data.count_rows(), names
+    for name in [*names, *beside[1:]]:
+        kind = schema.field(name).type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
+            raise TypeError(
+                f"column {name!r} of {path} is of type {kind}, which is not of numbers; leave it "
+                "out by columns=, or encode it."
+            )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import pandas as pd
@@ -17,9 +16,15 @@ from skbayes_sgld.blocks.files import (
     blocks_of_parquet,
     is_large,
 )
-from skbayes_sgld.blocks.source import POOL_SIZE, Array, Block, RowSource, Value, check_block
-
-_SUMMED = 2**17  # numbers of the first block, of which the checksum is taken
+from skbayes_sgld.blocks.source import (
+    POOL_SIZE,
+    Block,
+    Prints,
+    RowSource,
+    Value,
+    check_block,
+    check_kinds,
+)
 
 
 class RowBlocks(RowSource):
@@ -29,7 +34,8 @@ class RowBlocks(RowSource):
     ----------
     read : callable
         Without arguments; returns an iterable of ``(X, y)`` or ``(X, y, weight)``, the same each
-        time. X is dense, of the same columns and dtype in every block. Blocks of counts may be
+        time: a pass that reads other values than the one before raises an error. X is dense, of
+        the same columns and dtype in every block. Blocks of counts may be
         ``(X, y, weight, exposure)``, weight an array or None. Blocks that are for predictions may
         be X alone.
     pool_size : int, default=50_000
@@ -60,8 +66,6 @@ class RowBlocks(RowSource):
             )
         self.read, self.pool_size, self.n_passes = read, pool_size, 0
         self._origin = getattr(read, "__qualname__", type(read).__name__)
-        self._first: tuple[Any, int] | None = None  # dtype and checksum of the first block's X
-        self._sizes: list[int] | None = None
         check_number(pool_size, "pool_size", low=1, closed="left", integer=True)
         self._look()
 
@@ -123,7 +127,8 @@ class RowBlocks(RowSource):
         target : str
             Name of the column that is y.
         columns : sequence of str or None, default=None
-            Names of the columns of X, all of numbers. None: all that are not named otherwise.
+            Names of the columns of X, of numbers or booleans. None: all that are not named
+            otherwise.
         weight, exposure : str or None, default=None
             Names of the columns of weights, and of the exposures of counts.
         pool_size : int, default=50_000
@@ -138,7 +143,9 @@ class RowBlocks(RowSource):
         ImportError
             Where pyarrow is not installed.
         ValueError
-            Where there is no such column; where the file cannot be read as Parquet.
+            Where there is no such column; where a file is no Parquet, or was truncated.
+        TypeError
+            Where a column of X, of weights or of exposures is not of numbers.
         """
         read, n_rows, names = blocks_of_parquet(path, target, columns, weight, exposure)
         blocks = cls(read, pool_size=pool_size)._of(f"Parquet {path}", n_rows)
@@ -147,6 +154,7 @@ class RowBlocks(RowSource):
 
     def _of(self, origin: str, n_rows: int) -> RowBlocks:
         self._origin, self.n_rows = origin, n_rows
+        self._promise = f"{origin} must have the same rows in the same order whenever it is read"
         return self
 
     def __repr__(self) -> str:
@@ -188,28 +196,35 @@ class RowBlocks(RowSource):
         shape = np.shape(X)
         if len(shape) != 2:
             raise ValueError(f"X of block 0 has shape {shape}; it must be (n_rows, n_features).")
+        if shape[1] == 0:
+            raise ValueError(f"X of block 0 has shape {shape}: give it at least one column.")
         self.n_features, self.feature_names = shape[1], _names_of(X)
         self.has_exposure = isinstance(first, tuple) and any(v is not None for v in first[3:])
         self._dtype = np.asarray(X).dtype
 
     def _blocks(self) -> Iterator[Block]:
-        """Checked blocks, which must be those of the pass before."""
-        sizes = []
+        """Checked blocks that have rows, which must be those of the pass before."""
+        prints: dict[int, Prints] = {}
         for number, parts in enumerate(self):
             X, *beside = _split(parts, number)
             self._check_names(X, number)
-            dtype = None if self._first is None else self._first[0]
-            block = check_block(X, *beside, number=number, n_features=self.n_features, dtype=dtype)
-            if number == 0:
-                self._check_first(np.asarray(X).dtype, block.X)
-            if self._sizes is not None and [len(block.y)] != self._sizes[number : number + 1]:
-                raise self._changed(number, len(block.y))
-            sizes.append(len(block.y))
-            if len(block.y):
+            block = check_block(
+                X,
+                *beside,
+                number=number,
+                n_features=self.n_features,
+                dtype=self._dtype,
+                known=self._known(number),
+            )
+            found = Prints.of(block) if len(block.y) else None
+            self._check_unchanged(number, found)
+            if found is not None:
+                check_kinds(prints, number, found.kind)
+                prints[number] = found
                 yield block
-        if self._sizes is not None and len(sizes) < len(self._sizes):
-            raise self._changed(len(sizes), 0)
-        self._sizes, self.n_rows = sizes, sum(sizes)
+        for number in (self._prints or {}).keys() - prints.keys():
+            self._check_unchanged(number, None)
+        self._prints, self.n_rows = prints, sum(found.n_rows for found in prints.values())
 
     def _check_names(self, X: Any, number: int) -> None:
         names = _names_of(X)
@@ -218,24 +233,6 @@ class RowBlocks(RowSource):
                 f"X of block {number} has the columns {', '.join(names)}, and that of block 0 has "
                 f"{', '.join(self.feature_names or ())}; give all blocks the same, in one order."
             )
-
-    def _check_first(self, dtype: Any, X: Array) -> None:
-        found = dtype, crc32(X.reshape(-1)[:_SUMMED].tobytes())
-        if self._first is None:
-            self._first = found
-        elif found != self._first:
-            raise ValueError(
-                "block 0 is not what it was in the pass before; a source of blocks must yield the "
-                "same rows in the same order whenever it is read."
-            )
-
-    def _changed(self, number: int, n_rows: int) -> ValueError:
-        assert self._sizes is not None
-        last = self._sizes[number] if number < len(self._sizes) else 0
-        return ValueError(
-            f"block {number} has {n_rows} rows, and had {last} in the pass before; a source of "
-            "blocks must yield the same rows in the same order whenever it is read."
-        )
 
     def reduce(
         self, of_block: Callable[[Block], Value], plus: Callable[[Value, Value], Value]

@@ -183,6 +183,23 @@ def without_rows(X, y, w):
     return da.from_array(X[:0]), y[:0]
 
 
+def with_text_and_numbers_in_blocks(X, y, w):
+    table = frame(X, y, w)
+    return table[COLUMNS], table["y"].map_partitions(
+        lambda part: part.astype(str) if part.index[0] == 250 else part, meta=table["y"]._meta
+    )
+
+
+def with_a_missing_label(X, y, w):
+    labels = np.array(["no", "maybe", "yes"], dtype=object)[y]
+    labels[260] = None
+    return da.from_array(X, chunks=250), da.from_array(labels, chunks=250)
+
+
+def without_columns(X, y, w):
+    return da.from_array(X[:, :0], chunks=50), y
+
+
 def in_a_series(X, y, w):
     return frame(X, y, w)["a"], frame(X, y, w)["y"]
 
@@ -202,9 +219,41 @@ def in_a_series(X, y, w):
         (with_a_longer_target, ValueError, "y has 1000 rows and X has 500"),
         (with_two_targets, ValueError, "y has 2 columns"),
         (without_rows, ValueError, "no rows"),
+        (with_text_and_numbers_in_blocks, TypeError, "y of block 2 is text, .* 0 is numbers"),
+        (with_a_missing_label, ValueError, "y is None in row 10 of block 1; give every row"),
+        (without_columns, ValueError, "X has no columns"),
         (in_a_series, ValueError, "X has 1 dimension"),
     ],
 )
 def test_rows_that_cannot_be_used_are_named(rows, layout, error, message):
     with pytest.raises(error, match=message):
         read(as_source(*layout(*rows)))
+
+
+@pytest.mark.parametrize("what", ["X", "y", "the weights"])
+def test_rows_that_are_made_anew_and_differ_are_found_out(rows, what):
+    n_made = dict.fromkeys(("X", "y", "the weights"), 0)
+
+    def remade(values, name):
+        def make(block, block_info=None):
+            n_made[name] += 1
+            third = n_made[name] > 10 and name == what
+            return block[::-1] if third and block_info[0]["chunk-location"][0] == 3 else block
+
+        chunks = (100, *values.shape[1:])
+        return da.from_array(values, chunks=chunks).map_blocks(make, meta=values[:0])
+
+    source = as_source(*(remade(v, name) for v, name in zip(rows, n_made, strict=True)))
+    read(source), read(source)
+    with pytest.raises(ValueError, match=rf"block 3 is not .*: {what} changed; .* call persist\("):
+        read(source)
+
+
+def test_blocks_of_frames_of_another_size_than_in_the_pass_before_are_found_out(rows):
+    table, keep = frame(*rows), True
+    table = table.map_partitions(lambda part: part if keep else part[part.a < 2], meta=table._meta)
+    source = as_source(table[COLUMNS], table["y"])
+    read(source)
+    keep = False
+    with pytest.raises(ValueError, match=r"block 0 has \d+ rows, and had 125 in the pass before"):
+        read(source)

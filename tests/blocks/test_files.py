@@ -95,18 +95,65 @@ def test_chosen_columns_of_parquet(table, expected):
     assert rows.dtype == np.float32 and np.array_equal(rows, X[:2500, [2, 0]])
     with pytest.raises(ValueError, match="has no column 'd'; it has a, b, c, label, weight"):
         RowBlocks.from_parquet(table, target="d")
-    with pytest.raises(TypeError, match="X of block 0 has dtype object"):
-        SGLDLinearRegression().fit(RowBlocks.from_parquet(table, target="a"))
 
 
-def test_a_missing_value_of_parquet_is_named(tmp_path):
-    column = pa.array([1.0, None, 3.0])
-    parquet.write_table(pa.table({"a": column, "y": [0.0, 1.0, 2.0]}), tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match="X is nan in row 1, column 0 of block 0"):
-        SGLDLinearRegression().fit(RowBlocks.from_parquet(tmp_path / "t.parquet", target="y"))
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"a": [1.0, None, 3.0], "y": [0.0, 1.0, 2.0]}, "X is nan in row 1, column 0 of block 0"),
+        ({"a": [True, None, True], "y": [0.0, 1.0, 2.0]}, "X is nan in row 1, column 0 of block"),
+        ({"a": [1.0, 2.0, 3.0], "y": [0.0, None, 2.0]}, "y is nan in row 1 of block 0"),
+        ({"a": [1.0, 2.0, 3.0], "y": ["no", None, "yes"]}, "y is None in row 1 of block 0; give"),
+        ({"a": [1.0, 2.0, 3.0], "y": [True, False, None]}, "y is None in row 2 of block 0; give"),
+    ],
+)
+@pytest.mark.parametrize("kind", [SGLDLinearRegression, SGLDLogisticRegression])
+def test_a_missing_value_of_parquet_is_named(columns, message, kind, tmp_path):
+    parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match=message):
+        kind().fit(RowBlocks.from_parquet(tmp_path / "t.parquet", target="y"))
 
 
-def test_truncated_files_are_found_out(mapped, table, tmp_path):
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (np.array(["2026-01-01", "2026-01-02"], "M8[us]"), "timestamp"),
+        (np.array([1, 2], "m8[s]"), "duration"),
+        (["red", "green"], "string"),
+        (pa.array(["red", "green"]).dictionary_encode(), "string"),
+        ([[1.0], [2.0]], "list"),
+    ],
+)
+@pytest.mark.parametrize("weight", [None, "when"])
+def test_a_column_of_parquet_that_has_no_numbers_is_named(values, kind, weight, tmp_path):
+    table = pa.table({"a": [1.0, 2.0], "when": values, "y": [0, 1]})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(
+        TypeError, match=f"column 'when' of .*t.parquet is of type {kind}.*columns="
+    ):
+        RowBlocks.from_parquet(tmp_path / "t.parquet", target="y", weight=weight)
+    if weight is None:
+        assert RowBlocks.from_parquet(tmp_path / "t.parquet", "y", columns=["a"]).n_features == 1
+
+
+def test_parquet_whose_columns_changed_between_passes_is_named(tmp_path):
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"a": [1.0, 2.0], "y": [0, 1]}), path)
+    source = RowBlocks.from_parquet(path, target="y")
+    parquet.write_table(pa.table({"a": ["one", "two"], "y": [0, 1]}), path)
+    with pytest.raises(TypeError, match="column 'a' of .*t.parquet is of type string"):
+        fit(source)
+
+
+def test_names_of_columns_in_an_error_have_no_control_characters(tmp_path):
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"\x1b[2Ja": [1.0, 2.0], "y": [0, 1]}), path)
+    with pytest.raises(ValueError, match="has no column 'b'; it has .*, y") as caught:
+        RowBlocks.from_parquet(path, target="b")
+    assert str(caught.value).isprintable()
+
+
+def test_truncated_files_are_found_out(mapped, tmp_path):
     np.save(tmp_path / "y.npy", Y)
     source = RowBlocks.from_npy(tmp_path / "X.npy", tmp_path / "y.npy")
     os.truncate(tmp_path / "X.npy", 20_000)
@@ -114,10 +161,56 @@ def test_truncated_files_are_found_out(mapped, table, tmp_path):
         fit(source)
     with pytest.raises(ValueError, match="X.npy, has 20000 bytes, and the memory map needs"):
         fit(mapped, Y)
-    part = table / "1.parquet"
-    part.write_bytes(part.read_bytes()[:-2000])
-    with pytest.raises((ValueError, OSError), match="1.parquet"):
+
+
+def test_truncated_and_broken_parquet_is_named(table):
+    source, part = RowBlocks.from_parquet(table, target="label"), table / "1.parquet"
+    whole = part.read_bytes()
+    for content in (whole[:-2000], whole[:4] + bytes(40) + whole[44:]):
+        part.write_bytes(content)
+        with pytest.raises(ValueError, match="1.parquet is not a file of Parquet, or not a whole"):
+            fit(source)
+    part.write_bytes(whole[:-2000])
+    with pytest.raises(ValueError, match="1.parquet is not a file of Parquet, or not a whole one"):
         RowBlocks.from_parquet(table, target="label")
+
+
+@pytest.mark.parametrize("shape", [(10, 0), (0, 3)])
+def test_files_of_no_numbers_are_refused(shape, tmp_path):
+    np.save(tmp_path / "X.npy", np.empty(shape))
+    np.save(tmp_path / "y.npy", np.empty(shape[0]))
+    message = rf"X.npy has an array of shape \({shape[0]}, {shape[1]}\): it holds no numbers"
+    with pytest.raises(ValueError, match=message):
+        RowBlocks.from_npy(tmp_path / "X.npy", tmp_path / "y.npy")
+
+
+def test_files_that_are_written_anew_between_passes_are_found_out(tmp_path):
+    path, names = tmp_path / "rows.parquet", ["a", "b", "c"]
+
+    def write(X, y, weight):
+        columns = {name: X[:, j] for j, name in enumerate(names)}
+        parquet.write_table(pa.table({**columns, "label": y, "weight": weight}), path)
+        for name, values in (("X", X), ("y", y), ("w", weight)):
+            np.save(tmp_path / f"{name}.npy", values)
+
+    from_3000 = np.where(np.arange(N) < 3000, 1, -3).astype(np.float32)
+    for changed, what in (
+        ((X * from_3000[:, None], Y, WEIGHT), "X"),
+        ((X, np.where(from_3000 < 0, 1 - Y, Y), WEIGHT), "y"),
+        ((X, Y, WEIGHT + (from_3000 < 0)), "the weights"),
+    ):
+        write(X, Y, WEIGHT)
+        files = [tmp_path / f"{name}.npy" for name in "Xyw"]
+        sources = {
+            str(path): RowBlocks.from_parquet(path, "label", names, "weight", pool_size=900),
+            str(files[0]): RowBlocks.from_npy(*files, pool_size=900),
+        }
+        for source in sources.values():
+            fit(source)
+        write(*changed)
+        for where, source in sources.items():
+            with pytest.raises(ValueError, match=f"block 3 is not .*: {what} changed; .*{where}"):
+                fit(source)
 
 
 def test_files_that_do_not_go_together_are_refused(mapped, tmp_path):

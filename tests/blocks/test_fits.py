@@ -295,6 +295,32 @@ def test_an_error_in_a_later_pass_leaves_the_estimator_as_it_was():
     assert vars(model) == before
 
 
+def test_labels_that_flip_after_the_second_pass_are_an_error():
+    y, n_read = TARGETS["logistic"], 0
+
+    def read():
+        nonlocal n_read
+        n_read += 1
+        for start in range(0, N, 1000):
+            rows = slice(start, start + 1000)
+            yield X[rows], y[rows] if n_read < 4 else 1 - y[rows]  # the first read is a look
+
+    model = SGLDLogisticRegression(random_state=0)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="block 0 is not what it was .*: y changed; .* same rows"):
+        model.fit(RowBlocks(read, pool_size=800))
+    assert vars(model) == before
+
+
+def test_a_score_of_rows_that_changed_since_the_fit_is_an_error():
+    y = TARGETS["poisson"].copy()
+    source = RowBlocks(lambda: [(X[:3000], y[:3000]), (X[3000:], y[3000:])], pool_size=800)
+    model = fit("poisson", source)
+    y[4000:] += 1
+    with pytest.raises(ValueError, match="block 1 is not what it was .*: y changed"):
+        model.score(source)
+
+
 def _blocks(X, y):
     return RowBlocks(lambda: [(X[:2000], y[:2000]), (X[2000:], y[2000:])], pool_size=500)
 

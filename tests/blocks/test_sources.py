@@ -73,6 +73,10 @@ def test_arrays_are_no_sources_and_sources_hold_their_y():
         as_source(source, Y)
 
 
+MIXED = np.array([1 if y > 0 else "no" for y in Y], dtype=object)
+TEXTS = np.array(["yes" if y > 0 else "no" for y in Y], dtype=object)
+
+
 def _with(values, at, value):
     changed = np.array(values, copy=True)
     changed[at] = value
@@ -97,6 +101,12 @@ def _with(values, at, value):
         ([(X, Y, _with(np.ones(90), 4, -1.0))], ValueError, "weight in row 4 of block 0 is -1"),
         ([(X, Y, np.ones(89))], ValueError, r"weights of block 0 have shape \(89,\)"),
         ([(X[:0], Y[:0])], ValueError, "the blocks have no rows"),
+        ([(X, MIXED)], TypeError, "y of block 0 has values of type int and str; give all"),
+        ([(X, MIXED == 1), (X, TEXTS)], TypeError, "y of block 1 is text, .* block 0 is numbers"),
+        ([(X, MIXED.astype(str)), (X, Y)], TypeError, "y of block 1 is numbers, .* 0 is text"),
+        ([(X, TEXTS), (X, TEXTS.astype("S"))], TypeError, "y of block 1 is bytes, .* 0 is text"),
+        ([(X, _with(TEXTS, 3, None))], ValueError, "y is None in row 3 of block 0; give every"),
+        ([(X, _with(TEXTS, 3, np.nan))], ValueError, "y is nan in row 3 of block 0; give every"),
     ],
 )
 def test_errors_name_the_block_and_the_row(blocks, error, message):
@@ -110,6 +120,7 @@ def test_errors_name_the_block_and_the_row(blocks, error, message):
         (lambda: [], ValueError, "the source of blocks is empty"),
         ([(X, Y)], TypeError, "read is a list"),
         (lambda: [(Y, Y)], ValueError, r"X of block 0 has shape \(90,\)"),
+        (lambda: [(X[:, :0], Y)], ValueError, r"X of block 0 has shape \(90, 0\): give it at"),
     ],
 )
 def test_a_source_that_cannot_be_read_is_refused_at_once(read, error, message):
@@ -123,13 +134,71 @@ def test_a_source_that_cannot_be_read_is_refused_at_once(read, error, message):
         ([(X, Y)], "block 1 has 0 rows, and had 90"),
         ([(X, Y), (X, Y), (X[:5], Y[:5])], "block 2 has 5 rows, and had 0"),
         ([(X, Y), (X[:80], Y[:80])], "block 1 has 80 rows, and had 90"),
-        ([(X[::-1], Y), (X, Y)], "block 0 is not what it was"),
     ],
 )
-def test_a_source_that_changes_between_passes_is_found_out(second, message):
+def test_blocks_of_another_size_than_in_the_pass_before_are_found_out(second, message):
     now = [(X, Y), (X, Y)]
     source = RowBlocks(lambda: now)
     gather(source)
     now = second
     with pytest.raises(ValueError, match=message):
+        gather(source)
+
+
+LARGE = RNG.standard_normal((6000, 3))  # of more words than one sum has
+LABEL, TEXT = RNG.integers(0, 2, 6000), np.where(RNG.random(6000) < 0.5, "no", "yes")
+
+
+def _swapped(values, i, j):
+    changed = np.array(values, copy=True)
+    changed[[i, j]] = changed[[j, i]]
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (
+            lambda X, y, w: (_with(X, (5999, 2), np.nextafter(X[5999, 2], X.dtype.type(9))), y, w),
+            "X",
+        ),
+        (lambda X, y, w: (_swapped(X, 17, 5000), y, w), "X"),
+        (lambda X, y, w: (-X, y, w), "X"),
+        (lambda X, y, w: (X, 1 - y, w), "y"),
+        (lambda X, y, w: (X, _swapped(y, *np.flatnonzero(np.diff(y))[0] + [0, 1]), w), "y"),
+        (lambda X, y, w: (X, TEXT[::-1], w), "y"),
+        (lambda X, y, w: (X, y.astype(object), w), "y"),
+        (lambda X, y, w: (X, y, _swapped(w, 0, 1)), "the weights"),
+        (lambda X, y, w: (X, y), "the weights"),
+        (lambda X, y, w: (2 * X, 1 - y, w), "X and y"),
+        (lambda X, y, w: (2 * X, 1 - y, 2 * w), "X and y and the weights"),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_block_with_other_values_than_in_the_pass_before_is_found_out(change, what, dtype):
+    w, n_read = RNG.random(6000), 0
+
+    def read():
+        nonlocal n_read
+        n_read += 1
+        for number in range(3):
+            rows = LARGE.astype(dtype), LABEL, w
+            rows = change(*rows) if number == 2 and n_read > 3 else rows
+            yield (rows[0].astype(dtype), *rows[1:])
+
+    source = RowBlocks(read)
+    gather(source), gather(source)
+    with pytest.raises(ValueError, match=f"block 2 is not what it was .*: {what} changed; "):
+        gather(source)
+
+
+@pytest.mark.parametrize("text", [TEXT, TEXT.astype(object)])
+def test_labels_that_are_text_are_known_again_by_what_they_say(text):
+    def read():
+        yield LARGE, np.array(["".join(label) for label in text], dtype=text.dtype)  # new objects
+
+    source = RowBlocks(read)
+    gather(source), gather(source)
+    text = _with(text, 3, "maybe"[: 3 if text.dtype.kind == "U" else 5])
+    with pytest.raises(ValueError, match="block 0 is not what it was .*: y changed"):
         gather(source)
