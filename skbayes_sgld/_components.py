@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from numbers import Integral
+from os import fspath
 from typing import Any, Self, TypeVar, dataclass_transform
 
 import numpy as np
@@ -328,6 +329,14 @@ def printable(text: Any) -> str:
     """Text of a file on one line of a message: escapes stand for what a terminal would obey."""
     line = " ".join(str(text).split())
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
+def check_path(value: Any, argument: str) -> None:
+    """Raise where no file can have such a path."""
+    if "\0" in fspath(value):
+        raise ValueError(
+            f"{argument}={value!r} has a null character, which no path has; give another."
+        )
 
 
 # ---- random numbers -----------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from skbayes_sgld._components import printable
+from skbayes_sgld._components import check_path, printable
 from skbayes_sgld.blocks.source import Array
 
 Blocks = Callable[[], Iterator[tuple[Any, ...]]]
@@ -83,6 +83,7 @@ class NpyFile:
     """
 
     def __init__(self, path: Any, n_dimensions: int) -> None:
+        check_path(path, "path")
         self.path = fspath(path)
         with open(self.path, "rb") as file:
             version = npy.read_magic(file)
@@ -143,6 +144,8 @@ def blocks_of_parquet(
 
     Every pass opens the files anew: the layout of a file may not be that of the one before it.
     """
+    if isinstance(path, (str, PathLike)):  # and no list of files
+        check_path(path, "path")
     schema, files = _parquet_files(path)
     n_rows = 0
     for file in files:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skbayes_sgld._components import check_number
+from skbayes_sgld._components import check_number, printable
 from skbayes_sgld.blocks.files import (
     NpyFile,
     blocks_of_files,
@@ -230,8 +230,9 @@ class RowBlocks(RowSource):
         names = _names_of(X)
         if names is not None and self.feature_names not in (None, names):
             raise ValueError(
-                f"X of block {number} has the columns {', '.join(names)}, and that of block 0 has "
-                f"{', '.join(self.feature_names or ())}; give all blocks the same, in one order."
+                f"X of block {number} has the columns {printable(', '.join(names))}, and that of "
+                f"block 0 has {printable(', '.join(self.feature_names or ()))}; give all blocks "
+                "the same, in one order."
             )
 
     def reduce(

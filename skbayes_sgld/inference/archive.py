@@ -8,40 +8,82 @@ name in it is used as a path.
 from __future__ import annotations
 
 import os
+import re
 import zipfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from math import prod
 from pathlib import Path
 from tempfile import mkstemp
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
+
+try:
+    import fcntl
+except ImportError:  # of Windows
+    fcntl = None  # type: ignore[assignment]
 
 Array = NDArray[Any]
 
 _KINDS = "biuf"  # of numbers that are read
 _HEADER = 2**14  # bytes of an entry that hold its type and shape, at the most
 _SUFFIX = ".npy"
+_PART = ".part"
+_LOCAL = 30  # bytes of an archive before the name of its first entry
+_BEGIN = 2**9  # bytes that hold this name, the entry's type and shape, and more
+
+
+def remove_leftovers(path: Path, first: str, content: bytes) -> None:
+    """Remove parts of the file that killed processes have left beside it.
+
+    A part is removed if all of it says so: its name is one that :func:`write_arrays` makes for
+    ``path``, it begins as an archive whose first entry is ``first``, and this entry has
+    ``content`` near its beginning. No process may be writing it, which its lock tells: nothing is
+    removed where there are no locks.
+    """
+    name = re.compile(re.escape(f".{path.name}.") + "[a-z0-9_]{8}" + re.escape(_PART))
+    with suppress(OSError):
+        for part in list(path.parent.iterdir()):
+            if name.fullmatch(part.name) and part.is_file():
+                with suppress(OSError), _locked(part) as file:
+                    begin = file.read(_BEGIN)
+                    entry = begin[_LOCAL:].startswith(f"{first}{_SUFFIX}".encode())
+                    if begin.startswith(b"PK\3\4") and entry and content in begin:
+                        part.unlink()
+
+
+@contextmanager
+def _locked(part: Any) -> Iterator[IO[bytes]]:
+    """Hold the lock of a file; an OSError where another process does, or there are no locks."""
+    with open(part, "rb+") as file:
+        if fcntl is None:
+            raise OSError("this system has no locks of files")
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield file
 
 
 def write_arrays(path: Path, arrays: dict[str, Array]) -> None:
     """Write arrays to a file beside ``path``, and move it there once it is on the disk."""
-    handle, part = mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            with zipfile.ZipFile(file, "w") as archive:  # savez pickles objects before NumPy 2.2
-                for name, array in arrays.items():
-                    with archive.open(f"{name}{_SUFFIX}", "w", force_zip64=True) as entry:
-                        npy.write_array(entry, np.asarray(array), allow_pickle=False)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
+    handle, part = mkstemp(prefix=f".{path.name}.", suffix=_PART, dir=path.parent)
+    with ExitStack() as stack:
         with suppress(OSError):
-            os.unlink(part)
-        raise
+            stack.enter_context(_locked(part))
+        try:
+            with os.fdopen(handle, "wb") as file:
+                with zipfile.ZipFile(file, "w") as archive:  # savez pickles before NumPy 2.2
+                    for name, array in arrays.items():
+                        with archive.open(f"{name}{_SUFFIX}", "w", force_zip64=True) as entry:
+                            npy.write_array(entry, np.asarray(array), allow_pickle=False)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(part)
+            raise
     with suppress(OSError):  # a folder cannot be opened everywhere
         folder = os.open(path.parent, os.O_RDONLY)
         try:

@@ -10,9 +10,7 @@ from __future__ import annotations
 import json
 import operator
 import platform
-from contextlib import suppress
 from dataclasses import dataclass
-from glob import escape
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
@@ -25,9 +23,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from skbayes_sgld._components import ChainStreams
+from skbayes_sgld._components import ChainStreams, printable
 from skbayes_sgld._warnings import warn
-from skbayes_sgld.inference.archive import read_arrays, write_arrays
+from skbayes_sgld.inference.archive import read_arrays, remove_leftovers, write_arrays
 from skbayes_sgld.inference.settings import LongRunSettings
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Chains, Run, RunState, run_chains
@@ -126,10 +124,11 @@ class Checkpoint:
         for name in sorted(self.inputs.keys() | inputs.keys()):
             then, now = self.inputs.get(name, ["", "absent"]), inputs.get(name, ["", "absent"])
             if then[0] != now[0]:
-                both = f"{then[1]} there, {now[1]} here"
+                there, here = printable(then[1]), printable(now[1])
+                both = f"{there} there, {here} here"
                 raise ValueError(
-                    f"resume_from={str(self.path)!r} is a run with another {name}: "
-                    f"{both if then[1] != now[1] else f'both are {now[1]}, of other values'}. "
+                    f"resume_from={str(self.path)!r} is a run with another {printable(name)}: "
+                    f"{both if there != here else f'both are {here}, of other values'}. "
                     "Give what it was run with, or leave resume_from out to begin anew."
                 )
 
@@ -191,9 +190,9 @@ def read(path: Path) -> Checkpoint:
         raise _broken(path, error) from None
     if theirs != (version("skbayes-sgld"), _FORMAT):
         raise ValueError(
-            f"resume_from={str(path)!r} was written by skbayes-sgld {theirs[0]} (format "
-            f"{theirs[1]}), and this is {version('skbayes-sgld')} (format {_FORMAT}); install the "
-            "version that wrote it, or begin anew."
+            f"resume_from={str(path)!r} was written by skbayes-sgld {printable(theirs[0])} "
+            f"(format {printable(theirs[1])}), and this is {version('skbayes-sgld')} (format "
+            f"{_FORMAT}); install the version that wrote it, or begin anew."
         )
     try:
         return _assembled(path, header, arrays)
@@ -204,7 +203,7 @@ def read(path: Path) -> Checkpoint:
 def _broken(path: Path, error: Exception) -> ValueError:
     what = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
     return ValueError(
-        f"resume_from={str(path)!r} is not a checkpoint, or not a whole one ({what})."
+        f"resume_from={str(path)!r} is not a checkpoint, or not a whole one ({printable(what)})."
     )
 
 
@@ -260,7 +259,7 @@ def _libraries() -> dict[str, str]:
 
 
 def _listed(libraries: dict[str, str]) -> str:
-    return ", ".join(f"{name} {what}" for name, what in libraries.items())
+    return printable(", ".join(f"{name} {what}" for name, what in libraries.items()))
 
 
 def digest(inputs: dict[str, Any], random_state: Any) -> dict[str, list[str]]:
@@ -336,9 +335,7 @@ class Writer:
         OSError
             Where the file cannot be written.
         """
-        for leftover in self.path.parent.glob(f".{escape(self.path.name)}.*.part"):
-            with suppress(OSError):
-                leftover.unlink()
+        remove_leftovers(self.path, "header", b'{"format": ')
         try:
             self._write(chains, False)
         except OSError as error:

@@ -15,6 +15,7 @@ from skbayes_sgld._components import (
     Registry,
     check_flag,
     check_number,
+    check_path,
     check_seed,
     draw_seed,
     resolve,
@@ -242,9 +243,17 @@ def _name(value: Any, argument: str, names: tuple[str, ...]) -> str | None:
 
 
 def _path(value: Any, argument: str) -> Path | None:
-    if value is None or isinstance(value, (str, PathLike)):
-        return None if value is None else Path(value)
-    raise TypeError(f"{argument}={value!r} is not accepted; give the path of a file, or None.")
+    if value is None:
+        return None
+    if not isinstance(value, (str, PathLike)):
+        raise TypeError(f"{argument}={value!r} is not accepted; give the path of a file, or None.")
+    check_path(value, argument)
+    path = Path(value)
+    if path.is_dir():
+        raise IsADirectoryError(
+            f"{argument}={value!r} is a folder; give the path of a file, or None."
+        )
+    return path
 
 
 def check_temperature(value: Any) -> None:

@@ -175,6 +175,13 @@ def test_truncated_and_broken_parquet_is_named(table):
         RowBlocks.from_parquet(table, target="label")
 
 
+def test_a_path_with_a_null_character_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"path='X\\x00.npy' has a null character"):
+        RowBlocks.from_npy("X\0.npy", tmp_path / "y.npy")
+    with pytest.raises(ValueError, match=r"path='X\\x00' has a null character"):
+        RowBlocks.from_parquet("X\0", target="y")
+
+
 @pytest.mark.parametrize("shape", [(10, 0), (0, 3)])
 def test_files_of_no_numbers_are_refused(shape, tmp_path):
     np.save(tmp_path / "X.npy", np.empty(shape))

@@ -220,6 +220,74 @@ def test_only_a_finished_run_is_replaced(finished, tmp_path):
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
+def test_a_run_removes_no_file_but_what_killed_runs_left_of_its_own_checkpoint(finished, tmp_path):
+    half = finished.read_bytes()[:5000]
+    others = {
+        ".run.notes.part": b"mine",
+        ".run.notesnot.part": b"mine, under a name as a part may have",
+        ".run.notesnot.part.part": half,
+        ".run.archives.part": b"PK\3\4" + bytes(2000),  # that of another program
+        ".run.nothing_.part": b"",  # which a run may just have begun to write
+        ".run.npz.abcdefgh.part": half,  # of the checkpoint run.npz
+        ".other.run.abcdefgh.part": half,
+    }
+    leftovers = [".run.abcdefgh.part", ".run.0123_abc.part"]
+    for name, content in others.items() | {(name, half) for name in leftovers}:
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / ".run.a_folder.part").mkdir()
+    SGLDLinearRegression(**SETTINGS, checkpoint=tmp_path / "run").fit(X, Y)
+    left = {each.name for each in tmp_path.iterdir()}
+    assert left == {"run", ".run.a_folder.part", *others}
+    assert all((tmp_path / name).read_bytes() == content for name, content in others.items())
+
+
+def test_a_part_that_another_run_is_writing_is_left_alone(tmp_path, monkeypatch):
+    path, replace, found = tmp_path / "run.npz", os.replace, []
+
+    def begin_another(part, there):
+        files.remove_leftovers(path, "header", b'{"format": ')
+        found.append(os.path.exists(part))
+        replace(part, there)
+
+    monkeypatch.setattr(os, "replace", begin_another)
+    SGLDLinearRegression(**SETTINGS, checkpoint=path).fit(X, Y)
+    assert found and all(found) and files.read(path).finished
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "resume_from"])
+def test_paths_that_no_file_can_have_are_refused_by_name(name, tmp_path):
+    model = SGLDLinearRegression(**SETTINGS)
+    with pytest.raises(ValueError, match=rf"{name}='a\\x00b' has a null character"):
+        clone(model).set_params(**{name: "a\0b"}).fit(X, Y)
+    with pytest.raises(IsADirectoryError, match=rf"{name}='.*' is a folder; give the path of a f"):
+        clone(model).set_params(**{name: str(tmp_path)}).fit(X, Y)
+
+
+@pytest.mark.parametrize("entry", ["version", "format", "libraries", "inputs", "a name", "step"])
+def test_text_of_a_file_in_an_error_cannot_steer_a_terminal(entry, finished, tmp_path):
+    escape = "\x1b[2J\x07\x9b\u202e"
+    inputs = files.read(finished).inputs
+    change = {
+        "version": {"version": escape},
+        "format": {"format": escape},
+        "libraries": {"libraries": {escape: escape}},
+        "inputs": {"inputs": inputs | {"y": ["other", escape]}},
+        "a name": {"inputs": inputs | {escape: ["other", "value"]}},
+        "step": {"step": escape},
+    }[entry]
+    there = rewritten(finished, tmp_path / "run", **change)
+    model = SGLDLinearRegression(**SETTINGS, resume_from=there)
+    if entry == "libraries":  # these are told where the first steps are others
+        with np.load(there) as file:
+            arrays = dict(file)
+        arrays["first"] = arrays["first"] + 1.0
+        with open(there, "wb") as file:
+            np.savez(file, **arrays)
+    with pytest.raises(ValueError, match="resume_from=") as caught:
+        model.fit(X, Y)
+    assert str(caught.value).isprintable()
+
+
 @pytest.mark.parametrize("folder", ["nothing/there", "/proc/self"])
 def test_a_folder_that_cannot_be_written_to_is_told_before_anything_is_drawn(folder, tmp_path):
     model = SGLDLinearRegression(**SETTINGS, checkpoint=tmp_path / folder / "run.npz")
