@@ -413,6 +413,7 @@ class SampledEstimator(FittedSample, LinearEstimator):
         settings = Settings.check(self)
         posterior = self._own_posterior(settings, X, y, weight)
         posterior.check_proper()
+        posterior.check_weights()
         self._sample(settings, posterior, self._resolve("prior"))
 
     def _infer_batch(self, X: Array, y: Array, weight: Array | None) -> None:

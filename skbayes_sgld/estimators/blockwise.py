@@ -67,6 +67,7 @@ class BlockwiseEstimator(LinearEstimator):
         mean, sd = moments.together(encoding.factors)
         columns = mean, extent.spread(sd)
         model = self._make_posterior(X, y, weight, center=self._centers(), columns=columns)
+        model.check_weights()
         self._infer_posterior(find_posterior(model, source, encoding), source)
 
     def _family_of_numbers(self) -> Likelihood | None:

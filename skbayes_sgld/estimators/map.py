@@ -91,6 +91,7 @@ class MAPEstimator(LinearEstimator):
         settings = self._settings(len(y))
         posterior = self._make_posterior(X, y, weight, center=settings.centers)
         posterior.check_proper()
+        posterior.check_weights()
         self._climb(posterior, settings)
 
     def _centers(self) -> bool:

@@ -21,6 +21,9 @@ from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior import CoefficientPrior, GLMPosterior, NoisePrior
 from skbayes_sgld.posterior.accumulated import Sums
 from skbayes_sgld.posterior.assumed_density import site_of, under_priors
+from skbayes_sgld.posterior.priors import PRIORS
+from skbayes_sgld.posterior.priors.normal import in_units
+from skbayes_sgld.posterior.propriety import level_is_held
 
 _KEPT = 2**20  # numbers in X, y and the weights of the rows that are kept: 8 megabytes
 
@@ -87,7 +90,8 @@ class StreamedEstimator(SampledEstimator):
         """Sample the posterior of all batches, and keep their rows, or a normal density for them.
 
         Rows are kept while they are few; then their likelihood becomes a normal density, of the
-        mean and the mean curvature that the draws tell.
+        mean and the mean curvature that the draws tell. It does not where a flat prior leaves the
+        intercept without end: until further rows hold it, the rows stay, and its prior is normal.
         """
         assert self._stream is not None
         settings, stream, power = Settings.check(self), self._stream, float(self.forgetting)
@@ -97,16 +101,20 @@ class StreamedEstimator(SampledEstimator):
             intercept = posterior.linear_prior.intercept or self._resolve_intercept_prior()
             stream = replace(stream, priors=(posterior.prior, intercept, None))
         site = None if stream.known is None else stream.known.tempered(power)
+        held = site is not None or level_is_held(posterior)
         width = posterior.n_features + bool(self.fit_intercept)
         if site is not None and site.center.shape != (posterior.n_predictors, width):
             raise ValueError(
                 "fit_intercept was changed since the last batch; call fit to start anew."
             )
         assert stream.priors is not None
-        posterior = under_priors(posterior, *stream.priors[:2], site)
+        coef, intercept, _ = stream.priors
+        if not held:  # rows that keep it from infinity, of another class, are yet to come
+            intercept = normal_intercept(posterior)
+        posterior = under_priors(posterior, coef, intercept, site)
         posterior.check_proper()
         self._sample(settings, posterior, self._resolve("prior"), stream.n_batches)
-        if rows[0].size + 2 * len(rows[1]) > _KEPT:
+        if held and rows[0].size + 2 * len(rows[1]) > _KEPT:
             draws, weights = self.posterior_.flat, self.posterior_.flat_weights
             share = np.full(len(draws), 1.0) if weights is None else weights
             site = site_of(posterior, posterior.unconstrain(draws), share / share.sum())
@@ -114,6 +122,12 @@ class StreamedEstimator(SampledEstimator):
         else:
             stream = replace(stream, known=site, rows=rows)
         self._stream = replace(stream, n_batches=stream.n_batches + 1)
+
+
+def normal_intercept(posterior: GLMPosterior) -> CoefficientPrior:
+    """Prior of the intercepts by the name of "normal", in the units of a model's data."""
+    data = posterior.likelihood, posterior.y, posterior.weight
+    return in_units(posterior.prior, PRIORS["normal"](), None, *data)[1]
 
 
 def joined(
@@ -209,7 +223,8 @@ class StreamedCounts(BlockwiseCounts, StreamedEstimator):
         scales in the units of the first batch. Rows are kept while they hold up to a million
         numbers; then a normal density takes the place of their likelihood, with the gradient and
         the curvature that it has on average over the draws. ``forgetting`` multiplies the weights
-        of all earlier rows.
+        of all earlier rows. While all counts are zero, an intercept whose prior is flat has that
+        of ``intercept_prior="normal"``, and all rows are kept.
 
         Parameters
         ----------
@@ -250,7 +265,8 @@ class StreamedClassifier(BlockwiseClassifier, StreamedEstimator):
         y : array-like of shape (n_samples,)
         classes : array-like of shape (n_classes,), default=None
             All labels that there will be; needed at the first call, unless ``fit`` has seen them.
-            Where the prior of the intercepts is flat, the first batch must have rows of each.
+            A batch may have rows of some of them only. Until there are rows of each, intercepts
+            whose prior is flat have that of ``intercept_prior="normal"``, and all rows are kept.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative. A row of weight w counts as w rows.
 
@@ -285,14 +301,5 @@ class StreamedClassifier(BlockwiseClassifier, StreamedEstimator):
         return self._weigh_classes(y, np.searchsorted(self.classes_, y), weight)
 
     def _without_absent(self, codes: Array, seen: Array) -> Array:
-        if self._goes_on:
-            return codes
-        found = super()._without_absent(codes, seen)
-        if self._stream is not None and self._seen is not None:
-            missing = np.setdiff1d(np.arange(len(self.classes_)), self._seen)
-            raise ValueError(
-                f"the first batch has no row of class {self.classes_[missing].tolist()[0]!r}: "
-                "under a flat prior its intercept would go to minus infinity; begin with a batch "
-                "that has all classes, or set intercept_prior='normal'."
-            )
-        return found
+        # rows of the other classes may come
+        return codes if self._stream is not None else super()._without_absent(codes, seen)

@@ -26,7 +26,7 @@ from skbayes_sgld.posterior.linear_predictors import HELD_NUMBERS, BoundRows, Se
 from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 from skbayes_sgld.posterior.priors.noise import NoisePrior
-from skbayes_sgld.posterior.propriety import check_mode, check_propriety
+from skbayes_sgld.posterior.propriety import check_mode, check_propriety, check_weights
 from skbayes_sgld.posterior.protocol import AveragedNormal, Expansion
 from skbayes_sgld.posterior.rounded_hessian import rough_curvature, rounded_expansion
 from skbayes_sgld.posterior.starts import prior_draws, zero_effects
@@ -206,6 +206,10 @@ class GLMPosterior(RowSubsets, BasePosterior):
         noise_is_proper = self.noise_prior is None or self.noise_prior.proper
         if level or not (self.prior.proper and noise_is_proper):
             check_propriety(self, level)
+
+    def check_weights(self) -> None:
+        """Raise where the weights of the rows are so small that flat priors are left, or nearly."""
+        check_weights(self)
 
     def check_mode(self, theta: Array) -> None:
         """Raise where the likelihood at the mode shows that flat coefficients are unbounded."""

@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 
 from skbayes_sgld._linalg import column_means, column_ranges, gram_about
 from skbayes_sgld.posterior.likelihoods.base import LabelLikelihood, Likelihood
+from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.priors import CoefficientPrior, NoisePrior
 from skbayes_sgld.posterior.sparse_design import as_array
 
@@ -17,6 +18,7 @@ Array = NDArray[Any]
 
 _REMEDY = "give the coefficients a proper prior, such as prior='normal'"
 _MAX_LP = 2_000_000  # coefficients of the linear programme at most
+_HELD = 1e-3  # weight of rows below which 4,000 draws tell little of a parameter under a flat prior
 _RANK = 1e-14  # smallest over largest eigenvalue of the scaled Gram matrix
 
 
@@ -37,6 +39,7 @@ class _LinearModel(Protocol):
     param_names: list[str]
     likelihood: Likelihood
     noise_prior: NoisePrior | None
+    linear_prior: LinearPrior
 
     @property
     def prior(self) -> CoefficientPrior: ...
@@ -70,14 +73,59 @@ def check_propriety(posterior: _LinearModel, level_is_free: bool) -> None:
             "rows: the posterior is improper; use noise_prior='inverse_gamma'."
         )
     if level_is_free:
+        y = posterior.y
+        same = f"y is {y[0]:g} in every row" if y.min() == y.max() else "a class has no rows"
         raise ImproperPosteriorError(
-            f"y is {posterior.y[0]:g} in every row: under its flat prior the intercept would go to "
-            "infinity; check the target, or set fit_intercept=False."
+            f"{same}: under its flat prior the intercept would go to infinity; check the target, "
+            "or set fit_intercept=False."
         )
     if posterior.prior.proper:
         return
     _check_rank(posterior, names)
     _check_directions(posterior)
+
+
+def weight_of_level(posterior: _LinearModel) -> float:
+    """Weight of the rows that keep the intercept from infinity; infinite under a proper prior."""
+    if not posterior.intercept_is_free:
+        return np.inf
+    return posterior.likelihood.level_weight(posterior.y, posterior.weight)
+
+
+def level_is_held(posterior: _LinearModel) -> bool:
+    """Whether the rows say where the intercept is, or its prior does."""
+    return weight_of_level(posterior) >= _HELD
+
+
+def check_weights(posterior: _LinearModel) -> None:
+    """Raise where the weights of the rows are so small that a flat prior is left, or nearly.
+
+    Raises
+    ------
+    ImproperPosteriorError
+        With the weight that is left and a remedy.
+    """
+    if posterior.likelihood.quadratic:
+        return  # a normal density is known however wide it is
+    held = weight_of_level(posterior)
+    if held < _HELD:
+        raise ImproperPosteriorError(
+            f"the rows that keep the intercept from infinity count as {held:.2g} in all: under its "
+            "flat prior the posterior is improper, or nearly. Check the weights, which may have to "
+            "be multiplied so that they average 1, or set intercept_prior='normal'."
+        )
+    weight = posterior.weight
+    largest = 1.0 if weight is None else float(weight.max())
+    rest = (posterior.n_samples if weight is None else float(weight.sum())) - largest
+    scaled = posterior.linear_prior.from_data and rest < _HELD * largest
+    if rest < _HELD and (scaled or not posterior.prior.proper):
+        beside = f"the rows beside that of the largest weight count as {rest:.2g} in all"
+        raise ImproperPosteriorError(
+            f"{'one row has a weight (n_samples=1)' if posterior.n_samples == 1 else beside}: "
+            "neither the coefficients nor the spread of the columns can be learned, and the "
+            "posterior is improper, or nearly. Check the weights, or give the prior a scale, such "
+            "as prior=Normal(scale=1.0)."
+        )
 
 
 def check_mode(posterior: _LinearModel, theta: Array) -> None:

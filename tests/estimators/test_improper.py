@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld import (
+    RowBlocks,
+    SGDMAPClassifier,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDPoissonRegressor,
+)
 from skbayes_sgld.posterior import ConjugateNormal, Laplace, Normal, propriety
+from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 from tests.estimators.test_bad_input import (
     CLASSIFIERS,
     REGRESSORS,
@@ -50,6 +57,69 @@ IMPROPER = [
 @pytest.mark.parametrize(("cls", "match", "params", "data"), IMPROPER)
 def test_improper_posteriors_are_refused(cls, match, params, data):
     refuse(cls, match, params, **data)
+
+
+LIGHT = np.full(N, 1e-15)
+ONE, HEAVY = np.eye(N)[5], np.where(np.arange(N) == 5, 1.0, 1e-18)
+COUNTS = np.random.default_rng(2).poisson(2.0, N)
+FEW_EVENTS = np.where(np.arange(N) == 5, 3, 0)
+HELD = "the rows that keep the intercept from infinity count as {} in all.*improper, or nearly"
+BESIDE = "the rows beside that of the largest weight count as 0 in all.*improper, or nearly"
+SINGLE = r"one row has a weight \(n_samples=1\): neither.*improper, or nearly"
+PROPER_LEVEL = {"intercept_prior": "normal"}
+
+
+@pytest.mark.filterwarnings("ignore:sample_weight sums to")
+@pytest.mark.parametrize(
+    ("cls", "y", "weight", "params", "match"),
+    [
+        (SGLDPoissonRegressor, COUNTS, LIGHT, {}, HELD.format(r"1.\de-13")),
+        (SGLDPoissonRegressor, COUNTS, 1e-6 * ONE + 1e-8, {}, HELD.format(".*e-06")),
+        (SGLDPoissonRegressor, FEW_EVENTS, 1.0 - (1 - 1e-9) * ONE, {}, HELD.format("3e-09")),
+        (SGLDPoissonRegressor, COUNTS, ONE, {}, SINGLE),
+        (SGLDPoissonRegressor, COUNTS, 1e6 * ONE, {}, SINGLE),
+        (SGLDPoissonRegressor, COUNTS, HEAVY, {}, BESIDE),
+        (SGLDPoissonRegressor, COUNTS, HEAVY, {"prior": "flat"}, BESIDE),
+        (SGLDPoissonRegressor, COUNTS, ONE, PROPER_LEVEL, SINGLE),
+        (SGLDPoissonRegressor, COUNTS, LIGHT, PROPER_LEVEL | FLAT, "the rows beside .* count as"),
+        (SGLDLogisticRegression, SIDE, LIGHT, {}, HELD.format("2.*e-14")),
+        (SGLDLogisticRegression, THREE, LIGHT, {}, HELD.format("1.*e-14")),
+        (SGLDLogisticRegression, SIDE, np.where(SIDE, 1.0, 1e-6), {}, HELD.format(".*e-05")),
+        (SGLDLogisticRegression, SIDE, HEAVY, {}, HELD.format(".*e-1\\d")),
+        (SGLDLogisticRegression, SIDE, HEAVY, PROPER_LEVEL, BESIDE),
+        (SGDMAPClassifier, SIDE, LIGHT, {}, HELD.format("2.*e-14")),
+    ],
+)
+def test_weights_that_leave_next_to_nothing_are_refused(cls, y, weight, params, match):
+    model = cls(**params, random_state=0)
+    with pytest.raises(ImproperPosteriorError, match=match):
+        model.fit(X, y, weight)
+    assert vars(model).keys() == model.get_params(deep=False).keys()
+    if cls is SGDMAPClassifier:
+        return
+    parts = [slice(0, 25), slice(25, N)]
+    blocks = RowBlocks(lambda: ((X[part], y[part], weight[part]) for part in parts), pool_size=30)
+    with pytest.raises(ImproperPosteriorError, match=match):
+        model.fit(blocks)
+
+
+@pytest.mark.filterwarnings("ignore:sample_weight sums to")
+def test_small_weights_under_proper_priors_leave_the_prior():
+    priors = {"prior": Normal(scale=0.5), "intercept_prior": Normal(scale=2.0)}
+    for cls, y in ((SGLDPoissonRegressor, COUNTS), (SGLDLogisticRegression, SIDE)):
+        model = cls(random_state=0, **priors).fit(X, y, LIGHT)
+        table = model.summary()
+        for name, sd in (("coef[x0]", 0.5), ("intercept", 2.0)):
+            values, row = model.posterior_[name].ravel(), table.loc[name]
+            assert abs(values.mean()) < 4.5 * sd / np.sqrt(row["ess_bulk"])
+            assert abs(values.std() / sd - 1.0) < 4.5 / np.sqrt(2.0 * row["ess_tail"])
+
+
+def test_an_anchor_of_large_weight_beside_rows_that_tell_is_accepted():
+    weight = 1.0 + 1e6 * ONE
+    model = SGLDPoissonRegressor(random_state=0).fit(X, COUNTS, weight)
+    rate = model.predict(X[5:6])
+    assert abs(rate[0] - COUNTS[5]) < 0.05 * COUNTS[5]
 
 
 @pytest.mark.parametrize("cls", CLASSIFIERS)

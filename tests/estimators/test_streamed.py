@@ -211,8 +211,6 @@ def test_errors_name_what_is_wrong_and_leave_the_model_as_it_was():
     model = clone(MODELS["binary"]).set_params(**SHORT)
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
         model.partial_fit(X, y)
-    with pytest.raises(ValueError, match=r"zero for every class but 0|first batch has no row"):
-        model.partial_fit(X[:20], np.zeros(20, int), classes=[0, 1])
     model.partial_fit(X, y, classes=[0, 1])
     before = model.coef_.copy()
     with pytest.raises(ValueError, match="label 2, which is not among the classes"):
@@ -229,13 +227,60 @@ def test_errors_name_what_is_wrong_and_leave_the_model_as_it_was():
     assert model.partial_fit(X[:5], np.ones(5, int)).coef_.shape == (1, D)  # one class may come
 
 
+@pytest.mark.parametrize("name", ["binary", "three classes", "poisson"])
+@pytest.mark.parametrize("kept", [2**20, 100])
+def test_sorted_rows_end_at_the_posterior_of_one_fit(name, kept, monkeypatch):
+    monkeypatch.setattr(streamed, "_KEPT", kept)
+    y = TARGETS[name]
+    order, model = np.argsort(y, kind="stable"), clone(MODELS[name])
+    first, last = order[: np.count_nonzero(y == 0)], order[np.count_nonzero(y == 0) :]
+    for rows in (first[::2], first[1::2], last):
+        more = {"classes": np.unique(y)} if name in CLASSIFIERS else {}
+        model.partial_fit(X[rows], y[rows], **more)
+        waits = rows is not last
+        assert isinstance(model.intercept_prior_, Normal if waits else Flat)
+        if waits:  # rows of one class are no normal density
+            assert model._stream.rows is not None
+        if waits and name in CLASSIFIERS:
+            assert np.all(model.predict(X) == 0)
+    assert (model._stream.rows is None) == (kept == 100)
+    ours = model.posterior_.flat
+    theirs = clone(MODELS[name]).set_params(random_state=9).fit(X, y).posterior_.flat
+    far = np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) / theirs.std(axis=0)
+    assert far.max() < 0.1  # 0.04 to 0.06 are Monte Carlo error, the scales are of other rows
+    np.testing.assert_allclose(ours.std(axis=0), theirs.std(axis=0), rtol=0.07)
+
+
+@pytest.mark.parametrize(("name", "value"), [("binary", 0), ("binary", 1), ("poisson", 0)])
+def test_a_first_batch_of_one_class_has_the_posterior_under_a_normal_intercept(name, value):
+    x, y = RNG.normal(size=40) + 0.3, np.full(40, value)
+    model = clone(MODELS[name]).set_params(prior=Normal(scale=2.0), n_draws=4000)
+    model.partial_fit(x[:, None], y, **({"classes": [0, 1]} if name == "binary" else {}))
+    scale = model.intercept_prior_.scale
+    slope, level = np.meshgrid(np.linspace(-14, 14, 561), np.linspace(-14, 14, 561))
+    eta = level[..., None] + slope[..., None] * x
+    each = -np.exp(eta) if name == "poisson" else -np.logaddexp(0.0, (1 - 2 * value) * eta)
+    log_density = each.sum(axis=-1) - 0.5 * (slope / 2.0) ** 2 - 0.5 * (level / scale) ** 2
+    share = np.exp(log_density - log_density.max())
+    share /= share.sum()
+    for values, parameter in ((slope, "coef[x0]"), (level, "intercept")):
+        mean = (share * values).sum()
+        sd = np.sqrt((share * (values - mean) ** 2).sum())
+        draws, row = model.posterior_[parameter].ravel(), model.summary().loc[parameter]
+        assert abs(draws.mean() - mean) < 4.5 * row["mcse_mean"] + 0.01 * sd  # the step's bias
+        assert abs(draws.std() / sd - 1.0) < 4.5 / np.sqrt(2.0 * row["ess_tail"]) + 0.02
+
+
 @shortly
-def test_the_first_of_three_classes_must_all_have_come_under_a_flat_intercept():
+def test_the_first_batch_may_lack_one_of_three_classes():
     model, y = clone(MODELS["three classes"]).set_params(**SHORT), TARGETS["three classes"]
     two = y < 2
-    with pytest.raises(ValueError, match="first batch has no row of class 2"):
-        model.partial_fit(X[two], y[two], classes=[0, 1, 2])
-    model.set_params(intercept_prior=Normal(scale=5.0)).partial_fit(X[two], y[two], [0, 1, 2])
+    model.partial_fit(X[two], y[two], classes=[0, 1, 2])
+    assert isinstance(model.intercept_prior_, Normal)
+    assert model.predict_proba(X)[:, 2].max() < 0.2
+    model = clone(model).set_params(intercept_prior=Normal(scale=5.0))
+    model.partial_fit(X[two], y[two], [0, 1, 2])
+    assert model.intercept_prior_.scale == 5.0
     assert model.partial_fit(X, y).predict_proba(X[:3]).shape == (3, 3)
 
 

@@ -33,3 +33,34 @@ def test_a_supposed_mode_where_all_rows_are_certain_is_none(far, refused):
         return
     with pytest.raises(ImproperPosteriorError, match="coefficients would go to infinity"):
         posterior.check_mode(np.array([far]))
+
+
+WEIGHTS = np.array([0.5, 2.0, 1e-3, 0.25])
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHTS, 1e-9 * WEIGHTS])
+@pytest.mark.parametrize(
+    ("likelihood", "y", "free"),
+    [
+        (Bernoulli(), [1.0, 0.0, 1.0, 1.0], False),
+        (Bernoulli(), [1.0, 1.0, 1.0, 1.0], True),
+        (Categorical(3), [0.0, 1.0, 2.0, 2.0], False),
+        (Categorical(3), [0.0, 2.0, 2.0, 2.0], True),
+        (Poisson(), [0.0, 3.0, 0.0, 7.0], False),
+        (Poisson(), [0.0, 0.0, 0.0, 0.0], True),
+    ],
+)
+def test_the_weight_that_holds_a_level_is_the_slope_of_the_likelihood_far_out(
+    likelihood, y, free, weight
+):
+    y, K = np.array(y), likelihood.n_predictors
+    w, slopes = np.ones(4) if weight is None else weight, []
+    for k in range(K):
+        for sign in (-1.0, 1.0):
+            far = np.zeros((2, K, 4))
+            far[:, k] = sign * np.array([[40.0], [41.0]])
+            values = likelihood.log_density(far, np.broadcast_to(y, (2, 4))) @ w
+            slopes.append(values[0] - values[1])
+    found = likelihood.level_weight(y, weight)
+    assert found == pytest.approx(min(slopes), rel=1e-9, abs=1e-14)
+    assert likelihood.level_is_free(y) is free

@@ -127,9 +127,17 @@ class Likelihood(Component):
         """
         return 1.0
 
+    def level_weight(self, y: Array, weight: Array | None = None) -> float:
+        """Weight of the observations that keep an intercept under a flat prior from infinity.
+
+        Far out, the posterior density of an intercept b falls like ``exp(-level_weight |b|)``.
+        Infinity stands for a density that falls faster, as a normal one does.
+        """
+        return np.inf
+
     def level_is_free(self, y: Array) -> bool:
         """Whether an intercept under a flat prior would go to infinity."""
-        return False
+        return self.level_weight(y) == 0.0
 
     def gains(self, design: Array, y: Array) -> Array | sparray | None:
         """Matrix G such that the likelihood never falls along v where ``G v >= 0``.
@@ -296,6 +304,10 @@ class LabelLikelihood(Likelihood):
             )
         return codes
 
+    def level_weight(self, y: Array, weight: Array | None = None) -> float:
+        """Weight of the class that has the least."""
+        return float(np.bincount(y.astype(np.intp), weight, self.n_classes).min())
+
     def rare(self, y: Array) -> Array | None:
         """Rows of the classes that few rows are of; None without one."""
         codes = y.astype(np.intp)
@@ -369,10 +381,6 @@ class Bernoulli(LabelLikelihood):
     averages = True
     increasing = True
     symmetric = True
-
-    def level_is_free(self, y: Array) -> bool:
-        """Whether all labels are the same."""
-        return bool(y.min() == y.max())
 
     def gains(self, design: Array, y: Array) -> Array:
         """Rows of the design, with a minus sign for class 0.

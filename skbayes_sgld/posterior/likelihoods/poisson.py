@@ -56,9 +56,9 @@ class Poisson(Likelihood):
         mean = np.average(y, weights=weight) if has_level else 1.0
         return np.array([np.log(mean) if mean > 0 else 0.0])
 
-    def level_is_free(self, y: Array) -> bool:
-        """Whether all counts are zero."""
-        return not y.any()
+    def level_weight(self, y: Array, weight: Array | None = None) -> float:
+        """Weighted sum of the counts."""
+        return float(y.sum() if weight is None else y @ weight)
 
     def gains(self, design: Array, y: Array) -> Array:
         """Rows of count 0, which gain as the rate falls, and the others with either sign."""
