@@ -292,8 +292,7 @@ class BayesianEstimator(callbacks.CallbackSupportMixin, FittedEstimator):
         formats = "csr" if self._takes_sparse else False
         with_target = not (isinstance(y, str) and y == "no_validation")
         checks = {"dtype": FLOATS, "accept_sparse": formats, **checks}
-        if hasattr(X, "columns"):
-            check_real(X)
+        check_real(X)
         try:
             with np.errstate(all="ignore"):  # infinities are added
                 checked = validate_data(self, X, y, **checks)

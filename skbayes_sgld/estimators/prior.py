@@ -15,7 +15,7 @@ from skbayes_sgld._linalg import column_moments
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld.estimators.base import Array, LinearEstimator, check_columns
 from skbayes_sgld.estimators.multi_output import by_output
-from skbayes_sgld.estimators.validation import FLOATS
+from skbayes_sgld.estimators.validation import FLOATS, check_real
 from skbayes_sgld.posterior import CoefficientPrior, Likelihood, NoisePrior
 from skbayes_sgld.posterior.priors.normal import in_units
 from skbayes_sgld.prediction.predictive import Predictive
@@ -147,6 +147,7 @@ class PriorPredictive(LinearEstimator):
             prior = JointPrior(self.prior_, self.intercept_prior_, self.noise_prior_, likelihood)
         else:
             self._check_params()
+            check_real(X)
             with naming("X"):
                 X = as_rows(check_array(X, dtype=FLOATS, accept_sparse="csr", input_name="X"))
             check_columns(X, self)

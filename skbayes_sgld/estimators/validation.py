@@ -12,11 +12,12 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from skbayes_sgld._arrays import check_size
-from skbayes_sgld._components import LARGEST, SMALLEST, naming
+from skbayes_sgld._components import LARGEST, SMALLEST, array_of, naming
 from skbayes_sgld._warnings import warn
 
 Array = NDArray[Any]
 
+_TIMES = np.datetime64, np.timedelta64  # whose float is a number of their units
 FLOATS = [np.float64, np.float32]
 _OF_TARGETS = "multi_output", "y_numeric"  # of scikit-learn's checks, those of y
 _ROWS_EACH = 2.0  # rows a column at which 90 % intervals under the conjugate prior hold 76 %
@@ -53,9 +54,9 @@ def check_numeric(y: Any) -> None:
 def check_weight(sample_weight: Any, X: Any) -> Array:
     """Weights as floats, or an error where one is negative or all are zero."""
     with naming("sample_weight"):
-        kind = np.asarray(sample_weight).dtype
-        if kind.kind in "cmM":
-            raise TypeError(f"sample_weight has dtype {kind}; weights must be numbers.")
+        given = np.asarray(sample_weight)
+        if given.dtype.kind in "cmM" or _not_numbers(given):
+            raise TypeError(f"sample_weight has dtype {given.dtype}; weights must be numbers.")
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if np.any(weight < 0):
         raise ValueError(
@@ -106,12 +107,22 @@ def warn_of_few_rows(weight: Array | None, n_rows: int, n_columns: int) -> None:
 
 
 def check_real(X: Any) -> None:
-    """Raise where a data frame has complex columns.
+    """Raise where X has dates, durations or complex numbers, of which numbers would be made.
 
-    Beside a nullable column their imaginary parts would be left out.
+    A frame's error names the column. Complex arrays are left to scikit-learn, which refuses them.
     """
-    if "c" in [getattr(kind, "kind", "O") for kind in getattr(X, "dtypes", ())]:
+    if hasattr(X, "columns"):
         _check_kinds(X)
+        return
+    values = X if isinstance(X, np.ndarray) else array_of(X) if type(X) in (list, tuple) else None
+    if values is None or values.dtype.kind not in "mMO":
+        return
+    wrong = [value for value in values.flat if isinstance(value, _TIMES)][:1]
+    if len(wrong):
+        raise ValueError(
+            f"X has the value {str(wrong[0])!r}, which is not a real number; give numbers, such as "
+            "the days since some date."
+        )
 
 
 def raise_naming_rows(
@@ -134,7 +145,10 @@ def raise_naming_rows(
 def _check_kinds(X: Any) -> None:
     """Raise where a column of a data frame, of any library, has values that are not numbers."""
     names = getattr(X, "column_names", getattr(X, "columns", ()))  # Arrow's, or a frame's
-    for name in names if len(set(names)) == len(names) else ():
+    kinds = [getattr(kind, "kind", "O") for kind in getattr(X, "dtypes", ())] or ["O"] * len(names)
+    for name, kind in zip(names, kinds, strict=True) if len(set(names)) == len(names) else ():
+        if kind in "biuf":
+            continue
         values = np.asarray(X[name])
         wrong = values if values.dtype.kind in "cmM" else _not_numbers(values[~pd.isna(values)])
         if len(wrong):
@@ -149,6 +163,8 @@ def _not_numbers(values: Array) -> list[Any]:
     """The first value that is not a number, if there is one."""
     for value in np.ravel(values) if values.dtype.kind in "OSUT" else ():
         try:
+            if isinstance(value, _TIMES):
+                return [value]
             float(value)
         except (TypeError, ValueError):
             return [value]
