@@ -46,6 +46,10 @@ EARLY_ENDS = {"max_time": "raise max_time", "callback": "let the callback stop l
 
 _MANY, _ROWS_EACH = 300, 5  # parameters, and rows for each, below which a batch is noisy
 _MANY_ACCEPTANCE = 0.65  # acceptance aimed at in many dimensions (Beskos et al. 2013)
+# Walkers of a chain, and the share of its steps that the burn-in of so many may take: of 16
+# positions a product costs half of what it does one by one, and of more little less
+_WALKERS = (32, 0.1), (16, 0.2), (4, 0.1)
+_TIME = 2.0  # steps of 1 to an independent draw
 _PLACES = 4
 _NO_ERROR = 0.01  # of a whitened gradient: the log of an acceptance ratio changes by as little
 _NO_WEIGHT = 1e-3  # of a log density, which weights a draw
@@ -139,7 +143,10 @@ def choose_gradient(
         elif why := reason_for_all_rows(posterior):
             gradient, noise = Full(), None
         else:
-            gradient, batch_size, why, noise = cheapest_gradient(posterior, reference, tau, seed)
+            n_walkers = expected_walkers(settings, posterior)
+            gradient, batch_size, why, noise = cheapest_gradient(
+                posterior, reference, tau, seed, n_walkers
+            )
         return gradient, batch_size, noise, _both(gradient, why, batch_size, why)
     why = GIVEN
     if gradient is None:
@@ -181,6 +188,34 @@ def choose_gradient(
                 UserWarning,
             )
     return gradient, batch_size, noise, _both(gradient, why, batch_size, why_size)
+
+
+def expected_walkers(settings: Settings, posterior: BasePosterior) -> int:
+    """Walkers that a chain by steps of 1 has."""
+    automatic = settings.sampler is None and settings.step_size is None and settings.uses_curvature
+    if not (settings.allows_walkers and automatic and posterior.one_mode):
+        return 1
+    n_burnin, thin = choose_spacing(_TIME)
+    n_steps = settings.n_draws * (settings.thin or thin)
+    n_burnin = n_burnin if settings.n_burnin is None else settings.n_burnin
+    return most_walkers(n_burnin, n_steps)
+
+
+def most_walkers(n_burnin: int, n_steps: int, most: float = np.inf) -> int:
+    """Walkers, at most so many, whose burn-in is a small share of a chain's steps."""
+    return next((w for w, share in _WALKERS if w <= most and w * n_burnin <= share * n_steps), 1)
+
+
+def choose_spacing(time: float) -> tuple[int, int]:
+    """Burn-in and thinning of chains whose autocorrelation time is ``time`` steps.
+
+    Draws spaced by it are nearly independent. Long times are halved: such draws are worth half as
+    much at half of the cost. A burn-in of ten times it forgets the start.
+    """
+    time = round(max(time, 1.0), 6)  # rounding must not add a step
+    thin = time if time <= THRESHOLDS.short_thin else max(THRESHOLDS.short_thin, 0.5 * time)
+    n_burnin = min(np.ceil(THRESHOLDS.burnin * time), THRESHOLDS.max_burnin)
+    return int(n_burnin), int(min(np.ceil(thin), THRESHOLDS.max_thin))
 
 
 def _both(
@@ -225,13 +260,13 @@ def choose_step_size(
     elif given is None and settings.uses_curvature:
         # a bound that fires moves no trajectory well
         spare = draft.batch_size is None and settings.clip is None and automatic
-        tuned = tune(draft, mode, seed, [HMC()] * spare)
+        chosen_for_it = settings.gradient is None and settings.batch_size is None
+        tuned = tune(draft, mode, seed, [HMC()] * spare, quiet=chosen_for_it)
         why = tuned.why
         if tuned.run.sampler is not draft.sampler:
             why_sampler = f"{draft.sampler}: {tuned.found}"
         elif automatic:
             why_sampler = f"{why_sampler}; {tuned.found}" if tuned.found else why_sampler
-        chosen_for_it = settings.gradient is None and settings.batch_size is None
         if noise is not None and draft.batch_size is not None and not chosen_for_it:
             # a sampler's own share of the noise; the thermostat's is none
             gain = max(draft.sampler.noise_gain, 1e-12)
@@ -258,12 +293,14 @@ def choose_step_size(
     }
 
 
-def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tuned:
+def tune(
+    run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = (), quiet: bool = False
+) -> Tuned:
     """Choose sampler and step size of a run in the metric of the curvature.
 
     The run's own sampler is taken where a pilot finds no error in it at the largest step size.
     Where it does, the first of ``others``, which accepts or rejects, is adapted; without any the
-    step size falls until the error is gone.
+    step size falls until the error is gone. ``quiet`` says that batches have no visible noise.
     """
     found = ""
     if run.batch_size is None:
@@ -281,7 +318,8 @@ def tune(run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = ()) -> Tun
         elif others and (jump := _jump(run, mode, seed)):
             found = f"the density jumps by {jump:.2g} nats, of which its gradient says nothing"
         else:
-            chosen = pilots.choose_step_size(run, mode, seed, spare=bool(others))
+            piloted = _on_all_rows(run, mode) if quiet else run
+            chosen = pilots.choose_step_size(piloted, mode, seed, spare=bool(others))
             if chosen is None:
                 found = f"a pilot's moments are off by more than {THRESHOLDS.max_bias:.1%}"
             else:
@@ -305,6 +343,15 @@ def _jump(run: Run, mode: Mode, seed: int) -> float:
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_trajectories(posterior))
     moves = np.sqrt(tau) * mode.unwhiten(start_normals(seed, chains, mode.theta.size))
     return energy_error(posterior, mode, mode.theta + moves, tau, seed)[1]
+
+
+def _on_all_rows(run: Run, mode: Mode) -> Run:
+    """Run on all rows where that costs a pilot less: its chains share no batch."""
+    posterior, B = run.dynamics.gradient.posterior, run.batch_size
+    if B is None or not posterior.shares_batches or THRESHOLDS.own_row * B < run.n_samples:
+        return run
+    dynamics = replace(run.dynamics, gradient=Full().bind(posterior, None))
+    return replace(run, batch_size=None, dynamics=round_gradient(dynamics, mode, _NO_BIAS))
 
 
 def _time(sampler: Sampler, step_size: float, n_params: int, pilot: pilots.Bias) -> float:

@@ -18,8 +18,10 @@ from skbayes_sgld.inference.choices import (
     Tuned,
     as_table,
     choose_gradient,
+    choose_spacing,
     choose_step_size,
     measure_bias,
+    most_walkers,
     reason_for_all_rows,
     shown,
     spread,
@@ -52,9 +54,6 @@ _SETTLED, _MOST_SETTLED = 0.5, 0.06  # of the burn-in and of a chain's draws: of
 _LED = 2.0
 _FEWEST_DRAWS = 16  # that a chain makes, whatever they cost
 _WHITENED_WALKERS = 16, 8, 4  # of a chain, see Plan
-# The same elsewhere, and the share of a chain's steps that the burn-in of so many may take: of 16
-# positions a product costs half of what it does one by one, and of more little less
-_WALKERS = (32, 0.1), (16, 0.2), (4, 0.1)
 _OWN_PLACES = 3  # chains whose walkers begin at places of the pilot that no other begins at
 
 
@@ -231,7 +230,10 @@ def plan(
         eta = float(run.step_sizes(n_draws * thin))
         bias = measure_bias(run, mode, eta, settings.metric.uses_curvature, seed)
     n_walkers = choose_walkers(tuned, settings, n_draws, n_burnin, thin) if may_share else 1
-    run = replace(run, dynamics=run.dynamics.of_walkers(n_walkers))
+    # batches that were chosen beside all rows are those of all walkers of a chain
+    chosen_for_it = run.batch_size is not None and settings.takes_all_rows
+    share = chosen_for_it and posterior.shares_batches
+    run = replace(run, dynamics=run.dynamics.of_walkers(n_walkers, share))
     start, why_start = choose_start(posterior, settings, tuned, seed, positions, n_walkers)
     choices |= {"init": Choice(*why_start), "parameterization": Choice(*coordinates)}
     heat = settings.temperature
@@ -396,18 +398,6 @@ def choose_lengths(
     )
 
 
-def choose_spacing(time: float) -> tuple[int, int]:
-    """Burn-in and thinning of chains whose autocorrelation time is ``time`` steps.
-
-    Draws spaced by it are nearly independent. Long times are halved: such draws are worth half as
-    much at half of the cost. A burn-in of ten times it forgets the start.
-    """
-    time = round(max(time, 1.0), 6)  # rounding must not add a step
-    thin = time if time <= THRESHOLDS.short_thin else max(THRESHOLDS.short_thin, 0.5 * time)
-    n_burnin = min(np.ceil(THRESHOLDS.burnin * time), THRESHOLDS.max_burnin)
-    return int(n_burnin), int(min(np.ceil(thin), THRESHOLDS.max_thin))
-
-
 def choose_walkers(tuned: Tuned, settings: Settings, n_draws: int, n_burnin: int, thin: int) -> int:
     """Number of walkers that make a chain's draws, where that gives them sooner.
 
@@ -425,9 +415,7 @@ def choose_walkers(tuned: Tuned, settings: Settings, n_draws: int, n_burnin: int
     if not (automatic and alone and posterior.one_mode):
         return 1
     most = np.inf if tuned.places is None else len(tuned.places) / _OWN_PLACES
-    return next(
-        (w for w, share in _WALKERS if w <= most and w * n_burnin <= share * n_draws * thin), 1
-    )
+    return most_walkers(n_burnin, n_draws * thin, most)
 
 
 def choose_start(

@@ -123,6 +123,11 @@ class BasePosterior:
         return None
 
     @property
+    def shares_batches(self) -> bool:
+        """Whether :meth:`bind_batches` takes a number of walkers that share each batch."""
+        return False
+
+    @property
     def far_from_mode(self) -> bool:
         """Whether most of the posterior is known to be far from its mode."""
         return False
@@ -209,7 +214,7 @@ class BasePosterior:
         """Gathered rows ``idx (..., B)``."""
         raise self._lacking("local_rows")
 
-    def bind_batches(self, n_chains: int, batch_size: int) -> BoundBatches:
+    def bind_batches(self, n_chains: int, batch_size: int, n_walkers: int = 1) -> BoundBatches:
         """Batches of rows for the chains of one run, in one thread."""
         return BoundBatches(self, batch_size)
 

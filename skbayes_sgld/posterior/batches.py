@@ -39,12 +39,20 @@ class LinearBatches(BoundBatches):
     A batch is its design and what the likelihood takes of the observations. Of a large X, of which
     no design is held, a column of ones is never gathered: intercepts are added to the predictors,
     and their gradients summed, apart.
+
+    The ``n_walkers`` neighbouring positions of a chain share its batch: the batch is gathered
+    once, and each of its products takes all of them.
     """
 
     def __init__(
-        self, posterior: _LinearModel, design: Array | None, n_chains: int, batch_size: int
+        self,
+        posterior: _LinearModel,
+        design: Array | None,
+        n_chains: int,
+        batch_size: int,
+        n_walkers: int = 1,
     ) -> None:
-        self.size = batch_size
+        self.size, self._n_walkers = batch_size, n_walkers
         self._likelihood = posterior.likelihood
         self._y, self._weight = posterior.y, posterior.weight
         held = design is not None
@@ -56,13 +64,18 @@ class LinearBatches(BoundBatches):
         self._center = None if held else posterior.center
         # one vector: its products are the same numbers as in a stack, at half the cost
         plain = not self._infers_noise and self._center is None
-        self._single = plain and n_chains * K == 1
+        n_positions = n_chains * n_walkers
+        self._single = plain and n_positions * K == 1
         self._n_linear, self._P = K * width, posterior.n_params
-        self._linear = n_chains, K, width
+        self._linear = n_positions, K, width
         self._shape = n_chains, batch_size, self._source.shape[1]
-        self._u = np.empty((n_chains, self._likelihood.n_local, batch_size))
+        self._together = n_chains, n_walkers * K, -1
+        self._u = np.empty((n_positions, self._likelihood.n_local, batch_size))
         self._u_single = self._u[0, 0]
         self._eta = self._u[:, :K]
+        # the predictors of all walkers of a chain are one product
+        shared = n_walkers > 1
+        self._product = self._u.reshape(self._together) if shared else self._eta
         self._design = np.empty((0, *self._shape))
         # take copies an array that is not in C order as a whole
         self._fast = self._source.flags.c_contiguous and self._source.dtype == np.float64
@@ -79,6 +92,8 @@ class LinearBatches(BoundBatches):
             design[...] = self._source[idx]
         weight = None if self._weight is None else self._weight.take(idx)
         observed = self._likelihood.observed(self._y.take(idx), weight)
+        if self._n_walkers > 1:
+            observed = tuple(np.repeat(each, self._n_walkers, axis=1) for each in observed)
         if self._single:
             return list(zip(design[:, 0], *observed, strict=True))
         return list(zip(design, *observed, strict=True))
@@ -99,17 +114,18 @@ class LinearBatches(BoundBatches):
             return self._u
         columns = batch[0].swapaxes(-1, -2)
         if self._bare:
-            return np.matmul(theta.reshape(self._linear), columns, out=self._u)
+            np.matmul(theta.reshape(self._together), columns, out=self._product)
+            return self._u
         linear = self._predictors(theta)
         if self._level:
             coef, level = linear[..., :-1], linear[..., -1]
-            np.matmul(coef, columns, out=self._eta)
+            np.matmul(coef.reshape(self._together), columns, out=self._product)
             if self._center is not None:
                 # a dot product a chain rounds alike whatever the number of chains
                 level = level - np.vecdot(coef, self._center)
             self._eta += level[..., None]
         else:
-            np.matmul(linear, columns, out=self._eta)
+            np.matmul(linear.reshape(self._together), columns, out=self._product)
         if self._infers_noise:
             self._u[:, -1] = theta[:, -1:]
         return self._u
@@ -123,8 +139,8 @@ class LinearBatches(BoundBatches):
         if self._bare and out is None:
             if self._single:
                 return score[0, 0].dot(batch[0])[None]
-            return np.matmul(score, batch[0]).reshape(-1, self._P)
-        grad = np.empty((self._shape[0], self._P)) if out is None else out
+            return np.matmul(score.reshape(self._together), batch[0]).reshape(-1, self._P)
+        grad = np.empty((self._linear[0], self._P)) if out is None else out
         if self._single:
             of_row, width = score[0, 0], self._shape[-1]
             of_row.dot(batch[0], out=grad[0, :width])
@@ -135,14 +151,17 @@ class LinearBatches(BoundBatches):
         if self._infers_noise:
             score[:, -1].sum(axis=1, out=grad[:, -1])
             score = score[:, :-1]
+        columns = linear[..., :-1] if self._level else linear
+        if self._n_walkers > 1:
+            product = np.matmul(score.reshape(self._together), batch[0])
+            columns[...] = product.reshape(columns.shape)
+        else:
+            np.matmul(score, batch[0], out=columns)
         if self._level:
-            np.matmul(score, batch[0], out=linear[..., :-1])
             total = linear[..., -1]
             np.add.reduce(score, axis=2, out=total)
             if self._center is not None:
-                linear[..., :-1] -= total[..., None] * self._center
-        else:
-            np.matmul(score, batch[0], out=linear)
+                columns -= total[..., None] * self._center
         return grad
 
     def gradient(self, theta: Array, batch: Any) -> Array:
@@ -154,9 +173,9 @@ class LinearBatches(BoundBatches):
             design.dot(theta[0], out=self._u_single)
             score = self._likelihood.observed_score(self._u, *observed)
             return score[0, 0].dot(design)[None]
-        np.matmul(theta.reshape(self._linear), design.swapaxes(-1, -2), out=self._u)
+        np.matmul(theta.reshape(self._together), design.swapaxes(-1, -2), out=self._product)
         score = self._likelihood.observed_score(self._u, *observed)
-        return np.matmul(score, design).reshape(-1, self._P)
+        return np.matmul(score.reshape(self._together), design).reshape(-1, self._P)
 
 
 class RowSubsets(RowSums):
@@ -183,12 +202,17 @@ class RowSubsets(RowSums):
         score = self.likelihood.score(u, rows.y)
         return score if rows.weight is None else score * rows.weight[:, None]
 
-    def bind_batches(self, n_chains: int, batch_size: int) -> BoundBatches:
+    @property
+    def shares_batches(self) -> bool:
+        """Whether a batch may be that of several walkers: rows are dense, the noise is known."""
+        return not (issparse(self.X) or self._infers_noise)
+
+    def bind_batches(self, n_chains: int, batch_size: int, n_walkers: int = 1) -> BoundBatches:
         """Batches of rows for the chains of one run, in one thread."""
         if issparse(self.X):
             of_rows: Any = self
             return BoundBatches(of_rows, batch_size)
-        return LinearBatches(self, self._design, n_chains, batch_size)
+        return LinearBatches(self, self._design, n_chains, batch_size, n_walkers)
 
     def prior_slope(self) -> Array | None:
         """Factor ``(P,)``, for independent normal priors about zero."""

@@ -188,7 +188,7 @@ class LogLinearNoisePosterior(GLMPosterior):
         H[at, -1] = H[-1, at] = local[1, 1] @ Z
         return H
 
-    def bind_batches(self, n_chains: int, batch_size: int) -> BoundBatches:
+    def bind_batches(self, n_chains: int, batch_size: int, n_walkers: int = 1) -> BoundBatches:
         """Batches of rows for the chains of one run, in one thread."""
         return BoundBatches(self, batch_size)
 

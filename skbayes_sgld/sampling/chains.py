@@ -429,7 +429,7 @@ def _steps(
 
 
 def _default_block(run: Run, n_chains: int, n_params: int) -> int:
-    numbers = n_chains * (n_params + (run.batch_size or 0))
+    numbers = n_chains * (n_params + (run.batch_size or 0) // run.dynamics.shared)
     # a dense metric multiplies 16 steps' noise at a time; of many chains the calls cost more
     least = 64 if numbers <= 2**12 else 16 if numbers <= _BLOCK_NUMBERS else 1
     return int(np.clip(_BLOCK_NUMBERS // numbers, least, _BLOCK_STEPS))
@@ -438,7 +438,10 @@ def _default_block(run: Run, n_chains: int, n_params: int) -> int:
 def draw_block(
     run: Run, streams: list[ChainStreams], length: int, n_params: int
 ) -> tuple[Array | None, Array | None]:
-    """Standard normals ``(T, C, n)`` of the next steps, and the rows ``(T, C, B)`` they read."""
+    """Standard normals ``(T, C, n)`` of the next steps, and the rows ``(T, C, B)`` they read.
+
+    Where walkers share batches the rows are drawn by the first of them, and are fewer than C.
+    """
     normals = None
     if run.sampler.uses_noise:
         n_normals = run.sampler.n_normals(n_params)
@@ -446,5 +449,6 @@ def draw_block(
         normals = np.stack([s.normals(length, n_normals) for s in streams]).swapaxes(0, 1)
     if run.batch_size is None:
         return normals, None
-    rows = [s.rows(length, run.n_samples, run.batch_size, run.replacement) for s in streams]
+    drawing = streams[:: run.dynamics.shared]
+    rows = [s.rows(length, run.n_samples, run.batch_size, run.replacement) for s in drawing]
     return normals, np.stack(rows, axis=1)

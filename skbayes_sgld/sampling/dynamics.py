@@ -235,14 +235,20 @@ class BoundGradient:
         Callable[[int, BasePosterior], Callable[[Array], tuple[Array, Array]]] | None
     ) = None
 
+    _group: int = GROUP
+
     def __init__(self, posterior: BasePosterior) -> None:
         self.posterior = posterior
 
-    def in_groups_of(self, size: int | None) -> Self:
-        """Copy whose full gradients take products of so many positions at a time; None: of all."""
+    def in_groups_of(self, size: int) -> Self:
+        """Copy whose products take so many positions at a time."""
         grouped = copy(self)
-        grouped.posterior = self.posterior.in_groups_of(size)
+        grouped.posterior, grouped._group = self.posterior.in_groups_of(size), size
         return grouped
+
+    def shared_by(self, n_walkers: int) -> Self:
+        """Copy whose batches are each of ``n_walkers`` neighbouring positions."""
+        raise NotImplementedError
 
     def of_run(self) -> Self:
         """Copy for one run in one thread, whose full gradients are bound to the run's chains."""
@@ -321,7 +327,8 @@ class Dynamics:
     is enough for what drives a trajectory; ``bound_move``, in a run, is where a step leads by
     :meth:`drift`, see :meth:`BoundGradient.bind_move`. ``whitened``, if given, is the target in the
     coordinates of the metric about the centre, which trajectories follow in place of the gradient.
-    ``group`` is the number of neighbouring positions that are walkers of one chain.
+    ``group`` is the number of neighbouring positions that are walkers of one chain, and ``shared``
+    the number of those that share the rows of a batch.
     """
 
     gradient: BoundGradient
@@ -335,24 +342,34 @@ class Dynamics:
     bound_move: Callable[[Array, Any, np.floating], Array] | None = None
     whitened: WhitenedPosterior | None = None
     group: int = 1
+    shared: int = 1
 
     @property
     def whole(self) -> int:
         """Neighbouring positions that processes share as a whole, or bits would differ."""
         return self.group if self.whitened is None else lcm(self.group, self.whitened.group)
 
-    def of_walkers(self, n_walkers: int) -> Dynamics:
+    def of_walkers(self, n_walkers: int, share: bool = False) -> Dynamics:
         """Dynamics of chains of ``n_walkers`` neighbouring positions each.
 
-        Products with all rows take the positions of a chain together.
+        Products with all rows take the positions of a chain together, as do those with a batch that
+        they ``share``.
         """
         if n_walkers == 1:
             return self
         target = None if self.target is None else self.target.in_groups_of(n_walkers)
         gradient = self.gradient.in_groups_of(n_walkers)
         metric = self.preconditioner.in_groups_of(n_walkers)
+        shared = 1
+        if share:
+            gradient, shared = gradient.shared_by(n_walkers), n_walkers
         return replace(
-            self, gradient=gradient, preconditioner=metric, target=target, group=n_walkers
+            self,
+            gradient=gradient,
+            preconditioner=metric,
+            target=target,
+            group=n_walkers,
+            shared=shared,
         )
 
     def of_chains(self, some: slice) -> Dynamics:

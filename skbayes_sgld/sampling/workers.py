@@ -7,7 +7,7 @@ from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import pairwise
-from math import ceil
+from math import ceil, lcm
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -100,17 +100,18 @@ def _numbers(run: Any) -> int:
 
 def groups_of(run: Any, n_chains: int) -> tuple[int, bool] | None:
     """Chains of a group, and whether threads share the groups; None: all chains at once."""
-    numbers = _numbers(run)
+    numbers, alike = _numbers(run), run.dynamics.shared
     if n_chains * numbers <= _STEP_NUMBERS or not run.dynamics.posterior.shareable:
         return None
     shared = numbers >= _THREAD_NUMBERS and cpu_count() > 1
     if shared:
-        most = min(ceil(n_chains / cpu_count()), _MOST_NUMBERS / numbers)
+        most = min(ceil(n_chains / cpu_count()), alike * _MOST_NUMBERS / numbers)
         size = max(most, _LEAST_NUMBERS / numbers)
     else:
-        size = max(GROUP, _STEP_NUMBERS / numbers)
-    # products with a dense metric are of several chains at a time
+        size = max(GROUP, alike * _STEP_NUMBERS / numbers)
+    # products with a dense metric, and those with rows that walkers share, are of several at a time
     multiple = GROUP if run.dynamics.preconditioner.diagonal is None else 1
+    multiple = lcm(multiple, alike)
     n_groups = ceil(n_chains / (multiple * max(1, int(size / multiple))))
     size = multiple * ceil(n_chains / n_groups / multiple)  # of all groups but the last
     return (size, shared) if size < n_chains else None
@@ -132,7 +133,7 @@ def in_groups(
     n_chains, (size, shared) = len(state.streams), groups
     edges = [*range(0, n_chains, size), n_chains]
     parallel = _in_threads if shared else _one_by_one
-    n_steps = max(1, _STRETCH_NUMBERS // (n_chains * _numbers(run)))
+    n_steps = max(1, run.dynamics.shared * _STRETCH_NUMBERS // (n_chains * _numbers(run)))
     while stretch.n_steps:
         now, stretch = stretch.cut(n_steps)
         part = side_by_side(parallel, function, run, state, edges, (now, *how), None)

@@ -14,6 +14,7 @@ from skbayes_sgld.inference import choices
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Laplace, Normal
 from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Curvature, Full, NormClip, find_mode
 from skbayes_sgld.sampling.dynamics import Dense, Dynamics
+from skbayes_sgld.sampling.tuning import bias as pilots
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.bias import Bias
 from skbayes_sgld.sampling.tuning.mode import Mode
@@ -197,3 +198,53 @@ def test_minibatches_have_the_second_order_where_the_curvature_is_formed(most, o
     y = X[:, 0] + rng.logistic(size=60) > 0
     model = SGLDLogisticRegression(batch_size=10, n_draws=2, random_state=0).fit(X, y)
     assert model.gradient_.order == order
+
+
+@pytest.fixture(scope="module")
+def wide_and_many():
+    """So many rows and columns that gradient, walkers and pilot are a matter of their cost."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2200, 100))
+    y = rng.random(2200) < 1.0 / (1.0 + np.exp(-X @ rng.standard_normal(100) / 10.0))
+    return X, y
+
+
+def test_walkers_share_the_batches_that_are_chosen_for_them_and_no_others(wide_and_many):
+    automatic = SGLDLogisticRegression(random_state=0).fit(*wide_and_many).result_
+    run = automatic.plan.run
+    assert automatic.plan.n_walkers == run.dynamics.shared == 16
+    assert "16 walkers share each" in automatic.choices["batch_size"].why
+    for given in ({"batch_size": 250}, {"gradient": "control_variate"}):
+        plan = SGLDLogisticRegression(random_state=0, **given).fit(*wide_and_many).result_.plan
+        assert plan.run.dynamics.shared == 1
+
+
+def test_the_mean_over_walkers_that_share_batches_varies_as_independent_draws_do(wide_and_many):
+    means, sds = [], []
+    for seed in range(8):
+        model = SGLDLogisticRegression(random_state=seed)
+        result = model.fit(*wide_and_many).result_
+        assert result.plan.run.dynamics.shared == 16
+        means.append(result.draws.values.reshape(-1, 101).mean(axis=0))
+        sds.append(result.draws.values.reshape(-1, 101).std(axis=0))
+    spread = np.std(means, axis=0, ddof=1) / np.mean(sds, axis=0)
+    worth = result.summary()["ess_bulk"].to_numpy()
+    ratio = np.mean(np.square(spread) * worth)  # 1 where the effective sample size is right
+    # the variance of 8 means has a relative error of sqrt(2 / 7), and parameters are 101
+    assert abs(ratio - 1.0) < 4 * np.sqrt(2.0 / 7.0 / 101.0)
+
+
+def test_the_pilot_takes_all_rows_where_its_own_batches_would_cost_more(wide_and_many, monkeypatch):
+    piloted, plain = [], pilots.choose_step_size
+    monkeypatch.setattr(
+        pilots,
+        "choose_step_size",
+        lambda run, *args, **kwargs: (
+            piloted.append(run.batch_size),
+            plain(run, *args, **kwargs),
+        )[1],
+    )
+    automatic = SGLDLogisticRegression(random_state=0).fit(*wide_and_many)
+    assert automatic.batch_size_ > 2200 / 16
+    SGLDLogisticRegression(random_state=0, batch_size=500).fit(*wide_and_many)
+    assert piloted == [None, 500]

@@ -74,6 +74,29 @@ def test_bound_batches_are_the_rows_that_are_taken(name, n_chains, n, weighted):
 
 
 @pytest.mark.parametrize("n", [50, BLOCK_NUMBERS // D + 1], ids=["few rows", "many rows"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "noise inferred"])
+def test_walkers_that_share_a_batch_have_the_gradients_of_its_rows(name, weighted, n):
+    posterior, n_walkers = make_posterior(name, n, weighted=weighted), 4
+    assert posterior.shares_batches
+    rng = np.random.default_rng(1)
+    theta = 0.3 * rng.standard_normal((C * n_walkers, posterior.n_params))
+    bound = posterior.bind_batches(C, B, n_walkers)
+    idx = rng.integers(0, n, (2, C, B))
+    plain = scores_and_gradients(
+        BoundBatches(posterior, B), np.repeat(idx, n_walkers, axis=1), theta
+    )
+    shared = scores_and_gradients(bound, idx, theta)
+    for got, expected in zip(shared, plain, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-11)
+    rows, room = bound.gather(idx)[0], np.full((len(theta), 2 * posterior.n_params), np.nan)
+    part = room[:, posterior.n_params :]  # of an array whose other part stays as it is
+    bound.pullback(bound.score(bound.local(theta, rows), rows), rows, out=part)
+    np.testing.assert_allclose(part, plain[2][0], rtol=1e-11, atol=1e-11)
+    assert np.isnan(room[:, : posterior.n_params]).all()
+
+
+@pytest.mark.parametrize("n", [50, BLOCK_NUMBERS // D + 1], ids=["few rows", "many rows"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_bound_batches_depend_neither_on_the_dtype_nor_on_the_order_of_X(layout, n):
     rng = np.random.default_rng(1)

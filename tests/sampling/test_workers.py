@@ -81,30 +81,49 @@ def test_groups_draw_what_all_chains_draw_together(gradient, clip, two_chains_a_
 class _Sized:
     """A run, as far as its groups depend on it."""
 
-    def __init__(self, numbers, dense):
-        self.batch_size, self.dynamics = numbers, self
+    def __init__(self, numbers, dense, shared=1):
+        self.batch_size, self.dynamics, self.shared = numbers, self, shared
         self.posterior = SimpleNamespace(n_params=1, shareable=True)
         self.preconditioner = SimpleNamespace(diagonal=None if dense else np.ones(1))
 
 
 @pytest.mark.parametrize(
-    ("n_chains", "numbers", "dense", "n_cores", "expected"),
+    ("n_chains", "numbers", "dense", "shared", "n_cores", "expected"),
     [
-        (4, 2**10, False, 2, None),  # all rows of a step stay in cache
-        (4, 2**16, False, 2, (2, True)),
-        (5, 2**16, False, 2, (3, True)),
-        (4, 2**16, True, 2, None),  # a product with the metric would be padded
-        (64, 2**16, True, 2, (8, True)),  # as many as stay in cache
-        (16, 2**14, False, 64, (2, True)),  # a thread has enough to do
-        (4, 2**16, False, 1, None),
-        (64, 2**11, False, 2, (32, False)),  # of so short steps threads wait for each other
+        (4, 2**10, False, 1, 2, None),  # all rows of a step stay in cache
+        (4, 2**16, False, 1, 2, (2, True)),
+        (5, 2**16, False, 1, 2, (3, True)),
+        (4, 2**16, True, 1, 2, None),  # a product with the metric would be padded
+        (64, 2**16, True, 1, 2, (8, True)),  # as many as stay in cache
+        (64, 2**16, True, 16, 2, (32, True)),  # which are more where walkers share the rows
+        (64, 2**20, True, 16, 2, (16, True)),  # and never a part of those that do
+        (16, 2**14, False, 1, 64, (2, True)),  # a thread has enough to do
+        (4, 2**16, False, 1, 1, None),
+        (64, 2**11, False, 1, 2, (32, False)),  # of so short steps threads wait for each other
     ],
 )
 def test_groups_have_the_size_that_cache_metric_and_cores_ask_for(
-    n_chains, numbers, dense, n_cores, expected, monkeypatch
+    n_chains, numbers, dense, shared, n_cores, expected, monkeypatch
 ):
     monkeypatch.setattr(workers, "cpu_count", lambda: n_cores)
-    assert workers.groups_of(_Sized(numbers, dense), n_chains) == expected
+    assert workers.groups_of(_Sized(numbers, dense, shared), n_chains) == expected
+
+
+def test_a_chains_walkers_share_its_rows_and_depend_on_no_other_chain(two_chains_a_group):
+    run, start = run_of(ControlVariate(2))
+    run.dynamics = run.dynamics.of_walkers(4, share=True)
+    start = start[0] + 0.01 * np.arange(8)[:, None]
+    both = run_chains(run, start, **LENGTHS)
+    assert len(np.unique(both.draws[:, -1, 0])) == 8
+    for first in (0, 4):
+        alone = run_chains(run, start[first : first + 4], first_chain=first, **LENGTHS)
+        np.testing.assert_array_equal(alone.draws, both.draws[first : first + 4])
+    _, idx = chains.draw_block(run, both.state.streams, 3, P)
+    assert idx.shape == (3, 2, BATCH)
+    part = run_chains(run, start, n_draws=3, seed=3)
+    rest = run_chains(run, part.state, n_draws=4, block_size=2)
+    whole = run_chains(run, start, n_draws=7, seed=3)
+    np.testing.assert_array_equal(rest.draws, whole.draws[:, 3:])
 
 
 def test_a_run_in_groups_ends_where_progress_says_so(two_chains_a_group):

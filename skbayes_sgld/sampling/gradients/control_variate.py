@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 
-from skbayes_sgld._linalg import GROUP, ROW_BLOCK, matmul_rows
-from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld._linalg import ROW_BLOCK, matmul_rows
+from skbayes_sgld.posterior.base import BasePosterior, BoundBatches
 from skbayes_sgld.posterior.protocol import Expansion, Rows
 from skbayes_sgld.sampling.dynamics import Array, BoundGradient, Metric
 from skbayes_sgld.sampling.gradients.variance_reduction import SnapshotGradient
@@ -34,16 +35,24 @@ class _ControlVariate(BoundGradient):
             self._grad, self._curvature = posterior.grad_log_likelihood(self._center), None
         else:
             self._grad, self._curvature = expansion.grad[None], expansion.curvature
-        self._bind = posterior.bind_batches
+        self._bind: Callable[..., BoundBatches] = posterior.bind_batches
+        self._n_walkers, self._moves = 1, _Products()
         self._grad_log_prior: Callable[[Array], Array] = posterior.grad_log_prior
 
     def of_run(self) -> Self:
         """Copy for one run in one thread, whose batches are gathered into the same arrays."""
         self._expansion  # noqa: B018  # known before the copy, so that runs share it
         bound = super().of_run()
-        bound._bind = cache(self.posterior.bind_batches)
+        bound._bind = cache(self._bind)
         bound._grad_log_prior = self.posterior.bind_grad_log_prior()
         return bound
+
+    def shared_by(self, n_walkers: int) -> Self:
+        """Copy whose batches are each of ``n_walkers`` neighbouring positions."""
+        shared = copy(self)
+        shared._n_walkers = n_walkers
+        shared._bind = partial(self.posterior.bind_batches, n_walkers=n_walkers)
+        return shared
 
     @cached_property
     def _expansion(self) -> list[Array]:
@@ -92,10 +101,12 @@ class _ControlVariate(BoundGradient):
         bound, rows, at_center, *curvature = batch
         u = bound.local(theta, rows)
         if not curvature:
-            return bound.score(u, rows) - at_center
-        W = curvature[0]
-        rest = W * u if u.shape[1] == 1 else np.einsum("cabn,cbn->can", W, u)
-        rest -= at_center
+            return bound.score(u, rows) - np.repeat(at_center, self._n_walkers, axis=0)
+        # the walkers of a chain share its batch, and so its expansion
+        W, v = curvature[0], u.reshape(len(at_center), self._n_walkers, *u.shape[1:])
+        rest = W[:, None] * v if u.shape[1] == 1 else np.einsum("cabn,cwbn->cwan", W, v)
+        rest -= at_center[:, None]
+        rest = rest.reshape(u.shape)
         rest += bound.score(u, rows)
         return rest
 
@@ -105,17 +116,35 @@ class _ControlVariate(BoundGradient):
         grad *= self.posterior.n_samples / bound.size
         grad += self._grad
         if self._curvature is not None:
-            grad -= matmul_rows(theta - self._center, self._curvature)
+            grad -= matmul_rows(theta - self._center, self._curvature, self._group)
         grad += self._grad_log_prior(theta)
         return grad
 
     def bind_move(self, metric: Metric) -> Callable[[Array, Any, np.floating], Array] | None:
-        posterior, H = self.posterior, self._curvature
-        if H is None or not posterior.quadratic_prior:
+        posterior = self.posterior
+        if self._curvature is None or not posterior.quadratic_prior:
             return None
-        H = H.copy()
-        posterior.add_prior_curvature(H, self._center[0])
-        return _Move(self, metric, self._grad + posterior.grad_log_prior(self._center), H)
+        slope = self._grad + posterior.grad_log_prior(self._center)
+        return _Move(self, metric, slope, *self._moves.of(self, metric))
+
+    def _posterior_curvature(self) -> Array:
+        assert self._curvature is not None
+        H = self._curvature.copy()
+        self.posterior.add_prior_curvature(H, self._center[0])
+        return H
+
+
+class _Products:
+    """``-H G`` and G of the last metric that was asked for, which all threads of a run share."""
+
+    _known: tuple[Metric, Array, Array] | None = None
+
+    def of(self, gradient: _ControlVariate, metric: Metric) -> tuple[Array, Array]:
+        """Both, each ``(P, P)``."""
+        if self._known is None or self._known[0] is not metric:
+            G = metric.in_groups_of(None).scale(np.eye(metric.n_params))
+            self._known = metric, -gradient._posterior_curvature() @ G, G
+        return self._known[1:]
 
 
 class _Move:
@@ -125,10 +154,11 @@ class _Move:
     the log posterior.
     """
 
-    def __init__(self, gradient: _ControlVariate, metric: Metric, slope: Array, H: Array) -> None:
-        self._gradient, self._center = gradient, gradient._center
-        G = metric.scale(np.eye(metric.n_params))
-        self._of_z, self._of_rest = -H @ G, G
+    def __init__(
+        self, gradient: _ControlVariate, metric: Metric, slope: Array, of_z: Array, of_rest: Array
+    ) -> None:
+        self._gradient, self._center, self._group = gradient, gradient._center, gradient._group
+        self._of_z, self._of_rest = of_z, of_rest
         self._offset = metric.scale(slope)
         self._bind = cache(self._settle)
 
@@ -136,7 +166,7 @@ class _Move:
         """Matrix of the product, its left side, and the parts that z and rest take of that."""
         scale, P = self._gradient.posterior.n_samples / batch_size, len(self._of_rest)
         # chains that fill the last group stay zero
-        left = np.zeros((-(-n_chains // GROUP), GROUP, 2 * P))
+        left = np.zeros((-(-n_chains // self._group), self._group, 2 * P))
         used = left.reshape(-1, 2 * P)[:n_chains]
         return np.vstack([self._of_z, scale * self._of_rest]), left, used[:, :P], used[:, P:]
 

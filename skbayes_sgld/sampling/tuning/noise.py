@@ -36,9 +36,12 @@ class NoiseLevel:
     ----------
     variance : float
         Largest eigenvalue of its covariance in the metric of the curvature.
+    common : float
+        The same of what independent positions have in common of it, where they share the row.
     """
 
     variance: float
+    common: float = 0.0
 
     def inflation(self, step_size: float, batch_size: int, temperature: float) -> float:
         """Largest relative inflation of a posterior variance.
@@ -49,9 +52,17 @@ class NoiseLevel:
         # a floor, since the step size and the batch size divide by it
         return step_size * max(self.variance, 1e-12) / (2.0 * temperature * batch_size)
 
-    def batch_size(self, step_size: float, temperature: float) -> int:
-        """Batch size at which the inflation falls to 1 %."""
-        return int(np.ceil(self.inflation(step_size, 1, temperature) / THRESHOLDS.max_noise))
+    def batch_size(self, step_size: float, temperature: float, n_walkers: int = 1) -> int:
+        """Batch size at which the inflation falls to 1 %.
+
+        Where ``n_walkers`` of a chain share it, the variance of their mean grows by 5 % at most: by
+        as many times what their noise has in common.
+        """
+        size = self.inflation(step_size, 1, temperature) / THRESHOLDS.max_noise
+        if n_walkers > 1:
+            of_mean = step_size * n_walkers * self.common / (2.0 * temperature)
+            size = max(size, of_mean / THRESHOLDS.max_common_noise)
+        return int(np.ceil(size))
 
     def step_size(self, batch_size: int, temperature: float) -> float:
         """Step size at which the inflation falls to 1 %."""
@@ -92,9 +103,19 @@ def measure_noise(
     means = np.concatenate([posterior.pullback(score[None], rows) for score in scores])
     means /= len(idx) * np.sqrt(len(draws))
     if posterior.n_params <= MAX_DENSE and "row_curvature" in posterior.abilities:
-        covariance = posterior.gram(rows.design[0], second) / len(idx) - means.T @ means
-        whitened = metric.sqrt_t(metric.sqrt_t(covariance).T)
-        return NoiseLevel(n**2 * largest_eigenvalue(whitened))
+        whole = metric.in_groups_of(None)
+
+        def largest(second: Array, means: Array) -> float:
+            covariance = posterior.gram(rows.design[0], second) / len(idx) - means.T @ means
+            return n**2 * largest_eigenvalue(whole.sqrt_t(whole.sqrt_t(covariance).T))
+
+        level = NoiseLevel(largest(second, means))
+        if posterior.shares_batches:
+            # of the products of two different draws
+            total, S = scores.sum(axis=0), len(draws)
+            pairs = (np.einsum("ai,bi->abi", total, total) - S * second) / (S * (S - 1))
+            level.common = max(0.0, largest(pairs, means.sum(axis=0, keepdims=True) / np.sqrt(S)))
+        return level
 
     def product(z: Array) -> Array:
         x = metric.sqrt(z.reshape(1, -1))
@@ -119,20 +140,35 @@ def _largest_variance(rests: Array) -> float:
 
 
 def cheapest_gradient(
-    posterior: BasePosterior, mode: Mode, temperature: float, seed: int
+    posterior: BasePosterior, mode: Mode, temperature: float, seed: int, n_walkers: int = 1
 ) -> tuple[Gradient, int | None, str, NoiseLevel | None]:
-    """Cheaper of minibatches without visible noise and all rows: batch size, why, and its noise."""
+    """Cheaper of minibatches without visible noise and all rows: batch size, why, and its noise.
+
+    ``n_walkers`` positions of a chain share a batch where the posterior allows it.
+    """
     n, gradient = posterior.n_samples, ControlVariate()
+    if not posterior.shares_batches:
+        n_walkers = 1
     level = measure_noise(posterior, gradient, mode, temperature, seed, most_rows=_FIRST_ROWS)
-    if _QUIETER * level.batch_size(STEP_SIZES[0], temperature) > THRESHOLDS.cheap_batch:
+    if _QUIETER * level.batch_size(STEP_SIZES[0], temperature, n_walkers) > THRESHOLDS.cheap_batch:
         level = measure_noise(posterior, gradient, mode, temperature, seed)
-    batch_size = _quiet_batch(level, temperature)
-    if THRESHOLDS.gathered_cost * batch_size > n:
+    batch_size = _quiet_batch(level, temperature, n_walkers)
+    if cost_of_a_row(posterior, n_walkers) * batch_size > n:
         taken = f"{batch_size:,} of {n:,}" if batch_size < n else f"more than all {n:,}"
         why = f"a batch without visible noise takes {taken} rows"
         return Full(), None, why, None
     why = f"batches of {batch_size:,} add less than 0.5 % to any standard deviation"
+    if n_walkers > 1:
+        why += f", and {n_walkers} walkers share each"
     return gradient, batch_size, why, level
+
+
+def cost_of_a_row(posterior: BasePosterior, n_walkers: int) -> float:
+    """Times that a row of a batch costs what a row of all costs, for a position."""
+    if n_walkers == 1:
+        return THRESHOLDS.gathered_cost
+    numbers = np.array([posterior.n_params, posterior.n_predictors])
+    return float(numbers @ THRESHOLDS.shared_row / (numbers @ THRESHOLDS.row_of_all))
 
 
 def choose_batch_size(noise: NoiseLevel, n_samples: int, temperature: float) -> int:
@@ -140,8 +176,8 @@ def choose_batch_size(noise: NoiseLevel, n_samples: int, temperature: float) -> 
     return min(_quiet_batch(noise, temperature), n_samples)
 
 
-def _quiet_batch(level: NoiseLevel, temperature: float) -> int:
+def _quiet_batch(level: NoiseLevel, temperature: float, n_walkers: int = 1) -> int:
     """Batch size without visible noise; where few rows are enough, one with less than that."""
-    wanted = level.batch_size(STEP_SIZES[0], temperature)
+    wanted = level.batch_size(STEP_SIZES[0], temperature, n_walkers)
     quiet = max(THRESHOLDS.min_batch, min(_QUIETER * wanted, THRESHOLDS.cheap_batch))
     return max(wanted, quiet)

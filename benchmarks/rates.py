@@ -1,0 +1,77 @@
+"""Measure the rates by which the cost of a step is told: ``python -m benchmarks.rates``.
+
+Prints nanoseconds of processor time, in one thread, for each row of a gradient and each position:
+one figure for a number of the row, and one for a linear predictor, its exponential included. They
+are the constants of ``skbayes_sgld/sampling/tuning/cost.py``. AVX-512 is hidden from NumPy and
+OpenBLAS, and every figure is the least of several rounds: what else the machine does only adds to
+it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from time import process_time
+
+import numpy as np
+
+from benchmarks import _machine
+from skbayes_sgld._linalg import one_blas_thread
+from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+from skbayes_sgld.sampling import ControlVariate
+
+_COLUMNS = 20, 400
+_ROWS, _BATCH = 8000, 1000
+_ROUNDS, _TIMES = 15, 3
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Least processor time of a call."""
+    found = []
+    for _ in range(_ROUNDS):
+        begin = process_time()
+        for _ in range(_TIMES):
+            work()
+        found.append((process_time() - begin) / _TIMES)
+    return min(found)
+
+
+def gradient(d: int, n_positions: int, kind: str) -> float:
+    """Nanoseconds for each row and position of a gradient of d columns."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((_ROWS, d))
+    posterior = GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), Normal(scale=1.0))
+    theta = 0.1 * rng.standard_normal((n_positions, d + 1))
+    if kind.startswith("all rows"):
+        whole = posterior.in_groups_of(n_positions)
+        bound = (whole.rounded() if "single" in kind else whole).bind_grad(n_positions)
+        return 1e9 * seconds(lambda: bound(theta)) / (_ROWS * n_positions)
+    n_walkers = n_positions if kind == "shared batch" else 1
+    estimate = ControlVariate().bind(posterior, np.zeros(d + 1)).shared_by(n_walkers).of_run()
+    idx = rng.integers(0, _ROWS, (1, n_positions // n_walkers, _BATCH))
+
+    def work() -> None:
+        estimate(theta, estimate.prepare(idx)[0])
+
+    return 1e9 * seconds(work) / (_BATCH * n_positions)
+
+
+def main() -> None:
+    if _machine.avx512():
+        command = [sys.executable, "-m", "benchmarks.rates"]
+        sys.exit(subprocess.run(command, env=os.environ | _machine.hidden()).returncode)
+    print(_machine.heading(_machine.describe()))
+    kinds = "all rows, single precision", "all rows, double precision", "shared batch", "own batch"
+    with one_blas_thread():
+        for kind in kinds:
+            for n_positions in (4, 16, 32):
+                few, many = (gradient(d, n_positions, kind) for d in _COLUMNS)
+                number = (many - few) / (_COLUMNS[1] - _COLUMNS[0])
+                predictor = few - number * (_COLUMNS[0] + 1)
+                print(f"{kind}, {n_positions} positions: {number:.3f} a number, {predictor:.1f}")
+
+
+if __name__ == "__main__":
+    main()
