@@ -55,7 +55,7 @@ docs: $(VENV)/.stamp-docs ## build the documentation into docs/_build/html
 docs-test: $(VENV)/.stamp-docs $(VENV)/.stamp-test ## check the built pages: names, links, and in Chromium where there is one
 	@$(PY) -m pytest -m docs tests/test_site.py tests/test_site_in_browser.py
 
-figures: $(VENV)/.stamp-test,finance ## redraw the figures and measure the numbers of the pages, twenty minutes (FIGURES="plot_cubic")
+figures: $(VENV)/.stamp-test,finance ## redraw the figures and measure the numbers of the pages, five minutes (FIGURES="plot_cubic optimizers")
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) docs/pages.py --run $(FIGURES)
 	@$(PY) -m benchmarks.page
 

@@ -1,7 +1,7 @@
 """Numbers, tables and figures of the pages, from the scripts that measure them.
 
     python docs/pages.py                   fill README.md and docs/ from docs/results/*.json
-    python docs/pages.py --run             run every script in full first: its figures and numbers
+    python docs/pages.py --run             run the scripts in full first, five minutes: all figures
     python docs/pages.py --run plot_cubic  run one
     python docs/pages.py --check           write nothing; exit 1 if a page is out of date
 
@@ -41,7 +41,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 RESULTS, FIGURES, EXAMPLES = HERE / "results", HERE / "figures", ROOT / "examples"
 sys.path[:0] = [str(EXAMPLES), str(ROOT)]
-from _numbers import Values, write  # noqa: E402
+from _numbers import Values, disagreements, write  # noqa: E402
 
 # The scripts whose figures and numbers the pages show. `benchmarks.page` has those of speed.
 SCRIPTS = {
@@ -52,6 +52,9 @@ SCRIPTS = {
         *sorted((HERE / "measured").glob("*.py")),
     )
 }
+# Each takes minutes, and draws nothing: run by name alone.
+SLOW = "calibration", "networks", "optimizers", "truth_bias"
+
 # Script, the optional package that has data for it, and the figure that is not drawn without.
 NEEDS = {"plot_volatility": ("arch", "volatility_sp500.png")}
 PAGES = ROOT / "README.md", *sorted(HERE.glob("*.md")), *sorted(HERE.glob("*/*.md"))
@@ -173,6 +176,9 @@ def run(name: str) -> None:
         }
         for path in drawn:
             shutil.copy(path, FIGURES / path.name)
+    before = load().get(name, {"values": {}})["values"]
+    for said in disagreements(before, values) if before else ():
+        print(f"  differs from before: {said}")
     text = json.dumps(kept, indent=1, ensure_ascii=False)
     end = re.compile(r'\{\s+("value": \S+)\s+("error": \S+)\s+("show": .+)\s+\}')
     RESULTS.mkdir(exist_ok=True)
@@ -181,11 +187,15 @@ def run(name: str) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--run", nargs="*", metavar="SCRIPT", help="run these first (none: all)")
+    parser.add_argument(
+        "--run", nargs="*", metavar="SCRIPT", help="run these first (none named: all but the slow)"
+    )
     parser.add_argument("--check", action="store_true", help="write nothing; 1 if out of date")
     options = parser.parse_args(arguments)
     os.environ.setdefault("MPLBACKEND", "Agg")
-    for name in SCRIPTS if options.run == [] else options.run or ():
+    for name in options.run or (
+        [] if options.run is None else [n for n in SCRIPTS if n not in SLOW]
+    ):
         print(f"{name}:", flush=True)
         run(name)
     results = load()

@@ -109,6 +109,30 @@ def by_data(quick):
     return rows
 
 
+def euler(quick):
+    """Error of an sd that a published run's draws tell, on a standard normal density."""
+    posterior = FunctionPosterior(lambda x: -0.5 * x[:, 0] ** 2, lambda x: -x, n_params=1)
+    rows = {}
+    for eta in (0.5,) if quick else (0.1, 0.5, 1.0):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = sample(
+                posterior,
+                SGLD("euler"),
+                step_size=eta,
+                preconditioner=None,
+                gradient="full",
+                random_state=0,
+            )
+        size, doubt = found.bias
+        rows[f"{eta:g}"] = {
+            "eta": f"{eta:g}",
+            "error of the sd, from the draws": measured(size, doubt / 2.0, "±.1f %"),
+            "in closed form": measured(1.0 / np.sqrt(1.0 - eta / 2.0) - 1.0, show=".1f %"),
+        }
+    return rows
+
+
 def psgld():
     """Excess of a variance on a normal target of precision 1, by memory and step size."""
     found = {}
@@ -154,6 +178,7 @@ def main(arguments=None):
         "batches": rows_of_batches(options.quick),
         "skewness": by_skewness(options.quick),
         "data": by_data(options.quick),
+        "euler": euler(options.quick),
     }
     if not options.quick:
         found["MALA and HMC"] = mala_and_hmc()

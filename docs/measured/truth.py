@@ -24,7 +24,7 @@ def row(verdict):
         "sd": measured(verdict.sd, error, ".1f %" + "!" * ("sd" in broken)),
         "quantile": measured(verdict.quantile, 2.0 * error, ".3f" + " !" * ("quantile" in broken)),
         "ess": measured(verdict.ess, 0.1 * verdict.ess, ",.0f" + " !" * ("ess" in broken)),
-        "seconds": measured(verdict.seconds, None, ".2f" + " !" * verdict.slow),
+        "seconds": measured(verdict.seconds, None, ".2f"),
     }
     head = {"case": verdict.name, "n": f"{verdict.n:,}", "d": f"{verdict.d:,}"}
     head |= {"reference": f"{verdict.kind}, {verdict.worth}"}
@@ -48,7 +48,6 @@ def main(arguments=None):
         "rows": rows,
         "cases": measured(len(rows), show=".0f"),
         "break a bound": measured(len(breaks), None, ".0f"),
-        "slow": measured(sum(v.slow for v in verdicts.values()), None, ".0f"),
         "told something": measured(sum(bool(v.notes) for v in verdicts.values()), show=".0f"),
     }
 
