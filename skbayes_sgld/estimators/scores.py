@@ -12,13 +12,14 @@ import pandas as pd
 from scipy.special import xlogy
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._arrays import as_array
+from skbayes_sgld._arrays import as_array, check_size
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.dask_predictions import without_rows
 from skbayes_sgld.blocks.source import Array, Block, RowSource, without_exposure
 
 _TINY = np.finfo(float).tiny
+_SQUARED = 1e150  # number whose square still is one
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,7 @@ class ScoredByBlock:
         """Numbers of y, or an error that names it."""
         values = as_array(y, "y", (1, 2))
         self._check_size(values)
+        check_size(float(np.abs(values).max()), "y", 0.0, _SQUARED)  # networks fit any other size
         return values
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

@@ -543,3 +543,10 @@ def test_columns_of_other_names_are_an_error_of_X(cls):
 def test_too_few_rows_are_an_error_of_X():
     refuse(make(SGLDLinearRegression), "^X: Found array with 1 sample", X[:1], Y[:1])
     refuse(make(SGLDLogisticRegression), "^y: Unknown label type", X, Y)
+
+
+def test_a_network_scores_targets_of_any_size_whose_squares_are_numbers():
+    model = make(SGLDMLPRegressor).fit(X, Y * 1e60)
+    assert np.isfinite(model.score(X, Y * 1e60))
+    with pytest.raises(ValueError, match=r"y has values of size 1e\+300"):
+        model.score(X, np.full(30, 1e300))
