@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from _figure import EXACT, PRINTED, RIGHT, new_figure, parse, save, say, tidy
-from _numbers import measured, share
+from _numbers import measured, share, write
 
 from skbayes_sgld.datasets import make_tied_means_mixture
 from skbayes_sgld.posterior import TiedGaussianMixture
@@ -33,7 +33,6 @@ STEP = 0.001  # a quarter of the limit of stability at the modes
 START = (1.15, -1.15)  # the mode where theta2 < 0
 COOLING = Cooling(high=10.0, hold=500, decay=1500)
 THIN = 5
-N_STEPS = 3000
 
 
 def run(posterior: TiedGaussianMixture, temperature: Schedule, n_chains: int, n_steps: int) -> Any:
@@ -55,13 +54,19 @@ def kept(draws: np.ndarray) -> np.ndarray:
     return draws[:, int(COOLING.settles_at) // THIN :]
 
 
+def share_above(draws: np.ndarray) -> tuple[float, float]:
+    """Share of the draws kept where theta2 > 0, and its standard error over the chains."""
+    above = (kept(draws)[..., 1] > 0).mean(axis=1)
+    return float(above.mean()), float(above.std(ddof=1) / np.sqrt(len(above)))
+
+
 def draw_traces(axes: Any, draws: np.ndarray, color: str, title: str) -> None:
     """Draw theta2 of eight chains by step."""
     steps = THIN * np.arange(1, draws.shape[1] + 1)
     for chain in draws[:8]:
         axes.plot(steps, chain[:, 1], color=color, linewidth=0.4, alpha=0.7)
-    axes.axvspan(COOLING.settles_at, steps[-1], color="0.9", label="kept", zorder=0)
-    axes.set(ylabel=r"$\theta_2$ of eight chains", ylim=(-4, 4), xlim=(0, steps[-1]))
+    axes.axvspan(COOLING.settles_at, steps[-1], color="0.9", label="draws kept", zorder=0)
+    axes.set(ylabel=r"$\theta_2$ of eight chains", ylim=(-2.8, 2.8), xlim=(0, steps[-1]))
     axes.set_title(title, fontsize=10)
     tidy(axes)
 
@@ -73,54 +78,68 @@ def draw_plane(axes: Any, grid: Any, draws: np.ndarray, color: str) -> None:
     levels = grid.density.max() * np.array([0.02, 0.1, 0.4, 0.8])
     contours = (grid.theta1, grid.theta2, grid.density.T)
     axes.contour(*contours, levels=levels, colors=EXACT, linewidths=0.9)
+    axes.plot([], [], color=EXACT, label="contours of the exact density")
+    axes.plot(*START, "k*", markersize=10, label="start of all chains")
     axes.set(xlim=(-1, 2), ylim=(-2.5, 2.5), xlabel=r"$\theta_1$", ylabel=r"$\theta_2$")
-    share = (kept(draws)[..., 1] > 0).mean()
-    axes.set_title(f"Draws kept: {100 * share:.0f} % above 0", fontsize=10)
+    above, error = share_above(draws)
+    found, exact = f"{100 * above:.0f} ± {100 * error:.0f} %", f"{100 * grid.mass[0]:.0f} %"
+    axes.set_title(rf"$\theta_2 > 0$: {found}, exact {exact}", fontsize=10)
     tidy(axes)
 
 
 def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     """Run both, draw the figure and say what to see."""
     options = parse(__doc__, arguments)
-    n_chains = 8 if options.quick else 64
+    n_chains, n_steps = 8 if options.quick else 64, 3000
     posterior = TiedGaussianMixture(make_tied_means_mixture(1000, random_state=1)[0])
     grid = posterior.grid_density((-2.0, 3.5), (-4.0, 4.0))
     paths = {
-        "Temperature 1 throughout": run(posterior, Constant(), n_chains, N_STEPS),
-        "Temperature 10, then cooled to 1": run(posterior, COOLING, n_chains, N_STEPS),
+        "Temperature 1 throughout": run(posterior, Constant(), n_chains, n_steps),
+        "Temperature 10, then cooled to 1": run(posterior, COOLING, n_chains, n_steps),
     }
 
-    figure = new_figure(9.0, 6.4)
-    panels = figure.subplots(2, 2, width_ratios=(1.7, 1.0))
-    for row, (title, draws), color in zip(panels, paths.items(), (PRINTED, RIGHT), strict=True):
-        draw_traces(row[0], draws, color, title)
-        draw_plane(row[1], grid, draws, color)
-    panels[1, 0].set_xlabel("step")
-    heat = panels[1, 0].twinx()
-    steps = np.arange(N_STEPS)
-    heat.plot(steps, COOLING(steps), color="black", linewidth=1.2, label="temperature")
-    heat.set(yscale="log", ylim=(0.9, 100.0), yticks=[1, 3, 10], yticklabels=["1", "3", "10"])
+    figure = new_figure(10.0, 7.2)
+    panels = figure.subplot_mosaic(
+        "AP;BQ;TQ", width_ratios=(1.7, 1.0), height_ratios=(1.0, 0.7, 0.45)
+    )
+    panels["B"].sharex(panels["A"])
+    panels["T"].sharex(panels["A"])
+    each = zip(("AP", "BQ"), paths.items(), (PRINTED, RIGHT), strict=True)
+    for (trace, plane), (title, draws), color in each:
+        draw_traces(panels[trace], draws, color, title)
+        draw_plane(panels[plane], grid, draws, color)
+    heat, steps = panels["T"], np.arange(n_steps)
+    heat.plot(steps, np.ones(n_steps), color=PRINTED, linewidth=1.5)
+    heat.plot(steps, COOLING(steps), color=RIGHT, linewidth=1.5)
+    heat.axvspan(COOLING.settles_at, n_steps, color="0.9", zorder=0)
+    heat.set(xlabel="step", ylabel="temperature", yscale="log", yticks=[1, 3, 10])
+    heat.set_yticklabels(["1", "3", "10"])
     heat.minorticks_off()
-    heat.set_ylabel("temperature", loc="bottom")
-    heat.spines["top"].set_visible(False)
-    heat.legend(loc="upper right", frameon=False, fontsize=9)
-    panels[0, 0].legend(loc="upper right", frameon=False, fontsize=9)
-    figure.suptitle("Two modes, all chains started in one. Red: contours of the exact density")
+    heat.set_title("Temperature of the two runs", fontsize=10)
+    tidy(heat)
+    for name in "AB":
+        panels[name].tick_params(labelbottom=False)
+    handles = panels["A"].get_legend_handles_labels()
+    handles = [
+        part + more
+        for part, more in zip(handles, panels["P"].get_legend_handles_labels(), strict=True)
+    ]
+    figure.legend(*handles, loc="outside lower center", ncols=3)
+    figure.suptitle("Two modes, all chains started in the lower one")
     save(figure, options.output, "cooling.png")
 
-    above = (kept(paths["Temperature 10, then cooled to 1"])[..., 1] > 0).mean(axis=1)
-    error = np.sqrt(above.mean() * (1.0 - above.mean()) / n_chains)
-    cold = (kept(paths["Temperature 1 throughout"])[..., 1] > 0).mean()
-    say(
-        f"The exact mass where theta2 > 0 is {grid.mass[0]:.2f}. Of {n_chains} chains that started "
-        f"below, {cold:.2f} are above at temperature 1, and {above.mean():.2f} ± {error:.2f} after "
-        "cooling."
-    )
-    return {
+    cold, cooled = (share_above(draws) for draws in paths.values())
+    found = {
         "exact": measured(grid.mass[0], show=".0f %"),
-        "cooled": measured(above.mean(), error, "±.0f %"),
-        "cold": share(cold, n_chains),
+        "cooled": measured(*cooled, "±.0f %"),
+        "cold": share(cold[0], n_chains),
     }
+    say(
+        f"The exact mass where theta2 > 0 is {write(found['exact'])}. Of {n_chains} chains that "
+        f"started below, {write(found['cold'])} are above at temperature 1, and "
+        f"{write(found['cooled'])} after cooling."
+    )
+    return found
 
 
 if __name__ == "__main__":

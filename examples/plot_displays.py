@@ -41,18 +41,27 @@ FEW = 80  # rows of the contours' fit: with more little is left uncertain
 
 def draw_draws(figure: Any, model: Any) -> None:
     """Draw the displays of draws."""
-    panels = figure.subplots(2, 3)
-    TraceDisplay.from_estimator(model, parameters="coef[bmi]", ax=panels[0, 0])
-    RankDisplay.from_estimator(model, parameters="coef[bmi]", ax=panels[1, 0])
+    panels = figure.subplot_mosaic("TAF;RDF", width_ratios=(1.25, 1.0, 1.0))
+    TraceDisplay.from_estimator(model, parameters="coef[bmi]", ax=panels["T"])
+    RankDisplay.from_estimator(model, parameters="coef[bmi]", ax=panels["R"])
     AutocorrelationDisplay.from_estimator(
-        model, parameters=["coef[bmi]", "intercept", "noise_variance"], ax=panels[0, 1]
+        model, parameters=["coef[bmi]", "intercept", "noise_variance"], ax=panels["A"]
     )
-    DensityDisplay.from_estimator(model, parameters="noise_variance", ax=panels[1, 1])
-    grid = panels[0, 2].get_gridspec()
-    for panel in panels[:, 2]:
-        panel.remove()
-    ForestDisplay.from_estimator(model, ax=figure.add_subplot(grid[:, 2]))
-    panels[1, 0].set_xlabel("rank among all draws\n(vertical: share, over the expected)")
+    DensityDisplay.from_estimator(model, parameters="noise_variance", ax=panels["D"])
+    ForestDisplay.from_estimator(model, ax=panels["F"])
+    titles = {
+        "T": "Trace: draws in their order",
+        "R": "Ranks: each chain has its share (band: 95 %)",
+        "A": "Autocorrelation (band: chance)",
+        "D": "Density of the noise variance",
+        "F": "Forest: the ten coefficients",
+    }
+    for name, title in titles.items():
+        panels[name].set_title(title, fontsize=10)
+    panels["D"].set(ylabel="density", xlabel="noise variance (progression²)")
+    panels["F"].set_title("", loc="left")
+    panels["F"].set_xlabel("progression per unit of a column:\nmean, 50 % and 90 % intervals")
+    figure.suptitle("Displays of draws: the default linear regression on 331 diabetes patients")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

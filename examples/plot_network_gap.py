@@ -52,16 +52,20 @@ def draw(axes: Any, model: Any, grid: np.ndarray, data: Any, color: str, title: 
     """Draw the bands of the curve and of a new point, some drawn curves, points and truth."""
     rows = grid[:, None]
     band = {"color": color, "linewidth": 0}
-    axes.fill_between(grid, *model.predict_interval(rows).T, **band, alpha=0.15, label="new point")
+    axes.fill_between(grid, *model.predict_interval(rows).T, **band, alpha=0.15)
     interval = model.predict_interval(rows, kind="mean")
-    axes.fill_between(grid, *interval.T, **band, alpha=0.35, label="curve")
+    axes.fill_between(grid, *interval.T, **band, alpha=0.35)
+    axes.axvspan(-GAP, GAP, color="0.93", zorder=0, label="gap: no data")
+    for shade, what in ((0.15, "of a new point"), (0.5, "of the curve")):
+        axes.fill_between([], [], color=color, alpha=shade, linewidth=0, label=f"90 % band {what}")
     weights = model.sample_posterior(8, random_state=1)
     hidden = np.tanh(rows @ weights.coefs[0] + weights.intercepts[0][:, None])
     curves = (hidden @ weights.coefs[1] + weights.intercepts[1][:, None])[..., 0]
-    axes.plot(grid, curves.T, color=color, linewidth=0.7, alpha=0.8)
+    drawn = axes.plot(grid, curves.T, color=color, linewidth=0.7, alpha=0.8)
+    drawn[0].set_label("eight drawn curves")
     axes.plot(grid, truth(grid), color=EXACT, linewidth=1.2, label="truth")
     axes.plot(data[0][:, 0], data[1], "k.", markersize=5, label="data")
-    axes.set(xlabel="x", ylabel="y", ylim=(-2.6, 2.6), xlim=(grid[0], grid[-1]))
+    axes.set(xlabel="x", ylabel="y", ylim=(-3.4, 2.2), xlim=(grid[0], grid[-1]))
     axes.set_title(title, fontsize=10)
     tidy(axes)
 
@@ -85,22 +89,22 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     }
     for axes, (name, (model, color)) in zip(panels, named.items(), strict=True):
         at_points, in_gap, _ = describe(model, grid)
-        title = f"{name}: the curve's band is {in_gap / at_points:.1f} times as wide in the gap"
+        title = (
+            f"{name}: the curve's band is {at_points:.2f} wide\namong the points, {in_gap:.2f} in "
+            f"the gap, {in_gap / at_points:.1f} times as much"
+        )
         draw(axes, model, grid, (x, y), color, title)
-    panels[0].legend(loc="upper left", frameon=False, ncols=2)
-    figure.suptitle(
-        "A network of 20 hidden units between two clusters of data: 90 % bands, and eight drawn "
-        "curves each"
-    )
+        axes.legend(loc="lower left", fontsize=8, frameon=False)
+    figure.suptitle("A network of 20 hidden units between two clusters of data")
     save(figure, options.output, "network_gap.png")
     found = {}
     for name, (model, _) in named.items():
         at_points, in_gap, inside = describe(model, grid)
+        found[name] = measured(in_gap / at_points, 0.05 * in_gap / at_points, ".1f")
         say(
             f"{name}: the curve's 90 % band is {at_points:.2f} wide among the points and "
             f"{in_gap:.2f} in the gap, where it holds {inside:.0%} of the true curve."
         )
-        found[name] = measured(in_gap / at_points, 0.05 * in_gap / at_points, ".1f")
     return {"Bayes by Backprop": found["Bayes by Backprop"]} if options.quick else found
 
 

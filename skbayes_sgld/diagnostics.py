@@ -541,7 +541,7 @@ def uncertain_sds(draws: Array, names: Sequence[str]) -> list[str]:
     names : sequence of str
         Names of the parameters.
     """
-    if draws.shape[1] < _FEWEST_SCREENED:
+    if draws.shape[1] < _FEWEST_SCREENED or not len(names):
         return []
     suspects = np.flatnonzero(~(_by_block(_batch_sd_errors, draws) < _SUSPECT * _TOLD_SEEN))
     if not len(suspects):

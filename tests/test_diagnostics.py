@@ -199,6 +199,11 @@ def test_an_sd_that_rests_on_few_visits_to_a_tail_is_told_with_its_error():
     assert "standard deviation of b has a Monte Carlo error" in note
 
 
+def test_of_no_parameters_none_has_an_uncertain_sd():
+    """A posterior may report all its parameters in other units than it is sampled in."""
+    assert uncertain_sds(np.empty((4, 1000, 0)), []) == []
+
+
 def test_two_values_and_constants_have_an_error_of_the_sd_by_hand():
     # of labels of probability p the sd's error is |1 - 2 p| / (2 sqrt(S)) by the delta method
     rng = np.random.default_rng(0)

@@ -140,11 +140,9 @@ class RankDisplay(DrawsDisplay):
                     panel.stairs(height, edges, baseline=None, color=color, linewidth=1.3)
                 )
             lines.append(of_panel)
-            panel.set(ylabel=self.names[k], xlim=(edges[0], edges[-1]), ylim=(0, None))
+            panel.set(ylabel=f"{self.names[k]}:\nshare over the expected", xlim=edges[[0, -1]])
             tidy(panel, "x")
-        panels[-1].set_xlabel(
-            "rank among all draws (vertical: share of a chain's draws, over the expected)"
-        )
+        panels[-1].set_xlabel("rank among the draws of all chains")
         _legend_of_chains(panels[0], lines[0])
         self.lines_ = np.array(lines, dtype=object)
         return self
