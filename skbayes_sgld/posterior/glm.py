@@ -34,7 +34,7 @@ from skbayes_sgld.posterior.statistics import GaussianStatistics
 
 Array = NDArray[Any]
 
-_ROUNDED_NUMBERS = 2**10, 2**26  # numbers of X between which a copy in float32 pays
+ROUNDED_NUMBERS = 2**10, 2**26  # numbers of X between which a copy in float32 pays
 _SOFT = 0.15  # posterior sds that kinks are rounded over: halves the work of HMC, at little error
 
 
@@ -153,7 +153,7 @@ class GLMPosterior(RowSubsets, BasePosterior):
         return names + ["log_noise_variance"] * self._infers_noise
 
     _statistics: GaussianStatistics | None
-    _settled: dict[type, SettledRows | None]
+    _settled: dict[type, Any]
 
     def _bind(self, X: Any, y: Array, weight: Array | None) -> None:
         super()._bind(X, y, weight)
@@ -422,7 +422,7 @@ class GLMPosterior(RowSubsets, BasePosterior):
 
     def rounded(self, density: bool = False) -> GLMPosterior:
         """Posterior whose gradient, or ``density`` too, is rounded; itself where it is no gain."""
-        pays = _ROUNDED_NUMBERS[0] <= self.X.size <= _ROUNDED_NUMBERS[1]
+        pays = ROUNDED_NUMBERS[0] <= self.X.size <= ROUNDED_NUMBERS[1]
         known = self._density_dtype if density else self._dtype
         if not pays or known is np.float32 or self._settle(np.float32) is None:
             return self

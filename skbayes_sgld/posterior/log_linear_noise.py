@@ -10,6 +10,9 @@ unit of coefficients whose prior is scaled by the noise, are those of the noise 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,12 +22,13 @@ from scipy.sparse import issparse
 from skbayes_sgld._linalg import (
     MAX_DENSE,
     column_moments,
+    in_threads,
     matmul_rows,
     one_blas_thread,
     weighted_gram,
 )
 from skbayes_sgld.posterior.base import BasePosterior, BoundBatches
-from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.glm import ROUNDED_NUMBERS, GLMPosterior
 from skbayes_sgld.posterior.likelihoods import HeteroscedasticGaussian
 from skbayes_sgld.posterior.priors import CoefficientPrior, NoisePrior, Normal
 from skbayes_sgld.posterior.protocol import Expansion, Rows
@@ -34,6 +38,50 @@ Array = NDArray[Any]
 
 _FEW_ROWS = 20  # rows per parameter, below which the joint mode is off the centre
 _ROUNDS = 3  # of a prior with kinks, averaged over the width that the last one found
+
+
+class LogLinearBatches(BoundBatches):
+    """Batches of rows that see theta through two linear predictors of X.
+
+    The ``n_walkers`` neighbouring positions of a chain share its batch, in one product.
+    """
+
+    def __init__(
+        self, posterior: LogLinearNoisePosterior, n_chains: int, batch_size: int, n_walkers: int
+    ) -> None:
+        self.size, self._of, self._n_walkers = batch_size, posterior, n_walkers
+        self._together = n_chains, 2 * n_walkers, -1
+
+    def gather(self, idx: Array) -> Sequence[Any]:
+        """Batches of the rows ``idx (T, C, B)``, one a step."""
+        model = self._of
+        X = model.X.take(idx, axis=0).astype(np.float64, copy=False)
+        y = np.repeat(model.y.take(idx), self._n_walkers, axis=1)
+        if model.weight is None:
+            return list(zip(X, y, strict=True))
+        weight = np.repeat(model.weight.take(idx), self._n_walkers, axis=1)
+        return list(zip(X, y, weight[:, :, None], strict=True))
+
+    def local(self, theta: Array, batch: Any) -> Array:
+        """Mean and log variance of each row ``(C, 2, B)``."""
+        coef, level = self._of.predictors(theta)
+        product = np.matmul(coef.reshape(self._together), batch[0].swapaxes(-1, -2))
+        u = product.reshape(*level.shape, -1)
+        u += level[..., None]
+        return u
+
+    def score(self, u: Array, batch: Any) -> Array:
+        """Weighted gradient of each row's log likelihood in u."""
+        score = self._of.likelihood.score(u, batch[1])
+        return score * batch[2] if len(batch) > 2 else score
+
+    def pullback(self, score: Array, batch: Any, out: Array | None = None) -> Array:
+        """Gradient in theta ``(C, P)``: ``out``, or a new array."""
+        grad = np.empty((len(score), self._of.n_params)) if out is None else out
+        in_coef = np.matmul(score.reshape(self._together), batch[0])
+        grad[...] = 0.0
+        self._of.add_slope(in_coef.reshape(*score.shape[:2], -1), score.sum(axis=2), grad)
+        return grad
 
 
 class LogLinearNoisePosterior(GLMPosterior):
@@ -188,9 +236,123 @@ class LogLinearNoisePosterior(GLMPosterior):
         H[at, -1] = H[-1, at] = local[1, 1] @ Z
         return H
 
+    # ---- mean and log variance as two linear predictors of one design ---------------------------
+
+    shares_batches = True
+
+    def predictors(self, theta: Array) -> tuple[Array, Array]:
+        """Coefficients ``(C, 2, d)`` of both at ``theta (C, P)``, and their levels at X = 0."""
+        coef, level = np.zeros((len(theta), 2, self.n_features)), np.zeros((len(theta), 2))
+        slopes = theta[:, self._slopes]
+        coef[:, 0] = theta[:, : self.n_features]
+        coef[:, 1, self.noise_columns] = slopes
+        if self.fit_intercept:
+            level[:, 0] = theta[:, self.n_features]
+            if self.center is not None:
+                # a dot product a chain rounds alike whatever the number of chains
+                level[:, 0] -= np.vecdot(coef[:, 0], self.center)
+        level[:, 1] = theta[:, -1] - np.vecdot(slopes, self._noise_mean)
+        return coef, level
+
+    def add_slope(self, in_coef: Array, in_level: Array, out: Array) -> None:
+        """Add to ``out (C, P)`` the gradient, given that in both predictors' coefficients."""
+        d = self.n_features
+        out[:, :d] += in_coef[:, 0]
+        if self.fit_intercept:
+            out[:, d] += in_level[:, 0]
+            if self.center is not None:
+                out[:, :d] -= in_level[:, :1] * self.center
+        out[:, self._slopes] += in_coef[:, 1, self.noise_columns]
+        out[:, self._slopes] -= in_level[:, 1:] * self._noise_mean
+        out[:, -1] += in_level[:, 1]
+
     def bind_batches(self, n_chains: int, batch_size: int, n_walkers: int = 1) -> BoundBatches:
         """Batches of rows for the chains of one run, in one thread."""
-        return BoundBatches(self, batch_size)
+        return LogLinearBatches(self, n_chains, batch_size, n_walkers)
+
+    def bind_grad(self, n_chains: int) -> Callable[[Array], Array]:
+        """:meth:`grad` for ``theta (n_chains, P)``, for one run in one thread."""
+        if n_chains % (self._group or n_chains):
+            return self.grad
+        return lambda theta: self._value_and_slope(theta, self, self._dtype)[1]
+
+    def bind_value_and_grad(
+        self, n_chains: int, followed: BasePosterior | None = None
+    ) -> Callable[[Array], tuple[Array, Array]]:
+        """:meth:`value_and_grad`, in one pass also where ``followed`` has another prior."""
+        followed = self if followed is None else followed
+        if n_chains % (self._group or n_chains) or not isinstance(followed, GLMPosterior):
+            return super().bind_value_and_grad(n_chains, followed)
+        return lambda theta: self._value_and_slope(theta, followed, self._density_dtype)
+
+    def _value_and_slope(
+        self, theta: Array, followed: GLMPosterior, dtype: type
+    ) -> tuple[Array, Array]:
+        """Log density, and its gradient under the prior of another, by products of groups."""
+        theta, size = theta.astype(float, copy=False), self._group or len(theta)
+        value, grad = self.log_prior(theta), followed.grad_log_prior(theta)
+        for first in range(0, len(theta), size):
+            some = slice(first, first + size)
+            add = partial(self._sum_of_value_and_slope, theta[some], dtype)
+            for more, slope in in_threads(add, self._parts()):
+                value[some] += more
+                grad[some] += slope
+        return value, grad
+
+    def _sum_of_value_and_slope(
+        self, theta: Array, dtype: type, blocks: list[slice]
+    ) -> tuple[Array, Array]:
+        """Log likelihood of some rows and its gradient, all positions in one product."""
+        value, grad, (coef, level) = (
+            np.zeros(len(theta)),
+            np.zeros_like(theta),
+            self.predictors(theta),
+        )
+        flat: Array = coef.reshape(-1, self.n_features).astype(dtype, copy=False)
+        for rows in blocks:
+            X: Array = self._in_dtype(rows, dtype)
+            y: Array = self.y[rows].astype(dtype, copy=False)
+            u = (flat @ X.T).reshape(*level.shape, -1)
+            u += level[..., None].astype(dtype, copy=False)
+            density, score = self.likelihood.value_and_score(u, y)
+            if self.weight is not None:
+                weight: Array = self.weight[rows].astype(dtype, copy=False)
+                density, score = density * weight, score * weight
+            value += density.sum(axis=1, dtype=float)
+            in_coef = (score.reshape(-1, len(X)) @ X).reshape(coef.shape)
+            self.add_slope(in_coef, score.sum(axis=2, dtype=float), grad)
+        return value, grad
+
+    def _in_dtype(self, rows: slice, dtype: type) -> Array:
+        """Rows of X in a precision; in single precision, of a copy that is kept."""
+        if dtype is np.float64:
+            return self._block(rows)
+        held = self._settled.get(dtype)
+        if held is None:
+            held = self._settled[dtype] = np.ascontiguousarray(self.X, dtype)
+        return held[rows]
+
+    def rounded(self, density: bool = False) -> LogLinearNoisePosterior:
+        """Posterior whose gradient, or ``density`` too, is rounded; itself where it is no gain."""
+        known, (least, most) = self._density_dtype if density else self._dtype, ROUNDED_NUMBERS
+        if known is np.float32 or not least <= self.X.size <= most:
+            return self
+        other = copy(self)
+        other._dtype, other._density_dtype = np.float32, np.float32 if density else np.float64
+        return other
+
+    def rough_curvature(self, theta: Array) -> Array | None:
+        """None: mean and noise have products of their own."""
+        return None
+
+    @property
+    def light_tailed(self) -> bool:
+        """Whether the posterior is nearly normal: rows are many under a normal prior."""
+        return self.prior.normal and self.prior.proper and not self._few_rows
+
+    @property
+    def _few_rows(self) -> bool:
+        return self.n_samples < _FEW_ROWS * self.n_params
 
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
         """Gradient and Hessian of the log likelihood at one ``theta (P,)``."""
@@ -224,7 +386,7 @@ class LogLinearNoisePosterior(GLMPosterior):
 
         None with many rows per parameter, where the mode serves as well.
         """
-        if self.n_samples >= _FEW_ROWS * self.n_params or self.n_params > MAX_DENSE:
+        if not self._few_rows or self.n_params > MAX_DENSE:
             return None
         with one_blas_thread():
             smooth = self._averaged(None)

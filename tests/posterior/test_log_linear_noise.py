@@ -60,6 +60,62 @@ def test_gradient_curvature_and_units_belong_to_the_density(prior, center, fit_i
     )
 
 
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("options", [{"center": True}, {}, {"fit_intercept": False}], ids=str)
+@pytest.mark.parametrize("columns", ["all", [1]], ids=str)
+def test_products_of_several_walkers_have_the_gradients_and_densities_of_the_rows(
+    columns, options, weighted
+):
+    X, y, weight = unequal(300)
+    options = options | {"sample_weight": weight if weighted else None}
+    noise = LogLinearNoise(columns=columns)
+    posterior = noise.bind(X, y, None, Normal(0.7, 0.1), InverseGamma(2.0, 1.0), **options)
+    rng, P, n_walkers, B = np.random.default_rng(0), posterior.n_params, 4, 9
+    theta = posterior.start() + 0.05 * rng.standard_normal((8, P))
+    value, grad = posterior.log_density(theta), posterior.grad(theta)
+    for size in (None, n_walkers):
+        group = posterior.in_groups_of(size)
+        np.testing.assert_allclose(group.bind_grad(8)(theta), grad, rtol=1e-9, atol=1e-9)
+        found, slope = group.bind_value_and_grad(8)(theta)
+        np.testing.assert_allclose(found - value, (found - value)[0], atol=1e-8)
+        np.testing.assert_allclose(slope, grad, rtol=1e-9, atol=1e-9)
+    idx = rng.integers(0, len(y), (2, 2, B))
+    shared = posterior.bind_batches(2, B, n_walkers)
+    for at, rows in zip(np.repeat(idx, n_walkers, axis=1), shared.gather(idx), strict=True):
+        u = shared.local(theta, rows)
+        np.testing.assert_allclose(u, posterior.local(theta, posterior.take(at)), rtol=1e-9)
+        got = shared.pullback(shared.score(u, rows), rows)
+        np.testing.assert_allclose(got, posterior.grad_log_likelihood(theta, at), rtol=1e-8)
+
+
+def test_gradients_in_single_precision_are_those_of_double_precision():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 3))
+    y = X[:, 0] + np.exp(0.5 * X[:, 1]) * rng.standard_normal(4000)
+    options = {"center": True}
+    posterior = LogLinearNoise().bind(X, y, None, Normal(1.0), InverseGamma(2.0, 1.0), **options)
+    rounded = posterior.rounded()
+    assert rounded is not posterior
+    assert rounded.rounded() is rounded
+    theta = posterior.start() + 0.02 * rng.standard_normal((4, posterior.n_params))
+    grad = posterior.grad(theta)
+    error = np.abs(rounded.bind_grad(4)(theta) - grad).max(axis=0)
+    assert np.all(error > 0) and np.all(error < 1e-3 * np.sqrt(len(y)))
+    exact = rounded.bind_value_and_grad(4)(theta)[0]
+    np.testing.assert_array_equal(exact, posterior.bind_value_and_grad(4)(theta)[0])
+    near = posterior.rounded(density=True).bind_value_and_grad(4)(theta)[0]
+    assert 0 < np.abs(near - exact).max() < 1e-2
+
+
+def test_only_many_rows_under_a_normal_prior_are_followed_as_a_normal_posterior_is():
+    options = {"center": True}
+    for n, prior, expected in ((90, Normal(1.0), False), (110, Normal(1.0), True)):
+        X, y, _ = unequal(n)
+        posterior = LogLinearNoise([0]).bind(X, y, None, prior, InverseGamma(2.0, 1.0), **options)
+        assert posterior.n_params == 5
+        assert posterior.light_tailed is expected
+
+
 def test_draws_of_the_prior_have_the_noise_of_y_at_the_mean_row():
     posterior = bound(Normal(0.7, 0.1))
     X, y, weight = unequal()

@@ -94,6 +94,20 @@ class Gaussian(_Normal):
         scaled = residual * np.exp(-u[:, 1])
         return np.stack([scaled, 0.5 * (residual * scaled - 1.0)], axis=1)
 
+    def value_and_score(self, u: Array, y: Array) -> tuple[Array, Array]:
+        """Log density and score, from one exponential."""
+        score, gamma = np.empty_like(u), u[:, 1]
+        scaled, half = score[:, 0], score[:, 1]
+        residual = np.subtract(y, u[:, 0])
+        np.exp(np.negative(gamma, out=scaled), out=scaled)
+        scaled *= residual
+        np.multiply(residual, scaled, out=half)
+        value: Array = -0.5 * (gamma + half)
+        value -= 0.5 * np.log(2 * np.pi)
+        half -= 1.0
+        half *= 0.5
+        return value, score
+
     def curvature(self, u: Array, y: Array) -> Array:
         """Curvature in (eta, gamma) ``(C, 2, 2, B)``."""
         residual = y - u[:, 0]

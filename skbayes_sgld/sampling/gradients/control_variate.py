@@ -56,19 +56,28 @@ class _ControlVariate(BoundGradient):
 
     @cached_property
     def _expansion(self) -> list[Array]:
-        """The expansion of all rows, one or two arrays ``(n,)``.
+        """The expansion of all rows, one or two arrays ``(n, n_local)`` and ``(n, n_local^2)``.
 
-        It is empty where rows have several local parameters: it would have a size like that of X.
+        It is empty where rows have so many local parameters that it would be larger than X.
         """
         if self._at is not None and self._at.by_row:
-            return list(self._at.by_row)
+            return [of_row[:, None] for of_row in self._at.by_row]
         n, parts = self.posterior.n_samples, []
-        if self._expand(self.posterior.take(np.zeros((1, 1), int)), self._center)[0].shape[1] > 1:
+        of_one = self._expand(self.posterior.take(np.zeros((1, 1), int)), self._center)
+        if sum(a.size for a in of_one) > max(2, self.posterior.n_params // self._n_local(of_one)):
             return []
         for start in range(0, n, ROW_BLOCK):
             rows = self.posterior.take(np.arange(start, min(start + ROW_BLOCK, n))[None])
             parts.append(self._expand(rows, self._center))
-        return [np.concatenate([part.ravel() for part in a]) for a in zip(*parts, strict=True)]
+        return [
+            np.concatenate([part.reshape(-1, part.shape[-1]).T for part in a])
+            for a in zip(*parts, strict=True)
+        ]
+
+    @staticmethod
+    def _n_local(expansion: list[Array]) -> int:
+        """Local parameters of a row."""
+        return int(expansion[0].shape[1])
 
     def _expand(self, rows: Rows, center: Array) -> list[Array]:
         """The expansion of gathered rows: ``s + W u_0 (C, n_local, B)`` and W, or s alone."""
@@ -83,7 +92,13 @@ class _ControlVariate(BoundGradient):
     def _expansion_of(self, idx: Array) -> list[Array]:
         """The expansion of the rows ``idx (T, C, B)``."""
         if self._expansion:
-            return [a.take(idx)[:, :, None] for a in self._expansion]
+            L = self._expansion[0].shape[1]
+            shapes = (L,), (L, L) if L > 1 else (1,)
+            taken = [a.take(idx, axis=0) for a in self._expansion]  # (T, C, B, numbers)
+            return [
+                np.moveaxis(a, 3, 2).reshape(*idx.shape[:2], *shape, idx.shape[2])
+                for a, shape in zip(taken, shapes, strict=False)
+            ]
         # every step of every chain a product of its own, so that they round alike
         flat = self.posterior.take(idx).flatten()
         center = np.broadcast_to(self._center, (len(flat.y), self._center.size))

@@ -1,12 +1,13 @@
 """Few rows, many columns: the distribution of what the rows see, and the prior of the rest."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.inference.parameterization import noncenter
 from skbayes_sgld.posterior import (
     Bernoulli,
@@ -271,3 +272,51 @@ def test_a_pickled_model_leaves_the_data_behind(wide):
     with pytest.warns(UserWarning):
         model = SGLDLinearRegression(n_draws=10, random_state=0).fit(X, y)
     assert len(pickle.dumps(model)) < 2 * model.posterior_.values.nbytes
+
+
+@pytest.mark.parametrize(
+    "estimator, n, d, expected",
+    [
+        (SGLDPoissonRegressor, 20, 320, "row_space"),
+        (SGLDPoissonRegressor, 20, 280, "centered"),  # few parameters
+        (SGLDPoissonRegressor, 170, 320, "centered"),  # half as many rows as columns
+        (SGLDLogisticRegression, 20, 320, "centered"),  # trajectories along the rows themselves
+    ],
+)
+def test_counts_of_few_rows_are_sampled_in_the_space_of_the_rows(estimator, n, d, expected):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d)) / np.sqrt(d)
+    y = (
+        rng.poisson(np.exp(1.0 + X[:, 0]))
+        if estimator is SGLDPoissonRegressor
+        else np.arange(n) % 2
+    )
+    settings = {"prior": Normal(1.0), "random_state": 0, "n_draws": 20, "n_burnin": 0, "thin": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert estimator(**settings).fit(X, y).parameterization_ == expected
+
+
+def test_counts_in_the_space_of_the_rows_agree_with_importance_sampling():
+    rng = np.random.default_rng(7)
+    n, d = 12, 320
+    X = rng.standard_normal((n, d)) / np.sqrt(d)
+    y = rng.poisson(np.exp(1.0 + X @ rng.standard_normal(d)))
+    model = SGLDPoissonRegressor(prior=Normal(scale=1.0), random_state=0).fit(X, y)
+    assert model.parameterization_ == "row_space"
+    root = np.linalg.cholesky(X @ X.T)
+
+    def log_density(theta):
+        eta = theta[:, :-1] @ root.T + theta[:, -1:]
+        return (y * eta - np.exp(eta)).sum(axis=1) - 0.5 * (theta[:, :-1] ** 2).sum(axis=1)
+
+    fit = laplace_fit(log_density, n + 1)
+    seen = importance_sampling(
+        log_density, *fit, transform=lambda t: t[:, :-1] @ root.T + t[:, -1:]
+    )
+    assert seen.ess > 20_000
+    draws = model.posterior_.values.reshape(-1, d + 1)
+    eta = draws[:, :-1] @ X.T + draws[:, -1:]
+    # 4,000 draws are worth 1,000 at least: 4 standard errors
+    assert np.all(np.abs(eta.mean(axis=0) - seen.mean) < 4 / np.sqrt(1000) * seen.sd)
+    assert np.all(np.abs(eta.std(axis=0) / seen.sd - 1) < 4 / np.sqrt(2000))
