@@ -58,6 +58,7 @@ docs-test: $(VENV)/.stamp-docs $(VENV)/.stamp-test ## check the built pages: nam
 figures: $(VENV)/.stamp-test,finance ## redraw the figures and measure the numbers of the pages, five minutes (FIGURES="plot_cubic optimizers")
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) docs/pages.py --run $(FIGURES)
 	@$(PY) -m benchmarks.page
+	@$(PY) -m benchmarks.blocks figure
 
 pages: $(VENV)/.stamp-test ## fill the pages with the numbers that were measured last, in seconds
 	@$(PY) docs/pages.py

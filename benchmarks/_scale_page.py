@@ -116,8 +116,12 @@ TABLES: dict[str, Callable[[list[dict[str, Any]]], str]] = {
 }
 
 
-def write(name: str, found: list[dict[str, Any]]) -> None:
-    """Write a table into the page, between its two comments."""
+def render(text: str, name: str, found: list[dict[str, Any]]) -> str:
+    """Page with a table between its two comments."""
     block = re.compile(f"(<!-- begin: {name} -->\n).*?(<!-- end: {name} -->)", re.S)
-    text = PAGE.read_text()
-    PAGE.write_text(block.sub(lambda match: f"{match[1]}\n{TABLES[name](found)}\n{match[2]}", text))
+    return block.sub(lambda match: f"{match[1]}\n{TABLES[name](found)}\n{match[2]}", text)
+
+
+def write(name: str, found: list[dict[str, Any]]) -> None:
+    """Write a table into the page."""
+    PAGE.write_text(render(PAGE.read_text(), name, found))

@@ -1,12 +1,17 @@
 """The pages quote what the scripts measure, and the scripts still measure it."""
 
+import json
 import re
 import sys
 from pathlib import Path
 
 import pytest
 
+import skbayes_sgld
+from benchmarks import _scale_page
 from benchmarks.blocks import FIGURE
+from benchmarks.blocks import RESULTS as BLOCKS
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
@@ -41,6 +46,19 @@ def test_a_page_says_what_was_measured(page):
 def test_a_docstring_says_what_was_measured(file, template):
     text = " ".join((ROOT / file).read_text().split())
     assert pages.sentence(template, RESULTS) in text, "write the sentence anew"
+
+
+@pytest.mark.parametrize("name", ["memory", "partial", "tails", "checksums"])
+def test_the_page_on_scale_says_what_was_measured(name):
+    found = json.loads((BLOCKS / f"{name}.json").read_text())["found"]
+    text = _scale_page.PAGE.read_text()
+    assert _scale_page.render(text, name, found) == text, "run: python -m benchmarks.blocks"
+
+
+@pytest.mark.parametrize("name", ["SGLDLinearRegression", "SGLDLogisticRegression"])
+def test_the_docstring_of_step_size_says_the_error_that_a_pilot_accepts(name):
+    text = " ".join(getattr(skbayes_sgld, name).__doc__.split())
+    assert f"off by more than {100 * THRESHOLDS.max_bias:g} % of a standard deviation" in text
 
 
 def test_a_number_that_is_edited_by_hand_is_found():
