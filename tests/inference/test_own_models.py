@@ -4,11 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import sample
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import CustomPosterior, FunctionPosterior, as_posterior
-from skbayes_sgld.sampling import HMC, SGLD, ParallelTempering
+from skbayes_sgld.sampling import HMC, SAMPLERS, SGLD, ParallelTempering
 from skbayes_sgld.sampling.dynamics import Diagonal
 from skbayes_sgld.sampling.tuning.energy import energy_error
 from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
@@ -252,3 +253,23 @@ def test_the_energy_of_trajectories_jumps_with_the_density_alone():
         smooth = as_posterior(UNIMODAL[name])
         found = find_mode(smooth, smooth.start())
         assert energy_error(smooth, found, found.theta + found.unwhiten(starts), 1.0, 0)[0] == 0.0
+
+
+BOX = FunctionPosterior(
+    lambda x: np.where((np.abs(x) < 1.0).all(axis=1), 0.0, -np.inf), lambda x: 0.0 * x, n_params=2
+)
+
+
+@pytest.mark.parametrize("metric", ["auto", None])
+@pytest.mark.parametrize("name", ["auto", *SAMPLERS])
+def test_a_uniform_box_is_sampled_without_a_runtime_warning(name, metric):
+    # the density is 0 at both ends of the way from some starts: -inf less -inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        settings = {"preconditioner": metric, "n_draws": 150, "check_gradient": False}
+        result = sample(BOX, name, random_state=0, **settings)
+    if result.plan.run.sampler.adjusted:
+        assert np.abs(result.values).max() < 1.0
+    else:  # it follows the gradient alone, which is 0
+        assert not result.diagnose().usable

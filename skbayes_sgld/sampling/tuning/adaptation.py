@@ -235,7 +235,8 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
             settled[some] = part.draws[:, -1]
     except ChainOverflowError:
         return nearer_to_mode(run, position, mode, _steepest_fall(run, P))
-    gain = _values(run, settled) - before
+    with np.errstate(invalid="ignore"):  # of a density that is 0 at both ends
+        gain = _values(run, settled) - before
     away = np.abs((settled - mode.theta) / mode.marginal_sd).max(axis=1)
     kept = (away < _LOST) & (gain > -run.dynamics.temperature * (_CHANCE + P))
     nearer = mode.theta + _NEARER * (position - mode.theta)
