@@ -68,34 +68,30 @@ def draw_curve(axes: Any, X: np.ndarray, y: np.ndarray, title: str) -> None:
     tidy(axes)
 
 
-def draw_coefficient(
-    axes: Any, plain: np.ndarray, default: np.ndarray, exact: Any, name: str
-) -> None:
-    """Draw each plain chain by step, and beside it the default's histogram on the exact density."""
-    shown = plain[:, 200:]  # the first steps come from far away
-    low, high = min(shown.min(), exact.ppf(1e-6)), max(shown.max(), exact.ppf(1 - 1e-6))
+def draw_trace(axes: Any, plain: np.ndarray, exact: Any, name: str) -> None:
+    """Draw three plain chains by step, in exact sds from the exact mean."""
     steps = np.arange(1, plain.shape[1] + 1)
-    for c, chain in enumerate(plain):
+    for c, chain in enumerate((plain - exact.mean()) / exact.std()):
         label = "as printed: 3 chains by step" if c == 0 else None
         axes.plot(steps, chain, color=PRINTED, linewidth=0.8, label=label)
-    axes.set(xlim=(0, 1.35 * steps[-1]), ylim=(low, high), xlabel="step")
-    axes.set_title(f"coefficient of {name} (true: {TRUTH[name]:g})", fontsize=10)
-    axes.set_xticks([0, steps[-1] // 2, steps[-1]])
-    grid = np.linspace(*exact.ppf([1e-6, 1 - 1e-6]), 300)
-    height = 0.3 * steps[-1] / exact.pdf(exact.mean())
-    found, edges = np.histogram(default, 30, density=True)
-    middles = 0.5 * (edges[1:] + edges[:-1])
-    axes.barh(
-        middles,
-        height * found,
-        np.diff(edges),
-        steps[-1],
-        color=RIGHT,
-        alpha=0.5,
-        label="default settings: histogram",
-    )
-    density = steps[-1] + height * exact.pdf(grid)
-    axes.plot(density, grid, color=EXACT, linewidth=1.0, label="exact density")
+    axes.axhspan(-2, 2, color=EXACT, alpha=0.3, linewidth=0, label="exact mean ± 2 sd")
+    axes.set_yscale("symlog", linthresh=3.0)
+    axes.set_ylim(-3000, 3000)
+    ticks = (-1000, -100, -10, 0, 10, 100, 1000)
+    axes.set_yticks(ticks, [f"{tick:,}" for tick in ticks])
+    axes.set(xlim=(0, steps[-1]), xlabel="step")
+    axes.set_title(f"Coefficient of {name} (true: {TRUTH[name]:g})", fontsize=10)
+    tidy(axes)
+
+
+def draw_density(axes: Any, default: np.ndarray, exact: Any, name: str) -> None:
+    """Draw the default's histogram on the exact density."""
+    grid = np.linspace(*exact.ppf([1e-5, 1 - 1e-5]), 300)
+    label = "default settings: histogram"
+    axes.hist(default.ravel(), 40, density=True, color=RIGHT, alpha=0.5, label=label)
+    axes.plot(grid, exact.pdf(grid), color=EXACT, linewidth=1.2, label="exact density")
+    axes.set(xlabel=f"coefficient of {name}", yticks=[], xlim=(grid[0], grid[-1]))
+    axes.locator_params(axis="x", nbins=5)
     tidy(axes)
 
 
@@ -109,8 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     default = SGLDLinearRegression(**MODEL, random_state=0).fit(X_noisy, y_noisy)
     exact = exact_posterior(X_noisy, y_noisy)
 
-    figure = new_figure(9.0, 6.6)
-    panels = figure.subplot_mosaic("LLLRRR;AABBCC")
+    figure = new_figure(10.0, 8.4)
+    panels = figure.subplot_mosaic("LLLRRR;AABBCC;DDEEFF", height_ratios=(1.3, 1.0, 0.8))
     line = np.linspace(-5, 5, 200)[:, None] ** np.array([1, 2, 3])
     draw_curve(panels["L"], X, y, "As printed: data without noise")
     for c, last in enumerate(printed[:, -100:].mean(axis=1)):
@@ -124,11 +120,14 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     for axes in (panels["L"], panels["R"]):
         axes.legend(fontsize=9, frameon=False)
     for j, name in enumerate(TRUTH):
-        draws = plain[..., j], default.posterior_.values[..., j]
-        draw_coefficient(panels["ABC"[j]], *draws, exact[j], name)
-    handles = panels["A"].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower center", ncols=3, fontsize=9, frameon=False)
-    figure.suptitle("A cubic with a Laplace prior: predictions (top) and posteriors (bottom)")
+        draw_trace(panels["ABC"[j]], plain[..., j], exact[j], name)
+        draw_density(panels["DEF"[j]], default.posterior_.values[..., j], exact[j], name)
+    panels["A"].set_ylabel("exact sds from the exact mean")
+    panels["D"].set_ylabel("density")
+    shown = [panels[key].get_legend_handles_labels() for key in "AD"]
+    handles, labels = (sum(parts, []) for parts in zip(*shown, strict=True))
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=9, frameon=False)
+    figure.suptitle("A cubic with a Laplace prior: predictions (top) and posteriors (below)")
     save(figure, options.output, "cubic.png")
 
     X_new, y_new = make_cubic(20_000, random_state=1)

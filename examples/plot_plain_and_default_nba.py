@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from _figure import EXACT, PRINTED, RIGHT, new_figure, parse, save, say, tidy, unconverged
+from _nba import plain
 from _numbers import measured
 from _plain_sgld import PLAIN
 from scipy.stats import gaussian_kde
@@ -54,28 +55,48 @@ def draw_marginals(panels: Any, model: Any, exact: Any, color: str, title: str) 
         bins, weights = np.linspace(*reach, 45), model.posterior_.flat_weights
         axes.hist(draws, bins, density=True, weights=weights, color=color, alpha=0.55)
         axes.plot(grid, gaussian_kde(reference)(grid), color=EXACT, label="long HMC run")
-        axes.set(title=f"{title}: {feature.replace('_', ' ')}", yticks=[])
+        axes.set(title=f"{title}: {plain(feature)}", yticks=[])
         axes.title.set_fontsize(10)
         axes.set_xlabel("log odds per sd", fontsize=9)
         axes.spines[["top", "right", "left"]].set_visible(False)
 
 
+def sd_errors(model: SGLDLogisticRegression) -> np.ndarray:
+    """Relative Monte Carlo standard error of each coefficient's sd."""
+    draws = model.posterior_.values
+    squares = (draws - draws.mean(axis=(0, 1))) ** 2
+    size = effective_sample_size(squares, "mean")
+    return 0.5 * squares.std(axis=(0, 1)) / squares.mean(axis=(0, 1)) / np.sqrt(size)
+
+
 def draw_judgement(panels: Any, fits: dict[str, Any], exact: Any) -> None:
     """Draw the sds over the reference's, and the effective sample sizes per second."""
-    names = [name.removeprefix("coef[").removesuffix("]") for name in exact.posterior_.names]
-    sd = exact.summary()["sd"]
-    for label, (model, ess, seconds, color) in fits.items():
-        panels[0].plot(model.summary()["sd"] / sd, names, "o", color=color, label=label)
-        panels[1].semilogx(ess / seconds, names, "o", color=color)
-    panels[0].axvline(1.0, color=EXACT)
-    panels[0].set_xlabel("sd over that of the long HMC run")
-    panels[1].set_xlabel("effective draws per second")
+    names = [in_words(name) for name in exact.posterior_.names]
+    sd, at = exact.summary()["sd"], np.arange(len(names))
+    for side, (label, (model, ess, seconds, color)) in zip(
+        (-0.15, 0.15), fits.items(), strict=True
+    ):
+        ratio = model.summary()["sd"] / sd
+        error = 2.0 * ratio * np.hypot(sd_errors(model), sd_errors(exact))
+        look = {"color": color, "markersize": 5, "linewidth": 1.0}
+        panels[0].errorbar(ratio, at + side, xerr=error, fmt="o", label=label, **look)
+        panels[1].semilogx(ess / seconds, at + side, "o", color=color, markersize=5)
+    panels[0].axvline(1.0, color=EXACT, label="long HMC run")
+    panels[0].set_xlabel("sd over that of the long HMC run (± 2 standard errors)")
+    panels[1].set_xlabel("effective draws a second of the whole fit")
+    panels[0].set_yticks(at, names)
+    panels[0].set_ylim(len(names) - 0.4, -0.6)
     for axes in panels:
         tidy(axes)
     panels[0].set_title("How wide the posterior is found to be", fontsize=10)
     panels[1].set_title("How fast it is found", fontsize=10)
-    panels[0].figure.legend(loc="outside lower center", ncols=2)
+    panels[0].figure.legend(loc="outside lower center", ncols=3)
     panels[0].figure.suptitle("NBA rookies: plain SGLD and the default settings, by coefficient")
+
+
+def in_words(name: str) -> str:
+    """Name of a parameter as one says it."""
+    return plain(name.removeprefix("coef[").removesuffix("]"))
 
 
 def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
@@ -86,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     X = StandardScaler().set_output(transform="pandas").fit_transform(table.fillna(table.mean()))
     exact, *_ = fit(X, y, sampler="hmc", n_draws=n_reference, random_state=1)
     with unconverged():
-        plain = fit(
+        printed = fit(
             X,
             y,
             batch_size=30,
@@ -98,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
         )
     default = fit(X, y, n_draws=n_kept, random_state=0)
     reference, numbers = exact.summary(), {}
-    for label, (model, ess, seconds) in {"Plain SGLD": plain, "The default": default}.items():
+    for label, (model, ess, seconds) in {"Plain SGLD": printed, "The default": default}.items():
         found = model.summary()
         worst = ((found["mean"] - reference["mean"]).abs() / reference["sd"]).max()
         ratio = found["sd"] / reference["sd"]
@@ -117,15 +138,15 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
         )
     figure = new_figure(10, 5)
     panels = figure.subplots(2, len(SHOWN))
-    draw_marginals(panels[0], plain[0], exact, PRINTED, "plain")
+    draw_marginals(panels[0], printed[0], exact, PRINTED, "plain")
     draw_marginals(panels[1], default[0], exact, RIGHT, "default")
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center")
     figure.suptitle(
         "NBA rookies: marginal posteriors by plain SGLD (top) and the default settings (bottom)"
     )
     save(figure, options.output, "nba_marginals.png")
-    figure = new_figure(9, 5.6)
-    fits = {"plain SGLD": (*plain, PRINTED), "default settings": (*default, RIGHT)}
+    figure = new_figure(10, 6.4)
+    fits = {"plain SGLD": (*printed, PRINTED), "default settings": (*default, RIGHT)}
     draw_judgement(figure.subplots(1, 2, sharey=True), fits, exact)
     save(figure, options.output, "nba_widths_and_efficiency.png")
     kept = numbers["The default"]
