@@ -49,9 +49,11 @@ class Diagnosis:
     conflict : PriorConflict or None
         How far the prior of the coefficients is from the data: the ``probability`` of data at
         least as far, were they drawn from the prior (Evans & Moshonov 2006); the ``distance`` of
-        each coefficient from the prior's centre, in sds (Box 1980); and the ``pull`` on its mean,
-        in sds of what the data say of it. None where the scale is learned or the data were not
-        kept. Of a scale that was given, a low probability with a visible pull is told in a note.
+        each coefficient from the prior's centre, in sds (Box 1980); and the ``pull`` of the prior
+        of all coefficients on each: from the maximum likelihood estimate to the posterior, in
+        posterior sds. None where the scale is learned or the data were not kept. Notes tell a
+        low probability with a visible pull of a scale that was given, and under any scale a pull
+        of more than 2 sds and coefficients that the data alone do not determine.
     problems : list of str
         Reasons not to rely on the draws, each with its figure and its remedy.
     notes : list of str
@@ -117,8 +119,9 @@ class Diagnosis:
     def _pull(self) -> tuple[float, str, str]:
         if self.conflict is None:
             return np.nan, ".2f", ""
-        worst = int(np.abs(self.conflict.pull).argmax())
-        return abs(self.conflict.pull[worst]), ".2f", self.conflict.names[worst]
+        worst, size = self.conflict.furthest
+        alone = "" if np.isfinite(size) else ": the data alone do not determine it"
+        return size, ".2f", self.conflict.names[worst] + alone
 
     def __repr__(self) -> str:
         """One line; ``print`` gives the report."""
@@ -169,18 +172,32 @@ def condition_27_notes(schedule: Schedule) -> list[str]:
 
 
 def prior_notes(conflict: PriorConflict | None) -> list[str]:
-    """Sentences on a given prior that the data contradict, and on few rows under a wide one."""
+    """Sentences on a prior that data contradict or that decides, and on few rows for a wide one."""
     if conflict is None:
         return []
-    notes, worst = [], int(np.abs(conflict.pull).argmax())
-    pull, distance = abs(conflict.pull[worst]), abs(conflict.distance[worst])
+    notes, (worst, pull) = [], conflict.furthest
+    name, loose = conflict.names[worst], int(np.isinf(conflict.pull).sum())
     far = conflict.probability < THRESHOLDS.told_conflict and pull > THRESHOLDS.told_pull
     if far and not conflict.from_data:
+        worst = int(np.abs(conflict.distance).argmax())
         notes.append(
             "prior and data disagree: data this far from the prior's centre have a probability of "
-            f"{conflict.probability:.1g}. {conflict.names[worst]} is {distance:.3g} sds from it, "
-            f"and the prior pulls its mean by {pull:.3g} sds of what the data say; give the prior "
-            "a larger scale, or scale='auto', which is in the units of the columns and of y."
+            f"{conflict.probability:.1g}. {conflict.names[worst]} is "
+            f"{abs(conflict.distance[worst]):.3g} sds from it; give the prior a larger scale, or "
+            "scale='auto', which is in the units of the columns and of y."
+        )
+    elif loose:
+        others = f" and {loose - 1} more coefficients" * (loose > 1)
+        notes.append(
+            f"the data alone do not determine {name}{others}: columns depend on each other, rows "
+            "are too few, or classes are separated. How large these are comes from the prior too; "
+            "see how they change under another scale."
+        )
+    elif pull > THRESHOLDS.told_moved:
+        notes.append(
+            f"the prior moves {name} by {pull:.3g} posterior sds from its estimate without a "
+            "prior, as where columns are nearly dependent or rows are few; prior='flat' shows "
+            "what the data say alone."
         )
     rows = conflict.n_rows / max(conflict.effective, 1.0)
     if rows < THRESHOLDS.told_rows:

@@ -344,18 +344,18 @@ class SamplingResult:
             *self.from_laplace(),
             self.clipped,
             divergent,
-            conflict := self._prior_conflict(),
+            conflict := self._prior_conflict(table["sd"].to_numpy()),
             problems,
             [*self.notes, *condition_27_notes(schedule) * (not exact), *prior_notes(conflict)],
         )
         print(diagnosis)
         return diagnosis
 
-    def _prior_conflict(self) -> PriorConflict | None:
+    def _prior_conflict(self, sds: Array) -> PriorConflict | None:
         """How far prior and data are apart; None where that is not known."""
         if not self.plan.has_data:
             return None
-        return self.plan.posterior.prior_conflict(self.mean)
+        return self.plan.posterior.prior_conflict(self.mean, sds)
 
     def firmer_priors(self) -> str:
         """Clause on priors that say more, where rows are few for the parameters."""

@@ -295,8 +295,8 @@ class BasePosterior:
         """Mean of the curvatures ``(P, P)`` at draws ``(S, P)``; None where it is not known."""
         return None
 
-    def prior_conflict(self, values: Array) -> PriorConflict | None:
-        """How far prior and data are apart, at a mean of reported parameters; None: unknown."""
+    def prior_conflict(self, values: Array, sds: Array) -> PriorConflict | None:
+        """How far prior and data are apart, by the mean and sds of reported parameters, or None."""
         return None
 
     # ---- forms of the same posterior ----------------------------------------------------------

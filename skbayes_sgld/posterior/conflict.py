@@ -5,7 +5,11 @@ variances :math:`v`, the posterior mean of data that follow the prior has the va
 :math:`s^2 - v`. Its distance from :math:`\mu` in these units is Box's (1980) check of the prior;
 jointly, over all coefficients, that of Evans & Moshonov (2006). Without its own prior, that of the
 others kept, a coefficient would be normal with the moments that are computed here as ``apart`` and
-``width`` (Marshall & Spiegelhalter 2007); the pull is from there to the posterior mean.
+``width`` (Marshall & Spiegelhalter 2007).
+
+The pull is that of the prior of all coefficients together: from their maximum likelihood estimate,
+which Newton's method finds, to the posterior. One coefficient's prior at a time would not show it:
+where columns are nearly dependent, the priors of the others hold a coefficient as firmly.
 """
 
 from __future__ import annotations
@@ -20,24 +24,23 @@ from scipy.special import ndtr
 from scipy.stats import chi2
 
 from skbayes_sgld._linalg import MAX_DENSE
-from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.priors import Flat
+from skbayes_sgld.posterior.propriety import ImproperPosteriorError, LinearModel, check_mode
 
 Array = NDArray[Any]
 
 _NODES = np.linspace(-8.0, 8.0, 321)  # normal scores at which a prior's quantiles are taken
-_LEAST = 1e-12  # curvature over the prior's, below which the data say nothing
+_LEAST = 1e-12  # curvature over the prior's, or the largest, below which the data say nothing
+_SMALL = 0.1  # posterior sds; the error of Newton's method is then about the square
+_STEPS = 20  # of Newton's method; where classes are separated they do not end
 
 
-class _LinearModel(Protocol):
-    """The members of a generalised linear model that are used."""
+class _LinearModel(LinearModel, Protocol):
+    """The further members of a generalised linear model that are used."""
 
-    n_features: int
-    n_predictors: int
     fit_intercept: bool
     total_weight: float
-    likelihood: Likelihood
     linear_prior: LinearPrior
 
     @property
@@ -66,7 +69,9 @@ class PriorConflict:
         Of what all but a coefficient's own prior say of it from that prior's centre, in sds of the
         two together.
     pull : ndarray of shape (n_coef,)
-        Of the posterior mean from what all but its own prior say, in sds of the latter.
+        From the maximum likelihood estimate to the posterior, in posterior sds: of the mean, or of
+        the mode under a normal prior. It is infinite where the data alone determine no estimate,
+        and 0 under a flat prior.
     effective : float
         Number of coefficients of one linear predictor that the data determine, in which those that
         the prior determines count little (MacKay 1992, eq. 4.9).
@@ -80,8 +85,14 @@ class PriorConflict:
     pull: Array
     effective: float
 
+    @property
+    def furthest(self) -> tuple[int, float]:
+        """Coefficient on which the pull is largest, and its size."""
+        worst = int(np.abs(self.pull).argmax())
+        return worst, float(abs(self.pull[worst]))
 
-def measured_conflict(posterior: _LinearModel, values: Array) -> PriorConflict | None:
+
+def measured_conflict(posterior: _LinearModel, values: Array, sds: Array) -> PriorConflict | None:
     """How far the coefficients' prior and the data are apart; None where it is not measured.
 
     Parameters
@@ -89,6 +100,8 @@ def measured_conflict(posterior: _LinearModel, values: Array) -> PriorConflict |
     posterior : GLMPosterior
     values : ndarray of shape (n_constrained,)
         Posterior mean of the reported parameters.
+    sds : ndarray of shape (n_constrained,)
+        Their posterior standard deviations.
     """
     theta = posterior.unconstrain(values[None])[0]
     K, d, prior = posterior.n_predictors, posterior.n_features, posterior.linear_prior
@@ -121,7 +134,9 @@ def measured_conflict(posterior: _LinearModel, values: Array) -> PriorConflict |
     distance = np.where(told, mean / np.sqrt(seen), 0.0)
     apart = mean * (seen + left) / seen
     width = np.sqrt(left * (seen + left) / seen)
-    pull = np.where(told, (apart - moved) / width, 0.0)
+    # a posterior mean may be beside the mode for its skewness alone
+    held = mean + linear[:, :d].ravel() - moved if own.normal else linear[:, :d].ravel()
+    pull = _joint_pull(posterior, theta, held.reshape(K, d), sds[number].reshape(K, d))
     chance = np.where(told, _tail(np.tile(quantiles, K), np.abs(apart), width), 1.0)
     probability = float(chance.min()) * max(int(told.sum()), 1)
     if own.normal:
@@ -130,6 +145,82 @@ def measured_conflict(posterior: _LinearModel, values: Array) -> PriorConflict |
         probability = 2.0 * min(probability, float(chi2.sf(square, max(known.sum(), 1))))
     effective = float(np.sum(rate / (1.0 + rate))) / max(K - 1, 1)
     return PriorConflict(*about, min(probability, 1.0), distance, pull, effective)
+
+
+def _joint_pull(posterior: _LinearModel, theta: Array, held: Array, sds: Array) -> Array:
+    """From the estimate without the coefficients' prior to ``held (K, d)``, in ``sds (K, d)``."""
+    K, d = held.shape
+    estimate, known = _without_prior(posterior, theta, sds)
+    if K > 1:  # softmax coefficients are known up to a common shift
+        held, estimate = held - held.mean(axis=0), estimate - estimate.mean(axis=0)
+    return np.where(known, (held - estimate) / sds, np.inf).ravel()
+
+
+def _without_prior(posterior: _LinearModel, theta: Array, sds: Array) -> tuple[Array, Array]:
+    """Maximum likelihood estimate ``(K, d)`` of the coefficients, and whether there is one.
+
+    Newton's method goes on from ``theta (P,)`` until it moves no coefficient by a tenth of its sd:
+    one step is enough where the prior hardly matters. A coefficient has no estimate where a
+    direction without curvature moves it, or where the steps do not end, as of separated classes.
+    """
+    K, d = sds.shape
+    width = d + posterior.fit_intercept
+    L = K * width
+    contrasts = linalg.null_space(np.ones((1, K))) if K > 1 else np.eye(1)
+    basis = np.kron(contrasts, np.eye(width))
+    rest = replace(posterior.linear_prior, coef=Flat())
+    at_gamma = theta[L:] if theta.size > L else None
+
+    def slope(at: Array) -> Array:
+        in_rest = rest.grad(at[:L].reshape(1, K, width), at_gamma)[0].ravel()
+        with np.errstate(all="ignore"):
+            return basis.T @ (posterior.grad_log_likelihood(at[None])[0, :L] + in_rest)
+
+    def coefficients(linear: Array) -> Array:
+        return (basis @ linear).reshape(K, width, -1)[:, :d]
+
+    gamma = None if at_gamma is None else float(at_gamma[0])
+    g, known = slope(theta), np.zeros((K, d), dtype=bool)
+    for _ in range(_STEPS):
+        H = posterior.likelihood_curvature(theta)[:L, :L]
+        H = H + rest.curvature(theta[:L].reshape(K, width), gamma)[0]
+        H = basis.T @ H @ basis
+        if not (np.isfinite(H).all() and np.isfinite(g).all()):
+            break
+        unit = np.sqrt(np.maximum(np.diagonal(H), 0.0))
+        unit = np.where(unit > 0.0, unit, 1.0)
+        rates, ways = linalg.eigh(H / np.outer(unit, unit))
+        ways = ways / unit[:, None]
+        seen = rates > _LEAST * rates[-1]
+        loose = np.abs(coefficients(ways[:, ~seen])).max(axis=2, initial=0.0) / sds
+        known = loose <= 1e-3 * loose.max(initial=0.0)
+        ways, rates = ways[:, seen], rates[seen]
+        step = ways @ ((ways.T @ g) / rates)
+        rise = g @ step
+        while True:
+            landing = theta.copy()
+            landing[:L] += basis @ step
+            g = slope(landing)
+            if np.isfinite(g).all() and g @ step >= -0.9 * rise:
+                break  # not beyond the maximum along it by nearly as much as before it
+            step, rise = 0.5 * step, 0.5 * rise
+        theta = landing
+        moving = np.abs(coefficients(step)[..., 0]) > _SMALL * sds
+        if not (moving & known).any():
+            break
+    else:
+        known = known & ~moving
+    if _separated(posterior, theta):
+        known = np.zeros((K, d), dtype=bool)
+    return theta[:L].reshape(K, width)[:, :d], known
+
+
+def _separated(posterior: _LinearModel, theta: Array) -> bool:
+    try:
+        check_mode(posterior, theta)
+    except ImproperPosteriorError:
+        return True
+    return False
 
 
 def _tail(quantiles: Array, apart: Array, width: Array) -> Array:

@@ -26,7 +26,7 @@ class ImproperPosteriorError(ValueError):
     """A posterior without a finite integral: the prior is flat where the data determine nothing."""
 
 
-class _LinearModel(Protocol):
+class LinearModel(Protocol):
     """The members of a generalised linear model that its checks use."""
 
     X: Array
@@ -42,13 +42,18 @@ class _LinearModel(Protocol):
     linear_prior: LinearPrior
 
     @property
-    def prior(self) -> CoefficientPrior: ...
+    def prior(self) -> CoefficientPrior:
+        """Prior of the coefficients."""
+
     @property
-    def intercept_is_free(self) -> bool: ...
-    def log_likelihood(self, theta: Array) -> Array: ...
+    def intercept_is_free(self) -> bool:
+        """Whether the data must determine the intercept."""
+
+    def log_likelihood(self, theta: Array) -> Array:
+        """Log likelihood of each row ``(C, n)``."""
 
 
-def check_propriety(posterior: _LinearModel, level_is_free: bool) -> None:
+def check_propriety(posterior: LinearModel, level_is_free: bool) -> None:
     """Raise where flat priors leave the posterior without a finite integral.
 
     Parameters
@@ -85,19 +90,19 @@ def check_propriety(posterior: _LinearModel, level_is_free: bool) -> None:
     _check_directions(posterior)
 
 
-def weight_of_level(posterior: _LinearModel) -> float:
+def weight_of_level(posterior: LinearModel) -> float:
     """Weight of the rows that keep the intercept from infinity; infinite under a proper prior."""
     if not posterior.intercept_is_free:
         return np.inf
     return posterior.likelihood.level_weight(posterior.y, posterior.weight)
 
 
-def level_is_held(posterior: _LinearModel) -> bool:
+def level_is_held(posterior: LinearModel) -> bool:
     """Whether the rows say where the intercept is, or its prior does."""
     return weight_of_level(posterior) >= _HELD
 
 
-def check_weights(posterior: _LinearModel) -> None:
+def check_weights(posterior: LinearModel) -> None:
     """Raise where the weights of the rows are so small that a flat prior is left, or nearly.
 
     Raises
@@ -128,7 +133,7 @@ def check_weights(posterior: _LinearModel) -> None:
         )
 
 
-def check_mode(posterior: _LinearModel, theta: Array) -> None:
+def check_mode(posterior: LinearModel, theta: Array) -> None:
     """Raise where coefficients under a flat prior would grow without limit from ``theta (P,)``.
 
     The likelihood at the supposed mode is then 1. Classes are also separated wherever some theta
@@ -153,7 +158,7 @@ def check_mode(posterior: _LinearModel, theta: Array) -> None:
         raise _unbounded(posterior)
 
 
-def check_expanded(posterior: _LinearModel, precision: Array, value: float, least: float) -> None:
+def check_expanded(posterior: LinearModel, precision: Array, value: float, least: float) -> None:
     """Raise where what all rows say at a supposed mode shows that flat priors leave it unbounded.
 
     Parameters
@@ -190,20 +195,20 @@ def _dependent(names: list[str]) -> ImproperPosteriorError:
     )
 
 
-def _all_right(posterior: _LinearModel, by_row: Array) -> bool:
+def _all_right(posterior: LinearModel, by_row: Array) -> bool:
     """Whether the label of every row has a probability above a half."""
     weight = 1.0 if posterior.weight is None else posterior.weight
     return bool(np.all(by_row > weight * np.log(0.5)))
 
 
-def _unbounded(posterior: _LinearModel) -> ImproperPosteriorError:
+def _unbounded(posterior: LinearModel) -> ImproperPosteriorError:
     return ImproperPosteriorError(
         f"{posterior.likelihood.improper}: under prior='flat' the coefficients would go to "
         f"infinity; {_REMEDY}."
     )
 
 
-def _check_rank(posterior: _LinearModel, names: list[str]) -> None:
+def _check_rank(posterior: LinearModel, names: list[str]) -> None:
     X, d = posterior.X, posterior.n_features
     free = posterior.intercept_is_free  # under a proper prior the data need not determine it
     mean = column_means(X, posterior.weight) if free else np.zeros(d)
@@ -229,7 +234,7 @@ def _check_rank(posterior: _LinearModel, names: list[str]) -> None:
         raise _dependent([names[j] for j in involved])
 
 
-def _check_directions(posterior: _LinearModel) -> None:
+def _check_directions(posterior: LinearModel) -> None:
     """Raise where the likelihood rises for some row and falls for none along some direction.
 
     A linear programme (Konis 2007, Section 4) finds the direction from the likelihood's

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest, norm
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
@@ -45,12 +46,12 @@ def test_the_joint_figure_is_that_of_the_estimate_under_prior_and_noise():
     posterior = GLMPosterior(X, y, FixedGaussian(1.0), Normal(sd), center=True)
     expected, *_ = direct(X, y, sd, 1.0)
     for at in (np.zeros(4), np.array([0.1, 0.2, -0.3, 1.0])):  # whatever it is expanded at
-        found = posterior.prior_conflict(at)
+        found = posterior.prior_conflict(at, np.ones(4))
         assert found.probability <= 2.0 * expected * (1.0 + 1e-9)
         assert found.probability == pytest.approx(2.0 * expected) or found.probability < expected
 
 
-def test_distance_and_pull_of_one_coefficient_are_those_of_two_normal_distributions():
+def test_the_distance_of_one_coefficient_is_that_of_two_normal_distributions():
     rng = np.random.default_rng(2)
     x = rng.standard_normal((30, 1))
     y = 2.0 * x[:, 0] + rng.standard_normal(30)
@@ -59,9 +60,9 @@ def test_distance_and_pull_of_one_coefficient_are_those_of_two_normal_distributi
     _, estimate, noise = direct(x, y, [sd], 1.0)
     moved = float(estimate[0]) - 0.1
     mean = 0.1 + moved * sd**2 / (sd**2 + noise[0, 0])
-    found = posterior.prior_conflict(np.array([mean, 0.0]))
+    found = posterior.prior_conflict(np.array([mean, 0.0]), np.array([0.2, 1.0]))
     assert found.distance[0] == pytest.approx(moved / np.sqrt(sd**2 + noise[0, 0]))
-    assert found.pull[0] == pytest.approx((estimate[0] - mean) / np.sqrt(noise[0, 0]))
+    assert found.pull[0] == pytest.approx((mean - estimate[0]) / 0.2)
     assert found.effective == pytest.approx(sd**2 / (sd**2 + noise[0, 0]))
     # two tests of one coefficient, of which the smaller is doubled
     assert found.probability == pytest.approx(4.0 * norm.sf(found.distance[0]), rel=1e-6)
@@ -75,7 +76,7 @@ def test_under_data_that_follow_the_prior_its_figure_is_hardly_ever_small(prior)
     for _ in range(150):
         y = X @ prior.sample(rng, (1, 2), 1.0)[0] + rng.standard_normal(25)
         posterior = GLMPosterior(X, y, FixedGaussian(1.0), prior, fit_intercept=False)
-        found.append(posterior.prior_conflict(np.zeros(2)).probability)
+        found.append(posterior.prior_conflict(np.zeros(2), np.ones(2)).probability)
     assert np.mean(np.array(found) < 0.05) < 0.12  # 0.05 and four standard errors
     if prior.normal:  # and it is no bound that is far from sharp
         assert np.mean(np.array(found) < 0.2) > 0.05
@@ -106,7 +107,7 @@ def test_a_heavy_tailed_prior_that_lets_go_is_not_told():
     found = {}
     for prior in (Normal(1.0), Cauchy(1.0)):
         posterior = GLMPosterior(X_RAW, Y, FixedGaussian(2859.0), prior)
-        found[type(prior)] = posterior.prior_conflict(estimate)
+        found[type(prior)] = posterior.prior_conflict(estimate, np.ones(11))
     assert found[Normal].probability < 1e-30
     assert found[Cauchy].probability > 1e-3
 
@@ -116,10 +117,10 @@ def test_the_scales_taken_from_the_data_are_not_told(prior):
     assert notes(SGLDLinearRegression(prior=prior), X_RAW, Y) == []
 
 
-@pytest.mark.parametrize("load", [load_breast_cancer, load_iris])
-def test_default_classifiers_are_not_told_and_narrow_ones_are(load):
+@pytest.mark.parametrize(("load", "columns"), [(load_breast_cancer, [1, 4, 8]), (load_iris, [1])])
+def test_default_classifiers_are_not_told_and_narrow_ones_are(load, columns):
     X, y = load(return_X_y=True)
-    X = StandardScaler().fit_transform(X)[:, :6]
+    X = StandardScaler().fit_transform(X)[:, columns]
     assert notes(SGLDLogisticRegression(), X, y) == []
     told = notes(SGLDLogisticRegression(prior=Normal(0.02)), X, y)
     assert "prior and data disagree" in told[0]
@@ -136,7 +137,8 @@ def test_counts_are_compared_too():
 def test_the_coefficients_are_named_with_their_classes():
     X, y = load_iris(return_X_y=True)
     prior = Normal(0.05)
-    found = GLMPosterior(X, y.astype(float), Categorical(3), prior).prior_conflict(np.zeros(15))
+    posterior = GLMPosterior(X, y.astype(float), Categorical(3), prior)
+    found = posterior.prior_conflict(np.zeros(15), np.ones(15))
     assert len(found.names) == len(found.distance) == 12
     assert not any("intercept" in name for name in found.names)
 
@@ -146,7 +148,7 @@ def test_few_rows_under_a_wide_prior_are_noted_and_under_a_narrow_one_not():
     for prior in ("conjugate_normal", Flat()):
         told = notes(SGLDLinearRegression(prior=prior), X, y)
         assert len(told) == 1 and "30 rows for" in told[0]
-    assert notes(SGLDLinearRegression(prior=Normal(200.0)), X, y) == []
+    assert "prior moves" in notes(SGLDLinearRegression(prior=Normal(200.0)), X, y)[0]
 
 
 def test_what_is_learned_or_gone_is_not_measured(capsys):
@@ -165,4 +167,118 @@ def test_classes_of_next_to_no_weight_leave_the_prior_and_the_data_comparable():
     y = np.arange(50) % 3
     weight = {0: 1000.0, 1: 1e-4, 2: 1e-4}
     model = SGLDLogisticRegression(n_draws=40, class_weight=weight, random_state=0).fit(X, y)
-    assert np.isfinite(model.diagnose().conflict.pull).all()
+    conflict = model.diagnose().conflict
+    assert np.isfinite(conflict.distance).all()
+    assert np.isinf(conflict.pull).all()  # a class without weight is separated from the others
+
+
+# ---- the pull of the prior of all coefficients --------------------------------------------------
+
+
+def nearly_dependent(n=200, d=20, apart=0.003):
+    """Standardised columns that are nearly one, and y that follows it."""
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((n, 1))
+    X = StandardScaler().fit_transform(z + apart * rng.standard_normal((n, d)))
+    return X, 3.0 * z[:, 0] + rng.standard_normal(n)
+
+
+def labels_and_counts():
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((80, 4))
+    X[:, 1] = X[:, 0] + 0.2 * rng.standard_normal(80)
+    eta = X @ [1.5, -1.0, 0.5, 0.0]
+    y = (eta + rng.logistic(size=80) > 0).astype(float)
+    return X, y, rng.poisson(np.exp(0.5 * eta)).astype(float)
+
+
+def without_prior(model, X, y):
+    """Estimate without a prior, by code that shares none with the package."""
+    if isinstance(model, SGLDLinearRegression):
+        return LinearRegression().fit(X, y).coef_
+    statsmodels = pytest.importorskip("statsmodels.api", reason="the reference")
+    labels = isinstance(model, SGLDLogisticRegression)
+    if labels and len(np.unique(y)) > 2:
+        return LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(X, y).coef_
+    family = statsmodels.families.Binomial() if labels else statsmodels.families.Poisson()
+    return statsmodels.GLM(y, statsmodels.add_constant(X), family=family).fit().params[1:]
+
+
+@pytest.mark.parametrize("case", ["linear", "logistic", "three classes", "counts"])
+def test_the_pull_is_from_the_estimate_without_a_prior_in_posterior_sds(case):
+    X, y, counts = labels_and_counts()
+    settings = {"prior": Normal(0.5), "n_draws": 2000, "random_state": 0}
+    model, y = {
+        "linear": (SGLDLinearRegression(**settings), 2.0 * counts),
+        "logistic": (SGLDLogisticRegression(**settings), y),
+        "three classes": (SGLDLogisticRegression(**settings), np.minimum(counts, 2.0)),
+        "counts": (SGLDPoissonRegressor(**settings), counts),
+    }[case]
+    summary = model.fit(X, y).result_.summary()
+    coef = summary.index.str.startswith("coef")
+    moved = summary["mean"][coef] - np.ravel(without_prior(model, X, y))
+    found = model.diagnose().conflict.pull
+    # a mean is beside the mode for its skewness, and known to its Monte Carlo error
+    np.testing.assert_allclose(found, moved / summary["sd"][coef], atol=0.2)
+    assert np.abs(found).max() > 0.5
+
+
+def test_the_joint_pull_on_nearly_dependent_columns_is_told_under_an_automatic_scale(capsys):
+    X, y = nearly_dependent()
+    model = SGLDLinearRegression(prior="normal", n_draws=1000, random_state=0).fit(X, y)
+    flat = LinearRegression().fit(X, y).coef_
+    sd = model.result_.summary()["sd"][:20]
+    moved = np.abs(model.coef_ - flat) / sd
+    assert moved.max() > 4.0
+    report = model.diagnose()
+    name = f"coef[x{moved.argmax()}]"
+    assert len(report.notes) == 1 and f"the prior moves {name} by " in report.notes[0]
+    told = next(line for line in capsys.readouterr().out.splitlines() if "largest pull" in line)
+    assert told.endswith(name) and float(told.split()[-2]) == pytest.approx(moved.max(), rel=0.05)
+    alone = SGLDLinearRegression(prior="flat", **FEW).fit(X, y)
+    assert alone.diagnose().notes == []
+
+
+def undetermined():
+    rng = np.random.default_rng(5)
+    x, group = rng.standard_normal((90, 2)), rng.integers(0, 3, 90)
+    y = (x[:, 0] + rng.logistic(size=90) > 0).astype(float)
+    few = np.arange(90) < 9
+    return {
+        "a column for each group": (SGLDLinearRegression, np.c_[x, np.eye(3)[group]], y, [2, 3, 4]),
+        "a copied column": (SGLDLogisticRegression, x[:, [0, 1, 0]], y, [0, 2]),
+        "a separated group": (SGLDLogisticRegression, np.c_[x, few], np.where(few, 1.0, y), [2]),
+        "separated classes": (SGLDLogisticRegression, x, (x[:, 0] > 0.0) * 1.0, [0, 1]),
+        "a group without events": (SGLDPoissonRegressor, np.c_[x, few], y * ~few, [2]),
+        "fewer rows than columns": (
+            SGLDLinearRegression,
+            rng.standard_normal((10, 15)),
+            rng.standard_normal(10),
+            list(range(15)),
+        ),
+    }
+
+
+@pytest.mark.parametrize("case", undetermined())
+def test_coefficients_that_the_data_alone_do_not_determine_are_told(case, capsys):
+    model, X, y, loose = undetermined()[case]
+    report = model(prior="normal", **FEW).fit(X, y).diagnose()
+    assert np.flatnonzero(np.isinf(report.conflict.pull)).tolist() == loose
+    assert np.abs(report.conflict.pull[np.isfinite(report.conflict.pull)]).max(initial=0.0) < 1.0
+    told = [note for note in report.notes if "the data alone do not determine coef[x" in note]
+    assert len(told) == 1
+    assert (f"and {len(loose) - 1} more coefficient" in told[0]) == (len(loose) > 1)
+    assert "the data alone do not determine it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("n_rows", [60, 400])
+def test_ordinary_fits_are_not_told_of_their_prior(n_rows):
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((n_rows, 5))
+    eta = X @ rng.standard_normal(5) / 2.0
+    for model, y in (
+        (SGLDLinearRegression(prior="normal"), eta + rng.standard_normal(n_rows)),
+        (SGLDLogisticRegression(), (eta + rng.logistic(size=n_rows) > 0).astype(float)),
+        (SGLDPoissonRegressor(), rng.poisson(np.exp(eta)).astype(float)),
+    ):
+        assert notes(model, X, y) == []

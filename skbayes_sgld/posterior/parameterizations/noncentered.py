@@ -317,9 +317,9 @@ class NoncenteredPosterior(BasePosterior):
         """Draws from the prior ``(C, P)``, as reported parameters."""
         return self.inner.draw_prior(generators)
 
-    def prior_conflict(self, values: Array) -> PriorConflict | None:
-        """How far prior and data are apart, at the mean ``(n_constrained,)``."""
-        return self.inner.prior_conflict(values)
+    def prior_conflict(self, values: Array, sds: Array) -> PriorConflict | None:
+        """How far prior and data are apart, by the mean and sds ``(n_constrained,)``."""
+        return self.inner.prior_conflict(values, sds)
 
     @property
     def constrained_names(self) -> list[str]:

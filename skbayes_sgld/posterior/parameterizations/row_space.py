@@ -137,9 +137,9 @@ class RowSpacePosterior(GLMPosterior):
             seen[:, -1] = values[:, -1]
         return super().unconstrain(seen)
 
-    def prior_conflict(self, values: Array) -> PriorConflict | None:
+    def prior_conflict(self, values: Array, sds: Array) -> PriorConflict | None:
         """How far prior and data are apart, of all coefficients; None where they are many."""
-        return self._full.prior_conflict(values)
+        return self._full.prior_conflict(values, sds)
 
 
 def _by_row(function: Callable[[Array], Array], coef: Array) -> Array:

@@ -130,10 +130,13 @@ class Thresholds:
     told_distance: float = 10.0
     # Of all proposals of the chains, with a log density that is not a number
     told_undefined: float = 1e-3
-    # Probability of data this far from the prior, and the pull on a mean in sds of what the data
-    # say: both make a conflict worth telling
+    # Probability of data this far from the prior, and its pull on a coefficient in posterior sds:
+    # both make a conflict worth telling
     told_conflict: float = 1e-3
     told_pull: float = 1.0
+    # Pull that is told by itself, under automatic scales too. Without nearly dependent columns it
+    # is at most 1.9 in default fits of six rows a column and more
+    told_moved: float = 2.0
     # Rows for each coefficient that the prior leaves to the data
     told_rows: float = 5.0
 
