@@ -30,10 +30,15 @@ class Block(NamedTuple):
     y : ndarray of shape (n,)
         As the source has it: labels may be text.
     weight : ndarray of shape (n,), float64, or None
+        Exposures included, over which y is a rate.
     number : int
         Position of the block in the source, which seeds what is drawn from its rows.
+<<<<<<< HEAD
     sum_of_X : int
         Checksum of X.
+=======
+    exposure : ndarray of shape (n,), float64, or None
+>>>>>>> e8c584e (Leave exposures out of the automatic scale of a prior of counts)
     """
 
     X: Array
@@ -41,6 +46,7 @@ class Block(NamedTuple):
     weight: Array | None
     number: int
     sum_of_X: int
+    exposure: Array | None = None
 
 
 class Prints(NamedTuple):
@@ -285,7 +291,7 @@ def check_block(
         if y.dtype.kind not in "fiub":
             raise ValueError(f"y of {where} has dtype {y.dtype}; counts must be numeric.")
         y, weight = y / exposure, exposure if weight is None else weight * exposure
-    return Block(X, y, weight, number, sum_of_X)
+    return Block(X, y, weight, number, sum_of_X, exposure)
 
 
 def _check_objects(y: Array, where: str) -> None:

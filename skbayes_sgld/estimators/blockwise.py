@@ -55,7 +55,11 @@ class BlockwiseEstimator(LinearEstimator):
         if weight is not None:
             total, n_rows = float(moments.total @ encoding.factors), int(moments.n_rows.sum())
             warn_of_light_rows(total, n_rows, source.n_features)
+        mean, sd = moments.together(encoding.factors)
+        columns = mean, extent.spread(sd)
         if sample.complete:
+            if not np.array_equal(moments.own, moments.total):  # there are exposures
+                self._columns = columns
             with limit_blas(X):
                 self._infer(X, y, weight)
             return
@@ -64,8 +68,6 @@ class BlockwiseEstimator(LinearEstimator):
                 f"prior={self.prior!r} learns its scale from all rows, and these are in blocks; "
                 "give a prior of a known scale, such as prior='normal'."
             )
-        mean, sd = moments.together(encoding.factors)
-        columns = mean, extent.spread(sd)
         model = self._make_posterior(X, y, weight, center=self._centers(), columns=columns)
         model.check_weights()
         self._infer_posterior(find_posterior(model, source, encoding), source)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _num_samples
 from skbayes_sgld._arrays import check_lengths
 from skbayes_sgld._components import naming
 from skbayes_sgld._warnings import warn
+from skbayes_sgld._linalg import column_moments
 from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array
@@ -21,6 +22,7 @@ from skbayes_sgld.estimators.by_block import LazyRows, by_block
 from skbayes_sgld.estimators.regression import LinearRegressor
 from skbayes_sgld.estimators.scores import D2
 from skbayes_sgld.estimators.validation import check_weight, check_weight_sizes
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
 
 
@@ -28,7 +30,8 @@ class CountRegressor(LinearRegressor):
     """A regressor of Poisson counts, each over an exposure.
 
     A count y over an exposure e, of weight w, has the log likelihood of a rate y / e of weight
-    w e, up to a constant; the posterior is given the latter.
+    w e, up to a constant; the posterior is given the latter. The scale of a column, which sets that
+    of an automatic prior, is taken with the weights alone.
     """
 
     _family = "poisson"
@@ -86,13 +89,26 @@ class CountRegressor(LinearRegressor):
                 _warn_of_fractions(y, with_exposure=False)
             return X, y, kept
         exposure = _check_exposure(exposure, X)
-        weight = exposure
+        weight, own = exposure, None
         if sample_weight is not None:
-            weight = check_weight(sample_weight, X) * exposure
+            own = check_weight(sample_weight, X)
+            weight = own * exposure
             check_weight_sizes(weight, "the product of sample_weight and exposure")
         X, y, kept = super()._validate(X, y, weight)
         _warn_of_fractions(y, with_exposure=True)
-        return X, y / exposure[weight > 0], kept
+        some = weight > 0
+        if not self._goes_on:  # the first batch decides
+            self._columns = column_moments(X, None if own is None else own[some])
+        return X, y / exposure[some], kept
+
+    def _make_posterior(
+        self, X: Array, y: Array, weight: Array | None, center: bool, **known: Any
+    ) -> GLMPosterior:
+        """Posterior of rates; the columns have the scales that they have without exposures."""
+        columns = self.__dict__.pop("_columns", None)
+        if columns is not None:
+            known["columns"] = columns
+        return super()._make_posterior(X, y, weight, center, **known)
 
     @overload
     def predict(self, X: LazyRows, return_std: bool = ..., exposure: Any = ...) -> Any: ...

@@ -88,7 +88,7 @@ def _look(
         block = _numbers(block)
         _check_target(block, likelihood)
     X, _, weight = _with_weight(block)
-    moments = Moments.of_rows(block.X, np.asarray(labels), codes, block.weight)
+    moments = Moments.of_block(block, np.asarray(labels), codes)
     if not len(X):
         return moments, None, Sample.of_block(block, how, *np.zeros((2, X.shape[1])))
     sample = Sample.of_block(block, how, *moments.together(np.ones(len(labels))))

@@ -5,11 +5,12 @@ import pytest
 import sklearn
 from scipy import stats
 from scipy.special import gammaln
+from sklearn.base import clone
 from sklearn.linear_model import PoissonRegressor
 from sklearn.model_selection import cross_validate
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from skbayes_sgld import SGLDPoissonRegressor
+from skbayes_sgld import RowBlocks, SGLDPoissonRegressor
 from skbayes_sgld.posterior import ImproperPosteriorError, Laplace, Normal
 from tests.references.closed_forms import importance_sampling, laplace_fit
 
@@ -165,12 +166,57 @@ def test_intervals_of_new_counts_cover_at_least_what_they_say():
 @short_run
 def test_a_count_over_an_exposure_is_a_rate_of_that_weight():
     X, y, exposure = simulate(40, [0.5], 0.0, log10_exposure=(-1.0, 1.0))
-    by_exposure = SGLDPoissonRegressor(**SHORT).fit(X, y, exposure=exposure)
-    by_rate = SGLDPoissonRegressor(**SHORT).fit(X, y / exposure, sample_weight=exposure)
+    # weights would change an automatic scale, and where theta has the intercept
+    model = SGLDPoissonRegressor(prior=Normal(scale=1.0), fit_intercept=False, **SHORT)
+    by_exposure = clone(model).fit(X, y, exposure=exposure)
+    by_rate = clone(model).fit(X, y / exposure, sample_weight=exposure)
     np.testing.assert_array_equal(by_exposure.posterior_.values, by_rate.posterior_.values)
     of_one = SGLDPoissonRegressor(**SHORT).fit(X, y, exposure=1.0)
     of_none = SGLDPoissonRegressor(**SHORT).fit(X, y)
     np.testing.assert_array_equal(of_one.posterior_.values, of_none.posterior_.values)
+
+
+def scales_of(kind, X, y, weight, exposure):
+    """Automatic scales of a fit of an array, of blocks in memory or not, or of a stream."""
+    model = SGLDPoissonRegressor(n_draws=20, n_burnin=10, random_state=0)
+    if kind == "array":
+        return model.fit(X, y, sample_weight=weight, exposure=exposure).prior_.scale
+    if kind == "stream":
+        return model.partial_fit(X, y, sample_weight=weight, exposure=exposure).prior_.scale
+    blocks = [tuple(v[a : a + 50] for v in (X, y, weight, exposure)) for a in range(0, len(y), 50)]
+    size = {"few blocks": 1000, "many blocks": 100}[kind]
+    source = RowBlocks(lambda: iter(blocks), pool_size=size)
+    return model.fit(source).prior_.scale
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["array", "stream", "few blocks", "many blocks"])
+def test_exposures_do_not_change_the_automatic_scale_of_a_column(kind, weighted):
+    X, y, _ = simulate(400, [0.5, -0.3, 0.0], 0.0)
+    X[:, 2] = X[:, 2] > 0.7  # of two values
+    weight = np.random.default_rng(1).integers(1, 4, 400) * 1.0 if weighted else np.ones(400)
+    exposure = np.exp(X[:, 0])  # exposures are large where the first column is
+    y = np.minimum(y, 5) * exposure
+    found = scales_of(kind, X, y, weight, exposure)
+    sd = np.sqrt(
+        np.average((X - np.average(X, axis=0, weights=weight)) ** 2, axis=0, weights=weight)
+    )
+    np.testing.assert_allclose(found, 1.0 / np.r_[sd[:2], 1.0], rtol=1e-9)
+
+
+@short_run
+def test_integer_weights_equal_repeated_rows_with_their_exposures():
+    X, y, exposure = simulate(30, [0.5], 0.0, log10_exposure=(-1.0, 1.0))
+    counts = np.random.default_rng(2).integers(0, 4, 30)
+    model = SGLDPoissonRegressor(**SHORT)
+    weighted = clone(model).fit(X, y, sample_weight=counts, exposure=exposure)
+    rows = np.repeat(np.arange(30), counts)
+    repeated = clone(model).fit(X[rows], y[rows], exposure=exposure[rows])
+    np.testing.assert_allclose(weighted.prior_.scale, repeated.prior_.scale, rtol=1e-12)
+    np.testing.assert_allclose(
+        weighted.posterior_.values, repeated.posterior_.values, rtol=1e-6, atol=1e-7
+    )
 
 
 @short_run
