@@ -33,12 +33,9 @@ class Block(NamedTuple):
         Exposures included, over which y is a rate.
     number : int
         Position of the block in the source, which seeds what is drawn from its rows.
-<<<<<<< HEAD
     sum_of_X : int
         Checksum of X.
-=======
     exposure : ndarray of shape (n,), float64, or None
->>>>>>> e8c584e (Leave exposures out of the automatic scale of a prior of counts)
     """
 
     X: Array

@@ -412,8 +412,10 @@ class BayesianClassifier(ClassificationModel, PriorPredictive):
     def _target_before_fit(
         self, y: Array | None, n_rows: int
     ) -> tuple[Array, LabelLikelihood, Array]:
-        labels = np.arange(2) if y is None else np.unique(y)
-        return np.zeros(n_rows), _of_labels(len(labels)), labels
+        labels, codes = np.arange(2), np.arange(n_rows) % 2
+        if y is not None:
+            labels, codes = np.unique(y, return_inverse=True)
+        return codes.astype(float), _of_labels(len(labels)), labels
 
     def _labels(self) -> Array:
         return self.classes_

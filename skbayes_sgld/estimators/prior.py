@@ -166,11 +166,12 @@ class PriorPredictive(LinearEstimator):
         intercept_prior = self._resolve_intercept_prior()
         prior.check(X.shape[1])
         intercept_prior.check(1, "intercept_prior")
-        spread = column_moments(X)[1] if prior.automatic else None
-        prior, intercept_prior = in_units(prior, intercept_prior, spread, likelihood, y, None)
-        own = self._resolve("prior")
+        spread, own = column_moments(X)[1], self._resolve("prior")
+        units = spread if prior.automatic else None
+        prior, intercept_prior = in_units(prior, intercept_prior, units, likelihood, y, None)
         if own.hierarchical:
-            prior = own.for_model(prior.scale * np.ones(X.shape[1]), likelihood, y, None)
+            scale = prior.scale * np.ones(X.shape[1])
+            prior = own.for_model(scale, spread, likelihood, y, None)
         return JointPrior(
             prior, intercept_prior if self.fit_intercept else None, noise_prior, likelihood
         )

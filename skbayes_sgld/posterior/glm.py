@@ -110,6 +110,7 @@ class GLMPosterior(RowSubsets, BasePosterior):
         mean, spread = None if columns is None else columns[0], None
         if prior.automatic:
             mean, spread = column_moments(X, sample_weight) if columns is None else columns
+        self._spread = spread if columns is None else columns[1]
         if statistics is not None:
             mean = statistics.x_mean
         if not (center and fit_intercept):
@@ -153,6 +154,7 @@ class GLMPosterior(RowSubsets, BasePosterior):
         return names + ["log_noise_variance"] * self._infers_noise
 
     _statistics: GaussianStatistics | None
+    _spread: Array | None
     _settled: dict[type, Any]
 
     def _bind(self, X: Any, y: Array, weight: Array | None) -> None:
@@ -163,6 +165,13 @@ class GLMPosterior(RowSubsets, BasePosterior):
     def prior(self) -> CoefficientPrior:
         """Prior of the coefficients."""
         return self.linear_prior.coef
+
+    @property
+    def column_spread(self) -> Array:
+        """Spread of each column ``(d,)``, which automatic scales are in units of."""
+        if self._spread is None:
+            self._spread = column_moments(self.X, self.weight)[1]
+        return self._spread
 
     @property
     def intercept_is_free(self) -> bool:

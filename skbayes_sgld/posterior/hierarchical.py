@@ -49,7 +49,9 @@ class HierarchicalPosterior(BasePosterior):
         d, unit = model.n_features, model.prior
         scale = np.broadcast_to(np.asarray(unit.get_params()["scale"], dtype=float), d)
         self.model = model
-        self.prior = prior.for_model(scale, model.likelihood, model.y, model.weight)
+        self.prior = prior.for_model(
+            scale, model.column_spread, model.likelihood, model.y, model.weight
+        )
         self.n_samples, self.n_predictors = model.n_samples, model.n_predictors
         self._L, self._noise = model._n_linear, model.likelihood.infers_noise
         features = [f"[{name}]" for name in model.coords["feature"]]

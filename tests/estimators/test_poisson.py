@@ -189,6 +189,20 @@ def scales_of(kind, X, y, weight, exposure):
     return model.fit(source).prior_.scale
 
 
+@pytest.mark.filterwarnings("ignore:The standard deviation of")
+@pytest.mark.parametrize("prior", ["normal", "laplace", "horseshoe", "hierarchical_normal"])
+def test_counts_that_are_all_zero_are_fitted_without_an_intercept(prior):
+    X = np.random.default_rng(0).standard_normal((60, 4))
+    model = SGLDPoissonRegressor(prior=prior, fit_intercept=False, random_state=0).fit(
+        X, np.zeros(60)
+    )
+    assert np.isfinite(model.posterior_.values).all()
+    few = model.predict(X).sum()
+    assert 0.0 < few < 70.0 and np.abs(model.coef_).max() < 1.0
+    with pytest.raises(ImproperPosteriorError, match="y is 0 in every row"):
+        SGLDPoissonRegressor(prior=prior).fit(X, np.zeros(60))
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["array", "stream", "few blocks", "many blocks"])

@@ -280,7 +280,7 @@ def check_hierarchical_prior(name):
     """Raise where the hierarchical prior of this name contradicts itself."""
     X, y = table()
     prior = resolve(name, HIERARCHICAL_PRIORS, "prior").for_model(
-        np.array([0.5, 1.0, 2.0]), Gaussian(), y, None
+        np.array([0.5, 1.0, 2.0]), np.ones(3), Gaussian(), y, None
     )
     rng, gamma = np.random.default_rng(0), np.array([0.2, -0.5])
     m = len(prior.names(["a", "b", "c"]))
@@ -328,3 +328,74 @@ def test_standardised_hyperparameters_have_their_mode_at_zero_and_a_curvature_of
     eigenvalues = np.linalg.eigvalsh(0.5 * (curvature + curvature.T))
     assert np.all(eigenvalues < 1.1)
     assert eigenvalues[-1] == pytest.approx(1.0, abs=0.1)
+
+
+# ---- tau_0 of the horseshoe: Piironen & Vehtari (2017), eq. 3.12 and Table 1 ---------------------
+
+# log tau_0 sqrt(n) (d - p) / p on standardised columns: half the log of the paper's pseudo-variance
+PSEUDO_VARIANCES = {
+    "gaussian": (Gaussian(), lambda y, w: 1.0),  # tau_0 is in units of the noise's sd
+    "fixed": (FixedGaussian(2.5), lambda y, w: 2.5),
+    "bernoulli": (Bernoulli(), lambda y, w: 1.0 / (w @ y / w.sum() * (1.0 - w @ y / w.sum()))),
+    "poisson": (Poisson(), lambda y, w: w.sum() / (w @ y)),
+}
+
+
+def counts_and_columns(seed=7):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((90, 6)) * 10.0 ** np.arange(-3, 3) + 2.0
+    y = np.minimum(rng.poisson(0.3, 90), 1.0)
+    return X, y, rng.integers(1, 4, 90) * 1.0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scale", ["one", "three", "auto"])
+@pytest.mark.parametrize("name", PSEUDO_VARIANCES)
+def test_tau_0_of_the_horseshoe_is_that_of_the_paper(name, scale, weighted):
+    likelihood, variance = PSEUDO_VARIANCES[name]
+    X, y, w = counts_and_columns()
+    w = w if weighted else np.ones(90)
+    rows = np.repeat(X, w.astype(int), axis=0)
+    if scale != "auto":
+        X = (X - rows.mean(axis=0)) / rows.std(axis=0)
+    given = {"one": 1.0, "three": 3.0, "auto": "auto"}[scale]
+    prior = Horseshoe(n_relevant=2.0, scale=given)
+    noise = InverseGamma(2.0, 1.0) if likelihood.infers_noise else None
+    glm = GLMPosterior(
+        X, y, likelihood, prior.conditional(), noise, sample_weight=w if weighted else None
+    )
+    known = HierarchicalPosterior(glm, prior).prior
+    tau_0 = np.exp(known.start()[0])
+    assert np.median(
+        [np.exp(known.sample_hyper(np.random.default_rng(k), 0.0)[0]) for k in range(2000)]
+    ) == pytest.approx(tau_0, rel=0.2)  # half-Cauchy draws: four standard errors of their median
+    # the sd of a column's effect at lambda = 1, in units of the predictor
+    columns = rows.std(axis=0) if scale == "auto" else np.ones(6)
+    effect = tau_0 * known.scale * columns
+    expected = 2.0 / (6.0 - 2.0) * np.sqrt(variance(y, w)) / np.sqrt(w.sum())
+    np.testing.assert_allclose(effect, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_pseudo_variance_of_classes_is_that_of_their_shares(n_classes):
+    y = np.repeat(np.arange(3.0), [10, 20, 70])
+    share = np.array([0.1, 0.2, 0.7])
+    if n_classes == 2:  # as of the two-valued likelihood
+        y, share = np.minimum(y, 1.0), np.array([0.1, 0.9])
+    expected = 1.0 / np.mean(share * (1.0 - share))
+    assert Categorical(n_classes).pseudo_variance(y, None) == pytest.approx(expected, rel=1e-12)
+    if n_classes == 2:
+        assert Bernoulli().pseudo_variance(y, None) == pytest.approx(expected, rel=1e-12)
+
+
+def test_units_of_columns_and_target_do_not_change_what_a_horseshoe_of_a_given_scale_predicts():
+    X, _, _ = counts_and_columns()
+    X = X[:, :3] - 2.0
+    y = X[:, 0] / 1e-3 + np.random.default_rng(0).standard_normal(90)
+    scale = 1.0 / X.std(axis=0)
+    settings = {"n_draws": 400, "random_state": 0, "noise_prior": "half_cauchy"}
+    plain = SGLDLinearRegression(prior=Horseshoe(scale=scale), **settings).fit(X, y)
+    units = np.array([1e3, 1.0, 1e-4])
+    other = SGLDLinearRegression(prior=Horseshoe(scale=50.0 * scale / units), **settings)
+    other.fit(X * units, 50.0 * y)
+    np.testing.assert_allclose(other.predict(X * units) / 50.0, plain.predict(X), atol=1e-3)

@@ -135,6 +135,15 @@ class Likelihood(Component):
         """
         return np.inf
 
+    def pseudo_variance(self, y: Array, weight: Array | None) -> float:
+        """Variance of a normal observation of the predictor that a row is worth on average.
+
+        It is the inverse curvature where a model without columns has its predictor (Piironen &
+        Vehtari 2017, Section 3.5).
+        """
+        u = np.repeat(self.start(y, weight, True)[None, :, None], len(y), axis=2)
+        return 1.0 / float(np.average(self.curvature(u, y)[0, 0, 0], weights=weight))
+
     def level_is_free(self, y: Array) -> bool:
         """Whether an intercept under a flat prior would go to infinity."""
         return self.level_weight(y) == 0.0
@@ -307,6 +316,13 @@ class LabelLikelihood(Likelihood):
     def level_weight(self, y: Array, weight: Array | None = None) -> float:
         """Weight of the class that has the least."""
         return float(np.bincount(y.astype(np.intp), weight, self.n_classes).min())
+
+    def pseudo_variance(self, y: Array, weight: Array | None) -> float:
+        """Inverse mean over the classes of ``p (1 - p)``, p the share of each, or of half a row."""
+        rows = np.bincount(y.astype(np.intp), weight, minlength=self.n_classes)
+        least = 0.5 / rows.sum()
+        share = np.clip(rows / rows.sum(), least, 1.0 - least)
+        return 1.0 / float(np.mean(share * (1.0 - share)))
 
     def rare(self, y: Array) -> Array | None:
         """Rows of the classes that few rows are of; None without one."""

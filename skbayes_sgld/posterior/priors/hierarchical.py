@@ -42,9 +42,23 @@ class HierarchicalPrior(Prior):
         return Normal(scale=self.scale)
 
     def for_model(
-        self, scale: Array, likelihood: Likelihood, y: Array, weight: Array | None
+        self,
+        scale: Array,
+        spread: Array,
+        likelihood: Likelihood,
+        y: Array,
+        weight: Array | None,
     ) -> HierarchicalPrior:
-        """Prior with the scales ``(d,)`` of :meth:`conditional`, as numbers, for this model."""
+        """Prior for this model, with numbers for the scales of :meth:`conditional`.
+
+        Parameters
+        ----------
+        scale, spread : ndarray of shape (d,)
+            These scales, and the spreads of the columns.
+        likelihood : Likelihood
+        y, weight : ndarray of shape (n,)
+            Observations, and their weights or None.
+        """
         prior = copy(self)
         prior.scale = scale
         return prior

@@ -30,9 +30,15 @@ class Horseshoe(HierarchicalPrior):
 
     Columns that do not matter shrink to nearly 0, those that do hardly shrink, and c, the scale of
     the slab, bounds them. From the number p of columns that are expected to matter,
-    :math:`\tau_0 = \frac{p}{d - p} \frac{\sigma}{\sqrt n}` (eq. 3.12), with sigma the noise, 2 for
-    classes and the inverse root of the mean count. The fit reports tau, lambda and c, in units of
-    s_j, as ``prior_scale``, ``local_scale[...]`` and ``slab_scale``.
+    :math:`\tau_0 = \frac{p}{d - p} \frac{\sigma}{u \sqrt n}`, with u the geometric mean of
+    :math:`s_j \, \mathrm{sd}(x_j)`. Where these are 1, as under a scale of 1 on standardised
+    columns, this is eq. (3.12) of the paper; u keeps it free of units. Under the automatic scale u
+    is 2.5 sd(y) in linear models and 1 elsewhere. sigma is the sd of the noise. In other models it
+    is the root of the paper's pseudo-variance (Section 3.5), which is the inverse mean count, and
+    :math:`1 / (\bar y (1 - \bar y))` for two classes. For more classes it is the inverse of the
+    mean over the classes of :math:`\bar y_k (1 - \bar y_k)`, with their shares :math:`\bar y_k`.
+    The fit reports tau, lambda and c, in units of s_j, as ``prior_scale``, ``local_scale[...]`` and
+    ``slab_scale``.
 
     Parameters
     ----------
@@ -79,19 +85,24 @@ class Horseshoe(HierarchicalPrior):
             check_number(self.n_relevant, f"{argument}.n_relevant", low=0, high=high)
 
     def for_model(
-        self, scale: Array, likelihood: Likelihood, y: Array, weight: Array | None
+        self,
+        scale: Array,
+        spread: Array,
+        likelihood: Likelihood,
+        y: Array,
+        weight: Array | None,
     ) -> Horseshoe:
-        """Prior with the scales ``(d,)`` of :meth:`conditional`, as numbers, for this model."""
+        """Prior for this model, with the tau_0 of its noise and number of rows."""
         d, total = len(scale), float(len(y) if weight is None else weight.sum())
         self.check(d)
-        prior = super().for_model(scale, likelihood, y, weight)
+        prior = super().for_model(scale, spread, likelihood, y, weight)
         assert isinstance(prior, Horseshoe)
         p = min(_SHARE * d, 0.5 * d) if isinstance(self.n_relevant, str) else self.n_relevant
-        unit = likelihood.effect(y, weight)  # of s_j times sd(x_j)
-        prior._log_tau = float(np.log(p / (d - p)) - 0.5 * np.log(total) - np.log(unit))
+        unit = float(np.mean(np.log(scale) + np.log(spread)))
+        prior._log_tau = float(np.log(p / (d - p)) - 0.5 * np.log(total) - unit)
         prior._follows = likelihood.infers_noise
         if not likelihood.infers_noise:
-            prior._log_tau += float(np.log(_pseudo_sigma(likelihood, y, weight)))
+            prior._log_tau += 0.5 * float(np.log(likelihood.pseudo_variance(y, weight)))
         return prior
 
     _log_tau = 0.0  # log tau_0, over sigma where that is inferred
@@ -163,12 +174,3 @@ class Horseshoe(HierarchicalPrior):
         h = np.log(values)
         h[:, -1] *= 2.0
         return h
-
-
-def _pseudo_sigma(likelihood: Likelihood, y: Array, weight: Array | None) -> float:
-    """Sd of the noise that a row of the model is worth (Piironen & Vehtari 2017, section 3.5)."""
-    if likelihood.quadratic:
-        return float(np.sqrt(likelihood.noise_variance(None)))
-    if likelihood.whole:
-        return float(1.0 / np.sqrt(np.average(y, weights=weight)))
-    return 2.0
