@@ -13,8 +13,8 @@ from sklearn.utils.validation import _num_samples
 
 from skbayes_sgld._arrays import check_lengths
 from skbayes_sgld._components import naming
-from skbayes_sgld._warnings import warn
 from skbayes_sgld._linalg import column_moments
+from skbayes_sgld._warnings import warn
 from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array
