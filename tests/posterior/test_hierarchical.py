@@ -388,6 +388,7 @@ def test_the_pseudo_variance_of_classes_is_that_of_their_shares(n_classes):
         assert Bernoulli().pseudo_variance(y, None) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:The standard deviation of")
 def test_units_of_columns_and_target_do_not_change_what_a_horseshoe_of_a_given_scale_predicts():
     X, _, _ = counts_and_columns()
     X = X[:, :3] - 2.0
