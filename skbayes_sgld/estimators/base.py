@@ -40,8 +40,7 @@ from skbayes_sgld.estimators.validation import (
     raise_naming_rows,
     warn_of_light_rows,
 )
-from skbayes_sgld.inference.plan import plan
-from skbayes_sgld.inference.run import run
+from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.sample import run_in_parts
 from skbayes_sgld.inference.settings import REGISTRIES, Settings
 from skbayes_sgld.posterior import (
@@ -448,7 +447,7 @@ class SampledEstimator(FittedSample, LinearEstimator):
             inputs = {**self.get_params(deep=False), **data, "n_batches": n_batches}
             result = run_in_parts(posterior, settings, inputs, seed, positions, watch, workers)
         else:
-            result = run(plan(posterior, settings, seed, positions), watch, None, workers)
+            result = plan_and_run(posterior, settings, seed, positions, watch, None, workers)
         result = result if model.X.size <= _KEPT else result.without_data()
         self.result_, self.posterior_, self._n_fits = result, result.draws, n_fits + 1
         for name in _RESOLVED:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from skbayes_sgld._components import ChainStreams, printable
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.archive import read_arrays, remove_leftovers, write_arrays
+from skbayes_sgld.inference.choices import Fallback
 from skbayes_sgld.inference.settings import LongRunSettings
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Chains, Run, RunState, run_chains
@@ -107,6 +108,8 @@ class Checkpoint:
         Versions of the libraries that round, and the machine.
     finished : bool
         Whether the run came to its end.
+    fallback : Fallback or None
+        What the run does otherwise, since it overflowed before.
     """
 
     path: Path
@@ -118,6 +121,7 @@ class Checkpoint:
     lengths: dict[str, int]
     libraries: dict[str, str]
     finished: bool
+    fallback: Fallback | None
 
     def check_inputs(self, inputs: dict[str, list[str]]) -> None:
         """Raise where data or settings are others than those of the run."""
@@ -247,7 +251,18 @@ def _assembled(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> 
         lengths,
         {str(name): str(what) for name, what in header["libraries"].items()},
         bool(header["finished"]),
+        _fallback(header.get("fallback")),
     )
+
+
+def _fallback(saved: Any) -> Fallback | None:
+    """What a header says of the fallback of its run."""
+    if saved is None:
+        return None
+    why, step_size = saved
+    if step_size is not None and not 0.0 < float(step_size) < np.inf:
+        raise ValueError("the step size that it fell back to is not a positive number")
+    return Fallback(str(why), None if step_size is None else float(step_size))
 
 
 def _shapes(state: dict[str, Array]) -> dict[str, tuple[int, ...]]:
@@ -312,6 +327,7 @@ class Writer:
         seed: int,
         inputs: dict[str, list[str]],
         positions: Array | None,
+        fallback: Fallback | None = None,
     ) -> None:
         self.path = path
         self._header = {
@@ -321,6 +337,7 @@ class Writer:
             "seed": seed,
             "inputs": inputs,
             "lengths": {"n_burnin": plan.n_burnin, "thin": plan.thin},
+            "fallback": fallback,
         }
         self._arrays = {"first": first_steps(plan)}
         if positions is not None:

@@ -54,6 +54,7 @@ _PLACES = 4
 _NO_ERROR = 0.01  # of a whitened gradient: the log of an acceptance ratio changes by as little
 _NO_WEIGHT = 1e-3  # of a log density, which weights a draw
 _NO_BIAS = 1e-3  # of one, where nothing accepts or rejects: means change by as many sds
+_RANGE = 64.0  # of the steps, where a posterior has narrow parts
 _SMALL_STEP = 0.2  # of the sampler's own; below it the bias is that on a normal target
 
 
@@ -67,6 +68,22 @@ class Choice(NamedTuple):
     def given(self) -> bool:
         """Whether the user gave it."""
         return self.why == GIVEN
+
+
+class Fallback(NamedTuple):
+    """A second plan of a run, after a chain of the first overflowed at an automatic step size.
+
+    Attributes
+    ----------
+    why : str
+        What overflowed.
+    step_size : float or None
+        A shorter step size, from starts around the mode; None takes HMC on all rows, which cannot
+        overflow.
+    """
+
+    why: str
+    step_size: float | None = None
 
 
 def as_table(choices: dict[str, Choice]) -> str:
@@ -132,7 +149,11 @@ class Tuned:
 
 
 def choose_gradient(
-    posterior: BasePosterior, settings: Settings, reference: Mode, seed: int
+    posterior: BasePosterior,
+    settings: Settings,
+    reference: Mode,
+    seed: int,
+    fallback: Fallback | None = None,
 ) -> tuple[Gradient, int | None, NoiseLevel | None, dict[str, Choice]]:
     """Gradient, batch size (None: all rows) and minibatch noise, if measured."""
     gradient, batch_size = settings.gradient, settings.batch_size
@@ -140,6 +161,8 @@ def choose_gradient(
     if gradient is None and batch_size is None:
         if settings.sampler is not None and settings.sampler.full_gradient:
             gradient, why, noise = Full(), f"{settings.sampler} takes all rows", None
+        elif fallback is not None and fallback.step_size is None:
+            gradient, why, noise = Full(), f"{HMC()} takes all rows", None
         elif why := reason_for_all_rows(posterior):
             gradient, noise = Full(), None
         else:
@@ -246,7 +269,12 @@ def reason_for_all_rows(posterior: BasePosterior) -> str:
 
 
 def choose_step_size(
-    draft: Run, mode: Mode | None, settings: Settings, noise: NoiseLevel | None, seed: int
+    draft: Run,
+    mode: Mode | None,
+    settings: Settings,
+    noise: NoiseLevel | None,
+    seed: int,
+    fallback: Fallback | None = None,
 ) -> tuple[Tuned, dict[str, Choice]]:
     """Run with its sampler and step size, and what the tuning found."""
     automatic, given = settings.sampler is None, settings.step_size
@@ -260,8 +288,9 @@ def choose_step_size(
     elif given is None and settings.uses_curvature:
         # a bound that fires moves no trajectory well
         spare = draft.batch_size is None and settings.clip is None and automatic
+        why_again = fallback.why if fallback else ""
         chosen_for_it = settings.gradient is None and settings.batch_size is None
-        tuned = tune(draft, mode, seed, [HMC()] * spare, quiet=chosen_for_it)
+        tuned = tune(draft, mode, seed, [HMC()] * spare, why_again, chosen_for_it)
         why = tuned.why
         if tuned.run.sampler is not draft.sampler:
             why_sampler = f"{draft.sampler}: {tuned.found}"
@@ -283,6 +312,10 @@ def choose_step_size(
         tuned = Tuned(replace(draft, step_size=eta / first), mode, time)
         if given is None:
             why = "stable in the steepest direction at the mode"
+    if fallback is not None and fallback.step_size is not None:
+        tuned, why = shortened(tuned, fallback.step_size), f"shortened: {fallback.why}"
+    # whose proposals are refused again and again is told by its draws
+    tuned.run.stops_lost = not automatic or given is not None
     return tuned, {
         "sampler": Choice(tuned.run.sampler, why_sampler),
         "step_size": Choice(tuned.run.step_size, why),
@@ -293,14 +326,27 @@ def choose_step_size(
     }
 
 
+def shortened(tuned: Tuned, step_size: float) -> Tuned:
+    """The same with a shorter step size, at which chains take as many more steps."""
+    longer = max(1.0, tuned.run.step_size / step_size)
+    run, time = replace(tuned.run, step_size=tuned.run.step_size / longer), tuned.time
+    return replace(tuned, run=run, time=None if time is None else longer * time)
+
+
 def tune(
-    run: Run, mode: Mode, seed: int, others: Sequence[Sampler] = (), quiet: bool = False
+    run: Run,
+    mode: Mode,
+    seed: int,
+    others: Sequence[Sampler] = (),
+    overflowed: str = "",
+    quiet: bool = False,
 ) -> Tuned:
     """Choose sampler and step size of a run in the metric of the curvature.
 
     The run's own sampler is taken where a pilot finds no error in it at the largest step size.
-    Where it does, the first of ``others``, which accepts or rejects, is adapted; without any the
-    step size falls until the error is gone. ``quiet`` says that batches have no visible noise.
+    Where it does, or where chains have ``overflowed``, the first of ``others``, which accepts or
+    rejects, is adapted; without any the step size falls until the error is gone. ``quiet`` says
+    that batches have no visible noise.
     """
     found = ""
     if run.batch_size is None:
@@ -317,11 +363,15 @@ def tune(
             others = [along_rows(rows) if rows else HMC(target_acceptance=_MANY_ACCEPTANCE)]
         elif others and (jump := _jump(run, mode, seed)):
             found = f"the density jumps by {jump:.2g} nats, of which its gradient says nothing"
+        elif others and overflowed:
+            found = overflowed
         else:
             piloted = _on_all_rows(run, mode) if quiet else run
             chosen = pilots.choose_step_size(piloted, mode, seed, spare=bool(others))
             if chosen is None:
                 found = f"a pilot's moments are off by more than {THRESHOLDS.max_bias:.1%}"
+            elif others and not pilots.holds_far_out(run, mode, chosen[0], seed):
+                found = f"a pilot's steps of {chosen[0]:g} overflow from far out"
             else:
                 step_size, pilot = chosen
                 bias, doubt, width, *_ = pilot
@@ -332,7 +382,7 @@ def tune(
                     return Tuned(run, mode, time, (bias, doubt), found=found, why=found)
                 found = f"a pilot's variances are {width:.1f} times those at the mode"
         run = replace(run, sampler=others[0])
-    return _adapted(run, mode, center, seed, found)
+    return _adapted(run, mode, center, seed, found, bool(others))
 
 
 def _jump(run: Run, mode: Mode, seed: int) -> float:
@@ -362,12 +412,16 @@ def _time(sampler: Sampler, step_size: float, n_params: int, pilot: pilots.Bias)
     return time * (pilot.width if pilot.width > THRESHOLDS.max_width else 1.0)
 
 
-def _adapted(run: Run, mode: Mode, center: Mode, seed: int, found: str) -> Tuned:
+def _adapted(run: Run, mode: Mode, center: Mode, seed: int, found: str, automatic: bool) -> Tuned:
     """Run by a sampler that accepts or rejects, whose metric and step size a pilot has adapted."""
     if center.whitened is None:
         dynamics = round_gradient(soften(run.dynamics, mode), center, _NO_ERROR)
         run = replace(run, dynamics=round_density(dynamics, center))
     adapted = adapt(run, center, seed)
+    if automatic and center.whitened is None and adapted.lost > THRESHOLDS.max_lost:
+        found += f"; {adapted.lost:.0%} of a pilot's trajectories entered parts too narrow for them"
+        run = replace(run, sampler=replace(run.sampler, step_range=_RANGE))
+        adapted = adapt(run, center, seed)
     dynamics = around(run.dynamics, adapted.mode)
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
     known = run.sampler.pace(np.ones(mode.theta.size), adapted.step_size)[1]

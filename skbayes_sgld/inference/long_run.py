@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -21,7 +21,7 @@ from skbayes_sgld.inference.checkpoint import (
     digest,
     read,
 )
-from skbayes_sgld.inference.choices import EARLY_ENDS, Choice
+from skbayes_sgld.inference.choices import EARLY_ENDS, Choice, Fallback
 from skbayes_sgld.inference.settings import LongRunSettings
 from skbayes_sgld.sampling.chains import Chains, Stretch, follow, run_chains, run_parts
 from skbayes_sgld.sampling.workers import Workers
@@ -49,6 +49,8 @@ class Origin:
     saved : Checkpoint or None
     begin : float
         When the work began, on the monotonic clock.
+    fallback : Fallback or None
+        What the run does otherwise, since it overflowed before.
     """
 
     seed: int
@@ -56,6 +58,7 @@ class Origin:
     inputs: dict[str, list[str]]
     saved: Checkpoint | None
     begin: float
+    fallback: Fallback | None = None
 
     @classmethod
     def of(
@@ -83,7 +86,11 @@ class Origin:
             return cls(seed, positions, digests, None, begin)
         saved = read(settings.resume_from)
         saved.check_inputs(digests)
-        return cls(saved.seed, saved.positions, digests, saved, begin)
+        return cls(saved.seed, saved.positions, digests, saved, begin, saved.fallback)
+
+    def begun_anew(self, fallback: Fallback) -> Origin:
+        """Origin of a run that begins again, since it overflowed."""
+        return replace(self, saved=None, fallback=fallback)
 
     @contextmanager
     def interruptible(self, path: Path | None) -> Iterator[None]:
@@ -170,7 +177,8 @@ def run_long(
             progress(chains.n_steps)
     writer = None
     if settings.checkpoint is not None:
-        writer = Writer(settings.checkpoint, plan, origin.seed, origin.inputs, origin.positions)
+        known = origin.seed, origin.inputs, origin.positions, origin.fallback
+        writer = Writer(settings.checkpoint, plan, *known)
         writer.begin(chains)
     parts, stopped, late = [chains], None, False
     try:

@@ -15,6 +15,7 @@ from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference.choices import (
     GIVEN,
     Choice,
+    Fallback,
     Tuned,
     as_table,
     choose_gradient,
@@ -154,6 +155,7 @@ def plan(
     settings: Settings,
     seed: int,
     positions: Array | None = None,
+    fallback: Fallback | None = None,
 ) -> Plan:
     """Resolve every ``"auto"`` of a run.
 
@@ -166,6 +168,8 @@ def plan(
     positions : ndarray of shape (n_chains, n_params) or None
         Last positions of an earlier run's chains, in the user's parameters: the run continues from
         there, without burn-in.
+    fallback : Fallback or None
+        What to do otherwise, since a chain overflowed by the plan that was made without it.
 
     Returns
     -------
@@ -186,7 +190,9 @@ def plan(
     if mode is None and _needs_mode(posterior, settings):
         mode = _locate(posterior, settings)
     reference = mode or Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))
-    gradient, batch_size, noise, choices = choose_gradient(posterior, settings, reference, seed)
+    gradient, batch_size, noise, choices = choose_gradient(
+        posterior, settings, reference, seed, fallback
+    )
     center = expansion = metric = None
     if mode is not None:
         center, expansion, metric = mode.theta, mode.expansion, mode.metric
@@ -209,7 +215,7 @@ def plan(
         gradient.replacement,
     )
     check_requirements(draft.sampler, posterior, batch_size)
-    tuned, chosen = choose_step_size(draft, mode, settings, noise, seed)
+    tuned, chosen = choose_step_size(draft, mode, settings, noise, seed, fallback)
     choices |= chosen
     may_share = settings.allows_walkers and positions is None
     n_draws, chosen = settings.n_draws, {}
@@ -234,7 +240,8 @@ def plan(
     chosen_for_it = run.batch_size is not None and settings.takes_all_rows
     share = chosen_for_it and posterior.shares_batches
     run = replace(run, dynamics=run.dynamics.of_walkers(n_walkers, share))
-    start, why_start = choose_start(posterior, settings, tuned, seed, positions, n_walkers)
+    again = fallback is not None
+    start, why_start = choose_start(posterior, settings, tuned, seed, positions, n_walkers, again)
     choices |= {"init": Choice(*why_start), "parameterization": Choice(*coordinates)}
     heat = settings.temperature
     for name, value in {
@@ -312,19 +319,26 @@ def _locate(posterior: BasePosterior, settings: Settings) -> Mode:
     """Mode and curvature there; for a posterior that may have no mode, the start alone."""
     known = posterior.centered_normal() if posterior.has_center else None
     if known is not None:
-        center, precision = known
-        return Mode(center, Dense(inverse_root(precision), precision))
+        return _mode_of(*known)
     tolerance = TOLERANCE
     if posterior.far_from_mode and _looks_for_center(settings):
         tolerance = _BESIDE * posterior.n_params
     try:
         mode = find_mode(posterior, posterior.start(), tolerance=tolerance)
     except NoModeError:
+        known = posterior.centered_normal(anyway=True) if posterior.has_center else None
+        if known is not None:
+            return _mode_of(*known)
         if posterior.has_mode:
             raise
         return Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))
     posterior.check_mode(mode.theta)
     return mode
+
+
+def _mode_of(center: Array, precision: Array) -> Mode:
+    """Centre and metric of a normal distribution near the posterior."""
+    return Mode(center, Dense(inverse_root(precision), precision))
 
 
 def choose_number(
@@ -425,8 +439,12 @@ def choose_start(
     seed: int,
     positions: Array | None,
     n_walkers: int = 1,
+    again: bool = False,
 ) -> tuple[Array, tuple[str, str]]:
-    """Starting points ``(C, P)``, or those of all walkers, with their name and the reason."""
+    """Starting points ``(C, P)``, or those of all walkers, with their name and the reason.
+
+    Chains of a run that begins ``again`` start around the mode, unless the user chose the start.
+    """
     if positions is not None:
         return posterior.unconstrain(positions), ("last positions", "warm_start=True")
     walkers = f", {n_walkers} walkers a chain" * (n_walkers > 1)
@@ -434,7 +452,7 @@ def choose_start(
     if settings.chooses_start and places is not None:
         why = f"where a pilot's chains have led{walkers}"
         return places[np.arange(n_starts) % len(places)], ("pilot", why)
-    if settings.starts_at_mode or (settings.chooses_start and settings.uses_curvature):
+    if settings.starts_at_mode or (settings.chooses_start and (settings.uses_curvature or again)):
         assert mode is not None
         name, why = "mode", GIVEN if settings.starts_at_mode else "overdispersed around the mode"
         width = THRESHOLDS.overdispersion * np.sqrt(settings.tau)

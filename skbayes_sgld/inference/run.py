@@ -24,13 +24,15 @@ from skbayes_sgld.diagnostics import (
     mean_of_draws,
     uncertain_sds,
 )
-from skbayes_sgld.inference.choices import EARLY_ENDS, Choice
+from skbayes_sgld.inference.choices import EARLY_ENDS, Choice, Fallback
 from skbayes_sgld.inference.diagnosis import warn_of
 from skbayes_sgld.inference.long_run import Origin, check_drawn, ended_by_callback, run_long
 from skbayes_sgld.inference.overflow import explain_overflow
 from skbayes_sgld.inference.own_models import own_problems
 from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.plan import plan as plan_of
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
+from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Chains, constrained_draws, run_chains
 from skbayes_sgld.sampling.dynamics import Diagonal
@@ -52,6 +54,8 @@ _JUDGED, _LARGEST = 1000, 2**22  # draws whose density is looked at, and numbers
 _CHANCE = 1e-3  # probability of a false alarm, over all parameters
 
 _FAIR = 0.2  # effective draws over draws: with fewer, settings are to blame, not their number
+# Plans that are given up where chains overflow, and the share of a step that the next one takes
+_FALLBACKS, _SHORTER = 5, 0.25
 _SHOWN = 5  # parameters that a message shows
 _TOLD_BIAS = 100.0  # relative bias whose size says no more
 
@@ -92,22 +96,73 @@ def run(
         Where the draws are not to be relied on; it names each problem, its figure and its remedy.
     """
     try:
-        if watch is None and plan.settings.verbose:
-            watch = partial(progress_bar, plan.settings.verbose)
-        with nullcontext() if watch is None else watch(plan.n_steps, "sampling") as progress:
-            chains, stopped_by = _draw(plan, origin, progress, workers)
-        at = plan.n_burnin, plan.thin, plan.n_walkers
-        values = constrained_draws(plan.posterior, chains.draws, *at)
+        return _run(plan, watch, origin, workers)
     except ChainOverflowError as error:
-        raise explain_overflow(
-            error,
-            plan.posterior,
-            plan.run,
-            plan.start,
-            plan.seed,
-            plan.n_steps,
-            plan.choices["step_size"].given,
-        ) from None
+        raise _explained(error, plan) from None
+
+
+def plan_and_run(
+    posterior: BasePosterior,
+    settings: Settings,
+    seed: int,
+    positions: Array | None = None,
+    watch: Watch | None = None,
+    origin: Origin | None = None,
+    workers: Workers | None = None,
+) -> SamplingResult:
+    """Plan a run and run it; where steps that nobody chose overflow, begin again without them.
+
+    The second plan takes HMC, which cannot overflow, and says in its table what did. Where the
+    settings rule that out (minibatches, a bound on the gradient, another metric), it takes a
+    quarter of the step, from around the mode, and may do so again. All chains begin again,
+    whichever overflowed: only then do the draws of a chain depend on those that run beside it.
+
+    Parameters and errors are those of :func:`~skbayes_sgld.inference.plan.plan` and :func:`run`.
+    """
+    fallback = None if origin is None else origin.fallback
+    for _ in range(_FALLBACKS):
+        planned = plan_of(posterior, settings, seed, positions, fallback)
+        try:
+            return _run(planned, watch, origin, workers)
+        except ChainOverflowError as error:
+            explained = error
+            fallback = _fall_back(error, planned)
+        if fallback is None:
+            raise _explained(explained, planned) from None
+        origin = None if origin is None else origin.begun_anew(fallback)
+    return run(plan_of(posterior, settings, seed, positions, fallback), watch, origin, workers)
+
+
+def _fall_back(error: ChainOverflowError, plan: Plan) -> Fallback | None:
+    """What to do where chains of a plan have overflowed; None where the user chose their steps."""
+    settings, step_size = plan.settings, plan.run.step_size
+    automatic = settings.sampler is None and settings.step_size is None
+    if not automatic or plan.run.sampler.adjusted:
+        return None
+    why = f"chain {error.chain} overflowed at step {error.step}, by steps of {step_size:.3g}"
+    if settings.takes_all_rows and settings.uses_curvature and settings.clip is None:
+        return Fallback(why)
+    return Fallback(why, _SHORTER * step_size)
+
+
+def _explained(error: ChainOverflowError, plan: Plan) -> ChainOverflowError:
+    """The error of a plan's run, with what it could do instead."""
+    given = plan.choices["step_size"].given
+    return explain_overflow(
+        error, plan.posterior, plan.run, plan.start, plan.seed, plan.n_steps, given
+    )
+
+
+def _run(
+    plan: Plan, watch: Watch | None, origin: Origin | None, workers: Workers | None
+) -> SamplingResult:
+    """Run the chains of a plan; an overflow tells where alone."""
+    if watch is None and plan.settings.verbose:
+        watch = partial(progress_bar, plan.settings.verbose)
+    with nullcontext() if watch is None else watch(plan.n_steps, "sampling") as progress:
+        chains, stopped_by = _draw(plan, origin, progress, workers)
+    at = plan.n_burnin, plan.thin, plan.n_walkers
+    values = constrained_draws(plan.posterior, chains.draws, *at)
     if stopped_by is not None:
         choices = plan.choices | {"stopped_by": stopped_by}
         plan = replace(plan, n_draws=values.shape[1], choices=choices)

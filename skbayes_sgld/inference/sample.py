@@ -11,9 +11,8 @@ from skbayes_sgld._components import check_flag
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.inference.long_run import Origin
-from skbayes_sgld.inference.plan import plan
 from skbayes_sgld.inference.result import SamplingResult
-from skbayes_sgld.inference.run import Watch, run
+from skbayes_sgld.inference.run import Watch, plan_and_run
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior import Posterior, as_posterior
 from skbayes_sgld.posterior import check_gradient as compare_gradient
@@ -141,5 +140,5 @@ def run_in_parts(
     """
     origin = Origin.of(settings, inputs, seed, positions)
     with origin.interruptible(settings.checkpoint):
-        planned = plan(posterior, settings, origin.seed, origin.positions)
-        return run(planned, watch, origin, workers)
+        known = origin.seed, origin.positions
+        return plan_and_run(posterior, settings, *known, watch, origin, workers)

@@ -287,7 +287,7 @@ class BasePosterior:
         """Normal distribution nearest in expectation; None where the mode serves."""
         return None
 
-    def centered_normal(self) -> tuple[Array, Array] | None:
+    def centered_normal(self, anyway: bool = False) -> tuple[Array, Array] | None:
         """Mean and precision of a normal near the posterior; None where the mode is its centre."""
         return None
 

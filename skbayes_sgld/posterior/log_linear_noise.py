@@ -381,12 +381,18 @@ class LogLinearNoisePosterior(GLMPosterior):
 
     # ---- few rows per parameter -----------------------------------------------------------------
 
-    def centered_normal(self) -> tuple[Array, Array] | None:
+    def centered_normal(self, anyway: bool = False) -> tuple[Array, Array] | None:
         """Mean and precision of a normal near the posterior, the coefficients integrated out.
 
-        None with many rows per parameter, where the mode serves as well.
+        None with many rows per parameter, where the mode serves as well; unless one is needed
+        ``anyway``, since no mode was found.
         """
-        if not self._few_rows or self.n_params > MAX_DENSE:
+        if self.n_params > MAX_DENSE:
+            return None
+        if anyway:
+            with one_blas_thread():
+                return restricted_normal(self._averaged(None), within=np.inf)
+        if not self._few_rows:
             return None
         with one_blas_thread():
             smooth = self._averaged(None)

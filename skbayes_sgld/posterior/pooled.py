@@ -53,7 +53,7 @@ class PooledPosterior(GLMPosterior):
         )
         self._settled, self._normal = {}, (mode, precision)
 
-    def centered_normal(self) -> tuple[Array, Array]:
+    def centered_normal(self, anyway: bool = False) -> tuple[Array, Array]:
         """Mode and precision there, which the passes over all rows have found."""
         return self._normal
 

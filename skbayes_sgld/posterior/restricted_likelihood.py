@@ -19,10 +19,12 @@ from skbayes_sgld.posterior.priors import CoefficientPrior
 
 Array = NDArray[Any]
 
-_ROUNDS = 100
+_ROUNDS = 300  # of 45 rows with 15 columns, 43; of binary columns and responses, 190
 _CLOSE = 1e-3  # squared distance to the centre, in sds
 _LONGEST = 1.0  # change of a log variance in one round
 _DAMPING = 0.7  # the information is that of the expected residuals, and overshoots
+_SHORTER, _LONGER = 0.7, 1.1  # of the damping: where the last step has overshot, and elsewhere
+_NEAR = 0.1  # squared distance to the centre, in sds, at which a search that has to end may end
 
 
 class _UnequalNoise(Protocol):
@@ -43,11 +45,17 @@ class _UnequalNoise(Protocol):
 
 
 def restricted_normal(
-    posterior: _UnequalNoise, start: Array | None = None
+    posterior: _UnequalNoise, start: Array | None = None, within: float = _NEAR
 ) -> tuple[Array, Array] | None:
-    """Mean and precision of a normal distribution near the posterior; None where none is found."""
+    """Mean and precision of a normal distribution near the posterior; None where none is found.
+
+    Where the search does not come to rest, the nearest point that it has seen is taken, if its
+    squared distance to the centre is about ``within``, in sds.
+    """
     theta = posterior.start() if start is None else start.copy()
     weight = 1.0 if posterior.weight is None else posterior.weight
+    damping, moved, least = _DAMPING, None, within
+    found: tuple[Array, Array] | None = None
     for _ in range(_ROUNDS):
         design, Z, log_variance = posterior.mean_and_noise(theta)
         L, H = design.shape[1], posterior.prior_precision(theta)
@@ -66,10 +74,16 @@ def restricted_normal(
                 grad[-1] += 0.5 * float(np.sum(root * (of_mean @ root)))
             step = solve_positive(H[L:, L:], grad)
         except np.linalg.LinAlgError:
-            return None
-        if not np.isfinite(step).all():
-            return None
-        if float(grad @ step) < _CLOSE:
-            return theta, H
-        theta[L:] += step * min(_DAMPING, _LONGEST / np.abs(Z @ step).max())
-    return None
+            break
+        distance = float(grad @ step)
+        if not np.isfinite(distance):
+            break
+        if distance < least:
+            least, found = distance, (theta.copy(), H)
+        if distance < _CLOSE:
+            break
+        overshot = moved is not None and float(grad @ moved) < 0.0
+        damping = damping * _SHORTER if overshot else min(damping * _LONGER, _DAMPING)
+        moved = step * min(damping, _LONGEST / np.abs(Z @ step).max())
+        theta[L:] += moved
+    return found

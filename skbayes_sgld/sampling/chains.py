@@ -133,6 +133,7 @@ class Run:
     batch_size: int | None = None
     replacement: bool = True
     temperature: Schedule | None = None  # at every step; None: that of the dynamics
+    stops_lost: bool = True  # where a chain's proposals can never be accepted
 
     def step_sizes(self, t: ArrayLike) -> Array:
         """Step sizes at steps ``t``, in its shape."""
@@ -385,7 +386,7 @@ def _run(
                         values = dynamics.posterior.constrain(state["theta"])
                         if not np.isfinite(values).all():
                             raise overflow_at(start.step + done + t, values, n_params)
-                        if "lost" in state:
+                        if run.stops_lost and "lost" in state:
                             check_lost(state, start.step + done + t)
             if not np.isfinite(state["theta"]).all():
                 # the same steps overflow again, which raises: what they count is not used

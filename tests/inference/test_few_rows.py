@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from statsmodels.datasets import cpunish, modechoice
 
 from skbayes_sgld import SGLDLinearRegression, SGLDPoissonRegressor, sample
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, LogLinearNoise, Normal
@@ -65,3 +66,37 @@ def test_the_mode_is_exact_where_the_step_size_is_given(name):
     slope = design.T @ (labels - p) - theta
     curvature = (design.T * p * (1.0 - p)) @ design + np.eye(300)
     assert slope @ np.linalg.solve(curvature, slope) < 1e-3**2
+
+
+def test_half_of_the_trajectories_of_a_range_of_steps_are_shorter_within_it():
+    normals = np.random.default_rng(1).standard_normal((4000, 3, 1))
+    steps = HMC(step_range=64.0).steps(np.full((4000, 1), 0.5), normals, True) / 0.5
+    short = steps < 0.8
+    assert steps.min() >= 1.0 / 64.0 and steps.max() <= 1.2
+    error = 0.5 / np.sqrt(steps.size)
+    assert short.mean() == pytest.approx(0.5 - 0.5 * np.log(1.25) / np.log(64.0), abs=5.0 * error)
+    assert (steps < 0.125).mean() == pytest.approx(0.25, abs=5.0 * error)
+
+
+def columns_of(frame, target):
+    X = frame.drop(columns=target).to_numpy(float)
+    return (X - X.mean(axis=0)) / X.std(axis=0), frame[target].to_numpy(float)
+
+
+@pytest.mark.filterwarnings("ignore:The draws are not to be relied on")  # of so few rows
+@pytest.mark.parametrize("target", ["PERPOVERTY", "DEGREE"])
+def test_unequal_noise_of_few_rows_a_column_is_sampled_without_an_overflow(target):
+    frame = cpunish.load_pandas().data.select_dtypes("number")
+    model = SGLDLinearRegression(prior="normal", noise_model="log_linear", random_state=0)
+    model.fit(*columns_of(frame, target))  # 50 proposals in a row were refused, which was an error
+    assert "too narrow for them" in model.result_.choices["sampler"].why
+    assert model.sampler_.step_range > 1.0
+
+
+def test_a_normal_is_found_where_the_mode_is_a_few_rows_without_noise():
+    frame = modechoice.load_pandas().data.select_dtypes("number")
+    X, y = columns_of(frame.sample(400, random_state=0), "psize")
+    model = SGLDLinearRegression(prior="normal", noise_model="log_linear", random_state=0)
+    model.fit(X, y)  # Newton's method did not come to its end
+    noise = np.exp(model.noise_intercept_ + X @ model.noise_coef_)
+    assert 0.5 < np.sqrt(np.mean(np.square((y - model.predict(X)) / noise))) < 1.5

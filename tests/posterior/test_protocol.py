@@ -42,7 +42,7 @@ class Centered(BasePosterior, Ellipse):
 
     log_density, grad = Ellipse.log_density, Ellipse.grad
 
-    def centered_normal(self):
+    def centered_normal(self, anyway=False):
         return self.mean + 0.5, np.diag(self.sd**-2)
 
 

@@ -77,6 +77,8 @@ class Adapted:
         are few, or have made too few trajectories to forget their start.
     n_settling : int
         Trajectories between the start and the earliest of them.
+    lost : float
+        Share of the last round's trajectories whose probability of acceptance was 0.
     """
 
     mode: Mode
@@ -85,6 +87,7 @@ class Adapted:
     autocorrelation: float
     places: Array
     n_settling: int
+    lost: float = 0.0
 
 
 def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
@@ -123,7 +126,7 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
         pilot = replace(run, dynamics=around(run.dynamics, metric))
         last = number == len(rounds) - 1
         learns = n_steps >= _LEARNING or (last and n_steps > 1)
-        draws, step_size, acceptance = _run_pilot(
+        draws, step_size, acceptance, lost = _run_pilot(
             pilot, position, streams, step_size, n_steps, learns
         )
         position = draws[:, -1]
@@ -142,7 +145,7 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     late = led[:, ::-_APART] if forgot else draws[:, :0]
     places, age = late.swapaxes(0, 1).reshape(-1, P), sum(rounds) - (n_steps - 1) // _APART * _APART
     time = _autocorrelation(np.concatenate([kept, draws], axis=1), metric)
-    return Adapted(metric, step_size, acceptance, time, places, age)
+    return Adapted(metric, step_size, acceptance, time, places, age, lost)
 
 
 def around(dynamics: Dynamics, mode: Mode) -> Dynamics:
@@ -159,7 +162,7 @@ def _run_pilot(
     step_size: float,
     n_steps: int,
     learns: bool = True,
-) -> tuple[Array, float, float]:
+) -> tuple[Array, float, float, float]:
     """Run chains by dual averaging of the step size (Hoffman & Gelman 2014, eq. 6), if it learns.
 
     Returns
@@ -168,6 +171,8 @@ def _run_pilot(
     step_size : float
         Averaged over the later steps.
     acceptance : float
+    lost : float
+        Share of the trajectories whose probability of acceptance was 0.
     """
     sampler = run.sampler
     gradient, metric = run.dynamics.gradient.of_pilot(), run.dynamics.preconditioner
@@ -176,7 +181,7 @@ def _run_pilot(
     state = sampler.init(position, None)
     draws = np.empty((n_chains, n_steps, P))
     center, log_step = np.log(step_size), np.log(step_size)
-    error = average = accepted = 0.0
+    error = average = accepted = lost = 0.0
     with one_blas_thread(), np.errstate(all="ignore"):
         normals, _ = draw_block(run, streams, n_steps, P)
         assert normals is not None
@@ -187,6 +192,7 @@ def _run_pilot(
             sampler.step(state, eta, noise[0], None, dynamics)
             draws[:, t] = state["theta"]
             total = float(state["accepted"].mean())
+            lost += float(np.mean(state["lost"] > 0))
             rate = 1.0 / (t + 1.0 + _DELAY)
             error += rate * (sampler.target_acceptance - (total - accepted) - error)
             accepted = total
@@ -196,7 +202,7 @@ def _run_pilot(
             log_step = min(log_step, np.log(sampler.largest_step))
             weight = (t + 1.0) ** -_FORGET
             average = weight * log_step + (1.0 - weight) * average
-    return draws, float(np.exp(average)), accepted / n_steps
+    return draws, float(np.exp(average)), accepted / n_steps, lost / n_steps
 
 
 def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 0) -> Array:

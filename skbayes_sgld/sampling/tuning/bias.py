@@ -17,13 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._components import ChainStreams
+from skbayes_sgld._components import ChainStreams, start_normals
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.chains import Run
+from skbayes_sgld.sampling.chains import Run, run_chains
 from skbayes_sgld.sampling.dynamics import Diagonal, Dynamics, Metric, State
 from skbayes_sgld.sampling.gradients import BoundGradient, Full
+from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.paths import LastCoordinate
-from skbayes_sgld.sampling.protocol import Sampler
+from skbayes_sgld.sampling.protocol import Constant, Sampler
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -40,6 +41,8 @@ _LOOKS = (0.125, 0.25, 0.5)  # shares of a pilot after which it may stop
 _CERTAIN = 2.0  # times the doubt: an error beyond it is none of chance's, in many parameters
 _HOPELESS = 1.25  # times the limit that a pilot would end at, were all of what it has seen chance
 _SLOWEST, _FASTEST = 2.0, 4.0  # powers of the step with which an error may fall: with kinks, or not
+_FAR, _FAR_STEPS = 2.0, 20  # sds of starts that are farther out than a run's, and steps from there
+_AWAY = 1e3  # sds from the mode: a chain beyond is on its way to an overflow
 _KNOWN = 0.2  # share of a measured error down to which the slowest power is trusted unseen
 
 
@@ -274,6 +277,23 @@ def _mirrored(half: Array, axis: int = 0) -> Array:
 def choose_step_size(
     run: Run, mode: Mode, seed: int, spare: bool = False
 ) -> tuple[float, Bias] | None:
+    """Largest step size in the metric of the curvature that biases no moment visibly, and holds.
+
+    It is shortened until chains come back from far out; a spare sampler, if there is one, takes
+    over instead. Parameters and results are those of :func:`choose_unbiased`.
+    """
+    found = choose_unbiased(run, mode, seed, spare)
+    if found is None or spare:
+        return found
+    largest, bias = found
+    sizes = [size for size in step_sizes(run.sampler) if size <= largest]
+    held = (size for size in sizes if holds_far_out(run, mode, size, seed))
+    return next(held, sizes[-1]), bias
+
+
+def choose_unbiased(
+    run: Run, mode: Mode, seed: int, spare: bool = False
+) -> tuple[float, Bias] | None:
     """Largest step size in the metric of the curvature that biases no moment visibly.
 
     A sampler without error on a normal posterior has an error of second order, or higher, on
@@ -323,6 +343,31 @@ def choose_step_size(
         following = min([*worth, at + 3, last])
         bound *= (sizes[following] / sizes[at]) ** _SLOWEST
         at = following
+
+
+def holds_far_out(run: Run, mode: Mode, step_size: float, seed: int) -> bool:
+    """Whether chains that begin farther out than those of a run stay within reach of the mode.
+
+    A pilot that begins within the posterior does not see where steps become unstable: of counts
+    the curvature grows exponentially, and every chain that gets there overflows. Few events with
+    wide tails: steps of 0.5 whose moments are right overflowed from 1.5 sds out, in 5 of 30 fits.
+    """
+    posterior = run.dynamics.gradient.posterior
+    known = posterior.bounded_curvature and posterior.full_support
+    if known and not posterior.cheap_full_gradient:  # which then costs nothing
+        return True
+    run, mode = _not_normal(run, mode)
+    run = replace(run, step_size=step_size, schedule=Constant())
+    chains = range(FIRST_CHAIN, FIRST_CHAIN + 2 * _n_pairs(run))
+    width = _FAR * np.sqrt(float(run.dynamics.temperature))
+    start = mode.theta + width * mode.unwhiten(start_normals(seed, chains, mode.theta.size))
+    try:
+        made = run_chains(
+            run, start, n_draws=1, thin=_FAR_STEPS, seed=seed, first_chain=FIRST_CHAIN
+        )
+    except ChainOverflowError:
+        return False
+    return bool(np.abs(mode.whiten(made.draws[:, -1] - mode.theta)).max() < _AWAY)
 
 
 def _exact_on_normal(sampler: Sampler, step_size: float) -> bool:

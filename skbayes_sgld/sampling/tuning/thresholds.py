@@ -75,6 +75,10 @@ class Thresholds:
     # Autocorrelation time of a sampler on a normal target, over the one it declares, beyond
     # which the measured one is used; of one parameter it is known to a quarter
     distrust: float = 2.0
+    # Share of a pilot's trajectories whose probability of acceptance is 0: beyond it the steps of
+    # half of them are shorter. Log-linear noise of 17 to 45 rows with three for each column: 4 to
+    # 7 % were, and a chain stood still for 40 to 160 trajectories, then for 20
+    max_lost: float = 0.03
     # Coordinates of the normal target on which an undeclared variance is measured: with 25 times
     # the autocorrelation time of each, to 0.2 %
     normal_coordinates: int = 20_000

@@ -1,0 +1,127 @@
+"""Fits whose automatic steps would overflow: what they do instead, and that it is right."""
+
+import joblib
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import multivariate_t
+
+from skbayes_sgld import SGLDPoissonRegressor
+from skbayes_sgld.diagnostics import effective_sample_size
+from skbayes_sgld.sampling import SGLD, ChainOverflowError, ValueClip
+from skbayes_sgld.sampling.samplers import HMC
+from skbayes_sgld.sampling.tuning import bias as pilots
+
+
+def few_events(seed):
+    """Ten events in a hundred rows."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((100, 3)), np.zeros(100, dtype=int)
+    y[rng.choice(100, 10, replace=False)] = 1
+    return X, y
+
+
+def exact_moments(X, y, scale):
+    """Means, sds and two relative errors of them under a Cauchy prior, by importance sampling."""
+    design = np.column_stack([X, np.ones(len(X))])
+
+    def log_density(theta):
+        u = theta @ design.T
+        prior = -np.log1p(np.square(theta[:, :-1] / scale)).sum(axis=1)
+        return u @ y - np.exp(u).sum(axis=1) + prior
+
+    mode = minimize(lambda t: -log_density(t[None])[0], [0.0, 0.0, 0.0, -2.0]).x
+    rates = np.exp(design @ mode)
+    width = 2.0 * np.linalg.inv((design.T * rates) @ design)
+    proposal = multivariate_t(mode, width, df=5, seed=0)
+    theta = proposal.rvs(100_000)
+    log_weight = log_density(theta) - proposal.logpdf(theta)
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    mean = weight @ theta
+    return mean, np.sqrt(weight @ np.square(theta - mean)), np.sum(np.square(weight)) ** -0.5
+
+
+def assert_right(model, X, y):
+    mean, sd, _ = exact_moments(X, y, model.prior_.scale)
+    draws = model.result_.values
+    error = 1.0 / np.sqrt(effective_sample_size(draws))
+    flat = draws.reshape(-1, draws.shape[2])
+    np.testing.assert_array_less(np.abs(flat.mean(axis=0) - mean) / sd, 4.0 * error + 0.01)
+    np.testing.assert_array_less(np.abs(flat.std(axis=0) / sd - 1.0), 4.0 * error + 0.01)
+
+
+@pytest.fixture
+def unseen(monkeypatch):
+    """Pilots that do not see where steps become unstable, so that chains overflow."""
+    monkeypatch.setattr(pilots, "holds_far_out", lambda *_: True)
+
+
+@pytest.mark.parametrize("seed", [0, 9, 10, 14, 29])
+def test_ten_events_in_a_hundred_rows_under_a_wide_tailed_prior_do_not_overflow(seed):
+    X, y = few_events(seed)
+    for prior in ("cauchy", "student_t"):
+        model = SGLDPoissonRegressor(prior=prior, random_state=seed).fit(X, y)
+        assert "overflow from far out" in model.result_.choices["sampler"].why
+        if prior == "cauchy":
+            assert_right(model, X, y)
+
+
+def test_steps_that_a_pilot_saw_overflow_are_not_taken_by_a_named_sampler_either():
+    model = SGLDPoissonRegressor(prior="cauchy", sampler="sgld", random_state=0)
+    model.fit(*few_events(0))
+    assert model.step_size_ < 0.5
+    assert_right(model, *few_events(0))
+
+
+def test_a_run_that_overflows_begins_again_with_hmc_and_says_so(unseen):
+    X, y = few_events(0)
+    model = SGLDPoissonRegressor(prior="cauchy", random_state=0).fit(X, y)
+    choice = model.result_.choices["sampler"]
+    assert isinstance(choice.value, HMC)
+    assert choice.why == "SGLD(): chain 1 overflowed at step 4, by steps of 0.5"
+    assert "chain 1 overflowed" in " ".join(str(model.result_.plan).split())
+    assert_right(model, X, y)
+
+
+def test_a_run_that_begins_again_is_the_same_however_its_chains_are_shared(unseen):
+    X, y = few_events(0)
+    fits = []
+    for n_jobs in (None, 2):
+        with joblib.parallel_config(backend="threading"):
+            fits.append(SGLDPoissonRegressor(prior="cauchy", n_jobs=n_jobs, random_state=0))
+            fits[-1].fit(X, y)
+    np.testing.assert_array_equal(fits[0].result_.values, fits[1].result_.values)
+    # three chains, of which one overflows too, are the first three of four
+    three = SGLDPoissonRegressor(prior="cauchy", n_chains=3, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(three.result_.values, fits[0].result_.values[:3])
+
+
+def test_a_run_that_began_again_is_resumed_to_the_bit(unseen, tmp_path):
+    X, y = few_events(0)
+    settings = {"prior": "cauchy", "n_chains": 64, "random_state": 0, "n_burnin": 20, "thin": 1}
+    whole = SGLDPoissonRegressor(**settings, n_draws=60, checkpoint=tmp_path / "a.npz").fit(X, y)
+    part = SGLDPoissonRegressor(**settings, n_draws=40, checkpoint=tmp_path / "b.npz").fit(X, y)
+    assert isinstance(part.sampler_, HMC)
+    path = tmp_path / "b.npz"
+    rest = SGLDPoissonRegressor(**settings, n_draws=60, checkpoint=path, resume_from=path)
+    rest.fit(X, y)
+    assert "overflowed" in rest.result_.choices["sampler"].why
+    np.testing.assert_array_equal(rest.result_.values, whole.result_.values)
+
+
+@pytest.mark.filterwarnings("ignore:The draws are not to be relied on")  # of a plain step
+@pytest.mark.parametrize("settings", [{"preconditioner": None}, {"clip": ValueClip(1e100)}])
+def test_where_hmc_is_ruled_out_the_step_is_shortened(settings, unseen):
+    X, y = few_events(0)
+    model = SGLDPoissonRegressor(prior="cauchy", random_state=0, **settings).fit(X, y)
+    assert isinstance(model.sampler_, SGLD)
+    assert "shortened: chain" in model.result_.choices["step_size"].why
+    assert model.init_ == "mode"
+
+
+@pytest.mark.parametrize("given", [{"step_size": 0.5}, {"sampler": "sgld"}])
+def test_steps_or_samplers_of_the_user_overflow_as_before(given, unseen):
+    model = SGLDPoissonRegressor(prior="cauchy", n_chains=64, random_state=0, **given)
+    with pytest.raises(ChainOverflowError, match="overflowed at step . in coef"):
+        model.fit(*few_events(0))
