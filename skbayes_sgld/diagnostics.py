@@ -467,6 +467,7 @@ def least_ess(draws: Array) -> tuple[float, int]:
 
 STILL = "they stand still"  # of chains
 TOO_FEW = "are too few for"  # draws
+_LEFT = 0.1  # sd within chains over that between them, from which chains have left their start
 
 
 def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1) -> list[str]:
@@ -503,6 +504,11 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
         worst = int(still.sum(axis=0).argmax())
         stand = f"{still[:, worst].sum()} of {len(draws)}"
         return [f"all draws of {names[suspects[worst]]} are the same in {stand} chains: {STILL}"]
+    if not have_left_start(draws):
+        return [
+            "the chains have not left where they began: no parameter varies within them a tenth as "
+            "much as between them"
+        ]
     # equal to the table's up to rounding, in a tenth of the time
     r_hat, ess, worth = _by_block(_rhat_and_ess, draws).T
     limit = np.maximum(MAX_RHAT, _chance_rhat(np.maximum(worth, needed), len(draws), n_params))
@@ -521,6 +527,21 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
         else:
             problems.append(f"{problem}, below {needed}")
     return problems
+
+
+def have_left_start(draws: Array) -> bool:
+    """Whether some parameter varies within chains a tenth as much as it does between them.
+
+    Chains whose steps are far too short stay where they began, and their draws are the starts.
+    """
+    if draws.shape[1] < _MIN_DRAWS:
+        return True
+    for values in np.moveaxis(draws, 2, 0):
+        unit = np.abs(values).max() or 1.0
+        within, means = (values / unit).std(axis=1).mean(), (values / unit).mean(axis=1)
+        if not within <= _LEFT * means.std():
+            return True
+    return False
 
 
 def enough_draws(draws: Array) -> int:

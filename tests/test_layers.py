@@ -34,6 +34,7 @@ ALLOWED = {
     "sampling": {"_arrays", "_components", "_linalg", "_numpy_errors", "_warnings", "posterior"},
     "variational": {"_arrays", "_components", "_numpy_errors", "posterior", "sampling"},
     "prediction": {
+        "_warnings",
         "_components",
         "_linalg",
         "_memory",

@@ -24,6 +24,7 @@ from skbayes_sgld.estimators.scores import D2
 from skbayes_sgld.estimators.validation import check_weight, check_weight_sizes
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
+from skbayes_sgld.prediction.wrappers import has_no_posterior
 
 
 class CountRegressor(LinearRegressor):
@@ -455,8 +456,11 @@ class CountRegressor(LinearRegressor):
         Returns
         -------
         score : float
-            That of ``sklearn.linear_model.PoissonRegressor``, of rates weighted by exposure.
+            That of ``sklearn.linear_model.PoissonRegressor``, of rates weighted by exposure. NaN,
+            with a warning, where the chains have not left where they began.
         """
+        if has_no_posterior(self):
+            return float("nan")
         source = self._source(X, y, sample_weight, exposure=exposure)
         if source is not None:
             return D2.of(self, source)

@@ -17,6 +17,7 @@ from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.dask_predictions import without_rows
 from skbayes_sgld.blocks.source import Array, Block, RowSource, without_exposure
+from skbayes_sgld.prediction.wrappers import has_no_posterior
 
 _TINY = np.finfo(float).tiny
 _SQUARED = 1e150  # number whose square still is one
@@ -170,7 +171,10 @@ class ScoredByBlock:
         Returns
         -------
         score : float
+            NaN, with a warning, where the chains have not left where they began.
         """
+        if has_no_posterior(self):
+            return float("nan")
         source = without_exposure(as_source(X, y, sample_weight))
         if source is not None:
             return self._score.of(self, source)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld.diagnostics import mean_of_draws, summarize
+from skbayes_sgld.diagnostics import have_left_start, mean_of_draws, summarize
 from skbayes_sgld.inference import arviz
 from skbayes_sgld.inference.choices import Choice, as_table, measure_bias, shown
 from skbayes_sgld.inference.diagnosis import (
@@ -255,6 +255,11 @@ class SamplingResult:
     def choices(self) -> dict[str, Choice]:
         """Every setting: its value, and the reason for it."""
         return self.draws.choices
+
+    @property
+    def left_start(self) -> bool:
+        """Whether the chains have left where they began; otherwise the draws are the starts."""
+        return have_left_start(self.values)
 
     def __getitem__(self, name: str) -> Array:
         """Draws of one parameter ``(n_chains, n_draws)``, or of all that share a name."""

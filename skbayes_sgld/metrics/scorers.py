@@ -28,6 +28,7 @@ from skbayes_sgld.metrics.intervals import (
 from skbayes_sgld.metrics.probabilities import brier_score, calibration_error
 from skbayes_sgld.prediction.wrappers import (
     Core,
+    has_no_posterior,
     predict_interval,
     predict_quantiles,
     unwrap,
@@ -212,9 +213,12 @@ class Scorer:
         Returns
         -------
         score : float
+            NaN, with a warning, where the chains have not left where they began.
         """
         if self.name in _NEEDED:
             unwrap_for(f"the scorer {self.name!r}", _NEEDED[self.name], estimator)
+        if has_no_posterior(unwrap(estimator).model):
+            return float("nan")
         return _SCORES[self.name](estimator, X, y, sample_weight, params, **self.options)
 
     def __repr__(self) -> str:

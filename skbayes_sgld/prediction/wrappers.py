@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._components import naming
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._warnings import warn
 from skbayes_sgld.prediction.intervals import check_coverage, check_quantiles, equal_tailed
 
 Array = NDArray[Any]
@@ -127,6 +129,24 @@ def unwrap(estimator: Any, X: Any = None) -> Core:
     while (layer := inner(core.model, core)) is not None:
         core = layer
     return core
+
+
+def has_no_posterior(model: Any) -> bool:
+    """Whether a model's chains stand where they began, which its score says: nan, with a warning.
+
+    Steps that are far too short leave chains at their starts. Those around the mode predict as the
+    mode does, and a search by accuracy would choose them.
+    """
+    models = getattr(model, "estimators_", [model])
+    results = [vars(one).get("result_") for one in models]
+    if all(result is None or result.left_start for result in results):
+        return False
+    warn(
+        f"The score of {type(model).__name__} is nan: its chains have not left where they began, "
+        "and their draws are no posterior; set step_size='auto', or a longer step.",
+        ConvergenceWarning,
+    )
+    return True
 
 
 @cache
