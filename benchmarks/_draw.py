@@ -37,7 +37,9 @@ def draw(results: Results, folder: Path) -> list[Path]:
         if figure is None:
             path.unlink(missing_ok=True)  # the page drops it too
         else:
-            figure.savefig(path, dpi=110, metadata={"Software": None})
+            figure.savefig(
+                path, dpi=110, metadata={"Software": None}, pil_kwargs={"optimize": True}
+            )
             plt.close(figure)
             drawn.append(path)
     return drawn
@@ -49,40 +51,86 @@ def margin(figure: Figure, value: float | None = None) -> float:
     return value / figure.at_most if figure.at_most is not None else figure.at_least / value
 
 
+_GROUPS = {  # heading: (a word of the line that is in the group, what its labels leave out)
+    "Effective draws a second, beside NUTS (dense metric)": ("NUTS", ", ESS/s"),
+    "Fits, beside scikit-learn's": (".fit", ".fit"),
+    "Steps of SGLD, beside BlackJAX": ("BlackJAX", "SGLD step, "),
+    "The rest": ("", ""),
+}
+_LEFT = 0.09  # of the axis; what is below is an arrow with its value
+
+
 def bounds(results: Results) -> Any:
-    """Every bounded line of the table, beside its bound."""
+    """Every bounded line of the table as a multiple of its bound, in groups."""
     by_mode = {m: [f for f in figures_of(r) if f.met is not None] for m, r in results.items()}
-    names: dict[str, None] = {}
-    for found in by_mode.values():
-        names |= dict.fromkeys(_label(figure) for figure in found)
-    at = {name: -i for i, name in enumerate(names)}
-    height = 1.4 + 0.24 * len(names)
-    figure, axes = plt.subplots(figsize=(10, height), layout="constrained")
-    axes.axvline(1.0, color="black", linewidth=1)
-    for side, (mode, found) in enumerate(by_mode.items()):
-        offset = 0.16 * (1 - 2 * side) if len(by_mode) > 1 else 0.0
-        for i, one in enumerate(found):
-            ends = [margin(one, value) for value in one.spread]
-            y = at[_label(one)] + offset
-            label = MODES[mode] if i == 0 else None
-            axes.plot(ends, [y, y], color=_COLOURS[mode], linewidth=1.2, alpha=0.6)
-            marker = "o" if one.met else "X"
-            axes.plot(margin(one), y, marker, color=_COLOURS[mode], markersize=6, label=label)
-    low = min(0.1, *(margin(f) / 1.5 for found in by_mode.values() for f in found))
-    axes.axvspan(low, 1.0, color="#e5f5e0", zorder=0)
-    axes.set(xscale="log", ylim=(-len(names) + 0.4, 0.6))
-    axes.set_xlim(left=low)
-    axes.set_yticks([-i for i in range(len(names))], list(names), fontsize=8)
-    axes.set_xlabel("times its bound (log scale): left of 1, the bound is met")
-    axes.set_title("Ratios over their bounds, and their range")
-    axes.grid(axis="x", alpha=0.3)
-    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
-    figure.legend(loc="outside lower right", ncols=2, fontsize=9)
+    labels = dict.fromkeys(_label(figure) for found in by_mode.values() for figure in found)
+    grouped: dict[str, list[tuple[str, str]]] = {heading: [] for heading in _GROUPS}
+    for label in labels:
+        grouped[_group(label)].append(label)
+    text = {h: [_short_label(*row, h) for row in rows] for h, rows in grouped.items()}
+    sizes = [sum(1 + 0.5 * each.count("\n") for each in rows) for rows in text.values()]
+    figure, panels = plt.subplots(
+        len(grouped),
+        figsize=(8.0, 0.27 * sum(sizes) + 2.6),
+        height_ratios=[size + 0.4 for size in sizes],
+        layout="constrained",
+        sharex=True,
+    )
+    for axes, (heading, rows) in zip(panels, grouped.items(), strict=True):
+        at = {label: i for i, label in enumerate(rows)}
+        axes.axvspan(_LEFT, 1.0, color="#e5f5e0", zorder=0)
+        axes.axvline(1.0, color="black", linewidth=1)
+        for side, (mode, found) in enumerate(by_mode.items()):
+            offset = 0.16 * (2 * side - 1) if len(by_mode) > 1 else 0.0
+            axes.plot([], [], "o", color=_COLOURS[mode], label=MODES[mode])
+            for one in found:
+                if _label(one) in at:
+                    _draw_bound(axes, one, at[_label(one)] + offset, _COLOURS[mode])
+        axes.plot([], [], "X", color="0.4", label="bound not met")
+        axes.set(xscale="log", xlim=(_LEFT, 3.0), ylim=(len(rows) - 0.5, -0.5))
+        axes.set_yticks(range(len(rows)), text[heading], fontsize=9)
+        axes.set_title(heading, fontsize=10, loc="left")
+        axes.grid(axis="x", alpha=0.3)
+        axes.set_xticks([0.1, 0.2, 0.5, 1, 2], ["0.1", "0.2", "0.5", "1", "2"])
+        axes.minorticks_off()
+    panels[-1].set_xlabel("times its bound (log scale)")
+    handles = panels[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=3, fontsize=9)
+    figure.suptitle(
+        "Measurements as multiples of their bounds, with the range of the rounds:\n"
+        "a bound is met in the green part",
+        fontsize=11,
+    )
     return figure
 
 
-def _label(figure: Figure) -> str:
-    return f"{figure.work}  |  {figure.peer}"
+def _draw_bound(axes: Any, one: Figure, y: float, colour: str) -> None:
+    """A line's value and range; an arrow where it is left of the axis."""
+    value = margin(one)
+    if value < _LEFT:
+        axes.plot(1.06 * _LEFT, y, "<", color=colour, markersize=6)
+        axes.annotate(number(value), (1.15 * _LEFT, y), va="center", fontsize=7)
+        return
+    ends = [margin(one, end) for end in one.spread]
+    axes.plot(ends, [y, y], color=colour, linewidth=1.2, alpha=0.6)
+    axes.plot(value, y, "o" if one.met else "X", color=colour, markersize=6)
+
+
+def _label(figure: Figure) -> tuple[str, str]:
+    return figure.work, figure.peer
+
+
+def _group(label: tuple[str, str]) -> str:
+    return next(h for h, (word, _) in _GROUPS.items() if word in " | ".join(label))
+
+
+def _short_label(work: str, peer: str, heading: str) -> str:
+    """Work, and what it is beside unless the heading says so."""
+    beside = peer.replace("(loss='log_loss', random_state=0)", "()")
+    for said in ("NUTS dense", "BlackJAX, indices inside its scan"):
+        beside = beside.replace(f"{said}, ", "").replace(said, "")
+    text = work.replace(_GROUPS[heading][1], "")
+    return f"{text}\n{beside.replace('.fit', '')}" if beside else text
 
 
 def _one(results: Results, name: str) -> tuple[str, dict[str, Any]] | None:

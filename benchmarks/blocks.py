@@ -432,31 +432,35 @@ def draw(found: dict[str, Any]) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.6), layout="constrained", sharex=True)
-    rows = found["pools"]
-    exact = found["one_column"]
+    figure, axes = plt.subplots(1, 2, figsize=(9.0, 4.4), layout="constrained", sharex=True)
+    rows, exact = found["pools"], found["one_column"]
     sizes = np.array([row["pool"] for row in exact], dtype=float)
-    names = ("mean", "error of a mean (sds)", 0.02), ("sd", "relative error of an sd", 0.01)
-    for ax, (name, what, most) in zip(axes, names, strict=True):
+    names = ("mean", "Error of a mean", "posterior sds"), ("sd", "Error of an sd", "relative")
+    for ax, (name, title, unit) in zip(axes, names, strict=True):
+        ax.axhline(0.02 if name == "mean" else 0.01, color="0.5", ls=":", label="0.02 sds; 1 %")
         ax.loglog(
             [row["pool"] for row in rows],
             [row[f"{name}_most"] for row in rows],
             "x",
-            color="0.4",
-            label="50 columns: largest difference of two fits,\nwhich Monte Carlo error makes",
+            color="0.3",
+            label="50 columns: worst of 51, beside the fit in memory\n(mostly Monte Carlo)",
         )
         if name == "mean":
             expected = found["mean_rms_times_root_of_pool"] / np.sqrt(sizes)
-            ax.loglog(sizes, expected, "-", color="#d62728", label="50 columns: derived")
+            ax.loglog(sizes, expected, "-", color="#d62728", label="50 columns: derived, typical")
             derived = [row["expected"] for row in exact]
-            ax.loglog(sizes, derived, "-", color="#1f77b4", label="1 column: derived")
+            ax.loglog(sizes, derived, "-", color="#1f77b4", label="1 column: derived, typical")
         of_one = [row[f"{name}_rms"] for row in exact]
-        ax.loglog(sizes, of_one, "o", color="#1f77b4", label="1 column: by quadrature")
-        ax.axhline(most, color="0.5", ls=":", label="0.02 sds; 1 %")
-        ax.set(xlabel="rows in the pool", ylabel=what)
+        ax.loglog(sizes, of_one, "o", color="#1f77b4", label="1 column: by quadrature, typical")
+        ax.set(xlabel="rows in the pool", ylabel=unit, ylim=(2e-9 if name == "sd" else 2e-6, 0.06))
+        ax.set_xticks(POOLS, [f"{size:,}" for size in POOLS])
+        ax.minorticks_off()
+        ax.set_title(title, fontsize=10)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(alpha=0.3)
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, fontsize=8, loc="outside lower center", ncols=3)
-    figure.suptitle(f"{found['rows']:,} rows: root mean square error next to a pool", fontsize=10)
+    figure.legend(handles, labels, fontsize=9, loc="outside lower center", ncols=2)
+    figure.suptitle(f"{found['rows']:,} rows: errors next to a pool, by its size", fontsize=11)
     figure.savefig(FIGURE, dpi=110, metadata={"Software": None})
 
 
