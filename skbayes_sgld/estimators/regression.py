@@ -233,7 +233,8 @@ class RegressionModel(ScoredByBlock, RegressorMixin, BayesianEstimator):
         Returns
         -------
         probability : ndarray of the shape of y
-            Of an observation of at most ``y``.
+            Of an observation of at most ``y``. For 200 rows and more it is accurate to 3e-6, for
+            fewer to rounding.
         """
         return self._cdf(self._check_rows(X), y)
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import pairwise
 from math import comb, factorial
 from typing import Any
 
@@ -36,6 +35,7 @@ _ORDER = 6  # of the moments
 _NEWTON_STEPS = 3
 _STEEPER = 4.0  # relative error of the density, over that of the quantile in sds
 _ACCEPTED = 1e-5  # error in sds
+_ACCEPTED_CDF = 1e-6
 _EXTREME = 1e-3  # levels nearer to 0 or 1 than this are searched in double precision
 _SINGLE = 1e30  # widths beyond it, or below its inverse, have no inverse in single precision
 _REACH = 5.5  # beyond it the distribution function is 0 or 1 in single precision
@@ -67,13 +67,7 @@ class NormalMixtures:
 
     def quantiles(self, X: Array, q: Array) -> Array:
         """Quantiles ``(n, m)`` of the rows' mixtures, accurate to 1e-5 of their sds."""
-        of_rows = self._deviations_of(X)
-
-        def moments(rows: slice) -> Array:
-            center, deviation = of_rows(rows)
-            return self._moments_of(deviation, center)
-
-        center, *known = by_blocks(moments, X.shape[0], self._sizes[0]).T
+        of_rows, center, known = self._moments(X)
         expanded = expand(self._moments_of.by_power(known), q)
         t, _, error = expanded
         far = np.flatnonzero(~(error < _ACCEPTED).all(axis=1))
@@ -91,6 +85,33 @@ class NormalMixtures:
         if len(far):
             t[far] = by_blocks(searched, len(far), self._sizes[1])
         return center[:, None] + self._unit * t
+
+    def cdf(self, X: Array, t: Array) -> Array:
+        """Probabilities ``(n, m)`` of at most each of ``t``; nan where no moments tell them."""
+        _, center, known = self._moments(X)
+        moments = self._moments_of.by_power(known)
+        with np.errstate(all="ignore"):  # where the series diverges, the error tells
+            sd = np.sqrt(1.0 + moments[2, 0])
+            c, last = _coefficients(moments, sd)
+            found = np.empty(t.shape)
+            for number, at in enumerate(t.T):
+                x = (at - center) / self._unit / sd
+                below, normal, hermite = _series(x, c)
+                size = sum(np.abs(last[k]) * _size(hermite, k - 1) for k in last)
+                sure = normal * size < _ACCEPTED_CDF
+                found[:, number] = np.where(sure, np.clip(below, 0.0, 1.0), np.nan)
+        return found
+
+    def _moments(self, X: Array) -> tuple[Deviations, Array, list[Array]]:
+        """Deviations, centres ``(n,)`` and moments of the rows."""
+        of_rows = self._deviations_of(X)
+
+        def moments(rows: slice) -> Array:
+            center, deviation = of_rows(rows)
+            return self._moments_of(deviation, center)
+
+        center, *known = by_blocks(moments, X.shape[0], self._sizes[0]).T
+        return of_rows, center, known
 
 
 # ---- by moments --------------------------------------------------------------------------------
@@ -160,16 +181,24 @@ def expand(moments: _ByPower, q: Array) -> Array:
             x, change = np.full(len(sd), start), np.zeros(len(sd))
             for _ in range(_NEWTON_STEPS):
                 x = x - change
-                hermite = _hermite(x, max(c))
-                normal = np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
-                below = ndtr(x) - normal * sum(c[k] * hermite[k - 1] for k in c)
+                below, normal, hermite = _series(x, c)
                 slope = normal * (1.0 + sum(c[k] * hermite[k] for k in c))
                 change = (below - q[number]) / slope
-            # a polynomial has zeros; the next one is large there
-            size = [np.abs(low) + 0.3 * np.abs(high) for low, high in pairwise(hermite)]
-            error = sum(np.abs(last[k]) * size[k - 1] for k in last) + np.abs(change)
+            error = sum(np.abs(last[k]) * _size(hermite, k - 1) for k in last) + np.abs(change)
             found[:, :, number] = x * sd, slope / sd, error
     return found
+
+
+def _series(x: Array, c: dict[int, Any]) -> tuple[Array, Array, list[Array]]:
+    """Distribution function by the series, the normal density and Hermite polynomials at x."""
+    hermite = _hermite(x, max(c))
+    normal = np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
+    return ndtr(x) - normal * sum(c[k] * hermite[k - 1] for k in c), normal, hermite
+
+
+def _size(hermite: list[Array], k: int) -> Array:
+    """Size of the k-th polynomial; it has zeros, where the next one is large."""
+    return np.abs(hermite[k]) + 0.3 * np.abs(hermite[k + 1])
 
 
 def _coefficients(moments: _ByPower, sd: Array) -> tuple[dict[int, Any], dict[int, Any]]:

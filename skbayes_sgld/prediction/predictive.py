@@ -199,12 +199,8 @@ class Predictive:
             )
         if not likelihood.quadratic:
             return self._by_blocks(quantiles_of, X, offset, self._size(4))
-        unit = self._unit
-        scale = np.sqrt(self._noise_variance) / unit
         with one_blas_thread():
-            deviations_of = self.predictor.deviations(share, unit, X.shape[0])
-            mixtures = NormalMixtures(deviations_of, unit, scale, share)
-            size = int(np.clip(X.shape[0] // 8, *_MIXTURES))
+            mixtures, size = self._normal_mixtures(X.shape[0])
             found = self._by_blocks(lambda X, _: mixtures.quantiles(X, q), X, None, size)
         return found if offset is None else found + offset[:, None]
 
@@ -310,7 +306,10 @@ class Predictive:
         return np.where(far, np.nan, np.log(np.where(far, 1.0, mean)) + largest)
 
     def cdf(self, X: Array, t: Array, offset: Array | None = None) -> Array:
-        """Probability of an observation of at most each of ``t (n, m)``, of its shape."""
+        """Probability of an observation of at most each of ``t (n, m)``, of its shape.
+
+        Of many rows the error is below 3e-6.
+        """
         share, likelihood = self.share, self.likelihood
 
         def averaged(average: Callable[..., Array], n: int, t: Array) -> Array:
@@ -319,14 +318,33 @@ class Predictive:
 
             return np.column_stack([mean_of(at) for at in t.T])
 
-        if likelihood.n_local == 1 and X.shape[0] >= _MANY_ROWS:
-            return self._by_quadrature(averaged, X, offset, t)
-
-        def cdf_of(X: Array, offset: Array | None, t: Array) -> Array:
+        def plainly(X: Array, offset: Array | None, t: Array) -> Array:
             u = self.local(X, offset)
             return np.column_stack([likelihood.cdf(u, at[:, None]) @ share for at in t.T])
 
-        return self._by_blocks(cdf_of, X, offset, self._size(4), t)
+        many = X.shape[0] >= _MANY_ROWS
+        if likelihood.quadratic and many:
+            at = t if offset is None else t - offset[:, None]
+            with one_blas_thread():
+                mixtures, size = self._normal_mixtures(X.shape[0])
+                found = self._by_blocks(lambda X, _, t: mixtures.cdf(X, t), X, None, size, at)
+        elif likelihood.n_local == 1 and many:
+            return self._by_quadrature(averaged, X, offset, t)
+        else:
+            return self._by_blocks(plainly, X, offset, self._size(4), t)
+        rest = np.flatnonzero(np.isnan(found).any(axis=1))
+        if len(rest):
+            some = None if offset is None else offset[rest]
+            found[rest] = self._by_blocks(plainly, X[rest], some, self._size(4), t[rest])
+        return found
+
+    def _normal_mixtures(self, n_rows: int) -> tuple[NormalMixtures, int]:
+        """Mixtures of normals of so many rows, and how many of them are taken at a time."""
+        share, unit = self.share, self._unit
+        scale = np.sqrt(self._noise_variance) / unit
+        deviations_of = self.predictor.deviations(share, unit, n_rows)
+        mixtures = NormalMixtures(deviations_of, unit, scale, share)
+        return mixtures, int(np.clip(n_rows // 8, *_MIXTURES))
 
     def sample(self, X: Array, rng: np.random.RandomState, offset: Array | None = None) -> Array:
         """One observation of every row under every draw ``(n, S)``."""

@@ -247,6 +247,28 @@ def test_log_densities_of_many_rows_are_those_of_the_normal_mixture(spread, weig
         np.testing.assert_allclose(shifted, expected, rtol=1e-12, atol=4e-5)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("spread", "freedom"), [(0.001, 5000), (0.1, 300), (0.5, 40), (3.0, 5), (0.1, None)]
+)
+def test_distribution_functions_of_many_rows_are_those_of_the_normal_mixture(
+    spread, freedom, weighted
+):
+    (coef, intercept), X, weights = some_draws(spread), some_rows(), some_weights(weighted)
+    chi2 = np.random.default_rng(3).chisquare(freedom or 1, DRAWS)
+    sd = np.sqrt(chi2 / freedom) if freedom else np.ones(DRAWS)
+    found = Predictive(LinearPredictor(coef, intercept), Gaussian(), 2 * np.log(sd), weights)
+    share = np.full(DRAWS, 1 / DRAWS) if weights is None else weights / weights.sum()
+    eta = X @ coef[:, 0].T + intercept[:, 0]
+    width = np.sqrt(eta.var(axis=1) + (sd**2).mean())
+    away = np.array([-1e8, -40.0, -4.0, -1.0, 0.0, 0.3, 2.0, 6.0, np.inf])
+    t = eta.mean(axis=1)[:, None] + width[:, None] * away
+    exact = np.column_stack([mixture_cdf(at, eta, sd, share) for at in t.T])
+    np.testing.assert_allclose(found.cdf(X, t), exact, rtol=0, atol=3e-6)
+    shifted = found.cdf(X, t + 2.0, np.full(ROWS, 2.0))
+    np.testing.assert_allclose(shifted, exact, rtol=0, atol=3e-6)
+
+
 def counts(spread, level, weighted):
     """A mixture of Poisson counts, its rows, an offset, rates under every draw and their shares."""
     (coef, intercept), X, weights = some_draws(spread), some_rows(), some_weights(weighted)
