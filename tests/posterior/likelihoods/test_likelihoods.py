@@ -1,5 +1,7 @@
 """Every likelihood of the registry: derivatives, moments and quantiles are those of its density."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -206,3 +208,28 @@ def test_quantiles_are_found_to_a_hundred_thousandth_of_a_sd(law):
     for q in (1e-4, 0.05, 0.5, 0.74, 0.975):
         found = solve_quantile(lambda t, _: law.cdf(t), q, mean, sd)
         assert abs(found[0] - law.ppf(q)) < 1e-5 * sd[0]
+
+
+@every_likelihood
+def test_the_gains_are_the_directions_along_which_the_likelihood_never_falls(likelihood):
+    """All directions of small whole numbers, on rows of small whole numbers, by the density."""
+    rng = np.random.default_rng(0)
+    K, width = likelihood.n_predictors, 2
+    directions = np.array(list(product((-1.0, 0.0, 1.0), repeat=K * width)))[1:]
+    found = {True: 0, False: 0}
+    for seed in range(25):
+        design = rng.integers(-1, 2, (3, width)).astype(float)
+        y = some_y(likelihood, some_u(likelihood, 3, seed), seed)[0]
+        gains = likelihood.gains(design, y)
+        for v in directions:
+            moved = np.einsum("nw,kw->kn", design, v.reshape(K, width))
+            if not moved.any():
+                continue
+            u = np.zeros((5, likelihood.n_local, 3))
+            u[:, :K] = np.array([0.0, 1.0, 2.0, 4.0, 8.0])[:, None, None] * moved
+            values = likelihood.log_density(u, y).sum(axis=1)
+            never_falls = bool(np.all(np.diff(values) >= -1e-12))
+            told = gains is not None and bool(np.all(gains @ v >= 0.0))
+            assert told == never_falls, (design, y, v, values)
+            found[told] += 1
+    assert found[False] > 20 and (found[True] > 5) == (gains is not None)

@@ -7,7 +7,13 @@ import pytest
 from scipy import integrate
 
 from skbayes_sgld import SGLDLogisticRegression
-from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal, as_posterior
+from skbayes_sgld.posterior import (
+    Bernoulli,
+    FunctionPosterior,
+    GLMPosterior,
+    Normal,
+    as_posterior,
+)
 from skbayes_sgld.posterior.likelihoods import FixedGaussian
 from skbayes_sgld.sampling import HMC, MALA, SGLD, Curvature, ParallelTempering, RandomWalk
 from skbayes_sgld.sampling.chains import run_chains
@@ -241,3 +247,34 @@ def test_one_step_of_euler_is_accepted_as_a_proposal_of_mala_is():
     found = transition_acceptance(theta, eta, make_run(target, sampler=MALA()).dynamics)
     assert 0.2 < found < 0.95
     assert found == pytest.approx(np.minimum(ratio, 1.0).mean(), rel=1e-9)
+
+
+def test_neighbours_of_the_ladder_swap_in_even_and_odd_pairs_in_turn():
+    # on a flat density every swap is accepted; replicas that begin a million apart are told apart
+    flat = FunctionPosterior(lambda x: np.zeros(len(x)), np.zeros_like, 1)
+    sampler = ParallelTempering(n_temperatures=4)
+    dynamics = make_run(flat, sampler=sampler, step_size=0.1).dynamics
+    state = sampler.init(np.zeros((2, 1)), None)
+    state["rungs"] = np.tile(1e6 * np.arange(4.0)[:, None], (2, 1, 1))
+    rng = np.random.default_rng(0)
+    orders = [[1, 0, 3, 2], [1, 3, 0, 2], [3, 1, 2, 0], [3, 2, 1, 0], [2, 3, 0, 1], [2, 0, 3, 1]]
+    for order in orders:
+        normals = rng.standard_normal((1, 2, sampler.n_normals(1)))
+        noise = sampler.prepare(state, normals, np.array([0.1]), dynamics)
+        sampler.step(state, np.float64(0.1), noise[0], None, dynamics)
+        replicas = np.round(state["rungs"][..., 0] / 1e6).astype(int)
+        assert replicas.tolist() == [order, order]
+        np.testing.assert_array_equal(state["theta"], state["rungs"][:, 0])
+
+
+def test_a_swap_is_accepted_with_the_ratio_of_the_tempered_densities():
+    # two rungs of temperatures 1 and 20 whose log densities differ by 1: exp(-(1 - 1 / 20))
+    sampler = ParallelTempering(n_temperatures=2)
+    values, tau = np.tile([-1.0, -2.0], (40_000, 1)), sampler.ladder
+    uniform = np.log(np.random.default_rng(0).random((40_000, 1)))
+    state = {"count": np.zeros(40_000)}
+    order, swapped = sampler._swap(values, tau, uniform, state)
+    expected = np.exp(-(1.0 - 1.0 / 20.0))
+    share = (order[:, 0] == 1).mean()
+    assert abs(share - expected) < 4.0 * np.sqrt(expected * (1.0 - expected) / 40_000)
+    np.testing.assert_array_equal(swapped[:, 0], np.where(order[:, 0] == 1, -2.0, -1.0))

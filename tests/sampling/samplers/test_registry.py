@@ -12,9 +12,10 @@ import pytest
 from scipy import special
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.sampling import SAMPLERS, Curvature
+from skbayes_sgld.sampling import SAMPLERS, SGLD, Curvature
 from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.dynamics import Dense
+from skbayes_sgld.sampling.tuning.bias import normal_inflation
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import make_run
 
@@ -103,14 +104,41 @@ def check_sampler(name):
     rough = ROUGH.get(name, 0.0)
     for temperature in (1.0, 2.5):
         white, step = draw(sampler, normal(), temperature)
-        variance = temperature * sampler.gaussian_inflation(step)
+        inflation = sampler.gaussian_inflation(step)
+        if inflation is None:  # of a sampler that declares none: by running it on N(0, 1)
+            inflation = normal_inflation(sampler, step, 2)
+            assert abs(inflation - 1.0) < step, "the variance is off by more than the step's order"
+        variance = temperature * inflation
         assert_mean(white, 0.0, 0.0, "mean")
-        assert_mean(white**2 / variance, 1.0, 2 * rough, "variance")
+        assert_mean(white**2 / variance, 1.0, 2 * rough + 0.005, "variance")
         assert_mean(white[..., :1] * white[..., 1:] / variance, 0.0, rough, "covariance")
     if sampler.adjusted:
         white, _ = draw(sampler, skewed())
         assert_mean(white, 0.0, 0.0, "mean of the skewed distribution")
         assert_mean(white**2, 1.0, 0.0, "variance of the skewed distribution")
+
+
+class Undeclared(SGLD):
+    """Euler's steps, whose variance is not declared."""
+
+    def __init__(self, noise=1.0):
+        super().__init__("euler")
+        self.noise = noise
+
+    def gaussian_inflation(self, eta):
+        return None
+
+    def prepare(self, state, normals, eta, dynamics):
+        return self.noise * super().prepare(state, normals, eta, dynamics)
+
+
+def test_a_sampler_that_declares_no_variance_is_held_to_the_one_it_is_measured_to_have(monkeypatch):
+    assert normal_inflation(Undeclared(), 0.5, 2) == pytest.approx(1.0 / 0.75, rel=0.01)
+    monkeypatch.setitem(SAMPLERS, "undeclared", Undeclared)
+    check_sampler("undeclared")  # without the optional figure it multiplied a float by None
+    monkeypatch.setitem(SAMPLERS, "undeclared", lambda: Undeclared(noise=1.2))
+    with pytest.raises(AssertionError, match="variance is off"):
+        check_sampler("undeclared")
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

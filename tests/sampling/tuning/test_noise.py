@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from skbayes_sgld._components import start_normals
 from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, Normal
-from skbayes_sgld.sampling import ControlVariate, Full, find_mode
+from skbayes_sgld.sampling import ControlVariate, Full, Minibatch, find_mode
 from skbayes_sgld.sampling.dynamics import Metric
 from skbayes_sgld.sampling.tuning import noise
+from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Mode
 
 N, D = 400, 3
@@ -83,3 +85,30 @@ def test_a_row_of_a_shared_batch_costs_more_where_predictors_are_more_than_numbe
         rng.standard_normal((30, 2)), np.arange(30) % 3, Categorical(3), Normal(scale=1.0)
     )
     assert 2.0 < noise.cost_of_a_row(wide, 16) < 4.0 < noise.cost_of_a_row(narrow, 16)
+
+
+@pytest.mark.parametrize("gradient", [Minibatch(), ControlVariate()], ids=repr)
+@pytest.mark.parametrize("dense", [True, False])  # the covariance as a matrix, and as products
+def test_the_noise_is_the_mean_over_the_draws_of_a_rows_covariance(gradient, dense, monkeypatch):
+    # of ten rows the gradient at a draw is as large as its noise: its square, which is taken off,
+    # counts
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((10, D))
+    posterior = GLMPosterior(X, (X[:, 0] > 0.3).astype(float), Bernoulli(), Normal(scale=1.0))
+    mode = find_mode(posterior, posterior.start())
+    if not dense:
+        monkeypatch.setattr(noise, "MAX_DENSE", 1)
+    level = noise.measure_noise(posterior, gradient, mode, 2.0, seed=5)
+    chains = range(FIRST_CHAIN, FIRST_CHAIN + 16)
+    draws = mode.theta + np.sqrt(2.0) * start_normals(5, chains, D + 1) @ mode.root.T
+    design = np.column_stack([X, np.ones(10)])
+    p, at_mode = expit(draws @ design.T), expit(design @ mode.theta)
+    score = posterior.y - p
+    if isinstance(gradient, ControlVariate):
+        moved = (draws - mode.theta) @ design.T
+        score = at_mode + at_mode * (1.0 - at_mode) * moved - p
+    rows = 10 * np.einsum("sn,np->snp", score, design) @ mode.root
+    rows -= rows.mean(axis=1, keepdims=True)
+    covariance = np.einsum("snp,snq->pq", rows, rows) / (16 * 10)
+    assert level.variance == pytest.approx(np.linalg.eigvalsh(covariance)[-1], rel=1e-3)
+    assert level.inflation(0.5, 2, 3.0) == pytest.approx(0.5 * level.variance / (2.0 * 3.0 * 2))
