@@ -48,9 +48,10 @@ def test_a_docstring_says_what_was_measured(file, template):
     assert pages.sentence(template, RESULTS) in text, "write the sentence anew"
 
 
-@pytest.mark.parametrize("name", ["memory", "partial", "tails", "checksums"])
+@pytest.mark.parametrize("name", _scale_page.TABLES)
 def test_the_page_on_scale_says_what_was_measured(name):
-    found = json.loads((BLOCKS / f"{name}.json").read_text())["found"]
+    path = BLOCKS.parent / "dask" / "fits.json" if name == "dask" else BLOCKS / f"{name}.json"
+    found = json.loads(path.read_text())["fits" if name == "dask" else "found"]
     text = _scale_page.PAGE.read_text()
     assert _scale_page.render(text, name, found) == text, "run: python -m benchmarks.blocks"
 
@@ -102,10 +103,15 @@ def check(name, folder, *options):
     return [way for way, _ in ends(found)], [way for way, _ in ends(kept["values"])]
 
 
+def is_compared(end):
+    return not isinstance(end, str) and end["error"] is not None
+
+
 @pytest.mark.parametrize("name", pages.SCRIPTS)
 def test_a_quick_run_of_a_script_measures_what_is_kept(name, tmp_path, draw_fast):
     now, then = check(name, tmp_path, "--quick")
-    assert now or not then, "a quick run is to measure some of the numbers"
+    compared = [end for _, end in ends(RESULTS[name]["values"]) if is_compared(end)]
+    assert now or not compared, "a quick run is to measure some of the numbers"
 
 
 @pytest.mark.slow
