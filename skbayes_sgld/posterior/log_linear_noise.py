@@ -273,7 +273,7 @@ class LogLinearNoisePosterior(GLMPosterior):
     def bind_grad(self, n_chains: int) -> Callable[[Array], Array]:
         """:meth:`grad` for ``theta (n_chains, P)``, for one run in one thread."""
         if n_chains % (self._group or n_chains):
-            return self.grad
+            return lambda theta: self.grad_log_likelihood(theta) + self.grad_log_prior(theta)
         return lambda theta: self._value_and_slope(theta, self, self._dtype)[1]
 
     def bind_value_and_grad(

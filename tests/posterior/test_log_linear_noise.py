@@ -107,6 +107,19 @@ def test_gradients_in_single_precision_are_those_of_double_precision():
     assert 0 < np.abs(near - exact).max() < 1e-2
 
 
+def test_a_rounded_gradient_in_groups_takes_any_number_of_positions():
+    """Groups of 16 and a pilot of 5 chains: the gradient asked itself for the gradient for ever."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 3))
+    y = X[:, 0] + np.exp(0.5 * X[:, 1]) * rng.standard_normal(4000)
+    posterior = LogLinearNoise().bind(X, y, None, Normal(1.0), InverseGamma(2.0, 1.0), center=True)
+    rounded = posterior.rounded()
+    assert rounded is not posterior
+    theta = posterior.start() + 0.02 * rng.standard_normal((5, posterior.n_params))
+    found = rounded.in_groups_of(16).grad(theta)
+    np.testing.assert_allclose(found, posterior.grad(theta), atol=1e-3 * np.sqrt(len(y)))
+
+
 def test_only_many_rows_under_a_normal_prior_are_followed_as_a_normal_posterior_is():
     options = {"center": True}
     for n, prior, expected in ((90, Normal(1.0), False), (110, Normal(1.0), True)):
