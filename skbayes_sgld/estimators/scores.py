@@ -107,7 +107,10 @@ def _tally(block: Block, model: Any, score: Score, names: list[str] | None) -> T
     if score.numeric:
         if y.dtype.kind not in "fiub":
             raise ValueError(f"{where} has dtype {y.dtype}; the target must be numeric.")
-        y = y.astype(float)
+        try:
+            y = model._check_scored(y)
+        except ValueError as error:
+            raise ValueError(f"block {block.number}: {error}") from None
         mean = float(weight @ y / total) if total > 0 else 0.0
         squares = float(weight @ np.square(y - mean))
     observed, both = score.rows(y, predicted)

@@ -176,6 +176,8 @@ def loo(
     """
     core = unwrap_for("loo", "log_likelihood", estimator, X, params)
     model = core.model
+    if y is None:
+        raise ValueError("y is None; give an array with the observation of each row of X.")
     if hasattr(model, "estimators_"):
         raise ValueError(
             f"y has {len(model.estimators_)} outputs, and loo takes one; call it for each of the "

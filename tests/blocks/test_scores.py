@@ -121,3 +121,13 @@ def test_blocks_say_what_they_are(tmp_path):
         np.save(tmp_path / f"{name}.npy", values)
     of_files = RowBlocks.from_npy(tmp_path / "X.npy", tmp_path / "y.npy")
     assert "X.npy: 1,200 rows of 2 columns in float64, 19.2 kB" in repr(of_files)
+
+
+@pytest.mark.parametrize(("value", "what"), [(1e300, "values of size 1e.300"), (-1.0, "value -1;")])
+def test_counts_that_no_score_takes_are_refused_by_their_block(value, what):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 2)), rng.poisson(2.0, 60).astype(float)
+    model = SGLDPoissonRegressor(**FEW | {"n_draws": 1000}).fit(X, y)
+    wrong = np.append(y[30:-1], value)
+    with pytest.raises(ValueError, match=f"^block 1: y has .*{what}"):
+        model.score(RowBlocks(lambda: [(X[:30], y[:30]), (X[30:], wrong)]))

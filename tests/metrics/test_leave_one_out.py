@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import (
+    RowBlocks,
     SGDMAPRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
@@ -261,6 +262,10 @@ def test_a_row_that_does_not_depend_on_the_parameters_is_left_out():
 
 def test_what_cannot_be_left_out_is_told(many):
     model, rows, y, _ = many
+    with pytest.raises(ValueError, match="y is None; give an array"):
+        loo(model, rows, None)
+    with pytest.raises(TypeError, match="RowBlocks are no array"):
+        loo(model, RowBlocks(lambda: [(rows, y)]), y)
     with pytest.raises(ValueError, match="n_rows=1 "):
         loo(model, rows, y, n_rows=1)
     with pytest.raises(TypeError, match="loo needs .*: Ridge has no log_likelihood"):
