@@ -7,10 +7,12 @@ without any test being edited; here wrong members are planted to see that each c
 import importlib
 import inspect
 import pkgutil
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import skbayes_sgld
 from skbayes_sgld import posterior, sampling, variational
@@ -120,6 +122,132 @@ class WrongScore(posterior.Bernoulli):
         return super().score(u, y) + 1e-6
 
 
+class _Scaled:
+    """Kernel whose score is wrong by a factor."""
+
+    def __init__(self, kernel, factor):
+        vars(self).update(vars(kernel))
+        self.signs, self._kernel, self._factor = kernel.signs, kernel, factor
+
+    def score(self, v):
+        self._kernel.score(v)
+        v *= self._factor
+
+    def value_and_score(self, v):
+        value = self._kernel.value_and_score(v)
+        v *= self._factor
+        return value
+
+
+class WrongKernel(posterior.Bernoulli):
+    """What a fit calls is off by a thousandth; its slow twin is right."""
+
+    def bind_rows(self, y, weight, dtype):
+        return _Scaled(super().bind_rows(y, weight, dtype), dtype(1.001))
+
+
+class WrongKernelInFloat32(posterior.Poisson):
+    def bind_rows(self, y, weight, dtype):
+        factor = 1.001 if dtype is np.float32 else 1.0
+        return _Scaled(super().bind_rows(y, weight, dtype), dtype(factor))
+
+
+class TwiceKernel(posterior.Categorical):
+    def bind_rows(self, y, weight, dtype):
+        return _Scaled(super().bind_rows(y, weight, dtype), dtype(2.0))
+
+
+class WrongBatches(posterior.Bernoulli):
+    """Scores of batches are those of other labels."""
+
+    def observed_score(self, u, *observed):
+        return 1.001 * super().observed_score(u, *observed)
+
+
+class WideLabels(posterior.Bernoulli):
+    def variance(self, u):
+        return 1.1 * super().variance(u)
+
+
+class FarStart(posterior.Poisson):
+    def start(self, y, weight, has_level):
+        return super().start(y, weight, has_level) + 50.0 * has_level
+
+
+class FarLabels(posterior.Bernoulli):
+    def start(self, y, weight, has_level):
+        return np.full(1, 50.0)
+
+
+class NeverFree(posterior.Bernoulli):
+    def level_is_free(self, y):
+        return False
+
+
+class AlwaysHeld(posterior.Poisson):
+    def level_weight(self, y, weight=None):
+        return np.inf
+
+
+class WrongAverages(posterior.Bernoulli):
+    def averaged(self, u, variance, y):
+        score, bend = super().averaged(u, variance, y)
+        return score, 1.3 * bend
+
+
+class OthersAverages(posterior.Bernoulli):
+    def averaged(self, u, variance, y):
+        score, bend = super().averaged(u, variance, y)
+        return -score, bend
+
+
+class WrongGains(posterior.Poisson):
+    def gains(self, design, y):
+        return -super().gains(design, y)
+
+
+class NoWalls(posterior.Poisson):
+    bounded_curvature = True
+
+
+class Walls(posterior.Bernoulli):
+    bounded_curvature = False
+
+
+class NotConcave(posterior.Likelihood):
+    """Noise of Student's t with 9 degrees of freedom: right, but for what posteriors promise."""
+
+    def check_target(self, y):
+        return np.asarray(y, dtype=float)
+
+    def log_density(self, u, y):
+        return stats.t.logpdf(y - u[:, 0], 9.0)
+
+    def score(self, u, y):
+        residual = y[..., None, :] - u
+        return 10.0 * residual / (9.0 + np.square(residual))
+
+    def curvature(self, u, y):
+        square = np.square(y[..., None, :] - u)
+        return (10.0 * (9.0 - square) / np.square(9.0 + square))[:, None]
+
+    def mean(self, u):
+        return u[:, 0]
+
+    def sample(self, u, rng):
+        return u[:, 0] + rng.standard_t(9.0, u[:, 0].shape)
+
+    def variance(self, u):
+        return np.full(u[:, 0].shape, 9.0 / 7.0)
+
+    def cdf(self, u, y):
+        return stats.t.cdf(y - u[:, 0], 9.0)
+
+
+class FalselyConcave(posterior.StudentT):
+    log_concave = True
+
+
 class WrongGradient(posterior.Normal):
     def grad(self, coef, gamma):
         return 1.0001 * super().grad(coef, gamma)[0], None
@@ -191,6 +319,58 @@ class _BiasedGradient(MinibatchGradient):
         return prior + (super().__call__(theta, batch, memory) - prior) * size / (size + 1)
 
 
+class OffByOnePercent(sampling.Minibatch):
+    def bind(self, target, center):
+        return _OffByOnePercent(target)
+
+
+class _OffByOnePercent(MinibatchGradient):
+    def __call__(self, theta, batch, memory=None):
+        return 1.01 * super().__call__(theta, batch, memory)
+
+
+class WrongMove(sampling.Minibatch):
+    """Its step as one product is off by three per cent."""
+
+    def bind(self, target, center):
+        return _WrongMove(target)
+
+
+class _WrongMove(MinibatchGradient):
+    def bind_move(self, metric):
+        move = super().bind_move(metric)
+        if move is None:
+            return None
+        return lambda theta, batch, eta: theta + 1.03 * (move(theta, batch, eta) - theta)
+
+
+class WrongExpandedMove(sampling.ControlVariate):
+    def bind(self, target, center):
+        bound = super().bind(target, center)
+        own = type(bound).bind_move
+
+        class Wrong(type(bound)):
+            def bind_move(self, metric):
+                move = own(self, metric)
+                if move is None:
+                    return None
+                return lambda theta, batch, eta: theta + 1.03 * (move(theta, batch, eta) - theta)
+
+        bound.__class__ = Wrong
+        return bound
+
+
+class WrongInRuns(sampling.Full):
+    """The gradient that a run binds is off by one per cent."""
+
+    def bind(self, target, center):
+        bound = super().bind(target, center)
+        bind = bound.posterior.bind_grad
+        bound.posterior = copy(bound.posterior)
+        bound.posterior.bind_grad = lambda n: lambda theta: 1.01 * bind(n)(theta)
+        return bound
+
+
 class TooWide(sampling.SGLD):
     """Euler's error, which it does not declare."""
 
@@ -230,6 +410,22 @@ PLANTED = {
     Negative: ("SCHEDULES", check_schedule, "not positive"),
     WrongVariance: ("LIKELIHOODS", check_likelihood, "variance"),
     WrongScore: ("LIKELIHOODS", check_likelihood, "Not equal"),
+    WrongKernel: ("LIKELIHOODS", check_likelihood, "bound gradient"),
+    WrongKernelInFloat32: ("LIKELIHOODS", check_likelihood, "in float32"),
+    TwiceKernel: ("LIKELIHOODS", check_likelihood, "bound gradient"),
+    WrongBatches: ("LIKELIHOODS", check_likelihood, "Not equal|bound batch"),
+    WideLabels: ("LIKELIHOODS", check_likelihood, "variance"),
+    FarStart: ("LIKELIHOODS", check_likelihood, "nats a row worse"),
+    FarLabels: ("LIKELIHOODS", check_likelihood, "nats a row worse"),
+    NeverFree: ("LIKELIHOODS", check_likelihood, "level_is_free"),
+    AlwaysHeld: ("LIKELIHOODS", check_likelihood, "level_is_free|level_weight"),
+    WrongAverages: ("LIKELIHOODS", check_likelihood, "averaged curvature"),
+    OthersAverages: ("LIKELIHOODS", check_likelihood, "averaged score"),
+    WrongGains: ("LIKELIHOODS", check_likelihood, "gains"),
+    NoWalls: ("LIKELIHOODS", check_likelihood, "bounded_curvature"),
+    Walls: ("LIKELIHOODS", check_likelihood, "bounded_curvature"),
+    NotConcave: ("LIKELIHOODS", check_likelihood, "not concave"),
+    FalselyConcave: ("PRIORS", check_prior, "log_concave"),
     WrongGradient: ("PRIORS", check_prior, "gradient in the coefficients"),
     WrongCurvature: ("PRIORS", check_prior, "curvature in the coefficients"),
     WrongMass: ("PRIORS", check_prior, "curvature|mass|given_noise"),
@@ -238,6 +434,10 @@ PLANTED = {
     NoJacobian: ("HIERARCHICAL_PRIORS", check_hierarchical_prior, "not of the density"),
     OthersRoot: ("PRECONDITIONERS", check_preconditioner, "root"),
     Biased: ("GRADIENTS", check_gradient, "mean of the estimates"),
+    OffByOnePercent: ("GRADIENTS", check_gradient, "mean of the estimates"),
+    WrongMove: ("GRADIENTS", check_gradient, "mean step of a run"),
+    WrongExpandedMove: ("GRADIENTS", check_gradient, "mean step of a run"),
+    WrongInRuns: ("GRADIENTS", check_gradient, "mean step of a run"),
     TooWide: ("SAMPLERS", check_sampler, "variance"),
     Uphill: ("OPTIMIZERS", check_optimizer, "sds away"),
     NotNearest: ("PROJECTIONS", check_projection, "convex|nearer"),

@@ -5,6 +5,7 @@ import pytest
 
 from skbayes_sgld._components import resolve
 from skbayes_sgld.posterior import LIKELIHOODS, LabelLikelihood
+from tests.posterior.likelihoods import in_fits
 from tests.posterior.likelihoods import test_likelihoods as parts
 
 
@@ -18,8 +19,19 @@ def check_likelihood(name):
             parts.test_the_observed_score_is_the_weighted_score(likelihood, weighted, size)
     parts.test_the_curvature_is_minus_the_derivative_of_the_score(likelihood)
     parts.test_samples_have_the_mean_and_the_variance(likelihood)
+    in_fits.check_in_fits(name, likelihood)
+    for check in (
+        in_fits.check_shape,
+        in_fits.check_start,
+        in_fits.check_level,
+        in_fits.check_gains,
+        in_fits.check_averaged,
+        in_fits.check_mode,
+    ):
+        check(name, likelihood)
     if isinstance(likelihood, LabelLikelihood):
         parts.test_probabilities_are_those_of_the_density_and_sum_to_one(likelihood)
+        in_fits.check_labels(likelihood)
         return
     check_moments(likelihood)
     parts.test_the_distribution_function_is_that_of_the_density(likelihood)

@@ -47,6 +47,7 @@ def check_prior(name):
         check_derivatives(prior)
         check_smoothed(prior)
         check_noise(prior)
+        check_concave(prior)
         check_draws(prior)
     check_mass(by_default(name))
     check_automatic(resolve(name, PRIORS, "prior"))
@@ -167,6 +168,22 @@ def check_noise(prior):
     here, there = (prior.curvature(coef, 0.3)[0] for coef in COEF[:2])
     quadratic = bool(np.allclose(here, there)) and not prior.nonsmooth
     assert quadratic == prior.normal, "normal"
+
+
+def check_concave(prior):
+    """It is log-concave where it says so, and is not where it says that it may not be."""
+    rng = np.random.default_rng(2)
+    way = rng.standard_normal((40, K, D))
+    middle = np.broadcast_to(getattr(prior, "location", 0.0), (K, D))
+    concave = True
+    for gamma in (-0.7, 1.2):
+        steps = np.linspace(-30.0, 30.0, 1201)
+        line = middle + steps[:, None, None, None] * way  # (steps, lines, K, D)
+        flat = line.reshape(-1, K, D)
+        value = prior.log_density(flat, np.full(len(flat), gamma)).reshape(len(steps), 40)
+        bend = np.diff(value, 2, axis=0)
+        concave &= bool(np.all(bend <= 1e-12 * np.abs(value).max()))
+    assert concave == prior.log_concave, "log_concave"
 
 
 @pytest.mark.parametrize("name", PRIORS)

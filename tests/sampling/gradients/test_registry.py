@@ -9,6 +9,7 @@ import pytest
 from skbayes_sgld._components import resolve
 from skbayes_sgld.posterior import Bernoulli, Gaussian, GLMPosterior, InverseGamma, Normal
 from skbayes_sgld.sampling import GRADIENTS, find_mode
+from skbayes_sgld.sampling.dynamics import Dense, Diagonal, Dynamics
 from tests.numeric import assert_derivative, derivative
 
 N = 24
@@ -18,10 +19,11 @@ N = 24
 def target(kind):
     """A posterior of few rows and its mode."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((N, 2)) + 1.0
-    y = X @ [1.0, -1.0] + rng.standard_normal(N)
-    weight = rng.uniform(0.5, 2.0, N)
-    if kind == "logistic":
+    n = 600 if kind == "many rows" else N  # of which sums in single precision are cheaper
+    X = rng.standard_normal((n, 2)) + 1.0
+    y = X @ [1.0, -1.0] + rng.standard_normal(n)
+    weight = rng.uniform(0.5, 2.0, n)
+    if kind != "linear":
         y, likelihood, noise = (y > 0).astype(float), Bernoulli(), None
     else:
         likelihood, noise = Gaussian(), InverseGamma(1.0, 1.0)
@@ -66,6 +68,52 @@ def check_gradient(name):
             start = (mode.theta - 2.0 * mode.marginal_sd)[None]
             at_start = derivative(posterior.log_density, start)[0]
             assert_mean(bound, start, bound.begin(start), batches, at_start)
+    check_in_runs(gradient)
+
+
+def check_in_runs(gradient):
+    """Raise where a step of a run does not move by the gradient in the metric, on average.
+
+    A run binds the gradient to its chains, in double and in single precision, and may take a step
+    as one product.
+    """
+    chains = 3
+    for kind in ("logistic", "linear", "many rows"):
+        posterior, mode = target(kind)
+        theta = mode.theta + mode.marginal_sd * np.array([[1.0], [-0.5], [2.0]])
+        truth = np.array([derivative(posterior.log_density, at[None])[0] for at in theta])
+        truth = truth.reshape(chains, -1)
+        metrics = [Diagonal(np.square(mode.marginal_sd)), Dense(mode.root)]
+        for metric, rounded in [(m, r) for m in metrics for r in (False, True)]:
+            exact = 2e-4 if rounded and posterior.rounded() is not posterior else 1e-6
+            followed = posterior.rounded() if rounded else posterior
+            dynamics = Dynamics(gradient.bind(followed, mode.theta), metric).of_run()
+            moved, n_batches = 0.0, 0
+            memory = dynamics.gradient.begin(theta)
+            for batch in batches_of_chains(
+                dynamics.gradient, gradient.minibatch, posterior, chains
+            ):
+                kept = {key: np.array(value) for key, value in memory.items()}
+                step = np.float64(0.25)
+                if dynamics.bound_move is None:
+                    drift = dynamics.drift(theta, batch, kept)
+                else:
+                    drift = (dynamics.bound_move(theta, batch, step) - theta) / step
+                moved, n_batches = moved + drift, n_batches + 1
+            expected = metric.scale(truth)
+            assert_derivative(moved / n_batches, expected, "the mean step of a run", rtol=exact)
+
+
+def batches_of_chains(bound, minibatch, posterior, chains):
+    """Batches of two rows, another for each chain, which hold every row equally often."""
+    if not minibatch:
+        yield None
+        return
+    n = posterior.n_samples
+    order = np.arange(n)
+    for shift in range(0, n, 2):
+        rows = [np.roll(order, -shift - 5 * c)[:2] for c in range(chains)]
+        yield bound.prepare(np.array(rows)[None])[0]
 
 
 def assert_mean(bound, theta, memory, batches, truth):

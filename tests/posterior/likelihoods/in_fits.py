@@ -1,0 +1,316 @@
+"""What a fit calls of a likelihood, against differences of its log density written here."""
+
+from functools import partial
+
+import numpy as np
+from scipy import optimize, special, stats
+
+from skbayes_sgld.posterior import GLMPosterior, InverseGamma, LabelLikelihood, Normal
+from skbayes_sgld.posterior.whitened import WhitenedRows
+from skbayes_sgld.sampling.tuning.mode import find_mode
+from tests.numeric import assert_derivative, derivative
+
+N, D, CHAINS = 400, 3, 5  # enough numbers for sums in single precision
+ROUNDED = 5e-5  # of the largest: a score that is off by a thousandth is not within it
+
+
+def _categorical(u, y):
+    shares = special.softmax(u, axis=1)
+    return np.log(np.take_along_axis(shares, y.astype(int)[:, None], axis=1)[:, 0])
+
+
+# log densities (C, B) of y (C, B) at u (C, n_local, B), of scipy's distributions
+KNOWN = {
+    "gaussian": lambda u, y: stats.norm.logpdf(y, u[:, 0], np.exp(0.5 * u[:, 1])),
+    "heteroscedastic_gaussian": lambda u, y: stats.norm.logpdf(y, u[:, 0], np.exp(0.5 * u[:, 1])),
+    "fixed_gaussian": lambda u, y: stats.norm.logpdf(y, u[:, 0], 1.0),
+    "bernoulli": lambda u, y: stats.bernoulli.logpmf(y, special.expit(u[:, 0])),
+    "categorical": _categorical,
+    "poisson": lambda u, y: stats.poisson.logpmf(y, np.exp(u[:, 0])),
+}
+
+
+def reference(name, likelihood):
+    """Log density by scipy; of a new member its own, whose mass and moments are checked too."""
+    return KNOWN.get(name, likelihood.log_density)
+
+
+class Table:
+    """Rows, weights and the sum of their log densities, by a loop over nothing but numpy."""
+
+    def __init__(self, name, likelihood, weighted, center):
+        rng = np.random.default_rng(3)
+        self.likelihood, self.of_row = likelihood, reference(name, likelihood)
+        self.X = rng.standard_normal((N, D)) * [1.0, 0.5, 2.0] + [0.3, 0.0, -0.2]
+        self.weight = rng.uniform(0.3, 2.0, N) if weighted else None
+        K = likelihood.n_predictors
+        linear = 0.5 * rng.standard_normal((CHAINS, K, D + 1))
+        self.theta = linear.reshape(CHAINS, -1)
+        if likelihood.infers_noise:
+            self.theta = np.column_stack([self.theta, 0.3 * rng.standard_normal(CHAINS)])
+        self.center = self.X.mean(axis=0) if center else np.zeros(D)
+        self.y = np.zeros(N)
+        self.y = likelihood.sample(self.local(self.theta[:1]), np.random.RandomState(0))[0] * 1.0
+        noise = InverseGamma(2.0, 1.5) if likelihood.infers_noise else None
+        self.posterior = GLMPosterior(
+            self.X,
+            self.y,
+            likelihood,
+            Normal(2.0),
+            noise,
+            intercept_prior=Normal(3.0),
+            sample_weight=self.weight,
+            center=center,
+        )
+        if center and self.weight is not None:
+            self.center = np.average(self.X, axis=0, weights=self.weight)
+
+    def local(self, theta, rows=slice(None)):
+        """Local parameters ``(C, n_local, B)``."""
+        K = self.likelihood.n_predictors
+        linear = theta[:, : K * (D + 1)].reshape(len(theta), K, D + 1)
+        u = linear[..., :-1] @ (self.X[rows] - self.center).T + linear[..., -1:]
+        if not self.likelihood.infers_noise:
+            return u
+        gamma = np.broadcast_to(theta[:, -1:, None], (len(theta), 1, u.shape[2]))
+        return np.concatenate([u, gamma], axis=1)
+
+    def value(self, theta, rows=slice(None)):
+        """Log likelihood of some rows ``(C,)``."""
+        u = self.local(theta, rows)
+        y = np.broadcast_to(self.y[rows], (len(theta), u.shape[2]))
+        w = np.ones(N) if self.weight is None else self.weight
+        return self.of_row(u, y) @ w[rows]
+
+    def grad(self, theta, rows=slice(None)):
+        """Its gradient ``(C, P)``, by differences."""
+        one = lambda at: self.value(at[None], rows)[0]  # noqa: E731
+        return np.array([derivative(one, at, h=1e-4) for at in theta])
+
+
+def check_in_fits(name, likelihood):
+    """Raise where a sum over rows that a fit takes is not that of the log density."""
+    for weighted in (False, True):
+        table = Table(name, likelihood, weighted, center=weighted)
+        posterior, theta = table.posterior, table.theta
+        prior = posterior.grad_log_prior(theta)
+        value = table.value(theta) + posterior.log_prior(theta)
+        grad = table.grad(theta) + prior
+        check_sums(posterior, theta, value, grad)
+        check_batches(table)
+        check_curvature(table)
+        check_whitened(table)
+
+
+def check_sums(posterior, theta, value, grad):
+    """Values and gradients of all rows, as each of the bound functions has them."""
+    exact = [partial(posterior.bind_value_and_grad(CHAINS)), posterior.value_and_grad]
+    gradients = [posterior.bind_grad(CHAINS), posterior.grad]
+    for both in exact:
+        found, slope = both(theta)
+        assert_derivative(slope, grad, "bound gradient", rtol=1e-7)
+        apart = found - found[0] - (value - value[0])
+        assert_derivative(apart, 0.0 * apart, "bound log density", rtol=1e-9 * np.abs(value).max())
+    for gradient in gradients:
+        assert_derivative(gradient(theta), grad, "bound gradient", rtol=1e-7)
+    rounded = posterior.rounded(density=True)
+    found, slope = rounded.bind_value_and_grad(CHAINS)(theta)
+    assert_derivative(slope, grad, "bound gradient in float32", rtol=ROUNDED)
+    apart = found - found[0] - (value - value[0])
+    tolerance = 1e-6 * np.abs(value).max()
+    assert_derivative(apart, 0.0 * apart, "bound log density in float32", rtol=tolerance)
+    slope = posterior.rounded().bind_grad(CHAINS)(theta)
+    assert_derivative(slope, grad, "bound gradient in float32", rtol=ROUNDED)
+
+
+def check_batches(table):
+    """Gradients of batches, which are gathered and bound, few rows and many."""
+    rng = np.random.default_rng(4)
+    for size in (20, 200):
+        idx = rng.integers(0, N, (2, CHAINS, size))
+        bound = table.posterior.bind_batches(CHAINS, size)
+        for t, batch in enumerate(bound.gather(idx)):
+            expected = np.concatenate(
+                [table.grad(table.theta[c : c + 1], idx[t, c]) for c in range(CHAINS)]
+            )
+            found = bound.gradient(table.theta, batch)
+            assert_derivative(found, expected, f"bound batch of {size}", rtol=1e-7)
+
+
+def check_curvature(table):
+    """The Hessian that the search for the mode and the metric take."""
+    posterior, at = table.posterior, table.theta[1]
+    expected = -derivative(lambda x: table.grad(x[None])[0], at, h=1e-3)
+    tolerance = 2e-5  # of differences of differences
+    assert_derivative(posterior.likelihood_curvature(at), expected, "curvature", rtol=tolerance)
+    expansion = posterior.expand_likelihood(at)
+    assert_derivative(expansion.curvature, expected, "expanded curvature", rtol=tolerance)
+    slope = table.grad(at[None])[0]
+    assert_derivative(expansion.grad, slope, "expanded gradient", rtol=ROUNDED)
+
+
+def check_whitened(table):
+    """Rows in the coordinates of a metric, in single precision, which long trajectories follow."""
+    likelihood, posterior = table.likelihood, table.posterior
+    known = likelihood.bind_rows(np.empty(0), None, np.float32) is not None
+    if not known or likelihood.n_predictors > 1 or likelihood.infers_noise:
+        return
+    rng, center = np.random.default_rng(5), table.theta[2]
+    rows = WhitenedRows(posterior, center, rng.uniform(0.05, 0.3, N))
+    z = rng.standard_normal((CHAINS, posterior.n_params))
+    at = center + z @ rows.root.T
+    expected = (table.grad(at) + posterior.grad_log_prior(at)) @ rows.root
+    assert_derivative(rows.grad(z), expected, "whitened gradient", rtol=ROUNDED)
+
+
+# ---- what a likelihood says of itself ------------------------------------------------------------
+
+
+def wide(likelihood, reach, seed=6):
+    """Local parameters ``(1, n_local, B)`` over a wide range, and observations beside them."""
+    rng = np.random.default_rng(seed)
+    u = rng.uniform(-reach, reach, (1, likelihood.n_local, 4000))
+    some = 0.3 * u + rng.standard_normal(u.shape)
+    if likelihood.whole:
+        some = np.minimum(some, 4.0)
+    return u, likelihood.sample(some, np.random.RandomState(seed))[0].astype(float)
+
+
+def check_shape(name, likelihood):
+    """Raise where the curvature is not of the sign, or of the size, that is promised.
+
+    A posterior under a log-concave prior is taken for log-concave, so that a likelihood must be
+    so in its predictors.
+    """
+    K = likelihood.n_predictors
+    of_row = reference(name, likelihood)
+    u, y = wide(likelihood, 8.0)
+    direction = np.random.default_rng(7).standard_normal((1, K, u.shape[2]))
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    step = np.zeros_like(u)
+    step[:, :K] = 0.02 * direction
+    bend = of_row(u + step, y[None]) - 2.0 * of_row(u, y[None]) + of_row(u - step, y[None])
+    scale = np.abs(of_row(u, y[None])) * 1e-14
+    assert np.all(bend <= 4.0 * scale + 1e-15), "the log density is not concave in the predictors"
+    largest = []
+    for reach in (5.0, 10.0):
+        u, y = wide(likelihood, reach)
+        H = likelihood.curvature(u, y)[0]
+        largest.append(np.abs(np.linalg.eigvalsh(np.moveaxis(H, 2, 0))).max())
+    bounded = largest[1] < 3.0 * largest[0]
+    assert bounded == likelihood.bounded_curvature, "bounded_curvature is not what it says"
+
+
+def check_start(name, likelihood):
+    """Raise where the search for the mode begins far below the best constant predictor."""
+    of_row = reference(name, likelihood)
+    rng = np.random.default_rng(8)
+    weight = rng.uniform(0.5, 2.0, 300)
+    for level in (-1.5, 0.0, 2.0):
+        u = np.zeros((1, likelihood.n_local, 300))
+        u[:, 0] = level
+        y = likelihood.sample(u, np.random.RandomState(1))[0].astype(float)
+
+        def mean_value(local, y=y):
+            return of_row(np.repeat(local[None, :, None], 300, axis=2), y[None])[0] @ weight / 300
+
+        start = likelihood.start(y, weight, True)
+        best = optimize.minimize(lambda local: -mean_value(local), start).fun
+        # equal probabilities of all classes cost at most the log of their number
+        most = np.log(likelihood.n_classes) if isinstance(likelihood, LabelLikelihood) else 0.01
+        worse = -best - mean_value(start)
+        assert worse <= most * weight.mean() + 1e-9, f"a start that is {worse:.3g} nats a row worse"
+        bare = likelihood.start(y, weight, False)
+        assert not bare[: likelihood.n_predictors].any(), "predictors without a level are zero"
+
+
+def check_level(name, likelihood):
+    """Raise where the tails of an intercept are not those that are promised."""
+    of_row, K = reference(name, likelihood), likelihood.n_predictors
+    weight = np.array([0.5, 1.0, 2.0, 0.25])
+    samples = [[0.0] * 4, [1.0] * 4, [0.0, 1.0, 0.0, 0.0], [1.0, 1.0, 0.0, 1.0]]
+    if isinstance(likelihood, LabelLikelihood) and K > 1:
+        samples += [[0.0, 1.0, 2.0, 1.0], [2.0] * 4]
+    for y in map(np.array, samples):
+        falls = []
+        for direction in np.vstack([np.eye(K), -np.eye(K)]):
+            at = []
+            for far in (30.0, 31.0):
+                u = np.zeros((1, likelihood.n_local, 4))
+                u[0, :K] = far * direction[:, None]
+                at.append(float(of_row(u, y[None])[0] @ weight))
+            falls.append(at[0] - at[1])
+        held = likelihood.level_weight(y, weight)
+        free = min(falls) < 1e-6
+        assert likelihood.level_is_free(y) == free, "level_is_free is not what it says"
+        if np.isfinite(held):
+            assert abs(min(falls) - held) < 1e-6, "level_weight is not the slope of the tail"
+        else:
+            assert min(falls) > 10.0, "level_weight is not the slope of the tail"
+
+
+def check_gains(name, likelihood):
+    """Raise where a row falls along a direction of which its gains say otherwise."""
+    rng, of_row, K = np.random.default_rng(9), reference(name, likelihood), likelihood.n_predictors
+    u, y = wide(likelihood, 1.0)
+    design = rng.standard_normal((40, 3))
+    if likelihood.gains(design, y[:40]) is None:
+        u = np.zeros((1, likelihood.n_local, 40))
+        u[:, 0] = rng.choice([-200.0, 200.0], 40)
+        there = of_row(u, y[None, :40])
+        assert np.all(there < of_row(0.0 * u, y[None, :40])), "rows that do not fall have no gains"
+        return
+    for i in range(40):
+        gains = likelihood.gains(design[i : i + 1], y[i : i + 1])
+        for _ in range(4):
+            v, way = rng.standard_normal(K * 3), np.zeros(likelihood.n_local)
+            way[:K] = v.reshape(K, 3) @ design[i]
+            way /= np.abs(way).max()
+            path = u[0, :, i, None] + way[:, None] * np.linspace(0.0, 30.0, 61)
+            with np.errstate(all="ignore"):  # beyond the range of numbers there is no difference
+                change = np.diff(of_row(path[None], np.full((1, 61), y[i]))[0])
+            rises = not np.any(change < -1e-12)
+            assert rises == bool(np.all(gains @ v >= 0.0)), "gains are not what they say"
+
+
+def check_averaged(name, likelihood):
+    """Raise where averages over normal errors are not those of quadrature, nearly."""
+    if not likelihood.averages:
+        return
+    nodes, share = np.polynomial.hermite_e.hermegauss(80)
+    share = share / share.sum()
+    u, y = np.linspace(-4.0, 4.0, 17), np.tile([0.0, 1.0], 17)
+    u = np.repeat(u, 2)
+    for variance in (0.01, 0.5, 4.0):
+        score, bend = likelihood.averaged(u, np.full(len(u), variance), y)
+        moved = (u[None] + np.sqrt(variance) * nodes[:, None])[:, None]
+        expected = share @ likelihood.score(moved, y)[:, 0]
+        np.testing.assert_allclose(score, expected, atol=0.025, err_msg="averaged score")
+        expected = share @ likelihood.curvature(moved, y)[:, 0, 0]
+        np.testing.assert_allclose(bend, expected, atol=0.025, err_msg="averaged curvature")
+        if variance == 0.01:  # which hardly changes anything
+            exact = likelihood.score(u[None, None], y)[0, 0]
+            np.testing.assert_allclose(score, exact, atol=1e-3, err_msg="averaged score")
+
+
+def check_labels(likelihood):
+    """Raise where the variance of a label is not that of its probability."""
+    if likelihood.n_predictors > 1:
+        return
+    u = np.linspace(-8.0, 8.0, 33)[None, None]
+    p = np.exp(likelihood.log_density(u, np.ones(33)))
+    np.testing.assert_allclose(likelihood.mean(u), p, rtol=1e-12, err_msg="mean")
+    np.testing.assert_allclose(likelihood.variance(u), p * (1.0 - p), rtol=1e-9, err_msg="variance")
+
+
+def check_mode(name, likelihood):
+    """Raise where the mode that a fit finds is not where the log posterior is largest."""
+    table = Table(name, likelihood, True, center=False)
+    posterior = table.posterior
+    mode = find_mode(posterior, posterior.start())
+
+    def negative(theta):
+        return -table.value(theta[None])[0] - posterior.log_prior(theta[None])[0]
+
+    best = optimize.minimize(negative, mode.theta).fun
+    assert negative(mode.theta) - best < 1e-5, "the mode is not the largest log posterior"
