@@ -145,6 +145,8 @@ def raise_naming_rows(
 def _check_kinds(X: Any) -> None:
     """Raise where a column of a data frame, of any library, has values that are not numbers."""
     names = getattr(X, "column_names", getattr(X, "columns", ()))  # Arrow's, or a frame's
+    if callable(names):  # a method of rows in blocks
+        return
     kinds = [getattr(kind, "kind", "O") for kind in getattr(X, "dtypes", ())] or ["O"] * len(names)
     for name, kind in zip(names, kinds, strict=True) if len(set(names)) == len(names) else ():
         if kind in "biuf":

@@ -550,3 +550,10 @@ def test_a_network_scores_targets_of_any_size_whose_squares_are_numbers():
     assert np.isfinite(model.score(X, Y * 1e60))
     with pytest.raises(ValueError, match=r"y has values of size 1e\+300"):
         model.score(X, np.full(30, 1e300))
+
+
+@pytest.mark.parametrize("method", ["log_likelihood", "log_predictive_density", "to_arviz"])
+def test_rows_in_blocks_are_refused_by_what_takes_arrays(method):
+    model = make(SGLDLinearRegression).fit(X, Y)
+    with pytest.raises(TypeError, match="RowBlocks are no array"):
+        getattr(model, method)(skbayes_sgld.RowBlocks(lambda: [(X, Y)]), Y)
