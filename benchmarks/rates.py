@@ -22,7 +22,7 @@ from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.sampling import ControlVariate
 
-_COLUMNS = 20, 400
+_COLUMNS = 40, 400
 _ROWS, _BATCH = 8000, 1000
 _ROUNDS, _TIMES = 15, 3
 
@@ -45,11 +45,12 @@ def gradient(d: int, n_positions: int, kind: str) -> float:
     posterior = GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), Normal(scale=1.0))
     theta = 0.1 * rng.standard_normal((n_positions, d + 1))
     if kind.startswith("all rows"):
-        whole = posterior.in_groups_of(n_positions)
-        bound = (whole.rounded() if "single" in kind else whole).bind_grad(n_positions)
+        grouped = posterior.in_groups_of(n_positions)
+        bound = (grouped.rounded() if "single" in kind else grouped).bind_grad(n_positions)
         return 1e9 * seconds(lambda: bound(theta)) / (_ROWS * n_positions)
     n_walkers = n_positions if kind == "shared batch" else 1
-    estimate = ControlVariate().bind(posterior, np.zeros(d + 1)).shared_by(n_walkers).of_run()
+    whole = ControlVariate().bind(posterior, np.zeros(d + 1)).in_groups_of(n_positions)
+    estimate = whole.shared_by(n_walkers).of_run()
     idx = rng.integers(0, _ROWS, (1, n_positions // n_walkers, _BATCH))
 
     def work() -> None:

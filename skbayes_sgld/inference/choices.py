@@ -398,7 +398,7 @@ def _jump(run: Run, mode: Mode, seed: int) -> float:
 def _on_all_rows(run: Run, mode: Mode) -> Run:
     """Run on all rows where that costs a pilot less: its chains share no batch."""
     posterior, B = run.dynamics.gradient.posterior, run.batch_size
-    if B is None or not posterior.shares_batches or THRESHOLDS.own_row * B < run.n_samples:
+    if B is None or not posterior.shares_batches or run.n_samples > B * pilots.n_chains(run):
         return run
     dynamics = replace(run.dynamics, gradient=Full().bind(posterior, None))
     return replace(run, batch_size=None, dynamics=round_gradient(dynamics, mode, _NO_BIAS))

@@ -19,6 +19,10 @@ from skbayes_sgld.posterior.protocol import Rows
 Array = NDArray[Any]
 
 
+_ROUNDED_BATCH = 2**15  # numbers of a shared batch from which products in float32 pay
+_HELD_SINGLE = 1e15  # of X: float32 holds the squares, too
+
+
 class _LinearModel(Protocol):
     """The members of a generalised linear model whose rows are gathered."""
 
@@ -41,7 +45,8 @@ class LinearBatches(BoundBatches):
     and their gradients summed, apart.
 
     The ``n_walkers`` neighbouring positions of a chain share its batch: the batch is gathered
-    once, and each of its products takes all of them.
+    once, and each of its products takes all of them. With ``rounded`` products are in single
+    precision: a control variate's rest is small, and changes little with a row's predictor.
     """
 
     def __init__(
@@ -51,6 +56,7 @@ class LinearBatches(BoundBatches):
         n_chains: int,
         batch_size: int,
         n_walkers: int = 1,
+        rounded: bool = False,
     ) -> None:
         self.size, self._n_walkers = batch_size, n_walkers
         self._likelihood = posterior.likelihood
@@ -74,8 +80,11 @@ class LinearBatches(BoundBatches):
         self._u_single = self._u[0, 0]
         self._eta = self._u[:, :K]
         # the predictors of all walkers of a chain are one product
-        shared = n_walkers > 1
-        self._product = self._u.reshape(self._together) if shared else self._eta
+        shared, self._rounded = n_walkers > 1, rounded
+        self._product: Array = self._u.reshape(self._together) if shared else self._eta
+        if rounded:
+            self._product = np.empty(self._product.shape, np.float32)
+            self._design32 = np.empty((0, *self._shape), np.float32)
         self._design = np.empty((0, *self._shape))
         # take copies an array that is not in C order as a whole
         self._fast = self._source.flags.c_contiguous and self._source.dtype == np.float64
@@ -84,7 +93,7 @@ class LinearBatches(BoundBatches):
         """Batches of the rows ``idx (T, C, B)``, one a step."""
         if len(idx) > len(self._design):
             self._design = np.empty((len(idx), *self._shape))
-        design = self._design[: len(idx)]
+        design: Array = self._design[: len(idx)]
         if self._fast:
             # any mode but "raise", which would write to a temporary first; no index is out of range
             self._source.take(idx, axis=0, out=design, mode="clip")
@@ -96,6 +105,12 @@ class LinearBatches(BoundBatches):
             observed = tuple(np.repeat(each, self._n_walkers, axis=1) for each in observed)
         if self._single:
             return list(zip(design[:, 0], *observed, strict=True))
+        if self._rounded:
+            if len(idx) > len(self._design32):
+                self._design32 = np.empty(design.shape, np.float32)
+            single: Array = self._design32[: len(idx)]
+            single[...] = design
+            design = single
         return list(zip(design, *observed, strict=True))
 
     def _predictors(self, theta: Array) -> Array:
@@ -114,21 +129,28 @@ class LinearBatches(BoundBatches):
             return self._u
         columns = batch[0].swapaxes(-1, -2)
         if self._bare:
-            np.matmul(theta.reshape(self._together), columns, out=self._product)
+            self._multiply(theta, columns)
             return self._u
         linear = self._predictors(theta)
         if self._level:
             coef, level = linear[..., :-1], linear[..., -1]
-            np.matmul(coef.reshape(self._together), columns, out=self._product)
+            self._multiply(coef, columns)
             if self._center is not None:
                 # a dot product a chain rounds alike whatever the number of chains
                 level = level - np.vecdot(coef, self._center)
             self._eta += level[..., None]
         else:
-            np.matmul(linear.reshape(self._together), columns, out=self._product)
+            self._multiply(linear, columns)
         if self._infers_noise:
             self._u[:, -1] = theta[:, -1:]
         return self._u
+
+    def _multiply(self, left: Array, columns: Array) -> None:
+        """Write the predictors of all walkers, one product a chain."""
+        grouped = left.reshape(self._together).astype(columns.dtype, copy=False)
+        np.matmul(grouped, columns, out=self._product)
+        if self._rounded:
+            self._eta[...] = self._product.reshape(self._eta.shape)
 
     def score(self, u: Array, batch: Any) -> Array:
         """Weighted gradient of each row's log likelihood in u, which may be overwritten."""
@@ -139,7 +161,7 @@ class LinearBatches(BoundBatches):
         if self._bare and out is None:
             if self._single:
                 return score[0, 0].dot(batch[0])[None]
-            return np.matmul(score.reshape(self._together), batch[0]).reshape(-1, self._P)
+            return self._pull(score, batch[0]).reshape(-1, self._P)
         grad = np.empty((self._linear[0], self._P)) if out is None else out
         if self._single:
             of_row, width = score[0, 0], self._shape[-1]
@@ -153,8 +175,7 @@ class LinearBatches(BoundBatches):
             score = score[:, :-1]
         columns = linear[..., :-1] if self._level else linear
         if self._n_walkers > 1:
-            product = np.matmul(score.reshape(self._together), batch[0])
-            columns[...] = product.reshape(columns.shape)
+            columns[...] = self._pull(score, batch[0]).reshape(columns.shape)
         else:
             np.matmul(score, batch[0], out=columns)
         if self._level:
@@ -173,9 +194,15 @@ class LinearBatches(BoundBatches):
             design.dot(theta[0], out=self._u_single)
             score = self._likelihood.observed_score(self._u, *observed)
             return score[0, 0].dot(design)[None]
-        np.matmul(theta.reshape(self._together), design.swapaxes(-1, -2), out=self._product)
+        self._multiply(theta, design.swapaxes(-1, -2))
         score = self._likelihood.observed_score(self._u, *observed)
-        return np.matmul(score.reshape(self._together), design).reshape(-1, self._P)
+        return self._pull(score, design).reshape(-1, self._P)
+
+    def _pull(self, score: Array, design: Array) -> Array:
+        """Scores of all walkers times their rows ``(n_chains, n_walkers * K, d)``."""
+        grouped = score.reshape(self._together).astype(design.dtype, copy=False)
+        product: Array = np.matmul(grouped, design)
+        return product.astype(float, copy=False)
 
 
 class RowSubsets(RowSums):
@@ -183,6 +210,7 @@ class RowSubsets(RowSums):
 
     linear_prior: LinearPrior
     shareable = True
+    _holds: bool | None  # whether single precision holds X
 
     def take(self, idx: Array) -> Rows:
         """Gathered rows ``idx (..., B)``; a leading axis of steps gathers those of many at once."""
@@ -212,7 +240,16 @@ class RowSubsets(RowSums):
         if issparse(self.X):
             of_rows: Any = self
             return BoundBatches(of_rows, batch_size)
-        return LinearBatches(self, self._design, n_chains, batch_size, n_walkers)
+        rounded = n_walkers > 1 and self._rounds_batches(batch_size)
+        return LinearBatches(self, self._design, n_chains, batch_size, n_walkers, rounded)
+
+    def _rounds_batches(self, batch_size: int) -> bool:
+        """Whether products with a shared batch are in single precision: it pays, and holds X."""
+        if batch_size * self.n_features < _ROUNDED_BATCH:
+            return False
+        if self._holds is None:
+            self._holds = bool(max(self.X.max(), -self.X.min()) < _HELD_SINGLE)
+        return self._holds
 
     def prior_slope(self) -> Array | None:
         """Factor ``(P,)``, for independent normal priors about zero."""

@@ -159,7 +159,7 @@ class GLMPosterior(RowSubsets, BasePosterior):
 
     def _bind(self, X: Any, y: Array, weight: Array | None) -> None:
         super()._bind(X, y, weight)
-        self._statistics, self._settled = None, {}
+        self._statistics, self._settled, self._holds = None, {}, None
 
     @property
     def prior(self) -> CoefficientPrior:

@@ -50,12 +50,14 @@ class LogLinearBatches(BoundBatches):
         self, posterior: LogLinearNoisePosterior, n_chains: int, batch_size: int, n_walkers: int
     ) -> None:
         self.size, self._of, self._n_walkers = batch_size, posterior, n_walkers
+        rounded = n_walkers > 1 and posterior._rounds_batches(batch_size)
+        self._dtype = np.float32 if rounded else np.float64
         self._together = n_chains, 2 * n_walkers, -1
 
     def gather(self, idx: Array) -> Sequence[Any]:
         """Batches of the rows ``idx (T, C, B)``, one a step."""
         model = self._of
-        X = model.X.take(idx, axis=0).astype(np.float64, copy=False)
+        X = model.X.take(idx, axis=0).astype(self._dtype, copy=False)
         y = np.repeat(model.y.take(idx), self._n_walkers, axis=1)
         if model.weight is None:
             return list(zip(X, y, strict=True))
@@ -65,8 +67,9 @@ class LogLinearBatches(BoundBatches):
     def local(self, theta: Array, batch: Any) -> Array:
         """Mean and log variance of each row ``(C, 2, B)``."""
         coef, level = self._of.predictors(theta)
-        product = np.matmul(coef.reshape(self._together), batch[0].swapaxes(-1, -2))
-        u = product.reshape(*level.shape, -1)
+        grouped = coef.reshape(self._together).astype(self._dtype, copy=False)
+        product = np.matmul(grouped, batch[0].swapaxes(-1, -2))
+        u = product.reshape(*level.shape, -1).astype(float, copy=False)
         u += level[..., None]
         return u
 
@@ -78,7 +81,8 @@ class LogLinearBatches(BoundBatches):
     def pullback(self, score: Array, batch: Any, out: Array | None = None) -> Array:
         """Gradient in theta ``(C, P)``: ``out``, or a new array."""
         grad = np.empty((len(score), self._of.n_params)) if out is None else out
-        in_coef = np.matmul(score.reshape(self._together), batch[0])
+        grouped = score.reshape(self._together).astype(self._dtype, copy=False)
+        in_coef = np.matmul(grouped, batch[0])
         grad[...] = 0.0
         self._of.add_slope(in_coef.reshape(*score.shape[:2], -1), score.sum(axis=2), grad)
         return grad

@@ -155,7 +155,7 @@ def measure_bias(
         Of infinite size where a chain overflows.
     """
     tau, P = float(run.dynamics.temperature), mode.theta.size
-    n_pairs, n_normals = _n_pairs(run), run.sampler.n_normals(P)
+    n_pairs, n_normals = n_chains(run) // 2, run.sampler.n_normals(P)
     shape, whole = (n_pairs, P), mode.metric.in_groups_of(None)
     streams = ChainStreams(seed, FIRST_CHAIN)
     whitened = np.sqrt(tau) * _mirrored(streams.normals(*shape))
@@ -261,13 +261,13 @@ def sd_error(excess: Array, doubt: Array) -> tuple[Array, Array]:
     return root - 1.0, doubt / (2.0 * np.maximum(root, 1.0))
 
 
-def _n_pairs(run: Run) -> int:
-    """Pairs of chains whose step on the posterior is cheap beside a run's."""
+def n_chains(run: Run) -> int:
+    """Chains of a pilot, in mirrored pairs, whose step is cheap beside a run's."""
     posterior = run.dynamics.gradient.posterior
     seen = (run.batch_size or run.n_samples or 1) * posterior.n_predictors
     if posterior.cheap_full_gradient:
         seen = posterior.n_params
-    return int(np.clip(THRESHOLDS.pilot_rows // seen, *THRESHOLDS.pilot_chains)) // 2
+    return int(np.clip(THRESHOLDS.pilot_rows // seen, *THRESHOLDS.pilot_chains)) // 2 * 2
 
 
 def _mirrored(half: Array, axis: int = 0) -> Array:
@@ -358,7 +358,7 @@ def holds_far_out(run: Run, mode: Mode, step_size: float, seed: int) -> bool:
         return True
     run, mode = _not_normal(run, mode)
     run = replace(run, step_size=step_size, schedule=Constant())
-    chains = range(FIRST_CHAIN, FIRST_CHAIN + 2 * _n_pairs(run))
+    chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains(run))
     width = _FAR * np.sqrt(float(run.dynamics.temperature))
     start = mode.theta + width * mode.unwhiten(start_normals(seed, chains, mode.theta.size))
     try:

@@ -55,7 +55,7 @@ class NoiseLevel:
     def batch_size(self, step_size: float, temperature: float, n_walkers: int = 1) -> int:
         """Batch size at which the inflation falls to 1 %.
 
-        Where ``n_walkers`` of a chain share it, the variance of their mean grows by 5 % at most: by
+        Where ``n_walkers`` of a chain share it, the variance of their mean grows by 8 % at most: by
         as many times what their noise has in common.
         """
         size = self.inflation(step_size, 1, temperature) / THRESHOLDS.max_noise

@@ -44,15 +44,13 @@ class Thresholds:
     few_rows: int = 2000
     # A gathered row costs about four times one that is read in order
     gathered_cost: int = 4
-    # The same of sixteen positions, which are one product with all rows
-    own_row: int = 16
     # Nanoseconds a number of a row, and a linear predictor of it, for each of 16 positions, in a
     # batch that they share and in all rows (`python -m benchmarks.rates`)
-    shared_row: tuple[float, float] = (0.18, 5.2)
-    row_of_all: tuple[float, float] = (0.07, 0.5)
+    shared_row: tuple[float, float] = (0.09, 7.3)
+    row_of_all: tuple[float, float] = (0.07, 0.3)
     # Of the variance of a chain's mean, by batches that its walkers share: their noise has a third
-    # in common, and what is left unseen of a Monte Carlo error is 2.5 %
-    max_common_noise: float = 0.05
+    # in common, and what is left unseen of a Monte Carlo error is 4 %
+    max_common_noise: float = 0.08
     # Rows below which a batch costs no less (the step's own overhead is in the way), and up to
     # which rows bring its noise below a fifth of max_noise. On 100,000 rows of 50 columns batches
     # of 8, 16 and 32 rows: 82, 95 and 122 ms a run, 0.07, 0.04 and 0.02 % of an sd

@@ -198,3 +198,23 @@ def test_a_bound_move_is_the_metric_times_the_gradient(gradient, preconditioner,
     for eta in np.array([0.1, 0.1, 0.03]):  # a schedule may change it
         found = theta + eta * drift if move is None else move(theta, batch, eta)
         np.testing.assert_allclose(found, theta + eta * drift, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e16])
+def test_large_shared_batches_are_rounded_where_single_precision_holds_x(unit):
+    rng, n, d, B = np.random.default_rng(0), 3000, 70, 600
+    X = 5.0 + rng.standard_normal((n, d))
+    y = (X[:, 0] + rng.logistic(size=n) > 5.0).astype(float)
+    posterior = GLMPosterior(unit * X, y, Bernoulli(), Normal(1.0 / unit), center=True)
+    mode = find_mode(posterior, posterior.start())
+    bound = ControlVariate(2).bind(posterior, mode.theta).shared_by(4)
+    idx = rng.integers(0, n, (1, 2, B))
+    theta = mode.theta + mode.unwhiten(rng.standard_normal((8, d + 1)))
+    plain = ControlVariate(2).bind(posterior, mode.theta)
+    exact = plain(theta, plain.prepare(np.repeat(idx, 4, axis=1))[0])
+    error = mode.metric.sqrt_t(bound(theta, bound.prepare(idx)[0]) - exact)
+    rounded = posterior._rounds_batches(B)
+    assert rounded == (unit == 1.0)
+    assert not posterior._rounds_batches(400)  # of few numbers nothing is gained
+    assert np.abs(error).max() < 1e-4  # sds of the posterior a step
+    assert rounded == (np.abs(error).max() > 1e-9)
