@@ -1,4 +1,4 @@
-"""Bayes by Backprop: the member of a family of normal distributions nearest to a posterior."""
+"""Bayes by Backprop: the member of a family of distributions nearest to a posterior."""
 
 from __future__ import annotations
 
@@ -35,12 +35,14 @@ _MAX_FULL_RANK = 1000  # parameters; a larger covariance takes minutes and gigab
 
 @numpy_defaults
 class BayesByBackprop(Component):
-    """Normal approximation of a posterior, by the reparameterisation trick.
+    """Approximation of a posterior by a normal distribution, or logarithms of gamma variables.
 
-    Within a family of normal distributions it finds the member q that maximises the evidence lower
-    bound ``E_q[log p(y, theta)] + H(q)``, that is, minimises ``KL(q || posterior)`` (Blundell,
-    Cornebise, Kavukcuoglu & Wierstra 2015, eq. 1). With ``theta = mean + R e`` and e standard
-    normal, the gradient of the bound needs only that of the log posterior, g (their Section 3.2)::
+    Within a family of distributions it finds the member q that maximises the evidence lower bound
+    ``E_q[log p(y, theta)] + H(q)``, that is, minimises ``KL(q || posterior)`` (Blundell,
+    Cornebise, Kavukcuoglu & Wierstra 2015, eq. 1), by the reparameterisation trick: theta is a
+    function of the parameters of q and of standard normal noise. For normal distributions, with
+    ``theta = mean + R e`` and e standard normal, the gradient of the bound needs only that of the
+    log posterior, g (their Section 3.2)::
 
         d / d mean = E[g(theta)]        d / d R = E[g(theta) e^T] + d H(q) / d R
 
@@ -57,8 +59,10 @@ class BayesByBackprop(Component):
 
     Parameters
     ----------
-    family : {"mean_field", "full_rank", "isotropic"} or Family, default="mean_field"
+    family : {"mean_field", "full_rank", "isotropic", "gamma"} or Family, default="mean_field"
         Family of the approximation. ``"full_rank"`` stores a P by P matrix for P parameters.
+        ``"gamma"`` suits posteriors whose parameters are all positive and sampled by their
+        logarithms, which are then those of independent gamma variables.
     step_size : float, default=0.05
         Initial step size of Adam, in units of ``scale``.
     max_iter : int, default=2000
@@ -129,7 +133,9 @@ class BayesByBackprop(Component):
         if self.batch_size is not None:
             check_number(self.batch_size, "batch_size", low=1, closed="left", integer=True)
 
-    @np.errstate(over="ignore", invalid="ignore")  # ends in an error that names the step
+    @np.errstate(
+        over="ignore", invalid="ignore", divide="ignore"
+    )  # ends in an error that names the step
     def fit(
         self,
         posterior: Posterior | HasRows,
@@ -172,11 +178,11 @@ class BayesByBackprop(Component):
         streams = ChainStreams(draw_seed(self.random_state), 0)
         every = max(1, self.max_iter // _RECORDS)
         adam, n_pairs = Adam(), self.n_particles // 2
-        in_entropy, log_unit = family.log_scales(P), np.log(unit).sum()
-        # phi describes (theta - origin) / unit
-        state = adam.init(np.zeros((1, family.n_params(P))), None)
+        begin, unit = family.begin(unit)  # phi describes (theta - origin) / unit
+        log_unit = np.log(unit).sum()
+        state = adam.init(begin[None], None)
         first = self.max_iter // 2
-        mean, scale_average = np.zeros(P), 0.0 * family.averaged(state["theta"][0])
+        average = np.zeros(len(begin))
         curve, steps = [], []
         for t in range(self.max_iter):
             phi = state["theta"]
@@ -191,7 +197,7 @@ class BayesByBackprop(Component):
                 steps.append(t)
             grad = self._grad(target, theta, idx)
             ascent = family.pull_back(phi, noise, unit * grad[None] / self.n_particles)
-            ascent += in_entropy
+            ascent += family.grad_entropy(phi, P)
             if not np.isfinite(ascent).all():
                 raise ValueError(
                     f"step_size={self.step_size:g}: the approximation overflowed at step {t}; "
@@ -201,11 +207,10 @@ class BayesByBackprop(Component):
             state["count"] = state["count"] + 1
             state["theta"] = phi + eta * adam.direction(state, ascent)
             if t >= first:
-                mean += state["theta"][0, :P] / (self.max_iter - first)
-                scale_average += family.averaged(state["theta"][0]) / (self.max_iter - first)
+                average += family.average(state["theta"][0]) / (self.max_iter - first)
             if progress is not None:
                 progress(1)
-        self._set(origin + unit * mean, family.root(scale_average), unit)
+        self._set(family, family.of_average(average), origin, unit)
         self.elbo_, self.elbo_steps_ = np.array(curve), np.array(steps)
         return self
 
@@ -226,13 +231,15 @@ class BayesByBackprop(Component):
                 "family='mean_field'."
             )
 
-    def _set(self, mean: Array, root: Array, unit: Array) -> None:
-        self.mean_ = mean
-        self._root = unit * root if root.ndim == 1 else unit[:, None] * root
-        if root.ndim == 1:
-            self.sd_ = self._root
+    def _set(self, family: Family, phi: Array, origin: Array, unit: Array) -> None:
+        """Keep the approximation: phi describes (theta - origin) / unit."""
+        self._fitted = family, phi, origin, unit
+        self.mean_ = origin + unit * family.mean(phi, len(unit))
+        covariance = family.covariance(phi)
+        if covariance.ndim == 1:
+            self.sd_ = unit * np.sqrt(covariance)
         else:
-            self.covariance_ = self._root @ self._root.T
+            self.covariance_ = unit[:, None] * covariance * unit
             self.sd_ = np.sqrt(np.diag(self.covariance_))
         if not (np.isfinite(self.mean_).all() and np.isfinite(self.sd_).all()):
             raise ValueError(
@@ -278,7 +285,8 @@ class BayesByBackprop(Component):
         check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
         rng = as_random_state(random_state)
         noise = rng.standard_normal((n_samples, len(self.mean_)))
-        return self.mean_ + (noise * self._root if self._root.ndim == 1 else noise @ self._root.T)
+        family, phi, origin, unit = self._fitted
+        return origin + unit * family.transform(phi[None], noise[None])[0]
 
 
 def _vector(values: ArrayLike, argument: str, size: int) -> Array:

@@ -22,7 +22,7 @@ _BLOCK = 2**20  # numbers in the draws of a block
 class VariationalPosterior(BasePosterior):
     r"""The density ``exp(ELBO)`` of variational parameters, for samplers to draw from.
 
-    Some of a posterior's parameters, z, get a normal approximation q with variational parameters
+    Some of a posterior's parameters, z, get an approximation q with variational parameters
     lambda; the others, psi, stay as they are. Samplers draw phi = (psi, lambda) from the density
 
     .. math:: \pi(\psi, \lambda) \propto
@@ -40,8 +40,8 @@ class VariationalPosterior(BasePosterior):
     ----------
     posterior : Posterior
         Posterior whose gradients are evaluated at all draws at once, as if each were a chain.
-    family : {"mean_field", "full_rank", "isotropic"} or Family, default="mean_field"
-        Family of q.
+    family : {"mean_field", "full_rank", "isotropic", "gamma"} or Family, default="mean_field"
+        Family of q; ``"gamma"`` for logarithms of positive parameters.
     over : sequence of str or None, default=None
         Names of the parameters z that q approximates; ``"h"`` also stands for ``h[0]``, ``h[1]``,
         ... None is all parameters.
@@ -170,7 +170,11 @@ class VariationalPosterior(BasePosterior):
 
     def at_means(self, phi: Array) -> Array:
         """Parameters of the posterior ``(C, P)``, with z at the mean of q."""
-        return self._theta(phi, np.zeros((len(phi), 1, len(self._latent))))[:, 0]
+        theta = self._theta(phi, np.zeros((len(phi), 1, len(self._latent))))[:, 0]
+        theta[:, self._latent] = [
+            self.family.mean(one, len(self._latent)) for one in phi[:, self._columns]
+        ]
+        return theta
 
     def draw(self, phi: Array, random_state: RandomSource = None) -> Array:
         """Parameters of the posterior ``(C, P)``, with z drawn from q."""
@@ -218,7 +222,9 @@ class VariationalPosterior(BasePosterior):
 
     def grad_log_prior(self, phi: Array) -> Array:
         """Gradient of the entropy ``(C, n_params)``."""
-        return np.tile(self._in_entropy, (len(phi), 1))
+        grad = np.zeros_like(phi)
+        grad[:, self._columns] = self.family.grad_entropy(phi[:, self._columns], len(self._latent))
+        return grad
 
 
 def _positions(names: list[str], over: Sequence[str] | None) -> Array:

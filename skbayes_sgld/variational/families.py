@@ -1,11 +1,10 @@
-"""Variational families: normal distributions as functions of standard normal noise.
+"""Variational families: distributions as functions of standard normal noise.
 
 Conventions
 -----------
-``phi (C, R)`` holds the variational parameters of C distributions: the means of the Q variables,
-then the parameters of scale. At phi = 0 every family is the standard normal distribution.
-``noise (C, B, Q)`` is standard normal. Scales are given by their logarithms, so the entropy is
-linear in phi.
+``phi (C, R)`` holds the variational parameters of C distributions: the locations of the Q
+variables, then the parameters of scale. ``noise (C, B, Q)`` is standard normal. Scales are given by
+their logarithms. At phi = 0 every normal family is the standard normal distribution.
 """
 
 from __future__ import annotations
@@ -16,6 +15,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import (
+    digamma,
+    gammainccinv,
+    gammaincinv,
+    gammaln,
+    log_ndtr,
+    ndtr,
+    polygamma,
+)
 
 from skbayes_sgld._components import Component, Registry
 
@@ -24,7 +32,10 @@ Array = NDArray[Any]
 
 @dataclass(eq=False, repr=False)
 class Family(Component):
-    """A family of normal distributions, as functions of standard normal noise."""
+    """A family of distributions, as functions of standard normal noise.
+
+    The methods that are not abstract are those of normal distributions.
+    """
 
     def n_params(self, n_variables: int) -> int:
         """Number R of variational parameters."""
@@ -43,29 +54,48 @@ class Family(Component):
         raise NotImplementedError
 
     def log_scales(self, n_variables: int) -> Array:
-        """Weights ``(R,)`` with which the entropy is ``phi @ weights + Q log(2 pi e) / 2``."""
+        """Weights ``(R,)`` with which the entropy of normal variables grows with phi.
+
+        It is ``phi @ weights + Q log(2 pi e) / 2``; weights are 0 but for logarithms of scales.
+        """
         raise NotImplementedError
 
     def covariance(self, phi: Array) -> Array:
         """Covariance for one ``phi (R,)``: ``(Q, Q)``, or its diagonal ``(Q,)``."""
         raise NotImplementedError
 
-    def averaged(self, phi: Array) -> Array:
-        """Statistic of the scale at one ``phi (R,)`` that is averaged over the iterates of a fit.
+    def mean(self, phi: Array, n_variables: int) -> Array:
+        """Mean ``(Q,)`` for one ``phi (R,)``."""
+        return phi[:n_variables]
+
+    def begin(self, unit: Array) -> tuple[Array, Array]:
+        """Parameters ``(R,)`` to begin at, and the units of the variables, for sds ``unit (Q,)``.
+
+        Normal variables in other units are normal; a family that has no such members begins at
+        the sds, in units of 1.
+        """
+        return np.zeros(self.n_params(len(unit))), unit
+
+    def average(self, phi: Array) -> Array:
+        """Statistic ``(R,)`` of one ``phi (R,)`` that is averaged over the iterates of a fit.
 
         On a normal posterior the gradient is nearly linear in variances and in triangular roots,
         so the noise of the iterates does not bias their average.
         """
-        return self.covariance(phi)
+        return phi
 
-    def root(self, average: Array) -> Array:
-        """Root of the covariance, sds ``(Q,)`` or L ``(Q, Q)``, given that average."""
-        return np.sqrt(average)
+    def of_average(self, average: Array) -> Array:
+        """Parameters ``(R,)`` that have this statistic: the inverse of :meth:`average`."""
+        return average
 
     def entropy(self, phi: Array, n_variables: int) -> Array:
         """Entropy of the distributions ``(C,)``."""
         constant = 0.5 * n_variables * np.log(2.0 * np.pi * np.e)
         return phi @ self.log_scales(n_variables) + constant
+
+    def grad_entropy(self, phi: Array, n_variables: int) -> Array:
+        """Gradient of the entropy in phi ``(C, R)``."""
+        return np.tile(self.log_scales(n_variables), (len(phi), 1))
 
 
 @dataclass(eq=False, repr=False)
@@ -103,6 +133,15 @@ class MeanField(Family):
         """Variances ``(Q,)``."""
         return np.exp(2.0 * phi[len(phi) // 2 :])
 
+    def average(self, phi: Array) -> Array:
+        """Means and variances."""
+        return np.concatenate([phi[: len(phi) // 2], self.covariance(phi)])
+
+    def of_average(self, average: Array) -> Array:
+        """Means and log sds."""
+        mean, variance = np.split(average, 2)
+        return np.concatenate([mean, 0.5 * np.log(variance)])
+
 
 @dataclass(eq=False, repr=False)
 class FullRank(Family):
@@ -124,7 +163,7 @@ class FullRank(Family):
 
     def triangle(self, phi: Array) -> Array:
         """Lower triangular roots L ``(C, Q, Q)``."""
-        n = round(np.sqrt(2.0 * phi.shape[1] + 2.25) - 1.5)
+        n = _n_variables(phi)
         root = np.zeros((len(phi), n, n))
         i, j = np.tril_indices(n, -1)
         root[:, i, j] = phi[:, n:-n]
@@ -154,13 +193,23 @@ class FullRank(Family):
         root = self.triangle(phi[None])[0]
         return root @ root.T
 
-    def averaged(self, phi: Array) -> Array:
-        """L ``(Q, Q)``."""
-        return self.triangle(phi[None])[0]
+    def average(self, phi: Array) -> Array:
+        """Means and the elements of L."""
+        return np.where(self._diagonal(phi), np.exp(phi), phi)
 
-    def root(self, average: Array) -> Array:
-        """L ``(Q, Q)``."""
-        return average
+    def of_average(self, average: Array) -> Array:
+        """Means, and L with the logarithms of its diagonal."""
+        diagonal = self._diagonal(average)
+        return np.where(diagonal, np.log(np.where(diagonal, average, 1.0)), average)
+
+    def _diagonal(self, phi: Array) -> Array:
+        """Mask ``(R,)`` of the parameters that are L's diagonal."""
+        return self.log_scales(_n_variables(phi)) > 0.0
+
+
+def _n_variables(phi: Array) -> int:
+    """Q of a full-rank family, by the number of its parameters."""
+    return round(np.sqrt(2.0 * phi.shape[-1] + 2.25) - 1.5)
 
 
 @dataclass(eq=False, repr=False)
@@ -197,7 +246,107 @@ class Isotropic(Family):
         """Variances ``(Q,)``."""
         return np.full(len(phi) - 1, np.exp(2.0 * phi[-1]))
 
+    def average(self, phi: Array) -> Array:
+        """Means and the variance."""
+        return np.append(phi[:-1], np.exp(2.0 * phi[-1]))
+
+    def of_average(self, average: Array) -> Array:
+        """Means and the log sd."""
+        return np.append(average[:-1], 0.5 * np.log(average[-1]))
+
+
+@dataclass(eq=False, repr=False)
+class Gamma(Family):
+    r"""Logarithms of independent gamma variables, for parameters that are positive.
+
+    The package samples a positive parameter x by its logarithm, the variable here; x then has a
+    gamma distribution. phi holds the logarithms of the means of x, then of their coefficients of
+    variation, the sd over the mean, whose inverse square is the gamma distribution's shape a. At a
+    coefficient of variation of 1 it is the exponential distribution, ``x = mean * e`` with e
+    standard exponential (B. Keng, "Bayesian Learning via Stochastic Gradient Langevin Dynamics and
+    Bayes by Backprop", eq. 33); far below 1 it is close to :class:`MeanField`. The quantiles of a
+    gamma distribution take normal noise to its draws, and differences of them in a their gradient.
+
+    The posterior of a Poisson rate, or of the precision of normal observations, under a gamma prior
+    is a member.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sgld.posterior import FunctionPosterior
+    >>> from skbayes_sgld.variational import BayesByBackprop
+    >>> rate = FunctionPosterior(  # log of a rate with the posterior Gamma(3, rate=2)
+    ...     lambda t: (3.0 * t - 2.0 * np.exp(t)).sum(1), lambda t: 3.0 - 2.0 * np.exp(t), 1
+    ... )
+    >>> q = BayesByBackprop(family="gamma", random_state=0).fit(rate)
+    >>> float(np.exp(q.sample(100_000, random_state=0)).mean().round(1))
+    1.5
+    """
+
+    def n_params(self, n_variables: int) -> int:
+        """``2 Q``: two for each variable."""
+        return 2 * n_variables
+
+    def names(self, variables: Sequence[str]) -> list[str]:
+        """``log_mean_exp[x]`` and ``log_cv_exp[x]``: those of the exponential of a variable."""
+        return [f"log_mean_exp[{v}]" for v in variables] + [f"log_cv_exp[{v}]" for v in variables]
+
+    def transform(self, phi: Array, noise: Array) -> Array:
+        """``log mean + log(G / a)``, G the quantile of the noise under shape a and rate 1."""
+        log_mean, log_cv = np.split(phi[:, None], 2, axis=2)
+        return log_mean + _log_ratio(log_cv, noise)
+
+    def pull_back(self, phi: Array, noise: Array, grad: Array) -> Array:
+        """Gradient in phi ``(C, R)``."""
+        log_cv = phi[:, None, noise.shape[2] :]
+        change = _log_ratio(log_cv + _STEP, noise) - _log_ratio(log_cv - _STEP, noise)
+        in_cv = (grad * change).sum(axis=1) / (2.0 * _STEP)
+        return np.concatenate([grad.sum(axis=1), in_cv], axis=1)
+
+    def log_scales(self, n_variables: int) -> Array:
+        """1 for each log coefficient of variation: in the limit of small ones."""
+        return np.repeat([0.0, 1.0], n_variables)
+
+    def entropy(self, phi: Array, n_variables: int) -> Array:
+        """``log Gamma(a) - a digamma(a) + a``, summed over the variables."""
+        shape = np.exp(-2.0 * phi[:, n_variables:])
+        return (gammaln(shape) - shape * digamma(shape) + shape).sum(axis=1)
+
+    def grad_entropy(self, phi: Array, n_variables: int) -> Array:
+        """``2 a (a trigamma(a) - 1)`` for each log coefficient of variation."""
+        shape = np.exp(-2.0 * phi[:, n_variables:])
+        in_cv = 2.0 * shape * (shape * polygamma(1, shape) - 1.0)
+        return np.concatenate([np.zeros_like(in_cv), in_cv], axis=1)
+
+    def mean(self, phi: Array, n_variables: int) -> Array:
+        """``log mean + digamma(a) - log a``."""
+        shape = np.exp(-2.0 * phi[n_variables:])
+        return phi[:n_variables] + digamma(shape) - np.log(shape)
+
+    def covariance(self, phi: Array) -> Array:
+        """``trigamma(a)`` ``(Q,)``."""
+        return polygamma(1, np.exp(-2.0 * phi[len(phi) // 2 :]))
+
+    def begin(self, unit: Array) -> tuple[Array, Array]:
+        """Coefficients of variation of ``unit``; powers of gamma variables are no members."""
+        return np.concatenate([np.zeros(len(unit)), np.log(unit)]), np.ones(len(unit))
+
+
+_STEP = 1e-4  # of a log coefficient of variation, in differences
+_LEAST = 1e-290  # quantile below which its logarithm is taken from the first term of its series
+
+
+def _log_ratio(log_cv: Array, noise: Array) -> Array:
+    """``log(G / a)`` of gamma variables whose mean is 1, at the levels of the noise."""
+    shape = np.exp(-2.0 * log_cv)
+    below = gammaincinv(shape, ndtr(np.minimum(noise, 0.0)))
+    above = gammainccinv(shape, ndtr(-np.maximum(noise, 0.0)))  # exact where levels are close to 1
+    quantile = np.where(noise < 0.0, below, above)
+    small = (log_ndtr(noise) + gammaln(shape + 1.0)) / shape
+    log_quantile = np.where(quantile > _LEAST, np.log(np.maximum(quantile, _LEAST)), small)
+    return log_quantile - np.log(shape)
+
 
 FAMILIES: Registry[Family] = Registry(
-    Family, mean_field=MeanField, full_rank=FullRank, isotropic=Isotropic
+    Family, mean_field=MeanField, full_rank=FullRank, isotropic=Isotropic, gamma=Gamma
 )

@@ -16,6 +16,7 @@ from tests.references.targets import CorrelatedNormal, make_run
 MEAN = np.array([1.0, -2.0, 0.5])
 PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.0, -0.3], [0.0, -0.3, 0.5]])
 NORMAL = CorrelatedNormal(MEAN, PRECISION)
+NORMAL_FAMILIES = [name for name in FAMILIES if name != "gamma"]
 
 
 class Quartic:
@@ -48,7 +49,7 @@ def test_tied_gradients_are_those_of_the_bound():
     )
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", NORMAL_FAMILIES)
 def test_on_a_normal_posterior_the_bound_is_exact(name):
     elbo = VariationalPosterior(NORMAL, name)
     phi = 0.3 * np.random.default_rng(0).standard_normal((4, elbo.n_params))

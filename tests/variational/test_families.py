@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from skbayes_sgld.variational import FAMILIES
 
 Q = 3
 every_family = pytest.mark.parametrize("name", FAMILIES)
+every_normal_family = pytest.mark.parametrize(
+    "name", [name for name in FAMILIES if name != "gamma"]
+)
 
 
 def parameters(family, n_chains=2, seed=0):
@@ -23,10 +26,10 @@ def test_the_names_are_one_a_parameter_and_differ(name):
     family = FAMILIES[name]()
     names = family.names(["a", "b", "c"])
     assert len(set(names)) == len(names) == family.n_params(Q) == len(family.log_scales(Q))
-    assert names[:Q] == ["mean[a]", "mean[b]", "mean[c]"]
+    assert all(name.endswith(f"[{v}]") for name, v in zip(names, "abc", strict=False))
 
 
-@every_family
+@every_normal_family
 def test_at_zero_it_is_the_standard_normal_distribution(name):
     family = FAMILIES[name]()
     phi = np.zeros((1, family.n_params(Q)))
@@ -35,7 +38,7 @@ def test_at_zero_it_is_the_standard_normal_distribution(name):
     np.testing.assert_array_equal(dense(family.covariance(phi[0])), np.eye(Q))
 
 
-@every_family
+@every_normal_family
 def test_draws_have_the_mean_and_the_covariance(name):
     # exact for noise of exact moments: the axes, both signs
     family = FAMILIES[name]()
@@ -49,7 +52,7 @@ def test_draws_have_the_mean_and_the_covariance(name):
         np.testing.assert_allclose(found, dense(family.covariance(phi[c])), atol=1e-12)
 
 
-@every_family
+@every_normal_family
 def test_the_entropy_is_that_of_the_covariance(name):
     family = FAMILIES[name]()
     phi = parameters(family)
@@ -71,3 +74,73 @@ def test_the_gradient_is_the_derivative_of_what_is_drawn(name):
         change = family.transform(phi + step, noise) - family.transform(phi - step, noise)
         expected = (weight * change).sum(axis=(1, 2)) / (2 * h)
         np.testing.assert_allclose(got[:, k], expected, rtol=1e-6, atol=1e-8)
+
+
+@every_family
+def test_the_gradient_of_the_entropy_is_its_derivative(name):
+    family = FAMILIES[name]()
+    phi, h = parameters(family), 1e-5
+    got = family.grad_entropy(phi, Q)
+    for k in range(phi.shape[1]):
+        step = h * np.eye(phi.shape[1])[k]
+        change = family.entropy(phi + step, Q) - family.entropy(phi - step, Q)
+        np.testing.assert_allclose(got[:, k], change / (2 * h), rtol=1e-6, atol=1e-8)
+
+
+@every_family
+def test_an_average_of_one_member_is_that_member(name):
+    family = FAMILIES[name]()
+    for phi in parameters(family):
+        np.testing.assert_allclose(family.of_average(family.average(phi)), phi, rtol=1e-12)
+
+
+# ---- gamma ---------------------------------------------------------------------------------------
+
+MEANS, CVS = np.array([0.3, 2.0, 50.0]), np.array([0.05, 1.0, 3.0])
+PHI = np.concatenate([np.log(MEANS), np.log(CVS)])[None]
+GAMMAS = [stats.gamma(cv**-2.0, scale=m * cv**2) for m, cv in zip(MEANS, CVS, strict=True)]
+
+
+def test_exponentials_of_its_variables_are_gamma_distributed():
+    noise = np.linspace(-5.0, 5.0, 101)
+    theta = FAMILIES["gamma"]().transform(PHI, np.repeat(noise[None, :, None], Q, axis=2))
+    for j, gamma in enumerate(GAMMAS):
+        for tail, sign in ((gamma.logcdf, 1.0), (gamma.logsf, -1.0)):
+            found, expected = tail(np.exp(theta[0, :, j])), stats.norm.logcdf(sign * noise)
+            np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
+
+
+def test_at_a_coefficient_of_variation_of_1_it_is_the_exponential_distribution():
+    """t(lambda, e) = e / lambda with e standard exponential: eq. 33 of Keng's post."""
+    noise = np.linspace(-5.0, 5.0, 101)
+    theta = FAMILIES["gamma"]().transform(PHI[:, [1, 4]], noise[None, :, None])[0, :, 0]
+    e = -stats.norm.logcdf(-noise)
+    np.testing.assert_allclose(theta, np.log(2.0 * e), rtol=1e-10, atol=1e-10)
+
+
+def test_its_moments_and_entropy_are_those_of_logarithms_of_gamma_variables():
+    family = FAMILIES["gamma"]()
+    mean, variance, entropy = family.mean(PHI[0], Q), family.covariance(PHI[0]), 0.0
+    for j, gamma in enumerate(GAMMAS):
+        at = np.log(gamma.ppf((np.arange(200_000) + 0.5) / 200_000))
+        assert mean[j] == pytest.approx(at.mean(), abs=1e-3)
+        assert variance[j] == pytest.approx(at.var(), rel=1e-2)
+        entropy += gamma.entropy() - mean[j]  # of x, less the mean log Jacobian
+    assert family.entropy(PHI, Q)[0] == pytest.approx(entropy, rel=1e-8)
+
+
+def test_the_gradient_of_its_mean_is_the_mean_gradient():
+    """By quadrature over the noise, against derivatives of digamma(a) - log(a)."""
+    family, noise = FAMILIES["gamma"](), np.linspace(-9.0, 9.0, 2001)
+    shape = CVS**-2.0
+    expected = -2.0 * shape * (special.polygamma(1, shape) - 1.0 / shape)
+    for j in range(Q):
+        weight = stats.norm.pdf(noise)[None, :, None] * (noise[1] - noise[0])
+        got = family.pull_back(PHI[:, [j, Q + j]], noise[None, :, None], weight)
+        np.testing.assert_allclose(got[0], [1.0, expected[j]], rtol=1e-6)
+
+
+def test_of_a_large_coefficient_of_variation_the_smallest_draws_are_finite():
+    noise = np.array([-6.0, 0.0, 6.0])[None, :, None]
+    theta = FAMILIES["gamma"]().transform(np.array([[0.0, np.log(50.0)]]), noise)
+    assert np.isfinite(theta).all() and np.all(np.diff(theta[0, :, 0]) > 0)
