@@ -32,7 +32,7 @@ from skbayes_sgld.plotting import (
     ProbabilityContourDisplay,
     TraceDisplay,
 )
-from skbayes_sgld.posterior import HalfNormal
+from skbayes_sgld.posterior import HalfNormal, Normal
 from skbayes_sgld.sampling import (
     SGHMC,
     SGNHT,
@@ -484,8 +484,9 @@ def test_rates_weighted_by_their_exposures_are_taken_without_a_word():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ConvergenceWarning)
-        rates = make(SGLDPoissonRegressor).fit(X, counts / exposure, exposure)
-        whole = make(SGLDPoissonRegressor).fit(X, counts, exposure=exposure)
+        rates, whole = (make(SGLDPoissonRegressor, prior=Normal(scale=1.0)) for _ in range(2))
+        rates.fit(X, counts / exposure, exposure)
+        whole.fit(X, counts, exposure=exposure)
     np.testing.assert_allclose(rates.posterior_.flat, whole.posterior_.flat, rtol=1e-6)
 
 
