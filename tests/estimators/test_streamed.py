@@ -142,6 +142,42 @@ def test_sites_add_up_and_take_the_place_of_rows_that_are_many():
     np.testing.assert_array_equal(halved.slope, 0.5 * at_once.slope)
 
 
+def logistic_moments(rows, y, values):
+    """Mean gradient and mean minus the Hessian of a logistic likelihood, intercepts at X = 0."""
+    A = np.column_stack([rows, np.ones(len(y))])
+    p = 1.0 / (1.0 + np.exp(-values @ A.T))
+    H = np.einsum("sn,ni,nj->ij", p * (1.0 - p), A, A) / len(values)
+    return ((y - p) @ A).mean(axis=0), H
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("forgetting", [1.0, 0.4])
+def test_a_site_after_a_site_has_the_mean_gradient_and_curvature_of_both(center, forgetting):
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(2, 60, 3)) + [0.5, -1.0, 2.0]
+    y = (rng.random((2, 60)) < 0.4).astype(float)
+    truth, share = rng.normal(size=4), np.full(40, 1 / 40)
+    # the second draws are elsewhere: what the first site says there is seen
+    draws = [truth + 0.2 * rng.normal(size=(40, 4)), truth + [0.6, -0.4, 0.3, 0.8]]
+    draws[1] = draws[1] + 0.3 * rng.normal(size=(40, 4))
+    site = None
+    for X_k, y_k, values in zip(rows, y, draws, strict=True):
+        posterior = GLMPosterior(X_k, y_k, Bernoulli(), Normal(1.0), center=center)
+        earlier = None if site is None else site.tempered(forgetting)
+        posterior = under_priors(posterior, Normal(1.0), Flat(), earlier)
+        site = site_of(posterior, posterior.unconstrain(values), share)
+    (first, H_first), (last, H_last) = (
+        logistic_moments(*args) for args in zip(rows, y, draws, strict=True)
+    )
+    moved = draws[1].mean(axis=0) - draws[0].mean(axis=0)
+    assert np.abs(H_first @ moved).max() > np.abs(first).max() / 3.0  # the curvature counts
+    np.testing.assert_allclose(site.center[0], draws[1].mean(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(
+        site.slope[0], last + forgetting * (first - H_first @ moved), rtol=1e-9, atol=1e-9
+    )
+    np.testing.assert_allclose(site.precision, H_last + forgetting * H_first, rtol=1e-9)
+
+
 SHORT = {"n_draws": 50, "n_chains": 2, "n_burnin": 20}
 shortly = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
