@@ -457,8 +457,9 @@ class CountRegressor(LinearRegressor):
         Returns
         -------
         score : float
-            That of ``sklearn.linear_model.PoissonRegressor``, of rates weighted by exposure. NaN,
-            with a warning, where the chains have not left where they began.
+            That of ``sklearn.linear_model.PoissonRegressor``, of rates weighted by exposure; 0 for
+            rows without an event, as there is nothing to explain. NaN, with a warning, where the
+            chains have not left where they began.
         """
         if has_no_posterior(self):
             return float("nan")
@@ -475,6 +476,8 @@ class CountRegressor(LinearRegressor):
         else:
             y = self._check_scored(y)
         rate = np.maximum(self.predict(X), np.finfo(float).tiny)
+        if not np.any(y):
+            return 0.0
         return float(d2_tweedie_score(y, rate, sample_weight=sample_weight, power=1))
 
 

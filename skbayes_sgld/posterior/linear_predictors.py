@@ -159,12 +159,17 @@ class LinearPredictors:
 
     def unconstrain(self, values: Array) -> Array:
         """Theta ``(S, P)`` at the reported parameters."""
+        theta = self._about_center(values)
+        if self._infers_noise:
+            theta[:, -1] = np.log(theta[:, -1])
+        return theta
+
+    def _about_center(self, values: Array) -> Array:
+        """Copy of ``values (S, P)`` whose intercepts are those at the centre of the columns."""
         theta = values.copy()
         if self.center is not None:
             linear = self._linear(theta)
             linear[..., -1] += linear[..., :-1] @ self.center
-        if self._infers_noise:
-            theta[:, -1] = np.log(theta[:, -1])
         return theta
 
     def _fill(self, design: Array, columns: Array) -> None:

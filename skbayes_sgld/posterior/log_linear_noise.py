@@ -161,7 +161,7 @@ class LogLinearNoisePosterior(GLMPosterior):
 
     def constrain(self, theta: Array) -> Array:
         """Reported parameters ``(S, P)`` at ``theta (S, P)``, in the same order."""
-        values = super().constrain(theta)
+        values = self.reported_moves(theta)
         alpha = 0.5 * theta[:, self._slopes]
         values[:, self._slopes] = alpha
         values[:, -1] = 0.5 * theta[:, -1] - alpha @ self._noise_mean
@@ -169,12 +169,9 @@ class LogLinearNoisePosterior(GLMPosterior):
 
     def unconstrain(self, values: Array) -> Array:
         """Theta ``(S, P)`` at the reported parameters."""
-        alpha, at_zero = values[:, self._slopes], values[:, -1]
-        theta = np.exp(values)  # any positive numbers: the noise is set below
-        theta[:, : self._n_linear] = values[:, : self._n_linear]
-        theta = super().unconstrain(theta)
+        theta, alpha = self._about_center(values), values[:, self._slopes]
         theta[:, self._slopes] = 2.0 * alpha
-        theta[:, -1] = 2.0 * (at_zero + alpha @ self._noise_mean)
+        theta[:, -1] = 2.0 * (values[:, -1] + alpha @ self._noise_mean)
         return theta
 
     def draw_prior(self, generators: list[np.random.Generator]) -> Array:

@@ -321,3 +321,9 @@ def test_a_column_that_tells_where_there_are_no_counts_is_refused_under_a_flat_p
 def test_a_prior_scaled_by_the_noise_is_refused():
     with pytest.raises(ValueError, match="scaled by the noise, and this model has none"):
         SGLDPoissonRegressor(prior="conjugate_normal").fit(X, Y)
+
+
+def test_rows_without_an_event_have_a_score_of_zero():
+    rows = np.random.default_rng(0).standard_normal((20, 2))
+    model = SGLDPoissonRegressor(random_state=0).fit(rows, np.arange(20) % 3)
+    assert model.score(rows, np.zeros(20)) == 0.0

@@ -122,3 +122,28 @@ def test_the_spread_of_a_column(dtype, weighted):
 def test_a_row_of_weight_zero_has_no_spread():
     X = np.array([[0.0], [1.0], [0.0], [7.5]])
     assert column_moments(X, np.array([1.0, 2.0, 1.0, 0.0]))[1] == 1.0
+
+
+OFFSET_ROWS = np.random.default_rng(5).standard_normal((60, 3))
+OFFSET_Y = OFFSET_ROWS @ [1.0, -1.0, 0.5] + np.random.default_rng(6).standard_normal(60)
+UNEQUAL = {"noise_model": "log_linear", "n_draws": 60, "random_state": 0}
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore:The draws are not to be relied on")
+@pytest.mark.parametrize("prior", ["conjugate_normal", "normal", "student_t", "laplace"])
+def test_no_unit_and_no_offset_leaks_a_warning_of_numpys_from_unequal_noise(prior):
+    # reported and sampled parameters went through exponentials that cancel, and overflow
+    for scale in (1e-40, 1e-6, 1e6, 1e40):
+        SGLDLinearRegression(prior=prior, **UNEQUAL).fit(OFFSET_ROWS, OFFSET_Y * scale)
+    for offset in (1e4, 1e8, -1e8):
+        SGLDLinearRegression(prior=prior, **UNEQUAL).fit(OFFSET_ROWS, OFFSET_Y + offset)
+        SGLDLinearRegression(prior=prior, **UNEQUAL).fit(OFFSET_ROWS + offset, OFFSET_Y)
+
+
+@pytest.mark.filterwarnings("ignore:The draws are not to be relied on")  # of so few
+def test_an_offset_of_y_moves_the_intercept_of_unequal_noise_alone():
+    own = SGLDLinearRegression(prior="normal", **UNEQUAL).fit(OFFSET_ROWS, OFFSET_Y)
+    moved = SGLDLinearRegression(prior="normal", **UNEQUAL).fit(OFFSET_ROWS, OFFSET_Y + 1e6)
+    np.testing.assert_allclose(moved.coef_, own.coef_, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(moved.noise_coef_, own.noise_coef_, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(moved.intercept_ - 1e6, own.intercept_, atol=1e-5)
