@@ -350,7 +350,7 @@ class ClassificationModel(ScoredByBlock, ClassifierMixin, BayesianEstimator):
 
 def _check_one_column(y: Any) -> None:
     """Raise where y has several columns, with the way to give what they may stand for."""
-    shape = np.shape(y)
+    shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
     if len(shape) != 2 or shape[1] < 2:
         return
     told = f"y has shape {shape}; a classifier takes one label a row."
