@@ -384,6 +384,16 @@ class TooWide(sampling.SGLD):
         return 1.0
 
 
+class LongMoves(sampling.SGLD):
+    """Steps that a run takes as one product are three per cent too long."""
+
+    def step(self, state, eta, noise, batch, dynamics):
+        longer = 1.0 if dynamics.bound_move is None else 1.03
+        before = state["theta"]
+        super().step(state, eta, noise, batch, dynamics)
+        state["theta"] = before + longer * (state["theta"] - before)
+
+
 class Uphill(sampling.SGD):
     def direction(self, state, gradient):
         return gradient * [1.0, 0.0]
@@ -439,6 +449,7 @@ PLANTED = {
     WrongExpandedMove: ("GRADIENTS", check_gradient, "mean step of a run"),
     WrongInRuns: ("GRADIENTS", check_gradient, "mean step of a run"),
     TooWide: ("SAMPLERS", check_sampler, "variance"),
+    LongMoves: ("SAMPLERS", check_sampler, "steps of a run"),
     Uphill: ("OPTIMIZERS", check_optimizer, "sds away"),
     NotNearest: ("PROJECTIONS", check_projection, "convex|nearer"),
     NoBound: ("CLIPS", check_clip, "no bound"),
