@@ -18,7 +18,7 @@ Value = TypeVar("Value")
 
 POOL_SIZE = 50_000
 _KINDS = {**dict.fromkeys("biuf", "numbers"), **dict.fromkeys("UTO", "text"), "S": "bytes"}
-_WORDS = 2**12  # in a sum: 32 kilobytes
+_WORDS, _TOGETHER = 2**12, 2**4  # in a sum, of 32 kilobytes; sums whose words stay in cache
 
 
 class Block(NamedTuple):
@@ -71,8 +71,8 @@ class Prints(NamedTuple):
         kind = _KINDS.get(y.dtype.kind, str(y.dtype))
         if y.dtype.kind in "OT":  # whose memory has addresses
             y = pd.util.hash_array(y.astype(object))
-        of_weight = -1 if weight is None else _crc(weight)
-        return cls(kind, len(y), block.sum_of_X, _crc(y), of_weight)
+        of_weight = -1 if weight is None else _checksum(weight)
+        return cls(kind, len(y), block.sum_of_X, _checksum(y), of_weight)
 
 
 @cache
@@ -81,19 +81,23 @@ def _factors() -> Array:
     return np.random.SeedSequence(0).generate_state(_WORDS, np.uint64) | np.uint64(1)
 
 
-def _crc(values: Array, last: int = 0) -> int:
-    return crc32(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data, last)
+def _checksum(values: Array) -> int:
+    """CRC of sums over the 64-bit words of an array, each times an odd factor, modulo 2^64.
 
-
-def _sum_of(X: Array) -> int:
-    """CRC of sums over the 64-bit words of X, each times an odd factor, modulo 2^64.
-
-    No change of one word in a sum leaves it as it is. It takes a fifth of the time of a CRC of X.
+    No change of one word in a sum leaves it as it is. It takes half of the time of a CRC of all.
     """
-    data, size = X.reshape(-1).view(np.uint8), 8 * _WORDS
+    data, size = np.ascontiguousarray(values).reshape(-1).view(np.uint8), 8 * _WORDS
     whole = data.size // size * size
     words = data[:whole].view(np.uint64).reshape(-1, _WORDS)
-    return _crc(data[whole:], _crc(np.einsum("ij,j->i", words, _factors())))
+    sums = []
+    for start in range(0, len(words), _TOGETHER):
+        piece = words[start : start + _TOGETHER]
+        # leading bits reach others, no sign another's, or changes of signs would add up to 2^64
+        mixed = piece >> np.uint64(29)
+        mixed ^= piece
+        sums.append(np.einsum("ij,j->i", mixed, _factors()))
+    of_sums = crc32(np.concatenate(sums).data) if sums else 0
+    return crc32(data[whole:].data, of_sums)
 
 
 def check_kinds(prints: dict[int, Prints], number: int, kind: str) -> None:
@@ -272,7 +276,7 @@ def check_block(
             f"y of {where} has shape {y.shape}, and X has {len(X)} rows; y must be ({len(X)},)."
         )
     X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype == np.float32 else np.float64)
-    sum_of_X = _sum_of(X)
+    sum_of_X = _checksum(X)
     if sum_of_X != known:
         _check_finite(X, "X", where)
     if y.dtype.kind == "f":

@@ -354,6 +354,41 @@ def test_classes_that_all_rows_separate_and_dependent_columns_are_named():
         fit("logistic", _blocks(twice, TARGETS["logistic"]), prior="flat")
 
 
+@pytest.mark.parametrize("size", [0.01, 30.0])
+def test_the_least_log_probability_of_a_row_has_no_weight(size):
+    y, weight = TARGETS["labels"], size * RNG.uniform(0.5, 2.0, N)
+    codes = np.unique(y, return_inverse=True)[1]
+    design = (X - X.mean(axis=0)) / X.std(axis=0)
+    parts = [slice(a, a + 900) for a in range(0, N, 900)]
+    source = RowBlocks(lambda: ((design[k], codes[k], weight[k]) for k in parts))
+    model = GLMPosterior(design, codes.astype(float), Categorical(3), Flat(), sample_weight=weight)
+    theta = 0.5 * RNG.standard_normal(model.n_params)
+    found = passes._Passes(model, source, NUMBERS).expand(theta)
+    eta = np.column_stack([design, np.ones(N)]) @ theta.reshape(3, D + 1).T
+    log_p = (eta - np.logaddexp.reduce(eta, axis=1)[:, None])[np.arange(N), codes]
+    assert found.least == pytest.approx(log_p.min(), rel=1e-9)
+    assert found.value == pytest.approx(weight @ log_p, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("size", [0.01, 30.0])
+@pytest.mark.parametrize("as_blocks", [True, False])
+def test_weights_separate_no_classes_and_join_none(size, as_blocks):
+    weight = np.full(N, size)
+
+    def fit_flat(y):
+        model = SGLDLogisticRegression(prior="flat", n_draws=50, n_chains=2, random_state=0)
+        if not as_blocks:
+            return model.fit(X, y, weight)
+        parts = [slice(0, 2000), slice(2000, N)]
+        source = RowBlocks(lambda: ((X[k], y[k], weight[k]) for k in parts), pool_size=500)
+        return model.fit(source)
+
+    assert np.isfinite(fit_flat(TARGETS["logistic"]).coef_).all()
+    with pytest.raises(ImproperPosteriorError, match="a plane separates the classes"):
+        fit_flat((ETA > 0).astype(int))
+
+
 def test_partial_fit_and_rows_without_weight_are_refused():
     with pytest.raises(TypeError, match="partial_fit takes the rows of one block"):
         SGLDPoissonRegressor().partial_fit(source_of("poisson"), None)

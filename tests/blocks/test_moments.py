@@ -5,6 +5,7 @@ from functools import reduce
 import numpy as np
 import pytest
 
+from skbayes_sgld import RowBlocks, SGLDLogisticRegression
 from skbayes_sgld._linalg import column_moments
 from skbayes_sgld.blocks.moments import Extent, Moments
 from skbayes_sgld.blocks.source import Block
@@ -18,8 +19,15 @@ X = np.column_stack(
         np.full(500, -4.0),
         1e-9 * RNG.standard_normal(500),
         np.where(np.arange(500) < 250, 1.0, 3.0),  # one value a block, and two in all
+        np.arange(500) // 125 % 3,  # one value a block, and three in all
+        (1 + (np.arange(500) >= 250)) * (np.arange(500) % 2),  # two a block: 0 and 1, 0 and 2
+        np.arange(500) % 2 + (np.arange(500) >= 250),  # two a block: 0 and 1, 1 and 2
+        np.where(np.arange(500) < 125, 0.5, np.arange(500) % 2),  # one between two of the next
+        np.where(np.arange(500) < 375, np.arange(500) % 2, 0.5),  # and after them
+        np.where(np.arange(500) < 125, 1.0, np.arange(500) % 2),  # one of the two of the next
     ]
 )
+TWO = [False, True, False, True, False, True, False, False, False, False, False, True]
 LABELS = np.where(np.arange(500) < 100, 0, RNG.integers(1, 4, 500))  # 0 in one block alone
 
 
@@ -45,6 +53,25 @@ def test_moments_and_spread_are_those_of_the_array(dtype, weighted):
     counted = w * factor[LABELS]
     mean, spread = column_moments(rows, counted)
     extent = reduce(Extent.plus, [Extent.of_rows(rows[a : a + 125]) for a in range(0, 500, 125)])
+    assert extent.two.tolist() == TWO
     own_mean, sd = found.together(factor)
     assert np.allclose(own_mean, mean, rtol=1e-12, atol=1e-20)
     assert np.allclose(extent.spread(sd), spread, rtol=1e-6 if dtype == np.float64 else 1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
+@pytest.mark.parametrize("order", [1, -1])
+def test_scales_of_priors_from_blocks_are_those_of_the_array(order):
+    rows = X[:, [1, 5, 6, 7, 8, 9, 11]][::order]
+    y = (RNG.random(500) < 0.4).astype(int)
+    source = RowBlocks(lambda: ((rows[a : a + 125], y[a : a + 125]) for a in range(0, 500, 125)))
+    source.pool_size = 400
+    fits = [
+        SGLDLogisticRegression(prior="normal", n_draws=20, n_chains=2, random_state=0).fit(*data)
+        for data in ((source,), (rows, y))
+    ]
+    scales = [model.prior_.scale for model in fits]
+    np.testing.assert_allclose(*scales, rtol=1e-12)
+    ranges = np.ptp(rows, axis=0)
+    spread = np.where([TWO[j] for j in (1, 5, 6, 7, 8, 9, 11)], ranges, rows.std(axis=0))
+    np.testing.assert_allclose(scales[0] * spread, scales[0][0] * spread[0], rtol=1e-12)
