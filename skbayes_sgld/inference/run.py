@@ -177,10 +177,17 @@ def _run(
         remedy = "set step_size to 'auto'" if given else "take quantiles in its place"
         notes = [f"{note}; {remedy}" for note in notes]
         # a variance or a scale, whose logarithm is sampled, has such a tail wherever data are few
-        own = [j for j, name in enumerate(result.names) if name in plan.posterior.param_names]
-        for note in uncertain_sds(values[..., own], [result.names[j] for j in own]):
+        told = [j for j, name in enumerate(result.names) if _is_of_interest(plan.posterior, name)]
+        for note in uncertain_sds(values[..., told], [result.names[j] for j in told]):
             warn(f"{note[0].upper()}{note[1:]}; {remedy}.", ConvergenceWarning)
     return replace(result, problems=tuple(problems), notes=tuple(notes))
+
+
+def _is_of_interest(posterior: BasePosterior, name: str) -> bool:
+    """Whether a parameter is a coefficient, or one of a user's own that is sampled as it is."""
+    if posterior.own:
+        return name in posterior.param_names
+    return name.startswith(("coef[", "intercept"))
 
 
 def _draw(
