@@ -19,6 +19,7 @@ from skbayes_sgld._components import as_random_state, check_number, naming, para
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.by_block import LazyRows, by_block, of_rows
+from skbayes_sgld.estimators.multi_output import has_outputs
 from skbayes_sgld.estimators.prior import PriorPredictive
 from skbayes_sgld.estimators.scores import ACCURACY, ScoredByBlock
 from skbayes_sgld.estimators.validation import check_weight_sizes
@@ -350,9 +351,9 @@ class ClassificationModel(ScoredByBlock, ClassifierMixin, BayesianEstimator):
 
 def _check_one_column(y: Any) -> None:
     """Raise where y has several columns, with the way to give what they may stand for."""
-    shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
-    if len(shape) != 2 or shape[1] < 2:
+    if not has_outputs(y) or np.asarray(y).shape[1] < 2:
         return
+    shape = np.asarray(y).shape
     told = f"y has shape {shape}; a classifier takes one label a row."
     if shape[1] == 2:
         raise ValueError(

@@ -36,6 +36,8 @@ from skbayes_sgld.sampling import (
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings(r"ignore:\d+ rows for \d+ columns"),
+    # scikit-learn's checks of regressors have no counts
+    pytest.mark.filterwarnings("ignore:y has the value .*, and the model is of whole counts"),
 ]
 
 ESTIMATORS = [
