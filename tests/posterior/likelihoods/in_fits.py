@@ -231,6 +231,9 @@ def check_level(name, likelihood):
     samples = [[0.0] * 4, [1.0] * 4, [0.0, 1.0, 0.0, 0.0], [1.0, 1.0, 0.0, 1.0]]
     if isinstance(likelihood, LabelLikelihood) and K > 1:
         samples += [[0.0, 1.0, 2.0, 1.0], [2.0] * 4]
+    if not (likelihood.whole or isinstance(likelihood, LabelLikelihood)):
+        at_zero = np.zeros((3, likelihood.n_local, 4))
+        samples = likelihood.sample(at_zero, np.random.RandomState(2))
     for y in map(np.array, samples):
         falls = []
         for direction in np.vstack([np.eye(K), -np.eye(K)]):
