@@ -166,25 +166,31 @@ def _without_prior(posterior: _LinearModel, theta: Array, sds: Array) -> tuple[A
     K, d = sds.shape
     width = d + posterior.fit_intercept
     L = K * width
-    contrasts = linalg.null_space(np.ones((1, K))) if K > 1 else np.eye(1)
-    basis = np.kron(contrasts, np.eye(width))
+    basis = None  # of softmax predictors, whose common shift the data cannot tell
+    if K > 1:
+        basis = np.kron(linalg.null_space(np.ones((1, K))), np.eye(width))
     rest = replace(posterior.linear_prior, coef=Flat())
     at_gamma = theta[L:] if theta.size > L else None
 
     def slope(at: Array) -> Array:
         in_rest = rest.grad(at[:L].reshape(1, K, width), at_gamma)[0].ravel()
         with np.errstate(all="ignore"):
-            return basis.T @ (posterior.grad_log_likelihood(at[None])[0, :L] + in_rest)
+            grad = posterior.grad_log_likelihood(at[None])[0, :L] + in_rest
+            return grad if basis is None else basis.T @ grad
 
-    def coefficients(linear: Array) -> Array:
-        return (basis @ linear).reshape(K, width, -1)[:, :d]
+    def linear(x: Array) -> Array:
+        return x if basis is None else basis @ x
+
+    def coefficients(x: Array) -> Array:
+        return linear(x).reshape(K, width, -1)[:, :d]
 
     gamma = None if at_gamma is None else float(at_gamma[0])
     g, known = slope(theta), np.zeros((K, d), dtype=bool)
     for _ in range(_STEPS):
         H = posterior.likelihood_curvature(theta)[:L, :L]
         H = H + rest.curvature(theta[:L].reshape(K, width), gamma)[0]
-        H = basis.T @ H @ basis
+        if basis is not None:
+            H = basis.T @ H @ basis
         if not (np.isfinite(H).all() and np.isfinite(g).all()):
             break
         unit = np.sqrt(np.maximum(np.diagonal(H), 0.0))
@@ -199,7 +205,7 @@ def _without_prior(posterior: _LinearModel, theta: Array, sds: Array) -> tuple[A
         rise = g @ step
         while True:
             landing = theta.copy()
-            landing[:L] += basis @ step
+            landing[:L] += linear(step)
             g = slope(landing)
             if np.isfinite(g).all() and g @ step >= -0.9 * rise:
                 break  # not beyond the maximum along it by nearly as much as before it
