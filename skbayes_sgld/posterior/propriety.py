@@ -119,9 +119,9 @@ def check_weights(posterior: LinearModel) -> None:
             "flat prior the posterior is improper, or nearly. Check the weights, which may have to "
             "be multiplied so that they average 1, or set intercept_prior='normal'."
         )
-    weight = posterior.weight
-    largest = 1.0 if weight is None else float(weight.max())
-    rest = (posterior.n_samples if weight is None else float(weight.sum())) - largest
+    weight = np.ones(posterior.n_samples) if posterior.weight is None else posterior.weight
+    heaviest = int(weight.argmax())
+    largest, rest = weight[heaviest], float(weight[:heaviest].sum() + weight[heaviest + 1 :].sum())
     scaled = posterior.linear_prior.from_data and rest < _HELD * largest
     if rest < _HELD and (scaled or not posterior.prior.proper):
         beside = f"the rows beside that of the largest weight count as {rest:.2g} in all"

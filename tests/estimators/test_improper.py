@@ -64,7 +64,7 @@ ONE, HEAVY = np.eye(N)[5], np.where(np.arange(N) == 5, 1.0, 1e-18)
 COUNTS = np.random.default_rng(2).poisson(2.0, N)
 FEW_EVENTS = np.where(np.arange(N) == 5, 3, 0)
 HELD = "the rows that keep the intercept from infinity count as {} in all.*improper, or nearly"
-BESIDE = "the rows beside that of the largest weight count as 0 in all.*improper, or nearly"
+BESIDE = "the rows beside that of the largest weight count as 5.9e-17 in all.*improper, or nearly"
 SINGLE = r"one row has a weight \(n_samples=1\): neither.*improper, or nearly"
 PROPER_LEVEL = {"intercept_prior": "normal"}
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import (
     SGDMAPRegressor,
@@ -30,10 +29,10 @@ def test_counts_of_zero_over_long_exposures_have_a_mode():
     assert np.all(np.abs(moved - [0.0, 0.0, 0.0, np.log(1e8)]) < 0.3 * sd)
 
 
-def test_a_count_of_nearly_nothing_is_told():
+@pytest.mark.filterwarnings("ignore:y has the value 1e-12, and the model is of whole counts")
+def test_counts_of_nearly_nothing_are_refused():
     model = make(SGLDPoissonRegressor, sampler="hmc", step_size=1e-16, thin=10)
-    with pytest.warns(ConvergenceWarning, match="not to be relied on"):
-        model.fit([[1.0]], [1e-12])
+    refuse(model, "count as 2e-12 in all.*improper, or nearly", [[1.0], [2.0]], [1e-12, 1e-12])
 
 
 def test_a_row_of_nearly_all_the_weight_leaves_its_columns_a_spread():
@@ -89,5 +88,5 @@ def test_a_start_that_overflows_is_refused_without_a_long_search(monkeypatch):
     monkeypatch.setattr(running, "explain_overflow", explaining)
     far = {"init": np.full(2, 400.0), "step_size": 1e-16}
     model = make(SGLDPoissonRegressor, sampler="hmc", thin=10, **far)
-    refuse(model, "overflowed at step 0 in .* all shorter.* units of X and y", [[1.0]], [1.0])
+    refuse(model, "overflowed at step 0 in .* all shorter.* units of X and y", [[1], [2]], [1, 1])
     assert 0 < sum(taken) < 12_000
