@@ -154,10 +154,14 @@ def running_errors(scaled: np.ndarray, weights: np.ndarray) -> dict[str, np.ndar
 
 def draw_averages(paths: dict, output: Path) -> None:
     """Draw the errors of both averages against the number of draws."""
-    shown = list(SCHEDULES)[1:4]
+    shown = {
+        "power 1/3": r"step size as $(6 + t)^{-1/3}$",
+        "power 0.55": r"step size as $(6 + t)^{-0.55}$",
+        "5/t": "step size 5 / t",
+    }
     figure = new_figure(11.0, 4.0)
     panels = figure.subplots(1, len(shown), sharey=True)
-    for axes, name in zip(panels, shown, strict=True):
+    for axes, (name, title) in zip(panels, shown.items(), strict=True):
         found, eta = paths[name]
         n_burnin = len(eta) - found["lengths"][-1]
         for kind, color, marker in (("unweighted", ORANGE, "s"), ("weighted", BLUE, "o")):
@@ -169,7 +173,7 @@ def draw_averages(paths: dict, output: Path) -> None:
             lengths = found["lengths"]
             axes.plot(lengths, expected, color=color, linewidth=1.2, label=f"{kind}, exact")
             axes.plot(lengths, found[kind], marker, color=color, markersize=5, label=kind)
-        axes.set(xscale="log", yscale="log", xlabel="draws in the average", title=name)
+        axes.set(xscale="log", yscale="log", xlabel="draws in the average", title=title)
         axes.set_yticks([0.1, 0.2, 0.5, 1.0], ["0.1", "0.2", "0.5", "1"])
         axes.tick_params(axis="y", which="minor", left=False, labelleft=False)
         tidy(axes)
