@@ -468,6 +468,7 @@ def least_ess(draws: Array) -> tuple[float, int]:
 STILL = "they stand still"  # of chains
 TOO_FEW = "are too few for"  # draws
 _LEFT = 0.1  # sd within chains over that between them, from which chains have left their start
+_SMOOTH = 0.7  # sd from draw to draw over that within chains: 1.4 where draws are independent
 
 
 def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1) -> list[str]:
@@ -504,7 +505,7 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
         worst = int(still.sum(axis=0).argmax())
         stand = f"{still[:, worst].sum()} of {len(draws)}"
         return [f"all draws of {names[suspects[worst]]} are the same in {stand} chains: {STILL}"]
-    if not have_left_start(draws):
+    if len(suspects) == n_params and not have_left_start(draws):
         return [
             "the chains have not left where they began: no parameter varies within them a tenth as "
             "much as between them"
@@ -533,13 +534,15 @@ def have_left_start(draws: Array) -> bool:
     """Whether some parameter varies within chains a tenth as much as it does between them.
 
     Chains whose steps are far too short stay where they began, and their draws are the starts.
+    Chains that are each in a mode of its own move from draw to draw as far as they do at all.
     """
     if draws.shape[1] < _MIN_DRAWS:
         return True
     for values in np.moveaxis(draws, 2, 0):
-        unit = np.abs(values).max() or 1.0
-        within, means = (values / unit).std(axis=1).mean(), (values / unit).mean(axis=1)
-        if not within <= _LEFT * means.std():
+        scaled = values / (np.abs(values).max() or 1.0)
+        within, means = scaled.std(axis=1).mean(), scaled.mean(axis=1)
+        moves = np.diff(scaled, axis=1).std(axis=1).mean()
+        if not (within <= _LEFT * means.std() and moves <= _SMOOTH * within):
             return True
     return False
 

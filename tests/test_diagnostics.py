@@ -8,6 +8,7 @@ from scipy import stats
 from skbayes_sgld.diagnostics import (
     convergence_problems,
     effective_sample_size,
+    have_left_start,
     plainly_converged,
     potential_scale_reduction,
     quantiles,
@@ -348,6 +349,20 @@ def test_draws_too_few_for_the_needed_effective_sample_size_are_told_as_too_few(
     assert problem.endswith(": 100 draws are too few for the 400 that are needed")
     slow = autoregression(np.random.default_rng(0), 0.97, 4, 900, 1)
     assert convergence_problems(slow, "a")[-1].endswith("below 400")
+
+
+def test_chains_that_stay_at_their_start_are_told_from_chains_in_modes_of_their_own():
+    rng = np.random.default_rng(0)
+    starts = rng.standard_normal((4, 1, 2))
+    walks_of_short_steps = starts + 1e-4 * rng.standard_normal((4, 500, 2)).cumsum(axis=1)
+    modes = 30.0 * starts + rng.standard_normal((4, 500, 2))
+    assert not have_left_start(walks_of_short_steps) and have_left_start(modes)
+    assert have_left_start(modes[:, :, :1]) and not have_left_start(np.tile(starts, (1, 500, 1)))
+    [problem] = convergence_problems(walks_of_short_steps, ["a", "b"])
+    assert problem.startswith("the chains have not left where they began")
+    walks_of_short_steps[..., 1] = rng.standard_normal((4, 500))  # one of them has
+    assert "do not agree" in convergence_problems(walks_of_short_steps, ["a", "b"])[0]
+    assert "do not agree" in convergence_problems(modes, ["a", "b"])[0]
 
 
 @pytest.mark.parametrize("still, told", [(slice(None), "4 of 4"), ([1], "1 of 4")])

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2
 
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import SamplingResult
@@ -18,9 +17,6 @@ from skbayes_sgld.sampling.tuning.other_modes import KnownMode
 
 Array = NDArray[Any]
 
-_INSIDE = (
-    0.01  # of a normal distribution's draws, beyond the distance at which they are not counted
-)
 _MISSED = 0.25  # of a mode's share: with fewer draws there, chains have not crossed to it
 _SHOWN = 5  # parameters that a message shows
 
@@ -38,8 +34,10 @@ def own_problems(result: SamplingResult) -> list[str]:
 
 def missed_problem(plan: Plan, flat: Array) -> list[str]:
     """Sentence on the mode of several whose share of the draws ``(S, P)`` is too small."""
-    limit = chi2.isf(_INSIDE, flat.shape[1])
-    seen = [float((mode.squared_distances(flat) < limit).mean()) for mode in plan.modes]
+    if not plan.modes:
+        return []
+    nearest = np.argmin([mode.falls(flat) for mode in plan.modes], axis=0)
+    seen = np.bincount(nearest, minlength=len(plan.modes)) / len(flat)
     missed = [k for k, mode in enumerate(plan.modes) if seen[k] < _MISSED * mode.share]
     if not missed:
         return []

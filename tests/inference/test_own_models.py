@@ -235,8 +235,9 @@ def test_the_shares_of_modes_are_those_of_normal_distributions_by_hand():
     shares = {tuple(one.theta.round(1) + 0.0): one.share for one in (first, *others)}
     expected = {(0.0, 0.0): 0.5, (9.0, 0.0): 0.2, (0.0, 9.0): 0.3}
     assert shares == pytest.approx(expected, rel=0.02)
-    square = first.squared_distances(np.array([[3.0, 4.0]]) + first.theta)
-    assert square == pytest.approx(25.0, rel=0.01)
+    assert first.falls(np.array([[3.0, 4.0]]) + first.theta) == pytest.approx(12.5, rel=0.01)
+    wide = max(others, key=lambda one: one.share)  # of sd 1.2
+    assert wide.falls(wide.theta[None]) == pytest.approx(2.0 * np.log(1.2), rel=0.01)
     # a mode of half a per cent is not worth another sampler
     light = mixture([[0.0], [9.0]], [1.0, 1.0], [0.995, 0.005])
     assert find_modes(light, find_mode(light, np.zeros(1)), 1.0, seed=0) == []
@@ -253,6 +254,16 @@ def test_the_energy_of_trajectories_jumps_with_the_density_alone():
         smooth = as_posterior(UNIMODAL[name])
         found = find_mode(smooth, smooth.start())
         assert energy_error(smooth, found, found.theta + found.unwhiten(starts), 1.0, 0)[0] == 0.0
+
+
+def test_a_function_that_raises_far_from_its_mode_is_sampled_as_it_was():
+    def log_density(x):
+        if np.abs(x).max() > 8.0:
+            raise np.linalg.LinAlgError("out of range")
+        return -0.5 * (x**2).sum(axis=1)
+
+    result = sample(FunctionPosterior(log_density, lambda x: -x, 2), random_state=0)
+    assert result.plan.modes == () and result.problems == ()
 
 
 BOX = FunctionPosterior(

@@ -8,6 +8,7 @@ Laplace's approximation.
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -45,10 +46,14 @@ class KnownMode(NamedTuple):
     precision: Array
     share: float
 
-    def squared_distances(self, theta: Array) -> Array:
-        """Squared distances of ``theta (S, P)`` in the sds of this mode."""
+    def falls(self, theta: Array) -> Array:
+        """Minus the log of the normal density of this mode at ``theta (S, P)``, up to a constant.
+
+        A draw belongs to the mode of which it is the least.
+        """
         apart = theta - self.theta
-        return np.einsum("sp,sp->s", apart @ self.precision, apart)
+        square = np.einsum("sp,sp->s", apart @ self.precision, apart)
+        return np.asarray(0.5 * (square - np.linalg.slogdet(self.precision)[1]))
 
 
 def find_modes(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> list[KnownMode]:
@@ -66,14 +71,18 @@ def find_modes(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> l
     P = mode.theta.size
     if P > MOST_PARAMS:
         return []
-    with one_blas_thread(), np.errstate(all="ignore"):
+    with one_blas_thread(), np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a user's functions far from where chains go
         half = start_normals(seed, range(FIRST_CHAIN, FIRST_CHAIN + len(_RADII)), P)
         lengths = np.sqrt(P) * _RADII[:, None]
         moves = lengths * half / np.linalg.norm(half, axis=1, keepdims=True)
         far = mode.theta + mode.unwhiten(np.concatenate([moves, -moves]))
         ends = [mode.theta] if _is_mode(posterior, mode, tau) else []
         for start in (*far, *_higher(posterior, mode, tau, seed)):
-            end = _climb(posterior, mode, start)
+            try:
+                end = _climb(posterior, mode, start)
+            except Exception:  # a user's function may raise where its density is 0
+                continue
             if end is not None and all(_apart(posterior, mode, end, known) for known in ends):
                 ends.append(end)
         return _with_shares(posterior, ends, tau) if len(ends) > 1 else []
@@ -93,7 +102,10 @@ def _higher(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> Arra
     size = min(_POINTS, _NUMBERS // max(posterior.n_samples, P))
     normals = np.random.default_rng([seed, FIRST_CHAIN]).standard_normal((size, P))
     points = mode.theta + mode.unwhiten(_WIDTH * np.sqrt(tau) * normals)
-    values = np.nan_to_num(posterior.log_density(points), nan=-np.inf)
+    try:
+        values = np.nan_to_num(posterior.log_density(points), nan=-np.inf)
+    except Exception:
+        return points[:0]
     order = np.argsort(values)[::-1][:_HIGHEST]
     least = float(posterior.log_density(mode.theta[None])[0]) + _ABOVE * tau
     return points[order[values[order] > least]]
