@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 from _figure import GREY, PRINTED, RIGHT, new_figure, parse, save, say, tidy
-from _numbers import draws_worth, measured
+from _numbers import draws_worth, measured, write
 
-from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import FixedGaussian, GLMPosterior, Normal
 from skbayes_sgld.sampling import GD, SGLD, Constant, Curvature, Full, Identity, find_mode
 from skbayes_sgld.sampling.chains import Run, run_chains
@@ -90,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
         "with": (Curvature(), 0.5, 0.5, RIGHT),
     }
 
-    figure = new_figure(10.0, 8.6)
+    figure = new_figure(8.6, 7.4)
     panels = figure.subplots(2, 2)
     found = {}
     for column, (name, (preconditioner, descent, dynamics, color)) in enumerate(settings.items()):
@@ -98,17 +97,17 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
         path = follow(posterior, mode, GD(), preconditioner, descent, n_descent, start)
         draws = follow(posterior, mode, SGLD("euler"), preconditioner, dynamics, n_steps, start)
         left = np.linalg.norm(whiten @ (path[-1] - mode.theta))
-        ess = effective_sample_size(draws[None, 1:], "mean").min()
+        worth = draws_worth(draws[None, 1:])
         say(
             f"{name.capitalize()} the preconditioner: {n_descent} steps of descent end {left:.4f} "
             f"posterior sds from the mode, and {n_steps} of Langevin dynamics are worth "
-            f"{ess:.0f} independent draws of the worse parameter."
+            f"{write(worth)} independent draws of the worse parameter."
         )
         digits = ".4f" if name == "with" else ".1f"
-        found[name] = {"left": measured(left, show=digits), "worth": draws_worth(draws[None, 1:])}
+        found[name] = {"left": measured(left, show=digits), "worth": worth}
         titles = (
-            f"Descent {name} it: {left:.4f} sds away after {n_descent} steps",
-            f"Dynamics {name} it: {n_steps} steps are worth {ess:.0f} draws",
+            f"Descent {name} it: {left:{digits}} sds away after {n_descent} steps",
+            f"Dynamics {name} it: {n_steps} steps are worth {write(worth)} draws",
         )
         center, shape = mode.theta, root
         if name == "with":

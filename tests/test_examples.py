@@ -117,6 +117,11 @@ def test_the_pages_show_every_figure_and_no_figure_is_missing():
     assert shown == {path.name for path in (ROOT / "docs" / "figures").glob("*.png")}
 
 
+@pytest.mark.parametrize("path", (ROOT / "docs" / "figures").glob("*.png"), ids=lambda p: p.stem)
+def test_no_figure_is_larger_than_150_kB(path):
+    assert path.stat().st_size < 150_000
+
+
 @pytest.fixture
 def samplers(monkeypatch):
     """The example that compares samplers, as a module."""
