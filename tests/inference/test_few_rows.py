@@ -4,11 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
-from statsmodels.datasets import cpunish, modechoice
 
 from skbayes_sgld import SGLDLinearRegression, SGLDPoissonRegressor, sample
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, LogLinearNoise, Normal
 from skbayes_sgld.sampling import HMC
+
+datasets = pytest.importorskip("statsmodels.datasets", reason="the data are in statsmodels")
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((10, 30))
@@ -86,7 +87,7 @@ def columns_of(frame, target):
 @pytest.mark.filterwarnings("ignore:The draws are not to be relied on")  # of so few rows
 @pytest.mark.parametrize("target", ["PERPOVERTY", "DEGREE"])
 def test_unequal_noise_of_few_rows_a_column_is_sampled_without_an_overflow(target):
-    frame = cpunish.load_pandas().data.select_dtypes("number")
+    frame = datasets.cpunish.load_pandas().data.select_dtypes("number")
     model = SGLDLinearRegression(prior="normal", noise_model="log_linear", random_state=0)
     model.fit(*columns_of(frame, target))  # 50 proposals in a row were refused, which was an error
     assert "too narrow for them" in model.result_.choices["sampler"].why
@@ -94,7 +95,7 @@ def test_unequal_noise_of_few_rows_a_column_is_sampled_without_an_overflow(targe
 
 
 def test_a_normal_is_found_where_the_mode_is_a_few_rows_without_noise():
-    frame = modechoice.load_pandas().data.select_dtypes("number")
+    frame = datasets.modechoice.load_pandas().data.select_dtypes("number")
     X, y = columns_of(frame.sample(400, random_state=0), "psize")
     model = SGLDLinearRegression(prior="normal", noise_model="log_linear", random_state=0)
     model.fit(X, y)  # Newton's method did not come to its end
