@@ -25,7 +25,7 @@ LIBRARIES = {"how_to_conformalize.py": "mapie"}  # that an example is about
 def small_search(model, grid, **settings):
     """The search of an example, over the ends of every list."""
     ends = {name: values[:: len(values) - 1] for name, values in grid.items()}
-    return GridSearchCV(model, ends, **settings | {"cv": 2})
+    return GridSearchCV(model, ends, **settings | {"cv": 3})
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_every_example_of_a_task_runs_by_itself_without_a_warning(name, monkeypa
     pyplot = pytest.importorskip("matplotlib.pyplot", reason="the figures need the extra 'plot'")
     if name in LIBRARIES:
         pytest.importorskip(LIBRARIES[name], reason=f"{name} is about {LIBRARIES[name]}")
-    # a search is over two candidates, in two folds
+    # a search is over two candidates, in three folds: of two, 30 rows are left for 30 columns
     monkeypatch.setattr("sklearn.model_selection.GridSearchCV", small_search)
     pyplot.close("all")
     shown = []
