@@ -193,7 +193,7 @@ class gather_warnings:  # noqa: N801  (a context, as warnings.catch_warnings is)
             where = (
                 f"candidate {candidate} ({settings}), splits {splits}"
                 if candidate
-                else ("outside the search")
+                else "fits outside a search"
             )
             names = dict.fromkeys(n for each in several for n in _PARAMETER.findall(each.message))
             about = f"; {', '.join(names)}" if names else ""

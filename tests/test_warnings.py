@@ -118,7 +118,7 @@ def test_the_warnings_of_a_search_are_gathered_into_one_whatever_process_makes_t
     assert said[0] == "5 warnings were gathered. 4 of the 4 fits of a search have some."
     assert said[1].startswith("* candidate 1 (temperature=1.0, thin=1), splits 1, 2; ")
     assert said[2].startswith("* candidate 2 (temperature=2.0, thin=1), splits 1, 2; ")
-    assert said[3].startswith("* outside the search; ")
+    assert said[3].startswith("* fits outside a search; ")
     assert len(said) == 4
     for line in said[1:]:
         assert "[x" not in line

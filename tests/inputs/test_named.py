@@ -559,3 +559,16 @@ def test_rows_in_blocks_are_refused_by_what_takes_arrays(method):
     model = make(SGLDLinearRegression).fit(X, Y)
     with pytest.raises(TypeError, match="RowBlocks are no array"):
         getattr(model, method)(skbayes_sgld.RowBlocks(lambda: [(X, Y)]), Y)
+
+
+@pytest.mark.parametrize(
+    ("params", "y"),
+    [
+        ({"class_weight": {0: "a"}}, (Y > 0).astype(int)),
+        ({"class_weight": {7: 1.0}}, (Y > 0).astype(int)),
+        ({}, np.ones((30, 2))),
+    ],
+)
+def test_a_refused_classifier_stays_as_it_was(params, y):
+    model = make(SGLDLogisticRegression).fit(X, Y > 0)
+    refuse(model.set_params(**params), "class_weight=|y has shape", y=y)
