@@ -165,6 +165,7 @@ def test_the_horseshoe_has_the_posterior_of_importance_sampling():
     assert fit.posterior_.names[4:7] == ["noise_variance", "prior_scale", "local_scale[x0]"]
 
 
+@pytest.mark.filterwarnings("ignore:The standard deviation of")  # 1,600 draws of heavy tails
 def test_the_horseshoe_leaves_what_matters_and_shrinks_the_rest():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 15))
