@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, sample
-from skbayes_sgld.datasets import load_nba_rookies, make_correlated_pair
+from skbayes_sgld.datasets import load_nba_rookies, make_correlated_pair, make_logistic
 from skbayes_sgld.inference.run import undefined_problem
 from skbayes_sgld.posterior import Flat, FunctionPosterior, Normal, StudentT
 from skbayes_sgld.sampling import SGLD, Cyclical, FlatDecayFlat, Harmonic, Polynomial
@@ -286,3 +286,12 @@ def test_the_bias_of_a_step_is_the_sds_relative_error_by_pilot_and_by_draws(eta)
     assert len(told) == 2 * (wide > THRESHOLDS.told_inflation)
     for message in told:
         assert abs(float(re.search(r"by (\d+)%", message)[1]) - 100 * wide) < 3.0
+
+
+def test_a_fit_whose_walkers_share_batches_can_be_diagnosed():
+    # the pilot at half the step, whose chains are many more than the walkers, took their batches
+    X, y = make_logistic(20_000, coef=np.linspace(-1.0, 1.0, 5), random_state=0)
+    model = SGLDLogisticRegression(random_state=0).fit(X, y)
+    plan = model.result_.plan
+    assert plan.run.dynamics.shared == plan.n_walkers > 1
+    assert model.diagnose().halved_bias < THRESHOLDS.max_bias

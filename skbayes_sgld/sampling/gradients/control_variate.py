@@ -54,6 +54,11 @@ class _ControlVariate(BoundGradient):
         shared._bind = partial(self.posterior.bind_batches, n_walkers=n_walkers)
         return shared
 
+    def of_pilot(self) -> Self:
+        """Copy for a pilot, whose chains each have a batch of their own."""
+        pilot = super().of_pilot()
+        return pilot if self._n_walkers == 1 else pilot.shared_by(1)
+
     @cached_property
     def _expansion(self) -> list[Array]:
         """The expansion of all rows, one or two arrays ``(n, n_local)`` and ``(n, n_local^2)``.
