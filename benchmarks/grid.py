@@ -30,6 +30,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 from benchmarks import _data, _machine
+from benchmarks.page import jumps
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
 
 ROWS = 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000
@@ -38,7 +39,6 @@ RESULTS = Path(__file__).parent / "results" / "grid.json"
 FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "benchmark_grid.png"
 _MOST_NUMBERS, _SECONDS, _SHORT = 30_000_000, 90.0, 5.0
 _ROWS_EACH = 3
-_ALLOWED = 1.5  # times a fit of more rows
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "GRID_INSIDE": "1"}
 Sample = tuple[np.ndarray, np.ndarray]
 
@@ -145,21 +145,6 @@ def save(name: str, found: list[dict[str, Any]]) -> None:
     RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
 
 
-def jumps(found: list[dict[str, Any]]) -> list[tuple[float, int, int, int]]:
-    """Times that fits cost what one of the same columns and more rows does: the worst of each.
-
-    Each with the columns, its rows and those of the cheaper fit.
-    """
-    known = [c for c in found if c["ours"] is not None]
-    pairs = [
-        (c["ours"] / more["ours"], c["d"], c["n"], more["n"])
-        for c in known
-        for more in known
-        if more["d"] == c["d"] and more["n"] > c["n"]
-    ]
-    return sorted((p for p in pairs if p[0] > _ALLOWED), reverse=True)
-
-
 def draw() -> None:
     """Draw processor time by rows, a line for each number of columns and a panel for each model."""
     import matplotlib  # noqa: PLC0415
@@ -171,7 +156,9 @@ def draw() -> None:
     figure, panels = plt.subplots(
         2, 3, figsize=(11, 7.2), sharex=True, sharey=True, layout="constrained"
     )
-    colours = dict(zip(COLUMNS, plt.get_cmap("viridis")(np.linspace(0, 0.9, 5)), strict=True))
+    colours = dict(
+        zip(COLUMNS, plt.get_cmap("viridis")(np.linspace(0, 0.9, len(COLUMNS))), strict=True)
+    )
     for axes, name in zip(panels.flat, MODELS, strict=True):
         for d in COLUMNS:
             of_d = [c for c in models.get(name, []) if c["d"] == d]
@@ -184,7 +171,6 @@ def draw() -> None:
         axes.grid(alpha=0.3)
         axes.set(xscale="log", yscale="log")
     panels[0, 0].yaxis.set_major_formatter(lambda y, _: f"{y:g}")
-    panels[0, 0].xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
     for axes in panels[1]:
         axes.set_xlabel("rows")
     for axes in panels[:, 0]:
@@ -215,8 +201,9 @@ def main() -> None:
         for name in options.models or MODELS:
             measure(name)
     for name, found in json.loads(RESULTS.read_text())["models"].items():
-        for times, d, n, more in jumps(found)[:3]:
-            print(f"{name}: {n:,} rows of {d:,} columns take {times:.1f} times {more:,} rows")
+        made = [cell for cell in found if cell["ours"] is not None]
+        for times, d, n, more in jumps(made)[:3]:
+            print(f"{name}: {n:,} rows of {d:,} columns take {times:.2f} times {more:,} rows")
     draw()
 
 

@@ -187,6 +187,41 @@ def growth_block(results: Results) -> str:
     return by_mode(results, write)
 
 
+def grid_block(results: Results) -> str:
+    """How fits of a grid of sizes compare with fits of more rows of the same columns."""
+    path, rows = RESULTS / "grid.json", []
+    known = json.loads(path.read_text())["models"] if path.exists() else {}
+    for name, cells in known.items():
+        made = [cell for cell in cells if cell["ours"] is not None]
+        ratio, d, n, more = jumps(made)[0]
+        dearest = max(made, key=lambda cell: cell["ours"])
+        sizes = [f"{n:,} x {d:,} beside {more:,} x {d:,}"]
+        sizes.append(f"{number(dearest['ours'])} s, {dearest['n']:,} x {dearest['d']:,}")
+        rows.append([name, f"{len(made)} of {len(cells)}", number(ratio), *sizes])
+    head = [
+        "model",
+        "fits made",
+        "largest ratio to a fit of more rows",
+        "rows x columns",
+        "dearest",
+    ]
+    return markdown(head, rows)
+
+
+def jumps(cells: Sequence[dict[str, Any]]) -> list[tuple[float, int, int, int]]:
+    """Times that fits cost what one of the same columns and more rows does, the largest first.
+
+    Each with the columns, its rows and those of the other fit.
+    """
+    pairs = [
+        (one["ours"] / other["ours"], one["d"], one["n"], other["n"])
+        for one in cells
+        for other in cells
+        if other["d"] == one["d"] and other["n"] > one["n"]
+    ]
+    return sorted(pairs, reverse=True)
+
+
 def image(name: str, data: str, alternative: str) -> Callable[[Results], str]:
     """Block of a figure, empty while there are no data for it."""
 
@@ -205,6 +240,7 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "rates": rates_block,
     "sizes": sizes_block,
     "growth": growth_block,
+    "grid": grid_block,
     "bounds-figure": image("bounds", "", "Every measurement as a multiple of its bound"),
     "floor-figure": image("floor", "sizes", "Least time and time taken by default logistic fits"),
     "growth-figure": image("growth", "growth in n", "Seconds by rows, columns and chains"),

@@ -2,12 +2,13 @@
 
 import json
 import re
+import warnings
 
 import numpy as np
 import pytest
 
 from benchmarks import __main__ as program
-from benchmarks import _laplace, _machine, page, quick, rows  # noqa: F401
+from benchmarks import _laplace, _machine, grid, page, quick, rows  # noqa: F401
 from benchmarks._tools import ROWS, agreement, as_json, compare, from_json, number
 
 
@@ -123,3 +124,39 @@ def test_the_least_time_of_a_part_is_bytes_or_arithmetic_whichever_is_more():
     rates = {"bytes": 10.0, "float64 operations": 100.0, "float64 exp": 5.0, "normal numbers": 1.0}
     assert page.least_seconds({"bytes": 50.0, "operations": 100.0}, rates) == 5.0
     assert page.least_seconds({"bytes": 1.0, "operations": 100.0, "exp": 10.0}, rates) == 3.0
+
+
+def test_a_fit_is_compared_with_those_of_more_rows_of_the_same_columns():
+    cells = [
+        {"d": d, "n": n, "ours": ours}
+        for d, n, ours in [(5, 10, 3.0), (5, 100, 1.0), (5, 1000, 2.0), (7, 100, 0.1)]
+    ]
+    assert page.jumps(cells) == [(3.0, 5, 10, 100), (1.5, 5, 10, 1000), (0.5, 5, 100, 1000)]
+
+
+@pytest.mark.parametrize("name", grid.MODELS)
+def test_a_cell_of_the_grid_is_measured_kept_and_drawn(name, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib", reason="the figure needs the extra 'plot'")
+    monkeypatch.setattr(grid, "ROWS", (60,))
+    monkeypatch.setattr(grid, "COLUMNS", (5,))
+    monkeypatch.setattr(grid, "RESULTS", tmp_path / "grid.json")
+    monkeypatch.setattr(grid, "FIGURE", tmp_path / "grid.png")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of few rows
+        grid.measure(name)
+    (cell,) = json.loads(grid.RESULTS.read_text())["models"][name]
+    assert (cell["n"], cell["d"]) == (60, 5)
+    assert cell["ours"] > 0.0
+    assert (cell["theirs"] is None) == (grid.MODELS[name][2] is None)
+    grid.draw()
+    assert grid.FIGURE.stat().st_size > 10_000
+
+
+def test_a_fit_that_takes_too_long_ends_and_larger_ones_are_left_out(monkeypatch, tmp_path):
+    monkeypatch.setattr(grid, "RESULTS", tmp_path / "grid.json")
+    monkeypatch.setattr(grid, "_SECONDS", 0.05)
+    assert grid.seconds(lambda: [None for _ in iter(int, 1)]) is None
+    assert grid.seconds(lambda: None) < 0.05
+    monkeypatch.setattr(grid, "seconds", lambda fit: None)
+    found = grid.measure("logistic")
+    assert [(cell["n"], cell["d"]) for cell in found] == [(1000, 5)]
