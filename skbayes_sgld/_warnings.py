@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import sys
+import tempfile
 import warnings
 from dataclasses import asdict, dataclass
-from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
-from threading import Thread
 from types import FrameType
 from typing import Any, Self
 
@@ -30,8 +30,6 @@ _HINT = (
     " x0, x1 ... count the columns that the steps before hand on; to see their names call "
     "set_output(transform='pandas') of the pipeline."
 )
-
-Address = tuple[Any, bytes]
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ def warn(message: str, category: type[Warning]) -> None:
     gathers = _gathering()
     if gathers is not None:
         gathers._told.append(told)
-    elif not _send(told):
+    elif not _write(told):
         where = f" This is of {told.fit}." if told.fit else ""
         warnings.warn(f"{message}{where}", category, stacklevel=level)
 
@@ -113,7 +111,7 @@ def _known_of(frame: FrameType) -> dict[str, Any]:
 # ---- gathered -----------------------------------------------------------------------------------
 
 _GATHERED: list[gather_warnings] = []  # the contexts that this process is in
-_CONNECTIONS: dict[Address | None, Connection] = {}  # of a worker: to the process that gathers
+_FOLDERS: list[Path] = []  # of a worker: where the process that gathers reads warnings
 
 
 class gather_warnings:  # noqa: N801  (a context, as warnings.catch_warnings is)
@@ -155,8 +153,7 @@ class gather_warnings:  # noqa: N801  (a context, as warnings.catch_warnings is)
     def __init__(self) -> None:
         self._told: list[_Told] = []
         self._process = os.getpid()
-        self._listener: Listener | None = None
-        self._address: Address | None = None
+        self._folder: Path | None = None  # for the warnings of other processes
 
     def __enter__(self) -> Self:
         """Gather the warnings of this process, and of workers that are sent estimators from now."""
@@ -166,8 +163,9 @@ class gather_warnings:  # noqa: N801  (a context, as warnings.catch_warnings is)
     def __exit__(self, kind: Any, *exception: object) -> None:
         """Warn once of all that was gathered."""
         _GATHERED.remove(self)
-        if self._listener is not None:
-            self._listener.close()
+        if self._folder is not None:
+            self._told += _read(self._folder)
+            shutil.rmtree(self._folder, ignore_errors=True)
         if self._told and kind is None:
             convergence = any(each.convergence for each in self._told)
             warn(str(self), ConvergenceWarning if convergence else UserWarning)
@@ -203,31 +201,6 @@ class gather_warnings:  # noqa: N801  (a context, as warnings.catch_warnings is)
             lines.append(_HINT.strip())
         return "\n".join(lines)
 
-    def _listen(self) -> Address:
-        """Address that other processes send to; opened when the first one is needed."""
-        if self._listener is None or self._address is None:
-            key = os.urandom(32)
-            self._listener = Listener(authkey=key, backlog=128)
-            self._address = self._listener.address, key
-            Thread(target=self._accept, args=(self._listener,), daemon=True).start()
-        return self._address
-
-    def _accept(self, listener: Listener) -> None:
-        while True:
-            try:
-                connection = listener.accept()
-            except OSError:  # closed
-                return
-            Thread(target=self._receive, args=(connection,), daemon=True).start()
-
-    def _receive(self, connection: Connection) -> None:
-        try:
-            while True:
-                self._told.append(connection.recv())
-                connection.send(None)  # so that no worker ends before its warning is here
-        except (EOFError, OSError):
-            return
-
 
 def _gathering() -> gather_warnings | None:
     """The innermost context of this process; a forked one is not in those of its parent."""
@@ -235,32 +208,34 @@ def _gathering() -> gather_warnings | None:
     return own[-1] if own else None
 
 
-def gathering_address() -> Address | None:
-    """Address that goes with an estimator to another process; None where nothing is gathered."""
+def gathering_folder() -> str | None:
+    """Folder that goes with an estimator to another process; None where nothing is gathered."""
     gathers = _gathering()
-    return None if gathers is None else gathers._listen()
+    if gathers is None:
+        return None
+    if gathers._folder is None:
+        gathers._folder = Path(tempfile.mkdtemp(prefix="skbayes_sgld-warnings-"))
+    return str(gathers._folder)
 
 
-def send_to(address: Address | None) -> None:
-    """Send the warnings of this process, a worker's, to an address; None: issue them here."""
-    if address in _CONNECTIONS or _gathering() is not None:
-        return
-    while _CONNECTIONS:
-        _CONNECTIONS.popitem()[1].close()
-    if address is not None:
+def gather_into(folder: str | None) -> None:
+    """Write the warnings of this process, a worker's, into a folder; None: issue them here."""
+    _FOLDERS[:] = [] if folder is None else [Path(folder)]
+
+
+def _write(told: _Told) -> bool:
+    """Whether the warning was written for another process, which gathers it."""
+    for folder in _FOLDERS:
         try:
-            _CONNECTIONS[address] = Client(address[0], authkey=address[1])
-        except (OSError, AuthenticationError):  # read later, or on another machine
-            return
-
-
-def _send(told: _Told) -> bool:
-    """Whether another process gathers the warning."""
-    for connection in _CONNECTIONS.values():
-        try:
-            connection.send(told)
-            connection.recv()
+            with (folder / f"{os.getpid()}.jsonl").open("a") as file:
+                file.write(json.dumps(asdict(told)) + "\n")
             return True
-        except (EOFError, OSError):
-            return False
+        except OSError:  # the context has ended, or is on another machine
+            _FOLDERS.clear()
     return False
+
+
+def _read(folder: Path) -> list[_Told]:
+    """Warnings that other processes wrote."""
+    lines = [line for path in sorted(folder.iterdir()) for line in path.read_text().splitlines()]
+    return [_Told(**json.loads(line)) for line in lines]

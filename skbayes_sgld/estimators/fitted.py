@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._components import as_random_state, check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld._warnings import gathering_address, send_to, warn
+from skbayes_sgld._warnings import gather_into, gathering_folder, warn
 from skbayes_sgld.estimators.arviz import ArvizExport
 from skbayes_sgld.estimators.multi_output import by_output
 from skbayes_sgld.inference.diagnosis import Diagnosis
@@ -24,7 +24,7 @@ from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
 Array = NDArray[Any]
 
 _STAMP = "_skbayes_sgld_version"
-_ADDRESS = "_skbayes_sgld_gathers"
+_FOLDER = "_skbayes_sgld_warnings"
 
 
 @numpy_defaults
@@ -86,13 +86,13 @@ class FittedEstimator(ArvizExport):
     def __getstate__(self) -> dict[str, Any]:
         """State with the version, since another one may read the attributes otherwise."""
         state = {**super().__getstate__(), _STAMP: version("skbayes-sgld")}
-        address = gathering_address()  # of a context, whose end is the end of the address too
-        return state if address is None else {**state, _ADDRESS: address}
+        folder = gathering_folder()  # of a context, at whose end it is removed
+        return state if folder is None else {**state, _FOLDER: folder}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Warn where another version of the package made the pickle."""
         state = dict(state)
-        send_to(state.pop(_ADDRESS, None))
+        gather_into(state.pop(_FOLDER, None))
         theirs, ours = state.pop(_STAMP, "unknown"), version("skbayes-sgld")
         if theirs != ours:
             warn(
