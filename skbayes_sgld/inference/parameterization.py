@@ -7,17 +7,19 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld._linalg import MAX_DENSE, inverse_root
 from skbayes_sgld.inference.hyperparameters import standardise
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.log_linear_noise import LogLinearNoisePosterior
 from skbayes_sgld.posterior.parameterizations.noncentered import (
     NoncenteredPosterior,
     NormalNoncenteredPosterior,
 )
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
-from skbayes_sgld.sampling.dynamics import Diagonal
+from skbayes_sgld.posterior.parameterizations.unequal_noise import UnequalNoisePosterior
+from skbayes_sgld.sampling.dynamics import Dense, Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
 
 _MANY = 2000  # parameters: with more, the space of the rows saves more than its products cost
@@ -30,7 +32,8 @@ _ROUNDS = 3  # the first ones find the noise level, the last is taken there
 _SAME_LEVEL = 0.01
 _NEEDS = {
     "centered": "a prior without hyperparameters",
-    "noncentered": "a normal likelihood whose noise is inferred",
+    "noncentered": "a normal likelihood whose noise is inferred, and if that is unequal also few "
+    "rows and normal priors",
     "row_space": "a normal prior and fewer rows than columns",
 }
 
@@ -62,6 +65,8 @@ def reparameterize(
         return *known, (name, why)
     if name == "row_space":
         posterior = RowSpacePosterior(posterior, settings.tau)
+    if name == "noncentered" and isinstance(posterior, LogLinearNoisePosterior):
+        return *integrate_mean(posterior, settings.tau), (name, why)
     if name != "centered" and "noncentered" in posterior.parameterizations:
         return *noncenter(posterior, settings.tau), (name, why)
     return posterior, None, (name, why)
@@ -93,6 +98,22 @@ def _turns_alone(posterior: Any) -> bool:
     likelihood = posterior.likelihood
     few = 2 * posterior.n_samples <= posterior.n_features
     return few and not (likelihood.averages or likelihood.quadratic)
+
+
+def integrate_mean(
+    posterior: LogLinearNoisePosterior, temperature: float
+) -> tuple[UnequalNoisePosterior, Mode | None]:
+    """Linear model with unequal noise in coordinates of normal coefficients, and its centre."""
+    noncentered = UnequalNoisePosterior(posterior, temperature)
+    found = posterior.centered_normal() or posterior.centered_normal(anyway=True)
+    if found is None:
+        return noncentered, None
+    center, precision = found
+    L = len(center) - len(posterior.noise_scale) - 1
+    H = np.eye(len(center))
+    H[L:, L:] = precision[L:, L:]
+    center = np.append(np.zeros(L), center[L:])
+    return noncentered, Mode(center, Dense(inverse_root(H), H))
 
 
 def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[NoncenteredPosterior, Mode]:

@@ -37,6 +37,7 @@ from skbayes_sgld.posterior.restricted_likelihood import restricted_normal
 Array = NDArray[Any]
 
 _FEW_ROWS = 20  # rows per parameter, below which the joint mode is off the centre
+_INTEGRATED = 2**17  # rows times coefficients squared, which a step then takes for each chain
 _ROUNDS = 3  # of a prior with kinks, averaged over the width that the last one found
 
 
@@ -149,8 +150,9 @@ class LogLinearNoisePosterior(GLMPosterior):
 
     @property
     def parameterizations(self) -> tuple[str, ...]:
-        """The model's own coordinates alone."""
-        return ("centered",)
+        """With few rows and normal priors also those in which the coefficients are normal."""
+        few = self._few_rows and self.n_samples * self._n_linear**2 <= _INTEGRATED
+        return ("centered", "noncentered") if few and self.linear_prior.normal else ("centered",)
 
     # ---- reported parameters --------------------------------------------------------------------
 

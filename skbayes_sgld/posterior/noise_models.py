@@ -88,8 +88,10 @@ class LogLinearNoise(NoiseModel):
 
     Notes
     -----
-    A column has a coefficient of the mean and one of the noise. With fewer than about five rows
-    for each, chains find rows that are fitted without noise, and mix badly; the fit then warns.
+    A column has a coefficient of the mean and one of the noise. With few rows for each, some may be
+    fitted nearly without noise. Under normal priors the coefficients of the mean are integrated out
+    then, exactly (``parameterization="noncentered"``); under others chains mix badly, and the fit
+    warns.
 
     Examples
     --------

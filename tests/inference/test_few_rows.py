@@ -88,7 +88,8 @@ def columns_of(frame, target):
 @pytest.mark.parametrize("target", ["PERPOVERTY", "DEGREE"])
 def test_unequal_noise_of_few_rows_a_column_is_sampled_without_an_overflow(target):
     frame = datasets.cpunish.load_pandas().data.select_dtypes("number")
-    model = SGLDLinearRegression(prior="normal", noise_model="log_linear", random_state=0)
+    settings = {"prior": "normal", "noise_model": "log_linear", "parameterization": "centered"}
+    model = SGLDLinearRegression(**settings, random_state=0)
     model.fit(*columns_of(frame, target))  # 50 proposals in a row were refused, which was an error
     assert "too narrow for them" in model.result_.choices["sampler"].why
     assert model.sampler_.step_range > 1.0
