@@ -1,4 +1,4 @@
-"""Every soak run, two at a time: ``python -m tests.soak``, half an hour on two cores.
+"""Every soak run, two at a time: ``python -m tests.soak``, three quarters of an hour on two cores.
 
 Each is a module of this folder that can be run by itself; what they found is in
 ``docs/reliability.md``.
@@ -13,7 +13,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).parent
-LONGEST_FIRST = ("long_run", "inputs", "interrupts", "precision", "files", "divergence")
+LONGEST_FIRST = (
+    "automatic",
+    "long_run",
+    "inputs",
+    "interrupts",
+    "precision",
+    "files",
+    "divergence",
+)
 
 
 def run(name: str) -> bool:
