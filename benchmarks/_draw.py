@@ -12,9 +12,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 from matplotlib.ticker import LogLocator  # noqa: E402
-from PIL import Image  # noqa: E402  Matplotlib needs it too
 
 from benchmarks.__main__ import MODES  # noqa: E402
+from benchmarks._figures import save  # noqa: E402
 from benchmarks._tools import Figure, number  # noqa: E402
 from benchmarks.page import data_of, figures_of, least_seconds  # noqa: E402
 
@@ -38,11 +38,7 @@ def draw(results: Results, folder: Path) -> list[Path]:
         if figure is None:
             path.unlink(missing_ok=True)  # the page drops it too
         else:
-            figure.savefig(path, dpi=110)
-            plt.close(figure)
-            with Image.open(path) as image:  # 256 colours look the same in a third of the bytes
-                small = image.convert("RGB").quantize(256, dither=Image.Dither.NONE)
-            small.save(path, optimize=True)
+            save(figure, path)
             drawn.append(path)
     return drawn
 

@@ -432,6 +432,8 @@ def draw(found: dict[str, Any]) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
+    from benchmarks._figures import save as save_figure
+
     figure, axes = plt.subplots(1, 2, figsize=(9.0, 4.4), layout="constrained", sharex=True)
     rows, exact = found["pools"], found["one_column"]
     sizes = np.array([row["pool"] for row in exact], dtype=float)
@@ -461,7 +463,7 @@ def draw(found: dict[str, Any]) -> None:
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, fontsize=9, loc="outside lower center", ncols=2)
     figure.suptitle(f"{found['rows']:,} rows: errors next to a pool, by its size", fontsize=11)
-    figure.savefig(FIGURE, dpi=110, metadata={"Software": None})
+    save_figure(figure, FIGURE)
 
 
 def save(name: str, found: Any) -> None:

@@ -152,6 +152,8 @@ def draw() -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt  # noqa: PLC0415
 
+    from benchmarks._figures import save as save_figure  # noqa: PLC0415
+
     models = json.loads(RESULTS.read_text())["models"]
     figure, panels = plt.subplots(
         2, 3, figsize=(11, 7.2), sharex=True, sharey=True, layout="constrained"
@@ -179,7 +181,7 @@ def draw() -> None:
     handles.append(plt.Line2D([], [], color="black", marker="x", linestyle=":"))
     labels.append("LogisticRegression, PoissonRegressor")
     figure.legend(handles, labels, loc="outside lower center", ncols=6)
-    figure.savefig(FIGURE, dpi=110, metadata={"Software": None})
+    save_figure(figure, FIGURE)
 
 
 def main() -> None:
