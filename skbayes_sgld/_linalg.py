@@ -430,7 +430,8 @@ def _scaled_cholesky(H: Array) -> tuple[Array, Array]:
 def largest_eigenvalue(S: Array) -> float:
     """Largest eigenvalue of a symmetric matrix."""
     last = S.shape[0] - 1
-    return float(linalg.eigh(S, eigvals_only=True, subset_by_index=[last, last])[0])
+    with one_blas_thread():  # two wait for each other: 600 rows took 1.7 s on a busy machine
+        return float(linalg.eigh(S, eigvals_only=True, subset_by_index=[last, last])[0])
 
 
 def largest_eigenvalue_of(product: Callable[[Array], Array], size: int) -> float:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse import issparse
 
-from skbayes_sgld._linalg import equal_slices, row_slices, sum_in_threads
+from skbayes_sgld._linalg import equal_slices, one_blas_thread, row_slices, sum_in_threads
 from skbayes_sgld.posterior.expansion import LinearRows, sum_of_slope
 from skbayes_sgld.posterior.protocol import Expansion
 
@@ -161,7 +161,8 @@ def _is_determined(H: Array) -> bool:
         return False
     scale = 1.0 / np.sqrt(diagonal)
     scaled = H * scale[:, None] * scale
-    return bool(linalg.eigvalsh(scaled, subset_by_index=[0, 0])[0] > _LEAST_EIGENVALUE)
+    with one_blas_thread():
+        return bool(linalg.eigvalsh(scaled, subset_by_index=[0, 0])[0] > _LEAST_EIGENVALUE)
 
 
 def rounded_gram(posterior: _Design, weights: Array) -> Array:
