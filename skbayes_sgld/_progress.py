@@ -38,8 +38,8 @@ class TextProgress:
         tenths = 10 * self.done // self.total
         if tenths > self.tenths:
             self.tenths = tenths
-            line = f"{self.desc}: {self.done} of {self.total} {self.unit}s ({10 * tenths} %), "
-            line += f"{time.monotonic() - self.start:.1f} s"
+            line = f"{self.desc}: {self.done} of {self.total} {self.unit}s "
+            line += f"({100 * self.done // self.total} %), {time.monotonic() - self.start:.1f} s"
             start, end = ("\r", "") if self.terminal else ("", "\n")
             print(start + line, end=end, file=sys.stderr, flush=True)
 

@@ -524,7 +524,7 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
         name, made = names[suspects[worst]], n_chains * n_draws
         problem = f"the effective sample size of {name} is {ess[worst]:.0f}"
         if made < 2 * needed:  # half of them or more would have to be independent
-            problems.append(f"{problem}: {made} draws {TOO_FEW} the {needed} that are needed")
+            problems.append(f"{problem}: {made} draws {TOO_FEW} an effective size of {needed}")
         else:
             problems.append(f"{problem}, below {needed}")
     return problems

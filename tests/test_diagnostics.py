@@ -346,7 +346,7 @@ def test_good_draws_are_clean_to_the_screen_and_odd_ones_are_not():
 def test_draws_too_few_for_the_needed_effective_sample_size_are_told_as_too_few():
     draws = np.random.default_rng(0).standard_normal((4, 25, 1))
     [problem] = convergence_problems(draws, ["a"])
-    assert problem.endswith(": 100 draws are too few for the 400 that are needed")
+    assert problem.endswith(": 100 draws are too few for an effective size of 400")
     slow = autoregression(np.random.default_rng(0), 0.97, 4, 900, 1)
     assert convergence_problems(slow, "a")[-1].endswith("below 400")
 

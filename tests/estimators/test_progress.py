@@ -64,3 +64,5 @@ def test_without_tqdm_progress_is_a_line_of_text_at_every_tenth(monkeypatch, cap
     percents = [int(line[4]) for line in found]
     assert percents == sorted(set(percents)) and percents[-1] == 100
     assert found[-1][2] == found[-1][3]  # all steps are counted
+    for line in found:
+        assert int(line[4]) == 100 * int(line[2]) // int(line[3])
