@@ -409,7 +409,9 @@ def _time(sampler: Sampler, step_size: float, n_params: int, pilot: pilots.Bias)
     declared = sampler.pace(np.ones(n_params), step_size)[1]
     # a declared time has no Monte Carlo error, and is better unless it is wrong
     time = pilot.time if pilot.time > THRESHOLDS.distrust * declared else declared
-    return time * (pilot.width if pilot.width > THRESHOLDS.max_width else 1.0)
+    # steps of 1 keep 1 - 1/w where the variance is w: 2 w - 2 of them leave draws half of their
+    # worth or more, as 2 do where w is 2
+    return max(time, float(np.rint(time * (pilot.width - 1.0))))
 
 
 def _adapted(run: Run, mode: Mode, center: Mode, seed: int, found: str, automatic: bool) -> Tuned:

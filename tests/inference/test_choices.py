@@ -145,6 +145,14 @@ def test_where_the_pilot_finds_an_error_chains_accept_or_reject(monkeypatch, mos
     assert isinstance(choices.tune(run, mode, 0, [HMC()]).run.sampler, HMC) == exact
 
 
+@pytest.mark.parametrize("width", [1.99, 2.01, 2.2, 2.3, 3.0, 5.0, 10.0])
+def test_draws_of_a_wide_posterior_are_as_far_apart_as_makes_them_worth_half(width):
+    # steps of 1 keep 1 - 1 / width of where they were; at 2 nothing jumps
+    time = choices._time(SGLD(), 1.0, 3, Bias(0.0, 0.0, width, 2.0, 0.0))
+    assert (1.0 - (kept := (1.0 - 1.0 / width) ** time)) / (1.0 + kept) > 0.5
+    assert time == 2.0 if width < 2.2 else time <= 2.0 * width - 1.0
+
+
 def test_few_rows_per_parameter_take_no_pilot_of_the_cheap_sampler(monkeypatch):
     # the mode's metric is known to be wrong there, and a pilot in it costs seconds for nothing
     def fail(*args):

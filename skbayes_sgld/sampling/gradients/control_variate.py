@@ -100,8 +100,10 @@ class _ControlVariate(BoundGradient):
             L = self._expansion[0].shape[1]
             shapes = (L,), (L, L) if L > 1 else (1,)
             taken = [a.take(idx, axis=0) for a in self._expansion]  # (T, C, B, numbers)
+            # each number of all rows together: products along rows that lie apart take up to
+            # 50 times as long
             return [
-                np.moveaxis(a, 3, 2).reshape(*idx.shape[:2], *shape, idx.shape[2])
+                np.ascontiguousarray(a.swapaxes(3, 2)).reshape(*idx.shape[:2], *shape, idx.shape[2])
                 for a, shape in zip(taken, shapes, strict=False)
             ]
         # every step of every chain a product of its own, so that they round alike

@@ -200,6 +200,22 @@ def test_a_bound_move_is_the_metric_times_the_gradient(gradient, preconditioner,
         np.testing.assert_allclose(found, theta + eta * drift, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("d", [2, 12])  # the curvature of rows is gathered, or of all of them kept
+def test_a_number_of_a_rows_curvature_lies_beside_that_of_the_next_row(d):
+    # a product of three classes along rows that lie apart takes 17 times as long
+    rng, n, B = np.random.default_rng(0), 300, 20
+    posterior = GLMPosterior(
+        rng.standard_normal((n, d)), np.arange(n) % 3, Categorical(3), Normal(1.0)
+    )
+    mode = find_mode(posterior, posterior.start())
+    bound = ControlVariate(2).bind(posterior, mode.theta, mode.expansion).shared_by(4)
+    assert bool(bound._expansion) == (d == 12)
+    (_, _, score, curvature), _ = bound.prepare(rng.integers(0, n, (2, 2, B)))
+    assert (score.shape, curvature.shape) == ((2, 3, B), (2, 3, 3, B))
+    assert score.flags.c_contiguous
+    assert curvature.flags.c_contiguous
+
+
 @pytest.mark.parametrize("unit", [1.0, 1e16])
 def test_large_shared_batches_are_rounded_where_single_precision_holds_x(unit):
     rng, n, d, B = np.random.default_rng(0), 3000, 70, 600
