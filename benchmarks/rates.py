@@ -1,8 +1,9 @@
 """Measure the rates by which the cost of a step is told: ``python -m benchmarks.rates``.
 
 Prints nanoseconds of processor time, in one thread, for each row of a gradient and each position:
-one figure for a number of the row, and one for a linear predictor, its exponential included. They
-are the constants of ``skbayes_sgld/sampling/tuning/cost.py``. AVX-512 is hidden from NumPy and
+one figure for a number of the row, one for a linear predictor, its exponential included, and one
+for a pair of two predictors, of ten classes. Their like are the constants ``shared_row`` and
+``row_of_all`` of ``skbayes_sgld/sampling/tuning/thresholds.py``. AVX-512 is hidden from NumPy and
 OpenBLAS, and every figure is the least of several rounds: what else the machine does only adds to
 it.
 """
@@ -19,10 +20,11 @@ import numpy as np
 
 from benchmarks import _machine
 from skbayes_sgld._linalg import one_blas_thread
-from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, Normal
 from skbayes_sgld.sampling import ControlVariate
 
 _COLUMNS = 40, 400
+_CLASSES, _OF_CLASSES = 10, 30  # and their columns
 _ROWS, _BATCH = 8000, 1000
 _ROUNDS, _TIMES = 15, 3
 
@@ -38,18 +40,20 @@ def seconds(work: Callable[[], object]) -> float:
     return min(found)
 
 
-def gradient(d: int, n_positions: int, kind: str) -> float:
+def gradient(d: int, n_positions: int, kind: str, n_classes: int = 2) -> float:
     """Nanoseconds for each row and position of a gradient of d columns."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((_ROWS, d))
-    posterior = GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), Normal(scale=1.0))
-    theta = 0.1 * rng.standard_normal((n_positions, d + 1))
+    likelihood = Bernoulli() if n_classes == 2 else Categorical(n_classes)
+    y = (X[:, 0] > 0).astype(float) if n_classes == 2 else np.arange(_ROWS) % n_classes
+    posterior = GLMPosterior(X, y, likelihood, Normal(scale=1.0))
+    theta = 0.1 * rng.standard_normal((n_positions, posterior.n_params))
     if kind.startswith("all rows"):
         grouped = posterior.in_groups_of(n_positions)
         bound = (grouped.rounded() if "single" in kind else grouped).bind_grad(n_positions)
         return 1e9 * seconds(lambda: bound(theta)) / (_ROWS * n_positions)
     n_walkers = n_positions if kind == "shared batch" else 1
-    whole = ControlVariate().bind(posterior, np.zeros(d + 1)).in_groups_of(n_positions)
+    whole = ControlVariate().bind(posterior, np.zeros(posterior.n_params)).in_groups_of(n_positions)
     estimate = whole.shared_by(n_walkers).of_run()
     idx = rng.integers(0, _ROWS, (1, n_positions // n_walkers, _BATCH))
 
@@ -71,7 +75,13 @@ def main() -> None:
                 few, many = (gradient(d, n_positions, kind) for d in _COLUMNS)
                 number = (many - few) / (_COLUMNS[1] - _COLUMNS[0])
                 predictor = few - number * (_COLUMNS[0] + 1)
-                print(f"{kind}, {n_positions} positions: {number:.3f} a number, {predictor:.1f}")
+                of_classes = gradient(_OF_CLASSES, n_positions, kind, _CLASSES)
+                alone = number * (_OF_CLASSES + 1) + predictor
+                pair = (of_classes - _CLASSES * alone) / (_CLASSES * (_CLASSES - 1))
+                print(
+                    f"{kind}, {n_positions} positions: {number:.3f} a number, {predictor:.1f} "
+                    f"a predictor, {pair:.2f} a pair"
+                )
 
 
 if __name__ == "__main__":

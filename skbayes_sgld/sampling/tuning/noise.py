@@ -167,7 +167,8 @@ def cost_of_a_row(posterior: BasePosterior, n_walkers: int) -> float:
     """Times that a row of a batch costs what a row of all costs, for a position."""
     if n_walkers == 1:
         return THRESHOLDS.gathered_cost
-    numbers = np.array([posterior.n_params, posterior.n_predictors])
+    K = posterior.n_predictors
+    numbers = np.array([posterior.n_params, K, K * (K - 1)])
     return float(numbers @ THRESHOLDS.shared_row / (numbers @ THRESHOLDS.row_of_all))
 
 
