@@ -199,7 +199,7 @@ def main() -> None:
             hidden = _machine.hidden() if _machine.avx512() else {}
             command = [sys.executable, "-m", "benchmarks.grid", *options.models]
             sys.exit(subprocess.run(command, env=os.environ | hidden | _ENVIRONMENT).returncode)
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # fits are timed, whatever they say of their draws
         for name in options.models or MODELS:
             measure(name)
     for name, found in json.loads(RESULTS.read_text())["models"].items():

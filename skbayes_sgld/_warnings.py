@@ -88,7 +88,7 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 def _known_of(frame: FrameType) -> dict[str, Any]:
-    """What a frame of scikit-learn's knows of the fit; nothing where it is another one."""
+    """Candidate, split and settings in a frame of scikit-learn's search; empty for other frames."""
     name, module = frame.f_code.co_name, frame.f_globals.get("__name__")
     if module == "sklearn.pipeline" and name == "fit":
         return {"in_pipeline": True}

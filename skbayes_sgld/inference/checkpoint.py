@@ -256,7 +256,7 @@ def _assembled(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> 
 
 
 def _fallback(saved: Any) -> Fallback | None:
-    """What a header says of the fallback of its run."""
+    """Fallback that the header of a checkpoint holds; None where its run had none."""
     if saved is None:
         return None
     why, step_size = saved

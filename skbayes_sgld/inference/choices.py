@@ -327,7 +327,7 @@ def choose_step_size(
 
 
 def shortened(tuned: Tuned, step_size: float) -> Tuned:
-    """The same with a shorter step size, at which chains take as many more steps."""
+    """Tuned run at a shorter step size, at which chains take as many more steps."""
     longer = max(1.0, tuned.run.step_size / step_size)
     run, time = replace(tuned.run, step_size=tuned.run.step_size / longer), tuned.time
     return replace(tuned, run=run, time=None if time is None else longer * time)

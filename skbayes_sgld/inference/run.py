@@ -134,7 +134,7 @@ def plan_and_run(
 
 
 def _fall_back(error: ChainOverflowError, plan: Plan) -> Fallback | None:
-    """What to do where chains of a plan have overflowed; None where the user chose their steps."""
+    """Second plan after an overflow; None where the user chose sampler or step size."""
     settings, step_size = plan.settings, plan.run.step_size
     automatic = settings.sampler is None and settings.step_size is None
     if not automatic or plan.run.sampler.adjusted:

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import GROUP, matmul_rows
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.linear_prior import LinearPrior
+from skbayes_sgld.posterior.parameterizations.base import Reparameterized
 from skbayes_sgld.posterior.parameterizations.closed_form import ClosedForm
 from skbayes_sgld.posterior.parameterizations.noise_coordinate import (
     NormalQuantiles,
@@ -59,7 +59,7 @@ class _Parts(NamedTuple):
     w: Array
 
 
-class NoncenteredPosterior(BasePosterior):
+class NoncenteredPosterior(Reparameterized):
     """The same posterior in coordinates phi = (z, g), g the standardised log noise variance.
 
     Parameters
@@ -89,13 +89,8 @@ class NoncenteredPosterior(BasePosterior):
         gamma: float,
         temperature: float = 1.0,
     ) -> None:
-        self.inner = posterior
-        self.n_samples, self.n_params = posterior.n_samples, posterior.n_params
-        self.total_weight = posterior.total_weight
-        self.param_names, self.n_predictors = posterior.param_names, posterior.n_predictors
-        self.coords, self.one_mode = posterior.coords, posterior.one_mode
-        self.log_concave = posterior.log_concave
-        self._center, self._gamma, self._temperature = center, gamma, temperature
+        super().__init__(posterior, temperature)
+        self._center, self._gamma = center, gamma
         theta = np.append(center, gamma)
         self._straight = True
         if posterior.linear_prior.follows_noise:
@@ -304,27 +299,6 @@ class NoncenteredPosterior(BasePosterior):
             draws = slice(start, start + _BLOCK)
             theta[draws] = self.to_theta(phi[draws], group=_GROUP)
         return self.inner.constrain(theta)
-
-    def unconstrain(self, values: Array) -> Array:
-        """Coordinates phi ``(C, P)`` of the reported parameters."""
-        return self.from_theta(self.inner.unconstrain(values))
-
-    def zeros(self) -> Array:
-        """Point ``(P,)`` at which all coefficients are 0 and the noise variance is that of y."""
-        return self.from_theta(self.inner.zeros()[None])[0]
-
-    def draw_prior(self, generators: list[np.random.Generator]) -> Array | None:
-        """Draws from the prior ``(C, P)``, as reported parameters."""
-        return self.inner.draw_prior(generators)
-
-    def prior_conflict(self, values: Array, sds: Array) -> PriorConflict | None:
-        """How far prior and data are apart, by the mean and sds ``(n_constrained,)``."""
-        return self.inner.prior_conflict(values, sds)
-
-    @property
-    def constrained_names(self) -> list[str]:
-        """Names of the reported parameters."""
-        return self.inner.constrained_names
 
 
 class NormalNoncenteredPosterior(NoncenteredPosterior):

@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import matmul_rows
-from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.posterior.log_linear_noise import LogLinearNoisePosterior
+from skbayes_sgld.posterior.parameterizations.base import Reparameterized
 from skbayes_sgld.posterior.parameterizations.conditional import _cholesky
 
 Array = NDArray[Any]
@@ -30,7 +29,7 @@ Array = NDArray[Any]
 _BLOCK = 256  # draws whose coefficients are found at a time
 
 
-class UnequalNoisePosterior(BasePosterior):
+class UnequalNoisePosterior(Reparameterized):
     """The posterior of a linear model with unequal noise in coordinates phi = (z, eta).
 
     Parameters
@@ -44,12 +43,7 @@ class UnequalNoisePosterior(BasePosterior):
     bounded_curvature = False
 
     def __init__(self, posterior: LogLinearNoisePosterior, temperature: float = 1.0) -> None:
-        self.inner, self._temperature = posterior, temperature
-        self.n_samples, self.n_params = posterior.n_samples, posterior.n_params
-        self.total_weight = posterior.total_weight
-        self.param_names, self.n_predictors = posterior.param_names, posterior.n_predictors
-        self.coords, self.one_mode = posterior.coords, posterior.one_mode
-        self.log_concave = posterior.log_concave
+        super().__init__(posterior, temperature)
         design, self._noise_design, _ = posterior.mean_and_noise(posterior.start())
         self._design, L = design, design.shape[1]
         self._n_linear = L
@@ -124,27 +118,6 @@ class UnequalNoisePosterior(BasePosterior):
         parts = [phi[first : first + _BLOCK] for first in range(0, len(phi), _BLOCK)]
         return self.inner.constrain(np.concatenate([self.to_theta(part) for part in parts]))
 
-    def unconstrain(self, values: Array) -> Array:
-        """Coordinates phi ``(C, P)`` of the reported parameters."""
-        return self.from_theta(self.inner.unconstrain(values))
-
     def start(self) -> Array:
-        """Where a search for the mode begins ``(P,)``."""
+        """Start ``(P,)`` of a search for the mode."""
         return np.append(np.zeros(self._n_linear), self.inner.start()[self._n_linear :])
-
-    def zeros(self) -> Array:
-        """Point ``(P,)`` at which all coefficients are 0 and the noise variance is that of y."""
-        return self.from_theta(self.inner.zeros()[None])[0]
-
-    def draw_prior(self, generators: list[np.random.Generator]) -> Array | None:
-        """Draws from the prior ``(C, P)``, as reported parameters."""
-        return self.inner.draw_prior(generators)
-
-    def prior_conflict(self, values: Array, sds: Array) -> PriorConflict | None:
-        """How far prior and data are apart, by the mean and sds ``(n_constrained,)``."""
-        return self.inner.prior_conflict(values, sds)
-
-    @property
-    def constrained_names(self) -> list[str]:
-        """Names of the reported parameters."""
-        return self.inner.constrained_names
