@@ -1,11 +1,12 @@
-"""Measure the rates by which the cost of a step is told: ``python -m benchmarks.rates``.
+"""Measure the rates by which batches and all rows are compared: ``python -m benchmarks.rates``.
 
-Prints nanoseconds of processor time, in one thread, for each row of a gradient and each position:
-one figure for a number of the row, one for a linear predictor, its exponential included, and one
-for a pair of two predictors, of ten classes. Their like are the constants ``shared_row`` and
-``row_of_all`` of ``skbayes_sgld/sampling/tuning/thresholds.py``. AVX-512 is hidden from NumPy and
-OpenBLAS, and every figure is the least of several rounds: what else the machine does only adds to
-it.
+Prints, for two, three and ten classes and 5 to 150 columns, the nanoseconds of processor time that
+one more row costs each of 64 positions: in a gradient of all rows in single precision, and in a
+batch that the sixteen walkers of a chain share, gathered anew at every step. Beside each is what
+the rates of ``skbayes_sgld/sampling/tuning/thresholds.py`` make it: ``row_of_all``, ``shared_row``
+and, for what a batch costs whatever its rows, ``control_variate``. AVX-512 is hidden from NumPy and
+OpenBLAS, which has one thread, and every time is the least of several: what else the machine does
+only adds to it.
 """
 
 from __future__ import annotations
@@ -22,45 +23,56 @@ from benchmarks import _machine
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, Normal
 from skbayes_sgld.sampling import ControlVariate
+from skbayes_sgld.sampling.tuning.noise import step_costs
 
-_COLUMNS = 40, 400
-_CLASSES, _OF_CLASSES = 10, 30  # and their columns
-_ROWS, _BATCH = 8000, 1000
+_CLASSES, _COLUMNS = (2, 3, 10), (5, 20, 50, 150)
+_CHAINS, _WALKERS = 4, 16
+_ROWS, _BATCHES = (1000, 3000), (32, 256)
 _ROUNDS, _TIMES = 15, 3
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """Least processor time of a call."""
+def nanoseconds(work: Callable[[], object]) -> float:
+    """Least processor time of a call, for each position."""
     found = []
     for _ in range(_ROUNDS):
         begin = process_time()
         for _ in range(_TIMES):
             work()
         found.append((process_time() - begin) / _TIMES)
-    return min(found)
+    return 1e9 * min(found) / (_CHAINS * _WALKERS)
 
 
-def gradient(d: int, n_positions: int, kind: str, n_classes: int = 2) -> float:
-    """Nanoseconds for each row and position of a gradient of d columns."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((_ROWS, d))
+def model(n: int, d: int, n_classes: int) -> GLMPosterior:
+    """Posterior of standard normal columns."""
+    X = np.random.default_rng(0).standard_normal((n, d))
     likelihood = Bernoulli() if n_classes == 2 else Categorical(n_classes)
-    y = (X[:, 0] > 0).astype(float) if n_classes == 2 else np.arange(_ROWS) % n_classes
-    posterior = GLMPosterior(X, y, likelihood, Normal(scale=1.0))
-    theta = 0.1 * rng.standard_normal((n_positions, posterior.n_params))
-    if kind.startswith("all rows"):
-        grouped = posterior.in_groups_of(n_positions)
-        bound = (grouped.rounded() if "single" in kind else grouped).bind_grad(n_positions)
-        return 1e9 * seconds(lambda: bound(theta)) / (_ROWS * n_positions)
-    n_walkers = n_positions if kind == "shared batch" else 1
-    whole = ControlVariate().bind(posterior, np.zeros(posterior.n_params)).in_groups_of(n_positions)
-    estimate = whole.shared_by(n_walkers).of_run()
-    idx = rng.integers(0, _ROWS, (1, n_positions // n_walkers, _BATCH))
+    return GLMPosterior(X, np.arange(n) % n_classes, likelihood, Normal(scale=1.0))
+
+
+def positions(posterior: GLMPosterior) -> np.ndarray:
+    """Positions of all walkers near zero."""
+    shape = _CHAINS * _WALKERS, posterior.n_params
+    return 0.1 * np.random.default_rng(1).standard_normal(shape)
+
+
+def of_all(posterior: GLMPosterior) -> float:
+    """Nanoseconds of a gradient of all rows, for each position."""
+    theta = positions(posterior)
+    bound = posterior.in_groups_of(_WALKERS).rounded().bind_grad(len(theta))
+    return nanoseconds(lambda: bound(theta))
+
+
+def of_batch(posterior: GLMPosterior, size: int) -> float:
+    """Nanoseconds of a gradient by batches of so many rows, for each position."""
+    theta = positions(posterior)
+    gradient = ControlVariate().bind(posterior, np.zeros(posterior.n_params))
+    estimate = gradient.in_groups_of(_WALKERS, _WALKERS).for_thread()
+    idx = np.random.default_rng(2).integers(0, posterior.n_samples, (1, _CHAINS, size))
 
     def work() -> None:
         estimate(theta, estimate.prepare(idx)[0])
 
-    return 1e9 * seconds(work) / (_BATCH * n_positions)
+    return nanoseconds(work)
 
 
 def main() -> None:
@@ -68,19 +80,20 @@ def main() -> None:
         command = [sys.executable, "-m", "benchmarks.rates"]
         sys.exit(subprocess.run(command, env=os.environ | _machine.hidden()).returncode)
     print(_machine.heading(_machine.describe()))
-    kinds = "all rows, single precision", "all rows, double precision", "shared batch", "own batch"
     with one_blas_thread():
-        for kind in kinds:
-            for n_positions in (4, 16, 32):
-                few, many = (gradient(d, n_positions, kind) for d in _COLUMNS)
-                number = (many - few) / (_COLUMNS[1] - _COLUMNS[0])
-                predictor = few - number * (_COLUMNS[0] + 1)
-                of_classes = gradient(_OF_CLASSES, n_positions, kind, _CLASSES)
-                alone = number * (_OF_CLASSES + 1) + predictor
-                pair = (of_classes - _CLASSES * alone) / (_CLASSES * (_CLASSES - 1))
+        for n_classes in _CLASSES:
+            for d in _COLUMNS:
+                few, many = (model(n, d, n_classes) for n in _ROWS)
+                row = (of_all(many) - of_all(few)) / (_ROWS[1] - _ROWS[0])
+                small, large = (of_batch(few, size) for size in _BATCHES)
+                shared = (large - small) / (_BATCHES[1] - _BATCHES[0])
+                (_, all_rows), costs = step_costs(few, 0), [step_costs(few, b)[0] for b in _BATCHES]
+                told = (costs[1] - costs[0]) / (_BATCHES[1] - _BATCHES[0])
                 print(
-                    f"{kind}, {n_positions} positions: {number:.3f} a number, {predictor:.1f} "
-                    f"a predictor, {pair:.2f} a pair"
+                    f"{n_classes:2d} classes, {d:3d} columns: {row:5.2f} a row of all "
+                    f"({all_rows / _ROWS[0]:.2f}), {shared:5.1f} a shared row ({told:.1f}), "
+                    f"{small - _BATCHES[0] * shared:6.0f} a batch ({step_costs(few, 0)[0]:.0f})",
+                    flush=True,
                 )
 
 

@@ -94,5 +94,5 @@ def unconverged(expected: bool = True) -> Iterator[None]:
     """Let a run go wrong without the warning that says so, where that is expected of it."""
     with warnings.catch_warnings():
         if expected:
-            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the subject of the figure
         yield

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from skbayes_sgld.sampling import SGLD, Identity, Minibatch, Schedule
-from skbayes_sgld.sampling.chains import Run
-from skbayes_sgld.sampling.dynamics import Dynamics
+from skbayes_sgld.sampling import SGLD, Kernel, Minibatch, Schedule
 
 PLAIN: dict[str, Any] = {
     "sampler": SGLD(integrator="euler"),
@@ -17,25 +15,19 @@ PLAIN: dict[str, Any] = {
 }
 
 
-def plain_run(
+def plain_sgld(
     posterior: Any,
     epsilon: float,
     schedule: Schedule,
     batch_size: int,
-    sampler: Any = PLAIN["sampler"],
-) -> Run:
-    """A run with step sizes ``epsilon * schedule(t)`` in Welling & Teh's unit.
-
-    It can start anywhere, and be gone on with by another run; ``sampler`` may be an optimizer.
-    """
-    gradient = Minibatch(replacement=False).bind(posterior, None)
-    metric = Identity().bind(posterior.n_params, None)
-    return Run(
-        sampler,
-        Dynamics(gradient, metric),
-        schedule,
+    algorithm: Any = PLAIN["sampler"],
+) -> Kernel:
+    """Kernel with step sizes ``epsilon * schedule(t)`` in Welling & Teh's unit."""
+    return Kernel(
+        posterior,
+        algorithm,
         step_size=epsilon / 2.0,
-        n_samples=posterior.n_samples,
+        schedule=schedule,
+        gradient=Minibatch(replacement=False),
         batch_size=batch_size,
-        replacement=False,
     )

@@ -39,7 +39,7 @@ from _figure import (
     tidy,
 )
 from _numbers import measured, write
-from _plain_sgld import plain_run
+from _plain_sgld import plain_sgld
 from scipy.special import expit
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import train_test_split
@@ -50,7 +50,6 @@ from skbayes_sgld import SamplingResult, sample
 from skbayes_sgld.datasets import load_nba_rookies, make_logistic
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Laplace
 from skbayes_sgld.sampling import Polynomial
-from skbayes_sgld.sampling.chains import run_chains
 
 TRUTH = {"intercept": 4.2, "first slope": 2.0, "second slope": -3.4}  # those of the report's code
 COLORS = (BLUE, ORANGE, GREEN)
@@ -78,9 +77,9 @@ def split(X: np.ndarray, y: np.ndarray, standardise: bool = False) -> tuple[Any,
 
 def run_printed(posterior: GLMPosterior, n_steps: int, n_chains: int) -> tuple[Any, np.ndarray]:
     """Every position of Welling and Teh's recursion from theta = 1, and its step sizes."""
-    run = plain_run(posterior, A, Polynomial(OFFSET, POWER), BATCH_SIZE)
+    kernel = plain_sgld(posterior, A, Polynomial(OFFSET, POWER), BATCH_SIZE)
     start = np.ones((n_chains, posterior.n_params))
-    chains = run_chains(run, start, n_draws=n_steps)
+    chains = kernel.run(start, n_steps)
     return chains.draws, chains.weights
 
 

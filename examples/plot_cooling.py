@@ -25,9 +25,7 @@ from _numbers import measured, share, write
 
 from skbayes_sgld.datasets import make_tied_means_mixture
 from skbayes_sgld.posterior import TiedGaussianMixture
-from skbayes_sgld.sampling import SGLD, Constant, Cooling, Full, Identity, Schedule
-from skbayes_sgld.sampling.chains import Run, run_chains
-from skbayes_sgld.sampling.dynamics import Dynamics
+from skbayes_sgld.sampling import Constant, Cooling, Kernel, Schedule
 
 STEP = 0.001  # a quarter of the limit of stability at the modes
 START = (1.15, -1.15)  # the mode where theta2 < 0
@@ -37,16 +35,9 @@ THIN = 5
 
 def run(posterior: TiedGaussianMixture, temperature: Schedule, n_chains: int, n_steps: int) -> Any:
     """Every fifth draw ``(n_chains, n_steps / 5, 2)`` of chains that start in one mode."""
-    run = Run(
-        SGLD("leimkuhler_matthews"),
-        Dynamics(Full().bind(posterior, None), Identity().bind(2, None)),
-        Constant(),
-        step_size=STEP,
-        n_samples=posterior.n_samples,
-        temperature=temperature,
-    )
+    kernel = Kernel(posterior, "sgld", step_size=STEP, temperature=temperature)
     start = np.tile(START, (n_chains, 1))
-    return run_chains(run, start, n_draws=n_steps // THIN, thin=THIN).draws
+    return kernel.run(start, n_steps // THIN, thin=THIN).draws
 
 
 def kept(draws: np.ndarray) -> np.ndarray:

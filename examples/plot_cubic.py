@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from _figure import EXACT, GREY, PRINTED, RIGHT, new_figure, parse, save, say, tidy
 from _numbers import draws_worth, share
-from _plain_sgld import plain_run
+from _plain_sgld import plain_sgld
 from scipy import stats
 
 from skbayes_sgld import SGLDLinearRegression
@@ -30,7 +30,6 @@ from skbayes_sgld.datasets import make_cubic
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import FixedGaussian, GLMPosterior, Laplace
 from skbayes_sgld.sampling import Polynomial
-from skbayes_sgld.sampling.chains import run_chains
 
 MODEL: dict[str, Any] = {"prior": Laplace(1.0), "noise_variance": 1.0, "fit_intercept": False}
 SCHEDULE = Polynomial(offset=50, power=0.6)
@@ -42,9 +41,9 @@ COVERAGE = 0.95
 def run_plain(X: np.ndarray, y: np.ndarray, n_steps: int) -> np.ndarray:
     """Draws ``(3, n_steps, 3)`` of the printed run, three times, from draws of the prior."""
     posterior = GLMPosterior(X, y, FixedGaussian(1.0), Laplace(1.0), fit_intercept=False)
-    run = plain_run(posterior, 2.0 * FIRST_STEP / SCHEDULE(0), SCHEDULE, batch_size=5)
+    kernel = plain_sgld(posterior, 2.0 * FIRST_STEP / SCHEDULE(0), SCHEDULE, batch_size=5)
     start = np.random.default_rng(0).laplace(size=(3, 3))
-    return run_chains(run, start, n_draws=n_steps).draws
+    return kernel.run(start, n_steps).draws
 
 
 def exact_posterior(X: np.ndarray, y: np.ndarray) -> list[Any]:

@@ -21,13 +21,12 @@ from typing import Any
 import numpy as np
 from _figure import EXACT, GREEN, PRINTED, RIGHT, new_figure, parse, save, say, tidy, unconverged
 from _numbers import measured, share_of_draws
-from _plain_sgld import PLAIN, plain_run
+from _plain_sgld import PLAIN, plain_sgld
 
 import skbayes_sgld
 from skbayes_sgld.datasets import make_tied_means_mixture
 from skbayes_sgld.posterior import TiedGaussianMixture
 from skbayes_sgld.sampling import SGLD, Polynomial
-from skbayes_sgld.sampling.chains import run_chains
 
 EPSILON, SCHEDULE, BATCH_SIZE = 0.03, Polynomial(offset=6, power=0.55), 30
 PRINTED_VARIANCE = 0.001  # of the noise, in the report's code
@@ -36,15 +35,15 @@ PRINTED_VARIANCE = 0.001  # of the noise, in the report's code
 class PrintedNoise(SGLD):
     """SGLD with noise of the same variance at every step, whatever its size."""
 
-    def prepare(self, state: Any, normals: Any, eta: Any, dynamics: Any) -> Any:
+    def prepare(self, normals: Any, previous: Any, eta: Any, dynamics: Any) -> Any:
         """Noise of every step."""
         return np.sqrt(PRINTED_VARIANCE) * normals
 
 
 def run(posterior: TiedGaussianMixture, sampler: SGLD, n_steps: int) -> np.ndarray:
     """Path ``(n_steps, 2)`` of one chain."""
-    plain = plain_run(posterior, EPSILON, SCHEDULE, BATCH_SIZE, sampler)
-    return run_chains(plain, np.array([[0.5, 0.0]]), n_draws=n_steps).draws[0]
+    kernel = plain_sgld(posterior, EPSILON, SCHEDULE, BATCH_SIZE, sampler)
+    return kernel.run([0.5, 0.0], n_steps).draws[0]
 
 
 def draw_posteriors(figure: Any, grid: Any, paths: dict[str, np.ndarray], default: Any) -> None:

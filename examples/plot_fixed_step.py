@@ -17,20 +17,18 @@ Usage: ``python examples/plot_fixed_step.py [--output DIR] [--quick]``; about 10
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from _figure import EXACT, PRINTED, RIGHT, new_figure, parse, save, say, tidy, unconverged
 from _numbers import measured, share_of_draws
-from _plain_sgld import plain_run
+from _plain_sgld import plain_sgld
 from arviz_stats.base import array_stats
 
 import skbayes_sgld
 from skbayes_sgld.datasets import make_tied_means_mixture
 from skbayes_sgld.posterior import TiedGaussianMixture
 from skbayes_sgld.sampling import Constant, Polynomial
-from skbayes_sgld.sampling.chains import run_chains
 
 EPSILON = 0.01  # fixed, in Welling & Teh's unit
 N_DRAWS, N_LAGS = 2000, 50
@@ -39,10 +37,10 @@ NAMES = (r"$\theta_1$", r"$\theta_2$")
 
 def continued(posterior: TiedGaussianMixture, n_steps: int) -> np.ndarray:
     """Draws of a fixed step, from where decaying steps led."""
-    decaying = plain_run(posterior, 0.03, Polynomial(offset=6, power=0.55), batch_size=30)
-    first = run_chains(decaying, np.array([[0.5, 0.0]]), n_draws=1, n_burnin=n_steps)
-    fixed = replace(decaying, step_size=EPSILON / 2.0, schedule=Constant())
-    return run_chains(fixed, first.state, n_draws=N_DRAWS).draws
+    decaying = plain_sgld(posterior, 0.03, Polynomial(offset=6, power=0.55), batch_size=30)
+    fixed = plain_sgld(posterior, EPSILON, Constant(), batch_size=30)
+    first = decaying.run([0.5, 0.0], 1, n_burnin=n_steps)
+    return fixed.run(first.state, N_DRAWS).draws
 
 
 class Marginal:

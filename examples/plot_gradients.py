@@ -33,18 +33,14 @@ from skbayes_sgld.datasets import make_logistic
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.sampling import (
     SAGA,
-    SGLD,
     SVRG,
-    Constant,
     ControlVariate,
     Full,
     Gradient,
-    Identity,
+    Kernel,
     Minibatch,
     find_mode,
 )
-from skbayes_sgld.sampling.chains import Run, run_chains
-from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.tuning.mode import Mode
 
 BATCH_SIZE, PERIOD = 50, 100
@@ -83,21 +79,18 @@ def run(
     posterior: GLMPosterior, mode: Mode, method: Method, start: np.ndarray, n_rows: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draws of chains that read ``n_rows`` each, and the rows read at each draw."""
-    curvature = np.linalg.eigvalsh(np.linalg.inv(mode.root @ mode.root.T))[-1]
-    run = Run(
-        SGLD("leimkuhler_matthews"),
-        Dynamics(
-            method.gradient.bind(posterior, mode.theta), Identity().bind(len(mode.theta), None)
-        ),
-        Constant(),
+    curvature = np.linalg.eigvalsh(np.linalg.inv(mode.metric.root @ mode.metric.root.T))[-1]
+    kernel = Kernel(
+        posterior,
+        "sgld",
         step_size=method.share * STEP / curvature,
-        n_samples=posterior.n_samples,
+        gradient=method.gradient,
         batch_size=BATCH_SIZE if method.gradient.minibatch else None,
-        replacement=method.gradient.replacement,
+        mode=mode,
     )
     n_steps = int((n_rows - method.once) / method.each)
     thin = max(1, n_steps // 2000)
-    draws = run_chains(run, start, n_draws=n_steps // thin, thin=thin, seed=1).draws
+    draws = kernel.run(start, n_steps // thin, thin=thin, random_state=1).draws
     read = method.once + method.each * thin * np.arange(1, draws.shape[1] + 1)
     return draws, read
 
@@ -152,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     exact = sample(posterior, "hmc", n_draws=n_rows // 200, random_state=2).values
     mean, sd = exact.mean((0, 1)), exact.std((0, 1))
     rng = np.random.default_rng(0)
-    start = mode.theta + mode.unwhiten(rng.standard_normal((n_chains, len(sd))))
+    start = mode.theta + mode.metric.sqrt(rng.standard_normal((n_chains, len(sd))))
     chosen, found, rows = methods(n), {}, {}
     if options.quick:
         chosen = {name: chosen[name] for name in ("all rows", "control variates")}

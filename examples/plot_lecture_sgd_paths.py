@@ -28,12 +28,11 @@ from typing import Any
 import numpy as np
 from _figure import BLUE, GREEN, ORANGE, RED, new_figure, parse, save, say
 from _numbers import measured
-from _plain_sgld import plain_run
+from _plain_sgld import plain_sgld
 
 from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.posterior import ConjugateNormal, Gaussian, GLMPosterior, InverseGamma
 from skbayes_sgld.sampling import SGD, Constant, Polynomial, Schedule
-from skbayes_sgld.sampling.chains import run_chains
 
 PRIOR_SCALE, PHI, PSI = 10.0, 1.0, 1.0  # V = 100 I and IG(1, 1)
 START = (1.1, -2.0, 0.0)  # of the handout's code
@@ -78,9 +77,9 @@ class Lecture:
     def climb(self, rule: str, batch_size: int, n_paths: int) -> np.ndarray:
         """Paths of Algorithm 14, ``(n_paths, 1 + N_STEPS, 3)``."""
         schedule, step_size = SCHEDULES[rule]
-        run = plain_run(self.posterior, 2.0 * step_size, schedule, batch_size, SGD())
+        kernel = plain_sgld(self.posterior, 2.0 * step_size, schedule, batch_size, SGD())
         start = np.tile(START, (n_paths, 1))
-        draws = run_chains(run, start, n_draws=N_STEPS, block_size=200).draws
+        draws = kernel.run(start, N_STEPS).draws
         return np.concatenate([start[:, None], draws], axis=1)
 
     def distance(self, points: np.ndarray) -> np.ndarray:

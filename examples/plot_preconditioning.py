@@ -22,9 +22,7 @@ from _figure import GREY, PRINTED, RIGHT, new_figure, parse, save, say, tidy
 from _numbers import draws_worth, measured, write
 
 from skbayes_sgld.posterior import FixedGaussian, GLMPosterior, Normal
-from skbayes_sgld.sampling import GD, SGLD, Constant, Curvature, Full, Identity, find_mode
-from skbayes_sgld.sampling.chains import Run, run_chains
-from skbayes_sgld.sampling.dynamics import Dynamics
+from skbayes_sgld.sampling import GD, SGLD, Curvature, Identity, Kernel, find_mode
 from skbayes_sgld.sampling.tuning.mode import Mode
 
 START = np.array([-2.6, 1.2])  # in posterior sds along the valley and across it
@@ -50,10 +48,8 @@ def follow(
     start: np.ndarray,
 ) -> np.ndarray:
     """Path ``(n_steps + 1, 2)`` of one chain."""
-    gradient = Full().bind(posterior, None)
-    metric = preconditioner.bind(2, mode.metric)
-    run = Run(algorithm, Dynamics(gradient, metric), Constant(), eta, posterior.n_samples)
-    return np.vstack([start, run_chains(run, start[None], n_draws=n_steps).draws[0]])
+    kernel = Kernel(posterior, algorithm, step_size=eta, preconditioner=preconditioner, mode=mode)
+    return np.vstack([start, kernel.run(start, n_steps).draws[0]])
 
 
 def draw_panel(

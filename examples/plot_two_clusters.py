@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from _figure import EXACT, PRINTED, RIGHT, new_figure, parse, save, say, tidy
 from _numbers import draws_worth, measured, share
-from _plain_sgld import plain_run
+from _plain_sgld import plain_sgld
 from scipy.special import expit
 
 from skbayes_sgld import SGLDLogisticRegression
@@ -29,7 +29,6 @@ from skbayes_sgld.datasets import make_two_clusters
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Laplace
 from skbayes_sgld.sampling import Polynomial
-from skbayes_sgld.sampling.chains import run_chains
 
 STEP, SCHEDULE = 0.005, Polynomial(offset=50, power=0.6)
 LEVELS = (0.01, 0.1, 0.5, 0.9, 0.99)
@@ -40,9 +39,9 @@ SLOPES = np.linspace(0.02, 4.5, 225)  # of x1; those of x2 are the negative
 def run_plain(X: np.ndarray, y: np.ndarray, n_steps: int) -> np.ndarray:
     """Draws ``(4, n_steps, 2)`` of the printed run, four times, from draws of the prior."""
     posterior = GLMPosterior(X, y.astype(float), Bernoulli(), Laplace(1.0), fit_intercept=False)
-    run = plain_run(posterior, 2.0 * STEP, SCHEDULE, batch_size=5)
+    kernel = plain_sgld(posterior, 2.0 * STEP, SCHEDULE, batch_size=5)
     start = np.random.default_rng(0).laplace(size=(4, 2))
-    return run_chains(run, start, n_draws=n_steps).draws
+    return kernel.run(start, n_steps).draws
 
 
 def exact_density(X: np.ndarray, y: np.ndarray) -> np.ndarray:

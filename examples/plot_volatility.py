@@ -43,7 +43,7 @@ from _figure import (
     unconverged,
 )
 from _numbers import measured
-from _plain_sgld import plain_run
+from _plain_sgld import plain_sgld
 from scipy.stats import gaussian_kde
 from sklearn.utils import Bunch
 
@@ -51,7 +51,6 @@ from skbayes_sgld import sample
 from skbayes_sgld.datasets import load_sp500_returns, make_stochastic_volatility
 from skbayes_sgld.posterior import CustomPosterior, StochasticVolatility
 from skbayes_sgld.sampling import HMC, PSGLD, SGLD, Constant
-from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.variational import BayesByBackprop, VariationalPosterior
 
 COVERAGE = 0.9
@@ -233,9 +232,9 @@ def run_over_means(posterior: StochasticVolatility, n_steps: int) -> np.ndarray:
     bound = VariationalPosterior(
         walk, "isotropic", over=["log_volatility"], tied="log_sigma", n_pairs=64
     )
-    steps = plain_run(bound, 0.001, Constant(), batch_size=2, sampler=PSGLD())
+    kernel = plain_sgld(bound, 0.001, Constant(), batch_size=2, algorithm=PSGLD())
     start = np.tile(bound.start(), (4, 1))
-    return np.exp(run_chains(steps, start, n_draws=1500, thin=n_steps // 1500).draws)
+    return np.exp(kernel.run(start, 1500, thin=n_steps // 1500).draws)
 
 
 def draw_over_means(

@@ -1,6 +1,5 @@
 """Bayesian linear, logistic and Poisson regression by stochastic gradient Langevin dynamics."""
 
-from skbayes_sgld import _moved  # noqa: F401  (registers the old names of classes for pickles)
 from skbayes_sgld._warnings import gather_warnings
 from skbayes_sgld.blocks import RowBlocks
 from skbayes_sgld.inference.plan import Plan

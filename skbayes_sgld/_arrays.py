@@ -1,4 +1,4 @@
-"""Arrays as users write them: the checks raise errors that name the argument."""
+"""Checks of the arrays that users give; the errors name the argument."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SINGULAR = 1e-13  # smallest eigenvalue accepted in such a matrix
 
 
 def as_array(value: Any, argument: str, n_dims: tuple[int, ...] = (1,), **how: Any) -> Array:
-    """Array of finite numbers of one of some numbers of dimensions.
+    """Array of finite numbers, with an accepted number of dimensions.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def as_array(value: Any, argument: str, n_dims: tuple[int, ...] = (1,), **how: A
 
 
 def check_lengths(**arrays: Any) -> None:
-    """Raise where arrays, given by their names, have different numbers of rows."""
+    """Raise if the named arrays have different numbers of rows."""
     lengths = {name: array.shape[0] for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} has {n}" for name, n in lengths.items())
@@ -53,7 +53,7 @@ def check_lengths(**arrays: Any) -> None:
 
 
 def as_weights(value: Any, argument: str, size: int) -> Array:
-    """Weights ``(size,)`` that are not negative, of which one is positive; None is one each."""
+    """Weights ``(size,)``, none negative and one positive; None stands for ones."""
     if value is None:
         return np.ones(size)
     weights = as_array(value, argument)
@@ -73,7 +73,7 @@ def as_numbers(value: Any, argument: str) -> Any:
     Raises
     ------
     TypeError, ValueError
-        When ``value`` holds anything else, or a number that is not finite.
+        If ``value`` holds anything else, or a number that is not finite.
     """
     array = array_of(value)
     if array.dtype.kind not in "fiub":
@@ -85,7 +85,7 @@ def as_numbers(value: Any, argument: str) -> Any:
 
 
 def check_covariance(value: Any, argument: str, size: int | None) -> None:
-    """Raise where ``value`` is not a symmetric positive definite matrix of ``size`` columns."""
+    """Raise unless ``value`` is a symmetric positive definite matrix with ``size`` columns."""
     matrix = array_of(value)
     if matrix.dtype.kind not in "fiu":
         raise TypeError(f"{argument}={value!r} is not a matrix of numbers.")
@@ -105,15 +105,15 @@ def check_covariance(value: Any, argument: str, size: int | None) -> None:
     smallest = float(np.linalg.eigvalsh(unit)[0])
     if smallest < _SINGULAR:
         raise ValueError(
-            f"{argument}={value!r} has the smallest eigenvalue {smallest:.2g} at a diagonal of "
-            f"ones; {accepted}."
+            f"{argument}={value!r} has the smallest eigenvalue {smallest:.2g} after scaling to a "
+            f"unit diagonal; {accepted}."
         )
 
 
 def check_size(largest: float, argument: str, low: float = SMALLEST, high: float = LARGEST) -> None:
-    """Raise where the largest absolute value of an argument is neither 0 nor in a range.
+    """Raise unless the largest absolute value of an argument is 0 or in a range.
 
-    Squares and products of values beyond it would leave the range of floating point numbers.
+    Outside the range, squares and products leave the range of floating point numbers.
     """
     if not (largest == 0.0 or low <= largest <= high):
         raise ValueError(

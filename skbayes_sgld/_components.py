@@ -1,23 +1,22 @@
-"""What users write, and what becomes of it: components, numbers, and seeds of random streams.
+"""Users' arguments: components by name, checked numbers, and random streams from a seed.
 
 Components are the small parts (priors, schedules, samplers, ...) that estimators are built from,
 each given as a name or as an instance. The registry of each family, a dict in the family's
-``__init__`` or at the foot of its file, maps names to classes; :func:`resolve` is the one place
-where what a user wrote becomes a component. The checks raise errors that name the argument. Of
-``random_state`` comes a seed, and of the seed the streams of the chains: a stream depends on the
-seed and on its chain's number alone.
+``__init__`` or at the foot of its file, maps names to classes. :func:`resolve` makes components of
+users' arguments. The checks raise errors that name the argument. ``random_state`` gives a seed, and
+the seed gives the streams of the chains: a stream depends on the seed and its chain's number alone.
 """
 
 from __future__ import annotations
 
 import re
+from collections import ChainMap, UserDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache, cached_property
 from numbers import Integral
 from os import fspath
-from typing import Any, Self, TypeVar, dataclass_transform
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,33 +36,20 @@ RandomSource = int | np.random.RandomState | np.random.Generator | None
 # ---- components ---------------------------------------------------------------------------
 
 
-class Parametrized(BaseEstimator):
-    """Base of what has parameters: their names are read from the constructor once a class."""
-
-    @classmethod
-    @cache
-    def _get_param_names(cls) -> list[str]:
-        names: list[str] = super()._get_param_names()
-        return names
-
-
-@dataclass_transform(kw_only_default=True)
-def parameters(cls: type) -> Any:
-    """Class decorator: annotated fields of an estimator become its keyword-only parameters.
-
-    Every parameter is written once, with its default, in the class that uses it; constructor,
-    ``get_params`` and signature come from the fields of a class and its decorated bases.
-    """
-    return dataclass(cls, kw_only=True, eq=False, repr=False)
-
-
-class Component(Parametrized):
+class Component(BaseEstimator):
     """Base of every component: cloneable, with named parameters that :func:`resolve` checks.
 
     Subclasses are decorated with ``@dataclass(eq=False, repr=False)``: ``get_params``,
     ``set_params`` and ``clone`` read the generated constructor. (A frozen dataclass would break
     ``clone``.)
     """
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """Names of the parameters, read from the constructor once a class."""
+        names: list[str] = super()._get_param_names()
+        return names
 
     def check(self) -> None:
         """Raise ValueError or TypeError where a parameter is out of range."""
@@ -72,11 +58,20 @@ class Component(Parametrized):
 T = TypeVar("T", bound=Component)
 
 
-class Registry(dict[str, type[T]]):
-    """The classes of a family of components, by name."""
+class Registry(UserDict[str, type[T]]):
+    """The classes of a family of components, by name.
 
-    def __init__(self, family: type[T], **classes: type[T]) -> None:
-        super().__init__(classes)
+    Parameters
+    ----------
+    family : type
+    *parts : Registry
+        Registries whose members belong to this one too, including those entered later.
+    **classes : type
+    """
+
+    def __init__(self, family: type[T], *parts: Registry[Any], **classes: type[T]) -> None:
+        super().__init__()
+        self.data = ChainMap(dict(classes), *(part.data for part in parts))  # type: ignore[assignment]
         self.family = family
 
     def check(self, component: T, argument: str) -> None:
@@ -105,7 +100,7 @@ class ByColumn(Component):
 
     @property
     def automatic(self) -> bool:
-        """Whether the scale is to be taken from the data."""
+        """Whether the data set the scale."""
         return isinstance(self._by_column().get("scale"), str)
 
     def for_data(self, unit: float, spread: float | Array) -> Self:
@@ -180,32 +175,6 @@ def resolve(value: Any, registry: Registry[T], argument: str, also: tuple[str, .
     return component
 
 
-def with_instances(
-    owner: Any, params: dict[str, Any], registries: dict[str, Registry]
-) -> dict[str, Any]:
-    """New parameters of ``owner``, and instances for the names whose own parameters are set.
-
-    Raises
-    ------
-    ValueError
-        Where ``prior__scale``, say, is to be set, and ``prior`` is no component.
-    """
-    params = dict(params)
-    for key in list(params):
-        head, nested, _ = key.partition("__")
-        if nested and head in registries:
-            current = params.get(head, getattr(owner, head, None))
-            if not isinstance(current, (str, Component)) or current == "auto":
-                names = ", ".join(map(repr, registries[head]))
-                raise ValueError(
-                    f"{key}={params[key]!r} has nothing to be set on: {head}={current!r}; give "
-                    f"{head} one of {names} as well, or an instance."
-                )
-            if isinstance(current, str):
-                params[head] = resolve(current, registries[head], head)
-    return params
-
-
 # ---- numbers ------------------------------------------------------------------------------
 
 
@@ -275,7 +244,7 @@ def as_int(value: Any) -> Any:
 
 
 def check_flag(value: Any, argument: str) -> bool:
-    """A bool; raise where the value is none."""
+    """A bool; raise where the value is something else."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{argument}={value!r} is not accepted; give True or False.")
     return bool(value)
@@ -343,7 +312,7 @@ def check_path(value: Any, argument: str) -> None:
 
 
 def as_random_state(random_state: Any) -> np.random.RandomState:
-    """RandomState from a seed, from a generator that advances by it, or the one that is given."""
+    """RandomState from a seed or from a Generator, which advances; a RandomState itself."""
     check_seed(random_state)
     if isinstance(random_state, np.random.Generator):
         entropy = random_state.integers(2**32, size=4, dtype=np.uint32)
@@ -384,6 +353,13 @@ class ChainStreams:
         # made where rows are drawn: sixty-four walkers that take all of them have no use for it
         return _generator(*self._of, _INDEX)
 
+    @classmethod
+    def of(cls, generator: np.random.Generator) -> ChainStreams:
+        """Streams that are both one generator."""
+        streams = cls.__new__(cls)
+        vars(streams).update(_noise=generator, _index=generator)
+        return streams
+
     @property
     def state(self) -> dict[str, Any]:
         """State of both streams, in numbers and words that JSON can hold."""
@@ -422,7 +398,7 @@ def start_generators(seed: int, chains: range) -> list[np.random.Generator]:
 
 
 def start_normals(seed: int, chains: range, n_params: int) -> Array:
-    """Standard normals ``(C, n_params)`` of which the chains' starting points are made."""
+    """Standard normals ``(C, n_params)`` for the chains' starting points."""
     rows = [g.standard_normal(n_params) for g in start_generators(seed, chains)]
     return np.array(rows).reshape(len(chains), n_params)
 

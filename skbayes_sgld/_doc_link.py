@@ -1,4 +1,4 @@
-"""Where the documentation's page of an estimator is."""
+"""Address of an estimator's page in the documentation."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ BUILT = Path(__file__).resolve().parents[1] / "docs" / "_build" / "html"
 def doc_link_template() -> str:
     """Address of an estimator's page, with a place for ``{estimator_name}``.
 
-    In a clone whose documentation is built it is that; otherwise below the project's
-    ``Documentation`` address, where the installed distribution names one; otherwise empty, and
-    scikit-learn shows no link.
+    In a clone the page is that of the documentation built there, if it is. Otherwise it is below
+    the ``Documentation`` address of the installed distribution. Without either the address is
+    empty, and scikit-learn shows no link.
     """
     root = BUILT.as_uri() if BUILT.is_dir() else _published()
     return root and f"{root.rstrip('/')}/api/generated/skbayes_sgld.{{estimator_name}}.html"

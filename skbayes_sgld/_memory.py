@@ -1,16 +1,16 @@
-"""Memory that is left, and errors that say what does not fit before it is taken."""
+"""Available memory, and a MemoryError before arrays are made that do not fit."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-_ASKED = 2**28  # bytes below which nobody asks the system, which takes 0.1 ms
+_ASKED = 2**28  # bytes; for smaller arrays the system is not asked for its free memory
 _GROUP = Path("/sys/fs/cgroup")
 
 
 def check_memory(n_bytes: int, what: str, remedy: str) -> None:
-    """Raise MemoryError where arrays that are about to be made do not fit.
+    """Raise MemoryError if arrays to be made do not fit into memory.
 
     Parameters
     ----------
@@ -19,6 +19,7 @@ def check_memory(n_bytes: int, what: str, remedy: str) -> None:
     what : str
         Subject of the error's sentence: the call, its arguments and their sizes.
     remedy : str
+        What the user can do.
     """
     if n_bytes < _ASKED:
         return
@@ -31,10 +32,10 @@ def check_memory(n_bytes: int, what: str, remedy: str) -> None:
 
 
 def available_memory() -> int | None:
-    """Bytes that can be taken without swapping; None where the system does not say.
+    """Bytes that can be taken without swapping; None if the system does not say.
 
-    On Linux that is the least of what the machine and the control groups of the process (the
-    limits of containers) have left. Elsewhere it is the whole memory of the machine.
+    On Linux the machine's free memory, or the least that a control group of the process (a limit of
+    its container) has left. Elsewhere the whole memory of the machine.
     """
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()

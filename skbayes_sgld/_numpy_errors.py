@@ -1,4 +1,4 @@
-"""How NumPy treats floating point errors within the package, whatever the caller has set."""
+"""NumPy's handling of floating point errors inside the package, whatever the caller has set."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ T = TypeVar("T", bound=Callable[..., Any])
 
 
 def numpy_defaults(public: T) -> T:
-    """Decorator of what users call: a function, or all public methods of a class.
+    """Decorator of a public function, or of all public methods of a class.
 
-    Within it are NumPy's own defaults, under which densities of far points underflow to 0: under
-    the caller's ``np.errstate(all="raise")`` a fit would stop at the first of them.
+    Inside, NumPy's own defaults hold, and densities of far points underflow to 0. With the caller's
+    ``np.errstate(all="raise")`` a fit would stop at the first of them.
     """
     if not isinstance(public, type):
         return _function(public)
@@ -44,7 +44,7 @@ def _function(function: Any) -> Any:
             _explain(error, function, args, kwargs)
             raise
         except BaseException:
-            # an interrupt may have come where what was set was about to be taken back
+            # an interrupt may have come just before these were restored
             np.seterr(**errors)
             one_blas_thread().leave(depth)
             raise
@@ -53,9 +53,9 @@ def _function(function: Any) -> Any:
 
 
 def _explain(error: TypeError, function: Any, args: Any, kwargs: Any) -> None:
-    """Raise an error that names the caller's own class where the arguments are not a method's.
+    """Raise a TypeError that names the caller's class, if the arguments do not fit the method.
 
-    Python's names the class that defines the method, which may be private.
+    Python's own error names the class that defines the method, which may be private.
     """
     known = signature(function)
     try:
@@ -63,7 +63,7 @@ def _explain(error: TypeError, function: Any, args: Any, kwargs: Any) -> None:
     except TypeError as told:
         names = list(known.parameters)
         of = f"{type(args[0]).__name__}." if names and names[0] == "self" and args else ""
-        taken = ", ".join(name for name in names if name != "self")
+        taken = ", ".join(name for name in names if name != "self") or "no arguments"
         hints = getattr(args[0], "_argument_hints", {}) if args else {}
         hint = "".join(f"; {hints[name]}" for name in kwargs if name in hints)
         what = f"{of}{function.__name__}() {told}; it takes {taken}{hint}."

@@ -1,4 +1,4 @@
-"""Progress of long runs: a bar of tqdm (an extra), or lines of plain text without it."""
+"""Progress reporting: a bar of tqdm (an extra), or lines of plain text without it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Self
 
-# Takes the steps that were made since it was called last; True asks to end the run
+# Takes the number of steps since the last call; True asks to end the run
 Progress = Callable[[int], bool]
 
 
 def unending(progress: Progress | None) -> Progress | None:
-    """The same reports, after which the run goes on whatever the answer."""
+    """Reports whose answer never ends the run."""
     return None if progress is None else lambda n_done: bool(progress(n_done)) and False
 
 
 class TextProgress:
-    """A line on standard error at every tenth of the run; a terminal shows the last one alone."""
+    """A line on standard error at every tenth of a run; a terminal shows only the last."""
 
     def __init__(self, total: int, desc: str, unit: str):
         self.total, self.desc, self.unit = total, desc, unit
@@ -33,7 +33,7 @@ class TextProgress:
             print(file=sys.stderr)
 
     def update(self, n: int) -> None:
-        """Count ``n`` further units, and print a line where another tenth is complete."""
+        """Count ``n`` further units; print a line if another tenth is complete."""
         self.done += n
         tenths = 10 * self.done // self.total
         if tenths > self.tenths:
@@ -46,7 +46,7 @@ class TextProgress:
 
 @contextmanager
 def progress_bar(verbose: bool | int, total: int, description: str) -> Iterator[Progress | None]:
-    """Context with a function to report finished steps to; None where ``verbose`` is 0."""
+    """Context with a function that takes the number of finished steps; None if ``verbose`` is 0."""
     if not verbose:
         yield None
         return

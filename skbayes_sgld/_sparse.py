@@ -1,7 +1,7 @@
-"""Sparse rows: moments of their columns and sums of products, without a dense copy of them.
+"""Sparse rows: moments of their columns and sums of products, without a dense copy.
 
-Rows are ``scipy.sparse.csr_array``. What a dense column has subtracted, as its mean, enters through
-corrections of rank one.
+Rows are ``scipy.sparse.csr_array``. Subtracting an origin from the columns becomes a correction of
+rank one.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ Array = NDArray[Any]
 
 
 def as_rows(X: Any) -> Any:
-    """Sparse rows in compressed form, no entry twice; a dense array is returned as it is."""
+    """Sparse rows in compressed form, without duplicate entries; dense arrays stay as they are."""
     if not sparse.issparse(X):
         return X
     rows = sparse.csr_array(X)
     if not rows.has_canonical_format:
-        rows = rows.copy()  # the caller's arrays stay as they are
+        rows = rows.copy()  # do not change the caller's arrays
         rows.sum_duplicates()
     return rows
 
 
 def _by_column(X: Any, of_entries: Array) -> Array:
     """Sums ``(d,)`` over the stored entries of each column."""
-    return np.bincount(X.indices, weights=of_entries, minlength=X.shape[1])
+    sums = np.bincount(X.indices, weights=of_entries, minlength=X.shape[1])
+    return np.asarray(sums, np.float64)  # of no entries NumPy counts in integers
 
 
 def _of_entries(X: Any, by_row: Array) -> Array:

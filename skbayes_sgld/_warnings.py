@@ -27,24 +27,24 @@ _PARAMETER = re.compile(r" of (\w+(?:\[[^\]]+\])?) is ")  # intercept, coef[age]
 _NUMBERED = re.compile(r"\[(?:[^\],]*, )?x\d+\]")  # coef[x19]
 
 _HINT = (
-    " x0, x1 ... count the columns that the steps before hand on; to see their names call "
-    "set_output(transform='pandas') of the pipeline."
+    " x0, x1 ... number the columns that the pipeline's steps produce; to see names call "
+    "set_output(transform='pandas') on the pipeline."
 )
 
 
 @dataclass(frozen=True)
-class _Told:
-    """A warning, and the fit of a search that it is of.
+class _Record:
+    """A warning, and the fit of a search that issued it.
 
     Attributes
     ----------
     message : str
     convergence : bool
-        Whether the draws, or the mode, are not to be relied on.
+        Whether draws or a mode should not be trusted.
     candidate, n_candidates, split, n_splits : int
-        Numbers of the search's candidate and of its split, from 1; 0 outside a search.
+        Numbers of the search's candidate and split, from 1; 0 outside a search.
     settings : str
-        What the search set.
+        Parameters that the search set.
     """
 
     message: str
@@ -57,7 +57,7 @@ class _Told:
 
     @property
     def fit(self) -> str:
-        """Clause that names the fit."""
+        """Candidate, settings and split, in words."""
         if not self.candidate:
             return ""
         return (
@@ -67,10 +67,7 @@ class _Told:
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Issue a warning at the innermost line of the call stack that is the caller's own.
-
-    Inside a search it names the candidate and the split.
-    """
+    """Issue a warning at the user's own line; inside a search it names candidate and split."""
     known: dict[str, Any] = {}
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PASSED):
@@ -78,12 +75,12 @@ def warn(message: str, category: type[Warning]) -> None:
         known |= _known_of(frame)
     if known.pop("in_pipeline", False) and _NUMBERED.search(message):
         message += _HINT
-    told = _Told(message, issubclass(category, ConvergenceWarning), **known)
+    record = _Record(message, issubclass(category, ConvergenceWarning), **known)
     gathers = _gathering()
     if gathers is not None:
-        gathers._told.append(told)
-    elif not _write(told):
-        where = f" This is of {told.fit}." if told.fit else ""
+        gathers._records.append(record)
+    elif not _write(record):
+        where = f" This is of {record.fit}." if record.fit else ""
         warnings.warn(f"{message}{where}", category, stacklevel=level)
 
 
@@ -115,23 +112,23 @@ _FOLDERS: list[Path] = []  # of a worker: where the process that gathers reads w
 
 
 class gather_warnings:  # noqa: N801  (a context, as warnings.catch_warnings is)
-    """Context in which the warnings of all fits become one, which names them.
+    """Context in which all fits together issue one warning.
 
-    Of a search, it names the candidates, the splits and the parameters, with columns by name; the
-    fits may be made by other processes (``n_jobs=2``).
+    It names the candidates, splits and parameters of a search, and columns by name. The fits may be
+    made by other processes (``n_jobs=2``).
 
     Attributes
     ----------
     table : pandas.DataFrame
         A row for each warning: ``candidate``, ``n_candidates``, ``split``, ``n_splits``,
-        ``settings``, ``message`` and ``convergence``, whether draws or a mode are not to be relied
-        on. Candidates and splits are numbered from 1; 0 is a fit outside a search, such as that of
-        the best candidate to all rows.
+        ``settings``, ``message`` and ``convergence`` (whether draws or a mode should not be
+        trusted). Candidates and splits are numbered from 1; 0 is a fit outside a search, such as
+        the final fit of the best candidate.
 
     Warns
     -----
     ConvergenceWarning or UserWarning
-        At the end of the context, where there were any warnings.
+        At the end of the context, if there were any warnings.
 
     Examples
     --------
@@ -151,41 +148,41 @@ class gather_warnings:  # noqa: N801  (a context, as warnings.catch_warnings is)
     """
 
     def __init__(self) -> None:
-        self._told: list[_Told] = []
+        self._records: list[_Record] = []
         self._process = os.getpid()
         self._folder: Path | None = None  # for the warnings of other processes
 
     def __enter__(self) -> Self:
-        """Gather the warnings of this process, and of workers that are sent estimators from now."""
+        """Gather the warnings of this process and of its workers."""
         _GATHERED.append(self)
         return self
 
     def __exit__(self, kind: Any, *exception: object) -> None:
-        """Warn once of all that was gathered."""
+        """Issue the one warning."""
         _GATHERED.remove(self)
         if self._folder is not None:
-            self._told += _read(self._folder)
+            self._records += _read(self._folder)
             shutil.rmtree(self._folder, ignore_errors=True)
-        if self._told and kind is None:
-            convergence = any(each.convergence for each in self._told)
+        if self._records and kind is None:
+            convergence = any(each.convergence for each in self._records)
             warn(str(self), ConvergenceWarning if convergence else UserWarning)
 
     @property
     def table(self) -> pd.DataFrame:
         """A row for each warning."""
         return pd.DataFrame(
-            [asdict(each) for each in self._told], columns=list(_Told.__annotations__)
+            [asdict(each) for each in self._records], columns=list(_Record.__annotations__)
         )
 
     def __str__(self) -> str:
         """Summary: a line for each candidate with a warning."""
-        by_candidate: dict[tuple[int, str], list[_Told]] = {}
-        for each in sorted(self._told, key=lambda told: (told.candidate == 0, told.candidate)):
+        by_candidate: dict[tuple[int, str], list[_Record]] = {}
+        for each in sorted(self._records, key=lambda one: (one.candidate == 0, one.candidate)):
             by_candidate.setdefault((each.candidate, each.settings), []).append(each)
-        n_fits = max((each.n_candidates * each.n_splits for each in self._told), default=0)
-        fits = {(each.candidate, each.split) for each in self._told if each.candidate}
+        n_fits = max((each.n_candidates * each.n_splits for each in self._records), default=0)
+        fits = {(each.candidate, each.split) for each in self._records if each.candidate}
         of = f" {len(fits)} of the {n_fits} fits of a search have some." if n_fits else ""
-        lines = [f"{len(self._told)} warnings were gathered.{of}"]
+        lines = [f"{len(self._records)} warnings were gathered.{of}"]
         for (candidate, settings), several in by_candidate.items():
             splits = ", ".join(map(str, sorted({each.split for each in several})))
             where = (
@@ -197,19 +194,19 @@ class gather_warnings:  # noqa: N801  (a context, as warnings.catch_warnings is)
             about = f"; {', '.join(names)}" if names else ""
             more = f" (and {len(several) - 1} more)" if len(several) > 1 else ""
             lines.append(f"* {where}{about}: {several[0].message.removesuffix(_HINT)}{more}")
-        if any(each.message.endswith(_HINT) for each in self._told):
+        if any(each.message.endswith(_HINT) for each in self._records):
             lines.append(_HINT.strip())
         return "\n".join(lines)
 
 
 def _gathering() -> gather_warnings | None:
-    """The innermost context of this process; a forked one is not in those of its parent."""
+    """Innermost context of this process; a forked process does not inherit its parent's."""
     own = [each for each in _GATHERED if each._process == os.getpid()]
     return own[-1] if own else None
 
 
 def gathering_folder() -> str | None:
-    """Folder that goes with an estimator to another process; None where nothing is gathered."""
+    """Folder in which workers write warnings; None outside a context."""
     gathers = _gathering()
     if gathers is None:
         return None
@@ -219,23 +216,23 @@ def gathering_folder() -> str | None:
 
 
 def gather_into(folder: str | None) -> None:
-    """Write the warnings of this process, a worker's, into a folder; None: issue them here."""
+    """Make this worker write its warnings into a folder; None: issue them."""
     _FOLDERS[:] = [] if folder is None else [Path(folder)]
 
 
-def _write(told: _Told) -> bool:
-    """Whether the warning was written for another process, which gathers it."""
+def _write(record: _Record) -> bool:
+    """Write a warning for the gathering process; False if there is none."""
     for folder in _FOLDERS:
         try:
             with (folder / f"{os.getpid()}.jsonl").open("a") as file:
-                file.write(json.dumps(asdict(told)) + "\n")
+                file.write(json.dumps(asdict(record)) + "\n")
             return True
         except OSError:  # the context has ended, or is on another machine
             _FOLDERS.clear()
     return False
 
 
-def _read(folder: Path) -> list[_Told]:
+def _read(folder: Path) -> list[_Record]:
     """Warnings that other processes wrote."""
     lines = [line for path in sorted(folder.iterdir()) for line in path.read_text().splitlines()]
-    return [_Told(**json.loads(line)) for line in lines]
+    return [_Record(**json.loads(line)) for line in lines]

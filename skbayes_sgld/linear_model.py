@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
-from skbayes_sgld._components import parameters
-from skbayes_sgld.estimators.docs import shared_docs
-from skbayes_sgld.estimators.streamed import (
-    StreamedClassifier,
-    StreamedCounts,
-    StreamedRegressor,
-)
+from sklearn.utils.multiclass import _check_partial_fit_first_call
+
+from skbayes_sgld.estimators.base import unchanged_on_error
+from skbayes_sgld.estimators.classification import LinearClassifier
+from skbayes_sgld.estimators.counts import CountRegressor
+from skbayes_sgld.estimators.parameters import parameters
+from skbayes_sgld.estimators.regression import NormalRegressor
+from skbayes_sgld.estimators.sampled import SampledEstimator
 from skbayes_sgld.stochastic_gradient import SGDMAPClassifier, SGDMAPRegressor
 
 __all__ = [
@@ -22,9 +23,8 @@ __all__ = [
 ]
 
 
-@shared_docs
 @parameters
-class SGLDLinearRegression(StreamedRegressor):
+class SGLDLinearRegression(NormalRegressor, SampledEstimator):
     """Bayesian linear regression sampled by stochastic gradient Langevin dynamics.
 
     The model is y ~ N(X beta + intercept, sigma^2) with priors on beta and sigma^2 (Karagiannis,
@@ -32,23 +32,25 @@ class SGLDLinearRegression(StreamedRegressor):
     :class:`skbayes_sgld.sampling.SGLD`. Nothing has to be tuned.
 
     y may have a column for each of several outputs. Given X they are independent, with noise and
-    coefficients of their own: ``estimators_`` holds the model of each, and those are what separate
-    fits find that are given one ``RandomState`` in turn. ``coef_`` is ``(n_outputs, n_features)``,
-    ``predict`` and its standard deviation ``(n_samples, n_outputs)``, an interval ``(n_samples,
-    n_outputs, 2)``; names of parameters begin with the output's, ``coef[output, column]``.
+    coefficients of their own: ``estimators_`` holds the model of each, as if each output were
+    fitted separately, one ``RandomState`` seeding the fits in turn. ``coef_`` is
+    ``(n_outputs, n_features)``, ``predict`` and its standard deviation ``(n_samples, n_outputs)``,
+    an interval ``(n_samples, n_outputs, 2)``; names of parameters begin with the output's,
+    ``coef[output, column]``.
 
     Parameters
     ----------
-    {prior_regression}
-    {noise_model}
-    {fit_intercept}
-    {sampling}
+    noise_model : {"constant", "log_linear"} or NoiseModel, default="constant"
+        Whether the noise is the same in every row, or its log standard deviation is linear in the
+        columns of X; ``LogLinearNoise(columns=["age"])`` chooses columns. ``noise_prior`` is then
+        of the noise at their mean.
 
     Attributes
     ----------
-    {fitted_regression}
-    {fitted_noise}
-    {fitted_sampling}
+    noise_coef_ : ndarray of shape (n_noise_columns,)
+    noise_intercept_ : float
+        Slopes and intercept of the log standard deviation of the noise, in place of
+        ``noise_variance_``, under ``noise_model="log_linear"``.
 
     See Also
     --------
@@ -70,27 +72,39 @@ class SGLDLinearRegression(StreamedRegressor):
 
     noise_model: Any = "constant"
 
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit with one more batch of rows.
 
-@shared_docs
+        The posterior is that of all rows since the first call, as one ``fit`` would have it: sums
+        of products, which add up, are kept, and no rows. Scales that follow the units of the data
+        are those of the first batch. ``forgetting`` multiplies the weights of all earlier rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative. A row of weight w counts as w rows.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError, TypeError
+            As of ``fit``, and where the number of columns changes or is 3,000 or more.
+        """
+        return self._partial_fit(X, y, sample_weight)
+
+
 @parameters
-class SGLDLogisticRegression(StreamedClassifier):
+class SGLDLogisticRegression(LinearClassifier, SampledEstimator):
     """Bayesian logistic regression sampled by stochastic gradient Langevin dynamics.
 
     Two classes have one linear predictor, P(y = 1) = 1 / (1 + exp(-eta)); more have one each and
     softmax probabilities, and their coefficients are reported with sum zero over the classes,
-    which is what the data can tell. Nothing has to be tuned.
-
-    Parameters
-    ----------
-    {prior_classification}
-    {fit_intercept}
-    {class_weight}
-    {sampling}
-
-    Attributes
-    ----------
-    {fitted_classification}
-    {fitted_sampling}
+    which the data determine. Nothing has to be tuned.
 
     See Also
     --------
@@ -105,29 +119,53 @@ class SGLDLogisticRegression(StreamedClassifier):
     >>> print(model.predict_proba([[0.5, 0.5]]).round(2))
     [[0.56 0.44]]
     >>> low, high = model.predict_proba_interval([[0.5, 0.5]], coverage=0.9)[0, 1]
-    >>> print(f"between {low:.1f} and {high:.1f}")
-    between 0.3 and 0.5
+    >>> print(f"between {low:.2f} and {high:.2f}")
+    between 0.35 and 0.54
     """
 
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Fit with one more batch of rows.
 
-@shared_docs
+        The posterior is that of all rows since the first call, as one ``fit`` would have it, with
+        scales in the units of the first batch. Rows are kept while they hold up to a million
+        numbers; then a normal density takes the place of their likelihood, with the gradient and
+        the curvature that it has on average over the draws. ``forgetting`` multiplies the weights
+        of all earlier rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), default=None
+            All labels that there will be; needed at the first call, unless ``fit`` has seen them.
+            A batch may have rows of some of them only. Until there are rows of each, intercepts
+            whose prior is flat have that of ``intercept_prior="normal"``, and all rows are kept.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative. A row of weight w counts as w rows.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError, TypeError
+            As of ``fit``; where a label is none of ``classes``; and where the number of columns
+            changes or is 3,000 or more.
+        """
+        with unchanged_on_error(self):
+            if self._stream is None and classes is not None:  # fit may have seen others
+                self.__dict__.pop("classes_", None)
+            _check_partial_fit_first_call(self, classes)
+            return self._partial_fit(X, y, sample_weight)
+
+
 @parameters
-class SGLDPoissonRegressor(StreamedCounts):
+class SGLDPoissonRegressor(CountRegressor, SampledEstimator):
     """Bayesian Poisson regression sampled by stochastic gradient Langevin dynamics.
 
     The model is y ~ Poisson(exposure * exp(X beta + intercept)). Predictions are rates, or counts
     over an exposure that is handed to them. Nothing has to be tuned.
-
-    Parameters
-    ----------
-    {prior_counts}
-    {fit_intercept}
-    {sampling}
-
-    Attributes
-    ----------
-    {fitted_counts}
-    {fitted_sampling}
 
     See Also
     --------
@@ -147,3 +185,33 @@ class SGLDPoissonRegressor(StreamedCounts):
     >>> print(f"{low:.0f} to {high:.0f} in ten years")
     10 to 23 in ten years
     """
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> Self:
+        """Fit with one more batch of rows.
+
+        The posterior is that of all rows since the first call, as one ``fit`` would have it, with
+        scales in the units of the first batch. Rows are kept while they hold up to a million
+        numbers; then a normal density takes the place of their likelihood, with the gradient and
+        the curvature that it has on average over the draws. ``forgetting`` multiplies the weights
+        of all earlier rows. While all counts are zero, an intercept whose prior is flat has that
+        of ``intercept_prior="normal"``, and all rows are kept.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative. A row of weight w counts as w rows.
+        exposure : array-like of shape (n_samples,) or float, default=None
+            As in ``fit``.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError, TypeError
+            As of ``fit``, and where the number of columns changes or is 3,000 or more.
+        """
+        return self._partial_fit(X, y, sample_weight, exposure=exposure)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from skbayes_sgld._components import parameters
-from skbayes_sgld.estimators.docs import shared_docs
 from skbayes_sgld.estimators.network import (
     BackpropNetwork,
     NetworkClassifier,
     NetworkRegressor,
     SGLDNetwork,
 )
+from skbayes_sgld.estimators.parameters import parameters
 
 __all__ = [
     "BayesByBackpropClassifier",
@@ -19,28 +18,12 @@ __all__ = [
 ]
 
 
-@shared_docs
 @parameters
 class SGLDMLPRegressor(NetworkRegressor, SGLDNetwork):
     """Bayesian neural network regression sampled by stochastic gradient Langevin dynamics.
 
     The model is y ~ N(f(x), sigma^2) with f a multilayer perceptron on standardised columns
     (Neal 1996, Section 1.2).
-
-    {how_sampled}
-
-    Parameters
-    ----------
-    hidden_layer_sizes : int or sequence of int, default=(50,)
-        Units of the hidden layers; ``()`` is the linear model.
-    {network}
-    {noise}
-    {network_sampling}
-
-    Attributes
-    ----------
-    {fitted_network}
-    {fitted_network_sampling}
 
     See Also
     --------
@@ -60,29 +43,12 @@ class SGLDMLPRegressor(NetworkRegressor, SGLDNetwork):
     """
 
 
-@shared_docs
 @parameters
 class SGLDMLPClassifier(NetworkClassifier, SGLDNetwork):
     """Bayesian neural network classification by stochastic gradient Langevin dynamics.
 
     The log odds are the outputs of a multilayer perceptron on standardised columns: one of them
     for two classes, one a class and softmax probabilities for more.
-
-    {how_sampled}
-
-    Parameters
-    ----------
-    hidden_layer_sizes : int or sequence of int, default=(50,)
-        Units of the hidden layers; ``()`` is the linear model.
-    {network}
-    {class_weight}
-    {network_sampling}
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-    {fitted_network}
-    {fitted_network_sampling}
 
     See Also
     --------
@@ -102,27 +68,11 @@ class SGLDMLPClassifier(NetworkClassifier, SGLDNetwork):
     """
 
 
-@shared_docs
 @parameters
 class BayesByBackpropRegressor(NetworkRegressor, BackpropNetwork):
     """Bayesian neural network regression by Bayes by Backprop.
 
     The model is that of :class:`SGLDMLPRegressor`.
-
-    {how_approximated}
-
-    Parameters
-    ----------
-    hidden_layer_sizes : int or sequence of int, default=(20,)
-        Units of the hidden layers; ``()`` is the linear model.
-    {network}
-    {noise}
-    {network_variational}
-
-    Attributes
-    ----------
-    {fitted_network}
-    {fitted_network_variational}
 
     See Also
     --------
@@ -140,28 +90,11 @@ class BayesByBackpropRegressor(NetworkRegressor, BackpropNetwork):
     """
 
 
-@shared_docs
 @parameters
 class BayesByBackpropClassifier(NetworkClassifier, BackpropNetwork):
     """Bayesian neural network classification by Bayes by Backprop.
 
     The model is that of :class:`SGLDMLPClassifier`.
-
-    {how_approximated}
-
-    Parameters
-    ----------
-    hidden_layer_sizes : int or sequence of int, default=(20,)
-        Units of the hidden layers; ``()`` is the linear model.
-    {network}
-    {class_weight}
-    {network_variational}
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-    {fitted_network}
-    {fitted_network_variational}
 
     See Also
     --------

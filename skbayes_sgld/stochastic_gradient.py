@@ -1,21 +1,21 @@
-"""Posterior modes by stochastic gradient descent: the estimators of ``linear_model`` that climb."""
+"""Posterior modes of linear models by stochastic gradient descent."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from skbayes_sgld._components import parameters
-from skbayes_sgld.estimators.base import Array
-from skbayes_sgld.estimators.blockwise import BlockwiseClassifier, BlockwiseRegressor
-from skbayes_sgld.estimators.docs import shared_docs
+from skbayes_sgld.estimators.classification import LinearClassifier
 from skbayes_sgld.estimators.map import MAPEstimator
+from skbayes_sgld.estimators.parameters import parameters
+from skbayes_sgld.estimators.regression import NormalRegressor
+from skbayes_sgld.prediction.absent import WithAbsentClasses
+from skbayes_sgld.prediction.predictive import Predictive
 
 __all__ = ["SGDMAPClassifier", "SGDMAPRegressor"]
 
 
-@shared_docs
 @parameters
-class SGDMAPRegressor(BlockwiseRegressor, MAPEstimator):
+class SGDMAPRegressor(NormalRegressor, MAPEstimator):
     """Posterior mode of Bayesian linear regression by stochastic gradient descent.
 
     The estimate is the point where the optimizer ends (Karagiannis, Handout 6, Algorithms 11 and
@@ -23,17 +23,6 @@ class SGDMAPRegressor(BlockwiseRegressor, MAPEstimator):
     log sigma^2). A last pass over the rows measures how far the mode is in the worst coordinate.
 
     y may have several columns, as in :class:`SGLDLinearRegression`.
-
-    Parameters
-    ----------
-    {prior_regression}
-    {fit_intercept}
-    {climbing}
-
-    Attributes
-    ----------
-    {fitted_regression}
-    {fitted_climbing}
 
     See Also
     --------
@@ -50,27 +39,14 @@ class SGDMAPRegressor(BlockwiseRegressor, MAPEstimator):
     """
 
 
-@shared_docs
 @parameters
-class SGDMAPClassifier(BlockwiseClassifier, MAPEstimator):
+class SGDMAPClassifier(LinearClassifier, MAPEstimator):
     """Posterior mode of Bayesian logistic regression by stochastic gradient descent.
 
     The estimate is the point where the optimizer ends (Karagiannis, Handout 6, Algorithms 11 and
     14), the uncertainty that of the Laplace approximation there. A last pass over the rows
     measures how far the mode is in the worst coordinate. Probabilities are those of ``coef_``;
     their intervals come from the approximation.
-
-    Parameters
-    ----------
-    {prior_classification}
-    {fit_intercept}
-    {class_weight}
-    {climbing}
-
-    Attributes
-    ----------
-    {fitted_classification}
-    {fitted_climbing}
 
     See Also
     --------
@@ -86,5 +62,5 @@ class SGDMAPClassifier(BlockwiseClassifier, MAPEstimator):
     True
     """
 
-    def _probability_draws(self) -> tuple[Array, Array, Array | None]:
-        return self.coef_[None], np.atleast_1d(self.intercept_)[None], None
+    def _point_predictive(self) -> Predictive | WithAbsentClasses:
+        return self._mixture(self.coef_[None], np.atleast_1d(self.intercept_)[None])

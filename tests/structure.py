@@ -8,22 +8,26 @@ functions, classes, protocols
     Definitions, nested ones too.
 numbers
     Module constants whose value is a number or a tuple of numbers; each number counts.
+repetitions
+    Pairs of places that share six or more consecutive lines of code, of 30 tokens or more, that are
+    the same or of the same shape: alike except for names, strings and numbers. Imports, lone
+    punctuation and short lines of fields or arguments do not count.
 
 One default logistic regression is fitted under ``sys.setprofile``. Every Python function of the
-package that is entered counts, lambdas and comprehensions as the function around them:
+package that is entered counts; lambdas and comprehensions count as the function around them:
 
 files entered, functions entered
     Distinct files and functions of the whole fit.
 depth
-    The most frames of the package that lay on the stack at once.
+    Largest number of the package's frames on the stack at once.
 switches of file
-    How often the next function that is entered, until the sampler's first step, stands in another
+    Number of times, until the sampler's first step, that the next function entered is in another
     file than the one before it.
 
-And of the class hierarchy: the members of the posterior's base class (Python's own left out), and
-the length of the method resolution order of a linear estimator.
+Of the class hierarchy: the members of the posterior's base class (Python's own left out), and the
+length of the method resolution order of a linear estimator.
 
-None of these is limited: they are a map for a reader. A file is one idea, however long it is.
+No count has a limit: they are a map for a reader. A file is one idea, however long it is.
 """
 
 from __future__ import annotations
@@ -31,12 +35,14 @@ from __future__ import annotations
 import ast
 import inspect
 import io
+import keyword
 import os
 import sys
 import tokenize
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -51,6 +57,9 @@ from skbayes_sgld.sampling import Sampler
 PACKAGE = Path(skbayes_sgld.__file__).parent
 TESTS = Path(__file__).parent
 
+_RUN, _TOKENS = 6, 30  # lines and tokens of a repetition, at least
+_COMMON = 8  # a run in more places than this is the language's or a library's, not the package's
+_SIGNS = {tokenize.STRING: "string", tokenize.NUMBER: "number"}
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _NOT_CODE = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE),
@@ -63,7 +72,10 @@ _NOT_CODE = {
 
 def size_of(folder: Path) -> Counter[str]:
     """Counts over the Python files below a folder, by the names of the module's docstring."""
-    return sum((size_of_source(path.read_text()) for path in folder.rglob("*.py")), Counter())
+    texts = [path.read_text() for path in sorted(folder.rglob("*.py"))]
+    size = sum(map(size_of_source, texts), Counter())
+    size["repetitions"] = count_repetitions(texts)
+    return size
 
 
 def size_of_source(text: str) -> Counter[str]:
@@ -97,12 +109,12 @@ def lines_of_code(text: str, tree: ast.AST) -> set[int]:
 
 
 def name_of(base: ast.expr) -> str:
-    """Name of a base class, without what it is subscripted by."""
+    """Name of a base class, without its subscript."""
     return ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
 
 
 def count_numbers(statement: ast.stmt) -> int:
-    """Numbers that a statement of a module assigns as constants: literals and their arithmetic."""
+    """Count of the numbers, or arithmetic of numbers, that a statement assigns."""
     if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None:
         return 0
     value = statement.value
@@ -115,6 +127,39 @@ def is_number(node: ast.expr) -> bool:
         return isinstance(node.value, (int, float)) and not isinstance(node.value, bool)
     parts = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
     return isinstance(node, (ast.UnaryOp, ast.BinOp)) and all(map(is_number, parts))
+
+
+def count_repetitions(texts: Sequence[str]) -> int:
+    """Number of pairs of places that share consecutive lines of code of the same shape."""
+    places: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
+    for number, text in enumerate(texts):
+        shapes = shapes_of(text)
+        for first in range(len(shapes) - _RUN + 1):
+            run = tuple(shapes[first : first + _RUN])
+            if sum(len(shape.split()) for shape in run) >= _TOKENS:
+                places[run].append((number, first))
+    pairs = {
+        pair
+        for same in places.values()
+        if len(same) <= _COMMON
+        for pair in combinations(same, 2)
+        if pair[0][0] != pair[1][0] or pair[1][1] - pair[0][1] >= _RUN
+    }
+    # a longer run is one pair: the one that no pair of lines before it continues
+    return sum(((a, i - 1), (b, j - 1)) not in pairs for (a, i), (b, j) in pairs)
+
+
+def shapes_of(text: str) -> list[str]:
+    """Shape of each line of code: its tokens, with one sign each for a name, a string, a number."""
+    lines: dict[int, list[str]] = defaultdict(list)
+    code = lines_of_code(text, ast.parse(text))
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.start[0] in code and token.type not in _NOT_CODE:
+            is_word = token.type == tokenize.NAME and not keyword.iskeyword(token.string)
+            sign = "name" if is_word else _SIGNS.get(token.type, token.string)
+            lines[token.start[0]].append(sign)
+    shapes = [" ".join(tokens) for _, tokens in sorted(lines.items())]
+    return [s for s in shapes if any(map(str.isalpha, s)) and not s.startswith(("from", "import"))]
 
 
 # ---- the way of a fit -----------------------------------------------------------------------
@@ -136,14 +181,14 @@ class Call:
 
 @dataclass
 class Trace:
-    """Every call of one fit, in order, and where the sampler took its first step."""
+    """Every call of one fit, in order, and the stack at the sampler's first step."""
 
     calls: list[Call] = field(default_factory=list)
     stack: list[Call] = field(default_factory=list)  # of the first step, the outermost first
     n_before_step: int = 0
 
     def enter(self, frame: FrameType, event: str, arg: Any) -> None:
-        """Note a call: the function that ``sys.setprofile`` takes."""
+        """Record a call; passed to ``sys.setprofile``."""
         if event != "call" or not is_ours(frame):
             return
         frames = [f for f in outwards(frame) if is_ours(f)]
@@ -186,7 +231,7 @@ def as_call(frame: FrameType, depth: int) -> Call:
 
 
 def changes(items: list[Any]) -> int:
-    """How many neighbours differ."""
+    """Number of neighbours that differ."""
     return sum(a != b for a, b in pairwise(items))
 
 

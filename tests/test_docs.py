@@ -42,15 +42,6 @@ def test_an_included_source_is_there(page):
         assert re.search(rf"^class {cls}\b", (page.parent / name).read_text(), re.M), cls
 
 
-def test_every_page_on_extending_shows_the_packages_own_source_and_runs():
-    pages = sorted((DOCS / "extending").glob("add_a_*.md"))
-    assert len(pages) >= 3
-    for page in pages:
-        text = page.read_text()
-        assert "{literalinclude} ../../skbayes_sgld/" in text, page.name
-        assert ">>> " in text, page.name
-
-
 def listed():
     """Names and modules of the API reference; a module's page lists its `__all__`."""
     tables = re.findall(

@@ -48,6 +48,7 @@ ALLOWED = {
         "_components",
         "_numpy_errors",
         "_warnings",
+        "blocks",
         "diagnostics",
         "prediction",
     },
@@ -62,6 +63,7 @@ ALLOWED = {
     "inference": {
         "_components",
         "_linalg",
+        "_memory",
         "_numpy_errors",
         "_progress",
         "_warnings",
@@ -204,7 +206,7 @@ def test_algorithms_know_posteriors_by_their_protocol_alone():
         for other in BELOW[name]
         if layer(name) == "sampling" and layer(other) == "posterior"
     }
-    protocol = ("protocol", "base", "boundary", "whitening")
+    protocol = ("protocol", "base", "facts", "boundary", "whitening")
     allowed = {f"{PACKAGE}.posterior.{module}" for module in protocol}
     assert {pair for pair in known if pair[1] not in allowed} == set()
 

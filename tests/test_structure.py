@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.structure import Call, Trace, size_of_source, trace_fit
+from tests.structure import Call, Trace, count_repetitions, size_of_source, trace_fit
 
 SOURCE = '''"""A module."""
 
@@ -42,6 +42,19 @@ def test_lines_functions_classes_and_numbers_of_a_source_are_counted():
 @pytest.mark.parametrize(("text", "n"), [("A, B = 1, 2.5", 2), ("A = 2**20", 1), ("A = True", 0)])
 def test_numbers_of_module_constants_are_counted(text, n):
     assert size_of_source(text)["numbers"] == n
+
+
+LINES = [f"    total_{i} = {'sum(' * i}values{')' * i} + weight * {i}" for i in range(7)]
+
+
+def test_repetitions_are_pairs_of_places_that_share_six_lines_of_one_shape():
+    one = "\n".join(["def f(values, weight):", *LINES])
+    other = one.replace("values", "rows").replace("weight", "scale").replace("def f", "def g")
+    assert count_repetitions([one]) == 0
+    assert count_repetitions([one, other]) == 1  # eight lines that go on are one run
+    assert count_repetitions([one + "\n\n\n" + other]) == 1
+    assert count_repetitions([one, other.replace("+ scale", "- scale")]) == 0
+    assert count_repetitions([one, "\n".join(other.split("\n")[:5])]) == 0
 
 
 def test_the_trace_reaches_from_fit_to_the_first_step():

@@ -71,7 +71,7 @@ def test_other_warnings_point_there_too(monkeypatch):
     light = [each for each in found if "sample_weight sums to" in str(each.message)]
     assert [(each.filename, each.lineno in lines) for each in light] == [(__file__, True)]
     pickled = pickle.dumps(FEW)
-    monkeypatch.setattr(skbayes_sgld.estimators.fitted, "version", lambda name: "99.0")
+    monkeypatch.setattr(skbayes_sgld.estimators.base, "version", lambda name: "99.0")
     found, _ = told(lambda: pickle.loads(pickled))
     assert [each.filename for each in found] == [__file__]
 
@@ -161,9 +161,7 @@ def test_an_estimator_pickled_while_warnings_are_gathered_is_read_at_any_time():
 def test_a_pipeline_that_loses_the_columns_names_says_how_to_keep_them():
     lost = messages(lambda: PIPE.fit(FRAME, Y))
     assert "[x" in lost[0]
-    assert lost[0].endswith(
-        "to see their names call set_output(transform='pandas') of the pipeline."
-    )
+    assert lost[0].endswith("to see names call set_output(transform='pandas') on the pipeline.")
     kept = messages(lambda: clone(PIPE).set_output(transform="pandas").fit(FRAME, Y))
     assert "coef[age]" in kept[0] or "coef[bmi]" in kept[0]
     assert "set_output" not in kept[0]

@@ -71,7 +71,7 @@ def by_skewness(quick):
         posterior, mean, sd = skewed(skewness)
         lengths = {"n_chains": 64, "n_draws": 1000 if quick else 16_000}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore")  # the draws are measured here, warned of or not
             found = sample(posterior, SGLD(), step_size=1.0, random_state=0, **lengths)
         size, doubt = found.bias
         draws = found.values.reshape(-1)
@@ -102,7 +102,7 @@ def by_data(quick):
         for eta in (1.0, 0.7, 0.5):
             model = case.estimator().set_params(sampler="sgld", step_size=eta, n_draws=100)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+                warnings.simplefilter("ignore")  # a hundred draws are told to be few
                 size, doubt = model.fit(X, y).result_.bias
             shown = ".1f %" if size < 0.095 else ",.0f %"
             rows[label][f"error at {eta:g}"] = measured(size, doubt / 2.0 + 0.02 * size, shown)
@@ -115,7 +115,7 @@ def euler(quick):
     rows = {}
     for eta in (0.5,) if quick else (0.1, 0.5, 1.0):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore")  # a biased step is the subject here
             found = sample(
                 posterior,
                 SGLD("euler"),
@@ -162,7 +162,7 @@ def mala_and_hmc():
         for sampler in ("mala", "hmc"):
             model.set_params(sampler=sampler, random_state=0)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+                warnings.simplefilter("ignore")  # the cost is measured, whatever the fit says
                 began = time.process_time()
                 fitted = model.fit(X, y)
                 seconds = time.process_time() - began

@@ -28,7 +28,7 @@ def few_rows_a_column(quick):
                 y = X @ beta + np.sqrt(NOISE) * rng.standard_normal(n + 200)
                 model = SGLDLinearRegression(prior=prior, n_draws=250, random_state=0)
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
+                    warnings.simplefilter("ignore")  # the fit warns of few rows, the subject here
                     model.fit(X[:n], y[:n])
                 low, high = model.predict_interval(X[n:], coverage=0.9).T
                 noise.append(model.noise_variance_ / NOISE)

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from skbayes_sgld.blocks.row_blocks import RowBlocks, check_alone, source_of_map
+import numpy as np
+
+from skbayes_sgld.blocks.files import is_large
+from skbayes_sgld.blocks.row_blocks import RowBlocks
 from skbayes_sgld.blocks.source import RowSource, kind_of
 
 __all__ = ["RowBlocks"]
-
-
-def _of_dask(X: Any, *beside: Any) -> RowSource:
-    from skbayes_sgld.blocks.dask_rows import DaskRows
-
-    return DaskRows(X, *beside)
-
-
-SOURCES: dict[str, Callable[[Any, Any, Any, Any], RowSource | None]] = {
-    "dask.Array": _of_dask,
-    "dask.DataFrame": _of_dask,
-    "dask.Series": _of_dask,
-    "numpy.memmap": source_of_map,
-}
-"""Functions of X, y, sample_weight and exposure that make a source, or None where an array serves.
-
-By :func:`kind_of` X.
-"""
 
 
 def as_source(
@@ -39,10 +23,19 @@ def as_source(
     TypeError, ValueError
         Where X is a source, and what is beside it does not go with it.
     """
-    make = SOURCES.get(kind_of(X))
-    if make is not None:
-        return make(X, y, sample_weight, exposure)
+    beside = {"y": y, "sample_weight": sample_weight, "exposure": exposure}
+    if kind_of(X).startswith("dask."):
+        from skbayes_sgld.blocks.dask_rows import DaskRows
+
+        return DaskRows(X, y, sample_weight, exposure)
+    if isinstance(X, np.memmap) and y is not None and is_large(X):
+        return RowBlocks._from_map(X, **beside)
     if not isinstance(X, RowSource):
         return None
-    check_alone(X, y=y, sample_weight=sample_weight, exposure=exposure)
+    for name, value in beside.items():
+        if value is not None:
+            raise TypeError(
+                f"{name} is given beside {type(X).__name__}, whose blocks hold it: leave it None, "
+                "and let the source yield (X, y, weight), or (X, y, weight, exposure)."
+            )
     return X

@@ -1,4 +1,4 @@
-"""Tasks on a Dask cluster, which are waited for as long as there is one."""
+"""Tasks on a Dask cluster: results, or an error where the cluster is lost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def compute(value: Any, what: str) -> Any:
 
 
 def result_of(future: Any, client: Any, what: str) -> Any:
-    """Result of a task on a cluster, or an error where that is lost, as :func:`compute` has it."""
+    """Result of a task on a cluster; the error of :func:`compute` where the cluster is lost."""
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker
@@ -83,9 +83,9 @@ def _wait(future: Any, client: Any) -> None:
 
 
 class DaskWorkers:
-    """Workers of a cluster, which parts of the chains run on."""
+    """Workers of a cluster that run parts of the chains."""
 
-    least_seconds = 0.0  # who asks for a cluster's workers is not to be refused
+    least_seconds = 0.0  # a cluster's workers are used however short the run
 
     def __init__(self, client: Any, n_jobs: int) -> None:
         n_threads = sum(client.nthreads().values())
@@ -107,7 +107,7 @@ class DaskWorkers:
         yield results
 
     def _results(self, calls: list[Any], sent: list[Any], n_workers: int) -> list[Any]:
-        """Results of the calls, whose first argument, the run, each worker is sent once."""
+        """Results of the calls; their first argument, the run, is sent to each worker once."""
         if not sent:
             # copies, so that it outlives a worker
             sent.append(self._client.scatter(calls[0][1][0], broadcast=n_workers, hash=False))

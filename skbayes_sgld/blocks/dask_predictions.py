@@ -119,7 +119,7 @@ def _one_row(X: Any) -> Any:
 
 
 def without_rows(model: Any) -> Any:
-    """The model without what only its fit needs, which would travel to every worker."""
+    """Copy of the model without attributes that only its fit needs: it goes to every worker."""
     slim = copy(model)
     for name in _OF_THE_FIT:
         vars(slim).pop(name, None)

@@ -1,4 +1,4 @@
-"""Rows on the workers of Dask: passes as trees of tasks, of which only sums cross the network."""
+"""Rows on the workers of Dask: a pass is a tree of tasks, and only sums cross the network."""
 
 from __future__ import annotations
 
@@ -9,17 +9,8 @@ from uuid import uuid4
 import numpy as np
 
 from skbayes_sgld.blocks.dask_cluster import DaskWorkers, compute, current_client
-from skbayes_sgld.blocks.source import (
-    Block,
-    Prints,
-    RowSource,
-    Value,
-    check_block,
-    check_kinds,
-    kind_of,
-)
+from skbayes_sgld.blocks.source import BlockWork, RowSource, add_up, kind_of
 
-_ARGUMENTS = {"y": "y", "weight": "sample_weight", "exposure": "exposure"}
 _FAN_IN = 8  # sums that a task adds up, so that no worker holds those of all blocks
 
 
@@ -48,11 +39,14 @@ class DaskRows(RowSource):
             columns = list(X.columns)
             self.feature_names = columns if all(isinstance(c, str) for c in columns) else None
         self.n_features = int(X.shape[1])
-        beside = {"y": y, "weight": weight, "exposure": exposure}
-        beside = {name: values for name, values in beside.items() if values is not None}
-        given = [X, *(align(values, X, _ARGUMENTS[name]) for name, values in beside.items())]
-        self._beside = tuple(beside)
-        self._graph, self._keys = joined_graph(given)
+        beside = {"y": y, "sample_weight": weight, "exposure": exposure}
+        given = [None if v is None else align(v, X, name) for name, v in beside.items()]
+        self._graph, keys = joined_graph([X, *(v for v in given if v is not None)])
+        # the parts of each block, None for what is not given
+        parts = (iter(each) for each in keys)
+        self._keys = [
+            (next(part), *(None if v is None else next(part) for v in given)) for part in parts
+        ]
         known = not is_frame(X) and not np.isnan(X.shape[0])
         self._n_rows = int(X.shape[0]) if known else None
 
@@ -68,35 +62,25 @@ class DaskRows(RowSource):
             self._n_rows = int(compute(Delayed(name, graph), "the count of the rows"))
         return self._n_rows
 
-    def reduce(
-        self, of_block: Callable[[Block], Value], plus: Callable[[Value, Value], Value]
-    ) -> Value:
-        """Sum over all blocks that have rows: one task a block, and a tree that adds them up."""
+    def _pass(self, work: BlockWork, plus: Callable[[Any, Any], Any]) -> Any:
+        """One task a block, and a tree of sums."""
         from dask.delayed import Delayed
 
         name, graph = f"pass-{uuid4().hex}", dict(self._graph)
         # nodes of their own, which a worker fetches once
-        work, add = f"block-of-{name}", f"sum-of-{name}"
-        graph[work], graph[add] = _OfBlock(of_block, self.n_features, self._beside), _Sum(plus)
+        on_block, add = f"work-of-{name}", f"sum-of-{name}"
+        graph[on_block], graph[add] = work, plus
         level: list[Any] = []
         for number, keys in enumerate(self._keys):
             level.append((f"blocks-of-{name}", number))
-            graph[level[-1]] = (_call, work, number, self._known(number), *keys)
+            graph[level[-1]] = (_call, on_block, number, *keys)
         height = 0
         while len(level) > 1:
             height, below, level = height + 1, level, []
             for k in range(0, len(below), _FAN_IN):
                 level.append((f"sums-{height}-of-{name}", k))
-                graph[level[-1]] = (_call, add, *below[k : k + _FAN_IN])
-        total = compute(Delayed(level[0], graph), f"pass {self.n_passes + 1} over the rows")
-        self.n_passes += 1
-        prints, value = ({}, None) if total is None else total
-        for number in sorted(prints.keys() | (self._prints or {}).keys()):
-            self._check_unchanged(number, prints.get(number))
-        self._prints = prints
-        if total is None:
-            raise ValueError("the blocks have no rows; give at least one.")
-        return value
+                graph[level[-1]] = (_add, add, *below[k : k + _FAN_IN])
+        return compute(Delayed(level[0], graph), f"pass {self.n_passes + 1} over the rows")
 
     def workers(self, n_jobs: int | None) -> DaskWorkers | None:
         """Workers of the cluster, where there is one and more than one process is asked for."""
@@ -108,39 +92,8 @@ def _call(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
 
 
-class _OfBlock:
-    """Checksums of a block and what it adds, or None where it has no rows."""
-
-    def __init__(
-        self, of_block: Callable[[Block], Any], n_features: int, beside: tuple[str, ...]
-    ) -> None:
-        self._of_block, self._n_features, self._beside = of_block, n_features, beside
-
-    def __call__(self, number: int, known: int | None, X: Any, *values: Any) -> Any:
-        beside = dict(zip(self._beside, values, strict=True))
-        block = check_block(X, **beside, number=number, n_features=self._n_features, known=known)
-        return ({number: Prints.of(block)}, self._of_block(block)) if len(block.y) else None
-
-
-class _Sum:
-    """Checksums of all blocks and their sum.
-
-    It is from left to right, so that its rounding does not depend on who computes it.
-    """
-
-    def __init__(self, plus: Callable[[Any, Any], Any]) -> None:
-        self._plus = plus
-
-    def __call__(self, *values: Any) -> Any:
-        total: Any = None
-        for found in values:
-            if found is None or total is None:
-                total = total or found
-                continue
-            for number, prints in found[0].items():
-                check_kinds(total[0], number, prints.kind)
-            total = total[0] | found[0], self._plus(total[1], found[1])
-        return total
+def _add(plus: Callable[[Any, Any], Any], *terms: Any) -> Any:
+    return add_up(terms, plus)
 
 
 def is_frame(values: Any) -> bool:

@@ -49,21 +49,22 @@ def check_whole(X: Any) -> None:
         )
 
 
-def blocks_of_map(X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> Blocks:
-    """Function that yields the rows of a memory map, and what is beside them."""
-    n, beside = len(X), []
-    for name, given in {"y": y, "sample_weight": sample_weight, "exposure": exposure}.items():
-        values = None if given is None else np.asarray(given)
-        if values is not None and name == "exposure" and values.ndim == 0:
-            values = np.broadcast_to(values, n)
-        if values is not None and values.shape != (n,):
-            raise ValueError(f"{name} has shape {values.shape}; X has {n} rows, so give ({n},).")
-        beside.append(values)
+def blocks_of(X: Any, **beside: Any) -> Blocks:
+    """Function that yields windows of X, and of values of one number a row beside it.
+
+    Each is an array, a memory map or an :class:`NpyFile`; what is None stays None.
+    """
+    for name, values in beside.items():
+        if values is not None and values.shape != (len(X),):
+            raise ValueError(
+                f"{getattr(values, 'path', name)} has shape {values.shape}; X has {len(X)} rows, "
+                f"so give ({len(X)},)."
+            )
 
     def read() -> Iterator[tuple[Any, ...]]:
         for rows in block_slices(*X.shape):
             check_whole(X)
-            yield (X[rows], *(None if v is None else v[rows] for v in beside))
+            yield (X[rows], *(None if v is None else v[rows] for v in beside.values()))
 
     return read
 
@@ -106,8 +107,12 @@ class NpyFile:
                 "save it by np.save(path, np.ascontiguousarray(X))."
             )
 
-    def rows(self, part: slice) -> Array:
-        """A window of the file."""
+    def __len__(self) -> int:
+        """Number of rows."""
+        return int(self.shape[0])
+
+    def __getitem__(self, part: slice) -> Array:
+        """A window of the file, mapped into memory."""
         size = (part.stop - part.start, *self.shape[1:])
         each = self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=int))
         try:
@@ -116,21 +121,6 @@ class NpyFile:
             raise ValueError(
                 f"{self.path} ends before row {part.stop - 1} of {self.shape[0]}: it was truncated."
             ) from None
-
-
-def blocks_of_files(X: NpyFile, *beside: NpyFile | None) -> Blocks:
-    """Function that yields windows of files that have the same rows."""
-    for other in beside:
-        if other is not None and other.shape[0] != X.shape[0]:
-            raise ValueError(
-                f"{other.path} has {other.shape[0]} rows, and {X.path} has {X.shape[0]}."
-            )
-
-    def read() -> Iterator[tuple[Any, ...]]:
-        for part in block_slices(*X.shape):
-            yield (X.rows(part), *(None if f is None else f.rows(part) for f in beside))
-
-    return read
 
 
 def blocks_of_parquet(

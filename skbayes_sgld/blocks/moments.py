@@ -44,7 +44,7 @@ class Extent:
         return Extent(low, high, two)
 
     def spread(self, sd: Array) -> Array:
-        """Spread of each column in its units, as ``_linalg.column_moments`` has it."""
+        """Spread of each column in its units, by the rule of ``_linalg.column_moments``."""
         one = self.low == self.high
         size = np.where(self.low != 0, np.abs(self.low), 1.0)
         return np.where(one, size, np.where(self.two, self.high - self.low, sd))

@@ -11,20 +11,10 @@ import pandas as pd
 from skbayes_sgld._components import check_number, printable
 from skbayes_sgld.blocks.files import (
     NpyFile,
-    blocks_of_files,
-    blocks_of_map,
+    blocks_of,
     blocks_of_parquet,
-    is_large,
 )
-from skbayes_sgld.blocks.source import (
-    POOL_SIZE,
-    Block,
-    Prints,
-    RowSource,
-    Value,
-    check_block,
-    check_kinds,
-)
+from skbayes_sgld.blocks.source import POOL_SIZE, BlockWork, RowSource, add_up
 
 
 class RowBlocks(RowSource):
@@ -103,10 +93,12 @@ class RowBlocks(RowSource):
         ValueError
             Where the files do not hold such arrays of as many rows.
         """
-        rows, paths = NpyFile(X, 2), (y, sample_weight, exposure)
-        beside = [None if path is None else NpyFile(path, 1) for path in paths]
-        blocks = cls(blocks_of_files(rows, *beside), pool_size=pool_size)
-        return blocks._of(f"file {rows.path}", rows.shape[0])
+        rows = NpyFile(X, 2)
+        paths = {"y": y, "sample_weight": sample_weight, "exposure": exposure}
+        beside = {k: None if path is None else NpyFile(path, 1) for k, path in paths.items()}
+        return cls(blocks_of(rows, **beside), pool_size=pool_size)._of(
+            f"file {rows.path}", len(rows)
+        )
 
     @classmethod
     def from_parquet(
@@ -152,6 +144,14 @@ class RowBlocks(RowSource):
         blocks.feature_names = names
         return blocks
 
+    @classmethod
+    def _from_map(cls, X: Any, **beside: Any) -> RowBlocks:
+        """Rows of a large memory map, and arrays beside it; an exposure may be one for all."""
+        values = {k: None if v is None else np.asarray(v) for k, v in beside.items()}
+        if values["exposure"] is not None and values["exposure"].ndim == 0:
+            values["exposure"] = np.broadcast_to(values["exposure"], len(X))
+        return cls(blocks_of(X, **values))._of(f"memory map {X.filename}", len(X))
+
     def _of(self, origin: str, n_rows: int) -> RowBlocks:
         self._origin, self.n_rows = origin, n_rows
         self._promise = f"{origin} must have the same rows in the same order whenever it is read"
@@ -166,7 +166,7 @@ class RowBlocks(RowSource):
         return f"RowBlocks({self._origin}: {self.n_rows:,} rows of {columns}, {_in_bytes(size)})"
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        """Raise: an array of all rows is what blocks are there to avoid."""
+        """Raise: blocks are there to avoid an array of all rows."""
         raise TypeError(
             "RowBlocks are no array, and go to estimators that read them in passes; in a pipeline "
             "they cannot go through a step before. Transform each block where it is read: "
@@ -202,29 +202,15 @@ class RowBlocks(RowSource):
         self.has_exposure = isinstance(first, tuple) and any(v is not None for v in first[3:])
         self._dtype = np.asarray(X).dtype
 
-    def _blocks(self) -> Iterator[Block]:
-        """Checked blocks that have rows, which must be those of the pass before."""
-        prints: dict[int, Prints] = {}
-        for number, parts in enumerate(self):
+    def _pass(self, work: BlockWork, plus: Callable[[Any, Any], Any]) -> Any:
+        def term(number: int, parts: Any) -> Any:
             X, *beside = _split(parts, number)
             self._check_names(X, number)
-            block = check_block(
-                X,
-                *beside,
-                number=number,
-                n_features=self.n_features,
-                dtype=self._dtype,
-                known=self._known(number),
-            )
-            found = Prints.of(block) if len(block.y) else None
-            self._check_unchanged(number, found)
-            if found is not None:
-                check_kinds(prints, number, found.kind)
-                prints[number] = found
-                yield block
-        for number in (self._prints or {}).keys() - prints.keys():
-            self._check_unchanged(number, None)
-        self._prints, self.n_rows = prints, sum(found.n_rows for found in prints.values())
+            return work(number, X, *beside)
+
+        total = add_up((term(number, parts) for number, parts in enumerate(self)), plus)
+        self.n_rows = sum(prints.n_rows for prints in total[0].values()) if total else 0
+        return total
 
     def _check_names(self, X: Any, number: int) -> None:
         names = _names_of(X)
@@ -235,22 +221,9 @@ class RowBlocks(RowSource):
                 "the same, in one order."
             )
 
-    def reduce(
-        self, of_block: Callable[[Block], Value], plus: Callable[[Value, Value], Value]
-    ) -> Value:
-        """Sum over all blocks that have rows, in one pass."""
-        total: Any = None
-        for block in self._blocks():
-            value = of_block(block)
-            total = value if total is None else plus(total, value)
-        self.n_passes += 1
-        if total is None:
-            raise ValueError("the blocks have no rows; give at least one.")
-        return total
-
 
 def _in_bytes(size: float) -> str:
-    """A size as people read it."""
+    """Size in bytes, kB, MB or GB."""
     for unit in ("bytes", "kB", "MB"):
         if size < 1000:
             return f"{size:.3g} {unit}"
@@ -272,21 +245,3 @@ def _split(parts: Any, number: int) -> tuple[Any, ...]:
             "(X, y, weight) or (X, y, weight, exposure)."
         )
     return parts
-
-
-def check_alone(source: RowSource, **beside: Any) -> None:
-    """Raise where y or weights are given beside a source whose blocks hold them."""
-    for name, value in beside.items():
-        if value is not None:
-            raise TypeError(
-                f"{name} is given beside {type(source).__name__}, whose blocks hold it: leave it "
-                "None, and let the source yield (X, y, weight), or (X, y, weight, exposure)."
-            )
-
-
-def source_of_map(X: Any, y: Any, sample_weight: Any, exposure: Any) -> RowSource | None:
-    """Source of the rows of a memory map; None where it is not large, or not of floats."""
-    if y is None or not is_large(X):
-        return None
-    read = blocks_of_map(X, y, sample_weight, exposure)
-    return RowBlocks(read)._of(f"memory map {X.filename}", len(X))

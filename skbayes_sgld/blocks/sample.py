@@ -54,7 +54,7 @@ class Sampling:
 
     @property
     def limit(self) -> float:
-        """Key below which the smallest of rows without weights are, as good as surely."""
+        """Key that the smallest keys of rows without weights almost surely lie below."""
         if not self.n_rows:
             return np.inf
         return (self.size + _SPARE * np.sqrt(self.size) + _SPARE**2) / (_EVEN * self.n_rows)
@@ -62,7 +62,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows with their keys: enough of those of the smallest keys to go on with.
+    """Rows with their keys: those of the smallest keys, enough to draw the sample.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class Sample:
 
     @property
     def complete(self) -> bool:
-        """Whether it holds all rows."""
+        """Whether the sample holds all rows."""
         return self.n_rows <= min(self.how.size, len(self.key))
 
     def rows(self) -> tuple[Array, Array, Array]:

@@ -1,9 +1,10 @@
-"""What a fit needs of rows that are not in memory: passes over blocks of them."""
+"""Rows that are not in memory: blocks, their checks, and passes over them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
@@ -47,7 +48,7 @@ class Block(NamedTuple):
 
 
 class Prints(NamedTuple):
-    """Checksums of a block, by which a later pass knows it again.
+    """Checksums of a block, which a later pass must find again.
 
     Attributes
     ----------
@@ -100,22 +101,102 @@ def _checksum(values: Array) -> int:
     return crc32(data[whole:].data, of_sums)
 
 
-def check_kinds(prints: dict[int, Prints], number: int, kind: str) -> None:
-    """Raise where the y of a block is of another kind than that of the blocks before it."""
-    first = next(iter(prints), number)
-    if number != first and prints[first].kind != kind:
-        raise TypeError(
-            f"y of block {number} is {kind}, and that of block {first} is {prints[first].kind}; "
-            "give all blocks the same."
+@dataclass(frozen=True)
+class BlockWork:
+    """Work of a pass on one block: checks, checksums, and a function of the block.
+
+    Attributes
+    ----------
+    of_block : callable
+        Term of the block, a function of a :class:`Block`.
+    n_features : int
+    dtype : dtype or None
+        That of X in the block that was read first, before any conversion.
+    last : dict of Prints, by number, or None
+        Checksums of the blocks that had rows in the pass before; None in the first.
+    promise : str
+        Condition that a changed block breaks, for the error.
+    """
+
+    of_block: Callable[[Block], Any]
+    n_features: int
+    dtype: Any
+    last: dict[int, Prints] | None
+    promise: str
+
+    def __call__(
+        self, number: int, X: Any, y: Any, weight: Any = None, exposure: Any = None
+    ) -> tuple[dict[int, Prints], Any] | None:
+        """Checksums and term of the block; None where it has no rows.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the block and the row that cannot be used; and where X, y or weights are not to
+            the bit those of the pass before.
+        """
+        last = (self.last or {}).get(number)
+        block = check_block(
+            X,
+            y,
+            weight,
+            exposure,
+            number=number,
+            n_features=self.n_features,
+            dtype=self.dtype,
+            known=None if last is None else last.X,
         )
+        prints = Prints.of(block) if len(block.y) else None
+        self.check_unchanged(number, prints)
+        return None if prints is None else ({number: prints}, self.of_block(block))
+
+    def check_unchanged(self, number: int, found: Prints | None) -> None:
+        """Raise where a block, None without rows, is not that of the pass before."""
+        if self.last is None:
+            return
+        last = self.last.get(number)
+        sizes = [0 if prints is None else prints.n_rows for prints in (found, last)]
+        if sizes[0] != sizes[1]:
+            raise ValueError(
+                f"block {number} has {sizes[0]} rows, and had {sizes[1]} in the pass before; "
+                f"{self.promise}."
+            )
+        names = {"X": "X", "y": "y", "weight": "the weights"}
+        changed = [names[k] for k in names if getattr(found, k, None) != getattr(last, k, None)]
+        if changed:
+            raise ValueError(
+                f"block {number} is not what it was in the pass before: {' and '.join(changed)} "
+                f"changed; {self.promise}."
+            )
+
+
+def add_up(terms: Iterable[Any], plus: Callable[[Any, Any], Any]) -> Any:
+    """Checksums and sum of the terms of :class:`BlockWork`; None where no block has rows.
+
+    The sum is from left to right, so that its rounding does not depend on who computes it.
+    """
+    total: Any = None
+    for term in terms:
+        if term is None or total is None:
+            total = total or term
+            continue
+        first, kind = next(iter(total[0].items()))
+        for number, prints in term[0].items():
+            if prints.kind != kind.kind:
+                raise TypeError(
+                    f"y of block {number} is {prints.kind}, and that of block {first} is "
+                    f"{kind.kind}; give all blocks the same."
+                )
+        total = total[0] | term[0], plus(total[1], term[1])
+    return total
 
 
 class RowSource(ABC):
     """Rows in blocks, which are read in passes in the same order every time.
 
-    A pass is a sum over blocks of what a function makes of each. Everything that a fit takes from
-    the data is such a sum: moments of the columns, the labels that there are, gradient and
-    Hessian at a point, a random sample of the rows. A subclass defines :meth:`reduce`.
+    A pass is a sum over blocks of a function of each. Everything that a fit takes from the data is
+    such a sum: moments of the columns, the labels that there are, gradient and Hessian at a point,
+    a random sample of the rows. A subclass defines :meth:`_pass`.
 
     Attributes
     ----------
@@ -138,10 +219,14 @@ class RowSource(ABC):
     pool_size: int = POOL_SIZE
     n_passes: int = 0
     has_exposure: bool = False
+    _dtype: Any = None  # of X in the block that was read first
     _prints: dict[int, Prints] | None = None  # of the blocks that have rows, from the last pass
     _promise = "a source of blocks must yield the same rows in the same order whenever it is read"
 
     @abstractmethod
+    def _pass(self, work: BlockWork, plus: Callable[[Any, Any], Any]) -> Any:
+        """:func:`add_up` of the work on each block, which can be pickled."""
+
     def reduce(
         self, of_block: Callable[[Block], Value], plus: Callable[[Value, Value], Value]
     ) -> Value:
@@ -150,7 +235,7 @@ class RowSource(ABC):
         Parameters
         ----------
         of_block : callable
-            What a block adds: a function of a :class:`Block`, which can be pickled.
+            Term of a block: a function of a :class:`Block`, which can be pickled.
         plus : callable
             Sum of two such values. It is associative but for rounding; the value of blocks further
             on stands on the right.
@@ -161,45 +246,31 @@ class RowSource(ABC):
             Naming the block and the row that cannot be used; where there are no rows; and naming
             the block of which X, y or weights are not to the bit those of the pass before.
         """
-
-    def _known(self, number: int) -> int | None:
-        """Checksum of X of a block in the pass before."""
-        last = (self._prints or {}).get(number)
-        return None if last is None else last.X
-
-    def _check_unchanged(self, number: int, found: Prints | None) -> None:
-        """Raise where a block, None without rows, is not that of the pass before."""
-        if self._prints is None:
-            return
-        last = self._prints.get(number)
-        sizes = [0 if prints is None else prints.n_rows for prints in (found, last)]
-        if sizes[0] != sizes[1]:
-            raise ValueError(
-                f"block {number} has {sizes[0]} rows, and had {sizes[1]} in the pass before; "
-                f"{self._promise}."
-            )
-        names = {"X": "X", "y": "y", "weight": "the weights"}
-        changed = [names[k] for k in names if getattr(found, k, None) != getattr(last, k, None)]
-        if changed:
-            raise ValueError(
-                f"block {number} is not what it was in the pass before: {' and '.join(changed)} "
-                f"changed; {self._promise}."
-            )
+        work = BlockWork(of_block, self.n_features, self._dtype, self._prints, self._promise)
+        total = self._pass(work, plus)
+        prints: dict[int, Prints] = {} if total is None else total[0]
+        for number in sorted((self._prints or {}).keys() - prints.keys()):
+            work.check_unchanged(number, None)
+        self._prints, self.n_passes = prints, self.n_passes + 1
+        if total is None:
+            raise ValueError("the blocks have no rows; give at least one.")
+        value: Value = total[1]
+        return value
 
     def columns(self) -> Iterator[Any]:
         """X of each block, one after the other."""
         raise TypeError(f"{type(self).__name__} has no blocks to predict one after the other.")
 
     def workers(self, n_jobs: int | None) -> Any:
-        """Where chains run side by side, as :class:`~skbayes_sgld.sampling.workers.Workers`.
+        """Workers that run chains side by side; None: the processes of ``n_jobs``.
 
-        None: in the processes of ``n_jobs``.
+        See :class:`~skbayes_sgld.sampling.workers.Workers`.
         """
         return None
 
 
 def without_exposure(source: RowSource | None) -> RowSource | None:
-    """The source; an error where its blocks have exposures, for a model that is not of counts."""
+    """The source; raise where its blocks have exposures, which only models of counts take."""
     if source is not None and source.has_exposure:
         raise TypeError(
             "the blocks have exposures, which counts are made over; give blocks (X, y) or "

@@ -4,12 +4,12 @@ from ._generators import (
     make_correlated_pair,
     make_cubic,
     make_logistic,
+    make_stochastic_volatility,
+    make_tied_means_mixture,
     make_two_clusters,
 )
-from ._mixture import make_tied_means_mixture
 from ._nba import load_nba_rookies
 from ._sp500 import load_sp500_returns
-from ._volatility import make_stochastic_volatility
 
 __all__ = [
     "load_nba_rookies",

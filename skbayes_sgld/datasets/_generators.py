@@ -1,4 +1,4 @@
-"""Generators of regression and classification data whose true parameters are known."""
+"""Generators of data whose true parameters are known."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.datasets import make_blobs
+from sklearn.utils import Bunch
 
 from .._components import (
     LARGEST,
@@ -226,3 +227,131 @@ def make_logistic(
     coef = np.atleast_1d(coef)
     X = rng.standard_normal((n_samples, coef.size))
     return X, rng.binomial(1, expit(intercept + X @ coef))
+
+
+def make_tied_means_mixture(
+    n_samples: int = 1000,
+    *,
+    theta1: float = 0.0,
+    theta2: float = 1.0,
+    variance: float = 2.0,
+    random_state: RandomSource = None,
+) -> _Classification:
+    r"""Data of a mixture of two normal distributions whose means share a parameter.
+
+    .. math:: x_i \sim \tfrac12 N(\theta_1, \sigma_x^2)
+        + \tfrac12 N(\theta_1 + \theta_2, \sigma_x^2)
+
+    The pairs (theta1, theta2) and (theta1 + theta2, -theta2) have the same likelihood: with the
+    defaults the posterior has two modes, near (0, 1) and (1, -1), along a narrow ridge.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        Number of points; the default is that of Chen's code, and Welling and Teh draw 100.
+    theta1, theta2 : float, default=0.0 and 1.0
+        True parameters; the defaults are those of both sources.
+    variance : float > 0, default=2.0
+        Variance (not standard deviation) of a component; the default is that of both sources.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed; an int gives the same data at every call.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 1)
+    y : ndarray of shape (n_samples,)
+        Component of each point: 1 for the mean theta1 + theta2, otherwise 0. It is not observed
+        by the model.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not a number, or out of range.
+
+    References
+    ----------
+    M. Welling and Y. W. Teh, "Bayesian Learning via Stochastic Gradient Langevin Dynamics", ICML
+    2011, Section 5.1. S. Chen, "Dive into Bayesian Learning via Stochastic Gradient Langevin
+    Dynamics", Section 3.1.
+
+    Examples
+    --------
+    >>> from skbayes_sgld.datasets import make_tied_means_mixture
+    >>> X, component = make_tied_means_mixture(random_state=0)
+    >>> X.shape, sorted(set(component.tolist()))
+    ((1000, 1), [0, 1])
+    """
+    check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
+    check_number(theta1, "theta1")
+    check_number(theta2, "theta2")
+    check_number(variance, "variance", low=0)
+    rng = as_random_state(random_state)
+    component = rng.binomial(1, 0.5, n_samples)
+    x = rng.normal(theta1 + theta2 * component, np.sqrt(variance))
+    return x[:, np.newaxis], component
+
+
+def make_stochastic_volatility(
+    n_samples: int = 2905,
+    *,
+    sigma: float = 0.1,
+    nu: float = 10.0,
+    initial_volatility: float = 0.01,
+    random_state: RandomSource = None,
+) -> Bunch:
+    r"""Returns with a Student t distribution whose log scale is a Gaussian random walk.
+
+    .. math:: y_t \sim t_\nu(0, e^{h_t}), \quad h_t \sim N(h_{t-1}, \sigma^2)
+
+    Parameters
+    ----------
+    n_samples : int, default=2905
+        Number of days; the default is that of the post.
+    sigma : float > 0, default=0.1
+        Standard deviation of the walk's steps. The defaults of sigma and nu are near the posterior
+        modes that the post finds for the daily returns of the S&P 500.
+    nu : float > 0, default=10.0
+        Degrees of freedom.
+    initial_volatility : float > 0, default=0.01
+        Scale of the first return; the default is 1 % a day.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed; an int gives the same data at every call.
+
+    Returns
+    -------
+    bunch : :class:`~sklearn.utils.Bunch`
+        ``returns (n_samples,)``; ``volatility (n_samples,)``, the true scale ``exp(h_t)`` of each;
+        ``sigma`` and ``nu``, the true parameters as given.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not a number, or out of range.
+
+    References
+    ----------
+    B. Keng, "Bayesian Learning via Stochastic Gradient Langevin Dynamics and Bayes by Backprop",
+    Section 5.2.
+
+    Examples
+    --------
+    >>> from skbayes_sgld.datasets import make_stochastic_volatility
+    >>> data = make_stochastic_volatility(random_state=0)
+    >>> data.returns.shape, float(data.volatility[0])
+    ((2905,), 0.01)
+    """
+    check_number(n_samples, "n_samples", low=2, closed="left", integer=True)
+    check_number(sigma, "sigma", low=0)
+    check_number(nu, "nu", low=0)
+    check_number(initial_volatility, "initial_volatility", low=0)
+    rng = as_random_state(random_state)
+    steps = sigma * rng.standard_normal(n_samples - 1)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        volatility = initial_volatility * np.exp(np.concatenate([[0.0], np.cumsum(steps)]))
+        returns = volatility * rng.standard_t(nu, n_samples)
+    if not np.isfinite(returns).all():
+        raise ValueError(
+            f"sigma={sigma!r} and nu={nu!r} give returns beyond the range of floating point "
+            "numbers; give a smaller sigma or a larger nu."
+        )
+    return Bunch(returns=returns, volatility=volatility, sigma=sigma, nu=nu)

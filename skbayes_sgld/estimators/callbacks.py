@@ -1,4 +1,4 @@
-"""What a fit tells while it goes on: progress bars, and scikit-learn's callbacks from 1.9 on."""
+"""Progress reporting during fit: progress bars, and scikit-learn's callbacks from 1.9 on."""
 
 from __future__ import annotations
 
@@ -15,43 +15,45 @@ except ImportError:  # before scikit-learn 1.9
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """An estimator without callbacks."""
 
-        def _init_callback_context(self, **kwargs: Any) -> None:
-            """No context."""
-
     def with_callbacks(method: Any) -> Any:
         """The method as it is."""
         return method
 
 
-__all__ = ["CallbackSupportMixin", "begin_fit", "end_fit", "show_progress", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "fit_task", "has_callbacks", "show_progress", "with_callbacks"]
 
-_TASKS = 50  # that a fit is told in, whatever the number of its steps
+_TASKS = 50  # of a fit, whatever the number of its steps
 
 
-def begin_fit(estimator: Any, **data: Any) -> None:
-    """Tell callbacks that a fit of ``X``, ``y`` and ``metadata`` begins."""
+def has_callbacks(estimator: Any) -> bool:
+    """Whether the estimator has callbacks of scikit-learn."""
+    return bool(vars(estimator).get("_skl_callbacks"))
+
+
+@contextmanager
+def fit_task(estimator: Any, X: Any, y: Any, **row_data: Any) -> Iterator[None]:
+    """Context of a fit: the first task that callbacks see, if there are callbacks."""
+    if not has_callbacks(estimator):
+        yield
+        return
+    given = {name: value for name, value in row_data.items() if value is not None}
+    data = {"estimator": estimator, "X": X, "y": y, "metadata": given or None}
     context = estimator._init_callback_context(max_subtasks=_TASKS)
-    if context is not None:
-        context.call_on_fit_task_begin(estimator=estimator, **data)
-
-
-def end_fit(estimator: Any, **data: Any) -> None:
-    """Tell callbacks that the estimator is fitted."""
-    context = getattr(estimator, "_callback_fit_ctx", None)
-    if context is not None:
-        context.call_on_fit_task_end(estimator=estimator, reconstruction_attributes={}, **data)
+    context.call_on_fit_task_begin(**data)
+    yield
+    context.call_on_fit_task_end(**data, reconstruction_attributes={})
 
 
 @contextmanager
 def show_progress(estimator: Any, n_steps: int, what: str) -> Iterator[Progress | None]:
-    """Context with a function to report finished steps to; None where nobody would see them.
+    """Context with a function that reports finished steps; None where nobody would see them.
 
     It advances the bar of ``verbose``, and begins and ends the tasks of callbacks: a fiftieth of
     the steps each. From the task on at whose end a callback asks to stop it answers True.
     """
     context = getattr(estimator, "_callback_fit_ctx", None)
     with progress_bar(estimator.verbose, n_steps, what) as advance:
-        if not getattr(estimator, "_skl_callbacks", None):
+        if not has_callbacks(estimator):
             yield advance
             return
         tasks = _Tasks(estimator, context, n_steps, what)

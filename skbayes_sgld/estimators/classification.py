@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,15 +14,17 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._components import as_random_state, check_number, naming, parameters
-from skbayes_sgld.blocks.source import RowSource
+from skbayes_sgld._components import as_random_state, check_number, naming
+from skbayes_sgld.blocks.moments import Moments
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
-from skbayes_sgld.estimators.by_block import LazyRows, by_block, of_rows
-from skbayes_sgld.estimators.multi_output import has_outputs
-from skbayes_sgld.estimators.prior import PriorPredictive
-from skbayes_sgld.estimators.scores import ACCURACY, ScoredByBlock
+from skbayes_sgld.estimators.block_predictions import by_block
+from skbayes_sgld.estimators.linear import LinearEstimator
+from skbayes_sgld.estimators.outputs import has_outputs
+from skbayes_sgld.estimators.parameters import parameters
+from skbayes_sgld.estimators.scores import ACCURACY
 from skbayes_sgld.estimators.validation import check_weight_sizes
-from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, LabelLikelihood
+from skbayes_sgld.inference.passes import Encoding
+from skbayes_sgld.posterior import Bernoulli, Categorical, LabelLikelihood
 from skbayes_sgld.prediction.absent import WithAbsentClasses
 from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
@@ -31,22 +32,34 @@ from skbayes_sgld.prediction.predictors import LinearPredictor
 
 
 @parameters
-class ClassificationModel(ScoredByBlock, ClassifierMixin, BayesianEstimator):
-    """Labels with probabilities by the logistic or softmax function: data and predictions."""
+class ClassificationModel(ClassifierMixin, BayesianEstimator):
+    """Labels with probabilities by the logistic or softmax function: data and predictions.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, 0 or more, multiplied into ``sample_weight``. A class whose rows all
+        have weight zero stays in ``classes_``. Under a proper prior of the intercepts its posterior
+        is that of the model; where their prior is flat, as by default, its probability is 0, the
+        limit of ever wider priors, and of two classes both must have weight.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    """
 
     class_weight: Any = None
-    _score = ACCURACY
     _argument_hints: ClassVar[dict[str, str]] = {
         "return_std": "the uncertainty of a probability is in predict_proba_interval"
     }
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
+    def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
         _check_one_column(y)
         return super()._validate(X, y, sample_weight)
 
     def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
         """Codes of the labels, and the weights times those of the classes."""
-        self.classes_ = _in_order(y)
+        self.classes_: Array = _classes_of(y)
         # the labels stand for y, of which the check would sort every value once more
         few = 2 * len(self.classes_) <= len(y)
         with naming("y"), np.errstate(invalid="ignore"):  # it rounds numbers beyond 2**63
@@ -73,18 +86,6 @@ class ClassificationModel(ScoredByBlock, ClassifierMixin, BayesianEstimator):
                 )
             check_weight_sizes(weight, f"class_weight={self.class_weight!r}")
         return codes, weight
-
-    def _encode(
-        self, X: Array, y: Array, weight: Array | None
-    ) -> tuple[Array, Array, Array | None]:
-        self._seen: Array | None = None  # codes of the classes in the model; None for all
-        seen = np.flatnonzero(np.bincount(y))
-        codes = y if len(seen) == len(self.classes_) else self._without_absent(y, seen)
-        return X, self._likelihood().check_target(codes), weight
-
-    def _without_absent(self, codes: Array, seen: Array) -> Array:
-        """Codes as the likelihood takes them, of rows that do not have every class."""
-        return codes
 
     def _class_weights(self, y: Array, codes: Array, weight: Array | None) -> Array:
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
@@ -116,33 +117,30 @@ class ClassificationModel(ScoredByBlock, ClassifierMixin, BayesianEstimator):
             )
         return by_class
 
+    def _encode(self, y: Array) -> Array:
+        self._seen: Array | None = None  # codes of the classes in the model; None for all
+        return super()._encode(y)
+
     def _likelihood(self) -> LabelLikelihood:
-        # one predictor a class, of two too: the limit of a model of more
-        return (
-            _of_labels(len(self.classes_)) if self._seen is None else Categorical(len(self._seen))
-        )
+        if self._seen is None:
+            return _of_labels(len(self.classes_))
+        # two classes that remain of more keep a predictor each, as they had beside the others
+        return Categorical(len(self._seen))
 
     def _label_attrs(self) -> dict[str, Any]:
         classes = list(map(str, self.classes_))
         return {"flag_values": list(range(len(classes))), "flag_meanings": " ".join(classes)}
 
     def _predictive(self, chosen: Any = slice(None)) -> Predictive | WithAbsentClasses:
-        """The posterior predictive distribution from the chosen draws."""
         weights = self._weights_of(chosen)
-        return self._over_all(
-            Predictive(self._predictor(chosen), self._likelihood(), None, weights)
-        )
-
-    def _over_all(self, seen: Predictive) -> Predictive | WithAbsentClasses:
-        """Predictive distribution over all classes."""
-        return seen
+        return Predictive(self._predictor(chosen), self._likelihood(), None, weights)
 
     def _point_predictive(self) -> Predictive | WithAbsentClasses:
         """Predictive distribution that point predictions are taken from."""
         return self._predictive()
 
-    @of_rows
-    def decision_function(self, X: ArrayLike) -> Array:
+    @by_block
+    def decision_function(self, X: ArrayLike, *, out: Array | None = None) -> Array:
         """Log odds of the posterior mean of the probability.
 
         Parameters
@@ -159,8 +157,8 @@ class ClassificationModel(ScoredByBlock, ClassifierMixin, BayesianEstimator):
         log_odds = both[..., 0] - both[..., 1]
         return log_odds[:, 1] if len(self.classes_) == 2 else log_odds
 
-    @of_rows
-    def predict_proba(self, X: ArrayLike) -> Array:
+    @by_block
+    def predict_proba(self, X: ArrayLike, *, out: Array | None = None) -> Array:
         """Posterior mean of the probability of each class.
 
         Parameters
@@ -175,8 +173,8 @@ class ClassificationModel(ScoredByBlock, ClassifierMixin, BayesianEstimator):
         X = self._check_rows(X)
         return self._point_predictive().probability(X)
 
-    @of_rows
-    def predict_log_proba(self, X: ArrayLike) -> Array:
+    @by_block
+    def predict_log_proba(self, X: ArrayLike, *, out: Array | None = None) -> Array:
         """Log of the posterior mean of the probability of each class.
 
         Parameters
@@ -190,8 +188,8 @@ class ClassificationModel(ScoredByBlock, ClassifierMixin, BayesianEstimator):
         X = self._check_rows(X)
         return self._point_predictive().log_probability(X)[..., 0]
 
-    @of_rows
-    def predict(self, X: ArrayLike) -> Array:
+    @by_block
+    def predict(self, X: ArrayLike, *, out: Array | None = None) -> Array:
         """Most probable class.
 
         Parameters
@@ -205,16 +203,10 @@ class ClassificationModel(ScoredByBlock, ClassifierMixin, BayesianEstimator):
         probability = self.predict_proba(X)
         return self.classes_[probability.argmax(axis=1)]
 
-    @overload
-    def predict_quantiles(self, X: LazyRows, q: ArrayLike = ...) -> Any: ...
-    @overload
-    def predict_quantiles(self, X: RowSource, q: ArrayLike = ...) -> Iterator[Array]: ...
-    @overload
-    def predict_quantiles(
-        self, X: ArrayLike, q: ArrayLike = ..., *, out: Array | None = ...
-    ) -> Array: ...
     @by_block
-    def predict_quantiles(self, X: ArrayLike, q: ArrayLike = (0.05, 0.5, 0.95)) -> Array:
+    def predict_quantiles(
+        self, X: ArrayLike, q: ArrayLike = (0.05, 0.5, 0.95), *, out: Array | None = None
+    ) -> Array:
         """Posterior quantiles of the probability of each class.
 
         Parameters
@@ -231,18 +223,10 @@ class ClassificationModel(ScoredByBlock, ClassifierMixin, BayesianEstimator):
         levels, X = check_quantiles(q), self._check_rows(X)
         return self._predictive().probability_quantiles(X, levels)
 
-    @overload
-    def predict_proba_interval(self, X: LazyRows, coverage: ArrayLike = ...) -> Any: ...
-    @overload
-    def predict_proba_interval(
-        self, X: RowSource, coverage: ArrayLike = ...
-    ) -> Iterator[Array]: ...
-    @overload
-    def predict_proba_interval(
-        self, X: ArrayLike, coverage: ArrayLike = ..., *, out: Array | None = ...
-    ) -> Array: ...
     @by_block
-    def predict_proba_interval(self, X: ArrayLike, coverage: ArrayLike = 0.9) -> Array:
+    def predict_proba_interval(
+        self, X: ArrayLike, coverage: ArrayLike = 0.9, *, out: Array | None = None
+    ) -> Array:
         """Equal-tailed credible intervals of the probability of each class.
 
         Parameters
@@ -321,7 +305,7 @@ class ClassificationModel(ScoredByBlock, ClassifierMixin, BayesianEstimator):
         """Rows and the codes of their labels."""
         check_is_fitted(self)
         X, y = self._validate_rows(X, y, reset=False)
-        self._check_new_rows(X, self)
+        self._check_values(X, fitting=False)
         known = np.isin(y, self.classes_)
         if not known.all():
             raise ValueError(
@@ -348,9 +332,26 @@ class ClassificationModel(ScoredByBlock, ClassifierMixin, BayesianEstimator):
         chosen = self.posterior_.choose(n_samples, rng)
         return self.classes_[self._predictive(chosen).sample(X, rng)]
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Share of the labels that are predicted, the accuracy.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), RowBlocks, or of Dask
+            Rows in blocks are read once; the blocks of RowBlocks hold y and sample_weight too.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        score : float
+            NaN, with a warning, where the chains have not left their starting points.
+        """
+        return ACCURACY.of(self, X, y, sample_weight, self._source(X, y, sample_weight))
+
 
 def _check_one_column(y: Any) -> None:
-    """Raise where y has several columns, with the way to give what they may stand for."""
+    """Raise where y has several columns; the error says how to give totals or indicators."""
     if not has_outputs(y) or np.asarray(y).shape[1] < 2:
         return
     shape = np.asarray(y).shape
@@ -365,7 +366,7 @@ def _check_one_column(y: Any) -> None:
     )
 
 
-def _in_order(y: Array) -> Array:
+def _classes_of(y: Array) -> Array:
     """The different labels, sorted."""
     if y.dtype.kind in "biu":  # by a hash table where they are numbers without fractions
         return np.sort(pd.unique(y))
@@ -388,27 +389,85 @@ def _of_labels(n_classes: int) -> LabelLikelihood:
     return Bernoulli() if n_classes == 2 else Categorical(n_classes)
 
 
-class BayesianClassifier(ClassificationModel, PriorPredictive):
+@parameters
+class LinearClassifier(ClassificationModel, LinearEstimator):
     """A classifier with one linear predictor a class, or one for two classes.
 
     A class whose rows all have weight zero is in the model as the others where the intercepts have
     a proper prior. Where theirs is flat, its own intercept has no finite posterior: the model is
     then the limit of ever wider priors, in which the class has probability 0, its intercept is
     minus infinity, and the others are as if it were not there.
+
+    Parameters
+    ----------
+    prior : str or CoefficientPrior, default="normal"
+        Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``, ``"laplace"``,
+        ``"flat"``, or an instance such as ``Normal(scale=2.5)``; where the posterior is sampled
+        also ``"hierarchical_normal"`` and ``"horseshoe"``, whose scales are learned. By name its
+        scale is in the units of each column, ``1 / sd(x_j)``, so that no prediction depends on
+        them; on standardised columns the posterior mode of the default is the fit of
+        ``LogisticRegression(C=1)``. The intercept has a prior of its own; over more than two
+        classes each has it, and their common shift, which no data see, is left out of what is
+        reported.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : ndarray of shape (1,) or (n_classes,)
     """
 
-    def _without_absent(self, codes: Array, seen: Array) -> Array:
-        if not self.fit_intercept or self._resolve_intercept_prior().proper:
-            return codes
-        if len(seen) < 2:
-            only = self.classes_[seen].tolist()[0]
+    def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
+        """Codes and weights; ``partial_fit`` knows ``classes_`` from its first call."""
+        if self._stream is None:
+            return super()._label(y, weight)
+        if isinstance(self.class_weight, str):
             raise ValueError(
-                f"the weights are zero for every class but {only!r}: under its flat prior the "
-                "intercept would go to infinity; give rows of another class a weight, or set "
-                "intercept_prior='normal' or fit_intercept=False."
+                f"class_weight={self.class_weight!r} depends on rows that are yet to come; "
+                "partial_fit takes None or a dict of class to weight."
             )
-        self._seen = seen
-        return np.searchsorted(seen, codes)
+        known = np.isin(y, self.classes_)
+        if not known.all():
+            raise ValueError(
+                f"y has the label {y[~known].tolist()[0]!r}, which is not among the classes of "
+                f"the first call of partial_fit, {self.classes_.tolist()}."
+            )
+        return self._weigh_classes(y, np.searchsorted(self.classes_, y), weight)
+
+    def _encode(self, y: Array) -> Array:
+        """Codes as the likelihood takes them; a class without weight may leave the model."""
+        self._seen = None
+        seen = np.flatnonzero(np.bincount(y))
+        if len(seen) < len(self.classes_) and not self._has_absent_classes():
+            if len(seen) < 2:
+                only = self.classes_[seen].tolist()[0]
+                raise ValueError(
+                    f"the weights are zero for every class but {only!r}: under its flat prior the "
+                    "intercept would go to infinity; give rows of another class a weight, or set "
+                    "intercept_prior='normal' or fit_intercept=False."
+                )
+            self._seen, y = seen, np.searchsorted(seen, y)
+        return self._likelihood().check_target(y)
+
+    def _has_absent_classes(self) -> bool:
+        """Whether classes without rows stay in the model: later rows or a prior inform them."""
+        if self._stream is not None or not self.fit_intercept:
+            return True
+        return self._resolve_unscaled_prior("intercept_prior").proper
+
+    def _numeric_likelihood(self) -> None:
+        """None: y is a label."""
+
+    def _encoding(self, moments: Moments) -> Encoding:
+        # two rows a label stand for all of them
+        labels, weight = np.repeat(moments.labels, 2), np.repeat(0.5 * moments.total, 2)
+        codes, weighed = self._label(labels, weight)
+        assert weighed is not None
+        factors = np.ones(len(moments.labels))
+        if self.class_weight is not None:
+            factors = self._class_weights(labels, codes, weight)[codes[::2]]
+        kept, of_label = np.asarray(weighed > 0), np.zeros(len(factors))
+        of_label[kept[::2]] = self._encode(codes[kept])[::2]
+        return Encoding(moments.labels, of_label, np.where(kept[::2], factors, 0.0))
 
     def _target_before_fit(
         self, y: Array | None, n_rows: int
@@ -418,60 +477,33 @@ class BayesianClassifier(ClassificationModel, PriorPredictive):
             labels, codes = np.unique(y, return_inverse=True)
         return codes.astype(float), _of_labels(len(labels)), labels
 
-    def _labels(self) -> Array:
-        return self.classes_
-
-    def _make_posterior(
-        self, X: Array, y: Array, weight: Array | None, center: bool, **known: Any
-    ) -> GLMPosterior:
+    def _class_names(self) -> list[str]:
         seen = self.classes_ if self._seen is None else self.classes_[self._seen]
-        return GLMPosterior(
-            X,
-            y,
-            self._likelihood(),
-            self._resolve_unscaled_prior(),
-            intercept_prior=self._resolve_intercept_prior(),
-            sample_weight=weight,
-            fit_intercept=self.fit_intercept,
-            center=center,
-            feature_names=self._feature_names(),
-            class_names=[str(c) for c in seen],
-            **known,
-        )
+        return [str(c) for c in seen]
 
     def _split(self, values: Array) -> dict[str, Array]:
         parts = super()._split(values)
         if self._seen is None:
             return parts
         S, n_classes = len(values), len(self.classes_)
-        coef, intercept = (
-            np.zeros((S, n_classes, self.n_features_in_)),
-            np.full((S, n_classes), -np.inf),
-        )
+        coef = np.zeros((S, n_classes, self.n_features_in_))
+        intercept = np.full((S, n_classes), -np.inf)
         coef[:, self._seen], intercept[:, self._seen] = parts["coef"], parts["intercept"]
         return {"coef": coef, "intercept": intercept}
 
-    def _linear_predictor(self, coef: Array, intercept: Array) -> LinearPredictor:
-        """Predictors of the classes in the model."""
+    def _predictive(self, chosen: Any = slice(None)) -> Predictive | WithAbsentClasses:
+        parts = self._draws()
+        weights = self._weights_of(chosen)
+        return self._mixture(parts["coef"][chosen], parts["intercept"][chosen], weights)
+
+    def _mixture(
+        self, coef: Array, intercept: Array, weights: Array | None = None
+    ) -> Predictive | WithAbsentClasses:
+        """Predictive distribution over all classes, under these coefficients and intercepts."""
         if self._seen is not None:
             coef, intercept = coef[:, self._seen], intercept[:, self._seen]
-        return LinearPredictor(coef, intercept)
-
-    def _predictor(self, chosen: Any = slice(None)) -> LinearPredictor:
-        parts, _ = self._draws()
-        return self._linear_predictor(parts["coef"][chosen], parts["intercept"][chosen])
-
-    def _over_all(self, seen: Predictive) -> Predictive | WithAbsentClasses:
+        predictor = LinearPredictor(coef, intercept)
+        predictive = Predictive(predictor, self._likelihood(), None, weights)
         if self._seen is None:
-            return seen
-        return WithAbsentClasses(seen, self._seen, len(self.classes_))
-
-    def _probability_draws(self) -> tuple[Array, Array, Array | None]:
-        """Draws that a point prediction averages over."""
-        parts, weights = self._draws()
-        return parts["coef"], parts["intercept"], weights
-
-    def _point_predictive(self) -> Predictive | WithAbsentClasses:
-        coef, intercept, weights = self._probability_draws()
-        predictor = self._linear_predictor(coef, intercept)
-        return self._over_all(Predictive(predictor, self._likelihood(), None, weights))
+            return predictive
+        return WithAbsentClasses(predictive, self._seen, len(self.classes_))

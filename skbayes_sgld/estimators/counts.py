@@ -7,36 +7,56 @@ from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.metrics import d2_tweedie_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples
 
 from skbayes_sgld._arrays import check_lengths
 from skbayes_sgld._components import naming
 from skbayes_sgld._linalg import column_moments
-from skbayes_sgld._warnings import warn
 from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.source import RowSource
+from skbayes_sgld.estimators.arviz import to_arviz
 from skbayes_sgld.estimators.base import Array
-from skbayes_sgld.estimators.by_block import LazyRows, by_block
-from skbayes_sgld.estimators.regression import LinearRegressor
+from skbayes_sgld.estimators.block_predictions import LazyRows, by_block
+from skbayes_sgld.estimators.linear import LinearEstimator
+from skbayes_sgld.estimators.outputs import has_outputs
+from skbayes_sgld.estimators.parameters import parameters
+from skbayes_sgld.estimators.prior import draw_prior_predictive
+from skbayes_sgld.estimators.regression import RegressionModel
 from skbayes_sgld.estimators.scores import D2
-from skbayes_sgld.estimators.validation import check_weight, check_weight_sizes
-from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.estimators.validation import (
+    check_weight,
+    check_weight_sizes,
+    warn_of_fraction,
+)
 from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
-from skbayes_sgld.prediction.wrappers import has_no_posterior
 
 
-class CountRegressor(LinearRegressor):
+@parameters
+class CountRegressor(RegressionModel, LinearEstimator):
     """A regressor of Poisson counts, each over an exposure.
 
-    A count y over an exposure e, of weight w, has the log likelihood of a rate y / e of weight
-    w e, up to a constant; the posterior is given the latter. The scale of a column, which sets that
-    of an automatic prior, is taken with the weights alone.
+    The log likelihood of a count y over an exposure e, with weight w, is that of a rate y / e with
+    weight w e, up to a constant: the posterior gets rates. The scale of a column, which sets that
+    of an automatic prior, depends on the weights alone.
+
+    Parameters
+    ----------
+    prior : str or CoefficientPrior, default="normal"
+        Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``, ``"laplace"``,
+        ``"flat"``, or an instance such as ``Normal(scale=2.5)``; where the posterior is sampled
+        also ``"hierarchical_normal"`` and ``"horseshoe"``, whose scales are learned. By name its
+        scale is in the units of each column, ``1 / sd(x_j)``. With a scale of s the posterior mode
+        is the fit of ``PoissonRegressor(alpha=1 / (s**2 * W))``, W being the sum of the weights
+        (times exposures). The intercept has a prior of its own.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+    intercept_ : float
     """
 
     _family = "poisson"
-    _score = D2
 
     def __sklearn_tags__(self) -> Tags:
         """Tags of scikit-learn: the target is not negative."""
@@ -83,11 +103,12 @@ class CountRegressor(LinearRegressor):
 
     def _validate(
         self, X: Any, y: Any, sample_weight: Any, exposure: Any = None
-    ) -> tuple[Array, Array, Array | None]:
+    ) -> tuple[Any, ...]:
+        _check_one_column(y)
         if exposure is None:
             X, y, kept = super()._validate(X, y, sample_weight)
             if sample_weight is None:
-                _warn_of_fractions(y, with_exposure=False)
+                warn_of_fraction(_first_fraction(y), with_exposure=False)
             return X, y, kept
         exposure = _check_exposure(exposure, X)
         weight, own = exposure, None
@@ -96,20 +117,11 @@ class CountRegressor(LinearRegressor):
             weight = own * exposure
             check_weight_sizes(weight, "the product of sample_weight and exposure")
         X, y, kept = super()._validate(X, y, weight)
-        _warn_of_fractions(y, with_exposure=True)
+        warn_of_fraction(_first_fraction(y), with_exposure=True)
         some = weight > 0
-        if not self._goes_on:  # the first batch decides
-            self._columns = column_moments(X, None if own is None else own[some])
-        return X, y / exposure[some], kept
-
-    def _make_posterior(
-        self, X: Array, y: Array, weight: Array | None, center: bool, **known: Any
-    ) -> GLMPosterior:
-        """Posterior of rates; the columns have the scales that they have without exposures."""
-        columns = self.__dict__.pop("_columns", None)
-        if columns is not None:
-            known["columns"] = columns
-        return super()._make_posterior(X, y, weight, center, **known)
+        # exposures do not change the scale of a column, which the first batch decides
+        columns = None if self._goes_on else column_moments(X, None if own is None else own[some])
+        return X, y / exposure[some], kept, columns
 
     @overload
     def predict(self, X: LazyRows, return_std: bool = ..., exposure: Any = ...) -> Any: ...
@@ -135,7 +147,9 @@ class CountRegressor(LinearRegressor):
         self, X: ArrayLike, return_std: Literal[True], exposure: Any = ...
     ) -> tuple[Array, Array]: ...
     @by_block
-    def predict(self, X: ArrayLike, return_std: bool = False, exposure: Any = None) -> Any:
+    def predict(
+        self, X: ArrayLike, return_std: bool = False, exposure: Any = None, *, out: Any = None
+    ) -> Any:
         """Posterior mean of the rate, or of the count over an exposure.
 
         Parameters
@@ -144,8 +158,8 @@ class CountRegressor(LinearRegressor):
         return_std : bool, default=False
             Return the standard deviation of a new count too.
         exposure : array-like of shape (n_samples,) or float, default=None
-            Of the new rows. None: 1, so that a rate is returned, whatever ``fit`` saw (as in
-            statsmodels).
+            Exposures of the new rows. None: 1, which makes the prediction a rate, whatever ``fit``
+            saw (as in statsmodels).
 
         Returns
         -------
@@ -156,24 +170,6 @@ class CountRegressor(LinearRegressor):
         X = self._check_rows(X)
         return self._predict(X, return_std, _log_exposure(exposure, X))
 
-    @overload
-    def predict_quantiles(
-        self, X: LazyRows, q: ArrayLike = ..., kind: str = ..., exposure: Any = ...
-    ) -> Any: ...
-    @overload
-    def predict_quantiles(
-        self, X: RowSource, q: ArrayLike = ..., kind: str = ..., exposure: Any = ...
-    ) -> Iterator[Array]: ...
-    @overload
-    def predict_quantiles(
-        self,
-        X: ArrayLike,
-        q: ArrayLike = ...,
-        kind: str = ...,
-        exposure: Any = ...,
-        *,
-        out: Array | None = ...,
-    ) -> Array: ...
     @by_block
     def predict_quantiles(
         self,
@@ -181,6 +177,8 @@ class CountRegressor(LinearRegressor):
         q: ArrayLike = (0.05, 0.5, 0.95),
         kind: str = "predictive",
         exposure: Any = None,
+        *,
+        out: Array | None = None,
     ) -> Array:
         """Quantiles of the posterior predictive distribution: of a mixture of Poisson counts.
 
@@ -190,7 +188,7 @@ class CountRegressor(LinearRegressor):
         q : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
             Levels in (0, 1).
         kind : {"predictive", "mean"}, default="predictive"
-            Of a new count, or of its mean.
+            Quantiles of a new count, or of its mean.
         exposure : array-like of shape (n_samples,) or float, default=None
             As in :meth:`predict`.
 
@@ -203,24 +201,6 @@ class CountRegressor(LinearRegressor):
         X = self._check_rows(X)
         return self._quantiles(X, check_quantiles(q), kind, _log_exposure(exposure, X))
 
-    @overload
-    def predict_interval(
-        self, X: LazyRows, coverage: ArrayLike = ..., kind: str = ..., exposure: Any = ...
-    ) -> Any: ...
-    @overload
-    def predict_interval(
-        self, X: RowSource, coverage: ArrayLike = ..., kind: str = ..., exposure: Any = ...
-    ) -> Iterator[Array]: ...
-    @overload
-    def predict_interval(
-        self,
-        X: ArrayLike,
-        coverage: ArrayLike = ...,
-        kind: str = ...,
-        exposure: Any = ...,
-        *,
-        out: Array | None = ...,
-    ) -> Array: ...
     @by_block
     def predict_interval(
         self,
@@ -228,6 +208,8 @@ class CountRegressor(LinearRegressor):
         coverage: ArrayLike = 0.9,
         kind: str = "predictive",
         exposure: Any = None,
+        *,
+        out: Array | None = None,
     ) -> Array:
         """Equal-tailed intervals; of a count they cover at least ``coverage``.
 
@@ -237,7 +219,7 @@ class CountRegressor(LinearRegressor):
         coverage : float or array-like of shape (n_coverages,), default=0.9
             Probability of the interval, in (0, 1); or several.
         kind : {"predictive", "mean"}, default="predictive"
-            For a new count, or for its mean.
+            Intervals of a new count, or of its mean.
         exposure : array-like of shape (n_samples,) or float, default=None
             As in :meth:`predict`.
 
@@ -291,20 +273,20 @@ class CountRegressor(LinearRegressor):
         Returns
         -------
         probability : ndarray of the shape of y
-            Of a count of at most ``y``. For 200 rows and more it is accurate to 3e-6, for fewer to
-            rounding.
+            Probability of a count of at most ``y``. For 200 rows and more it is accurate to 3e-6,
+            for fewer to rounding.
         """
         X = self._check_rows(X)
         return self._cdf(X, y, _log_exposure(exposure, X))
 
-    def _check_values(self, y: Array) -> Array:
+    def _as_observed(self, y: Array) -> Array:
         fraction = _first_fraction(y)
         if fraction is not None:
             raise ValueError(
                 f"y has the value {fraction:g}; probabilities are of whole counts. Give the counts "
                 "as y, and the time, area or population they were made over as exposure."
             )
-        return super()._check_values(y)
+        return super()._as_observed(y)
 
     def _observed(self, X: Any, y: Any, exposure: Any = None) -> tuple[Array, ...]:
         data, offset = super()._observed(X, y), _log_exposure(exposure, X)
@@ -376,7 +358,7 @@ class CountRegressor(LinearRegressor):
         *,
         groups: Any = None,
     ) -> Any:
-        """The fit as ArviZ takes it; it needs the extra ``arviz``.
+        """Convert the fit to ArviZ; it needs the extra ``arviz``.
 
         Parameters
         ----------
@@ -398,7 +380,7 @@ class CountRegressor(LinearRegressor):
             <skbayes_sgld.SGLDLinearRegression.to_arviz>`.
         """
         offset = None if X is None else _log_exposure(exposure, X)
-        return self._to_arviz(X, y, random_state, groups, offset)
+        return to_arviz(self, X, y, random_state, groups, offset)
 
     def sample_prior(
         self,
@@ -434,7 +416,8 @@ class CountRegressor(LinearRegressor):
         ValueError
             Naming ``prior`` or ``intercept_prior``, where nothing can be drawn from it.
         """
-        return self._sample_prior(X, n_samples, random_state, None, _log_exposure(exposure, X))
+        offset = _log_exposure(exposure, X)
+        return draw_prior_predictive(self, X, n_samples, random_state, None, offset)
 
     def _check_scored(self, y: Any) -> Array:
         return self._likelihood().check_target(super()._check_scored(y))
@@ -447,7 +430,7 @@ class CountRegressor(LinearRegressor):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), RowBlocks, or of Dask
-            Rows in blocks are read once; y and sample_weight of RowBlocks are in its blocks.
+            Rows in blocks are read once; the blocks of RowBlocks hold y and sample_weight too.
         y : array-like of shape (n_samples,)
             Counts.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -457,48 +440,35 @@ class CountRegressor(LinearRegressor):
         Returns
         -------
         score : float
-            That of ``sklearn.linear_model.PoissonRegressor``, of rates weighted by exposure; 0 for
-            rows without an event, as there is nothing to explain. NaN, with a warning, where the
-            chains have not left where they began.
+            The score of ``sklearn.linear_model.PoissonRegressor`` for rates weighted by exposure; 0
+            for rows without an event. NaN, with a warning, where the chains have not left their
+            starting points.
         """
-        if has_no_posterior(self):
-            return float("nan")
-        source = self._source(X, y, sample_weight, exposure=exposure)
-        if source is not None:
-            return D2.of(self, source)
-        if exposure is not None:
-            exposure, y = _check_exposure(exposure, X), self._check_scored(y)
-            check_lengths(X=exposure, y=y)
-            y = y / exposure
-            if sample_weight is not None:
-                exposure = check_weight(sample_weight, X) * exposure
-            sample_weight = exposure
-        else:
-            y = self._check_scored(y)
-        rate = np.maximum(self.predict(X), np.finfo(float).tiny)
-        if not np.any(y):
-            return 0.0
-        return float(d2_tweedie_score(y, rate, sample_weight=sample_weight, power=1))
+        source = self._source(X, y, sample_weight, exposure)
+        if source is None and exposure is not None:  # of rates, weighted by exposure
+            weight, y = _check_exposure(exposure, X), self._check_scored(y)
+            check_lengths(X=weight, y=y)
+            y = y / weight
+            sample_weight = (
+                weight if sample_weight is None else weight * check_weight(sample_weight, X)
+            )
+        return D2.of(self, X, y, sample_weight, source)
+
+
+def _check_one_column(y: Any) -> None:
+    """Raise where y has several columns; the error says how to give exposures."""
+    if has_outputs(y) and np.asarray(y).shape[1] > 1:
+        raise ValueError(
+            f"y has shape {np.asarray(y).shape}; give one count a row. What the counts were made "
+            "over is exposure; for several kinds of counts fit a model of each column, as "
+            "sklearn.multioutput.MultiOutputRegressor does."
+        )
 
 
 def _first_fraction(y: Array) -> float | None:
     """The first number of y that is not whole; None without one."""
     broken = y[y != np.floor(y)]
     return float(broken[0]) if len(broken) else None
-
-
-def _warn_of_fractions(y: Array, with_exposure: bool) -> None:
-    fraction = _first_fraction(y)
-    if fraction is None:
-        return
-    remedy = "give the counts as y, and what they were made over as exposure"
-    if with_exposure:
-        remedy = "with exposure, y is the counts themselves, not divided by it"
-    warn(
-        f"y has the value {fraction:g}, and the model is of whole counts: intervals would be too "
-        f"wide or too narrow; {remedy}.",
-        UserWarning,
-    )
 
 
 def _check_exposure(exposure: Any, X: Any) -> Array:

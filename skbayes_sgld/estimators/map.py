@@ -1,10 +1,9 @@
-"""Fitting the MAP estimators: settings, a climb, and the Laplace approximation at its end."""
+"""Posterior modes: settings, a climb, and the Laplace approximation at its end."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Integral
-from sys import maxsize
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,29 +11,35 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._components import (
     Registry,
+    check_flag,
     check_number,
+    check_seed,
     draw_seed,
-    parameters,
     start_generators,
 )
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.blocks.source import RowSource
-from skbayes_sgld.estimators.base import Array, LinearEstimator
+from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.callbacks import show_progress
-from skbayes_sgld.inference.choices import Choice
+from skbayes_sgld.estimators.linear import LinearEstimator
+from skbayes_sgld.estimators.parameters import parameters
+from skbayes_sgld.inference.decisions import DEFAULT, GIVEN, Choice
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.settings import (
+    check_init,
     check_temperature,
+    check_verbose,
     number_or_auto,
     resolve_preconditioner,
 )
 from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.posterior.propriety import check_mode
 from skbayes_sgld.sampling import OPTIMIZERS, PROJECTIONS, Curvature, Newton, Projection, find_mode
 from skbayes_sgld.sampling.optimizers.climb import Climb, climb
 from skbayes_sgld.sampling.optimizers.find import check_batch_size, far_message
+from skbayes_sgld.sampling.optimizers.newton_step import NewtonStep, newton_step
+from skbayes_sgld.sampling.optimizers.pace import ClimbSettings
 from skbayes_sgld.sampling.optimizers.projections import BoundProjection
-from skbayes_sgld.sampling.optimizers.settings import ClimbSettings
-from skbayes_sgld.sampling.optimizers.standing import Standing, measure
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners import Identity
 
@@ -48,23 +53,98 @@ _INITS = ("auto", "zeros", "prior")
 
 @dataclass(frozen=True)
 class MAPSettings:
-    """Settings of a fit, checked: those of the climb, its start and its set."""
+    """Checked settings of a fit: the climb, its starting point and its projection."""
 
     climb: ClimbSettings
     projection: Projection | None
     init: Any
-    seed: int
 
     @property
-    def centers(self) -> bool:
-        """Whether the intercept is taken at the mean of X: not where steps are in raw units."""
+    def uses_curvature(self) -> bool:
+        """Whether steps are in units of the curvature, and X is centered: not in raw units."""
         plain = isinstance(self.climb.preconditioner, Identity)
         return self.climb.step_size is None if plain else self.climb.preconditioner.uses_curvature
 
 
 @parameters
 class MAPEstimator(LinearEstimator):
-    """An estimator that climbs towards the posterior mode by (stochastic) gradients."""
+    """An estimator that climbs towards the posterior mode by (stochastic) gradients.
+
+    Parameters
+    ----------
+    optimizer : str or Optimizer, default="sgd"
+        ``"sgd"``, ``"gd"`` (all rows at every step), ``"momentum"``, ``"svrg"`` (batches with
+        variance reduction: the choice for a small ``tol``), ``"adagrad"``, ``"rmsprop"``,
+        ``"adam"`` or an instance; or ``"newton"``, which finds the mode itself.
+    step_size : float or "auto", default="auto"
+        eta of the recursion. The default gives each parameter a step size of its own, from the
+        curvature at the start, and follows the steepest curvature on the way: columns may be in any
+        units. A number is taken as it is: in raw units without a preconditioner.
+    schedule : str or Schedule, default="polynomial"
+        How the step size changes: ``"constant"``, ``"harmonic"``, ``"polynomial"`` or an instance.
+        It counts steps where ``batch_size`` is given, and passes over the rows where it is not.
+    temperature : float, default=1.0
+        tau; ``posterior_`` approximates the posterior density to the power 1 / tau. The mode is the
+        same.
+    batch_size : int or "auto", default="auto"
+        Rows of a minibatch. By default each pass goes along a shuffled order in contiguous batches;
+        they are small while many steps a pass bring the mode nearer, and all rows in the end.
+    replacement : bool, default=True
+        Whether batches of a given size are drawn with replacement; otherwise a pass takes each row
+        once at the most.
+    projection : str, Projection or None, default=None
+        Set that every step ends in: ``"box"`` (no negative coefficients), ``"ball"`` (a vector of
+        length 1 at the most) or an instance such as ``Box(low=-1.0, high=[1.0, 2.0])`` or
+        ``Ball(radius=3.0)``. It holds the coefficients of the X that ``fit`` sees, not the
+        intercept; the estimate is the mode among the coefficients in the set. Not for more than two
+        classes.
+    average : bool or int, default=False
+        Report the mean of the iterates, from the first pass or from this one on, in place of the
+        last one (Polyak & Juditsky 1992). Under a constant step size it is nearer to the mode. It
+        includes the iterates far from the mode: begin it after them.
+    preconditioner : str, Preconditioner, array-like or None, default=None
+        ``"auto"`` and ``"curvature"`` are the inverse curvature at the start, which undoes the
+        correlation of the columns; an array is a matrix or a diagonal of your own.
+    init : {"auto", "zeros", "prior"} or array-like of shape (n_params,), default="auto"
+        Starting point: by default no effects, with the intercept and the noise of y; zeros; a draw
+        from the prior, with zeros where it is flat; or a point in the order of
+        ``posterior_.names``.
+    clip : str, Clip or None, default=None
+        Bound on the gradient: ``"norm"``, ``"value"`` or an instance.
+    max_iter : int, default=2000
+        Passes over the rows at the most.
+    tol : float, default=0.1
+        The path stops when ``distance_`` is at most this. A fit that ends further away warns, with
+        the distance.
+    random_state : int, RandomState, Generator or None, default=None
+        Fixes the minibatches.
+    verbose : int, default=0
+        1 shows progress on standard error: a bar if tqdm is installed, else lines of text.
+
+    Attributes
+    ----------
+    posterior_ : PosteriorDraws
+        4,000 draws from the Laplace approximation where the path ended, in pairs about ``coef_``:
+        normal, with the inverse curvature there times the temperature. Under a projection 1,000,
+        each taken to the nearest point of the set in that metric (Dunson & Neelon 2003).
+    distance_ : float
+        Largest distance of a parameter from the posterior mode, in the parameter's posterior
+        standard deviations: over ``coef_``, ``intercept_`` and the logarithm of the noise variance.
+        Gradient and curvature measure it (by Newton's step and the Laplace approximation); under a
+        projection it is the distance from the mode among the coefficients in the set.
+    path_iter_ : ndarray of shape (n_points,)
+        The passes after which the path was recorded.
+    log_posterior_path_ : ndarray of shape (n_points,)
+        The log posterior density along the path, up to a constant.
+    coef_path_, intercept_path_ : ndarray of shape (n_points, ...)
+        The parameters along the path; their averages where ``average``.
+    n_iter_ : int
+        Passes made over the rows.
+    step_size_, batch_size_ : object
+        Values at the end; ``batch_size_`` is None where the optimizer takes all rows.
+    clipped_fraction_ : float
+        Share of the steps on which the gradient was clipped.
+    """
 
     _registries: ClassVar[dict[str, Registry]] = {
         **LinearEstimator._registries,
@@ -87,22 +167,13 @@ class MAPEstimator(LinearEstimator):
     random_state: Any = None
     verbose: int = 0
 
-    def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
-        settings = self._settings(len(y))
-        posterior = self._make_posterior(X, y, weight, center=settings.centers)
-        posterior.check_proper()
-        posterior.check_weights()
-        self._climb(posterior, settings)
-
-    def _centers(self) -> bool:
-        """Whether the intercept is taken at the mean of X."""
-        return self._settings(maxsize).centers
-
-    def _infer_posterior(self, posterior: GLMPosterior, source: RowSource) -> None:
-        """Climb towards the mode of rows in blocks, next to a sample of them."""
-        self._climb(posterior, self._settings(posterior.n_samples))
-
-    def _climb(self, posterior: GLMPosterior, settings: MAPSettings) -> None:
+    def _infer_posterior(
+        self, settings: MAPSettings, posterior: GLMPosterior, source: RowSource | None = None
+    ) -> None:
+        """Climb towards the mode; for rows in blocks, next to a sample of them."""
+        seeded = replace(settings.climb, seed=draw_seed(self.random_state))
+        settings = replace(settings, climb=seeded)
+        check_batch_size(settings.climb.batch_size, posterior.n_samples)
         if settings.projection is not None and posterior.n_predictors > 1:
             raise ValueError(
                 f"projection={self.projection!r} is of one vector of coefficients, and y has "
@@ -111,21 +182,21 @@ class MAPEstimator(LinearEstimator):
         start = start_of(posterior, settings)
         with show_progress(self, settings.climb.max_iter, "climbing") as progress:
             found = find(posterior, start, settings, progress)
-        posterior.check_mode(found.end.theta)
+        check_mode(posterior, found.end.theta)
         if not found.end.distance <= settings.climb.tol:
             message = far_message(found.end.distance, settings.climb)
             warn(message, ConvergenceWarning)
         self._keep(posterior, found, laplace_draws(posterior, found.end, settings))
 
-    def _settings(self, n_samples: int) -> MAPSettings:
-        """Checked settings; raise where one of them, used or not, is not accepted."""
+    def _settings(self) -> MAPSettings:
+        """Settings of the climb; raise where a parameter, used or not, is out of range."""
+        super()._settings()
         check_number(self.max_iter, "max_iter", low=1, closed="left", integer=True)
         check_number(self.tol, "tol", low=0, closed="left")
         check_temperature(self.temperature)
-        if not isinstance(self.replacement, (bool, np.bool_)):
-            raise TypeError(f"replacement={self.replacement!r} is not accepted; give a bool.")
-        if not isinstance(self.verbose, (bool, np.bool_)):
-            check_number(self.verbose, "verbose", low=0, closed="left", integer=True)
+        check_flag(self.replacement, "replacement")
+        check_verbose(self.verbose)
+        check_seed(self.random_state)
         average = check_average(self.average, int(self.max_iter))
         step_size = number_or_auto(self.step_size, "step_size", low=0, any_size=True)
         batch_size = number_or_auto(
@@ -139,7 +210,6 @@ class MAPEstimator(LinearEstimator):
                 f"batch_size={batch_size!r} is not used by optimizer={self.optimizer!r}, "
                 "which takes all rows; set optimizer='sgd' or batch_size='auto'."
             )
-        check_batch_size(batch_size, n_samples)
         preconditioner = resolve_preconditioner(self.preconditioner) or Curvature()
         if isinstance(rule, Newton):
             unused = {"step_size": step_size, "projection": projection, "clip": self.clip}
@@ -149,9 +219,6 @@ class MAPEstimator(LinearEstimator):
                         f"{name}={getattr(self, name)!r} is not used by optimizer='newton'; "
                         f"choose another optimizer, or leave {name} at its default."
                     )
-        for name in ("prior", *(("noise_prior",) if "noise_prior" in self.get_params() else ())):
-            self._resolve(name)
-        seed = draw_seed(self.random_state)
         return MAPSettings(
             ClimbSettings(
                 optimizer=rule,
@@ -165,43 +232,38 @@ class MAPEstimator(LinearEstimator):
                 temperature=float(self.temperature),
                 max_iter=int(self.max_iter),
                 tol=float(self.tol),
-                seed=seed,
             ),
             projection,
-            check_init(self.init),
-            seed,
+            check_init(self.init, _INITS, n_dims=1),
         )
 
-    def _set_draws(self, posterior: GLMPosterior, theta: Array, temperature: float) -> None:
-        """Set ``posterior_`` from draws ``theta (C, S, P)``, in the units of the data."""
+    def _keep(self, posterior: GLMPosterior, found: Climb, draws: Array) -> None:
+        """Set the fitted attributes."""
         with np.errstate(all="ignore"):
-            values = posterior.constrain(theta.reshape(-1, theta.shape[2]))
+            values = posterior.constrain(draws)
         finite = (np.abs(values) < np.sqrt(np.finfo(float).max)).all(axis=0)
         if not finite.all():
             raise ValueError(
-                f"at temperature={temperature:g} the draws of "
+                f"at temperature={self.temperature:g} the draws of "
                 f"{posterior.constrained_names[int(finite.argmin())]} leave the range of floating "
                 "point numbers; lower temperature, or give its prior more weight."
             )
         self.posterior_ = PosteriorDraws(
-            values.reshape(*theta.shape[:2], -1),
-            posterior.constrained_names,
-            coords=posterior.coords,
+            values[None], posterior.constrained_names, coords=posterior.coords
         )
         self._set_layout(posterior)
-
-    def _keep(self, posterior: GLMPosterior, found: Climb, draws: Array) -> None:
-        """Set the fitted attributes."""
-        self._set_draws(posterior, draws[None], self.temperature)
         self.step_size_, self.batch_size_ = found.step_size, found.batch_size
         self.n_iter_, self.distance_ = found.n_iter, found.end.distance
         self.clipped_fraction_ = found.clipped
-        given = "given"
+
+        def why(name: str, of_default: str = DEFAULT) -> str:
+            return of_default if getattr(self, name) == getattr(type(self), name) else GIVEN
+
         self.posterior_.choices = {
-            "optimizer": Choice(self._resolve("optimizer"), given),
-            "step_size": Choice(self.step_size_, given if self.step_size != "auto" else "stable"),
-            "batch_size": Choice(self.batch_size_, given if self.batch_size != "auto" else "auto"),
-            "temperature": Choice(float(self.temperature), given),
+            "optimizer": Choice(self._resolve("optimizer"), why("optimizer")),
+            "step_size": Choice(self.step_size_, why("step_size", "stable")),
+            "batch_size": Choice(self.batch_size_, why("batch_size", "auto")),
+            "temperature": Choice(float(self.temperature), why("temperature")),
             "n_iter": Choice(self.n_iter_, "until the mode was near, or max_iter"),
             "distance": Choice(self.distance_, "largest, from the mode, in posterior sds"),
         }
@@ -232,24 +294,6 @@ def check_average(average: Any, max_iter: int) -> int:
     return first
 
 
-def check_init(init: Any) -> Any:
-    """Start of the climb as given: a name, or an array of numbers."""
-    accepted = f"choose one of {', '.join(map(repr, _INITS))}, or give an array (n_params,)"
-    if isinstance(init, str):
-        if init not in _INITS:
-            raise ValueError(f"init={init!r} is not known; {accepted}.")
-        return init
-    try:
-        values = np.asarray(init, dtype=float)
-    except (TypeError, ValueError):
-        raise TypeError(f"init={init!r} is not accepted; {accepted}.") from None
-    if values.ndim != 1:
-        raise ValueError(f"init has shape {values.shape}; {accepted}.")
-    if not np.isfinite(values).all():
-        raise ValueError(f"init={init!r} has values that are not finite; {accepted}.")
-    return values
-
-
 def start_of(posterior: GLMPosterior, settings: MAPSettings) -> Array:
     """Point ``(P,)`` that the climb starts from."""
     init, start = settings.init, posterior.start()
@@ -267,7 +311,7 @@ def start_of(posterior: GLMPosterior, settings: MAPSettings) -> Array:
     if init == "zeros":
         return posterior.zeros()
     if init == "prior":
-        drawn = posterior.draw_prior(start_generators(settings.seed, range(1)))
+        drawn = posterior.draw_prior(start_generators(settings.climb.seed, range(1)))
         return posterior.unconstrain(drawn)[0]
     return start
 
@@ -277,7 +321,7 @@ def find(posterior: GLMPosterior, start: Array, settings: MAPSettings, progress:
     rule, projection = settings.climb.optimizer, settings.projection
     if isinstance(rule, Newton):
         mode = find_mode(posterior, start)
-        end = Standing(mode.theta, mode.metric, 0.0, np.zeros_like(start))
+        end = NewtonStep(mode.theta, mode.metric, 0.0, np.zeros_like(start))
         return Climb(end, np.array([start, mode.theta]), np.arange(2), 1, 1.0, None, 0.0)
     bound = None
     if projection is not None:
@@ -285,7 +329,7 @@ def find(posterior: GLMPosterior, start: Array, settings: MAPSettings, progress:
     plan = replace(settings.climb, projection=bound)
     target: Any = posterior
     if posterior.prior.nonsmooth:  # a climb over kinks would not come to rest
-        target = posterior.softened(measure(posterior, start).metric.marginal_sd)
+        target = posterior.softened(newton_step(posterior, start).metric.marginal_sd)
     try:
         return climb(target, start, plan, progress)
     except ChainOverflowError as error:
@@ -295,10 +339,10 @@ def find(posterior: GLMPosterior, start: Array, settings: MAPSettings, progress:
 def _overflow(
     error: ChainOverflowError, posterior: GLMPosterior, start: Array, plan: ClimbSettings
 ) -> ChainOverflowError:
-    """Error that names step, parameter and a step size that did not overflow."""
+    """Error that names the step, the parameter and a step size that does not overflow."""
     assert plan.step_size is not None
     remedy = "set step_size='auto', or a smaller step_size"
-    holds, begin, held = plan.step_size, measure(posterior, start).distance, None
+    holds, begin, held = plan.step_size, newton_step(posterior, start).distance, None
     for _ in range(_HALVINGS):
         holds = float(f"{0.5 * holds:.2g}")
         try:
@@ -318,14 +362,14 @@ def _overflow(
     )
 
 
-def laplace_draws(posterior: GLMPosterior, end: Standing, settings: MAPSettings) -> Array:
+def laplace_draws(posterior: GLMPosterior, end: NewtonStep, settings: MAPSettings) -> Array:
     """Draws ``(S, P)`` of the normal approximation at the end, in pairs about it.
 
-    Under a projection each is taken to the nearest point of the set.
+    Under a projection each is moved to the nearest point of the set.
     """
     projection = settings.projection
     n_pairs = (_LAPLACE_DRAWS if projection is None else _PROJECTED_DRAWS) // 2
-    (generator,) = start_generators(settings.seed + 1, range(1))
+    (generator,) = start_generators(settings.climb.seed + 1, range(1))
     normals = generator.standard_normal((n_pairs, posterior.n_params))
     moves = np.sqrt(settings.climb.temperature) * end.metric.sqrt(normals)
     theta = end.theta + np.concatenate([moves, -moves])

@@ -1,88 +1,24 @@
-"""Standardised data, and networks in the units of the data as they came."""
+"""Standardised data, their units, and priors in these units."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.posterior import NoisePrior
-from skbayes_sgld.posterior.mlp import Network
+from skbayes_sgld.posterior.mlp import Units
 
 _LARGEST = 1e100  # beyond it squares overflow: columns are divided by a power of two first
 _SQUARED = 1e150  # sd of y whose square is still a number
-_LOST = 1e-12  # of the largest deviation; smaller ones keep no three digits beside it
-_LEAST_NOISE = 1e-20  # over y's variance; beside less the squared residuals overflow
-
-
-@dataclass
-class Units:
-    """Units of the data, for taking networks of standardised data back to them.
-
-    Attributes
-    ----------
-    center, width : ndarray of shape (n_features,)
-        Means and standard deviations of the columns.
-    level, scale : float
-        Mean and standard deviation of y; 0 and 1 where it is not standardised.
-    """
-
-    center: Array
-    width: Array
-    level: float = 0.0
-    scale: float = 1.0
-
-    def constrain(self, network: Network, theta: Array) -> Array:
-        """Parameters ``(S, P)`` of the same networks for X and y as they came.
-
-        A log noise variance behind them becomes a variance.
-
-        Raises
-        ------
-        ValueError
-            When they are not finite.
-        """
-        values = theta.copy()
-        with np.errstate(all="ignore"):
-            coefs, intercepts = network.split(values)
-            coefs[0] /= self.width[:, None]
-            intercepts[0] -= self.center @ coefs[0]
-            coefs[-1] *= self.scale
-            intercepts[-1] *= self.scale
-            intercepts[-1] += self.level
-            noise = values[:, network.n_params :]
-            values[:, network.n_params :] = np.exp(noise) * self.scale**2
-        if not np.isfinite(values).all():
-            raise ValueError(
-                "the networks overflow in the units of X and y (standard deviations of X from "
-                f"{self.width.min():g} to {self.width.max():g}, of y {self.scale:g}); rescale "
-                "them, as by StandardScaler."
-            )
-        return values
-
-    def noise_variance(self, variance: float) -> float:
-        """Fixed noise variance of the standardised target.
-
-        Raises
-        ------
-        ValueError
-            When it is lost beside the variance of y.
-        """
-        standardised = variance / self.scale / self.scale
-        if not _LEAST_NOISE <= standardised < np.inf:
-            raise ValueError(
-                f"noise_variance={variance!r} is {standardised:.3g} times the variance of y, and "
-                f"must be at least {_LEAST_NOISE:g} times; give 'infer', or a value in squared "
-                "units of y."
-            )
-        return standardised
+_LEAST_NOISE = 1e-20  # over the variance of y; below it squared residuals overflow
+_LOST = 1e-12  # deviation over the largest one, below which it keeps fewer than three digits
 
 
 class UnitsNoisePrior(NoisePrior):
-    """Noise prior in squared units of y, as one of the standardised target's noise."""
+    """Noise prior in squared units of y, as a prior of the standardised target's noise."""
 
     def __init__(self, prior: NoisePrior, scale: float) -> None:
         self.prior, self.scale = prior, scale
@@ -93,8 +29,25 @@ class UnitsNoisePrior(NoisePrior):
         return self.prior.log_density(gamma + 2.0 * np.log(self.scale))
 
     def grad(self, gamma: Array) -> Array:
-        """Its derivative."""
+        """Derivative of the log density."""
         return self.prior.grad(gamma + 2.0 * np.log(self.scale))
+
+
+def standardised_noise(variance: float, units: Units) -> float:
+    """Fixed noise variance of the standardised target.
+
+    Raises
+    ------
+    ValueError
+        When it is too small beside the variance of y.
+    """
+    standardised = variance / units.scale / units.scale
+    if not _LEAST_NOISE <= standardised < np.inf:
+        raise ValueError(
+            f"noise_variance={variance!r} is {standardised:.3g} times the variance of y, and must "
+            f"be at least {_LEAST_NOISE:g} times; give 'infer', or a value in squared units of y."
+        )
+    return standardised
 
 
 def standardise(
@@ -115,8 +68,8 @@ def standardise(
     Raises
     ------
     ValueError
-        Where one value is so large that the others cannot be told apart beside it, or y's
-        variance is no number.
+        Where one value is so far out that rounding makes the others equal, or the variance of y
+        overflows.
     """
     for j in range(X.shape[1]):
         _check_outlier(X[:, j], f"X[:, {j}]" if names is None else f"X's column {names[j]!r}")
@@ -147,7 +100,7 @@ def _standardise(X: Array, weight: Array | None) -> tuple[Array, Array, Array]:
 
 
 def _check_outlier(values: Array, where: str) -> None:
-    """Raise where the other values cannot be told apart beside the one that is furthest out."""
+    """Raise where one value is so far out that rounding makes the others equal."""
     values = values.astype(float)
     with np.errstate(over="ignore"):
         apart = np.abs(values - np.median(values))

@@ -1,73 +1,166 @@
-"""A linear estimator whose y may have several columns: outputs with noise of their own."""
+"""Several outputs: a model for each column of y, fitted to the same rows, with noise of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import signature
+from typing import Any, TypeVar, cast
 
 import numpy as np
-from sklearn.utils import Tags
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.utils import Bunch
 
 from skbayes_sgld._components import as_random_state
-from skbayes_sgld.estimators.base import Array, LinearEstimator
-from skbayes_sgld.estimators.multi_output import fit_outputs, has_outputs, split_columns
-from skbayes_sgld.inference import arviz
+from skbayes_sgld.blocks.source import kind_of
+from skbayes_sgld.inference.decisions import Choice, shown
+from skbayes_sgld.inference.result import PosteriorDraws
+from skbayes_sgld.posterior.statistics import shared_columns
+
+Array = NDArray[Any]
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+_STACKED = ("coef_", "intercept_", "noise_variance_", "noise_coef_", "noise_intercept_")
 
 
-class IndependentOutputs(LinearEstimator):
-    """A linear estimator of one output, or of several that are independent given X.
+def has_outputs(y: Any) -> bool:
+    """Whether y has a column for each output, one column included."""
+    if y is None or issparse(y) or kind_of(y).startswith("dask."):
+        return False
+    try:
+        return np.asarray(y).ndim == 2
+    except ValueError:  # lists of unequal lengths, which the validation refuses
+        return False
 
-    Attributes
+
+def fit_outputs(estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
+    """Fit a copy of the estimator to each column of y, and set the attributes of all together."""
+    shape = np.asarray(y).shape
+    n_outputs = shape[1]
+    if not n_outputs:
+        raise ValueError(f"y has shape {shape}; give it a column at least.")
+    columns = getattr(y, "columns", [f"y{k}" for k in range(n_outputs)])
+    names = [str(name) for name in columns]
+    last = vars(estimator).get("estimators_", [])
+    warm = getattr(estimator, "warm_start", False) and len(last) == n_outputs
+    models = [clone(estimator) for _ in names]  # new ones, so that an error leaves those of before
+    for model, fitted in zip(models, last if warm else [], strict=False):
+        vars(model).update(vars(fitted))
+    settings = estimator.get_params(deep=False)
+    # one stream, so that the outputs' draws are independent of each other
+    stream = as_random_state(estimator.random_state)
+    with shared_columns():
+        for model, column in zip(models, split_columns(y, n_outputs), strict=True):
+            model.set_params(**settings | {"random_state": stream})
+            model.fit(X, column, sample_weight)
+            model.set_params(random_state=estimator.random_state)
+    draws = join_draws([model.posterior_ for model in models], names)
+    for name in [name for name in vars(estimator) if name.endswith("_") and name[0] != "_"]:
+        delattr(estimator, name)
+    for name in ("n_features_in_", "feature_names_in_"):
+        if name in vars(models[0]):
+            setattr(estimator, name, getattr(models[0], name))
+    for name in _STACKED:
+        if name in vars(models[0]):
+            setattr(estimator, name, np.array([getattr(model, name) for model in models]))
+    estimator.estimators_, estimator.output_names_ = models, names
+    estimator.posterior_ = draws
+
+
+def split_columns(y: Any, n_outputs: int) -> list[Array]:
+    """Columns of y, one an output."""
+    values = np.asarray(y)
+    if values.ndim < 2 or values.shape[1] != n_outputs:
+        raise ValueError(
+            f"y has shape {values.shape}; the fit was of {n_outputs} outputs, so give "
+            f"(n_samples, {n_outputs})."
+        )
+    return [values[:, k] for k in range(n_outputs)]
+
+
+def join_draws(each: Sequence[PosteriorDraws], names: Sequence[str]) -> PosteriorDraws:
+    """Draws of all outputs, whose names begin with the output's: ``coef[output, column]``."""
+    first = each[0]
+    weights = [draws.weights for draws in each if draws.weights is not None]
+    if any(not np.allclose(w, weights[0]) for w in weights):
+        raise ValueError(
+            "the draws of the outputs have unequal weights, since n_burnin or thin differ from "
+            "output to output under a schedule that decays; give both as numbers."
+        )
+    joined = [
+        _name(own, output) for draws, output in zip(each, names, strict=True) for own in draws.names
+    ]
+    coords = {"output": list(names), **first.coords}
+    return PosteriorDraws(
+        np.concatenate([draws.values for draws in each], axis=2),
+        joined,
+        first.weights,
+        {name: _join_choices([draws.choices[name] for draws in each]) for name in first.choices},
+        coords,
+    )
+
+
+def _name(own: str, output: str) -> str:
+    variable, bracket, label = own.partition("[")
+    return f"{variable}[{output}, {label}" if bracket else f"{variable}[{output}]"
+
+
+def _join_choices(choices: list[Choice]) -> Choice:
+    """The choice that all outputs share, or a list of theirs."""
+    if len({shown(choice.value) for choice in choices}) == 1:
+        return choices[0]
+    return Choice([choice.value for choice in choices], "one an output: see estimators_")
+
+
+def by_output(axis: int, *, one_stream: bool = False) -> Callable[[Method], Method]:
+    """Decorator of methods: with several outputs, results of the model of each, stacked.
+
+    Parameters
     ----------
-    estimators_ : list of estimators
-        Where y had a column for each output: the model of each.
-    output_names_ : list of str
+    axis : int
+        Axis of the outputs in what the method returns.
+    one_stream : bool, default=False
+        Whether the outputs share one stream of random numbers, which makes their draws
+        independent. A method that only chooses draws chooses the same for all outputs.
     """
 
-    estimators_: list[Any]
-    output_names_: list[str]
+    def decorate(method: Method) -> Method:
+        parameters = signature(method)
 
-    def __sklearn_tags__(self) -> Tags:
-        """Tags of scikit-learn: y may have several columns."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any, stream: Any = None, **row_data: Any) -> Any:
-        if not has_outputs(y):
-            return super()._fit(X, y, sample_weight, stream, **row_data)
-        if stream is not None:
-            raise ValueError(
-                f"y has shape {np.shape(y)}; partial_fit takes one output, y of shape "
-                "(n_samples,). Use an estimator for each output."
+        @wraps(method)
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            models = vars(self).get("estimators_")
+            if models is None:
+                return method(self, *args, **kwargs)
+            bound = parameters.bind(self, *args, **kwargs)
+            bound.apply_defaults()
+            given = dict(bound.arguments)
+            del given["self"]
+            if one_stream:
+                given["random_state"] = as_random_state(given["random_state"])
+            more: list[dict[str, Any]] = [{} for _ in models]
+            if given.get("y") is not None:
+                more = [{"y": column} for column in split_columns(given["y"], len(models))]
+            return _stack(
+                [
+                    getattr(model, method.__name__)(**(given | own))
+                    for model, own in zip(models, more, strict=True)
+                ],
+                axis,
             )
-        fit_outputs(self, X, y, sample_weight)
-        self._stream = None
-        return self
 
-    def _infer(self, X: Array, y: Array, weight: Array | None) -> None:
-        super()._infer(X, y, weight)
-        for name in ("estimators_", "output_names_"):
-            self.__dict__.pop(name, None)
+        return cast(Method, call)
 
-    def _groups(
-        self,
-        X: Any,
-        y: Any,
-        random_state: Any,
-        wanted: Sequence[str],
-        offset: Array | None = None,
-    ) -> dict[str, Any]:
-        models = vars(self).get("estimators_")
-        if models is None:
-            return super()._groups(X, y, random_state, wanted, offset)
-        columns: list[Any] = [None] * len(models)
-        if y is not None:
-            columns = split_columns(y, len(models))
-        stream = as_random_state(random_state)
-        parts = [
-            model._groups(X, column, stream, wanted)
-            for model, column in zip(models, columns, strict=True)
-        ]
-        joined = arviz.join_outputs(parts, self.output_names_)
-        return joined | {"posterior": self.posterior_.to_xarray()}
+    return decorate
+
+
+def _stack(found: list[Any], axis: int) -> Any:
+    """Results of the outputs' methods, arrays or several of them, stacked."""
+    first = found[0]
+    if isinstance(first, Bunch):
+        return Bunch(**{name: _stack([part[name] for part in found], axis) for name in first})
+    if isinstance(first, tuple):
+        return tuple(_stack(list(part), axis) for part in zip(*found, strict=True))
+    return np.stack(found, axis)

@@ -3,63 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal, overload
+from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._arrays import as_array, check_lengths, check_size
-from skbayes_sgld._components import as_random_state, check_flag, check_number, parameters
+from skbayes_sgld._components import as_random_state, check_flag, check_number
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
-from skbayes_sgld.estimators.by_block import LazyRows, by_block
-from skbayes_sgld.estimators.multi_output import by_output
-from skbayes_sgld.estimators.outputs import IndependentOutputs
-from skbayes_sgld.estimators.prior import PriorPredictive
-from skbayes_sgld.estimators.scores import R2, ScoredByBlock
-from skbayes_sgld.estimators.validation import check_numeric, warn_of_few_rows
+from skbayes_sgld.estimators.block_predictions import LazyRows, by_block
+from skbayes_sgld.estimators.linear import LinearEstimator, Priors
+from skbayes_sgld.estimators.outputs import by_output, fit_outputs, has_outputs
+from skbayes_sgld.estimators.parameters import parameters
+from skbayes_sgld.estimators.scores import R2
+from skbayes_sgld.estimators.validation import check_numeric
 from skbayes_sgld.posterior import (
     LIKELIHOODS,
-    CoefficientPrior,
-    ConstantNoise,
     FixedGaussian,
     Gaussian,
     GLMPosterior,
     HeteroscedasticGaussian,
     Likelihood,
-    NoiseModel,
-    NoisePrior,
 )
 from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
 _KINDS = ("predictive", "mean")
+_SQUARED = 1e150  # number whose square still is one
 
 
-class RegressionModel(ScoredByBlock, RegressorMixin, BayesianEstimator):
-    """Observations that are numbers: data and predictions, whatever the likelihood."""
+class RegressionModel(RegressorMixin, BayesianEstimator):
+    """Observations that are numbers: data and predictions, whatever the likelihood.
+
+    Methods with a leading underscore take an ``offset (n,)``, which is added to the linear
+    predictors of the rows.
+    """
 
     _y_checks: ClassVar[dict[str, Any]] = {"y_numeric": True}
-    _score = R2
-    prior: Any
-
     _family: ClassVar[str]  # name of the likelihood
 
     def _likelihood(self) -> Likelihood:
-        """Distribution of an observation, as the parameters of the estimator say."""
         return LIKELIHOODS[self._family]()
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
+    # ---- the target ---------------------------------------------------------------------------
+
+    def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
         check_numeric(y)
         return super()._validate(X, y, sample_weight)
-
-    def _encode(
-        self, X: Array, y: Array, weight: Array | None
-    ) -> tuple[Array, Array, Array | None]:
-        return X, self._likelihood().check_target(y), weight
 
     def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
         self._check_size(y)
@@ -70,6 +65,24 @@ class RegressionModel(ScoredByBlock, RegressorMixin, BayesianEstimator):
         if y.dtype.kind not in "biuf":
             raise TypeError(f"y has dtype {y.dtype}; the target of a regression must be numeric.")
         check_size(float(np.abs(y).max()), "y", *self._likelihood().sizes)
+
+    def _check_observed(self, X: Any, y: Any) -> tuple[Array, Array]:
+        check_is_fitted(self)
+        X, y = self._validate_rows(X, y, reset=False, y_numeric=True)
+        self._check_values(X, fitting=False)
+        self._check_size(y)
+        return X, self._as_observed(y)
+
+    def _as_observed(self, y: Array) -> Array:
+        """Observations as the likelihood takes them."""
+        return self._likelihood().check_target(y)
+
+    # ---- predictions --------------------------------------------------------------------------
+
+    def _predictive(self, chosen: Any = slice(None)) -> Predictive:
+        return Predictive(
+            self._predictor(chosen), self._likelihood(), None, self._weights_of(chosen)
+        )
 
     @overload
     def predict(self, X: LazyRows, return_std: bool = ...) -> Any: ...
@@ -85,7 +98,7 @@ class RegressionModel(ScoredByBlock, RegressorMixin, BayesianEstimator):
     def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
     @by_block
     @by_output(1)
-    def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
+    def predict(self, X: ArrayLike, return_std: bool = False, *, out: Any = None) -> Any:
         """Mean of the posterior predictive distribution.
 
         Parameters
@@ -113,20 +126,15 @@ class RegressionModel(ScoredByBlock, RegressorMixin, BayesianEstimator):
     def _mean(self, X: Array, offset: Array | None = None) -> Array:
         return self._predictive().mean(X, offset)
 
-    @overload
-    def predict_quantiles(self, X: LazyRows, q: ArrayLike = ..., kind: str = ...) -> Any: ...
-    @overload
-    def predict_quantiles(
-        self, X: RowSource, q: ArrayLike = ..., kind: str = ...
-    ) -> Iterator[Array]: ...
-    @overload
-    def predict_quantiles(
-        self, X: ArrayLike, q: ArrayLike = ..., kind: str = ..., *, out: Array | None = ...
-    ) -> Array: ...
     @by_block
     @by_output(1)
     def predict_quantiles(
-        self, X: ArrayLike, q: ArrayLike = (0.05, 0.5, 0.95), kind: str = "predictive"
+        self,
+        X: ArrayLike,
+        q: ArrayLike = (0.05, 0.5, 0.95),
+        kind: str = "predictive",
+        *,
+        out: Array | None = None,
     ) -> Array:
         """Quantiles of the posterior predictive distribution.
 
@@ -139,7 +147,7 @@ class RegressionModel(ScoredByBlock, RegressorMixin, BayesianEstimator):
         q : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
             Levels in (0, 1).
         kind : {"predictive", "mean"}, default="predictive"
-            Of a new observation, or of the regression function.
+            Quantiles of a new observation, or of the regression function.
 
         Returns
         -------
@@ -154,20 +162,15 @@ class RegressionModel(ScoredByBlock, RegressorMixin, BayesianEstimator):
         of = predictive.mean_quantiles if kind == "mean" else predictive.quantiles
         return of(X, levels, offset)
 
-    @overload
-    def predict_interval(self, X: LazyRows, coverage: ArrayLike = ..., kind: str = ...) -> Any: ...
-    @overload
-    def predict_interval(
-        self, X: RowSource, coverage: ArrayLike = ..., kind: str = ...
-    ) -> Iterator[Array]: ...
-    @overload
-    def predict_interval(
-        self, X: ArrayLike, coverage: ArrayLike = ..., kind: str = ..., *, out: Array | None = ...
-    ) -> Array: ...
     @by_block
     @by_output(1)
     def predict_interval(
-        self, X: ArrayLike, coverage: ArrayLike = 0.9, kind: str = "predictive"
+        self,
+        X: ArrayLike,
+        coverage: ArrayLike = 0.9,
+        kind: str = "predictive",
+        *,
+        out: Array | None = None,
     ) -> Array:
         """Equal-tailed intervals.
 
@@ -177,7 +180,7 @@ class RegressionModel(ScoredByBlock, RegressorMixin, BayesianEstimator):
         coverage : float or array-like of shape (n_coverages,), default=0.9
             Probability of the interval, in (0, 1); or several.
         kind : {"predictive", "mean"}, default="predictive"
-            For a new observation, or for the regression function.
+            Intervals of a new observation, or of the regression function.
 
         Returns
         -------
@@ -233,8 +236,8 @@ class RegressionModel(ScoredByBlock, RegressorMixin, BayesianEstimator):
         Returns
         -------
         probability : ndarray of the shape of y
-            Of an observation of at most ``y``. For 200 rows and more it is accurate to 3e-6, for
-            fewer to rounding.
+            Probability of an observation of at most ``y``. For 200 rows and more it is accurate to
+            3e-6, for fewer to rounding.
         """
         return self._cdf(self._check_rows(X), y)
 
@@ -278,17 +281,6 @@ class RegressionModel(ScoredByBlock, RegressorMixin, BayesianEstimator):
         rows, observed = self._check_observed(X, y)
         return self._predictive().log_density(rows, observed)
 
-    def _check_observed(self, X: Any, y: Any) -> tuple[Array, Array]:
-        """Rows and their observations, checked as those of ``fit``."""
-        check_is_fitted(self)
-        X, y = self._validate_rows(X, y, reset=False, y_numeric=True)
-        self._check_new_rows(X, self)
-        self._check_size(y)
-        return X, self._check_values(y)
-
-    def _check_values(self, y: Array) -> Array:
-        return self._likelihood().check_target(y)
-
     @by_output(1, one_stream=True)
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Draws from the posterior predictive distribution.
@@ -312,15 +304,51 @@ class RegressionModel(ScoredByBlock, RegressorMixin, BayesianEstimator):
         rng = as_random_state(random_state)
         return self._predictive(self.posterior_.choose(n_samples, rng)).sample(X, rng, offset)
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Share of the variance of y that the predictions explain, R^2.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), RowBlocks, or of Dask
+            Rows in blocks are read once; the blocks of RowBlocks hold y and sample_weight too.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        score : float
+            NaN, with a warning, where the chains have not left their starting points.
+        """
+        return R2.of(self, X, y, sample_weight, self._source(X, y, sample_weight))
+
+    def _check_scored(self, y: Any) -> Array:
+        """Numbers of y to score predictions of; an error names y."""
+        values = as_array(y, "y", (1, 2))
+        self._check_size(values)
+        check_size(float(np.abs(values).max()), "y", 0.0, _SQUARED)  # networks fit any other size
+        return values
+
 
 @parameters
 class NormalModel(RegressionModel):
-    """Normal observations around a regression function, of inferred or known variance."""
+    """Normal observations around a regression function, of inferred or known variance.
+
+    Parameters
+    ----------
+    noise_prior : str or NoisePrior, default="inverse_gamma"
+        Prior of the noise: ``"inverse_gamma"`` on its variance, ``"flat"`` on its standard
+        deviation, or an instance. The default has next to no weight and follows the units of y.
+    noise_variance : "infer" or float, default="infer"
+        A number fixes the noise variance, in squared units of y.
+    """
 
     noise_prior: Any = "inverse_gamma"
     noise_variance: Any = "infer"
-    noise_model = "constant"
     _y_checks: ClassVar[dict[str, Any]] = {"y_numeric": True, "ensure_min_samples": 2}
+
+    def _settings(self) -> Any:
+        self._resolve("noise_prior")
+        return super()._settings()
 
     def _likelihood(self) -> Likelihood:
         if isinstance(self.noise_variance, str):
@@ -334,8 +362,8 @@ class NormalModel(RegressionModel):
         likelihood.check()
         return likelihood
 
-    def _check_values(self, y: Array) -> Array:
-        return y.astype(float)  # a single one may be asked about
+    def _as_observed(self, y: Array) -> Array:
+        return y.astype(float)  # a likelihood refuses a single one
 
     def _noise_draws(self) -> Array:
         """Noise variance of every draw ``(S,)``."""
@@ -346,100 +374,96 @@ class NormalModel(RegressionModel):
         return Predictive(self._predictor(chosen), Gaussian(), gamma, weights)
 
 
-class LinearRegressor(RegressionModel, PriorPredictive):
-    """A regressor with one linear predictor."""
-
-    def _target_before_fit(
-        self, y: Array | None, n_rows: int
-    ) -> tuple[Array, Likelihood, Array | None]:
-        likelihood = self._likelihood()
-        known = np.full(n_rows, np.nan) if y is None else likelihood.check_target(y)
-        return known, likelihood, None
-
-    def _noise(self) -> NoiseModel:
-        """How the noise depends on the row."""
-        return ConstantNoise()
-
-    def _make_posterior(
-        self, X: Array, y: Array, weight: Array | None, center: bool, **known: Any
-    ) -> GLMPosterior:
-        prior, noise_prior = self._components(y, weight)
-        if prior.scaled_by_noise and prior.automatic and noise_prior is not None:
-            warn_of_few_rows(weight, *X.shape)
-        return self._noise().bind(
-            X,
-            y,
-            self._likelihood(),
-            prior,
-            noise_prior,
-            intercept_prior=self._resolve_intercept_prior(),
-            sample_weight=weight,
-            fit_intercept=self.fit_intercept,
-            center=center,
-            feature_names=self._feature_names(),
-            **known,
-        )
-
-    def _set_point(self, values: Array) -> None:
-        super()._set_point(values)
-        self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
-
-    def _predictive(self, chosen: Any = slice(None)) -> Predictive:
-        weights = self._weights_of(chosen)
-        return Predictive(self._predictor(chosen), self._likelihood(), None, weights)
-
-
 @parameters
-class BayesianRegressor(IndependentOutputs, NormalModel, LinearRegressor):
-    """A regressor with one linear predictor and normal noise, or with several such outputs."""
+class NormalRegressor(NormalModel, LinearEstimator):
+    """A linear regression with normal noise; of several outputs, each is fitted on its own.
+
+    Parameters
+    ----------
+    prior : str or CoefficientPrior, default="conjugate_normal"
+        Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``,
+        ``"conjugate_normal"`` (its scale is in units of the noise), ``"laplace"``, ``"student_t"``,
+        ``"cauchy"``, ``"flat"``, or an instance such as ``Laplace(scale=0.5)``; where the posterior
+        is sampled also ``"hierarchical_normal"`` and ``"horseshoe"``, whose scales are learned. By
+        name its scale is in the units of each column and of y, so that no prediction depends on
+        them. The default, on standardised columns, is the normal-inverse-gamma model of the
+        lecture, beta | sigma^2 ~ N(0, 100 sigma^2 I); ``ConjugateNormal(covariance=V)`` is that of
+        a matrix V. With fewer than about ten rows a column that model takes the noise to be too
+        small: choose ``"normal"`` there. The intercept has a prior of its own.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,), or (n_outputs, n_features) where y has columns
+    intercept_, noise_variance_ : float, or ndarray of shape (n_outputs,)
+    estimators_, output_names_ : list
+        Where y has columns: the model of each, and their names. The attributes below are then
+        those of the models, except ``posterior_``, the draws of all.
+    """
 
     prior: Any = "conjugate_normal"
 
-    def _components(self, y: Array, weight: Array | None) -> tuple[Any, NoisePrior | None]:
-        prior = self._resolve("prior")
+    def __sklearn_tags__(self) -> Tags:
+        """Tags of scikit-learn: y may have several columns."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, stream: Any = None, **row_data: Any) -> Self:
+        if not has_outputs(y):
+            super()._fit(X, y, sample_weight, stream)
+            for name in ("estimators_", "output_names_"):
+                self.__dict__.pop(name, None)
+            return self
+        if stream is not None:
+            raise ValueError(
+                f"y has shape {np.shape(y)}; partial_fit takes one output, y of shape "
+                "(n_samples,). Use an estimator for each output."
+            )
+        fit_outputs(self, X, y, sample_weight)
+        self._stream = None
+        return self
+
+    def _encode(self, y: Array) -> Array:
+        # a later batch may be of one value, or of one row
+        return y.astype(float) if self._goes_on else super()._encode(y)
+
+    # ---- the posterior ------------------------------------------------------------------------
+
+    def _priors(self, y: Array, weight: Array | None) -> Priors:
+        prior, intercept = self._resolve("prior"), self._resolve("intercept_prior")
         if prior.hierarchical:
             prior = prior.conditional()
         if not isinstance(self.noise_variance, str):
-            return prior, None
+            return prior, intercept, None
         level = np.average(y, weights=weight)
         variance = float(np.average(np.square(y - level), weights=weight))
-        return prior, self._resolve("noise_prior").for_data(variance)
-
-    def _resolve_intercept_prior(self) -> CoefficientPrior:
-        return self._resolve("intercept_prior")
-
-    def _noise(self) -> NoiseModel:
-        return self._resolve("noise_model")
+        return prior, intercept, self._resolve("noise_prior").for_data(variance)
 
     def _set_layout(self, posterior: GLMPosterior) -> None:
         super()._set_layout(posterior)
         self._noise_columns = posterior.noise_columns
 
-    def _sample_prior(
-        self, X: Any, n_samples: int, random_state: Any, y: Any, offset: Array | None = None
-    ) -> Array:
-        if not self._noise().constant:
-            raise ValueError(
-                f"noise_model={self.noise_model!r} cannot be drawn from before data are seen; set "
-                "noise_model='constant'."
-            )
-        return super()._sample_prior(X, n_samples, random_state, y, offset)
-
-    def _set_others(self, parts: dict[str, Any]) -> None:
+    def _set_point(self, values: Array) -> None:
+        super()._set_point(values)
+        parts = self._split(values[None])
         if self._noise_columns is not None:
-            self.noise_coef_, self.noise_intercept_ = parts["noise_coef"], parts["noise_intercept"]
+            self.noise_coef_ = parts["noise_coef"][0]
+            self.noise_intercept_ = parts["noise_intercept"][0]
         else:
-            self.noise_variance_ = float(parts.get("noise_variance", self.noise_variance))
+            fixed = np.array([self.noise_variance])
+            self.noise_variance_ = float(parts.get("noise_variance", fixed)[0])
+
+    # ---- predictions --------------------------------------------------------------------------
 
     def _noise_draws(self) -> Array:
-        parts, _ = self._draws()
+        parts = self._draws()
         fixed = np.full(len(parts["coef"]), self.noise_variance_)
         return parts.get("noise_variance", fixed)
 
     def _predictive(self, chosen: Any = slice(None)) -> Predictive:
         if self._noise_columns is None:
             return super()._predictive(chosen)
-        parts, _ = self._draws()
+        parts = self._draws()
         slopes = np.zeros_like(parts["coef"])
         slopes[:, 0, self._noise_columns] = 2.0 * parts["noise_coef"]
         level = np.column_stack([parts["intercept"], 2.0 * parts["noise_intercept"]])

@@ -1,31 +1,28 @@
-"""Scores of rows in blocks, from sums that one pass adds up."""
+"""Scores of predictions: of arrays as scikit-learn computes them, of blocks from one pass."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import xlogy
+from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._arrays import as_array, check_size
-from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.dask_predictions import without_rows
-from skbayes_sgld.blocks.source import Array, Block, RowSource, without_exposure
+from skbayes_sgld.blocks.source import Array, Block, RowSource
 from skbayes_sgld.prediction.wrappers import has_no_posterior
 
 _TINY = np.finfo(float).tiny
-_SQUARED = 1e150  # number whose square still is one
 
 
 @dataclass(frozen=True)
 class Tally:
-    """What a score takes of some rows.
+    """Sums over rows that a score depends on.
 
     Attributes
     ----------
@@ -34,7 +31,7 @@ class Tally:
     mean, squares : float
         Mean of y, and the sum of squares about it.
     observed, predicted : float
-        Sums of what each row adds for its y alone, and for its y and what is predicted.
+        Weighted sums of a function of y alone, and of y and its prediction.
     """
 
     total: float
@@ -44,7 +41,7 @@ class Tally:
     predicted: float
 
     def plus(self, other: Tally) -> Tally:
-        """That of the rows of both (Chan, Golub & LeVeque 1983, eq. 2.1)."""
+        """Tally of the rows of both (Chan, Golub & LeVeque 1983, eq. 2.1)."""
         total, apart = self.total + other.total, other.mean - self.mean
         share = other.total / total if total > 0 else 0.0
         return Tally(
@@ -56,42 +53,47 @@ class Tally:
         )
 
 
-Rows = Callable[[Array, Array], tuple[Array, Array]]
-
-
 @dataclass(frozen=True)
 class Score:
     """A score that depends on sums over the rows alone.
 
     Attributes
     ----------
+    of_arrays : callable
+        Score from ``(y, predicted, sample_weight=)``.
     rows : callable
-        Of y and of what is predicted ``(n,)``: what each row adds to ``observed`` and
-        ``predicted`` of a :class:`Tally`.
-    value : callable
-        Of the tally of all rows: the score.
+        From y and its predictions ``(n,)``: terms of ``observed`` and ``predicted`` of a
+        :class:`Tally`.
+    of_tally : callable
+        Score from the tally of all rows.
     numeric : bool
         Whether y is a number.
     """
 
-    rows: Rows
-    value: Callable[[Tally], float]
+    of_arrays: Callable[..., float]
+    rows: Callable[[Array, Array], tuple[Array, Array]]
+    of_tally: Callable[[Tally], float]
     numeric: bool = True
 
-    def of(self, model: Any, source: RowSource) -> float:
-        """Score of the predictions of a fitted model for rows in blocks, in one pass.
+    def of(self, model: Any, X: Any, y: Any, sample_weight: Any, source: RowSource | None) -> float:
+        """Score of a fitted model's predictions, for rows ``source`` in blocks or for X and y.
 
         Raises
         ------
         ValueError, TypeError
             For rows that cannot be used, naming the block; where all weights are zero.
         """
+        if has_no_posterior(model):
+            return float("nan")
+        if source is None:
+            y = model._check_scored(y) if self.numeric else y
+            return float(self.of_arrays(y, model.predict(X), sample_weight=sample_weight))
         check_is_fitted(model)
         work = partial(_tally, model=without_rows(model), score=self, names=source.feature_names)
         tally = source.reduce(work, Tally.plus)
         if not tally.total > 0:
             raise ValueError("the weights of all rows are zero; at least one must be positive.")
-        return float(self.value(tally))
+        return float(self.of_tally(tally))
 
 
 def _tally(block: Block, model: Any, score: Score, names: list[str] | None) -> Tally:
@@ -139,48 +141,16 @@ def _deviance_explained(tally: Tally) -> float:
     return _explained(tally.predicted, alone)
 
 
-ACCURACY = Score(_hits, lambda tally: tally.predicted / tally.total, numeric=False)
+def _d2_of_rates(y: Array, predicted: Array, sample_weight: Any = None) -> float:
+    if not np.any(y):  # there is nothing to explain
+        return 0.0
+    rate = np.maximum(predicted, _TINY)
+    return float(d2_tweedie_score(y, rate, sample_weight=sample_weight, power=1))
+
+
+ACCURACY = Score(accuracy_score, _hits, lambda tally: tally.predicted / tally.total, numeric=False)
 """Share of the labels that are predicted."""
-R2 = Score(_squares, lambda tally: _explained(tally.predicted, tally.squares))
+R2 = Score(r2_score, _squares, lambda tally: _explained(tally.predicted, tally.squares))
 """Share of the variance that is explained."""
-D2 = Score(_deviances, _deviance_explained)
+D2 = Score(_d2_of_rates, _deviances, _deviance_explained)
 """Share of the Poisson deviance that is explained."""
-
-
-@numpy_defaults
-class ScoredByBlock:
-    """An estimator whose score is that of scikit-learn's mixin, and takes rows in blocks too."""
-
-    _score: ClassVar[Score]
-    _check_size: Callable[[Array], None]
-
-    def _check_scored(self, y: Any) -> Array:
-        """Numbers of y, or an error that names it."""
-        values = as_array(y, "y", (1, 2))
-        self._check_size(values)
-        check_size(float(np.abs(values).max()), "y", 0.0, _SQUARED)  # networks fit any other size
-        return values
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Score of the predictions: accuracy of labels, R^2 of numbers.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), RowBlocks, or of Dask
-            Rows in blocks are read once; y and sample_weight of RowBlocks are in its blocks.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        score : float
-            NaN, with a warning, where the chains have not left where they began.
-        """
-        if has_no_posterior(self):
-            return float("nan")
-        source = without_exposure(as_source(X, y, sample_weight))
-        if source is not None:
-            return self._score.of(self, source)
-        if self._score.numeric:
-            y = self._check_scored(y)
-        return float(super().score(X, y, sample_weight))  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Data as the estimators take them: errors that name the argument, sizes that can be squared."""
+"""Checks of users' data: errors name the argument, and values can be squared without overflow."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any, NoReturn
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.utils import assert_all_finite
+from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from skbayes_sgld._arrays import check_size
 from skbayes_sgld._components import LARGEST, SMALLEST, array_of, naming
+from skbayes_sgld._linalg import column_ranges, sums_of_squares
 from skbayes_sgld._warnings import warn
 
 Array = NDArray[Any]
@@ -27,17 +28,46 @@ _WEIGHTS = 1e-20, 1e20  # beyond them a row counts as nothing, or as more than a
 def check_ranges(least: Array, most: Array, estimator: Any, smallest: float = SMALLEST) -> None:
     """Raise where values between these, ``(d,)`` each, are of a size that cannot be squared."""
     sizes = np.maximum(np.abs(least.astype(float)), np.abs(most.astype(float)))
-    names = getattr(estimator, "feature_names_in_", None)
     for j in np.flatnonzero((sizes > LARGEST) | ((sizes < smallest) & (sizes > 0.0))):
-        check_size(
-            float(sizes[j]), f"column {j if names is None else repr(names[j])} of X", smallest
-        )
+        check_size(float(sizes[j]), f"{_column(j, estimator)} of X", smallest)
 
 
-def check_finite(X: Array, estimator: Any) -> None:
-    """Raise scikit-learn's error where X has values that are not finite."""
-    with np.errstate(invalid="ignore"):  # its sum of infinities of both signs
-        assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
+def check_columns(X: Array, estimator: Any, smallest: float = SMALLEST) -> None:
+    """Raise where X is not finite, or a column's values are of a size that cannot be squared."""
+    squares = sums_of_squares(X)  # in range, they show the same of every value, in one cheap pass
+    low, high = 1e4 * smallest**2, 1e-4 * LARGEST**2
+    if np.all((squares > low) & (squares < high)):
+        return
+    check_finite(X, estimator)
+    check_ranges(*column_ranges(X), estimator, smallest)
+
+
+def check_finite(X: Any, estimator: Any) -> None:
+    """Raise where X has values that are not finite, naming the first such column and its row."""
+    values = X.data if issparse(X) else X
+    with np.errstate(all="ignore"):  # a sum of infinities of both signs
+        if np.isfinite(values.sum()) or np.isfinite(values).all():
+            return
+    if issparse(X):
+        entries = X.tocoo()
+        wrong = np.column_stack([entries.col, entries.row])[~np.isfinite(entries.data)]
+        wrong = wrong[np.lexsort(wrong.T[::-1])]
+    else:
+        wrong = np.argwhere(~np.isfinite(X.T))
+    column, row = wrong[0]
+    what = "NaN" if np.isnan(X[row, column]) else f"infinity or a value too large for {X.dtype}"
+    others = len(np.unique(wrong[:, 0])) - 1
+    more = f", and in {others} other column{'s' * (others > 1)}" if others else ""
+    raise ValueError(
+        f"X contains {what} in {_column(column, estimator)}, first in row {row}{more}; leave such "
+        "rows or columns out, or fill them in, as sklearn.impute.SimpleImputer does."
+    )
+
+
+def _column(j: Any, estimator: Any) -> str:
+    """A column by its name, or by its position where columns have none."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return f"column {j if names is None else repr(names[j])}"
 
 
 def check_numeric(y: Any) -> None:
@@ -81,7 +111,7 @@ def check_weight_sizes(weight: Array, argument: str) -> None:
 
 
 def warn_of_light_rows(total: float, n_rows: int, n_columns: int) -> None:
-    """Warn where all rows together count as hardly any: weights are often made to sum to 1."""
+    """Warn where the weights sum to hardly a row: weights are often made to sum to 1."""
     if total <= max(1.0 + 1e-6, 0.5 * min(n_rows, n_columns + 1)):
         warn(
             f"sample_weight sums to {total:g} over {n_rows} rows: a row of weight w counts as "
@@ -91,9 +121,23 @@ def warn_of_light_rows(total: float, n_rows: int, n_columns: int) -> None:
         )
 
 
+def warn_of_fraction(fraction: float | None, with_exposure: bool) -> None:
+    """Warn of a count that is not whole, if there is one."""
+    if fraction is None:
+        return
+    remedy = "give the counts as y, and what they were made over as exposure"
+    if with_exposure:
+        remedy = "with exposure, y is the counts themselves, not divided by it"
+    warn(
+        f"y has the value {fraction:g}, and the model is of whole counts: intervals would be too "
+        f"wide or too narrow; {remedy}.",
+        UserWarning,
+    )
+
+
 def warn_of_few_rows(weight: Array | None, n_rows: int, n_columns: int) -> None:
     """Warn where the conjugate prior of a linear model takes the noise to be far too small."""
-    if weight is not None:  # those that make rows light are told of elsewhere
+    if weight is not None:  # light rows have a warning of their own
         n_rows = max(int(np.count_nonzero(weight)), int(weight.sum()))
     if n_rows < _ROWS_EACH * n_columns:
         # of fewer rows than columns a prior that is not learned leaves the noise to its own prior
@@ -107,7 +151,7 @@ def warn_of_few_rows(weight: Array | None, n_rows: int, n_columns: int) -> None:
 
 
 def check_real(X: Any) -> None:
-    """Raise where X has dates, durations or complex numbers, of which numbers would be made.
+    """Raise where X has dates, durations or complex numbers, which NumPy would convert.
 
     A frame's error names the column. Complex arrays are left to scikit-learn, which refuses them.
     """
@@ -145,8 +189,13 @@ def raise_naming_rows(
 def _check_kinds(X: Any) -> None:
     """Raise where a column of a data frame, of any library, has values that are not numbers."""
     names = getattr(X, "column_names", getattr(X, "columns", ()))  # Arrow's, or a frame's
-    if callable(names):  # a method of rows in blocks
+    if callable(names) or isinstance(X, pd.Series):  # a method of rows in blocks; a column
         return
+    if hasattr(X, "columns") and not len(names):  # in scikit-learn's words
+        raise ValueError(
+            f"X is a data frame with 0 feature(s) (shape={X.shape}) while a minimum of 1 is "
+            "required."
+        ) from None
     kinds = [getattr(kind, "kind", "O") for kind in getattr(X, "dtypes", ())] or ["O"] * len(names)
     for name, kind in zip(names, kinds, strict=True) if len(set(names)) == len(names) else ():
         if kind in "biuf":

@@ -62,7 +62,7 @@ def sample_stats(
     acceptance_rate: float,
     weights: Array | None,
 ) -> Any:
-    """Data set of what is known of every draw: ``(chain, draw)`` each."""
+    """Data set of statistics of every draw, ``(chain, draw)`` each."""
     known = {
         "lp": lp,
         "step_size": step_size,
@@ -98,7 +98,7 @@ def wanted_groups(groups: Any, rows: bool, observed: bool) -> Sequence[str]:
     Parameters
     ----------
     groups : object
-        What the user wrote.
+        Value of the user's argument.
     rows, observed : bool
         Whether X and y are given.
     """

@@ -1,22 +1,24 @@
 """Checkpoints: the state and the draws of a run in one file, from which it can go on.
 
-The file is an ``npz`` archive of plain arrays, one of which is a header in JSON. It is written
-beside its place and moved there when it is whole and on the disk, so that whatever happens, the
-last checkpoint that was written is there.
+The file is an ``npz`` archive of plain arrays, one of which is a header in JSON, and behind it the
+digest of all bytes before. It is written beside its place and moved there once it is whole and on
+the disk, so that whatever happens, the last checkpoint is there.
 """
 
 from __future__ import annotations
 
+import io
 import json
-import operator
+import os
 import platform
+from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import blake2b
+from hashlib import blake2b, file_digest
 from importlib.metadata import version
 from pathlib import Path
 from pickle import PicklingError
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 import joblib
 import numpy as np
@@ -25,70 +27,30 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._components import ChainStreams, printable
 from skbayes_sgld._warnings import warn
-from skbayes_sgld.inference.archive import read_arrays, remove_leftovers, write_arrays
-from skbayes_sgld.inference.choices import Fallback
-from skbayes_sgld.inference.settings import LongRunSettings
-from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.chains import Chains, Run, RunState, run_chains
+from skbayes_sgld.inference.decisions import Fallback
+from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.sampling.chains import Chains, RunState, run_chains
 
 Array = NDArray[Any]
 
-_FORMAT = 1  # of the file; a change of what is in it is a new one
-_SECONDS = 10.0  # from one checkpoint to the next, at the least
-_SHARE = 20.0  # times what writing the last one took: so much of the run goes into writing
+_FORMAT = 1  # of the file; it counts changes of its content
+_SECONDS = 10.0  # least time from one checkpoint to the next
+_SHARE = 20.0  # the same, over the time that the last one took to write
 _BLOCK = 2**20  # numbers of an array that are digested at a time
-_LENGTH = 60  # characters of a setting that an error shows
+_LENGTH = 60  # characters of a setting in an error
+_DIGEST = blake2b().digest_size  # bytes at the end of a file
 _STATE = "state."  # prefix of the sampler's arrays
-_ARRAYS = {"draws", "weights", "clipped", "first", "positions"}  # and the others, beside the header
-# what a run may be resumed with in another way: it changes no draw, or only how many there are
+# settings that may differ where a run is resumed: they change no draw, or only how many there are
 _FREE = {
     *("checkpoint", "resume_from", "max_time", "target_ess", "n_draws", "n_jobs", "verbose"),
     *("warm_start", "random_state", "check_gradient"),
 }
 
 
-class ChainPlan(Protocol):
-    """What the chains of a run that may stop and go on are made from, and how they are judged."""
-
-    @property
-    def posterior(self) -> BasePosterior:
-        """Target, in the coordinates that are sampled."""
-
-    @property
-    def run(self) -> Run:
-        """Sampler, gradient, metric, step size, schedule and temperature."""
-
-    @property
-    def start(self) -> Array:
-        """Starting points of the chains ``(C, P)``."""
-
-    @property
-    def seed(self) -> int:
-        """Seed of the chains."""
-
-    @property
-    def n_draws(self) -> int:
-        """Draws of each chain."""
-
-    @property
-    def n_burnin(self) -> int:
-        """Steps of each chain before the first draw."""
-
-    @property
-    def thin(self) -> int:
-        """Steps from draw to draw."""
-
-    @property
-    def settings(self) -> LongRunSettings:
-        """What ends the run, and its files."""
-
-    def effective_size(self, draws: Array) -> tuple[float, str]:
-        """Effective sample size of draws ``(C, S, P)``, and a clause that says of what."""
-
-
 @dataclass(frozen=True)
 class Checkpoint:
-    """A run as it was when it was written.
+    """State of a run, as it was written to a file.
 
     Attributes
     ----------
@@ -109,7 +71,7 @@ class Checkpoint:
     finished : bool
         Whether the run came to its end.
     fallback : Fallback or None
-        What the run does otherwise, since it overflowed before.
+        What the run does otherwise, since an earlier plan overflowed.
     """
 
     path: Path
@@ -124,7 +86,7 @@ class Checkpoint:
     fallback: Fallback | None
 
     def check_inputs(self, inputs: dict[str, list[str]]) -> None:
-        """Raise where data or settings are others than those of the run."""
+        """Raise unless data and settings are those of the run, naming the first that is not."""
         for name in sorted(self.inputs.keys() | inputs.keys()):
             then, now = self.inputs.get(name, ["", "absent"]), inputs.get(name, ["", "absent"])
             if then[0] != now[0]:
@@ -136,10 +98,10 @@ class Checkpoint:
                     "Give what it was run with, or leave resume_from out to begin anew."
                 )
 
-    def check_plan(self, plan: ChainPlan, most: int) -> None:
-        """Raise where the plan is not, to the bit, the one that the run was begun with.
+    def check_plan(self, plan: Plan, most: int) -> None:
+        """Raise unless the plan is, to the bit, the one that the run began with.
 
-        ``most`` is how many draws a chain it may come to.
+        ``most`` is the largest number of draws a chain that it may reach.
         """
         if self.chains.draws.shape[1] > most:
             raise ValueError(
@@ -151,19 +113,6 @@ class Checkpoint:
                 raise ValueError(
                     f"resume_from={str(self.path)!r} has {name}={then}, and these settings lead to "
                     f"{getattr(plan, name)}: give n_draws as it was, or {name}={then}."
-                )
-        ours = run_chains(plan.run, plan.start, n_draws=0, seed=plan.seed).state.sampler_state
-        state = self.chains.state.sampler_state
-        if _shapes(state) != _shapes(ours):
-            raise ValueError(
-                f"resume_from={str(self.path)!r} is a run of another kind: its chains have the "
-                f"state {_shapes(state)}, and those of these settings {_shapes(ours)}."
-            )
-        for name, array in state.items():
-            if np.isfinite(ours[name]).all() and not np.isfinite(array).all():
-                raise ValueError(
-                    f"resume_from={str(self.path)!r} is not a whole checkpoint: {name} of its "
-                    "chains is not finite."
                 )
         if not np.array_equal(first_steps(plan), self.first, equal_nan=True):
             raise ValueError(
@@ -186,87 +135,60 @@ def read(path: Path) -> Checkpoint:
     """
     if not path.exists():
         raise FileNotFoundError(f"resume_from={str(path)!r}: there is no such file.")
-    try:
-        arrays = read_arrays(path)
-        header = json.loads(arrays.pop("header").tobytes())
-        theirs = header["version"], header["format"]
-    except Exception as error:  # whatever a broken file makes its readers raise
-        raise _broken(path, error) from None
+    whole = memoryview(path.read_bytes() if path.is_file() else b"")
+    if blake2b(whole[:-_DIGEST]).digest() != whole[-_DIGEST:]:
+        raise ValueError(f"resume_from={str(path)!r} is not a checkpoint, or not a whole one.")
+    with np.load(io.BytesIO(whole), allow_pickle=False) as file:
+        arrays = dict(file)
+    header = json.loads(arrays.pop("header").tobytes())
+    theirs = header["version"], header["format"]
     if theirs != (version("skbayes-sgld"), _FORMAT):
         raise ValueError(
             f"resume_from={str(path)!r} was written by skbayes-sgld {printable(theirs[0])} "
             f"(format {printable(theirs[1])}), and this is {version('skbayes-sgld')} (format "
             f"{_FORMAT}); install the version that wrote it, or begin anew."
         )
-    try:
-        return _assembled(path, header, arrays)
-    except Exception as error:
-        raise _broken(path, error) from None
-
-
-def _broken(path: Path, error: Exception) -> ValueError:
-    what = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-    return ValueError(
-        f"resume_from={str(path)!r} is not a checkpoint, or not a whole one ({printable(what)})."
-    )
-
-
-def _assembled(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> Checkpoint:
-    """Checkpoint of what a file holds; raise where its parts do not belong together."""
-    draws, weights, clipped = (arrays[name] for name in ("draws", "weights", "clipped"))
-    state = {
-        name.removeprefix(_STATE): array
-        for name, array in arrays.items()
-        if name.startswith(_STATE)
-    }
-    unknown = {name for name in arrays if not name.startswith(_STATE)} - _ARRAYS
-    if unknown:
-        raise ValueError(f"it has entries that are not a checkpoint's: {sorted(unknown)}")
-    (C, S, P), step = draws.shape, header["step"]
-    lengths = {name: int(header["lengths"][name]) for name in ("n_burnin", "thin")}
-    expected = {"weights": (S,), "clipped": (C,), "first": (C, 2 * P + 1), "state.theta": (C, P)}
-    for name, shape in expected.items():
-        if arrays[name].shape != shape:
-            raise ValueError(f"{name} has the shape {arrays[name].shape}, and draws {draws.shape}")
-    per_chain = [*state.values(), header["streams"], arrays.get("positions", draws)]
-    if C < 1 or P < 1 or any(len(each) != C for each in per_chain):
-        raise ValueError(f"its parts are not of the same {C} chains")
-    shares = (clipped >= 0.0) & (clipped <= 1.0)
-    if not (np.isfinite(draws).all() and (weights > 0.0).all() and shares.all()):
-        raise ValueError("its draws, their weights or the shares of clipped steps are no numbers")
-    made = max(0, step - lengths["n_burnin"]) // lengths["thin"]
-    if type(step) is not int or step < 0 or made != S:
-        raise ValueError(f"{S} draws do not come from {step} steps")
-    seed, inputs = operator.index(header["seed"]), header["inputs"]
-    if seed < 0 or any(len(both) != 2 for both in inputs.values()):
-        raise ValueError("its seed is negative, or its inputs are no pairs")
+    state = {k.removeprefix(_STATE): v for k, v in arrays.items() if k.startswith(_STATE)}
     streams = [ChainStreams.resumed(each) for each in header["streams"]]
+    draws, step, fallback = arrays["draws"], header["step"], header["fallback"]
     return Checkpoint(
         path,
-        Chains(draws, weights, clipped, RunState(step, state, streams), step),
-        seed,
+        Chains(draws, arrays["weights"], arrays["clipped"], RunState(step, state, streams), step),
+        header["seed"],
         arrays.get("positions"),
-        {str(name): [str(text) for text in both] for name, both in inputs.items()},
+        header["inputs"],
         arrays["first"],
-        lengths,
-        {str(name): str(what) for name, what in header["libraries"].items()},
-        bool(header["finished"]),
-        _fallback(header.get("fallback")),
+        header["lengths"],
+        header["libraries"],
+        header["finished"],
+        fallback and Fallback(*fallback),
     )
 
 
-def _fallback(saved: Any) -> Fallback | None:
-    """Fallback that the header of a checkpoint holds; None where its run had none."""
-    if saved is None:
-        return None
-    why, step_size = saved
-    if step_size is not None and not 0.0 < float(step_size) < np.inf:
-        raise ValueError("the step size that it fell back to is not a positive number")
-    return Fallback(str(why), None if step_size is None else float(step_size))
+def write_arrays(path: Path, arrays: dict[str, Array]) -> None:
+    """Write arrays and their digest beside ``path``, and move the file there once it is on disk.
 
-
-def _shapes(state: dict[str, Array]) -> dict[str, tuple[int, ...]]:
-    return {name: state[name].shape for name in sorted(state)}
+    A file that a killed process left beside ``path`` is replaced.
+    """
+    part = path.with_name(f".{path.name}.part")
+    part.unlink(missing_ok=True)
+    try:
+        with open(part, "xb+") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+            file.seek(0)
+            file.write(file_digest(file, "blake2b").digest())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    with suppress(OSError):  # a folder cannot be opened everywhere
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def _libraries() -> dict[str, str]:
@@ -277,12 +199,92 @@ def _listed(libraries: dict[str, str]) -> str:
     return printable(", ".join(f"{name} {what}" for name, what in libraries.items()))
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Origin of a run: seed, data, and the checkpoint that it resumes, if any.
+
+    Attributes
+    ----------
+    seed : int
+    positions : ndarray of shape (n_chains, n_params) or None
+        Last positions of an earlier fit, where the chains begin.
+    inputs : dict
+        Digest and short text of the data and of every setting, by name.
+    saved : Checkpoint or None
+    begin : float
+        When the work began, on the monotonic clock.
+    fallback : Fallback or None
+        What the run does otherwise, since an earlier plan overflowed.
+    """
+
+    seed: int
+    positions: Array | None
+    inputs: dict[str, list[str]]
+    saved: Checkpoint | None
+    begin: float
+    fallback: Fallback | None = None
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        inputs: dict[str, Any],
+        seed: int,
+        positions: Array | None = None,
+    ) -> Origin:
+        """Origin of a run; a resumed one takes seed and positions from its checkpoint.
+
+        ``inputs`` are the data and the settings, by name.
+
+        Raises
+        ------
+        FileNotFoundError, FileExistsError, ValueError
+            Where the checkpoint cannot be resumed from, or would replace an unfinished run.
+        """
+        begin = monotonic()
+        if settings.checkpoint is None and settings.resume_from is None:
+            return cls(seed, positions, {}, None, begin)
+        check_free(settings)
+        digests = digest(inputs, settings.random_state)
+        if settings.resume_from is None:
+            return cls(seed, positions, digests, None, begin)
+        saved = read(settings.resume_from)
+        saved.check_inputs(digests)
+        return cls(saved.seed, saved.positions, digests, saved, begin, saved.fallback)
+
+    def interrupted(self, path: Path | None) -> KeyboardInterrupt:
+        """Interrupt that names the checkpoint to resume from, of a run with files.
+
+        ``path`` is where the run writes its own.
+        """
+        if not self.inputs:
+            return KeyboardInterrupt()
+        last = self.saved
+        with suppress(OSError, ValueError):
+            own = None if path is None else read(path)
+            # the file may be that of another run, which has come to its end
+            if own is not None and (own.seed, own.inputs) == (self.seed, self.inputs):
+                last = own
+        if last is None:
+            return KeyboardInterrupt(
+                f"interrupted; nothing was written to checkpoint={str(path)!r} yet, so begin anew"
+            )
+        return KeyboardInterrupt(
+            f"interrupted; resume_from={str(last.path)!r} goes on from "
+            f"{last.chains.draws.shape[1]} draws a chain"
+        )
+
+    def limit(self, settings: Settings) -> float:
+        """When the time of the run is up, on the monotonic clock."""
+        return np.inf if settings.max_time is None else self.begin + settings.max_time
+
+
 def digest(inputs: dict[str, Any], random_state: Any) -> dict[str, list[str]]:
     """Digest and short text of each of the inputs of a run that its draws depend on."""
-    found = {name: [_digest(v), _shown(v)] for name, v in inputs.items() if name not in _FREE}
+    digests = {name: [_digest(v), _shown(v)] for name, v in inputs.items() if name not in _FREE}
     if isinstance(random_state, (int, np.integer)):  # any other one may have moved on since
-        found["random_state"] = [str(int(random_state)), str(int(random_state))]
-    return found
+        digests["random_state"] = [str(int(random_state)), str(int(random_state))]
+    return digests
 
 
 def _digest(value: Any) -> str:
@@ -305,7 +307,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _LENGTH else f"{text[:_LENGTH]}..."
 
 
-def first_steps(plan: ChainPlan) -> Array:
+def first_steps(plan: Plan) -> Array:
     """Start, first positions and log densities of the chains ``(C, 2 P + 1)``."""
     with np.errstate(all="ignore"):
         moved = run_chains(plan.run, plan.start, n_draws=1, seed=plan.seed).draws[:, 0]
@@ -314,34 +316,26 @@ def first_steps(plan: ChainPlan) -> Array:
 
 
 class Writer:
-    """What writes a run to its file: at once where it begins, and then at intervals.
+    """Writes a run to its file: at once where it begins, and then at intervals.
 
     Where the file cannot be written at the beginning that is an error; later it is a warning, and
     the run goes on: its draws are in memory, and the last checkpoint stays as it is.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        plan: ChainPlan,
-        seed: int,
-        inputs: dict[str, list[str]],
-        positions: Array | None,
-        fallback: Fallback | None = None,
-    ) -> None:
+    def __init__(self, path: Path, plan: Plan, origin: Origin) -> None:
         self.path = path
         self._header = {
             "format": _FORMAT,
             "version": version("skbayes-sgld"),
             "libraries": _libraries(),
-            "seed": seed,
-            "inputs": inputs,
+            "seed": origin.seed,
+            "inputs": origin.inputs,
             "lengths": {"n_burnin": plan.n_burnin, "thin": plan.thin},
-            "fallback": fallback,
+            "fallback": origin.fallback,
         }
         self._arrays = {"first": first_steps(plan)}
-        if positions is not None:
-            self._arrays["positions"] = positions
+        if origin.positions is not None:
+            self._arrays["positions"] = origin.positions
         self._next, self.n_draws = 0.0, 0  # of the checkpoint in the file
 
     def begin(self, chains: Chains) -> None:
@@ -352,7 +346,6 @@ class Writer:
         OSError
             Where the file cannot be written.
         """
-        remove_leftovers(self.path, "header", b'{"format": ')
         try:
             self._write(chains, False)
         except OSError as error:
@@ -405,7 +398,7 @@ class Writer:
         self._next = end + max(_SECONDS, _SHARE * (end - begin))
 
 
-def check_free(settings: LongRunSettings) -> None:
+def check_free(settings: Settings) -> None:
     """Raise where the checkpoint would replace another run that has not come to its end."""
     path = settings.checkpoint
     if path is None or not path.exists():

@@ -3,21 +3,51 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._warnings import warn
+from skbayes_sgld.diagnostics import effective_sample_size, potential_scale_reduction
+from skbayes_sgld.inference.decisions import EARLY_ENDS, Choice
 from skbayes_sgld.posterior.conflict import PriorConflict
-from skbayes_sgld.sampling.protocol import Constant, Schedule
+from skbayes_sgld.sampling.base import Schedule
+from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
+Array = NDArray[Any]
+
+_TAIL = 0.05  # share of the predictions that may be worse
+_MAX_RHAT, _MIN_ESS = 1.2, 20  # of predictions: chains stay near the modes they began at
+_FEWEST = 4  # draws of a chain that can be judged
 NORMAL_SHIFT, NORMAL_WIDTH = 0.1, 0.05  # in sds: within both, the Laplace approximation would do
 
 
-@dataclass
-class Diagnosis:
+class Judgement:
+    """Base of diagnoses: whether the draws are usable."""
+
+    problems: list[str]
+
+    @property
+    def usable(self) -> bool:
+        """Whether the draws can be relied on."""
+        return not self.problems
+
+    def __repr__(self) -> str:
+        """One line; ``print`` gives the report."""
+        return f"{type(self).__name__}(usable={self.usable}, {len(self.problems)} problems)"
+
+    def _verdict(self) -> list[str]:
+        """First lines of the report."""
+        verdict = "usable: no problem was found." if self.usable else "NOT usable:"
+        return [f"The draws are {verdict}", *(f"  * {problem}" for problem in self.problems)]
+
+
+@dataclass(repr=False)
+class Diagnosis(Judgement):
     """Findings on the draws of a fit; ``print`` gives a report.
 
     Attributes
@@ -30,18 +60,17 @@ class Diagnosis:
         direction where it is largest (Welling & Teh 2011, Section 4.2). Posterior variances grow
         by the factor 1 + alpha; standard deviations by half of alpha, where it is small.
     bias, bias_error : float
-        Discretisation error: the largest of a mean, in posterior sds, or of an sd, relative; and
-        two standard errors of its measurement. Where no pilot has measured it, it is that of the
-        draws' sds, with the noise of minibatches.
+        Largest bias of the step size (means in posterior sds, sds relative), with twice its
+        standard error. Where no pilot has measured it, the bias of the draws' sds, which includes
+        the noise of minibatches.
     halved_bias : float
-        Discretisation error at half the step size: where it is much smaller, shorter steps help.
+        Bias at half the step size: where it is much smaller, shorter steps help.
     acceptance : float
-        Mean Metropolis acceptance of the chains' own transitions, or, where the sampler accepts
-        all, of Euler transitions from the draws; nan where the data were not kept: once the result
-        was pickled, and for more than four million numbers in X.
+        Mean Metropolis acceptance: of the chains' transitions or, where the sampler accepts all, of
+        Euler transitions from the draws. nan where the data were not kept: after pickling, and for
+        more than four million numbers in X.
     shift, width : float
-        Distance from the Laplace approximation, for the worst parameter: of the mean, in sds, and
-        of the sd, relative.
+        Distance from the Laplace approximation in the worst parameter: mean in sds, sd relative.
     clipped : float
         Share of the steps on which the gradient was clipped.
     divergent : list of int
@@ -75,11 +104,6 @@ class Diagnosis:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    @property
-    def usable(self) -> bool:
-        """Whether the draws can be relied on."""
-        return not self.problems
-
     def __str__(self) -> str:
         """Report of several lines."""
         worst = self.table
@@ -90,14 +114,8 @@ class Diagnosis:
         halved = "" if np.isnan(self.halved_bias) else f"; {self.halved_bias:.1%} at half of it"
         wider = f"an sd is {np.sqrt(1.0 + self.noise_ratio) - 1.0:.1%} too wide at most"
         no_data, no_mode = ": the data were not kept", ": no mode was looked for"
-        verdict = (
-            "The draws are usable: no problem was found."
-            if self.usable
-            else "The draws are NOT usable:"
-        )
         lines = [
-            verdict,
-            *(f"  * {problem}" for problem in self.problems),
+            *self._verdict(),
             *(f"  Note: {note}" for note in self.notes),
             "",
             _line("R-hat", "r_hat", worst, largest=True, fmt=".3f"),
@@ -123,10 +141,6 @@ class Diagnosis:
         alone = "" if np.isfinite(size) else ": the data alone do not determine it"
         return size, ".2f", self.conflict.names[worst] + alone
 
-    def __repr__(self) -> str:
-        """One line; ``print`` gives the report."""
-        return f"Diagnosis(usable={self.usable}, {len(self.problems)} problems)"
-
 
 def _figure(label: str, value: float, fmt: str, about: str = "", why_not: str = "") -> str:
     """Line of a figure; one that is nan was not measured."""
@@ -143,9 +157,9 @@ def _line(label: str, column: str, table: pd.DataFrame, *, largest: bool, fmt: s
 
 
 def condition_27_notes(schedule: Schedule) -> list[str]:
-    """Part of Condition 27 (Karagiannis, Handout 6) that a schedule breaks, if any.
+    """Sentence on the part of Condition 27 (Karagiannis, Handout 6) that a schedule breaks, if any.
 
-    A constant step size is not mentioned: its bias is in the report.
+    A constant step size breaks it too, but the report has its bias.
     """
     if schedule.satisfies_condition_27 is not False or isinstance(schedule, Constant):
         return []
@@ -172,7 +186,7 @@ def condition_27_notes(schedule: Schedule) -> list[str]:
 
 
 def prior_notes(conflict: PriorConflict | None) -> list[str]:
-    """Sentences on a prior that data contradict or that decides, and on few rows for a wide one."""
+    """Sentences on a prior that the data contradict or that dominates them, and on few rows."""
     if conflict is None:
         return []
     notes, (worst, pull) = [], conflict.furthest
@@ -211,7 +225,7 @@ def prior_notes(conflict: PriorConflict | None) -> list[str]:
 
 
 def firmer_priors(n_rows: float, names: list[str]) -> str:
-    """Clause on priors that say more, where rows are few for the parameters of these names."""
+    """Clause that recommends narrower priors, where rows are few for the named parameters."""
     if not 0 < n_rows < THRESHOLDS.told_rows * len(names):
         return ""
     few = f"; or, as {n_rows:.0f} rows say little of {len(names)} parameters, give"
@@ -220,6 +234,116 @@ def firmer_priors(n_rows: float, names: list[str]) -> str:
     if any(name.startswith("coef[") for name in names):
         return f"{few} the coefficients a prior of less scale, or prior='hierarchical_normal'"
     return ""
+
+
+# ---- networks: chains are compared by their predictions ------------------------------------------
+
+
+@dataclass(repr=False)
+class NetworkDiagnosis(Judgement):
+    """Findings on the draws of a network's outputs; ``print`` gives a report.
+
+    Attributes
+    ----------
+    figures : dict of str to ndarray of shape (n_rows, n_outputs)
+        R-hat, bulk and tail effective sample size of every output at every row that was judged.
+    r_hat, ess : float
+        R-hat that 95 % of them are below, and bulk effective sample size that 95 % are above.
+    clipped : float
+        Share of the steps on which the gradient was bounded.
+    problems : list of str
+        Reasons not to rely on the draws, each with its figure and its remedy.
+    """
+
+    figures: dict[str, Array]
+    r_hat: float
+    ess: float
+    clipped: float
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The figures, indexed by row and output."""
+        shape = self.figures["r_hat"].shape
+        index = pd.MultiIndex.from_product([range(size) for size in shape], names=["row", "output"])
+        return pd.DataFrame({k: v.ravel() for k, v in self.figures.items()}, index=index)
+
+    def __str__(self) -> str:
+        """Report of several lines."""
+        n_rows = len(self.figures["r_hat"])
+        lines = [
+            *self._verdict(),
+            "",
+            f"  Of the predictions at {n_rows} rows, 95 % have",
+            f"  {'R-hat below':34s}{self.r_hat:10.3f}",
+            f"  {'bulk effective sample size above':34s}{self.ess:10.0f}",
+            f"  {'steps with a bounded gradient':34s}{self.clipped:10.1%}",
+        ]
+        return "\n".join(lines)
+
+
+def diagnose_outputs(
+    outputs: Array,
+    clipped: float,
+    shift_invariant: bool = False,
+    stopped_by: Choice | None = None,
+) -> NetworkDiagnosis:
+    """Diagnosis of draws of the network's outputs ``(C, S, rows, K)``.
+
+    With ``shift_invariant``, adding a number to all outputs of a row leaves the likelihood as it
+    is: the outputs are judged less their mean, which the prior alone holds. ``stopped_by`` is the
+    reason why the run ended, if not by the number of draws.
+    """
+    if shift_invariant:
+        outputs = outputs - outputs.mean(axis=3, keepdims=True)
+    n_chains, n_draws, n_rows, n_outputs = outputs.shape
+    flat = outputs.reshape(n_chains, n_draws, -1)
+    figures: dict[str, Array] = {
+        name: np.full(flat.shape[2], np.nan) for name in ("r_hat", "ess_bulk", "ess_tail")
+    }
+    if n_draws >= _FEWEST:
+        figures = {
+            "r_hat": potential_scale_reduction(flat),
+            "ess_bulk": effective_sample_size(flat),
+            "ess_tail": effective_sample_size(flat, "tail"),
+        }
+    figures = {name: values.reshape(n_rows, n_outputs) for name, values in figures.items()}
+    # pandas leaves NaN out
+    r_hat = pd.Series(figures["r_hat"].ravel()).quantile(1.0 - _TAIL)
+    ess = pd.Series(figures["ess_bulk"].ravel()).quantile(_TAIL)
+    diagnosis = NetworkDiagnosis(figures, float(r_hat), float(ess), clipped)
+    diagnosis.problems = _problems(diagnosis, n_draws, stopped_by)
+    return diagnosis
+
+
+def _problems(judged: NetworkDiagnosis, n_draws: int, stopped_by: Choice | None) -> list[str]:
+    more = None if stopped_by is None else EARLY_ENDS.get(stopped_by.value)
+    if n_draws < _FEWEST:
+        return [f"{n_draws} draws a chain are too few to judge" + (f"; {more}" if more else "")]
+    problems = cap_problem(stopped_by)
+    if judged.r_hat > _MAX_RHAT:
+        problems.append(
+            f"R-hat of the predictions is {judged.r_hat:.2f}, above {_MAX_RHAT}: the chains do not "
+            f"agree; {more or 'raise thin, n_burnin or n_chains'}"
+        )
+    elif judged.ess < _MIN_ESS:
+        problems.append(
+            f"the effective sample size of the predictions is {judged.ess:.0f}, below {_MIN_ESS}; "
+            f"{more or 'raise thin or n_draws'}"
+        )
+    if judged.clipped > THRESHOLDS.told_clipped:
+        problems.append(
+            f"the gradient was bounded on {judged.clipped:.1%} of the steps; set step_size='auto', "
+            "or lower it"
+        )
+    return problems
+
+
+def cap_problem(stopped_by: Choice | None) -> list[str]:
+    """Sentence on a run that made ten times ``n_draws`` and did not reach ``target_ess``."""
+    if stopped_by is None or stopped_by.value != "cap":
+        return []
+    return [f"{stopped_by.why}; raise n_draws, or lower target_ess"]
 
 
 def warn_of(problems: list[str]) -> None:

@@ -10,7 +10,9 @@ from scipy.optimize import minimize
 
 from skbayes_sgld.posterior.differences import difference_curvature
 from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
-from skbayes_sgld.sampling.dynamics import Diagonal
+from skbayes_sgld.posterior.parameterizations.base import Reparameterized
+from skbayes_sgld.posterior.parameterizations.hyperparameters import noncentered_scales
+from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
 
 Array = NDArray[Any]
@@ -19,28 +21,31 @@ _ROUNDS = 3  # each expands the likelihood where the last one found the mode
 _WIDEST = 3.0  # sds of a log scale, where the curvature would have them wider
 
 
-def standardise(posterior: HierarchicalPosterior) -> tuple[HierarchicalPosterior, Mode]:
+def standardise(
+    posterior: HierarchicalPosterior, temperature: float = 1.0
+) -> tuple[Reparameterized, Mode]:
     """Posterior in coordinates about its mode in the hyperparameters, and its mode there.
 
     Where z = 0 the log density is that of the hyperparameters with the coefficients integrated
     out: exactly under a normal likelihood, otherwise by the Laplace approximation.
     """
-    n_linear = posterior.n_params - len(posterior.hyper)
-    start, hyper = posterior.model.start()[:n_linear], posterior.hyper
+    L = posterior.n_linear
+    center, eta = np.split(posterior.start(), [L])
     for _ in range(_ROUNDS):
-        start = find_mode(posterior.given(hyper), start).theta
-        posterior = posterior.around(start, hyper, np.eye(len(hyper)))
-        moved, covariance = _marginal_mode(posterior, n_linear)
-        hyper = hyper + moved
-    power = _power(posterior, start, hyper, np.sqrt(covariance[0, 0]))
-    posterior = posterior.around(start, hyper, np.eye(len(hyper)), power)
-    moved, covariance = _marginal_mode(posterior, n_linear)
+        center = find_mode(posterior.given(eta), center).theta
+        found = noncentered_scales(posterior, center, eta, None, 0.0, temperature)
+        moved, covariance = _marginal_mode(found, L)
+        eta = eta + moved
+    power = _power(posterior, center, eta, np.sqrt(covariance[0, 0]))
+    found = noncentered_scales(posterior, center, eta, None, power, temperature)
+    moved, covariance = _marginal_mode(found, L)
     eigenvalues, vectors = np.linalg.eigh(covariance)
-    posterior = posterior.around(start, hyper + moved, vectors * np.sqrt(eigenvalues), power)
-    return posterior, Mode(np.zeros(posterior.n_params), Diagonal(np.ones(posterior.n_params)))
+    root = vectors * np.sqrt(eigenvalues)
+    found = noncentered_scales(posterior, center, eta + moved, root, power, temperature)
+    return found, Mode(np.zeros(found.n_params), Diagonal(np.ones(found.n_params)))
 
 
-def _power(posterior: HierarchicalPosterior, start: Array, hyper: Array, sd: float) -> float:
+def _power(posterior: HierarchicalPosterior, start: Array, eta: Array, sd: float) -> float:
     """Power of the prior precision that the information of the rows follows, from 0 to 1.
 
     It is measured at the conditional modes, one sd of the log common scale apart.
@@ -49,17 +54,17 @@ def _power(posterior: HierarchicalPosterior, start: Array, hyper: Array, sd: flo
         return 0.0
     seen: list[float] = []
     for moved in (0.0, sd):
-        there = np.append(hyper[0] + moved, hyper[1:])
+        there = np.append(eta[0] + moved, eta[1:])
         conditional = posterior.given(there)
         mode = find_mode(conditional, start)
         H = posterior.model.likelihood_curvature(mode.theta)
         if not seen:
-            root = mode.root
+            root = mode.metric.root
         seen.append(float(np.log(np.trace(root.T @ H @ root))))
     return float(np.clip(0.5 * (seen[0] - seen[1]) / sd, 0.0, 1.0))
 
 
-def _marginal_mode(posterior: HierarchicalPosterior, n_linear: int) -> tuple[Array, Array]:
+def _marginal_mode(posterior: Reparameterized, n_linear: int) -> tuple[Array, Array]:
     """Mode in the hyperparameters where z = 0, and their covariance by the curvature there."""
 
     def at(v: Array) -> Array:
@@ -72,7 +77,7 @@ def _marginal_mode(posterior: HierarchicalPosterior, n_linear: int) -> tuple[Arr
         return -float(value[0]), -grad[0, n_linear:]
 
     with np.errstate(all="ignore"):
-        m = len(posterior.hyper)
+        m = posterior.n_params - n_linear
         found = minimize(negative, np.zeros(m), jac=True, method="L-BFGS-B").x
         H = difference_curvature(lambda v: posterior.grad(at(v))[:, n_linear:], found, 0)
     eigenvalues, vectors = np.linalg.eigh(0.5 * (H + H.T))

@@ -10,46 +10,45 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._components import start_normals
 from skbayes_sgld.inference.diagnosis import firmer_priors
+from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import Chains, Run, constrained_draws, run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 
 Array = NDArray[Any]
 
-_SHORTER, _FAR_SHORTER = 0.25, 1e-3  # the next step size that is tried, over the last
-_ABSURD = 1e12  # step size, beyond which its square root is next
-_SHARES = 20  # a trial takes one part in so many of the run's steps
-_FEWEST = 200  # steps of a trial, if the run has as many: fewer would show little
-_TRIALS = 8  # of that length
-_GRADIENTS = 6_000  # of all trials, if theirs are fewer: a second of long trajectories of few rows
-_BLOCK = 32  # steps between looks for an overflow: far too long steps overflow at once
-_FAR = 1e6  # times the size of the start: beyond it a chain is on its way to an overflow
-_LEAST = 1e-12  # of the step size, or of 1, to which shorter ones are tried
-_PLACES, _SHOWN = 200, 5  # points around the start where the gradient is looked at; parameters
-_AT_ONCE = 10  # steps: what overflows within them is far too long
-_FIRST = 50  # steps from zeros: what is too long for them too overflows sooner
+_SHORTER, _FAR_SHORTER = 0.25, 1e-3  # next step size tried, over the last
+_ABSURD = 1e12  # step size beyond which its square root is tried next
+_SHARES = 20  # steps of the run over those of a trial
+_FEWEST = 200  # least number of steps of a trial, if the run has as many
+_TRIALS = 8  # number of such trials that are affordable
+_GRADIENTS = 6_000  # affordable number of gradients of all trials: a second on few rows
+_BLOCK = 32  # steps from one check for an overflow to the next: far too long steps overflow at once
+_FAR = 1e6  # distance, over the size of the start, from which a chain is about to overflow
+_LEAST = 1e-12  # least step size tried, over that of the run or over 1
+_POINTS, _SHOWN = 200, 5  # around the start, where the gradient is computed; parameters shown
+_AT_ONCE = 10  # steps; an overflow within them comes of a far too long step size
+_MOVES = 0.01  # share of proposals accepted, below which another seed may see none
+_FIRST = 50  # steps of a trial from zeros
 
 
-def explain_overflow(
-    error: ChainOverflowError,
-    posterior: BasePosterior,
-    run: Run,
-    start: Array,
-    seed: int,
-    n_steps: int,
-    given: bool,
-) -> ChainOverflowError:
+def explain_overflow(error: ChainOverflowError, plan: Plan) -> ChainOverflowError:
     """Error that names step, parameter and chain, and a smaller step size that did not overflow.
 
     Smaller step sizes are tried, all together for about as many gradients as the run was to take
-    steps, or a few thousand where it was short.
-    ``given`` tells whether the user chose the step size.
+    steps, or a few thousand where it was short. None is tried of a network, whose chains take their
+    metric from a long burn-in.
     """
+    posterior, run, start, seed = plan.posterior, plan.run, plan.start, plan.seed
+    n_steps, given = plan.n_steps, plan.choices["step_size"].given
     who = f"chain {error.chain}" if run.sampler.uses_noise else "the optimizer"
     head = (
         f"step_size={run.step_size:.3g}: {who} overflowed at step {error.step} in "
         f"{posterior.param_names[error.parameter]}"
     )
+    if posterior.facts.ensemble:
+        remedy = "set step_size='auto'" if given else "set a smaller step_size, or rescale y"
+        return error.explained(f"{head}; {remedy}.")
     if error.rejected:
         head += f", where {error.rejected} proposals in a row could never be accepted"
     undefined = _without_gradient(posterior, run, start, seed)
@@ -85,7 +84,7 @@ def explain_overflow(
     remedy = (
         "The data hardly bound the posterior, or not at all: check the units of X and y and what "
         "sample_weight sums to, or give proper priors, of the intercept too."
-        if posterior.full_support
+        if posterior.facts.full_support
         else "Check that the log density and its gradient are finite where the chains begin, or "
         "begin elsewhere with init."
     )
@@ -103,7 +102,7 @@ def _try(posterior: BasePosterior, run: Run, start: Array, length: int, seed: in
 
 
 def _holds_at_zero(posterior: BasePosterior, run: Run, start: Array, seed: int) -> bool:
-    """Whether chains that begin at zeros do not overflow: a prior's draws may be far out."""
+    """Whether chains that begin at zeros, not at far draws from the prior, do not overflow."""
     try:
         tried = _try(posterior, run, np.zeros_like(start), _FIRST, seed)
     except ChainOverflowError:
@@ -112,15 +111,16 @@ def _holds_at_zero(posterior: BasePosterior, run: Run, start: Array, seed: int) 
 
 
 def _stays(tried: Chains, far: float) -> bool:
-    """Whether chains move, and are not on their way to an overflow."""
-    return bool(np.abs(tried.draws).max() <= far) and tried.acceptance != 0.0
+    """Whether chains move, and not towards an overflow."""
+    moves = tried.acceptance is None or tried.acceptance >= _MOVES
+    return bool(np.abs(tried.draws).max() <= far) and moves
 
 
 def _without_gradient(posterior: BasePosterior, run: Run, start: Array, seed: int) -> str:
     """Sentence on a point around the start where a user's gradient is not finite, if any."""
-    if posterior.full_support:
+    if posterior.facts.full_support:
         return ""
-    normals = start_normals(seed, range(_PLACES), posterior.n_params)
+    normals = start_normals(seed, range(_POINTS), posterior.n_params)
     with np.errstate(all="ignore"):
         points = np.concatenate([start, start[:1] + run.dynamics.preconditioner.sqrt(normals)])
         bad = ~np.isfinite(posterior.grad(points)).all(axis=1)

@@ -13,13 +13,12 @@ from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.log_linear_noise import LogLinearNoisePosterior
-from skbayes_sgld.posterior.parameterizations.noncentered import (
-    NoncenteredPosterior,
-    NormalNoncenteredPosterior,
-)
+from skbayes_sgld.posterior.parameterizations.base import Reparameterized
+from skbayes_sgld.posterior.parameterizations.hyperparameters import noncentered_scales
+from skbayes_sgld.posterior.parameterizations.noncentered import noncentered
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
 from skbayes_sgld.posterior.parameterizations.unequal_noise import UnequalNoisePosterior
-from skbayes_sgld.sampling.dynamics import Dense, Diagonal
+from skbayes_sgld.sampling.metric import Dense, Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
 
 _MANY = 2000  # parameters: with more, the space of the rows saves more than its products cost
@@ -60,9 +59,12 @@ def reparameterize(
             f"parameterization={name!r} needs {_NEEDS[name]}; set parameterization='auto' or "
             f"{offered[0]!r}."
         )
-    if posterior.hierarchical:
-        known = standardise(posterior) if settings.uses_curvature else (posterior, None)
-        return *known, (name, why)
+    if posterior.facts.hierarchical:
+        if settings.uses_curvature:
+            return *standardise(posterior, settings.tau), (name, why)
+        center, eta = np.split(posterior.start(), [posterior.n_linear])
+        coordinates = noncentered_scales(posterior, center, eta, temperature=settings.tau)
+        return coordinates, None, (name, why)
     if name == "row_space":
         posterior = RowSpacePosterior(posterior, settings.tau)
     if name == "noncentered" and isinstance(posterior, LogLinearNoisePosterior):
@@ -116,7 +118,7 @@ def integrate_mean(
     return noncentered, Mode(center, Dense(inverse_root(H), H))
 
 
-def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[NoncenteredPosterior, Mode]:
+def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[Reparameterized, Mode]:
     """Normal linear model in non-centered coordinates, and its mode there.
 
     Under a normal prior all coordinates but the noise are standard normal: mode and metric are
@@ -124,16 +126,15 @@ def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[NoncenteredP
     """
     start, spread = posterior.start(), None
     gamma = float(start[-1])
-    family = NormalNoncenteredPosterior if posterior.linear_prior.normal else NoncenteredPosterior
     # where all priors follow the noise, neither mode nor coordinates depend on its level
     for _ in range(1 if posterior.linear_prior.follows_noise else _ROUNDS):
         known = posterior.given_noise(float(np.exp(gamma)))
         center = find_mode(known, start[:-1], spread=spread)
-        noncentered = family(posterior, center.theta, center.root, gamma, temperature)
-        moved = abs(noncentered.noise_level - gamma)
-        if moved < _SAME_LEVEL * noncentered.noise_sd:
+        found, line = noncentered(posterior, center.theta, center.metric.root, gamma, temperature)
+        moved = abs(line.level[0] - gamma)
+        if moved < _SAME_LEVEL * line.root[0, 0]:
             break
-        start, spread = np.append(center.theta, gamma), center.marginal_sd
-        gamma = noncentered.noise_level
+        start, spread = np.append(center.theta, gamma), center.metric.marginal_sd
+        gamma = float(line.level[0])
     P = posterior.n_params
-    return noncentered, Mode(np.zeros(P), Diagonal(np.ones(P)))
+    return found, Mode(np.zeros(P), Diagonal(np.ones(P)))

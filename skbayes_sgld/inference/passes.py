@@ -1,10 +1,10 @@
-"""The posterior of rows that are read in passes: its mode, and a sample next to which chains run.
+"""The posterior of out-of-core rows: its mode, and an in-memory sample that chains run on.
 
-The first pass tells the moments of the columns, the labels that there are, and a sample of rows,
-whose own mode is where the search begins. Each further pass expands the log likelihood of all rows
-to second order at a point, and the sample estimates the orders above; the mode of both and the
-prior is the next point. The distance to the mode falls as its square does, times the small error of
-the third order, so that a few passes do.
+The first pass collects the moments of the columns, the labels, and a sample of rows; the search
+begins at the mode of the sample. Each further pass expands the log likelihood of all rows to second
+order at a point, and the sample estimates the higher orders. The mode of that expansion and the
+prior is the next point. The distance to the mode falls as its square, times the small error of the
+third order: a few passes are enough.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.blocks.moments import Extent, Moments
 from skbayes_sgld.blocks.sample import Sample, Sampling
 from skbayes_sgld.blocks.source import Block, RowSource
-from skbayes_sgld.posterior.accumulated import Sums
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.pooled import PooledPosterior
 from skbayes_sgld.posterior.propriety import check_expanded
 from skbayes_sgld.posterior.protocol import Expansion
+from skbayes_sgld.posterior.statistics import GaussianStatistics
 from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError, find_mode, mode_of_expansion
 
 Array = NDArray[Any]
 
-_NEAR = 1e-6  # distance from the mode in sds at which the search ends
-_STRICT = 1e-16  # squared distance from the mode of an expansion
-_SHRUNK = 0.2  # of the distance at most, where what is left of the next one is known
+_NEAR = 1e-6  # distance from the mode, in sds, at which the search ends
+_STRICT = 1e-16  # squared distance from an expansion's mode at which its search ends
+_SHRUNK = 0.2  # distance over the last one, below which the next one is known
 _MOST = 20  # expansions
-_TURNS, _SETTLED = 20, 1e-20  # of a search that the sample refines, and its last squared step
-_GROUP_ROWS = 1000  # of each label, or of counts above 0, at least: they tell where rare ones lie
+_TURNS, _SETTLED = 20, 1e-20  # steps of a search that the sample refines; its last squared step
+_GROUP_ROWS = 1000  # rows sampled of each label, or of counts above 0, so that rare ones count
 
 
 # ---- the first pass ---------------------------------------------------------------------------
 
 
 def add_up(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Sums of the members of both; None stands for nothing."""
+    """Sums, member by member; None adds nothing."""
     pairs = zip(a, b, strict=True)
     return tuple(x if y is None else y if x is None else x.plus(y) for x, y in pairs)
 
 
 def _with_weight(block: Block) -> tuple[Array, Array, Array | None]:
-    """Rows of a block whose weight is above zero."""
+    """Rows, targets and weights of a block, without rows of weight zero."""
     if block.weight is None or block.weight.all():
         return block.X, block.y, block.weight
     kept = block.weight > 0
@@ -59,7 +59,7 @@ def _with_weight(block: Block) -> tuple[Array, Array, Array | None]:
 
 
 def _numbers(block: Block) -> Block:
-    """The block with a numeric target; a ValueError names the block."""
+    """Block with y in float64; a ValueError names the block whose y is not numeric."""
     if block.y.dtype.kind not in "fiub":
         raise ValueError(
             f"y of block {block.number} has dtype {block.y.dtype}; the target of a regression "
@@ -68,31 +68,56 @@ def _numbers(block: Block) -> Block:
     return block._replace(y=block.y.astype(np.float64))
 
 
-def _sums(block: Block) -> tuple[Sums | None, Extent | None]:
+def _sums(block: Block) -> tuple[GaussianStatistics | None, Extent | None]:
     X, y, weight = _with_weight(_numbers(block))
-    return (Sums.of_rows(X, y, weight), Extent.of_rows(X)) if len(y) else (None, None)
+    return (GaussianStatistics.of_rows(X, y, weight), Extent.of_rows(X)) if len(y) else (None, None)
 
 
-def sum_up(source: RowSource) -> tuple[Sums, Extent]:
-    """What a normal likelihood takes of the rows, in one pass."""
+def sum_up(source: RowSource) -> tuple[GaussianStatistics, Extent]:
+    """Sufficient statistics of a normal likelihood, and ranges of the columns, in one pass."""
     return _some(source.reduce(_sums, add_up))
+
+
+@dataclass(frozen=True)
+class Fraction:
+    """First count of the rows read that is not whole; None without one."""
+
+    value: float | None
+
+    @classmethod
+    def of_block(cls, block: Block) -> Fraction:
+        """First fraction of one block; rates without an exposure are what weights are for."""
+        counts = block.y
+        if block.exposure is not None:
+            counts = block.y * block.exposure
+            whole = np.rint(counts)
+            counts = np.where(np.isclose(counts, whole, rtol=1e-12, atol=0.0), whole, counts)
+        elif block.weight is not None:
+            return cls(None)
+        broken = counts[counts != np.floor(counts)]
+        return cls(float(broken[0]) if len(broken) else None)
+
+    def plus(self, other: Fraction) -> Fraction:
+        """First fraction of both."""
+        return other if self.value is None else self
 
 
 def _look(
     block: Block, likelihood: Likelihood | None, how: Sampling
-) -> tuple[Moments, Extent | None, Sample]:
-    labels, codes = np.zeros(1), None
+) -> tuple[Moments, Extent | None, Sample, Fraction]:
+    labels, codes, fraction = np.zeros(1), None, Fraction(None)
     if likelihood is None:
         codes, labels = pd.factorize(_check_labels(block), sort=True)
     else:
         block = _numbers(block)
         _check_target(block, likelihood)
+        fraction = Fraction.of_block(block) if likelihood.whole else fraction
     X, _, weight = _with_weight(block)
     moments = Moments.of_block(block, np.asarray(labels), codes)
     if not len(X):
-        return moments, None, Sample.of_block(block, how, *np.zeros((2, X.shape[1])))
+        return moments, None, Sample.of_block(block, how, *np.zeros((2, X.shape[1]))), fraction
     sample = Sample.of_block(block, how, *moments.together(np.ones(len(labels))))
-    return moments, Extent.of_rows(X), sample
+    return moments, Extent.of_rows(X), sample, fraction
 
 
 def _check_labels(block: Block) -> Array:
@@ -115,10 +140,10 @@ def _check_target(block: Block, likelihood: Likelihood) -> None:
 
 def look(
     source: RowSource, likelihood: Likelihood | None, seed: int
-) -> tuple[Moments, Extent, Sample]:
-    """Moments of the columns, their extent and a sample of the rows, in one pass.
+) -> tuple[Moments, Extent, Sample, Fraction]:
+    """Moments and ranges of the columns, a sample of rows and a fraction, in one pass.
 
-    ``likelihood`` is that of numbers, and None where y is a label.
+    ``likelihood`` is None where y is a label.
     """
     how = Sampling(source.pool_size, seed, _GROUP_ROWS, likelihood is None, source.n_rows)
     found: tuple[Any, ...] = source.reduce(partial(_look, likelihood=likelihood, how=how), add_up)
@@ -133,14 +158,14 @@ def _some(found: tuple[Any, ...]) -> Any:
 
 @dataclass(frozen=True)
 class Encoding:
-    """The target as a likelihood takes it.
+    """Map from a target to the numbers and weights of a likelihood.
 
     Attributes
     ----------
     labels : ndarray of shape (G,) or None
         Sorted; None where y is a number.
     codes, factors : ndarray of shape (G,)
-        Code of each label, and what the weights of its rows are multiplied by.
+        Code of each label, and factor on the weights of its rows.
     """
 
     labels: Array | None
@@ -148,7 +173,7 @@ class Encoding:
     factors: Array
 
     def rows(self, X: Array, y: Array, weight: Array | None) -> tuple[Array, Array, Array | None]:
-        """Rows with weights above zero, y encoded; weights are None where all are 1."""
+        """Rows of positive weight, with y encoded; weights are None where all are 1."""
         if self.labels is None:
             y = y.astype(np.float64)
         else:
@@ -165,10 +190,7 @@ class Encoding:
         return X, y, weight
 
     def sampled(self, sample: Sample, moments: Moments) -> tuple[Array, Array, Array | None]:
-        """Rows of a sample, each for those that it stands for.
-
-        The rows of each label have the weight of all its rows together.
-        """
+        """Rows of a sample, y encoded, weighted to stand for all rows of their label."""
         X, y, weight = sample.rows()
         if not sample.complete:
             group = np.zeros(len(y), int)
@@ -197,7 +219,7 @@ class Slope:
     value : float
         Log likelihood; nan where it was not asked for.
     least : float
-        The least log likelihood of a row of weight 1.
+        Least log likelihood of a row, at weight 1.
     """
 
     sums: Array
@@ -205,7 +227,7 @@ class Slope:
     least: float
 
     def plus(self, other: Slope) -> Slope:
-        """That of the rows of both."""
+        """Expansion for the rows of both."""
         least = min(self.least, other.least)
         return Slope(self.sums + other.sums, self.value + other.value, least)
 
@@ -227,19 +249,19 @@ def _expand(
 
 
 class _Passes(BasePosterior):
-    """The posterior of all rows, of which a density with its derivatives takes a pass."""
+    """Posterior of all rows; its density and derivatives at a point take one pass."""
 
     def __init__(self, model: GLMPosterior, source: RowSource, encoding: Encoding) -> None:
         self._source, self._encoding, self._prior = source, encoding, model
-        # without the sample's rows, which no pass needs
+        # without the sample's rows: no pass needs them
         self._model = model.with_rows(model.X[:0], model.y[:0], None)
         self.n_params, self.param_names = model.n_params, model.param_names
-        # only a search that goes astray, or a flat prior, asks for the log likelihood
+        # a log likelihood is needed under a flat prior, or where a search goes astray
         self._with_value = not model.prior.proper
-        self._known: list[tuple[Array, Slope]] = []  # at most one, which other priors share
+        self._known: list[tuple[Array, Slope]] = []  # the last pass, which other priors share
 
     def expand(self, theta: Array) -> Slope:
-        """Value and derivatives at one theta, those of the last one without a pass."""
+        """Value and derivatives at one theta; without a pass if it is the last one."""
         if not self._known or not np.array_equal(self._known[0][0], theta):
             work = partial(
                 _expand,
@@ -252,7 +274,7 @@ class _Passes(BasePosterior):
         return self._known[0][1]
 
     def last(self) -> tuple[Expansion, Slope]:
-        """What the last pass found."""
+        """Expansion by the last pass, for posteriors and with its value."""
         theta, found = self._known[0]
         return Expansion(theta, found.sums[-1], found.sums[:-1]), found
 
@@ -262,22 +284,22 @@ class _Passes(BasePosterior):
         return self.last()[0]
 
     def log_prior(self, theta: Array) -> Array:
-        """That of the model."""
+        """Log prior of the model."""
         return self._prior.log_prior(theta)
 
     def grad_log_prior(self, theta: Array) -> Array:
-        """That of the model."""
+        """Gradient of the model's log prior."""
         return self._prior.grad_log_prior(theta)
 
     def add_prior_curvature(self, H: Array, theta: Array) -> None:
-        """Add that of the model."""
+        """Add the curvature of the model's prior to ``H``."""
         self._prior.add_prior_curvature(H, theta)
 
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Log density and gradient at one ``theta (1, P)``."""
         self._with_value = True
         found = self.expand(theta[0])
-        if np.isnan(found.value):  # of a pass that did not ask for it
+        if np.isnan(found.value):  # the last pass left it out
             self._known.clear()
             found = self.expand(theta[0])
         return found.value + self.log_prior(theta), found.sums[-1] + self.grad_log_prior(theta)
@@ -289,7 +311,7 @@ class _Passes(BasePosterior):
         return H
 
     def smoothed(self, spread: Array | None) -> BasePosterior:
-        """The same rows under the smoothed prior."""
+        """Posterior of the same rows under the smoothed prior."""
         smooth = self._prior.smoothed(spread)
         if smooth is self._prior:
             return self
@@ -304,7 +326,7 @@ def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -
     Parameters
     ----------
     model : GLMPosterior
-        That of a sample of the rows.
+        Posterior of a sample of the rows.
     source : RowSource
     encoding : Encoding
 
@@ -318,7 +340,7 @@ def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -
     with suppress(NoModeError):  # flat priors, of a sample whose classes are separated
         near = find_mode(model, start).theta
     try:
-        # the sample may have no row that a rare column is not zero in, or one
+        # a rare column may be zero in all rows of the sample, or in all but one
         mode = (
             _approach(passes, near, model)
             or _approach(passes, start, model)
@@ -329,14 +351,14 @@ def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -
         check_expanded(model, passes.curvature(expansion.theta), found.value, found.least)
         raise
     expansion, found = passes.last()
-    whitened = mode.whiten(np.eye(model.n_params))
+    whitened = mode.metric.whiten(np.eye(model.n_params))
     precision = whitened @ whitened.T
     check_expanded(model, precision, found.value, found.least)
     return PooledPosterior(model, expansion, mode.theta, precision)
 
 
 def _approach(passes: _Passes, theta: Array, model: GLMPosterior) -> Mode | None:
-    """Mode by expansions, each at the mode of the last; None where they do not come nearer."""
+    """Mode by expansions, each at the mode of the last; None where they do not converge."""
     last = np.inf
     for _ in range(_MOST):
         try:
@@ -355,9 +377,9 @@ def _approach(passes: _Passes, theta: Array, model: GLMPosterior) -> Mode | None
 
 
 def _next_mode(passes: _Passes, expansion: Expansion, model: GLMPosterior) -> Mode:
-    """Mode of the expansion of all rows, and of the sample's estimate of the orders above.
+    """Mode of the expansion of all rows, with the sample's estimate of the higher orders.
 
-    By steps with the expansion's Hessian, each of which takes the gradient of the sample's rows.
+    Each step takes the expansion's Hessian, and the gradient of the sample's rows.
     """
     origin, H = expansion.theta, expansion.curvature
     mode = mode_of_expansion(passes, expansion, origin, _STRICT)
@@ -371,7 +393,7 @@ def _next_mode(passes: _Passes, expansion: Expansion, model: GLMPosterior) -> Mo
         moved = Expansion(theta, expansion.grad - H @ delta + rest, H)
         mode = mode_of_expansion(passes, moved, theta, _STRICT)
         step = mode.squared_distance(theta)
-        if not step < last:  # far from where the sample is of use
+        if not step < last:  # too far away for the sample to help
             return plain
         if step < _SETTLED:
             break

@@ -12,18 +12,19 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld.diagnostics import have_left_start, mean_of_draws, summarize
+from skbayes_sgld.diagnostics import have_left_start, summarize
 from skbayes_sgld.inference import arviz
-from skbayes_sgld.inference.choices import Choice, as_table, measure_bias, shown
+from skbayes_sgld.inference.decisions import Choice, as_table, measure_bias, shown
 from skbayes_sgld.inference.diagnosis import (
     Diagnosis,
+    NetworkDiagnosis,
     condition_27_notes,
     firmer_priors,
     prior_notes,
 )
 from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.posterior.conflict import PriorConflict
-from skbayes_sgld.sampling.samplers.hmc import transition_acceptance
+from skbayes_sgld.posterior.conflict import PriorConflict, prior_conflict
+from skbayes_sgld.sampling.samplers.hamiltonian import transition_acceptance
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
@@ -38,7 +39,7 @@ _FEWEST, _MOST = 16, 256  # transitions
 class PosteriorDraws:
     """Draws from a posterior, ``(chain, draw, parameter)``: a mapping of names to draws.
 
-    ``in``, iteration, ``len``, ``keys`` and ``dict`` go by the parameters' names; ``values`` is the
+    ``in``, iteration, ``len``, ``keys`` and ``dict`` take the parameters' names; ``values`` is the
     array of all draws.
 
     Attributes
@@ -48,9 +49,9 @@ class PosteriorDraws:
     weights : ndarray of shape (n_draws,) or None
         Weights of the draws; those of a fit average 1. None where all are equal.
     choices : dict of str to Choice
-        How they were drawn: the value of every setting, and the reason for it.
+        Value of every setting, and the reason for it.
     coords : dict of str to list of str
-        Labels of what the parameters belong to: ``"feature"`` and ``"class"``.
+        Labels of the parameters' dimensions: ``"feature"`` and ``"class"``.
 
     Examples
     --------
@@ -115,7 +116,7 @@ class PosteriorDraws:
         n_chains, n_draws, _ = self.values.shape
         what = f"{n_chains} chains x {n_draws} draws of {', '.join(self._listed())}"
         how = [f"{name}={shown(choice.value)}" for name, choice in self.choices.items()]
-        return f"PosteriorDraws({what}{'; ' * bool(how)}{', '.join(how)})"
+        return f"{type(self).__name__}({what}{'; ' * bool(how)}{', '.join(how)})"
 
     @property
     def flat(self) -> Array:
@@ -159,9 +160,9 @@ class PosteriorDraws:
         -------
         table : pandas.DataFrame
             Mean, sd, the interval's ends, bulk and tail effective sample size, R-hat and the
-            Monte Carlo standard errors of mean and sd. That of an sd is infinite where tails are so
-            heavy that it cannot be known. Its ``attrs`` have the value of every setting
-            by its name, and under ``"plan"`` a table of the values and their reasons.
+            Monte Carlo standard errors of mean and sd; the latter is infinite under tails too heavy
+            to know it. ``attrs`` has the value of every setting by its name, and under ``"plan"`` a
+            table of the values and their reasons.
         """
         check_number(coverage, "coverage", low=0, high=1)
         table = summarize(self.values, self.names, self.weights, coverage)
@@ -183,21 +184,18 @@ class PosteriorDraws:
 
 
 @numpy_defaults
-@dataclass(repr=False)
-class SamplingResult:
+@dataclass(repr=False, eq=False, kw_only=True)
+class SamplingResult(PosteriorDraws):
     """Draws from a posterior with their plan and diagnosis; :func:`sample` returns it.
 
     Attributes
     ----------
-    draws : PosteriorDraws
-        In the parameters' own units.
+    values, names, weights, choices, coords : object
+        Those of :class:`PosteriorDraws`.
     plan : Plan
-        How they were made; ``print(result.plan)`` is a table. Once the result was pickled it has no
-        data, which are not pickled with it.
+        Plan of the run; ``print(result.plan)`` is a table. The data are not pickled with it.
     mode : Mode or None
-        Mode of the posterior and the curvature there; None where nothing asked for it. Where most
-        of the posterior is far from its mode, for lack of rows, and the tuning was to find another
-        centre, it is known to about 0.1 sds of each parameter (root mean square).
+        Mode of the posterior and the curvature there; None where nothing asked for it.
     theta : ndarray of shape (n_chains, n_draws, n_params)
         The draws in the coordinates that were sampled.
     mean : ndarray of shape (n_params,)
@@ -211,21 +209,22 @@ class SamplingResult:
     clipped : float
         Share of the steps on which the gradient was clipped.
     acceptance : float or None
-        Share of the proposals that were accepted; None where the sampler accepts every step.
+        Acceptance rate; None where the sampler accepts every step.
     noise_ratio : float
         Variance of the minibatches' noise over that of the injected noise.
     bias : tuple of float
-        Largest error that the step size makes in a mean, in sds, or in an sd, relative, and two
-        standard errors of it.
+        Largest bias of the step size (means in sds, sds relative), with twice its standard error.
     undefined : tuple of float and str
-        Share of the proposals (of draws, if none is refused) without a log density, and one.
+        Share of the proposals without a finite log density, and one of them; of the draws, where
+        the sampler accepts every step.
     problems : tuple of str
         Reasons not to rely on the draws, each with its figure and its remedy.
     notes : tuple of str
-        Reasons not to rely on a figure of the summary, though the draws are in order.
+        Reasons not to rely on one figure of the summary.
+    predictions : NetworkDiagnosis or None
+        Diagnosis of a network's predictions at some of the training rows; None of other models.
     """
 
-    draws: PosteriorDraws
     plan: Plan
     mode: Mode | None
     theta: Array
@@ -235,59 +234,22 @@ class SamplingResult:
     positions: Array
     clipped: float
     acceptance: float | None
-    noise_ratio: float
-    bias: tuple[float, float]
+    noise_ratio: float = np.nan
+    bias: tuple[float, float] = (np.nan, np.nan)
     undefined: tuple[float, str] = (0.0, "")
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    predictions: NetworkDiagnosis | None = None
 
     @property
-    def values(self) -> Array:
-        """The draws ``(n_chains, n_draws, n_params)``."""
-        return self.draws.values
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the parameters."""
-        return self.draws.names
-
-    @property
-    def choices(self) -> dict[str, Choice]:
-        """Every setting: its value, and the reason for it."""
-        return self.draws.choices
+    def draws(self) -> PosteriorDraws:
+        """The draws alone."""
+        return PosteriorDraws(self.values, self.names, self.weights, self.choices, self.coords)
 
     @property
     def left_start(self) -> bool:
-        """Whether the chains have left where they began; otherwise the draws are the starts."""
+        """Whether the chains have left their starts."""
         return have_left_start(self.values)
-
-    def __getitem__(self, name: str) -> Array:
-        """Draws of one parameter ``(n_chains, n_draws)``, or of all that share a name."""
-        return self.draws[name]
-
-    def __contains__(self, name: object) -> bool:
-        """Whether a parameter has this name, or several share it."""
-        return name in self.draws
-
-    def __iter__(self) -> Iterator[str]:
-        """Iterator over the parameters' names."""
-        return iter(self.draws)
-
-    def __len__(self) -> int:
-        """Number of parameters."""
-        return len(self.draws)
-
-    def keys(self) -> list[str]:
-        """The parameters' names."""
-        return self.draws.names
-
-    def __repr__(self) -> str:
-        """Number of draws, names of the parameters, and every setting."""
-        return repr(self.draws).replace("PosteriorDraws", "SamplingResult", 1)
-
-    def to_frame(self) -> pd.DataFrame:
-        """Table of the draws, one row a draw, indexed by chain and draw."""
-        return self.draws.to_frame()
 
     def to_arviz(self) -> Any:
         """The draws as ArviZ takes them; it needs the extra ``arviz``.
@@ -307,7 +269,7 @@ class SamplingResult:
     def arviz_groups(self, with_stats: bool = True) -> dict[str, Any]:
         """The groups of :meth:`to_arviz`, with or without ``sample_stats``."""
         if not with_stats:
-            return {"posterior": self.draws.to_xarray()}
+            return {"posterior": self.to_xarray()}
         n_burnin, thin = (self.choices[name].value for name in ("n_burnin", "thin"))
         steps = n_burnin + thin * np.arange(1, self.values.shape[1] + 1) - 1
         stats = arviz.sample_stats(
@@ -317,21 +279,20 @@ class SamplingResult:
             else arviz.log_densities(self.plan.posterior, self.theta),
             self.choices["step_size"].value * self.choices["schedule"].value(steps),
             1.0 if self.acceptance is None else self.acceptance,
-            self.draws.weights,
+            self.weights,
         )
-        return {"posterior": self.draws.to_xarray(), "sample_stats": stats}
+        return {"posterior": self.to_xarray(), "sample_stats": stats}
 
-    def summary(self, coverage: float = 0.9) -> pd.DataFrame:
-        """Summary table of the posterior: see :meth:`PosteriorDraws.summary`."""
-        return self.draws.summary(coverage)
-
-    def diagnose(self) -> Diagnosis:
+    def diagnose(self) -> Diagnosis | NetworkDiagnosis:
         """Diagnosis of the draws, which is printed too.
 
         Returns
         -------
-        diagnosis : Diagnosis
+        diagnosis : Diagnosis, or NetworkDiagnosis of a network
         """
+        if self.predictions is not None:
+            print(self.predictions)
+            return self.predictions
         table = self.summary()
         table["error_mean"] = table["mcse_mean"] / table["sd"]
         table["error_sd"] = table["mcse_sd"] / table["sd"]
@@ -357,17 +318,17 @@ class SamplingResult:
         return diagnosis
 
     def _prior_conflict(self, sds: Array) -> PriorConflict | None:
-        """How far prior and data are apart; None where that is not known."""
+        """Distance between prior and data; None where it is not known."""
         if not self.plan.has_data:
             return None
-        return self.plan.posterior.prior_conflict(self.mean, sds)
+        return prior_conflict(self.plan.posterior, self.mean, sds)
 
     def firmer_priors(self) -> str:
-        """Clause on priors that say more, where rows are few for the parameters."""
+        """Clause that recommends narrower priors, where rows are few."""
         return firmer_priors(self.plan.posterior.total_weight, self.names)
 
     def _halved_bias(self) -> float:
-        """Bias at half the step size; nan where the mode or the data are not at hand."""
+        """Bias at half the step size; nan without the mode or the data."""
         plan = self.plan
         if not plan.has_data or plan.mode is None:
             return float("nan")
@@ -375,10 +336,9 @@ class SamplingResult:
         return measure_bias(plan.run, plan.mode, eta, plan.settings.metric.uses_curvature, 0)[0]
 
     def _mean_acceptance(self) -> float:
-        """Mean Metropolis acceptance of the chains' own transitions.
+        """Mean Metropolis acceptance of the chains' transitions; nan without the data.
 
-        Where none was rejected, it is what Euler transitions from some of the draws would have;
-        nan without the data.
+        Where the sampler accepts every step, the acceptance of Euler transitions from some draws.
         """
         if self.acceptance is not None:
             return self.acceptance
@@ -395,8 +355,7 @@ class SamplingResult:
     def from_laplace(self) -> tuple[float, float]:
         """Largest shift of a mean from the mode, and largest relative excess of an sd.
 
-        Both in the standard deviations of the Laplace approximation, at the temperature of the
-        run; nan where the mode was not looked for.
+        Both are in sds of the Laplace approximation at the run's temperature; nan without a mode.
         """
         z = self._standardised()
         shift, width = z.mean(axis=(0, 1)), z.std(axis=(0, 1)) - 1.0
@@ -412,19 +371,13 @@ class SamplingResult:
     def _standardised(self) -> Array:
         if self.mode is None:
             return np.full((1, 1, 1), np.nan)
-        sds = self.mode.marginal_sd * np.sqrt(self.temperature)
+        sds = self.mode.metric.marginal_sd * np.sqrt(self.temperature)
         return (self.theta - self.mode.theta) / sds
 
     def __getstate__(self) -> dict[str, Any]:
         """State without the data."""
         return vars(self.without_data())
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """State, with the mean, which earlier versions did not keep."""
-        vars(self).update(state)
-        if "mean" not in state:
-            self.mean = mean_of_draws(self.values, self.draws.weights)
-
     def without_data(self) -> SamplingResult:
-        """The same result without the data, on which parts of its diagnosis are measured."""
+        """Result without the data, which parts of its diagnosis are measured on."""
         return replace(self, plan=self.plan.without_data())

@@ -1,4 +1,4 @@
-"""From plan to result: runs the chains, measures noise and bias, and tells of problems."""
+"""From plan to result: runs the chains, and measures what their draws tell."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache, partial
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -15,49 +16,36 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._progress import Progress, progress_bar
 from skbayes_sgld._warnings import warn
-from skbayes_sgld.diagnostics import (
-    STILL,
-    TOO_FEW,
-    convergence_problems,
-    enough_draws,
-    least_ess,
-    mean_of_draws,
-    uncertain_sds,
-)
-from skbayes_sgld.inference.choices import EARLY_ENDS, Choice, Fallback
-from skbayes_sgld.inference.diagnosis import warn_of
-from skbayes_sgld.inference.long_run import Origin, check_drawn, ended_by_callback, run_long
+from skbayes_sgld.diagnostics import mean_of_draws, say_uncertain, uncertain_sds
+from skbayes_sgld.inference.checkpoint import Origin
+from skbayes_sgld.inference.decisions import Fallback
+from skbayes_sgld.inference.diagnosis import diagnose_outputs, warn_of
+from skbayes_sgld.inference.ensemble import warm_up
+from skbayes_sgld.inference.long_run import draw
 from skbayes_sgld.inference.overflow import explain_overflow
-from skbayes_sgld.inference.own_models import own_problems
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.plan import plan as plan_of
-from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
+from skbayes_sgld.inference.problems import find_problems
+from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.chains import Chains, constrained_draws, run_chains
-from skbayes_sgld.sampling.dynamics import Diagonal
+from skbayes_sgld.sampling.chains import Chains, constrained_draws
 from skbayes_sgld.sampling.overflow import ChainOverflowError
-from skbayes_sgld.sampling.samplers import ParallelTempering
 from skbayes_sgld.sampling.tuning.bias import sd_error
-from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import measure_noise
-from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from skbayes_sgld.sampling.workers import Workers
 
 Array = NDArray[Any]
 Watch = Callable[[int, str], AbstractContextManager[Progress | None]]
 
-_BATCHES = 20  # batches of draws, whose means have the Monte Carlo error
+_BATCHES = 20  # of draws, whose means give the Monte Carlo error
 _NUMBERS = 2**16  # predictors of all rows in a block of draws
 _WORK = 2e8  # multiplications that the gradients at the draws may take
-_JUDGED, _LARGEST = 1000, 2**22  # draws whose density is looked at, and numbers that takes
+_JUDGED, _LARGEST = 1000, 2**22  # draws whose density is computed, and numbers that it takes
 _CHANCE = 1e-3  # probability of a false alarm, over all parameters
-
-_FAIR = 0.2  # effective draws over draws: with fewer, settings are to blame, not their number
-# Plans that are given up where chains overflow, and the share of a step that the next one takes
+# Number of second plans after overflows, and the next step size over the last
 _FALLBACKS, _SHORTER = 5, 0.25
 _SHOWN = 5  # parameters that a message shows
-_TOLD_BIAS = 100.0  # relative bias whose size says no more
 
 
 def run(
@@ -66,7 +54,7 @@ def run(
     origin: Origin | None = None,
     workers: Workers | None = None,
 ) -> SamplingResult:
-    """Run the chains of a plan.
+    """Result of the chains of a plan.
 
     Parameters
     ----------
@@ -96,48 +84,52 @@ def run(
         Where the draws are not to be relied on; it names each problem, its figure and its remedy.
     """
     try:
-        return _run(plan, watch, origin, workers)
+        return _run_plan(plan, watch, origin, workers)
     except ChainOverflowError as error:
-        raise _explained(error, plan) from None
+        raise explain_overflow(error, plan) from None
 
 
 def plan_and_run(
     posterior: BasePosterior,
     settings: Settings,
+    inputs: dict[str, Any],
     seed: int,
     positions: Array | None = None,
     watch: Watch | None = None,
-    origin: Origin | None = None,
     workers: Workers | None = None,
 ) -> SamplingResult:
-    """Plan a run and run it; where steps that nobody chose overflow, begin again without them.
+    """Result of a run by its settings; where steps that nobody chose overflow, of a second plan.
 
     The second plan takes HMC, which cannot overflow, and says in its table what did. Where the
     settings rule that out (minibatches, a bound on the gradient, another metric), it takes a
     quarter of the step, from around the mode, and may do so again. All chains begin again,
     whichever overflowed: only then do the draws of a chain depend on those that run beside it.
 
-    Parameters and errors are those of :func:`~skbayes_sgld.inference.plan.plan` and :func:`run`.
+    ``inputs`` are the data and the settings, by name, by which a checkpoint knows its run. The
+    other parameters and the errors are those of :func:`~skbayes_sgld.inference.plan.plan` and
+    :func:`run`.
     """
-    fallback = None if origin is None else origin.fallback
-    for _ in range(_FALLBACKS):
-        planned = plan_of(posterior, settings, seed, positions, fallback)
-        try:
-            return _run(planned, watch, origin, workers)
-        except ChainOverflowError as error:
-            explained = error
-            fallback = _fall_back(error, planned)
-        if fallback is None:
-            raise _explained(explained, planned) from None
-        origin = None if origin is None else origin.begun_anew(fallback)
-    return run(plan_of(posterior, settings, seed, positions, fallback), watch, origin, workers)
+    origin = Origin.of(settings, inputs, seed, positions)
+    try:
+        n_left = _FALLBACKS
+        while True:
+            plan = plan_of(posterior, settings, origin.seed, origin.positions, origin.fallback)
+            try:
+                return _run_plan(plan, watch, origin, workers)
+            except ChainOverflowError as error:
+                fallback = _fallback(error, plan) if n_left else None
+                if fallback is None:
+                    raise explain_overflow(error, plan) from None
+            origin, n_left = replace(origin, saved=None, fallback=fallback), n_left - 1
+    except KeyboardInterrupt:
+        raise origin.interrupted(settings.checkpoint) from None
 
 
-def _fall_back(error: ChainOverflowError, plan: Plan) -> Fallback | None:
+def _fallback(error: ChainOverflowError, plan: Plan) -> Fallback | None:
     """Second plan after an overflow; None where the user chose sampler or step size."""
     settings, step_size = plan.settings, plan.run.step_size
-    automatic = settings.sampler is None and settings.step_size is None
-    if not automatic or plan.run.sampler.adjusted:
+    chosen_by_user = settings.sampler is not None or settings.step_size is not None
+    if chosen_by_user or plan.run.sampler.adjusted or plan.n_training:
         return None
     why = f"chain {error.chain} overflowed at step {error.step}, by steps of {step_size:.3g}"
     if settings.takes_all_rows and settings.uses_curvature and settings.clip is None:
@@ -145,116 +137,136 @@ def _fall_back(error: ChainOverflowError, plan: Plan) -> Fallback | None:
     return Fallback(why, _SHORTER * step_size)
 
 
-def _explained(error: ChainOverflowError, plan: Plan) -> ChainOverflowError:
-    """The error of a plan's run, with what it could do instead."""
-    given = plan.choices["step_size"].given
-    return explain_overflow(
-        error, plan.posterior, plan.run, plan.start, plan.seed, plan.n_steps, given
-    )
-
-
-def _run(
+def _run_plan(
     plan: Plan, watch: Watch | None, origin: Origin | None, workers: Workers | None
 ) -> SamplingResult:
-    """Run the chains of a plan; an overflow tells where alone."""
+    """Result of the chains of a plan; the error of an overflow is not explained yet."""
     if watch is None and plan.settings.verbose:
         watch = partial(progress_bar, plan.settings.verbose)
     with nullcontext() if watch is None else watch(plan.n_steps, "sampling") as progress:
-        chains, stopped_by = _draw(plan, origin, progress, workers)
+        if plan.n_training:
+            plan = _warmed_up(plan, origin, progress, workers)
+        chains, stopped_by = draw(plan, origin, progress, workers)
     at = plan.n_burnin, plan.thin, plan.n_walkers
     values = constrained_draws(plan.posterior, chains.draws, *at)
     if stopped_by is not None:
         choices = plan.choices | {"stopped_by": stopped_by}
         plan = replace(plan, n_draws=values.shape[1], choices=choices)
     with np.errstate(all="ignore"):  # of chains that diverge the squares overflow
-        result = _result(plan, chains, values)
-    problems = _find_problems(result)
-    if problems:
-        warn_of(problems)
-    notes = [] if problems else uncertain_sds(values, result.names)
-    if notes:
-        given = result.choices["step_size"].given
-        remedy = "set step_size to 'auto'" if given else "take quantiles in its place"
-        notes = [f"{note}; {remedy}" for note in notes]
-        # a variance or a scale, whose logarithm is sampled, has such a tail wherever data are few
-        told = [j for j, name in enumerate(result.names) if _is_of_interest(plan.posterior, name)]
-        for note in uncertain_sds(values[..., told], [result.names[j] for j in told]):
-            warn(f"{note[0].upper()}{note[1:]}; {remedy}.", ConvergenceWarning)
-    return replace(result, problems=tuple(problems), notes=tuple(notes))
+        result = _network_result if plan.posterior.facts.ensemble else _result
+        return result(plan, chains, values)
 
 
-def _is_of_interest(posterior: BasePosterior, name: str) -> bool:
-    """Whether a parameter is a coefficient, or one of a user's own that is sampled as it is."""
-    if posterior.own:
-        return name in posterior.param_names
-    return name.startswith(("coef[", "intercept"))
+def _warmed_up(
+    plan: Plan, origin: Origin | None, progress: Progress | None, workers: Workers | None
+) -> Plan:
+    """Plan of an ensemble's draws, after its chains were trained and its metric was measured."""
+    # a resumed run has draws already
+    limit = origin.limit(plan.settings) if origin and not origin.saved else np.inf
 
+    def report(n_done: int) -> bool:
+        if monotonic() >= limit:
+            raise ValueError(
+                f"max_time={plan.settings.max_time:g} was up before the first draw, in the "
+                "training and the burn-in; give more time, or a smaller n_burnin."
+            )
+        if progress is not None:
+            progress(n_done)
+        return False
 
-def _draw(
-    plan: Plan,
-    origin: Origin | None,
-    progress: Progress | None,
-    workers: Workers | None,
-) -> tuple[Chains, Choice | None]:
-    """Chains of the plan, and what ended their run where it was not the number of draws alone."""
-    settings = plan.settings
-    if origin is not None and settings.in_parts:
-        return run_long(plan, origin, progress, workers)
-    try:
-        chains = run_chains(
-            plan.run,
-            plan.start,
-            n_draws=plan.n_each,
-            n_burnin=plan.n_burnin,
-            thin=plan.thin,
-            seed=plan.seed,
-            n_jobs=settings.n_jobs,
-            progress=progress,
-            workers=workers,
-        )
-    except ChainOverflowError as error:
-        error.chain //= plan.n_walkers
-        raise
-    early = chains.draws.shape[1] < plan.n_each
-    chains = chains.in_a_row(plan.n_walkers, plan.n_draws)
-    if not early:
-        return chains, None
-    stopped_by = ended_by_callback(chains)
-    check_drawn(plan, chains, stopped_by)
-    return chains, stopped_by
+    posterior: Any = plan.posterior
+    run, start, seed = warm_up(
+        posterior,
+        plan.run,
+        plan.start,
+        plan.n_training,
+        plan.n_burnin,
+        plan.seed,
+        n_jobs=plan.settings.n_jobs,
+        progress=report,
+        workers=workers,
+    )
+    return replace(plan, run=run, start=start, seed=seed, n_training=0, n_burnin=0)
 
 
 def _result(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
-    posterior, theta, weights = plan.posterior, chains.draws, chains.weights
+    """Result whose problems the user has been warned of."""
+    posterior = plan.posterior
+    result = replace(
+        _of_draws(plan, chains, values),
+        noise_ratio=_noise_ratio(plan, chains),
+        bias=plan.bias if np.isfinite(plan.bias[0]) else _bias_of_draws(plan, chains.draws),
+        undefined=_undefined(posterior, chains),
+    )
+    problems = find_problems(result)
+    if problems:
+        warn_of(problems)
+        return replace(result, problems=tuple(problems))
+    uncertain = uncertain_sds(values, result.names)
+    if not uncertain:
+        return result
+    given = result.choices["step_size"].given
+    remedy = "set step_size to 'auto'" if given else "take quantiles in its place"
+    # a variance or a scale, whose logarithm is sampled, has such a tail wherever data are few
+    told = {name: uncertain[name] for name in uncertain if _is_of_interest(posterior, name)}
+    if told:
+        note = say_uncertain(told)
+        warn(f"{note[0].upper()}{note[1:]}; {remedy}.", ConvergenceWarning)
+    return replace(result, notes=(f"{say_uncertain(uncertain)}; {remedy}",))
+
+
+def _network_result(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
+    """Result of an ensemble, by its predictions; the user has been warned of its problems."""
+    posterior: Any = plan.posterior
+    result, invariant = _of_draws(plan, chains, values), posterior.likelihood.shift_invariant
+    found = diagnose_outputs(
+        posterior.outputs(result.theta), result.clipped, invariant, plan.choices.get("stopped_by")
+    )
+    if found.problems:
+        warn_of(found.problems)
+    return replace(result, predictions=found, problems=tuple(found.problems))
+
+
+def _of_draws(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
+    """Result before its draws are judged."""
+    posterior, weights = plan.posterior, chains.weights
     names = list(posterior.constrained_names)
     coords = {name: list(each) for name, each in posterior.coords.items()}
     scaled = weights / weights.mean() if np.ptp(weights) > 0 else None
     return SamplingResult(
-        PosteriorDraws(values, names, scaled, plan.choices, coords),
-        plan,
-        plan.mode,
-        theta,
-        mean_of_draws(values, scaled),
-        plan.settings.tau,
-        plan.n_hot,
-        posterior.constrain(chains.state.sampler_state["theta"][:: plan.n_walkers]),
-        float(chains.clipped.mean()),
-        chains.acceptance,
-        _noise_ratio(plan, chains),
-        plan.bias if np.isfinite(plan.bias[0]) else _bias_of_draws(plan, theta),
-        _undefined(posterior, chains),
+        values,
+        names,
+        scaled,
+        plan.choices,
+        coords,
+        plan=plan,
+        mode=plan.mode,
+        theta=chains.draws,
+        mean=mean_of_draws(values, scaled),
+        temperature=plan.settings.tau,
+        n_hot=plan.n_hot,
+        positions=posterior.constrain(chains.state.sampler_state["theta"][:: plan.n_walkers]),
+        clipped=float(chains.clipped.mean()),
+        acceptance=chains.acceptance,
     )
 
 
-def _undefined(posterior: BasePosterior, chains: Chains) -> tuple[float, str]:
-    """Share of the proposals whose density is not a number, and the parameters at one.
+def _is_of_interest(posterior: BasePosterior, name: str) -> bool:
+    """Whether a parameter is a coefficient, or one of a user's own that is sampled as it is."""
+    if posterior.facts.user_defined:
+        return name in posterior.param_names
+    return name.startswith(("coef[", "intercept"))
 
-    A sampler that accepts every step knows the gradient alone, and may go where the density is 0:
-    the share is then of the draws. No parameters are named where a linear model's, whose density is
-    positive everywhere, are beyond the floating point numbers.
+
+def _undefined(posterior: BasePosterior, chains: Chains) -> tuple[float, str]:
+    """Share of the proposals whose density is not a number, and the parameters at one of them.
+
+    A sampler that accepts every step follows the gradient alone, and may go where the density is 0:
+    the share is then of the draws. No parameters are named where those of a linear model, whose
+    density is positive everywhere, overflowed.
     """
     share, theta = chains.undefined
-    if chains.acceptance is None and not posterior.full_support:
+    if chains.acceptance is None and not posterior.facts.full_support:
         flat = chains.draws.reshape(-1, chains.draws.shape[2])
         size = int(np.clip(_LARGEST // max(posterior.n_samples, flat.shape[1]), 1, _JUDGED))
         some = flat[:: -(-len(flat) // size)]
@@ -265,7 +277,7 @@ def _undefined(posterior: BasePosterior, chains: Chains) -> tuple[float, str]:
         return 0.0, ""
     with np.errstate(all="ignore"):
         values = posterior.constrain(theta[None])[0]
-    if posterior.full_support and not np.isfinite(values).all():
+    if posterior.facts.full_support and not np.isfinite(values).all():
         return share, ""
     listed = zip(posterior.constrained_names[:_SHOWN], values[:_SHOWN], strict=True)
     return share, ", ".join(f"{name}={value:.3g}" for name, value in listed)
@@ -274,17 +286,15 @@ def _undefined(posterior: BasePosterior, chains: Chains) -> tuple[float, str]:
 def _noise_ratio(plan: Plan, chains: Chains) -> float:
     """Alpha: variance of the minibatches' noise over that of the injected noise.
 
-    It is measured around the mode, or around the chains' mean where the mode was not looked for.
+    It is measured around the mode, or around the chains' mean where nothing asked for the mode.
     """
     run, tau = plan.run, plan.settings.tau
     if run.batch_size is None:
         return 0.0
-    level, center = plan.noise, plan.center
-    if center is None:
-        flat = chains.draws.reshape(-1, chains.draws.shape[2])
-        center = Mode(flat.mean(axis=0), Diagonal(np.maximum(flat.var(axis=0), 1e-300) / tau))
+    level = plan.noise
     if level is None:
         gradient, metric = plan.choices["gradient"].value, run.dynamics.preconditioner
+        center = plan.center_of(chains.draws)
         level = measure_noise(plan.posterior, gradient, center, tau, 0, metric)
     # the mean step over the draws, each weighted by its step size as the draws are
     eta = float(np.average(chains.weights, weights=chains.weights))
@@ -292,11 +302,12 @@ def _noise_ratio(plan: Plan, chains: Chains) -> float:
 
 
 def _bias_of_draws(plan: Plan, theta: Array) -> tuple[float, float]:
-    """Relative error of the draws' sds, by gradients at the draws, and the part chance explains.
+    """Largest relative error of the draws' sds, and its part that chance explains.
 
-    It is that of the step size and of the minibatches' noise together. Under every density
-    ``E[-(theta_j - c) d log p / d theta_j] = tau`` (integration by parts); a chain whose steps are
-    too long exceeds it by as much as its variances do. Chains that have not mixed show nothing.
+    Step size and minibatch noise cause it together. Under every density
+    ``E[-(theta_j - c) d log p / d theta_j] = tau`` (integration by parts); the variances of a chain
+    whose steps are too long exceed theirs by the same factor. Chains that have not mixed show
+    nothing.
     """
     posterior, tau, (n_chains, n_draws, P) = plan.posterior, plan.settings.tau, theta.shape
     n_batches = max(1, _BATCHES // n_chains)
@@ -319,124 +330,3 @@ def _bias_of_draws(plan: Plan, theta: Array) -> tuple[float, float]:
     errors, doubts = sd_error(batches.mean(axis=0) - 1.0, doubts)
     worst = int(np.argmax(np.abs(errors) - doubts))
     return abs(float(errors[worst])), float(doubts[worst])
-
-
-def _find_problems(result: SamplingResult) -> list[str]:
-    """Reasons not to rely on the draws, each with its figure and its remedy."""
-    found, draws, choices = [], result.draws, result.draws.choices
-    apart = convergence_problems(draws.values, draws.names, result.plan.n_walkers)
-    if apart:
-        found.append(f"{'; '.join(apart)}; {_remedy(apart, result)}")
-    step_size = choices["step_size"]
-    noisy = noise_problem(result.noise_ratio, choices["gradient"].given)
-    if result.mode is not None or not apart:  # draws of chains that never met cannot tell
-        found += bias_problem(*result.bias, step_size.value, step_size.given, bool(noisy))
-    found += noisy
-    n_hot, n_burnin = result.n_hot, choices["n_burnin"].value
-    if n_burnin < n_hot:
-        found.append(
-            f"the temperature settles at step {n_hot} and n_burnin={n_burnin}: the draws before "
-            "that step are of a hotter distribution; set n_burnin='auto', or to "
-            f"{n_hot} at the least"
-        )
-    found += undefined_problem(*result.undefined, result.acceptance is None)
-    found += own_problems(result)
-    found += cap_problem(choices.get("stopped_by"))
-    return found + clip_problem(result.clipped, choices["clip"].value)
-
-
-def _remedy(apart: list[str], result: SamplingResult) -> str:
-    """Remedy for chains that do not agree, or whose draws are worth too little."""
-    choices = result.choices
-    stopped_by = choices.get("stopped_by")
-    if stopped_by is not None and stopped_by.value in EARLY_ENDS:
-        return EARLY_ENDS[stopped_by.value]
-    given = [name for name in ("step_size", "preconditioner") if choices[name].given]
-    if any(STILL in problem for problem in apart) and not result.plan.settings.chooses_start:
-        given = ["init", *given]
-    few = any(TOO_FEW in problem for problem in apart)
-    slow = given and least_ess(result.values)[0] < _FAIR * result.values[..., 0].size
-    if few and not slow:
-        return f"set n_draws={enough_draws(result.values)}{result.firmer_priors()}"
-    remedies = [f"set {' and '.join(given)} to 'auto'"] if given else []
-    if choices["schedule"].value.decay_power != 0.0:  # steps may have become too small to move
-        remedies.append("set schedule='constant'")
-    if remedies:
-        return ", and ".join(remedies)
-    if any("do not agree" in problem for problem in apart):
-        if isinstance(result.plan.run.sampler, ParallelTempering):
-            return (
-                "raise the sampler's max_temperature and n_temperatures, or sample each mode alone"
-            )
-        modes = "raise n_draws; or, where there are several modes, set sampler='parallel_tempering'"
-        return modes + result.firmer_priors()
-    return "raise n_draws" + result.firmer_priors()
-
-
-def noise_problem(noise_ratio: float, given: bool) -> list[str]:
-    """Sentence on minibatch noise, where it is visible."""
-    wider = float(np.sqrt(1.0 + noise_ratio) - 1.0)
-    if wider <= THRESHOLDS.told_inflation:
-        return []
-    remedy = "raise batch_size" if not given else "set gradient='auto' and batch_size='auto'"
-    return [
-        f"the minibatches' noise is {noise_ratio:.3g} times the injected noise: standard "
-        f"deviations are up to {_share(wider)} too wide; {remedy}, or lower step_size"
-    ]
-
-
-def bias_problem(
-    bias: float, doubt: float, step_size: float, given: bool, noisy: bool = False
-) -> list[str]:
-    """Sentence on the bias of the step size, ``noisy`` minibatches with it, where it is visible."""
-    if bias - doubt <= THRESHOLDS.told_inflation:
-        return []
-    cause = f"step_size={step_size:.3g}" + ", with the minibatches' noise," * noisy
-    remedy = "set step_size='auto', or lower it" if given else "set a lower step_size"
-    return [f"{cause} biases means or standard deviations by {_share(bias)}; {remedy}"]
-
-
-def _share(error: float) -> str:
-    return f"{error:.0%}" if error < _TOLD_BIAS else "any amount"
-
-
-def clip_problem(clipped: float, clip: object) -> list[str]:
-    """Sentence on clipping, where it was frequent."""
-    if clipped <= THRESHOLDS.told_clipped:
-        return []
-    return [
-        f"the gradient was clipped on {clipped:.1%} of the steps, which biases the posterior; "
-        f"raise the threshold of clip={clip!r} or set it to None"
-    ]
-
-
-def undefined_problem(share: float, where: str, of_draws: bool) -> list[str]:
-    """Sentence on proposals whose log density is not a number, if there were many, or on draws."""
-    if share <= (0.0 if of_draws else THRESHOLDS.told_undefined):
-        return []
-    if of_draws:
-        return [
-            f"the log density is -inf or not a number at {share:.1%} of the draws, as at {where}: "
-            "this sampler follows the gradient alone; give the range of a parameter "
-            "(transforms={'s': 'positive'}), or set sampler='hmc', which refuses such points"
-        ]
-    if not where:
-        return [
-            f"{share:.1%} of the proposals left the range of floating point numbers, and were "
-            "refused: the posterior is far wider in places than the steps suit, as it is where "
-            "coefficients are as many as rows and nothing but a vague prior tells the noise; give "
-            "the noise a prior with more weight (noise_prior='half_cauchy'), or the coefficients "
-            "one of a smaller scale"
-        ]
-    return [
-        f"the log density, or its gradient, is not a number (NaN) at {share:.1%} of the proposals, "
-        f"as at {where}: they were refused, as if the density were 0; return -inf where it is, "
-        "give the range of a parameter (transforms={'s': 'positive'}), or mend the function"
-    ]
-
-
-def cap_problem(stopped_by: Choice | None) -> list[str]:
-    """Sentence on draws that are fewer than was asked for, in spite of their number."""
-    if stopped_by is None or stopped_by.value != "cap":
-        return []
-    return [f"{stopped_by.why}; raise n_draws, or lower target_ess"]

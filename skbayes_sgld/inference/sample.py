@@ -5,21 +5,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from numpy.typing import NDArray
-
 from skbayes_sgld._components import check_flag
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld.inference.long_run import Origin
 from skbayes_sgld.inference.result import SamplingResult
-from skbayes_sgld.inference.run import Watch, plan_and_run
+from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior import Posterior, as_posterior
 from skbayes_sgld.posterior import check_gradient as compare_gradient
-from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.workers import Workers
-
-Array = NDArray[Any]
 
 
 @numpy_defaults
@@ -90,55 +83,12 @@ def sample(
     >>> result.values.std((0, 1)).round(1).tolist()
     [1.0, 1.0]
     """
-    settings = Settings.check(
-        SimpleNamespace(
-            sampler=sampler,
-            step_size=step_size,
-            schedule=schedule,
-            temperature=temperature,
-            batch_size=batch_size,
-            gradient=gradient,
-            preconditioner=preconditioner,
-            parameterization=parameterization,
-            init=init,
-            clip=clip,
-            n_draws=n_draws,
-            n_burnin=n_burnin,
-            thin=thin,
-            n_chains=n_chains,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            checkpoint=checkpoint,
-            resume_from=resume_from,
-            max_time=max_time,
-            target_ess=target_ess,
-            warm_start=False,
-        )
-    )
+    given = dict(locals())  # the settings by name, among others
+    settings = Settings.check(SimpleNamespace(**given))
     model = as_posterior(posterior)
     if check_flag(check_gradient, "check_gradient"):
         compare_gradient(model)
     with one_blas_thread():
         # what a model computes, and from which data, shows in the first steps of its chains
         inputs = vars(settings) | {"posterior": (type(posterior).__name__, model.param_names)}
-        return run_in_parts(model, settings, inputs, settings.draw_seed())
-
-
-def run_in_parts(
-    posterior: BasePosterior,
-    settings: Settings,
-    inputs: dict[str, Any],
-    seed: int,
-    positions: Array | None = None,
-    watch: Watch | None = None,
-    workers: Workers | None = None,
-) -> SamplingResult:
-    """Draws of a run that may be stopped, go on from a checkpoint and leave one.
-
-    ``inputs`` are the data and the settings, by name, by which a checkpoint knows its run.
-    """
-    origin = Origin.of(settings, inputs, seed, positions)
-    with origin.interruptible(settings.checkpoint):
-        known = origin.seed, origin.positions
-        return plan_and_run(posterior, settings, *known, watch, origin, workers)
+        return plan_and_run(model, settings, inputs, settings.draw_seed())

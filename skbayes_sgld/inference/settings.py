@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
@@ -20,6 +19,7 @@ from skbayes_sgld._components import (
     draw_seed,
     resolve,
 )
+from skbayes_sgld._memory import available_memory
 from skbayes_sgld.sampling import (
     CLIPS,
     GRADIENTS,
@@ -48,14 +48,23 @@ REGISTRIES: dict[str, Registry[Any]] = {
 PARAMETERIZATIONS = ("auto", "centered", "noncentered", "row_space")
 INITS = ("auto", "mode", "prior", "zeros")
 
-_TEMPERATURES = 1e-15, 1e15  # beyond them draws are the mode, or leave the range of numbers
-_LONGEST = 1e9  # steps
+_TEMPERATURES = 1e-15, 1e15  # beyond them draws are the mode, or overflow
+_LONGEST = 1e9  # steps to the final temperature
+_ASKED = 2**28  # bytes below which the system is not asked for its free memory
+
+
+# of the settings that networks have not
+_DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys(("sampler", "gradient", "preconditioner", "parameterization", "init"), "auto"),
+    "schedule": "constant",
+    "warm_start": False,
+}
 
 
 class Temperature(NamedTuple):
     """Final temperature, and the schedule that leads to it.
 
-    Everything automatic (metric, step size, batch size, starting points) is chosen for ``final``.
+    Metric, step size, batch size and starting points are chosen for ``final``.
 
     Attributes
     ----------
@@ -70,62 +79,16 @@ class Temperature(NamedTuple):
 
     @property
     def n_hot(self) -> int:
-        """Steps before the final temperature is reached."""
+        """Number of steps before the final temperature."""
         return 0 if self.schedule is None else int(self.schedule.settles_at)
 
 
 @dataclass(frozen=True)
-class LongRunSettings:
-    """What ends a run besides its number of draws, and the files that it is written to."""
-
-    n_jobs: int | None
-    random_state: Any
-    checkpoint: Path | None
-    resume_from: Path | None
-    max_time: float | None
-    target_ess: float | None
-
-    @staticmethod
-    def checked(given: Any) -> dict[str, Any]:
-        """These settings of ``given``, an estimator or a namespace, by name.
-
-        Raises
-        ------
-        ValueError, TypeError
-            Naming the setting, its value and what is accepted.
-        """
-        values = {field.name: getattr(given, field.name) for field in fields(LongRunSettings)}
-        if values["n_jobs"] is not None:
-            check_number(values["n_jobs"], "n_jobs", integer=True)
-            if values["n_jobs"] == 0:
-                raise ValueError(
-                    "n_jobs=0 is out of range; give None, a positive number, or -1 for all."
-                )
-        check_seed(values["random_state"])
-        for name in ("checkpoint", "resume_from"):
-            values[name] = _path(values[name], name)
-        for name in ("max_time", "target_ess"):
-            if values[name] is not None:
-                check_number(values[name], name, low=0)
-        return values
-
-    @property
-    def stops_by_itself(self) -> bool:
-        """Whether something else than the number of draws may end the run."""
-        return self.max_time is not None or self.target_ess is not None
-
-    @property
-    def in_parts(self) -> bool:
-        """Whether the chains are made in parts: they may stop, are written or are resumed."""
-        files = self.checkpoint is not None or self.resume_from is not None
-        return files or self.stops_by_itself
-
-
-@dataclass(frozen=True)
-class Settings(LongRunSettings):
+class Settings:
     """The settings of a run, as the user gave them; None stands for ``"auto"``.
 
-    Components are instances, copied from the user's. ``init`` is a name or an array.
+    Components are instances, copied from the user's: where the user wrote ``preconditioner=None``
+    it is the identity. ``clip=None`` is no clip. ``init`` is a name or an array.
     """
 
     sampler: Sampler | None
@@ -144,17 +107,28 @@ class Settings(LongRunSettings):
     n_chains: int
     verbose: int
     warm_start: bool
+    n_jobs: int | None
+    random_state: Any
+    checkpoint: Path | None
+    resume_from: Path | None
+    max_time: float | None
+    target_ess: float | None
 
     @classmethod
     def check(cls, given: Any) -> Settings:
-        """Check every setting of ``given``, an estimator or a namespace, used or not.
+        """Settings of ``given``, an estimator or a namespace, all checked, used or not.
+
+        A setting that ``given`` lacks has its default.
 
         Raises
         ------
         ValueError, TypeError
             Naming the setting, its value and what is accepted.
         """
-        values = {field.name: getattr(given, field.name) for field in fields(cls)}
+        values: dict[str, Any] = {
+            field.name: getattr(given, field.name, _DEFAULTS.get(field.name))
+            for field in fields(cls)
+        }
         for name in ("sampler", "gradient"):
             values[name] = _component(values[name], name, automatic=True)
         values["schedule"] = _component(values["schedule"], "schedule")
@@ -163,7 +137,7 @@ class Settings(LongRunSettings):
         values["parameterization"] = _name(
             values["parameterization"], "parameterization", PARAMETERIZATIONS
         )
-        _check_init(values["init"])
+        check_init(values["init"])
         values["temperature"] = resolve_temperature(values["temperature"])
         for name in ("n_draws", "n_chains"):
             check_number(values[name], name, low=1, closed="left", integer=True)
@@ -173,7 +147,30 @@ class Settings(LongRunSettings):
             values[name] = number_or_auto(values[name], name, low=low, closed="left", integer=True)
         check_verbose(values["verbose"])
         check_flag(values["warm_start"], "warm_start")
-        return cls(**values | cls.checked(given))
+        if values["n_jobs"] is not None:
+            check_number(values["n_jobs"], "n_jobs", integer=True)
+            if values["n_jobs"] == 0:
+                raise ValueError(
+                    "n_jobs=0 is out of range; give None, a positive number, or -1 for all."
+                )
+        check_seed(values["random_state"])
+        for name in ("checkpoint", "resume_from"):
+            values[name] = _path(values[name], name)
+        for name in ("max_time", "target_ess"):
+            if values[name] is not None:
+                check_number(values[name], name, low=0)
+        return cls(**values)
+
+    @property
+    def stops_by_itself(self) -> bool:
+        """Whether the run may end before or after ``n_draws``."""
+        return self.max_time is not None or self.target_ess is not None
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether chains run in parts, since they may stop, are written or are resumed."""
+        files = self.checkpoint is not None or self.resume_from is not None
+        return files or self.stops_by_itself
 
     @property
     def tau(self) -> float:
@@ -181,8 +178,13 @@ class Settings(LongRunSettings):
         return self.temperature.final
 
     @property
+    def automatic(self) -> bool:
+        """Whether sampler, step size and metric are all left to the tuning."""
+        return self.sampler is None and self.step_size is None and self.uses_curvature
+
+    @property
     def uses_curvature(self) -> bool:
-        """Whether the metric is that of the curvature at the mode."""
+        """Whether the metric is the inverse curvature at the mode."""
         return self.preconditioner is None or self.preconditioner.uses_curvature
 
     @property
@@ -192,12 +194,12 @@ class Settings(LongRunSettings):
 
     @property
     def chooses_start(self) -> bool:
-        """Whether ``init`` is left to the tuning."""
+        """Whether ``init`` is ``"auto"``."""
         return isinstance(self.init, str) and self.init == "auto"
 
     @property
     def allows_walkers(self) -> bool:
-        """Whether walkers may share a chain's draws: it is stationary, and made in one go."""
+        """Whether walkers may share the draws of a chain: it is stationary, and runs in one go."""
         steady = isinstance(self.schedule, Constant) and self.temperature.schedule is None
         return steady and not self.in_parts and isinstance(self.init, str)
 
@@ -209,7 +211,7 @@ class Settings(LongRunSettings):
 
     @property
     def metric(self) -> Preconditioner:
-        """The preconditioner: the curvature's where it is automatic."""
+        """Preconditioner; the curvature's where it is ``"auto"``."""
         return Curvature() if self.preconditioner is None else self.preconditioner
 
     def draw_seed(self) -> int:
@@ -257,7 +259,7 @@ def _path(value: Any, argument: str) -> Path | None:
 
 
 def check_temperature(value: Any) -> None:
-    """Raise where a temperature is not a number whose posterior floats can tell from its mode."""
+    """Raise unless 1e-15 <= temperature <= 1e15."""
     low, high = _TEMPERATURES
     check_number(value, "temperature", low=low, high=high, closed="both")
 
@@ -268,8 +270,8 @@ def resolve_temperature(value: float | str | Schedule) -> Temperature:
     Raises
     ------
     ValueError, TypeError
-        Where it is neither, or is a schedule that never settles: draws at a temperature that
-        goes on changing do not come from one distribution.
+        Where it is neither, or a schedule that never settles: its draws would not come from one
+        distribution.
     """
     if not isinstance(value, (str, Component)):
         check_temperature(value)
@@ -299,21 +301,22 @@ def resolve_temperature(value: float | str | Schedule) -> Temperature:
     return Temperature(final, schedule if schedule.settles_at > 0 else None)
 
 
-def _check_init(value: Any) -> None:
+def check_init(value: Any, names: tuple[str, ...] = INITS, n_dims: int = 2) -> Any:
+    """Starting point as a name, or as an array of finite numbers of at most ``n_dims`` axes."""
     if isinstance(value, str):
-        _name(value, "init", INITS)
-        return
-    accepted = f"give one of {', '.join(map(repr, INITS))}, or an array of finite numbers"
+        _name(value, "init", names)
+        return value
+    accepted = f"give one of {', '.join(map(repr, names))}, or an array of finite numbers"
     try:
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
         raise TypeError(f"init={value!r} is not accepted; {accepted}.") from None
-    if array.ndim not in (1, 2):
-        raise ValueError(
-            f"init has shape {array.shape}; it must be (n_params,) or (n_chains, n_params)."
-        )
+    if not 1 <= array.ndim <= n_dims:
+        either = " or (n_chains, n_params)" * (n_dims == 2)
+        raise ValueError(f"init has shape {array.shape}; it must be (n_params,){either}.")
     if not np.all(np.isfinite(array)):
         raise ValueError(f"init={value!r} has values that are not finite; {accepted}.")
+    return array
 
 
 def number_or_auto(value: Any, argument: str, **bounds: Any) -> Any:
@@ -327,27 +330,16 @@ def number_or_auto(value: Any, argument: str, **bounds: Any) -> Any:
 
 
 def check_memory(n_chains: int, n_draws: int, n_params: int) -> None:
-    """Raise where the draws are more than the memory of the machine, or than it gives."""
-    size, memory = 8 * n_chains * n_draws * n_params, _memory()
-    held = f"more than the {memory / 1e9:,.0f} GB of memory there are"
-    if size <= memory:
-        try:
-            np.empty(size, np.uint8)  # no page of it is touched
-            return
-        except (MemoryError, ValueError):
-            held = "more than the memory there is"
-    raise ValueError(
-        f"n_draws={n_draws}: draws of {n_params} parameters from {n_chains} chains take "
-        f"{size / 1e9:,.1f} GB, {held}; give fewer draws, with a larger thin if the steps between "
-        "them are to add up to as many."
-    )
-
-
-def _memory() -> float:
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, ValueError, OSError):  # not every system tells
-        return np.inf
+    """Raise where the draws are more than the memory that is left."""
+    size = 8 * n_chains * n_draws * n_params
+    free = available_memory() if size > _ASKED else None
+    if free is not None and size > free:
+        raise ValueError(
+            f"n_draws={n_draws}: draws of {n_params} parameters from {n_chains} chains take "
+            f"{size / 1e9:,.1f} GB, more than the {free / 1e9:,.0f} GB of memory that are left; "
+            "give fewer draws, with a larger thin if the steps between them are to add up to as "
+            "many."
+        )
 
 
 def check_verbose(value: Any) -> None:

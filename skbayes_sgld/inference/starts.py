@@ -1,4 +1,4 @@
-"""Starting points away from the mode, and their way to where proposals are accepted."""
+"""Starting points of the chains, moved to where proposals are accepted."""
 
 from __future__ import annotations
 
@@ -7,23 +7,64 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._components import start_generators
-from skbayes_sgld.inference.choices import GIVEN
+from skbayes_sgld._components import start_generators, start_normals
+from skbayes_sgld.inference.decisions import GIVEN, Choice, Tuned
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.tuning.adaptation import leave_dead_ends, nearer_to_mode, settle
-from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 Array = NDArray[Any]
 
-_REACH = 2.0  # as in Stan: unconstrained parameters begin within it
+_REACH = 2.0  # half-width of uniform starts of unconstrained parameters, as in Stan
 
 
-def start_elsewhere(
+def choose_start(
+    posterior: BasePosterior,
+    settings: Settings,
+    tuned: Tuned,
+    seed: int,
+    positions: Array | None,
+    n_walkers: int = 1,
+    again: bool = False,
+) -> tuple[Array, Choice]:
+    """Starting points of all walkers ``(n_chains * n_walkers, P)``, and their choice.
+
+    Chains of a run that begins ``again`` start around the mode, unless the user chose the start.
+    """
+    if positions is not None:
+        return posterior.unconstrain(positions), Choice("last positions", "warm_start=True")
+    walkers = f", {n_walkers} walkers a chain" * (n_walkers > 1)
+    n_starts, ends, center = n_walkers * settings.n_chains, tuned.pilot_ends, tuned.center
+    if settings.chooses_start and ends is not None:
+        why = f"where a pilot's chains have led{walkers}"
+        return ends[np.arange(n_starts) % len(ends)], Choice("pilot", why)
+    if settings.starts_at_mode or (settings.chooses_start and (settings.uses_curvature or again)):
+        assert center is not None
+        name, why = "mode", GIVEN if settings.starts_at_mode else "overdispersed around the mode"
+        width = THRESHOLDS.overdispersion * np.sqrt(settings.tau)
+        normals = start_normals(seed, range(n_starts), posterior.n_params)
+        start = center.theta + width * center.metric.sqrt(normals)
+    else:
+        start, (name, why) = _start_elsewhere(posterior, settings, seed, range(n_starts))
+    why += walkers
+    run = tuned.run
+    if not run.sampler.adjusted or center is None:
+        return start, Choice(name, why)
+    settled = settle(run, start, center, seed)
+    if name != "mode":
+        settled = nearer_to_mode(run, settled, center)
+    if center.whitened is None:
+        settled = leave_dead_ends(run, settled, center, seed)
+    if name != "mode" and not np.array_equal(settled, start):
+        why += "; moved towards the mode, as trajectories from so far out are not accepted"
+    return settled, Choice(name, why)
+
+
+def _start_elsewhere(
     posterior: BasePosterior, settings: Settings, seed: int, chains: range
-) -> tuple[Array, tuple[str, str]]:
-    """Points ``(C, P)`` that ``init`` names, where that is not the mode, with name and reason.
+) -> tuple[Array, Choice]:
+    """Starting points ``(C, P)`` that ``init`` names, other than the mode, and their choice.
 
     Raises
     ------
@@ -32,37 +73,24 @@ def start_elsewhere(
     """
     init, why = settings.init, GIVEN
     if not isinstance(init, str):
-        return _given(posterior, np.asarray(init, dtype=float), settings.n_chains), ("array", why)
+        start = _given(posterior, np.asarray(init, dtype=float), settings.n_chains)
+        return start, Choice("array", why)
     if init == "zeros":
-        return np.tile(posterior.zeros(), (len(chains), 1)), ("zeros", why)
+        return np.tile(posterior.zeros(), (len(chains), 1)), Choice("zeros", why)
     if init == "auto":
         why = "no mode is looked for"
     generators = start_generators(seed, chains)
     draws = posterior.draw_prior(generators)
     if draws is not None:
-        return posterior.unconstrain(draws), ("prior", why)
+        return posterior.unconstrain(draws), Choice("prior", why)
     if settings.init == "prior":
         raise TypeError(
             f"init='prior' needs a posterior that can draw from its prior; "
             f"{type(posterior).__name__} has no draw_prior. Set init='zeros', or give an array."
         )
     moves = [g.uniform(-_REACH, _REACH, posterior.n_params) for g in generators]
-    return posterior.start() + np.array(moves), ("uniform", f"within {_REACH:g} of the start")
-
-
-def settle_down(run: Run, start: Array, mode: Mode, seed: int, at_mode: bool) -> tuple[Array, str]:
-    """Points from which proposals are accepted, and what is to be said where they moved.
-
-    Only points that are not around the mode are moved towards it.
-    """
-    settled = settle(run, start, mode, seed)
-    if not at_mode:
-        settled = nearer_to_mode(run, settled, mode)
-    if mode.whitened is None:
-        settled = leave_dead_ends(run, settled, mode, seed)
-    moved = not at_mode and not np.array_equal(settled, start)
-    why = "; moved towards the mode, as trajectories from so far out are not accepted"
-    return settled, why * moved
+    why = f"within {_REACH:g} of the start"
+    return posterior.start() + np.array(moves), Choice("uniform", why)
 
 
 def _given(posterior: BasePosterior, init: Array, n_chains: int) -> Array:

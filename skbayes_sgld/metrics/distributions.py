@@ -1,4 +1,4 @@
-"""Scores of whole distributions: of draws, of densities, of distribution functions."""
+"""Scores of whole distributions, by their draws, densities or distribution functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 _REACH = 6.0  # sds around the mean beyond which a distribution function is 0 or 1
 _NODES = 20  # of the quadrature on each side of y: 2e-7 sds of a normal distribution
-_KNOTS = 32  # whole numbers that are taken on each side of y
+_KNOTS = 32  # whole numbers on each side of y
 
 
 @numpy_defaults
@@ -47,7 +47,7 @@ def log_predictive_density(
     if not np.all(each < np.inf):
         raise ValueError(
             f"log_likelihood has the value {each[~(each < np.inf)][0]:g}; log densities must be "
-            "numbers below infinity."
+            "below infinity and not NaN."
         )
     weights = as_weights(draw_weights, "draw_weights", len(each))
     mixed = logsumexp(each, axis=0, b=(weights / weights.sum())[:, None])
@@ -64,9 +64,9 @@ def crps(
 ) -> float:
     """Continuous ranked probability score of draws; in the units of y, smaller is better.
 
-    That of the empirical distribution of the draws, exactly. With S draws it exceeds the score of
-    the distribution that they come from by a share of the order of 1 / S. At one draw it is the
-    absolute error.
+    The score of the empirical distribution of the draws is exact. With S draws it exceeds the score
+    of their own distribution by a share of the order of 1 / S. With one draw it is the absolute
+    error.
 
     Parameters
     ----------
@@ -102,14 +102,14 @@ def crps(
 
 
 def mean_of_rows(values: Array, sample_weight: Any) -> Any:
-    """Weighted mean over the rows: a float of a vector, otherwise an array."""
+    """Weighted mean over the rows: a float if ``values`` is a vector, otherwise an array."""
     weights = as_weights(sample_weight, "sample_weight", len(values))
     mean = np.average(values, axis=0, weights=weights)
     return float(mean) if mean.ndim == 0 else mean
 
 
 def check_rows(y_true: ArrayLike, values: ArrayLike, name: str) -> tuple[Array, Array]:
-    """Observations ``(n,)`` and what was predicted of each ``(n, m)``, as floats."""
+    """Observations ``(n,)`` and predictions of each ``(n, m)``, as floats."""
     y, predicted = as_array(y_true, "y_true"), as_array(values, name, (2,))
     check_lengths(y_true=y, **{name: predicted})
     for argument, array in (("y_true", y), (name, predicted)):
@@ -136,8 +136,8 @@ def integrated_crps(
     y, mean, sd : ndarray of shape (n,)
         Observations, and moments of the distributions.
     slope : callable
-        Function from points ``(n, m)`` to the absolute derivative of the transformation that takes
-        them to the units in which the score is wanted.
+        Function from points ``(n, m)`` to the absolute derivative of the transformation to the
+        units of the score.
     """
     low, high = mean - _REACH * sd, mean + _REACH * sd
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
@@ -164,9 +164,9 @@ def integrated_crps(
 def summed_crps(cdf: Callable[[Array], Array], y: Array, mean: Array, sd: Array) -> Array:
     """CRPS of each row's distribution of whole numbers.
 
-    The sum over all whole numbers, exact where the standard deviation is below 5; with larger ones
-    every s-th is taken, and the sum of the others found by the Euler-Maclaurin formula, up to
-    1e-3 sds.
+    It is a sum over all whole numbers, and exact if the standard deviation is below 5. Otherwise
+    every s-th number is taken, and the Euler-Maclaurin formula gives the sum over the others,
+    within 1e-3 sds.
     """
     reach = np.ceil(_REACH * sd) + _REACH
     low, high = np.floor(mean - reach), np.ceil(mean + reach)

@@ -1,6 +1,6 @@
 """Scores of predictive intervals and quantiles.
 
-Several coverages at once are a last axis, as ``predict_interval`` of the package gives them.
+Several coverages are the last axis of ``interval``, as ``predict_interval`` returns them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _NORMS = ("l1", "max")
 def interval_score(
     y_true: ArrayLike, interval: ArrayLike, coverage: Any = 0.9, *, sample_weight: Any = None
 ) -> Any:
-    """Interval score: the width, and a fine for each observation outside; smaller is better.
+    """Interval score: the width, and a penalty for each observation outside; smaller is better.
 
-    The fine is 2 / (1 - coverage) times the distance to the interval, so that the expected score is
-    smallest for the interval of the true quantiles.
+    The penalty is 2 / (1 - coverage) times the distance to the interval. The expected score is
+    smallest for the interval between the true quantiles.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def interval_score(
     interval : array-like of shape (n_samples, 2) or (n_samples, 2, n_coverages)
         Lower and upper ends.
     coverage : float or array-like of shape (n_coverages,), default=0.9
-        Probability that the interval was meant to have, in (0, 1).
+        Nominal probability of the interval, in (0, 1).
     sample_weight : array-like of shape (n_samples,), default=None
 
     Returns
@@ -61,13 +61,13 @@ def interval_score(
             f"{len(levels)}."
         )
     outside = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
-    fine = 2.0 / (1.0 - (levels if low.ndim == 2 else levels[0]))
-    return mean_of_rows(high - low + fine * outside, sample_weight)
+    penalty = 2.0 / (1.0 - (levels if low.ndim == 2 else levels[0]))
+    return mean_of_rows(high - low + penalty * outside, sample_weight)
 
 
 @numpy_defaults
 def interval_coverage(y_true: ArrayLike, interval: ArrayLike, *, sample_weight: Any = None) -> Any:
-    """Share of the observations that are in their intervals, the ends included.
+    """Share of the observations inside their intervals, ends included.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def interval_coverage(y_true: ArrayLike, interval: ArrayLike, *, sample_weight: 
 
 @numpy_defaults
 def interval_width(interval: ArrayLike, *, sample_weight: Any = None) -> Any:
-    """Mean width of intervals, their sharpness; of calibrated ones the narrowest are best.
+    """Mean width of intervals. Among calibrated intervals the narrowest are best.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def pinball_loss(
 ) -> float:
     """Pinball loss, or quantile score, averaged over rows and levels; smaller is better.
 
-    At one level it is ``sklearn.metrics.mean_pinball_loss``.
+    With one level it equals ``sklearn.metrics.mean_pinball_loss``.
 
     Parameters
     ----------
@@ -168,7 +168,8 @@ def quantile_calibration_error(
     Returns
     -------
     error : float
-        In [0, 1]. Of n observations and calibrated quantiles it is about 0.3 / sqrt(n) by chance.
+        In [0, 1]. Chance alone gives about 0.3 / sqrt(n) for n observations and calibrated
+        quantiles.
 
     References
     ----------
@@ -182,7 +183,7 @@ def quantile_calibration_error(
 
 
 def check_norm(norm: str) -> None:
-    """Raise where the name of a norm is not known."""
+    """Raise unless ``norm`` is the name of a norm."""
     if not isinstance(norm, str) or norm not in _NORMS:
         raise ValueError(f"norm={norm!r} is not known; choose one of 'l1', 'max'.")
 

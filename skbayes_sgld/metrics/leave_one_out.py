@@ -1,4 +1,4 @@
-"""Leave-one-out cross-validation of a fit, without fitting again, from some or all of its rows."""
+"""Leave-one-out cross-validation from the draws of one fit, for some or all of its rows."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from skbayes_sgld._arrays import as_weights
 from skbayes_sgld._components import as_random_state, check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._warnings import warn
+from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.prediction.wrappers import Core, unwrap_for
 
@@ -21,13 +22,13 @@ Array = NDArray[Any]
 _NUMBERS = 2**23  # log likelihoods that are in memory at a time
 _FEWEST_DRAWS = 25  # below, the tail of the weights has fewer than five
 _FEW_DRAWS = 100  # of a surrogate whose parameters have no mean
-_LEAST_RELATIVE = 0.01  # effective draws a draw: of fewer the tail would be all of them
-_LARGEST_K = 0.7  # beyond which more draws than anybody has are needed (Vehtari et al. 2024)
+_LEAST_RELATIVE = 0.01  # effective draws a draw; with fewer the tail would be all draws
+_LARGEST_K = 0.7  # above it no practical number of draws is enough (Vehtari et al. 2024)
 
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """Estimate of a fit's log predictive density of rows that it has not seen.
+    """Estimate of a fit's log predictive density for rows that it has not seen.
 
     Attributes
     ----------
@@ -35,27 +36,27 @@ class LeaveOneOut:
         Sum over all rows of the log density of each under the posterior without it; greater is
         better.
     se : float
-        Standard error of ``elpd`` as an estimate of what other data of the same size would give:
-        the spread between the rows.
+        Standard error of ``elpd`` over other data of the same size: the spread between the rows.
     subsampling_se : float
-        Standard error of ``elpd`` that comes from using a part of the rows; 0 where all are used.
+        Standard error of ``elpd`` from using only a part of the rows; 0 if all are used.
     p_loo : float
-        Effective number of parameters: the log density with the row, less that without it.
+        Effective number of parameters: the sum of the log densities with each row, minus the sum
+        without.
     p_loo_subsampling_se : float
-        Standard error of ``p_loo`` that comes from using a part of the rows.
+        Standard error of ``p_loo`` from using only a part of the rows.
     counted : ndarray of shape (n_samples,)
-        Positions of the rows that count: those of a weight above 0.
+        Positions of the rows with a weight above 0.
     surrogate : ndarray of shape (n_samples,)
-        Log density of each of these at the posterior mean of the parameters.
+        Log density of each counted row at the posterior mean of the parameters.
     rows : ndarray of shape (n_rows,)
         Positions of the rows that were left out, in increasing order.
     pointwise : ndarray of shape (n_rows,)
-        Log density of each of these under the posterior without it.
+        Log density of each row that was left out, under the posterior without it.
     pareto_k : ndarray of shape (n_rows,)
-        Shape of the tail of each row's importance weights: above ``good_k`` leaving the row out
-        changes the posterior too much for its draws.
+        Shape of the tail of each row's importance weights. Above ``good_k`` leaving the row out
+        changes the posterior too much to reuse the draws.
     good_k : float
-        The lesser of 0.7 and ``1 - 1 / log10(S)``, of S draws (Vehtari et al. 2024).
+        The smaller of 0.7 and ``1 - 1 / log10(S)``, with S draws (Vehtari et al. 2024).
     """
 
     elpd: float
@@ -72,7 +73,7 @@ class LeaveOneOut:
 
     @property
     def n_samples(self) -> int:
-        """Number of rows that count."""
+        """Number of rows with a weight above 0."""
         return len(self.counted)
 
     @property
@@ -81,7 +82,7 @@ class LeaveOneOut:
         return len(self.rows)
 
     def __str__(self) -> str:
-        """Report of some lines."""
+        """Report in eight lines."""
         bad = int((self.pareto_k > self.good_k).sum())
         return "\n".join(
             [
@@ -109,11 +110,11 @@ def loo(
 ) -> LeaveOneOut:
     """Leave-one-out cross-validation of a fit, from a random part of its rows.
 
-    Each chosen row is left out by importance sampling from the draws of the fit, whose weights'
-    tails are smoothed (PSIS; Vehtari, Gelman & Gabry 2017). The log density of every row at the
-    posterior mean is cheap; the sum over all rows is that of these, plus the mean difference in
-    the chosen rows times their number (the difference estimator of Magnusson et al. 2020), which
-    is unbiased, with a standard error that is known.
+    Each chosen row is left out by importance sampling from the draws of the fit, with smoothed
+    tails of the weights (PSIS; Vehtari, Gelman & Gabry 2017). The log density at the posterior mean
+    is cheap to compute for every row; the mean difference in the chosen rows corrects its sum
+    (difference estimator of Magnusson et al. 2020). The estimate is unbiased and has a known
+    standard error.
 
     Parameters
     ----------
@@ -122,17 +123,16 @@ def loo(
     X : array-like of shape (n_samples, n_features)
         Rows of the fit, as the outermost wrapper takes them.
     y : array-like of shape (n_samples,)
-        Their observations. Densities are in the units of y, before any transformation.
+        Observations of the rows. Densities are in the units of y, before any transformation.
     n_rows : int or None, default=1000
-        Number of rows that are left out, one at a time, chosen at random. None: all of them, each
-        of which takes a third of a millisecond.
+        Number of rows to leave out, one at a time, chosen at random. None: all rows.
     sample_weight : array-like of shape (n_samples,), default=None
-        Those of the fit. A row of weight w counts as w rows, of which one is left out; below 1 it
-        is left out as a whole.
+        Weights of the fit. A row of weight w counts as w rows, of which one is left out. A row
+        whose weight is below 1 is left out entirely.
     random_state : int, RandomState, Generator or None, default=0
-        Seed of the choice. For fits of the same rows, the same seed chooses the same rows.
+        Seed of the choice. The same seed chooses the same rows for every fit.
     **params : dict
-        Further arguments of the model's ``log_likelihood``: ``exposure`` of counts.
+        Further arguments of the model's ``log_likelihood``, such as ``exposure``.
 
     Returns
     -------
@@ -143,13 +143,12 @@ def loo(
     Warns
     -----
     UserWarning
-        Where the Pareto k of a row is above ``good_k``.
+        If the Pareto k of a row is above ``good_k``.
 
     Notes
     -----
-    The draws are taken for draws of the posterior: for ``SGDMAP*`` those of its Laplace
-    approximation. Weights by ``class_weight`` are not taken into account, unless
-    ``sample_weight`` gives them.
+    Draws of ``SGDMAP*`` are those of its Laplace approximation. Weights by ``class_weight`` count
+    only if ``sample_weight`` gives them.
 
     References
     ----------
@@ -174,6 +173,11 @@ def loo(
     <BLANKLINE>
     Pareto k is above 0.7 in 0 of 442 rows.
     """
+    if isinstance(X, RowSource):
+        raise TypeError(
+            f"X is {type(X).__name__}, and loo takes arrays or memory maps; give a random part of "
+            "the rows as an array."
+        )
     core = unwrap_for("loo", "log_likelihood", estimator, X, params)
     model = core.model
     if y is None:
@@ -195,25 +199,15 @@ def loo(
     slope = _log_slope(core, data[1])
     surrogate = _surrogate(model, data, counted) - slope
     chosen = tuple(each[rows] for each in data)
-    found = _leave_out(model, chosen, np.minimum(weight[rows], 1.0))
-    pointwise, log_density = found[:2] - slope[rows]
+    pointwise, log_density, k = _leave_out(model, chosen, np.minimum(weight[rows], 1.0))
+    pointwise -= slope[rows]
     elpd, error, se = _difference_estimate(weight * surrogate, weight[rows] * pointwise, rows)
-    lost = weight[rows] * (log_density - pointwise)
+    lost = weight[rows] * (log_density - slope[rows] - pointwise)
     p_loo, p_error, _ = _difference_estimate(np.zeros(len(weight)), lost, rows)
     good_k = min(1.0 - 1.0 / np.log10(len(model.posterior_.flat)), _LARGEST_K)
-    _warn_of_tails(found[2], good_k)
+    _warn_of_tails(k, good_k)
     return LeaveOneOut(
-        elpd,
-        se,
-        error,
-        p_loo,
-        p_error,
-        counted,
-        surrogate,
-        counted[rows],
-        pointwise,
-        found[2],
-        good_k,
+        elpd, se, error, p_loo, p_error, counted, surrogate, counted[rows], pointwise, k, good_k
     )
 
 
@@ -233,19 +227,19 @@ def _log_slope(core: Core, z: Array) -> Array:
 
 
 def _surrogate(model: Any, data: tuple[Array, ...], counted: Array) -> Array:
-    """Log density of every row at the mean of the draws, or, of networks, under some of them."""
+    """Log density of every row at the mean of the draws; of a network, over a few draws."""
     predictive = model._predictive().at_mean()
     if predictive is None:
         some = np.linspace(0, len(model.posterior_.flat) - 1, _FEW_DRAWS).astype(int)
         predictive = model._predictive(np.unique(some))
-    found = predictive.log_density(*data)
-    if not np.isfinite(found).all():
-        row = int(np.argmin(np.isfinite(found)))
+    log_density: Array = predictive.log_density(*data)
+    if not np.isfinite(log_density).all():
+        row = int(np.argmin(np.isfinite(log_density)))
         raise ValueError(
-            f"the log density of row {counted[row]} of X and y is {found[row]:g}; give the rows "
-            "of the fit, or give this one the weight 0."
+            f"the log density of row {counted[row]} of X and y is {log_density[row]:g}; give the "
+            "rows of the fit, or give this one the weight 0."
         )
-    return found
+    return log_density
 
 
 def _leave_out(model: Any, data: tuple[Array, ...], power: Array) -> Array:
@@ -259,13 +253,13 @@ def _leave_out(model: Any, data: tuple[Array, ...], power: Array) -> Array:
     n_draws = len(draws.flat)
     if n_draws < _FEWEST_DRAWS:
         raise ValueError(
-            f"the fit has {n_draws} draws; loo needs {_FEWEST_DRAWS} at the least. Raise n_draws."
+            f"the fit has {n_draws} draws; loo needs at least {_FEWEST_DRAWS}. Raise n_draws."
         )
     share = np.ones(n_draws) if draws.flat_weights is None else draws.flat_weights
     log_share = np.log(share / share.sum())
     ess = np.nanmean(effective_sample_size(draws.values, kind="mean")) / n_draws
     relative = float(np.clip(ess, _LEAST_RELATIVE, 1.0))
-    found = np.empty((3, len(power)))
+    rows = np.empty((3, len(power)))
     size = max(1, _NUMBERS // n_draws)
     for first in range(0, len(power), size):
         part = predictive.log_likelihood(*(each[first : first + size] for each in data))
@@ -275,22 +269,22 @@ def _leave_out(model: Any, data: tuple[Array, ...], power: Array) -> Array:
                 log_weight, k = array_stats.psislw(-log_ratio, r_eff=relative)
             except ValueError:  # the largest weights are all the same: there is no tail
                 log_weight, k = log_ratio - logsumexp(log_ratio), -np.inf
-            found[:, row] = logsumexp(values + log_weight), logsumexp(values + log_share), k
-    return found
+            rows[:, row] = logsumexp(values + log_weight), logsumexp(values + log_share), k
+    return rows
 
 
 def _difference_estimate(
     surrogate: Array, values: Array, rows: Array
 ) -> tuple[float, float, float]:
-    """Total of values over all rows, from some chosen at random; its error, and its spread.
+    """Total over all rows, from rows chosen at random; its error, and its spread.
 
-    Magnusson et al. (2020), eqs. 6, 7 and 9, of numbers less the surrogate's mean.
+    Magnusson et al. (2020), eqs. 6, 7 and 9, for numbers minus the surrogate's mean.
 
     Parameters
     ----------
     surrogate : ndarray of shape (n,)
     values : ndarray of shape (m,)
-        Those of the chosen rows.
+        Values of the chosen rows.
     rows : ndarray of shape (m,)
 
     Returns

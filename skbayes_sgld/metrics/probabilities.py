@@ -19,7 +19,7 @@ _STRATEGIES = ("uniform", "quantile")
 
 
 class Bins(NamedTuple):
-    """Predictions and observations by bin of the predicted probability.
+    """Mean prediction and observed share in bins of the predicted probability.
 
     Attributes
     ----------
@@ -40,8 +40,8 @@ def brier_score(
 ) -> float:
     """Brier score: mean squared error of probabilities; smaller is better.
 
-    Of two classes it is that of one probability, in [0, 1]; of more the sum over the classes, in
-    [0, 2], as in ``sklearn.metrics.brier_score_loss``.
+    With two classes it is the error of one probability, in [0, 1]. With more it is summed over the
+    classes, in [0, 2], as in ``sklearn.metrics.brier_score_loss``.
 
     Parameters
     ----------
@@ -83,9 +83,9 @@ def calibration_error(
 ) -> float:
     """Expected, or maximum, calibration error of probabilities.
 
-    Rows are put into bins by their predicted probability; in each the mean prediction is compared
-    with the share observed. Of two classes the probability is that of the second; of more it is
-    that of the likeliest class, and the event that it was right.
+    Rows are put into bins by their predicted probability, and the mean prediction of each bin is
+    compared with the observed share. With two classes the probability is that of the second class.
+    With more it is that of the likeliest class, and the event is that this class was right.
 
     Parameters
     ----------
@@ -95,9 +95,9 @@ def calibration_error(
         Probability of the second label, or of each in the order of ``labels``.
     n_bins : int, default=10
     strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width, or of equally many rows.
+        Bins of equal width, or with equal numbers of rows.
     norm : {"l1", "max"}, default="l1"
-        Mean over the bins by their rows, or the largest.
+        Mean over the bins, weighted by their rows, or the largest.
     labels : array-like of shape (n_classes,), default=None
         The labels in their order, such as ``classes_``. None: those of ``y_true``, sorted.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -105,7 +105,7 @@ def calibration_error(
     Returns
     -------
     error : float
-        In [0, 1]. It is above 0 by chance, the more so the fewer rows a bin has.
+        In [0, 1]. Chance alone makes it positive, more so with few rows in a bin.
 
     References
     ----------
@@ -149,15 +149,6 @@ def bin_probabilities(
     return Bins(predicted[some] / total[some], observed[some] / total[some], total[some])
 
 
-def _unique(y: Array) -> Array:
-    try:
-        return np.unique(y)
-    except TypeError:
-        raise TypeError(
-            "y_true has labels of several types, which have no order; name all of them in labels."
-        ) from None
-
-
 def _one_hot(y_true: ArrayLike, y_proba: ArrayLike, labels: Any) -> tuple[Array, Array]:
     """Whether each class was observed, and its probability, both ``(n_samples, n_classes)``."""
     y = as_array(y_true, "y_true", dtype=None)
@@ -167,7 +158,12 @@ def _one_hot(y_true: ArrayLike, y_proba: ArrayLike, labels: Any) -> tuple[Array,
         proba = np.column_stack([1.0 - proba, proba])
     if np.any((proba < 0) | (proba > 1)):
         raise ValueError("y_proba has values outside [0, 1]; it must be probabilities.")
-    known = _unique(y) if labels is None else as_array(labels, "labels", dtype=None)
+    try:
+        known = np.unique(y) if labels is None else as_array(labels, "labels", dtype=None)
+    except TypeError:
+        raise TypeError(
+            "y_true has labels of several types, which have no order; name all of them in labels."
+        ) from None
     if len(known) != proba.shape[1]:
         raise ValueError(
             f"y_proba has {proba.shape[1]} classes and there are {len(known)} labels; name all of "

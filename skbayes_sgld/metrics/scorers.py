@@ -1,6 +1,6 @@
-"""Scorers: what ``scoring=`` of searches and cross-validation takes, of fitted distributions.
+"""Scorers of predictive distributions, for ``scoring=`` of searches and cross-validation.
 
-They look into pipelines, searches and transformed targets. As in scikit-learn greater is better,
+They look through pipelines, searches and transformed targets. As in scikit-learn greater is better,
 and the names of losses begin with ``neg_``.
 """
 
@@ -112,26 +112,16 @@ def _neg_calibration_error(
     return -quantile_calibration_error(y, quantiles, levels, sample_weight=weight, norm=norm)
 
 
-_SCORES: dict[str, Callable[..., float]] = {
-    "log_predictive_density": _log_predictive_density,
-    "neg_brier_score": _neg_brier_score,
-    "neg_calibration_error": _neg_calibration_error,
-    "neg_coverage_error": _neg_coverage_error,
-    "neg_crps": _neg_crps,
-    "neg_interval_score": _neg_interval_score,
-    "neg_interval_width": _neg_interval_width,
-    "neg_pinball_loss": _neg_pinball_loss,
-}
-
-
-_NEEDED = {
-    "log_predictive_density": "log_predictive_density",
-    "neg_brier_score": "predict_proba",
-    "neg_coverage_error": "predict_interval",
-    "neg_crps": "predict_cdf",
-    "neg_interval_score": "predict_interval",
-    "neg_interval_width": "predict_interval",
-    "neg_pinball_loss": "predict_cdf",
+# function of a score, and the method that the model needs for it
+_SCORES: dict[str, tuple[Callable[..., float], str]] = {
+    "log_predictive_density": (_log_predictive_density, "log_predictive_density"),
+    "neg_brier_score": (_neg_brier_score, "predict_proba"),
+    "neg_calibration_error": (_neg_calibration_error, "predict"),
+    "neg_coverage_error": (_neg_coverage_error, "predict_interval"),
+    "neg_crps": (_neg_crps, "predict_cdf"),
+    "neg_interval_score": (_neg_interval_score, "predict_interval"),
+    "neg_interval_width": (_neg_interval_width, "predict_interval"),
+    "neg_pinball_loss": (_neg_pinball_loss, "predict_cdf"),
 }
 
 
@@ -156,9 +146,9 @@ class Scorer:
             known = ", ".join(map(repr, get_scorer_names()))
             raise ValueError(
                 f"name={name!r} is not the name of a scorer; choose one of {known}. "
-                "scikit-learn's own are given to scoring by their names."
+                "For scikit-learn's own scorers give scoring their names."
             )
-        taken = list(inspect.signature(_SCORES[name]).parameters)[5:]
+        taken = list(inspect.signature(_SCORES[name][0]).parameters)[5:]
         unknown = sorted(set(options) - set(taken))
         if unknown:
             accepts = f"it takes {', '.join(taken)}" if taken else "it takes none"
@@ -169,13 +159,13 @@ class Scorer:
         self.set_score_request()
 
     def set_score_request(self, *, sample_weight: Any = None, exposure: Any = None) -> Any:
-        """Say what searches shall hand on to the score, with metadata routing enabled.
+        """Choose the metadata that searches pass to the score, with metadata routing enabled.
 
         Parameters
         ----------
         sample_weight, exposure : bool, str or None, default=None
-            True to ask for it, False not to, a string to ask for it by another name; None to raise
-            where it is given.
+            True: pass it. False: do not. A string: pass the metadata of that name. None: raise if
+            it is given.
 
         Returns
         -------
@@ -187,7 +177,7 @@ class Scorer:
         return self
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """What the scorer asks for.
+        """Metadata that the scorer asks for.
 
         Returns
         -------
@@ -208,21 +198,20 @@ class Scorer:
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
         **params : dict
-            Further arguments of the estimator's predictions: ``exposure`` of counts.
+            Further arguments of the estimator's predictions, such as ``exposure``.
 
         Returns
         -------
         score : float
-            NaN, with a warning, where the chains have not left where they began.
+            NaN, with a warning, where the chains have not left their starts.
         """
-        if self.name in _NEEDED:
-            unwrap_for(f"the scorer {self.name!r}", _NEEDED[self.name], estimator)
-        if has_no_posterior(unwrap(estimator).model):
+        score, member = _SCORES[self.name]
+        if has_no_posterior(unwrap_for(f"the scorer {self.name!r}", member, estimator).model):
             return float("nan")
-        return _SCORES[self.name](estimator, X, y, sample_weight, params, **self.options)
+        return score(estimator, X, y, sample_weight, params, **self.options)
 
     def __repr__(self) -> str:
-        """The call that makes it."""
+        """The call that makes the scorer."""
         options = "".join(f", {key}={value!r}" for key, value in self.options.items())
         return f"get_scorer({self.name!r}{options})"
 
@@ -237,8 +226,8 @@ def get_scorer(name: str, **options: Any) -> Scorer:
 
         * ``"log_predictive_density"``: mean log density, or log probability of labels and counts;
           exact for the mixture of draws, in the units of the user's y;
-        * ``"neg_crps"`` of numbers and counts: from the distribution function, up to 1e-5 of the
-          prediction's standard deviation, 1e-3 for counts whose own is above 5;
+        * ``"neg_crps"`` of numbers and counts: from the distribution function, within 1e-5 standard
+          deviations of the prediction, or 1e-3 for counts whose standard deviation is above 5;
         * ``"neg_interval_score"``, ``"neg_coverage_error"`` (difference from the nominal coverage),
           ``"neg_interval_width"``: of ``coverage=0.9``;
         * ``"neg_pinball_loss"``: of the levels ``q``, 0.05, 0.1 ... 0.95 by default;

@@ -1,4 +1,4 @@
-"""What the displays share: colours, axes, and credible intervals of shares."""
+"""Base of the displays: axes, titles, legends, and credible intervals of shares."""
 
 from __future__ import annotations
 
@@ -10,60 +10,77 @@ from scipy.special import betaincinv
 
 Array = NDArray[Any]
 
-# of Okabe and Ito, told apart by colour-blind readers
+# of Okabe and Ito: colour-blind readers can tell them apart
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 BLUE, ORANGE, GREY = COLORS[0], COLORS[1], "0.45"
+SQUARE = (5.0, 5.0)  # inches
 
 
-def make_axes(ax: Any, n_panels: int = 1, size: tuple[float, float] = (6.4, 4.8)) -> Array:
-    """Axes to draw on, ``n_panels`` of them: those given, or a column of them in a new figure.
+class Display:
+    """A figure that was drawn.
 
-    Parameters
+    Attributes
     ----------
-    ax : Axes, array-like of Axes or None
-    n_panels : int
-    size : tuple of float
-        Width and height of a new figure, in inches.
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
     """
-    if ax is not None:
-        given = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
-        if len(given) != n_panels:
-            raise ValueError(f"ax has {len(given)} axes; it must have {n_panels}.")
-        return given
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise ImportError(
-            'The displays need Matplotlib, which is not installed: pip install "skbayes_sgld[plot]"'
-        ) from None
-    figure = pyplot.figure(figsize=size, layout="constrained")
-    return np.atleast_1d(figure.subplots(n_panels, 1)).ravel()
+
+    ax_: Any
+    figure_: Any
+
+    def _panels(self, ax: Any, size: tuple[float, float], n_panels: int = 1) -> Array:
+        """Axes to draw on: those given, or a column of them in a new figure of a size in inches."""
+        if ax is None:
+            try:
+                from matplotlib import pyplot
+            except ImportError:
+                raise ImportError(
+                    "The displays need Matplotlib, which is not installed: "
+                    'pip install "skbayes_sgld[plot]"'
+                ) from None
+            ax = pyplot.figure(figsize=size, layout="constrained").subplots(n_panels, 1)
+        panels = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+        if len(panels) != n_panels:
+            raise ValueError(f"ax has {len(panels)} axes; it must have {n_panels}.")
+        self.ax_, self.figure_ = panels, panels[0].figure
+        return panels
+
+    def _panel(self, ax: Any, size: tuple[float, float] = (6.4, 4.8)) -> Any:
+        """The one panel to draw on."""
+        (self.ax_,) = self._panels(ax, size)
+        return self.ax_
 
 
-def tidy(ax: Any, grid: str = "both") -> None:
-    """Take the lines off that say nothing."""
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(axis=grid, color="0.9", linewidth=0.8)
-    ax.set_axisbelow(True)
+def finish(
+    panel: Any, title: str | None = None, legend: str | None = None, grid: str = "both"
+) -> None:
+    """Add a title, a legend at a place and a grid; take the upper and the right edge away."""
+    if title is not None:
+        panel.set_title(title, fontsize="medium", loc="left")
+    if legend is not None:
+        panel.legend(loc=legend, frameon=False)
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.grid(axis=grid, color="0.9", linewidth=0.8)
+    panel.set_axisbelow(True)
 
 
-def light_greys() -> Any:
-    """White to a grey on which black lines stay legible."""
-    from matplotlib import colormaps
-    from matplotlib.colors import ListedColormap
-
-    return ListedColormap(colormaps["Greys"](np.linspace(0.0, 0.55, 256)))
+def draw_diagonal(panel: Any, margin: float) -> None:
+    """Draw the line of equal shares, on equal axes from 0 to 1 with a margin."""
+    panel.axline((0.0, 0.0), slope=1.0, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
+    ends = (-margin, 1.0 + margin)
+    panel.set(xlim=ends, ylim=ends, aspect="equal")
 
 
 def percent(share: float) -> str:
-    """A share as a whole percentage, or with the digits that it has."""
+    """A share in per cent, with at most four digits."""
     return f"{100 * share:.4g} %"
 
 
 def share_interval(share: Any, n: Any, coverage: float) -> tuple[Array, Array]:
-    """Equal-tailed credible interval of a probability, of which ``share`` of ``n`` were seen.
+    """Equal-tailed credible interval of a probability, after a ``share`` of ``n`` was observed.
 
-    Under Jeffreys' prior, Beta(1/2, 1/2); up to 0 where none and 1 where all were seen.
+    Under Jeffreys' prior, Beta(1/2, 1/2). It begins at 0 if none was observed and ends at 1 if all
+    were.
     """
     some, none = np.multiply(share, n), np.multiply(1.0 - np.asarray(share), n)
     tail = 0.5 * (1.0 - coverage)

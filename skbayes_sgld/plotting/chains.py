@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
 from scipy.stats import binom, rankdata
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld.plotting.axes import COLORS, GREY, tidy
-from skbayes_sgld.plotting.draws import Array, DrawsDisplay
+from skbayes_sgld.diagnostics import autocovariance
+from skbayes_sgld.plotting.axes import COLORS, GREY, Array, finish
+from skbayes_sgld.plotting.draws import DrawsDisplay
 
 _BINS = 20  # of ranks
 
 
+class _ChainsDisplay(DrawsDisplay):
+    """Base of the displays with one panel a parameter and one line a chain."""
+
+    _most = 6
+
+    def _draw_chains(self, ax: Any, values: Array, draw: Callable[..., Any]) -> Array:
+        """Panels with the lines that ``draw`` makes of a panel, a chain's values and a color."""
+        panels = self._by_parameter(ax)
+        self.lines_ = np.array(
+            [
+                [draw(panel, chain, COLORS[c % len(COLORS)]) for c, chain in enumerate(chains)]
+                for panel, chains in zip(panels, np.moveaxis(values, 2, 0), strict=True)
+            ],
+            dtype=object,
+        )
+        _legend_of_chains(panels[0], self.lines_[0])
+        return panels
+
+
 @numpy_defaults
-class TraceDisplay(DrawsDisplay):
+class TraceDisplay(_ChainsDisplay):
     """Traces: every chain's draws in their order.
 
-    Chains that agree look alike; of draws with a trend, or a chain apart, none is to be relied on.
+    Chains that agree look alike. A trend, or a chain apart from the others, means that the chains
+    have not converged.
 
     Parameters
     ----------
@@ -37,8 +57,6 @@ class TraceDisplay(DrawsDisplay):
     lines_ : ndarray of Line2D, of shape (n_shown, n_chains)
     """
 
-    _most = 6
-
     def plot(self, ax: Any = None) -> TraceDisplay:
         """Draw it.
 
@@ -51,23 +69,21 @@ class TraceDisplay(DrawsDisplay):
         -------
         display : TraceDisplay
         """
-        panels, lines = self._panels(ax), []
-        for k, panel in enumerate(panels):
-            of_panel = []
-            for c, chain in enumerate(self.values[..., k]):
-                color = COLORS[c % len(COLORS)]
-                of_panel += panel.plot(chain, color=color, linewidth=0.5, alpha=0.7, label=c)
-            lines.append(of_panel)
-            panel.set(ylabel=self.names[k], xlim=(0, max(self.values.shape[1] - 1, 1)))
-            tidy(panel)
+
+        def draw(panel: Any, chain: Array, color: str) -> Any:
+            (line,) = panel.plot(chain, color=color, linewidth=0.5, alpha=0.7)
+            return line
+
+        panels = self._draw_chains(ax, self.values, draw)
+        for name, panel in zip(self.names, panels, strict=True):
+            panel.set(ylabel=name, xlim=(0, max(self.values.shape[1] - 1, 1)))
+            finish(panel)
         panels[-1].set_xlabel("draw")
-        _legend_of_chains(panels[0], lines[0])
-        self.lines_ = np.array(lines, dtype=object)
         return self
 
 
 def _legend_of_chains(panel: Any, lines: Sequence[Any]) -> None:
-    """Legend beside the panel, where the chains have colours of their own."""
+    """Legend beside the panel, if every chain has a colour of its own."""
     if 1 < len(lines) <= len(COLORS):
         legend = panel.legend(
             lines,
@@ -82,11 +98,11 @@ def _legend_of_chains(panel: Any, lines: Sequence[Any]) -> None:
 
 
 @numpy_defaults
-class RankDisplay(DrawsDisplay):
+class RankDisplay(_ChainsDisplay):
     """Ranks: how each chain's draws are spread over the ranks of all draws.
 
-    Of chains that agree every line stays at 1 but for chance; the band holds 95 % of the bins of
-    independent draws. Autocorrelated draws scatter more.
+    If chains agree, every line stays near 1. The band holds 95 % of the bins of independent draws;
+    autocorrelated draws scatter more.
 
     Parameters
     ----------
@@ -108,8 +124,6 @@ class RankDisplay(DrawsDisplay):
     localization, Section 4.4.
     """
 
-    _most = 6
-
     def plot(self, ax: Any = None) -> RankDisplay:
         """Draw it.
 
@@ -127,24 +141,20 @@ class RankDisplay(DrawsDisplay):
         edges = np.linspace(0.5, total + 0.5, _BINS + 1)
         expected = n_draws / _BINS
         band = binom.ppf([0.025, 0.975], n_draws, 1.0 / _BINS) / expected
-        panels, lines = self._panels(ax), []
-        for k, panel in enumerate(panels):
-            ranks = rankdata(self.values[..., k], method="average").reshape(n_chains, n_draws)
+        flat = self.values.reshape(total, -1)
+        ranks = rankdata(flat, method="average", axis=0).reshape(self.values.shape)
+
+        def draw(panel: Any, chain: Array, color: str) -> Any:
+            height = np.histogram(chain, edges)[0] / expected
+            return panel.stairs(height, edges, baseline=None, color=color, linewidth=1.3)
+
+        panels = self._draw_chains(ax, ranks, draw)
+        for name, panel in zip(self.names, panels, strict=True):
             panel.axhspan(*band, color="0.9", zorder=0)
             panel.axhline(1.0, color=GREY, linewidth=0.8)
-            of_panel = []
-            for c, chain in enumerate(ranks):
-                height = np.histogram(chain, edges)[0] / expected
-                color = COLORS[c % len(COLORS)]
-                of_panel.append(
-                    panel.stairs(height, edges, baseline=None, color=color, linewidth=1.3)
-                )
-            lines.append(of_panel)
-            panel.set(ylabel=f"{self.names[k]}:\nshare over the expected", xlim=edges[[0, -1]])
-            tidy(panel, "x")
+            panel.set(ylabel=f"{name}\nshare / expected", xlim=edges[[0, -1]])
+            finish(panel, grid="x")
         panels[-1].set_xlabel("rank among the draws of all chains")
-        _legend_of_chains(panels[0], lines[0])
-        self.lines_ = np.array(lines, dtype=object)
         return self
 
 
@@ -152,7 +162,7 @@ class RankDisplay(DrawsDisplay):
 class AutocorrelationDisplay(DrawsDisplay):
     """Autocorrelations of the draws, averaged over the chains.
 
-    Independent draws have none but for chance; the band holds 95 % of theirs.
+    The band holds 95 % of the autocorrelations of independent draws.
 
     Parameters
     ----------
@@ -185,29 +195,24 @@ class AutocorrelationDisplay(DrawsDisplay):
         display : AutocorrelationDisplay
         """
         check_number(max_lag, "max_lag", low=1, closed="left", integer=True)
-        panel = self._one_panel(ax, 3.6)
+        panel = self._panel(ax, (6.4, 3.6))
+        self._tell_omitted(panel)
         n_chains, n_draws, _ = self.values.shape
-        correlation = _autocorrelation(self.values)[: max_lag + 1]
+        by_parameter = self.values.transpose(2, 0, 1)
+        covariance = autocovariance(by_parameter - by_parameter.mean(axis=2, keepdims=True))
+        correlation = (covariance / covariance[:, :1])[:, : max_lag + 1]
         chance = 1.96 / np.sqrt(n_chains * n_draws)
         panel.axhspan(-chance, chance, color="0.9", zorder=0)
         lines = []
-        for k, values in enumerate(correlation.T):
+        for k, values in enumerate(correlation):
             color, marker = COLORS[k % len(COLORS)], "os^Dv<>"[k % 7]
             lines += panel.plot(
                 values, color=color, marker=marker, markersize=3, linewidth=1.0, label=self.names[k]
             )
-        panel.set(xlabel="lag, in draws", ylabel="autocorrelation", xlim=(0, len(correlation) - 1))
+        panel.set(
+            xlabel="lag, in draws", ylabel="autocorrelation", xlim=(0, correlation.shape[1] - 1)
+        )
         panel.legend(loc="upper right", frameon=False, fontsize="small")
-        tidy(panel, "y")
+        finish(panel, grid="y")
         self.lines_ = np.array(lines, dtype=object)
         return self
-
-
-def _autocorrelation(values: Array) -> Array:
-    """Autocorrelation at every lag ``(n_draws, n_shown)``, averaged over the chains."""
-    n = values.shape[1]
-    apart = values - values.mean(axis=1, keepdims=True)
-    length = next_fast_len(2 * n)
-    power = np.square(np.abs(rfft(apart, length, axis=1))).mean(axis=0)
-    covariance = irfft(power, length, axis=0)[:n]
-    return covariance / covariance[0]

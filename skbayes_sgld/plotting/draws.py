@@ -1,4 +1,4 @@
-"""Displays of what was drawn: densities and intervals; base of the displays of draws.
+"""Displays of the draws: densities and intervals; base of all displays of draws.
 
 Each is made by ``from_estimator``, from a fitted estimator, or a pipeline or search around one; or
 by ``from_draws``, from ``PosteriorDraws`` such as ``model.posterior_`` or ``result.draws``.
@@ -6,27 +6,25 @@ by ``from_draws``, from ``PosteriorDraws`` such as ``model.posterior_`` or ``res
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.diagnostics import quantiles
-from skbayes_sgld.plotting.axes import BLUE, GREY, make_axes, percent, tidy
+from skbayes_sgld.plotting.axes import BLUE, GREY, Array, Display, finish, percent
 from skbayes_sgld.prediction.wrappers import unwrap_for
-
-Array = NDArray[Any]
 
 _GRID = 200  # points of a density
 _INNER = 0.5  # probability of the thick part of an interval
 
 
 @numpy_defaults
-class DrawsDisplay:
+@dataclass(eq=False, repr=False)
+class DrawsDisplay(Display):
     """Base of the displays of draws.
 
     Parameters
@@ -37,7 +35,7 @@ class DrawsDisplay:
     weights : ndarray of shape (n_draws,) or None, default=None
         Weights of the draws.
     n_params : int or None, default=None
-        How many parameters there are in all, which is said where it is more.
+        Number of parameters in all; the title says so if some are left out.
 
     Attributes
     ----------
@@ -45,22 +43,14 @@ class DrawsDisplay:
     figure_ : matplotlib Figure
     """
 
-    _most: ClassVar[int]  # parameters that are shown where none are named
-    _stem: ClassVar[str | None] = None  # of the names of those, where there are such
-    _panel: ClassVar[float] = 1.6  # height of a panel, in inches
+    _most: ClassVar[int]  # parameters shown if none are named
+    _stem: ClassVar[str | None] = None  # of the names of these parameters, if there are any such
+    _height: ClassVar[float] = 1.6  # of a panel, in inches
 
-    ax_: Any
-    figure_: Any
-
-    def __init__(
-        self,
-        values: Array,
-        names: Sequence[str],
-        weights: Array | None = None,
-        n_params: int | None = None,
-    ) -> None:
-        self.values, self.names = values, list(names)
-        self.weights, self.n_params = weights, n_params
+    values: Array
+    names: list[str]
+    weights: Array | None = None
+    n_params: int | None = None
 
     @classmethod
     def from_estimator(
@@ -73,10 +63,10 @@ class DrawsDisplay:
         estimator : estimator
             Fitted; or a pipeline or a search around one.
         parameters : str, list of str or None, default=None
-            Names of parameters, or what they have before the bracket: ``"coef"`` stands for
-            ``coef[age]`` and all others. None: the first ones; coefficients in a forest.
+            Names of parameters, or the part of them before the bracket: ``"coef"`` stands for all
+            coefficients. None: the first parameters; the coefficients in a forest.
         ax : matplotlib Axes or array-like of Axes, default=None
-            Where to draw; a new figure where None.
+            Where to draw. None: in a new figure.
         **options : dict
             Arguments of :meth:`plot`.
 
@@ -96,11 +86,11 @@ class DrawsDisplay:
         Parameters
         ----------
         draws : PosteriorDraws
-            Such as ``posterior_`` of an estimator, or ``draws`` of what ``sample`` returned.
+            ``posterior_`` of an estimator, or ``draws`` of a result of ``sample``.
         parameters : str, list of str or None, default=None
             As in :meth:`from_estimator`.
         ax : matplotlib Axes or array-like of Axes, default=None
-            Where to draw; a new figure where None.
+            Where to draw. None: in a new figure.
         **options : dict
             Arguments of :meth:`plot`.
 
@@ -118,21 +108,14 @@ class DrawsDisplay:
         """Draw it."""
         raise NotImplementedError
 
-    def _panels(self, ax: Any) -> Array:
-        """Axes of the panels, one a parameter, with what is left out said over the first."""
+    def _by_parameter(self, ax: Any) -> Array:
+        """Panels, one a parameter."""
         n = len(self.names)
-        self.ax_ = panels = make_axes(ax, n, (6.4, max(2.4, self._panel * n + 0.5)))
-        self._finish(panels[0])
+        panels = self._panels(ax, (6.4, max(2.4, self._height * n + 0.5)), n)
+        self._tell_omitted(panels[0])
         return panels
 
-    def _one_panel(self, ax: Any, height: float) -> Any:
-        (panel,) = make_axes(ax, 1, (6.4, height))
-        self.ax_ = panel
-        self._finish(panel)
-        return panel
-
-    def _finish(self, panel: Any) -> None:
-        self.figure_ = panel.figure
+    def _tell_omitted(self, panel: Any) -> None:
         if self.n_params is not None and self.n_params > len(self.names):
             title = f"{len(self.names)} of {self.n_params} parameters"
             panel.set_title(title, loc="left", fontsize="small", color=GREY)
@@ -153,13 +136,13 @@ def _choose(names: list[str], parameters: Any, most: int, stem: str | None) -> l
     if (several or isinstance(parameters, str)) and not len(parameters):
         raise ValueError(f"parameters={parameters!r} names none; there are {', '.join(names)}.")
     for wanted in list(parameters) if several else [parameters]:
-        found = _named(names, wanted) if isinstance(wanted, str) else []
-        if not found:
+        positions = _named(names, wanted) if isinstance(wanted, str) else []
+        if not positions:
             raise ValueError(
                 f"parameters={parameters!r}: {wanted!r} is not a parameter; there are "
                 f"{', '.join(names)}."
             )
-        chosen += [k for k in found if k not in chosen]
+        chosen += [k for k in positions if k not in chosen]
     return chosen
 
 
@@ -209,7 +192,7 @@ class DensityDisplay(DrawsDisplay):
         flat, weights = self._flat()
         self.intervals_ = quantiles(flat, _tails(coverage), weights)
         means = np.average(flat, axis=1, weights=weights)
-        panels, lines = self._panels(ax), []
+        panels, lines = self._by_parameter(ax), []
         for k, panel in enumerate(panels):
             density = gaussian_kde(flat[k], weights=weights)
             x = np.linspace(*_range(flat[k]), _GRID)
@@ -226,7 +209,7 @@ class DensityDisplay(DrawsDisplay):
             lines += panel.plot(x, density(x), color=BLUE, linewidth=1.5)
             panel.vlines(means[k], 0.0, density(means[k]), color=BLUE, linewidth=1.0, label="mean")
             panel.set(xlabel=self.names[k], ylim=(0, None), yticks=[])
-            tidy(panel, "x")
+            finish(panel, grid="x")
             panel.spines["left"].set_visible(False)
         panels[0].legend(loc="upper right", frameon=False, fontsize="small")
         self.lines_ = np.array(lines, dtype=object)
@@ -273,7 +256,8 @@ class ForestDisplay(DrawsDisplay):
         display : ForestDisplay
         """
         check_number(coverage, "coverage", low=_INNER, high=1)
-        panel = self._one_panel(ax, 0.27 * len(self.names) + 1.1)
+        panel = self._panel(ax, (6.4, 0.27 * len(self.names) + 1.1))
+        self._tell_omitted(panel)
         flat, weights = self._flat()
         rows = np.arange(len(self.names))
         self.intervals_ = quantiles(flat, _tails(coverage), weights)
@@ -290,7 +274,7 @@ class ForestDisplay(DrawsDisplay):
         panel.set_yticks(rows, self.names)
         panel.set(ylim=(len(rows) - 0.5, -0.5))
         panel.set_xlabel(f"mean, {percent(_INNER)} and {percent(coverage)} credible interval")
-        tidy(panel, "x")
+        finish(panel, grid="x")
         return self
 
 

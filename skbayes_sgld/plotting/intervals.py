@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skbayes_sgld._arrays import as_array, check_lengths
 from skbayes_sgld._components import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.metrics import interval_coverage
-from skbayes_sgld.plotting.axes import BLUE, GREY, ORANGE, make_axes, percent, share_interval, tidy
+from skbayes_sgld.plotting.axes import (
+    BLUE,
+    GREY,
+    ORANGE,
+    SQUARE,
+    Array,
+    Display,
+    draw_diagonal,
+    finish,
+    percent,
+    share_interval,
+)
 from skbayes_sgld.prediction.intervals import check_coverage
 from skbayes_sgld.prediction.wrappers import (
     predict_interval,
@@ -19,13 +31,12 @@ from skbayes_sgld.prediction.wrappers import (
     unwrap_for,
 )
 
-Array = NDArray[Any]
-
 _LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 @numpy_defaults
-class PredictiveIntervalDisplay:
+@dataclass(eq=False, repr=False)
+class PredictiveIntervalDisplay(Display):
     """Predictive intervals by row: along the one column of X, or sorted by their centre.
 
     Parameters
@@ -53,18 +64,13 @@ class PredictiveIntervalDisplay:
         Observations in their intervals, and outside.
     """
 
-    def __init__(
-        self,
-        interval: Array,
-        center: Array,
-        y_true: Array | None = None,
-        x: Array | None = None,
-        coverage: float = 0.9,
-        x_name: str = "x",
-        y_name: str = "y",
-    ) -> None:
-        self.interval, self.center, self.y_true, self.x = interval, center, y_true, x
-        self.coverage, self.x_name, self.y_name = coverage, x_name, y_name
+    interval: Array
+    center: Array
+    y_true: Array | None = None
+    x: Array | None = None
+    coverage: float = 0.9
+    x_name: str = "x"
+    y_name: str = "y"
 
     @classmethod
     def from_estimator(
@@ -92,9 +98,9 @@ class PredictiveIntervalDisplay:
         y_name : str or None, default=None
             Name of the vertical axis, with its unit. None: that of a series ``y``, or "y".
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure where None.
+            Where to draw. None: in a new figure.
         **params : dict
-            Further arguments of the predictions: ``kind``, and ``exposure`` of counts.
+            Further arguments of the predictions, such as ``kind`` or ``exposure``.
 
         Returns
         -------
@@ -145,7 +151,7 @@ class PredictiveIntervalDisplay:
         x_name, y_name : str, default="x" and "y"
             Names of the axes, with their units.
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure where None.
+            Where to draw. None: in a new figure.
 
         Returns
         -------
@@ -174,8 +180,7 @@ class PredictiveIntervalDisplay:
         -------
         display : PredictiveIntervalDisplay
         """
-        self.ax_ = panel = make_axes(ax)[0]
-        self.figure_ = panel.figure
+        panel = self._panel(ax)
         order = np.argsort(self.center if self.x is None else self.x, kind="stable")
         at = np.arange(len(order)) if self.x is None else self.x[order]
         low, high = self.interval[order].T
@@ -185,7 +190,7 @@ class PredictiveIntervalDisplay:
             at, low, high, color=BLUE, alpha=0.22, linewidth=0, label=name, **step
         )
         (self.line_,) = panel.plot(at, self.center[order], color=BLUE, linewidth=1.4)
-        self.inside_ = self.outside_ = None
+        self.inside_ = self.outside_ = title = None
         if self.y_true is not None:
             y = self.y_true[order]
             inside = (low <= y) & (y <= high)
@@ -198,20 +203,19 @@ class PredictiveIntervalDisplay:
             )
             share = percent(round(float(inside.mean()), 3))
             title = f"{inside.sum()} of {len(y)} observations ({share}) inside"
-            panel.set_title(title, fontsize="medium", loc="left")
         rows = "rows, sorted by prediction"
         panel.set(xlabel=rows if self.x is None else self.x_name, ylabel=self.y_name)
-        panel.legend(loc="best", frameon=False)
-        tidy(panel)
+        finish(panel, title, "best")
         return self
 
 
 @numpy_defaults
-class CoverageDisplay:
+@dataclass(eq=False, repr=False)
+class CoverageDisplay(Display):
     """Coverage: the share of observations that intervals of each nominal coverage hold.
 
-    The band is a credible interval of the share, given as many observations; that of calibrated
-    intervals has the diagonal in it.
+    The band is a credible interval of each share. If intervals are calibrated, the diagonal lies in
+    the band.
 
     Parameters
     ----------
@@ -233,16 +237,11 @@ class CoverageDisplay:
     band_ : PolyCollection
     """
 
-    def __init__(
-        self,
-        coverage: Array,
-        observed: Array,
-        n_samples: int,
-        band: float = 0.9,
-        name: str | None = None,
-    ) -> None:
-        self.coverage, self.observed, self.n_samples = coverage, observed, n_samples
-        self.band, self.name = band, name
+    coverage: Array
+    observed: Array
+    n_samples: int
+    band: float = 0.9
+    name: str | None = None
 
     @classmethod
     def from_estimator(
@@ -265,18 +264,18 @@ class CoverageDisplay:
         estimator : estimator
             Fitted regressor, or wrappers around one.
         X : array-like of shape (n_samples, n_features)
-            Rows that the fit has not seen; those that it has are covered more often.
+            Rows that the fit has not seen; rows of the fit are covered more often.
         y : array-like of shape (n_samples,)
         coverage : array-like of shape (n_coverages,), default=(0.1, 0.2 ... 0.9, 0.95)
         band : float, default=0.9
             Probability of the band.
         name : str or None, default=None
-            Name in the legend; the class of the model within where None.
+            Name in the legend. None: the class of the model.
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure where None.
+            Where to draw. None: in a new figure.
         color : Matplotlib color, default="#0072B2"
         **params : dict
-            Further arguments of the predictions: ``exposure`` of counts.
+            Further arguments of the predictions, such as ``exposure``.
 
         Returns
         -------
@@ -314,7 +313,7 @@ class CoverageDisplay:
         name : str or None, default=None
             Name in the legend.
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure where None.
+            Where to draw. None: in a new figure.
         color : Matplotlib color, default="#0072B2"
 
         Returns
@@ -344,10 +343,9 @@ class CoverageDisplay:
         -------
         display : CoverageDisplay
         """
-        self.ax_ = panel = make_axes(ax, size=(5.0, 5.0))[0]
-        self.figure_ = panel.figure
+        panel = self._panel(ax, SQUARE)
+        draw_diagonal(panel, 0.0)
         low, high = share_interval(self.observed, self.n_samples, self.band)
-        panel.axline((0.0, 0.0), slope=1.0, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
         self.band_ = panel.fill_between(
             self.coverage, low, high, color=color, alpha=0.2, linewidth=0
         )
@@ -355,13 +353,6 @@ class CoverageDisplay:
             self.coverage, self.observed, "o-", color=color, markersize=4, label=self.name
         )
         panel.set(xlabel="nominal coverage", ylabel="share of the observations inside")
-        panel.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-        panel.set_title(
-            f"{self.n_samples} observations; band: {percent(self.band)} credible",
-            fontsize="medium",
-            loc="left",
-        )
-        if self.name is not None:
-            panel.legend(loc="upper left", frameon=False)
-        tidy(panel)
+        title = f"{self.n_samples} observations; band: {percent(self.band)} credible"
+        finish(panel, title, None if self.name is None else "upper left")
         return self

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skbayes_sgld._arrays import as_array, check_lengths
 from skbayes_sgld._components import check_number
@@ -14,26 +15,26 @@ from skbayes_sgld.metrics.probabilities import Bins, bin_probabilities
 from skbayes_sgld.plotting.axes import (
     BLUE,
     COLORS,
-    GREY,
-    light_greys,
-    make_axes,
+    SQUARE,
+    Array,
+    Display,
+    draw_diagonal,
+    finish,
     percent,
     share_interval,
-    tidy,
 )
 from skbayes_sgld.prediction.wrappers import predict_proba_interval, unwrap, unwrap_for
-
-Array = NDArray[Any]
 
 _CONTOURS = (0.1, 0.25, 0.5, 0.75, 0.9)
 _MARKERS = "osD^v<>"
 
 
 @numpy_defaults
-class ReliabilityDisplay:
-    """Calibration of probabilities: shares observed by bins of the probability predicted.
+@dataclass(eq=False, repr=False)
+class ReliabilityDisplay(Display):
+    """Calibration of probabilities: the observed share in bins of the predicted probability.
 
-    Each share has a credible interval, so that chance is told from miscalibration.
+    Each share has a credible interval, which tells miscalibration from chance.
 
     Parameters
     ----------
@@ -56,14 +57,10 @@ class ReliabilityDisplay:
         The credible intervals.
     """
 
-    def __init__(
-        self,
-        bins: Bins,
-        coverage: float = 0.9,
-        event: str = "the event",
-        name: str | None = None,
-    ) -> None:
-        self.bins, self.coverage, self.event, self.name = bins, coverage, event, name
+    bins: Bins
+    coverage: float = 0.9
+    event: str = "the event"
+    name: str | None = None
 
     @classmethod
     def from_estimator(
@@ -97,9 +94,9 @@ class ReliabilityDisplay:
         coverage : float, default=0.9
             Probability of the intervals.
         name : str or None, default=None
-            Name in the legend; the class of the model within where None.
+            Name in the legend. None: the class of the model.
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure where None.
+            Where to draw. None: in a new figure.
         color : Matplotlib color, default="#0072B2"
 
         Returns
@@ -153,7 +150,7 @@ class ReliabilityDisplay:
         name : str or None, default=None
             Name in the legend.
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure where None.
+            Where to draw. None: in a new figure.
         color : Matplotlib color, default="#0072B2"
 
         Returns
@@ -180,30 +177,23 @@ class ReliabilityDisplay:
         -------
         display : ReliabilityDisplay
         """
-        self.ax_ = panel = make_axes(ax, size=(5.0, 5.0))[0]
-        self.figure_ = panel.figure
+        panel = self._panel(ax, SQUARE)
+        draw_diagonal(panel, 0.02)
         predicted, observed, weight = self.bins
         ends = share_interval(observed, weight, self.coverage)
-        panel.axline((0.0, 0.0), slope=1.0, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
         self.bars_ = panel.vlines(predicted, *ends, color=color, linewidth=1.5, alpha=0.7)
         (self.line_,) = panel.plot(
             predicted, observed, "o", color=color, markersize=5, label=self.name
         )
         panel.set(xlabel=f"predicted probability of {self.event}", ylabel="share observed")
-        panel.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
-        panel.set_title(
-            f"{weight.sum():.0f} rows; bars: {percent(self.coverage)} credible",
-            fontsize="medium",
-            loc="left",
-        )
-        if self.name is not None:
-            panel.legend(loc="upper left", frameon=False)
-        tidy(panel)
+        title = f"{weight.sum():.0f} rows; bars: {percent(self.coverage)} credible"
+        finish(panel, title, None if self.name is None else "upper left")
         return self
 
 
 @numpy_defaults
-class ProbabilityContourDisplay:
+@dataclass(eq=False, repr=False)
+class ProbabilityContourDisplay(Display):
     """Contours of a class's probability over two columns, shaded by its uncertainty.
 
     Parameters
@@ -232,18 +222,13 @@ class ProbabilityContourDisplay:
         Rows of each class, where they were given.
     """
 
-    def __init__(
-        self,
-        x0: Array,
-        x1: Array,
-        probability: Array,
-        width: Array,
-        coverage: float = 0.9,
-        names: tuple[str, str] = ("x0", "x1"),
-        event: str = "the event",
-    ) -> None:
-        self.x0, self.x1, self.probability, self.width = x0, x1, probability, width
-        self.coverage, self.names, self.event = coverage, names, event
+    x0: Array
+    x1: Array
+    probability: Array
+    width: Array
+    coverage: float = 0.9
+    names: tuple[str, str] = ("x0", "x1")
+    event: str = "the event"
 
     @classmethod
     def from_estimator(
@@ -274,7 +259,7 @@ class ProbabilityContourDisplay:
         grid_resolution : int, default=60
             Points along each axis.
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure where None.
+            Where to draw. None: in a new figure.
 
         Returns
         -------
@@ -324,13 +309,15 @@ class ProbabilityContourDisplay:
         -------
         display : ProbabilityContourDisplay
         """
-        self.ax_ = panel = make_axes(ax, size=(6.2, 4.8))[0]
-        self.figure_ = panel.figure
+        panel = self._panel(ax, (6.2, 4.8))
+        from matplotlib import colormaps
+        from matplotlib.colors import ListedColormap
+
         self.shades_ = panel.pcolormesh(
             self.x0,
             self.x1,
             self.width,
-            cmap=light_greys(),
+            cmap=ListedColormap(colormaps["Greys"](np.linspace(0.0, 0.55, 256))),  # legible lines
             vmin=0.0,
             vmax=1.0,
             shading="gouraud",

@@ -7,13 +7,12 @@ and curvature are means over draws of the posterior, so that the next posterior 
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import linalg
 
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.linear_prior import Array, LinearPrior
+from skbayes_sgld.posterior.linear_prior import Array
 from skbayes_sgld.posterior.priors import CoefficientPrior
 from skbayes_sgld.posterior.tilted_prior import TiltedPrior
 
@@ -41,23 +40,6 @@ class NormalSite:
         return NormalSite(self.center, power * self.slope, power * self.precision)
 
 
-class PriorWithSite(TiltedPrior):
-    """Prior times a site, which tells where to draw: near its own point."""
-
-    def sample(
-        self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float
-    ) -> Array:
-        """Draw ``(K, width)`` of the normal distribution near the site, intercepts at X = 0."""
-        H, slope = self.curvature(self.at, None)[0], self.grad(self.at[None], None)[0]
-        upper = linalg.cholesky(H)
-        delta = linalg.cho_solve((upper, False), slope.ravel())
-        delta += linalg.solve_triangular(upper, rng.standard_normal(len(delta)))
-        linear = self.at + delta.reshape(shape)
-        if self.center is not None:
-            linear[:, -1] -= linear[:, :-1] @ self.center
-        return linear
-
-
 def under_priors(
     posterior: GLMPosterior,
     coef: CoefficientPrior,
@@ -68,28 +50,27 @@ def under_priors(
 
     It is for models whose noise is not a parameter.
     """
-    own, other = posterior.linear_prior, copy(posterior)
-    acts = posterior.fit_intercept and not intercept.flat
-    kept = own.n_features, own.center, own.from_data, own.pin
-    other._settled = {}
+    own, acts = posterior.linear_prior, posterior.fit_intercept and not intercept.flat
     if site is None:
-        other.linear_prior = LinearPrior(coef, intercept if acts else None, *kept)
-        return other
+        return posterior.with_prior(replace(own, coef=coef, intercept=intercept if acts else None))
     K, width = site.center.shape
     to_zero = _to_zero(posterior, K, width)
     at = site.center.copy()
     if own.center is not None:
         at[:, -1] += at[:, :-1] @ own.center
     precision = to_zero.T @ site.precision @ to_zero
-    other.linear_prior = PriorWithSite(
-        _determined(coef),
-        _determined(intercept) if posterior.fit_intercept else None,
-        *kept,
+    prior = replace(
+        own,
+        coef=_determined(coef),
+        intercept=_determined(intercept) if posterior.fit_intercept else None,
+    )
+    tilted = TiltedPrior(
+        **vars(prior),
         at=at,
         slope=(site.slope.ravel() @ to_zero).reshape(K, width),
         precision=0.5 * (precision + precision.T),
     )
-    return other
+    return posterior.with_prior(tilted)
 
 
 def _determined(prior: CoefficientPrior) -> CoefficientPrior:
@@ -115,7 +96,7 @@ def site_of(posterior: GLMPosterior, theta: Array, share: Array) -> NormalSite:
         part = slice(a, a + _BLOCK)
         slope += share[part] @ posterior.grad_log_likelihood(theta[part])
     earlier = posterior.linear_prior
-    if isinstance(earlier, PriorWithSite):
+    if isinstance(earlier, TiltedPrior):
         moved = mean - earlier.at.ravel()
         precision = precision + earlier.precision
         slope += earlier.slope.ravel() - earlier.precision @ moved

@@ -9,8 +9,7 @@ has its mean where the averaged gradient vanishes, and the averaged curvature as
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,25 +18,22 @@ from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import (
     MAX_DENSE,
+    equal_slices,
     in_threads,
     one_blas_thread,
-    sum_in_threads,
-    weighted_gram,
 )
 from skbayes_sgld.posterior.collapsed_rows import collapsed_rows
-from skbayes_sgld.posterior.likelihoods import Likelihood
-from skbayes_sgld.posterior.priors import CoefficientPrior
+from skbayes_sgld.posterior.likelihoods import Kernel, Likelihood, WeightedKernel
 from skbayes_sgld.posterior.protocol import AveragedNormal
-from skbayes_sgld.posterior.rounded_hessian import equal_parts, rounded_gram
+from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import as_array
 from skbayes_sgld.posterior.sparse_rows import sparse_rows
 from skbayes_sgld.posterior.whitened import whiten_rows
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 
 Array = NDArray[Any]
+GLMPosterior = Any  # which imports this module
 
-MANY = 300  # parameters from which the bulk may be far from the mode
-FEW_ROWS = 5  # per parameter at most, to average
 _ROUNDS = 20
 _DAMPING = 0.5, 0.7  # factors on the log variances' change: the first rounds overshoot most
 # Root mean square of the log variances' change, and of the mean's in sds: enough for the metric of
@@ -46,37 +42,25 @@ _DAMPING = 0.5, 0.7  # factors on the log variances' change: the first rounds ov
 _CHANGE = 0.35
 
 
-class _LinearModel(Protocol):
-    """The members of a generalised linear model that averaging uses."""
+class AveragedKernel(Kernel):
+    """Score and curvature of rows, averaged over normal errors of their predictors."""
 
-    X: Array
-    n_samples: int
-    n_features: int
-    n_params: int
-    n_predictors: int
-    y: Array
-    weight: Array | None
-    likelihood: Likelihood
+    def __init__(self, likelihood: Likelihood, y: Array, variance: Array) -> None:
+        super().__init__(likelihood, y)
+        self.variance = variance
 
-    @property
-    def prior(self) -> CoefficientPrior: ...
-    @property
-    def light_tailed(self) -> bool: ...
-    def design(self, rows: slice) -> Array: ...
-    def gram_parts(self) -> list[list[slice]]: ...
-    def _parts(self) -> list[list[slice]]: ...
-    def rough_curvature(self, theta: Array) -> Array | None: ...
-    def curvature(self, theta: Array) -> Array: ...
-    def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]: ...
-    def _weighted_curvature(self, theta: Array, rows: slice) -> Array: ...
-    def value_and_grad(self, theta: Array) -> tuple[Array, Array]: ...
-    def log_prior(self, theta: Array) -> Array: ...
-    def grad_log_prior(self, theta: Array) -> Array: ...
-    def add_prior_curvature(self, H: Array, theta: Array) -> None: ...
+    def __getitem__(self, at: Any) -> AveragedKernel:
+        """Kernel of some of the rows."""
+        return AveragedKernel(self.likelihood, self.y[at], self.variance[at])
+
+    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
+        """Averaged score and curvature."""
+        score, curvature = self.likelihood.averaged(u, self.variance, self.y)
+        return score, curvature[:, None]
 
 
 def averaged_normal(
-    posterior: _LinearModel, theta: Array, temperature: float
+    posterior: GLMPosterior, theta: Array, temperature: float
 ) -> AveragedNormal | None:
     """Normal distribution nearest in expectation.
 
@@ -104,7 +88,7 @@ def averaged_normal(
         return _search(posterior, theta, temperature)
 
 
-def _search(posterior: _LinearModel, theta: Array, temperature: float) -> AveragedNormal | None:
+def _search(posterior: GLMPosterior, theta: Array, temperature: float) -> AveragedNormal | None:
     # the first is enough for a metric, in a third of the time
     for dtype in (np.float32, np.float64):
         with suppress(linalg.LinAlgError):
@@ -113,10 +97,13 @@ def _search(posterior: _LinearModel, theta: Array, temperature: float) -> Averag
 
 
 def _rounds(
-    posterior: _LinearModel, theta: Array, temperature: float, dtype: type
+    posterior: GLMPosterior, theta: Array, temperature: float, dtype: type
 ) -> AveragedNormal | None:
-    rough = posterior.rough_curvature(theta) if dtype is np.float32 else None
-    lower = _factor(posterior.curvature(theta) if rough is None else rough, dtype)
+    sums = posterior.rows(dtype)
+    bends = [curvature[0, 0] for _, _, curvature in sums.curvatures(theta)]
+    H = sums.gram(np.concatenate(bends))
+    posterior.add_prior_curvature(H, theta)
+    lower = _factor(H, dtype)
     variances = _row_variances(posterior, lower) * temperature
     for number in range(_ROUNDS):
         grad, H, weights = _averaged(posterior, theta, variances, dtype)
@@ -136,7 +123,7 @@ def _factor(H: Array, dtype: type) -> Array:
     return linalg.cholesky(H.astype(dtype), lower=True, check_finite=False)
 
 
-def _row_variances(posterior: _LinearModel, lower: Array) -> Array:
+def _row_variances(posterior: GLMPosterior, lower: Array) -> Array:
     """Variance of each row's predictor where the precision of theta is ``lower lower^T``."""
 
     def of_rows(rows: slice) -> Array:
@@ -144,46 +131,24 @@ def _row_variances(posterior: _LinearModel, lower: Array) -> Array:
         seen = linalg.solve_triangular(lower, design.T, lower=True, check_finite=False)
         return np.einsum("pn,pn->n", seen, seen)
 
-    parts = equal_parts(posterior.n_samples, posterior.n_params)
+    n, P = posterior.n_samples, posterior.n_params
+    parts = equal_slices(n, 2 * max(1, round(n / (2 * P))))  # two threads take as many rows each
     return np.concatenate(in_threads(of_rows, parts)).astype(float)
 
 
 def _averaged(
-    posterior: _LinearModel, theta: Array, variances: Array, dtype: type
+    posterior: GLMPosterior, theta: Array, variances: Array, dtype: type
 ) -> tuple[Array, Array, Array]:
     """Gradient and curvature of the log posterior, averaged over the rows' predictors.
 
     The last array is each row's curvature ``(n,)``.
     """
-    bends = np.empty(posterior.n_samples)
-    work = partial(_sum_of_grad, posterior, theta, variances, bends)
-    grad = sum_in_threads(work, posterior._parts())
-    if dtype is np.float32 and not issparse(posterior.X):
-        H = rounded_gram(posterior, bends)
-    else:
-        H = sum_in_threads(partial(_sum_of_gram, posterior, bends), posterior.gram_parts())
-    posterior.add_prior_curvature(H, theta)
-    return grad + posterior.grad_log_prior(theta[None])[0], H, bends
-
-
-def _sum_of_grad(
-    posterior: _LinearModel, theta: Array, variances: Array, bends: Array, blocks: list[slice]
-) -> Array:
-    """Gradient of the log likelihood; the rows' curvatures are written to ``bends``."""
-    grad = np.zeros(theta.size)
-    for rows in blocks:
-        design = posterior.design(rows)
-        score, bend = posterior.likelihood.averaged(
-            design @ theta, variances[rows], posterior.y[rows]
-        )
-        weight = 1.0 if posterior.weight is None else posterior.weight[rows]
-        bends[rows] = bend * weight
-        grad += (score * weight) @ design
-    return grad
-
-
-def _sum_of_gram(posterior: _LinearModel, bends: Array, blocks: list[slice]) -> Array:
-    H = np.zeros((posterior.n_params, posterior.n_params))
-    for rows in blocks:
-        H += weighted_gram(posterior.design(rows), bends[rows])
-    return H
+    sums = posterior.rows(dtype)
+    variance: Array = variances.astype(dtype, copy=False)
+    kernel: Kernel = AveragedKernel(posterior.likelihood, posterior.y.astype(dtype), variance)
+    if posterior.weight is not None:
+        kernel = WeightedKernel(kernel, posterior.weight.astype(dtype))
+    found = RowSum(sums.design, kernel, sums.predictors).expand(theta)
+    posterior.add_prior_curvature(found.curvature, theta)
+    grad = found.grad + posterior.grad_log_prior(theta[None])[0]
+    return grad, found.curvature, found.by_row[1]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.posterior.differences import difference_curvature, probed_diagonal
+from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.protocol import ABILITIES, MEMBERS, AveragedNormal, Expansion, Rows
 
 Array = NDArray[Any]
@@ -37,23 +37,10 @@ class BasePosterior:
         Sum of the rows' weights; 0 where it is not known.
     n_predictors : int
         Number of linear predictors of a row.
-    one_mode, log_concave : bool
-        Whether chains are expected to meet soon, so that many short ones serve as few long; and
-        whether they can miss no mode, since the log density is concave, or nearly.
-    multimodal, steep : bool
-        Whether there are several modes between which chains are not expected to cross; and whether
-        steps without an accept-reject test may become unstable.
-    has_center : bool
-        Whether the subclass defines :meth:`centered_normal`.
+    facts : Facts
+        Facts about its shape and cost.
     precision : float
         Relative rounding error of the returned arrays: that of float64 or of float32.
-    full_support, bounded_curvature : bool
-        Whether the density is known to be positive everywhere; and whether nothing is known of
-        walls, where it falls off like ``exp(-exp(x))``.
-    own : bool
-        Whether it is a user's own, of which neither the number of modes nor the gradient is known.
-    shareable : bool
-        Whether threads may call it at a time: a user's own functions may not be safe for that.
     abilities : frozenset of str
         What the subclass defines itself, by the names of ``protocol.ABILITIES``.
     """
@@ -64,22 +51,12 @@ class BasePosterior:
     n_samples: int = 0
     total_weight: float = 0.0
     n_predictors: int = 1
-    one_mode: bool = False
-    log_concave: bool = False
-    multimodal: bool = False
-    steep: bool = False
-    has_center: bool = False
     precision: float = float(np.finfo(float).eps)
-    full_support: bool = True
-    bounded_curvature: bool = True
-    own: bool = False
-    shareable: bool = False
     abilities: frozenset[str] = frozenset()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Set :attr:`abilities` and :attr:`has_center` from the methods of the subclass."""
+        """Set :attr:`abilities` from the methods of the subclass."""
         super().__init_subclass__(**kwargs)
-        cls.has_center = not _is_default(cls, "centered_normal")
         cls.abilities = frozenset(
             ability
             for ability, members in MEMBERS.items()
@@ -95,24 +72,14 @@ class BasePosterior:
     # ---- properties of the model --------------------------------------------------------------
 
     @property
-    def cheap_full_gradient(self) -> bool:
-        """Whether the gradient from all rows costs no more than one from a few."""
-        return False
+    def facts(self) -> Facts:
+        """Facts about the posterior's shape and cost."""
+        return Facts()
 
     @property
     def noise_index(self) -> int | None:
         """Position of the log noise variance among the parameters; None without one."""
         return None
-
-    @property
-    def light_tailed(self) -> bool:
-        """Whether the tails are known to be no heavier than those of a normal distribution."""
-        return False
-
-    @property
-    def quadratic_prior(self) -> bool:
-        """Whether the log prior is a polynomial of second order in theta, or constant."""
-        return False
 
     def slope_of_last(self) -> tuple[float, float, float] | None:
         """``(a, b, w)`` where the derivative in the last coordinate x is ``a exp(-w x) + b``.
@@ -123,32 +90,9 @@ class BasePosterior:
         return None
 
     @property
-    def shares_batches(self) -> bool:
-        """Whether :meth:`bind_batches` takes a number of walkers that share each batch."""
-        return False
-
-    @property
-    def far_from_mode(self) -> bool:
-        """Whether most of the posterior is known to be far from its mode."""
-        return False
-
-    @property
-    def has_mode(self) -> bool:
-        """Whether the posterior is known to have a mode, so that failing to find it is an error."""
-        return False
-
-    @property
-    def hierarchical(self) -> bool:
-        """Whether a prior of its coefficients has hyperparameters among the parameters."""
-        return False
-
-    @property
     def parameterizations(self) -> tuple[str, ...]:
         """Names of the coordinates in which the posterior can be sampled."""
         return ("centered",)
-
-    def check_mode(self, theta: Array) -> None:
-        """Raise where the mode found at ``theta (P,)`` shows that the posterior is improper."""
 
     # ---- the density, from rows or on its own -------------------------------------------------
 
@@ -203,10 +147,6 @@ class BasePosterior:
     def bind_grad_log_prior(self) -> Callable[[Array], Array]:
         """:meth:`grad_log_prior`, with what does not depend on theta settled."""
         return self.grad_log_prior
-
-    def prior_slope(self) -> Array | None:
-        """Factor ``(P,)`` of theta in the gradient of the log prior, where it is such a product."""
-        return None
 
     # ---- rows through local parameters: no default --------------------------------------------
 
@@ -264,10 +204,6 @@ class BasePosterior:
         """Minus the Hessian of the log posterior ``(P, P)`` at one ``theta (P,)``."""
         return difference_curvature(self.grad, theta, self.n_samples)
 
-    def rough_curvature(self, theta: Array) -> Array | None:
-        """:meth:`curvature` to single precision; None where that costs no less."""
-        return None
-
     def curvature_diagonal(self, theta: Array) -> Array:
         """Diagonal of minus the Hessian ``(P,)`` at one ``theta (P,)``.
 
@@ -293,10 +229,6 @@ class BasePosterior:
 
     def mean_curvature(self, theta: Array) -> Array | None:
         """Mean of the curvatures ``(P, P)`` at draws ``(S, P)``; None where it is not known."""
-        return None
-
-    def prior_conflict(self, values: Array, sds: Array) -> PriorConflict | None:
-        """How far prior and data are apart, by the mean and sds of reported parameters, or None."""
         return None
 
     # ---- forms of the same posterior ----------------------------------------------------------

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.protocol import MEMBERS
 
 Array = NDArray[Any]
@@ -19,7 +20,6 @@ _SHOWN = 5  # parameters in an error
 _ROW_FUNCTIONS = ("log_likelihood", "grad_log_likelihood")
 _GRADIENTS = ("grad", "grad_log_likelihood", "grad_log_prior")
 _CHECKED = {*_GRADIENTS, "log_density", "log_likelihood", "log_prior", "value_and_grad"}
-_FLAGS = ("multimodal", "cheap_full_gradient")
 
 
 def as_posterior(model: Any, argument: str = "posterior") -> BasePosterior:
@@ -81,10 +81,6 @@ class UserPosterior(BasePosterior):
         Name of the argument in errors.
     """
 
-    cheap_full_gradient = False
-    full_support = False
-    own = True
-
     def __init__(self, model: Any, argument: str = "posterior") -> None:
         if isinstance(model, type):
             raise TypeError(f"{argument}={model!r} is a class; give an instance of it.")
@@ -100,16 +96,23 @@ class UserPosterior(BasePosterior):
                 model.n_samples, f"{argument}.n_samples", low=0, closed="left", integer=True
             )
             self.n_samples = int(model.n_samples)
-        else:
-            self.cheap_full_gradient = True  # there are no rows that could be left out
         for ability in self.abilities:
             for name in MEMBERS[ability]:
                 function = getattr(model, name, None)
                 if callable(function):  # param_names has a default
                     checked = name in _CHECKED
                     setattr(self, name, _Checked(self, name, function) if checked else function)
-        for flag in _FLAGS:
-            setattr(self, flag, bool(getattr(model, flag, getattr(self, flag))))
+
+    @property
+    def facts(self) -> Facts:
+        """Facts that the model tells of itself: ``multimodal``, ``cheap_full_gradient``."""
+        no_rows = "rows" not in self.abilities  # that could be left out
+        return Facts(
+            multimodal=bool(getattr(self.model, "multimodal", False)),
+            cheap_full_gradient=bool(getattr(self.model, "cheap_full_gradient", no_rows)),
+            full_support=False,
+            user_defined=True,
+        )
 
     @property
     def constrained_names(self) -> list[str]:

@@ -27,13 +27,14 @@ from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 from scipy.stats import kstwobign
 
 from skbayes_sgld._linalg import in_threads
-from skbayes_sgld.posterior.factor import prior_diagonal
+from skbayes_sgld._sparse import scale_columns
 from skbayes_sgld.posterior.likelihoods import Bernoulli
 from skbayes_sgld.posterior.sparse_design import SparseDesign
-from skbayes_sgld.posterior.sparse_rows import ScaledDesign, SparseModel, SparseRows, sparse_rows
+from skbayes_sgld.posterior.sparse_rows import SparseRows, sparse_rows
 from skbayes_sgld.posterior.whitening import CollapsedPosterior, Place
 
 Array = NDArray[Any]
+GLMPosterior = Any  # which imports this module
 
 _SHARE = 0.5  # of K's least eigenvalue, rows of unit length, that is noise of the rows' own
 _LANCZOS = 60  # products that its extreme eigenvalues are found by
@@ -63,19 +64,18 @@ class CollapsedRows(CollapsedPosterior):
         Where the rows are not independent enough, or the prior is another one.
     """
 
-    as_columns = True
     n_fewest = 8
 
-    def __init__(self, posterior: SparseModel, theta: Array) -> None:
+    def __init__(self, posterior: GLMPosterior, theta: Array) -> None:
         P, n = posterior.n_params, posterior.n_samples
         self._posterior, self._theta, self.n_rows = posterior, theta, n
         self.n_params, self.param_names = P, [f"z[{j}]" for j in range(P)]
-        own, pull = prior_diagonal(posterior, theta), posterior.grad_log_prior(theta[None])[0]
+        own, pull = posterior.prior_diagonal(theta), posterior.grad_log_prior(theta[None])[0]
         flat = own <= 0.0
         self._set_metric(np.where(flat, 1.0, own))
         self.center = theta + np.where(flat, 0.0, pull / self.inverse)
         design = posterior.design(slice(0, n))
-        self._d, signs = design.rows.shape[1], 2.0 * posterior.y - 1.0
+        self._d, signs = design.columns.shape[1], 2.0 * posterior.y - 1.0
         self._has_level = np.float32(self._d < P)
         if flat.sum() != self._has_level:
             raise ValueError("the intercept's prior is not flat")
@@ -83,7 +83,11 @@ class CollapsedRows(CollapsedPosterior):
         self._offset = (signs * (design @ self.center))[:, None].astype(np.float32)
         design = self._less_centered(design)
         norms = _norms(design, self.root[: self._d])
-        self._unit = ScaledDesign(design, signs / norms, self.root)
+        # columns in units of the prior, and rows, signed, of unit length
+        center = None if design.center is None else design.center * self.root[: self._d]
+        X = scale_columns(design.columns, self.root[: self._d]).astype(np.float32)
+        self._design = SparseDesign(X, center, self._d < P)
+        self._unit = (signs / norms)[:, None].astype(np.float32)
         self._norms, self._signs = norms[:, None].astype(np.float32), signs[:, None].astype("f4")
         low, high = self._bounds = self._extremes()
         if low < _LEAST[0]:
@@ -107,7 +111,7 @@ class CollapsedRows(CollapsedPosterior):
         self.inverse, self.inverse_t = inverse, np.sqrt(inverse)
         self.root = 1.0 / self.inverse_t
 
-    def _check_prior(self, posterior: SparseModel) -> None:
+    def _check_prior(self, posterior: GLMPosterior) -> None:
         """Raise where the log prior is not that of independent normal coefficients."""
         z = np.random.default_rng(0).standard_normal((2, self.n_params))
         z[1] *= 2.0
@@ -129,7 +133,7 @@ class CollapsedRows(CollapsedPosterior):
         steepness = np.sqrt(np.sum(1.0 / np.square(_norms(design, self.root[: self._d]))))
         left = min(1.0, 1.0 / max(float(steepness * np.linalg.norm(scaled)), 1e-12))
         self._slope = (left * scaled)[:, None].astype(np.float32)
-        return SparseDesign(design.rows, (1.0 - left) * design.center, True)
+        return SparseDesign(design.columns, (1.0 - left) * design.center, True)
 
     def work_of(self, n_steps: int) -> float:
         """Multiplications of a trajectory, its momentum and the draw at its end."""
@@ -141,15 +145,22 @@ class CollapsedRows(CollapsedPosterior):
 
     # ---- products -----------------------------------------------------------------------------
 
+    def _predictors(self, z: Array) -> Array:
+        """``A z (n, C)`` for coefficients ``(P, C)``, the intercept left out."""
+        coefficients = z.T.copy(order="C")  # sums along a chain then round alike
+        coefficients[:, self._d :] = 0.0
+        return self._unit * self._design.predictors(coefficients[:, None])[:, 0].T
+
     def _back(self, x: Array) -> Array:
         """``A^T x``, for coefficients ``(P, C)``: the intercept's entry is 0."""
-        pulled = self._unit.pulled(x)
+        score = np.ascontiguousarray((self._unit * x).T)[:, None]
+        pulled: Array = (score @ self._design)[:, 0].T
         pulled[self._d :] = 0.0
         return pulled
 
     def _gram(self, x: Array) -> Array:
         """``K x``, rows scaled to unit length."""
-        return self._unit.predictors(self._back(x))
+        return self._predictors(self._back(x))
 
     def _less_own(self, x: Array) -> Array:
         """``(K - D) x``."""
@@ -224,12 +235,12 @@ class CollapsedRows(CollapsedPosterior):
 
     def enter(self, z: Array, generators: list[np.random.Generator]) -> Place:
         """Place given ``z (C, P)``: v is drawn from its distribution given u."""
-        columns = self.held(z)
+        columns = np.ascontiguousarray(z.T, dtype=np.float32)
         level = columns[-1] * self._has_level
         if self._has_level:
             level -= _sums(self._slope, columns[:-1]).astype(np.float32)
             columns[-1] = 0.0
-        u = self._unit.predictors(columns)
+        u = self._predictors(columns)
         normals = self._normals(generators, 2 * len(u)).reshape(2, len(u), -1)
         dual = self._polynomial(self._root_terms, normals[0])
         v = self._less_own(dual)
@@ -288,11 +299,11 @@ class CollapsedRows(CollapsedPosterior):
         u = place.value + noise / self._norms
         columns = np.zeros((self.n_params, u.shape[1]), np.float32)
         columns[:P] = normals[3 * n :]
-        left = u - self._unit.predictors(columns)
+        left = u - self._predictors(columns)
         columns += self._back(self._polynomial(self._inverse_terms, left))
         if self._has_level:
             columns[-1] = place.level + _sums(self._slope, columns[:-1])
-        return self.released(columns)
+        return np.asarray(columns.T, dtype=float)
 
     def _normals(self, generators: list[np.random.Generator], size: int) -> Array:
         """Standard normals ``(size, C)``, those of each chain from a generator of its own."""
@@ -310,7 +321,7 @@ def _kolmogorov() -> Array:
     return np.asarray(kstwobign.ppf(_NODES))
 
 
-def collapsed_rows(posterior: SparseModel, theta: Array) -> CollapsedRows | None:
+def collapsed_rows(posterior: GLMPosterior, theta: Array) -> CollapsedRows | None:
     """Sparse rows with noise of their own split off; None where they cannot be, or need not."""
     if posterior.n_samples > posterior.n_params or posterior.weight is not None:
         return None
@@ -324,7 +335,7 @@ def collapsed_rows(posterior: SparseModel, theta: Array) -> CollapsedRows | None
 
 def _norms(design: SparseDesign, root: Array) -> Array:
     """Lengths ``(n,)`` of the rows, centred and scaled by ``root (d,)``."""
-    X, center = design.rows, np.zeros(len(root)) if design.center is None else design.center
+    X, center = design.columns, np.zeros(len(root)) if design.center is None else design.center
     each = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     squares = np.bincount(each, np.square(X.data * root[X.indices]), X.shape[0])
     scaled = np.square(root) * center

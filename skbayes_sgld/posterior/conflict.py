@@ -15,7 +15,7 @@ where columns are nearly dependent, the priors of the others hold a coefficient 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,11 @@ from scipy.special import ndtr
 from scipy.stats import chi2
 
 from skbayes_sgld._linalg import MAX_DENSE
-from skbayes_sgld.posterior.linear_prior import LinearPrior
+from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.parameterizations.base import Reparameterized
+from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
 from skbayes_sgld.posterior.priors import Flat
-from skbayes_sgld.posterior.propriety import ImproperPosteriorError, LinearModel, check_mode
+from skbayes_sgld.posterior.propriety import separated
 
 Array = NDArray[Any]
 
@@ -34,20 +36,6 @@ _NODES = np.linspace(-8.0, 8.0, 321)  # normal scores at which a prior's quantil
 _LEAST = 1e-12  # curvature over the prior's, or the largest, below which the data say nothing
 _SMALL = 0.1  # posterior sds; the error of Newton's method is then about the square
 _STEPS = 20  # of Newton's method; where classes are separated they do not end
-
-
-class _LinearModel(LinearModel, Protocol):
-    """The further members of a generalised linear model that are used."""
-
-    fit_intercept: bool
-    total_weight: float
-    linear_prior: LinearPrior
-
-    @property
-    def constrained_names(self) -> list[str]: ...
-    def unconstrain(self, values: Array) -> Array: ...
-    def grad_log_likelihood(self, theta: Array) -> Array: ...
-    def likelihood_curvature(self, theta: Array) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -92,17 +80,22 @@ class PriorConflict:
         return worst, float(abs(self.pull[worst]))
 
 
-def measured_conflict(posterior: _LinearModel, values: Array, sds: Array) -> PriorConflict | None:
+def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict | None:
     """How far the coefficients' prior and the data are apart; None where it is not measured.
 
     Parameters
     ----------
-    posterior : GLMPosterior
+    posterior : BasePosterior
+        In any coordinates.
     values : ndarray of shape (n_constrained,)
         Posterior mean of the reported parameters.
     sds : ndarray of shape (n_constrained,)
         Their posterior standard deviations.
     """
+    while isinstance(posterior, Reparameterized | RowSpacePosterior):
+        posterior = posterior.inner
+    if not isinstance(posterior, GLMPosterior):
+        return None
     theta = posterior.unconstrain(values[None])[0]
     K, d, prior = posterior.n_predictors, posterior.n_features, posterior.linear_prior
     L = K * (d + posterior.fit_intercept)
@@ -147,7 +140,7 @@ def measured_conflict(posterior: _LinearModel, values: Array, sds: Array) -> Pri
     return PriorConflict(*about, min(probability, 1.0), distance, pull, effective)
 
 
-def _joint_pull(posterior: _LinearModel, theta: Array, held: Array, sds: Array) -> Array:
+def _joint_pull(posterior: GLMPosterior, theta: Array, held: Array, sds: Array) -> Array:
     """From the estimate without the coefficients' prior to ``held (K, d)``, in ``sds (K, d)``."""
     K, d = held.shape
     estimate, known = _without_prior(posterior, theta, sds)
@@ -156,7 +149,7 @@ def _joint_pull(posterior: _LinearModel, theta: Array, held: Array, sds: Array) 
     return np.where(known, (held - estimate) / sds, np.inf).ravel()
 
 
-def _without_prior(posterior: _LinearModel, theta: Array, sds: Array) -> tuple[Array, Array]:
+def _without_prior(posterior: GLMPosterior, theta: Array, sds: Array) -> tuple[Array, Array]:
     """Maximum likelihood estimate ``(K, d)`` of the coefficients, and whether there is one.
 
     Newton's method goes on from ``theta (P,)`` until it moves no coefficient by a tenth of its sd:
@@ -216,17 +209,9 @@ def _without_prior(posterior: _LinearModel, theta: Array, sds: Array) -> tuple[A
             break
     else:
         known = known & ~moving
-    if _separated(posterior, theta):
+    if separated(posterior, theta):
         known = np.zeros((K, d), dtype=bool)
     return theta[:L].reshape(K, width)[:, :d], known
-
-
-def _separated(posterior: _LinearModel, theta: Array) -> bool:
-    try:
-        check_mode(posterior, theta)
-    except ImproperPosteriorError:
-        return True
-    return False
 
 
 def _tail(quantiles: Array, apart: Array, width: Array) -> Array:
@@ -236,7 +221,7 @@ def _tail(quantiles: Array, apart: Array, width: Array) -> Array:
 
 
 def _likelihood_of_coefficients(
-    posterior: _LinearModel, theta: Array, linear: Array, gamma: float | None
+    posterior: GLMPosterior, theta: Array, linear: Array, gamma: float | None
 ) -> tuple[Array, Array]:
     """Minus the Hessian and the gradient of the coefficients' log likelihood, at its best level.
 

@@ -13,12 +13,14 @@ from skbayes_sgld._arrays import as_numbers
 from skbayes_sgld._components import check_number
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import UserPosterior
+from skbayes_sgld.posterior.facts import Facts
+from skbayes_sgld.posterior.parameterizations.base import Expanded, Map, Reparameterized
 from skbayes_sgld.posterior.transforms import Coordinates, Elementwise, Transform
 
 Array = NDArray[Any]
 
 
-class CustomPosterior(BasePosterior):
+class CustomPosterior(Reparameterized):
     r"""Posterior of a model of your own, which every sampler of the package takes.
 
     The model's functions take its parameters x, some of which may be bounded; the sampler moves
@@ -96,10 +98,6 @@ class CustomPosterior(BasePosterior):
     (['log_rate'], ['rate'])
     """
 
-    temperature: float = 1.0
-    full_support = False
-    own = True
-
     def __init__(
         self,
         model: Any,
@@ -109,11 +107,8 @@ class CustomPosterior(BasePosterior):
         batched: bool = True,
     ) -> None:
         self.model = model
-        self._functions = UserPosterior(model if batched else _OneByOne(model), "model")
-        self.n_samples, self.n_params = self._functions.n_samples, self._functions.n_params
-        if "rows" not in self._functions.abilities:
-            self.abilities = self.abilities - {"rows"} | {"density"}
-        names = self._functions.param_names
+        functions = UserPosterior(model if batched else _OneByOne(model), "model")
+        names = functions.param_names
         if transforms is None or isinstance(transforms, Mapping):
             transforms = Elementwise(names, transforms or {})
         elif not isinstance(transforms, Coordinates):
@@ -122,30 +117,27 @@ class CustomPosterior(BasePosterior):
                 "parameters to transforms, as {'s': 'positive'}, or an instance with the methods "
                 "of Coordinates."
             )
-        self._coordinates = transforms
+        super().__init__(functions, _UserMap(transforms), 1.0)
+        if "rows" not in functions.abilities:
+            self.abilities = self.abilities - {"rows"} | {"density"}
         self.param_names = transforms.param_names
         self._start = np.zeros(self.n_params) if start is None else self._check_start(start)
-        self._functions.check_functions(transforms.forward(self._start[None])[0])
-        self.precision = self._functions.precision
+        functions.check_functions(transforms.forward(self._start[None])[0])
+        self.precision = functions.precision
 
     @property
     def constrained_names(self) -> list[str]:
         """Names of the model's own parameters."""
-        return self._functions.param_names
+        return self.inner.param_names
 
     @property
-    def cheap_full_gradient(self) -> bool:
-        """Whether the gradient from all rows costs no more than one from a few."""
-        return self._functions.cheap_full_gradient
-
-    @property
-    def multimodal(self) -> bool:  # type: ignore[override]
-        """Whether the model says that it has several modes."""
-        return self._functions.multimodal
+    def facts(self) -> Facts:
+        """Facts that the model tells of itself: ``multimodal``, ``cheap_full_gradient``."""
+        return self.inner.facts
 
     def lacks(self, ability: str) -> list[str]:
         """Members that the model lacks for an ability."""
-        return self._functions.lacks(ability) if ability == "rows" else super().lacks(ability)
+        return self.inner.lacks(ability) if ability == "rows" else super().lacks(ability)
 
     def _check_start(self, start: ArrayLike) -> Array:
         x = as_numbers(start, "start")
@@ -153,7 +145,7 @@ class CustomPosterior(BasePosterior):
             raise ValueError(
                 f"start={start!r} must be {self.n_params} finite numbers, one per parameter."
             )
-        return self._coordinates.inverse(x[None])[0]
+        return self.coordinates.inverse(x[None])[0]
 
     def start(self) -> Array:
         """Coordinates ``theta (P,)`` to begin at."""
@@ -185,54 +177,38 @@ class CustomPosterior(BasePosterior):
 
     def constrain(self, theta: Array) -> Array:
         """Parameters x ``(C, P)`` of the model at theta."""
-        return self._coordinates.forward(theta)
+        return self.coordinates.forward(theta)
 
     def unconstrain(self, values: Array) -> Array:
         """Coordinates theta ``(C, P)`` of the model's parameters."""
-        return self._coordinates.inverse(values)
+        return self.coordinates.inverse(values)
 
-    # ---- the protocol -------------------------------------------------------------------------
+    zeros = BasePosterior.zeros
 
-    def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
-        """Log likelihood of each row ``(C, B)``."""
-        return self._functions.log_likelihood(self._coordinates.forward(theta), idx)
 
-    def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
-        """Gradient of the log likelihood, summed over the rows ``(C, P)``."""
-        grad = self._functions.grad_log_likelihood(self._coordinates.forward(theta), idx)
-        return self._coordinates.pull_back(grad, theta)
+class _UserMap(Map):
+    """The map of a user's coordinates."""
 
-    def log_prior(self, theta: Array) -> Array:
-        """Log prior of theta ``(C,)``: that of x plus the log Jacobian."""
-        value = self._functions.log_prior(self._coordinates.forward(theta))
-        return value + self._log_jacobian(theta)
+    def __init__(self, coordinates: Coordinates) -> None:
+        self._coordinates = coordinates
 
-    def grad_log_prior(self, theta: Array) -> Array:
-        """Gradient of the log prior ``(C, P)``."""
-        grad = self._functions.grad_log_prior(self._coordinates.forward(theta))
-        return self._pull_back_posterior(grad, theta)
+    def forward(self, phi: Array) -> Array:
+        """Parameters at phi."""
+        return self._coordinates.forward(phi)
 
-    def log_density(self, theta: Array) -> Array:
-        """Log posterior density of theta up to a constant ``(C,)``."""
-        value = self._functions.log_density(self._coordinates.forward(theta))
-        return value + self._log_jacobian(theta)
+    def inverse(self, theta: Array) -> Array:
+        """Phi at the parameters."""
+        return self._coordinates.inverse(theta)
 
-    def grad(self, theta: Array) -> Array:
-        """Gradient of the log posterior ``(C, P)``."""
-        grad = self._functions.grad(self._coordinates.forward(theta))
-        return self._pull_back_posterior(grad, theta)
+    def expand(self, phi: Array) -> Expanded:
+        """Parameters at phi, the log Jacobian and the chain rule."""
+        known = self._coordinates
 
-    def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
-        """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
-        value, grad = self._functions.value_and_grad(self._coordinates.forward(theta))
-        return value + self._log_jacobian(theta), self._pull_back_posterior(grad, theta)
+        def pull_back(grad: Array, tau: float) -> Array:
+            in_phi = known.pull_back(grad, phi)
+            return in_phi + tau * known.grad_log_jacobian(phi) if tau else in_phi
 
-    def _log_jacobian(self, theta: Array) -> Array:
-        return self.temperature * self._coordinates.log_jacobian(theta)
-
-    def _pull_back_posterior(self, grad: Array, theta: Array) -> Array:
-        in_theta = self._coordinates.pull_back(grad, theta)
-        return in_theta + self.temperature * self._coordinates.grad_log_jacobian(theta)
+        return Expanded(known.forward(phi), known.log_jacobian(phi), pull_back)
 
 
 class FunctionPosterior(CustomPosterior):

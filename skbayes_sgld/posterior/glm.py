@@ -5,40 +5,47 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
-from math import isfinite
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from skbayes_sgld._linalg import GROUP, MAX_DENSE, column_means, column_moments, in_threads
+from skbayes_sgld._linalg import (
+    GROUP,
+    MAX_DENSE,
+    column_means,
+    column_moments,
+    gram_of_predictors,
+)
 from skbayes_sgld._sparse import as_rows
-from skbayes_sgld.posterior.averaging import FEW_ROWS, MANY, averaged_normal
+from skbayes_sgld.posterior.averaging import averaged_normal
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.batches import RowSubsets
-from skbayes_sgld.posterior.bound_density import bound_value_and_grad
-from skbayes_sgld.posterior.conflict import measured_conflict
-from skbayes_sgld.posterior.expansion import expand_rows
-from skbayes_sgld.posterior.factor import curvature_factor as factor_of_curvature
+from skbayes_sgld.posterior.batches import LinearBatches
+from skbayes_sgld.posterior.design import DenseDesign
+from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.likelihoods import FixedGaussian, Likelihood
-from skbayes_sgld.posterior.linear_predictors import HELD_NUMBERS, BoundRows, SettledRows
+from skbayes_sgld.posterior.linear_parameters import LinearParameters
 from skbayes_sgld.posterior.linear_prior import LinearPrior
+from skbayes_sgld.posterior.predictor_maps import Contrasts, MeanAndNoise, Predictors
 from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 from skbayes_sgld.posterior.priors.noise import NoisePrior
-from skbayes_sgld.posterior.propriety import check_mode, check_propriety, check_weights
-from skbayes_sgld.posterior.protocol import AveragedNormal, Expansion
-from skbayes_sgld.posterior.rounded_hessian import rough_curvature, rounded_expansion
-from skbayes_sgld.posterior.starts import prior_draws, zero_effects
+from skbayes_sgld.posterior.protocol import AveragedNormal, Expansion, Rows
+from skbayes_sgld.posterior.row_sum import RowSum
+from skbayes_sgld.posterior.sparse_design import SparseDesign
 from skbayes_sgld.posterior.statistics import GaussianStatistics
 
 Array = NDArray[Any]
 
 ROUNDED_NUMBERS = 2**10, 2**26  # numbers of X between which a copy in float32 pays
+MANY = 300  # parameters from which the bulk may be far from the mode
+FEW_ROWS = 5  # per parameter at most, for which rows are averaged
+_NEGLIGIBLE = 1e-8  # share of the rows' curvature added where the prior has none
+_ROUNDED_BATCH = 2**15  # numbers of a shared batch from which products in float32 pay
 _SOFT = 0.15  # posterior sds that kinks are rounded over: halves the work of HMC, at little error
 
 
-class GLMPosterior(RowSubsets, BasePosterior):
+class GLMPosterior(LinearParameters, BasePosterior):
     """Posterior of a generalised linear model, for all chains at once.
 
     ``theta`` holds the coefficients and the intercept of each linear predictor in turn, and last
@@ -106,7 +113,7 @@ class GLMPosterior(RowSubsets, BasePosterior):
         X, fit_intercept = as_rows(X) if issparse(X) else X, bool(fit_intercept)
         K, infers_noise, statistics = likelihood.n_predictors, likelihood.infers_noise, None
         if likelihood.quadratic and X.shape[1] <= MAX_DENSE:
-            statistics = GaussianStatistics(X, y, sample_weight, fit_intercept)
+            statistics = GaussianStatistics.of_rows(X, y, sample_weight, fit_intercept, refine=True)
         mean, spread = None if columns is None else columns[0], None
         if prior.automatic:
             mean, spread = column_moments(X, sample_weight) if columns is None else columns
@@ -117,11 +124,12 @@ class GLMPosterior(RowSubsets, BasePosterior):
             mean = None
         elif mean is None:
             mean = column_means(X, sample_weight)
-        super().__init__(X, y, sample_weight, K, infers_noise, fit_intercept, mean)
-        self._statistics = statistics
+        super().__init__(X.shape[1], K, infers_noise, fit_intercept, mean)
         self.likelihood, self.noise_prior = likelihood, noise_prior
-        self.bounded_curvature = likelihood.bounded_curvature
-        self.log_concave = prior.log_concave  # as a likelihood is, or nearly
+        self.noise_columns: Array | None = None  # columns of X that the noise depends on, if any
+        self._bind(X, y, sample_weight)
+        self._statistics = statistics
+        self.total_weight = float(len(y) if sample_weight is None else sample_weight.sum())
         priors, data = (prior, intercept_prior or Flat()), (X, y, sample_weight)
         self.linear_prior = LinearPrior.of_data(
             *priors, likelihood, data, spread, self.center, fit_intercept
@@ -137,29 +145,113 @@ class GLMPosterior(RowSubsets, BasePosterior):
         linear = self.param_names[: self._n_linear]
         return linear + ["noise_variance"] * self._infers_noise
 
-    def _name_params(
-        self, feature_names: Sequence[str] | None, class_names: Sequence[str] | None
-    ) -> list[str]:
-        """Names of the parameters, from those of the columns and of the classes."""
-        features = list(feature_names or (f"x{j}" for j in range(self.n_features)))
-        self.coords = {"feature": features}
-        if self.n_predictors == 1:
-            names = [f"coef[{f}]" for f in features] + ["intercept"] * self.fit_intercept
-        else:
-            names, classes = [], list(class_names or map(str, range(self.n_predictors)))
-            self.coords = {"class": classes, "feature": features}
-            for k in classes:
-                names += [f"coef[{k}, {f}]" for f in features]
-                names += [f"intercept[{k}]"] * self.fit_intercept
-        return names + ["log_noise_variance"] * self._infers_noise
-
     _statistics: GaussianStatistics | None
     _spread: Array | None
-    _settled: dict[type, Any]
 
     def _bind(self, X: Any, y: Array, weight: Array | None) -> None:
-        super()._bind(X, y, weight)
-        self._statistics, self._settled, self._holds = None, {}, None
+        """Take these rows; statistics and sums of other rows are dropped."""
+        self.X, self.y, self.weight, self.n_samples = X, y, weight, X.shape[0]
+        self._statistics = None
+        self._sums: dict[type, RowSum] = {}
+
+    # ---- rows: a design, a likelihood, and their sum -------------------------------------------
+
+    def _predictors(self) -> Predictors:
+        """Map from theta to the coefficients of the likelihood's predictors."""
+        if self._infers_noise:
+            none = np.zeros(0, int)
+            return MeanAndNoise(self.n_features, bool(self.fit_intercept), none, none)
+        if self.likelihood.shift_invariant:
+            return Contrasts(self.n_predictors, self._width)
+        return Predictors(self.n_predictors, self._width)
+
+    def rows(self, dtype: type = np.float64) -> RowSum:
+        """Sum over the rows in a precision, which all posteriors of these rows share."""
+        if dtype not in self._sums:
+            has_level = bool(self.fit_intercept) or self._infers_noise
+            if issparse(self.X):
+                design: Any = SparseDesign(self.X.astype(dtype), self.center, has_level)
+            else:
+                design = DenseDesign(self.X, self.center, has_level, dtype)
+            kernel = self.likelihood.bind(self.y, self.weight, dtype)
+            self._sums[dtype] = RowSum(design, kernel, self._predictors())
+        return self._sums[dtype]
+
+    def design(self, rows: slice) -> Any:
+        """Rows of the design ``(B, d + 1)``, a column of ones last where there are intercepts."""
+        block = self.rows().design.block(rows)
+        return block if issparse(self.X) else block[:, : self._width]
+
+    def take(self, idx: Array) -> Rows:
+        """Gathered rows ``idx (..., B)``; a leading axis of steps gathers those of many at once."""
+        weight = None if self.weight is None else self.weight.take(idx)
+        return Rows(self.rows().design.rows(idx), self.y.take(idx), weight)
+
+    def local(self, theta: Array, rows: Rows) -> Array:
+        """Local parameters of gathered rows ``(C, n_products, B)``."""
+        return self.rows().predictors.coefficients(theta) @ rows.design.swapaxes(-1, -2)
+
+    def score(self, u: Array, rows: Rows) -> Array:
+        """Weighted gradient of each gathered row's log likelihood in u ``(C, n_products, B)``."""
+        with np.errstate(over="ignore"):
+            return self.likelihood.bind(rows.y, rows.weight).score(u.copy())
+
+    def local_curvature(self, u: Array, rows: Rows) -> Array:
+        """Weighted minus Hessian of each row's log likelihood in u."""
+        with np.errstate(over="ignore"):
+            return self.likelihood.bind(rows.y, rows.weight).score_and_curvature(u.copy())[1]
+
+    def pullback(self, score: Array, rows: Rows) -> Array:
+        """Gradient in theta ``(C, P)`` from the rows' gradients in u."""
+        return self.rows().predictors.gradient(score @ rows.design)
+
+    def gram(self, design: Array, local: Array) -> Array:
+        """Sum over rows of ``A_i^T W_i A_i (P, P)``, where A_i maps theta to row i's u."""
+        return self.rows().predictors.hessian(gram_of_predictors(design, local))
+
+    def bind_batches(self, n_chains: int, batch_size: int, n_walkers: int = 1) -> LinearBatches:
+        """Batches of rows for the chains of one run, in one thread."""
+        # the rest that control variates leave is small, and needs no digits of double precision:
+        # 2.5x of the products of 16 walkers, 10,000 rows of 300 columns
+        pays = n_walkers > 1 and batch_size * self.n_features >= _ROUNDED_BATCH
+        rounds = pays and self.X.size <= ROUNDED_NUMBERS[1] and not issparse(self.X)
+        sums, data = (
+            self.rows(np.float32 if rounds else np.float64),
+            (self.likelihood, self.y, self.weight),
+        )
+        return LinearBatches(sums.design, *data, sums.predictors, n_chains, batch_size, n_walkers)
+
+    # ---- subsets that stand for all rows --------------------------------------------------------
+
+    def subset(self, rows: slice) -> Self:
+        """Posterior given some of the rows, reweighted to stand for all.
+
+        Rows of a rare class are all in it: a few of them would say little of where it is.
+        """
+        return self.with_rows(*self._thinned(rows, self.likelihood.rare(self.y)))
+
+    def with_rows(self, X: Array, y: Array, weight: Array | None) -> Self:
+        """Posterior given other rows, under the same prior and in the same coordinates."""
+        other = copy(self)
+        other._bind(X, y, weight)
+        return other
+
+    def _thinned(self, rows: slice, rare: Array | None) -> tuple[Array, Array, Array]:
+        """X, y and weights of a subset; rows that are not rare stand for others too."""
+        if rare is None:
+            y = self.y[rows]
+            each = self.n_samples / len(y)
+            weight = np.full(len(y), each) if self.weight is None else each * self.weight[rows]
+            return self.X[rows], y, weight
+        chosen = np.zeros(self.n_samples, bool)
+        chosen[rows] = True
+        idx = np.flatnonzero(chosen | rare)
+        weight = np.where(rare[idx], 1.0, self.n_samples / chosen.sum())
+        if self.weight is not None:
+            weight *= self.weight[idx]
+        return self.X[idx], self.y[idx], weight
+
+    # ---- facts ----------------------------------------------------------------------------------
 
     @property
     def prior(self) -> CoefficientPrior:
@@ -180,9 +272,22 @@ class GLMPosterior(RowSubsets, BasePosterior):
         return bool(self.fit_intercept) and (intercept is None or not intercept.proper)
 
     @property
-    def cheap_full_gradient(self) -> bool:
-        """Whether the gradient from all rows costs no more than one from a few."""
-        return self._statistics is not None
+    def facts(self) -> Facts:
+        """Facts about the posterior's shape and cost."""
+        light = self.prior.normal and self.prior.proper and not self._infers_noise
+        many = self.n_params >= MANY and self.n_samples < FEW_ROWS * self.n_params
+        return Facts(
+            has_mode=True,  # being proper
+            one_mode=True,
+            log_concave=self.prior.log_concave,  # as a likelihood is, or nearly
+            light_tailed=light,
+            far_from_mode=many and self.likelihood.averages and not self.prior.nonsmooth,
+            bounded_curvature=self.likelihood.bounded_curvature,
+            quadratic_prior=self.linear_prior.normal and not self._infers_noise,
+            cheap_full_gradient=self._statistics is not None,
+            shares_batches=not (issparse(self.X) or self._infers_noise),
+            thread_safe=True,
+        )
 
     @property
     def noise_index(self) -> int | None:
@@ -199,31 +304,22 @@ class GLMPosterior(RowSubsets, BasePosterior):
             theta[-1] = local[-1]
         return theta
 
-    @property
-    def light_tailed(self) -> bool:
-        """Whether the tails are no heavier than normal: under a normal prior, the noise known."""
-        return self.prior.normal and self.prior.proper and not self.likelihood.infers_noise
+    def zeros(self) -> Array:
+        """Point ``(P,)`` at which all coefficients are 0 and the noise variance is that of y."""
+        theta = np.zeros(self.n_params)
+        if self.likelihood.infers_noise:
+            theta[-1] = self.start()[-1]
+        return theta
 
-    @property
-    def quadratic_prior(self) -> bool:
-        """Whether the log prior is of second order: it is normal or flat, the noise known."""
-        return self.linear_prior.normal and not self._infers_noise
-
-    def check_proper(self) -> None:
-        """Raise where flat priors leave the posterior without a finite integral."""
-        level = self.intercept_is_free and self.likelihood.level_is_free(self.y)
-        noise_is_proper = self.noise_prior is None or self.noise_prior.proper
-        if level or not (self.prior.proper and noise_is_proper):
-            check_propriety(self, level)
-
-    def check_weights(self) -> None:
-        """Raise where the weights of the rows are so small that flat priors are left, or nearly."""
-        check_weights(self)
-
-    def check_mode(self, theta: Array) -> None:
-        """Raise where the likelihood at the mode shows that flat coefficients are unbounded."""
-        if not self.prior.proper:
-            check_mode(self, theta)
+    def draw_prior(self, generators: list[np.random.Generator]) -> Array:
+        """Reported parameters ``(C, P)`` from the prior; flat ones are 0, the noise that of y."""
+        values, noise = np.tile(self.zeros(), (len(generators), 1)), 1.0
+        if self.likelihood.infers_noise:
+            values[:, -1] = noise = float(np.exp(values[0, -1]))
+        linear = self._linear(values)
+        for c, rng in enumerate(generators):
+            linear[c] = self.linear_prior.sample(rng, linear.shape[1:], noise)
+        return values
 
     @property
     def parameterizations(self) -> tuple[str, ...]:
@@ -238,6 +334,13 @@ class GLMPosterior(RowSubsets, BasePosterior):
 
     # ---- likelihood ---------------------------------------------------------------------------
 
+    def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
+        """Weighted log likelihood of each row ``(C, B)``."""
+        if idx is None:
+            return self.rows().by_row(theta)
+        taken = self.take(idx)
+        return self.likelihood.bind(taken.y, taken.weight).log_density(self.local(theta, taken))
+
     def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Gradient of the log likelihood, summed over the rows ``(C, P)``."""
         if idx is not None:
@@ -245,18 +348,18 @@ class GLMPosterior(RowSubsets, BasePosterior):
             return self.pullback(self.score(self.local(theta, taken), taken), taken)
         if self._statistics is not None:
             return self._statistics_value_and_grad(theta)[1]
-        return np.sum(in_threads(partial(self._sum_of_grad, theta), self._parts()), axis=0)
+        return self.rows().grad(theta)
 
     def _statistics_value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         assert self._statistics is not None
-        return self._statistics.of_theta(*self._statistics_at(theta))
+        return self._statistics.value_and_grad(*self._statistics_at(theta))
 
     def _statistics_at(self, theta: Array) -> tuple[Any, ...]:
-        """What the sufficient statistics are asked for, at ``theta (C, P)``."""
+        """Arguments of the sufficient statistics at ``theta (C, P)``."""
         gamma = self._gamma(theta)
         at_mean = self.center is not None or not self.fit_intercept
         variance = self.likelihood.noise_variance(gamma)
-        return theta, variance, gamma, bool(self.fit_intercept), at_mean
+        return theta, variance, gamma, at_mean
 
     # ---- prior and posterior ------------------------------------------------------------------
 
@@ -284,64 +387,36 @@ class GLMPosterior(RowSubsets, BasePosterior):
         """:meth:`grad_log_prior`, as one product where the prior is normal."""
         if self._infers_noise:
             return self.grad_log_prior
-        return self.linear_prior.bind_grad_of_flat(self.n_predictors, self._width)
+        return self.linear_prior.bind_grad(self.n_predictors, self._width)
 
     def log_density(self, theta: Array) -> Array:
         """Log posterior density up to a constant ``(C,)``."""
         if self._statistics is not None:
-            value = self._statistics_value_and_grad(theta)[0]
-        else:
-            values = in_threads(partial(self._sum_of_log_likelihood, theta), self._parts())
-            value = np.sum(values, axis=0)
-        return value + self.log_prior(theta)
+            return self._statistics_value_and_grad(theta)[0] + self.log_prior(theta)
+        return self.rows().value(theta) + self.log_prior(theta)
 
     def grad(self, theta: Array) -> Array:
         """Gradient of the log posterior ``(C, P)``."""
-        if self._dtype is np.float32:
-            with np.errstate(over="ignore"):
-                return self.bind_grad(len(theta))(theta)
-        return self.grad_log_likelihood(theta) + self.grad_log_prior(theta)
+        return self.bind_grad(len(theta))(theta)
 
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
-        value, grad = self._rows_value_and_grad(theta)
-        return value + self.log_prior(theta), grad + self.grad_log_prior(theta)
-
-    def _rows_value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         if self._statistics is not None:
-            return self._statistics_value_and_grad(theta)
-        parts = in_threads(partial(self._sum_of_value_and_grad, theta), self._parts())
-        value, grad = (np.sum(part, axis=0) for part in zip(*parts, strict=True))
-        return value, grad
-
-    def _settle(self, dtype: type) -> SettledRows | None:
-        """Rows settled for bound gradients, which all runs on these rows share; None without.
-
-        A likelihood may have no kernel, a large design is not copied in double precision, and a
-        sparse one not at all.
-        """
-        if dtype not in self._settled:
-            large = dtype is np.float64 and self.X.size > HELD_NUMBERS
-            known = self.likelihood.bind_rows(np.empty(0), None, dtype) is not None
-            settled = known and not (large or issparse(self.X))
-            self._settled[dtype] = SettledRows(self, dtype) if settled else None
-        return self._settled[dtype]
+            value, grad = self._statistics_value_and_grad(theta)
+        else:
+            # the predictors of one position are a product already
+            value, grad = self.rows().value_and_grad(theta, GROUP if self.n_predictors == 1 else 1)
+        return value + self.log_prior(theta), grad + self.grad_log_prior(theta)
 
     def bind_grad(self, n_chains: int) -> Callable[[Array], Array]:
         """:meth:`grad` for ``theta (n_chains, P)``, for one run in one thread."""
-        rows, shape = self._settle(self._dtype), (n_chains, self.n_predictors, self._width)
-        if rows is None:
-            return self.grad
-        sums = BoundRows(rows, *shape, self._group)
-        of_prior = self.linear_prior.bind_grad(rows.pull.reshape(shape[1:]))
+        if self._statistics is not None:
+            return lambda theta: self.grad_log_likelihood(theta) + self.grad_log_prior(theta)
+        rows, of_prior, group = self.rows(self._dtype), self.bind_grad_log_prior(), self._group
 
         def grad(theta: Array) -> Array:
-            out = of_prior(theta.reshape(shape)).reshape(theta.shape)
-            sums.add_grad(theta, out)
-            flat = out.ravel()
-            if not isfinite(flat.dot(flat)):
-                bad = ~np.isfinite(out).all(axis=1)
-                out[bad] = self.value_and_grad(theta[bad])[1]
+            out = rows.grad(theta, group)
+            out += of_prior(theta)
             return out
 
         return grad
@@ -351,60 +426,98 @@ class GLMPosterior(RowSubsets, BasePosterior):
     ) -> Callable[[Array], tuple[Array, Array]]:
         """:meth:`value_and_grad`, in one pass also where ``followed`` has another prior."""
         other = self if followed is None else followed
-        if not (isinstance(other, GLMPosterior) and other._settled is self._settled):
+        if not (isinstance(other, GLMPosterior) and other._sums is self._sums):
             return super().bind_value_and_grad(n_chains, followed)
-        rows = self._settle(self._density_dtype)
-        return bound_value_and_grad(self, other, rows, n_chains, self._group)
+        if self._statistics is not None:
+            sums: Callable[[Array], tuple[Array, Array]] = self._statistics_value_and_grad
+        else:
+            sums = partial(self.rows(self._density_dtype).value_and_grad, group=self._group)
+        of_prior = other.bind_grad_log_prior()
+
+        def value_and_grad(theta: Array) -> tuple[Array, Array]:
+            value, grad = sums(theta)
+            value += self.log_prior(theta)
+            grad += of_prior(theta)
+            return value, grad
+
+        return value_and_grad
 
     def given_noise(self, variance: float) -> GLMPosterior:
         """Posterior of the linear parameters where the noise variance is known."""
         other = copy(self)
         other.likelihood, other.noise_prior = FixedGaussian(variance), None
-        other.bounded_curvature = True
-        other._infers_noise, other._settled = False, {}
+        other._infers_noise, other._sums = False, {}
         other.linear_prior = self.linear_prior.given_noise(variance)
         other.n_params, other.param_names = self._n_linear, self.param_names[: self._n_linear]
         return other
 
     def likelihood_curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log likelihood ``(P, P)``; a mean over draws ``(S, P)``."""
-        if self._statistics is None:
-            return super().likelihood_curvature(theta)
-        return self._statistics.curvature_of_theta(*self._statistics_at(np.atleast_2d(theta)))
+        if self._statistics is not None:
+            return self._statistics.curvature(*self._statistics_at(np.atleast_2d(theta)))
+        return self.rows().expand(theta).curvature
 
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
         """Gradient and Hessian of the log likelihood at one ``theta (P,)``, in one pass at most."""
         if self._statistics is not None:
             return super().expand_likelihood(theta, curvature)
-        rounded = rounded_expansion(self, theta) if curvature is None else None
-        return rounded or expand_rows(self, theta, curvature)
+        if curvature is None:
+            return self.rows().expand(theta)
+        return Expansion(theta, self.rows().grad(theta[None], None)[0], curvature)
 
-    prior_conflict = measured_conflict
-    curvature_factor = factor_of_curvature
-    zeros = zero_effects
-    draw_prior = prior_draws
-    has_mode, one_mode = True, True  # being proper
+    def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:
+        """Diagonal d and factor F of the curvature ``diag(d) + F^T F`` at one ``theta (P,)``.
+
+        The mixed derivatives of noise variance and coefficients, small at the mode, are left out.
+
+        Returns
+        -------
+        diagonal : ndarray of shape (P,)
+        factor : ndarray of shape (n, P) or (n + 1, P), or None
+            One row per row of X, and one for the intercept's prior. None where it would not pay:
+            with more rows than parameters or than 3,000, several linear predictors, or sparse rows.
+            ``diagonal`` is then the whole diagonal of the curvature.
+        """
+        n, P, K, width = self.n_samples, self.n_params, self.n_predictors, self._width
+        few = K == 1 and n <= min(P, MAX_DENSE) and not issparse(self.X)
+        prior = self.prior_diagonal(theta)
+        seen = self.rows().hessian_diagonal(theta)
+        if not few:
+            return seen + prior, None
+        factor = np.zeros((n, P))
+        for rows, block, curvature in self.rows().curvatures(theta):
+            factor[rows, :width] = np.sqrt(curvature[0, 0])[:, None] * block[:, :width]
+        if self.linear_prior.intercept is not None:  # one more row, for the intercept's prior
+            gamma = float(theta[-1]) if self._infers_noise else None
+            linear = self._linear(theta[None])[0]
+            direction, curvature, *_ = self.linear_prior.of_intercept(linear, gamma)
+            prior[:width] -= curvature[0] * np.square(direction)
+            factor = np.concatenate([factor, np.zeros((1, P))])
+            factor[-1, :width] = np.sqrt(max(curvature[0], 0.0)) * direction
+        own = np.maximum(prior, _NEGLIGIBLE * seen)
+        if self._infers_noise:
+            own[-1] = seen[-1] + prior[-1]
+        return own, factor
+
+    def prior_diagonal(self, theta: Array) -> Array:
+        """Diagonal of the log prior's curvature ``(P,)`` at one ``theta (P,)``."""
+        linear, gamma = self._linear(theta[None])[0], self._gamma(theta[None])
+        g = None if gamma is None else float(gamma[0])
+        diagonal, corner = self.linear_prior.diagonal(linear, g)
+        if g is None:
+            return diagonal.ravel()
+        assert self.noise_prior is not None
+        return np.append(diagonal.ravel(), corner + self.noise_prior.curvature(g))
 
     def averaged_normal(self, theta: Array, temperature: float) -> AveragedNormal | None:
         """Normal distribution nearest in expectation, from the mode; None where that serves."""
-        return averaged_normal(self, theta, temperature) if self.far_from_mode else None
-
-    @property
-    def far_from_mode(self) -> bool:
-        """Whether most of the posterior is known to be far from its mode, for lack of rows."""
-        few = self.n_params >= MANY and self.n_samples < FEW_ROWS * self.n_params
-        return few and self.likelihood.averages and not self.prior.nonsmooth
+        return averaged_normal(self, theta, temperature) if self.facts.far_from_mode else None
 
     def curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log posterior ``(P, P)`` at one ``theta (P,)``."""
         H = self.likelihood_curvature(theta)
         self.add_prior_curvature(H, theta)
         return H
-
-    def rough_curvature(self, theta: Array) -> Array | None:
-        """:meth:`curvature` to single precision; None where that costs no less."""
-        few = self.n_predictors == 1 and self.n_params < MANY  # a Hessian in float32 does not pay
-        return None if few else rough_curvature(self, theta)
 
     def mean_curvature(self, theta: Array) -> Array | None:
         """Mean of the curvatures ``(P, P)`` at draws ``(S, P)``; the prior's is at their mean."""
@@ -433,7 +546,7 @@ class GLMPosterior(RowSubsets, BasePosterior):
         """Posterior whose gradient, or ``density`` too, is rounded; itself where it is no gain."""
         pays = ROUNDED_NUMBERS[0] <= self.X.size <= ROUNDED_NUMBERS[1]
         known = self._density_dtype if density else self._dtype
-        if not pays or known is np.float32 or self._settle(np.float32) is None:
+        if not pays or known is np.float32 or issparse(self.X):
             return self
         other = copy(self)
         other._dtype, other._density_dtype = np.float32, np.float32 if density else np.float64
@@ -456,6 +569,10 @@ class GLMPosterior(RowSubsets, BasePosterior):
         prior = self.linear_prior.smoothed(known)
         if prior is self.linear_prior:
             return self
+        return self.with_prior(prior)
+
+    def with_prior(self, prior: LinearPrior) -> Self:
+        """Posterior of the same rows under another prior of the linear parameters."""
         other = copy(self)
         other.linear_prior = prior
         return other

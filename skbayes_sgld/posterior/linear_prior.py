@@ -1,23 +1,96 @@
-"""Forms of the prior of a linear model: parts that the noise scales, smooth ones, and draws."""
+"""The joint prior of a linear model: of the coefficients and the intercept of its predictors.
+
+The conventions are those of :mod:`~skbayes_sgld.posterior.priors.base`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sgld._linalg import column_means, column_squares
+from skbayes_sgld.posterior.likelihoods import Likelihood
+from skbayes_sgld.posterior.priors.base import CoefficientPrior
 from skbayes_sgld.posterior.priors.flat import Flat
-from skbayes_sgld.posterior.priors.normal import JointDensity, Proportional
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class LinearPrior(JointDensity):
-    """Prior of the parameters of K linear predictors, with its parts and its other forms."""
+class LinearPrior:
+    """Prior of the parameters ``linear (C, K, width)`` of K linear predictors.
+
+    A row of ``linear`` holds the coefficients of one predictor and then its intercept.
+
+    Attributes
+    ----------
+    coef : CoefficientPrior
+        Prior of the first ``n_features`` columns.
+    intercept : CoefficientPrior or None
+        Prior of the intercept at X = 0; None without an intercept or under a flat prior.
+    n_features : int
+    center : ndarray of shape (n_features,) or None
+        Point of X at which the last column is the intercept; None for X = 0.
+    from_data : bool
+        Whether the scale of the coefficients' prior is in the units of the data.
+    pin : ndarray of shape (width,) or None
+        Precision of the mean over the predictors, which leaves softmax probabilities unchanged.
+    """
+
+    coef: CoefficientPrior
+    intercept: CoefficientPrior | None
+    n_features: int
+    center: Array | None = None
+    from_data: bool = False
+    pin: Array | None = None
+    separate: ClassVar[bool] = True  # coefficients and intercepts are independent
+
+    @classmethod
+    def of_data(
+        cls,
+        coef: CoefficientPrior,
+        intercept: CoefficientPrior,
+        likelihood: Likelihood,
+        data: tuple[Array, Array, Array | None],
+        spread: Array | None,
+        center: Array | None,
+        has_intercept: bool,
+    ) -> Self:
+        """Prior of the linear parameters of a model of ``data``: X, y and weights.
+
+        ``spread`` is as in :func:`in_units`, and ``center (d,)`` the point of X at which theta has
+        the intercept, or None.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Where a parameter of a prior is out of range, or is not one number per column of X.
+        """
+        (X, y, weight), K = data, likelihood.n_predictors
+        coef.check(X.shape[1])
+        intercept.check(1, "intercept_prior")
+        coef, intercept = in_units(coef, intercept, spread, likelihood, y, weight)
+        acts, pin = has_intercept and not intercept.flat, None
+        if K > 1:
+            free = has_intercept and not (acts and intercept.proper)
+            pin = _shift_precision(X, weight, not coef.proper, free, has_intercept) / K
+        of_intercept = intercept if acts else None
+        return cls(coef, of_intercept, X.shape[1], center, spread is not None, pin)
+
+    @property
+    def normal(self) -> bool:
+        """Whether the prior is normal, given the noise."""
+        return self.coef.normal and (self.intercept is None or self.intercept.normal)
+
+    @property
+    def nonsmooth(self) -> bool:
+        """Whether the gradient jumps somewhere."""
+        return self.coef.nonsmooth or (self.intercept is not None and self.intercept.nonsmooth)
 
     @property
     def follows_noise(self) -> bool:
@@ -31,6 +104,153 @@ class LinearPrior(JointDensity):
         """Number of parameters of a predictor whose prior is scaled by the noise."""
         of_intercept = self.intercept is not None and self.intercept.scaled_by_noise
         return self.n_features * self.coef.scaled_by_noise + of_intercept
+
+    # ---- density and gradient -------------------------------------------------------------------
+
+    def _at_zero(self, linear: Array) -> Array:
+        """Intercepts at X = 0 ``(C, K, 1)``."""
+        level = linear[..., self.n_features :]
+        if self.center is None:
+            return level
+        # einsum, unlike matmul, rounds a chain alike whatever the number of chains
+        return level - np.einsum("ckd,d->ck", linear[..., :-1], self.center)[..., None]
+
+    def log_density(self, linear: Array, gamma: Array | None) -> Array:
+        """Log density up to a constant ``(C,)``."""
+        value = self.coef.log_density(linear[..., : self.n_features], gamma)
+        if self.intercept is not None:
+            value = value + self.intercept.log_density(self._at_zero(linear), gamma)
+        if self.pin is not None:
+            value = value - 0.5 * np.square(linear.sum(axis=1)) @ self.pin / linear.shape[1]
+        return value
+
+    def grad(self, linear: Array, gamma: Array | None) -> tuple[Array, Array | None]:
+        """Gradient in the parameters ``(C, K, width)`` and in gamma ``(C,)``."""
+        out = np.zeros_like(linear)
+        out[..., : self.n_features], in_gamma = self.coef.grad(
+            linear[..., : self.n_features], gamma
+        )
+        if self.intercept is not None:
+            slope, more = self.intercept.grad(self._at_zero(linear), gamma)
+            out[..., self.n_features :] = slope
+            if self.center is not None:
+                out[..., : self.n_features] -= slope * self.center
+            if more is not None:
+                in_gamma = more if in_gamma is None else in_gamma + more
+        if self.pin is not None:
+            out -= linear.sum(axis=1, keepdims=True) * self.pin / linear.shape[1]
+        return out, in_gamma
+
+    def bind_grad(self, n_predictors: int, width: int) -> Callable[[Array], Array]:
+        """Gradient at ``theta (C, K * width)``, for models whose noise is not a parameter.
+
+        Under independent normal priors it is one product.
+        """
+        shape, origin = (-1, n_predictors, width), np.zeros((1, n_predictors, width))
+        of_coef = self.coef.curvature(origin[0, :, : self.n_features], None)[0]
+        own_columns = self.intercept is None or (self.intercept.normal and self.center is None)
+        if not (self.coef.normal and of_coef.ndim == 2 and own_columns):
+            return lambda theta: self.grad(theta.reshape(shape), None)[0].reshape(theta.shape)
+        unpinned = replace(self, pin=None)
+        slope = -unpinned.diagonal(origin[0], None)[0].reshape(1, -1)
+        # a row for each chain: products of arrays of one shape take a third of the time
+        slopes = lru_cache(1)(lambda n_chains: np.repeat(slope, n_chains, axis=0))
+        offset = unpinned.grad(origin, None)[0].reshape(1, -1)
+        shifts, pinned, pull = bool(offset.any()), slice(0, 0), np.zeros(0)
+        if self.pin is not None and self.pin.any():
+            pinned = slice(int(np.flatnonzero(self.pin)[0]), None)
+            pull = self.pin[pinned] / n_predictors
+
+        def grad(theta: Array) -> Array:
+            out: Array = theta * slopes(len(theta))
+            if shifts:
+                out += offset
+            if pull.size:
+                own = theta.reshape(shape)[..., pinned]
+                out.reshape(shape)[..., pinned] -= own.sum(axis=1, keepdims=True) * pull
+            return out
+
+        return grad
+
+    # ---- curvature ------------------------------------------------------------------------------
+
+    def of_intercept(self, linear: Array, gamma: float | None) -> tuple[Array, Array, Array, float]:
+        """Curvature of the intercept's prior, which has one direction per predictor.
+
+        Returns
+        -------
+        direction : ndarray of shape (width,)
+            Gradient of the intercept at X = 0 in a row of ``linear``.
+        own : ndarray of shape (K,)
+            Curvature along it.
+        cross : ndarray of shape (K,)
+            Mixed curvature with gamma.
+        corner : float
+            Curvature in gamma.
+        """
+        direction, K = np.zeros(linear.shape[1]), linear.shape[0]
+        if self.intercept is None:
+            return direction, np.zeros(K), np.zeros(K), 0.0
+        direction[-1] = 1.0
+        if self.center is not None:
+            direction[:-1] = -self.center
+        at_zero = self._at_zero(linear[None])[0]
+        own, cross, corner = self.intercept.curvature(at_zero, gamma)
+        shared = np.zeros(K) if cross is None else cross[:, 0]
+        return direction, np.broadcast_to(np.ravel(own), K), shared, corner
+
+    def curvature(self, linear: Array, gamma: float | None) -> tuple[Array, Array, float]:
+        """Minus the Hessian at one ``linear (K, width)``.
+
+        Returns
+        -------
+        H : ndarray of shape (K * width, K * width)
+        cross : ndarray of shape (K * width,)
+            Minus the mixed derivatives with gamma.
+        corner : float
+            Minus the second derivative in gamma.
+        """
+        H = np.zeros((linear.size, linear.size))
+        return H, *self.add_curvature(H, linear, gamma)
+
+    def add_curvature(self, H: Array, linear: Array, gamma: float | None) -> tuple[Array, float]:
+        """Add to ``H (K * width, K * width)`` what :meth:`curvature` returns first."""
+        (K, width), d = linear.shape, self.n_features
+        of_coef, with_gamma, corner = self.coef.curvature(linear[:, :d], gamma)
+        direction, own, shared, more = self.of_intercept(linear, gamma)
+        cross = shared[:, None] * direction
+        if with_gamma is not None:
+            cross[:, :d] += with_gamma
+        for k in range(K):
+            start = k * width
+            at = np.arange(start, start + d)
+            if of_coef.ndim > 2:
+                H[start : start + d, start : start + d] += of_coef[min(k, len(of_coef) - 1)]
+            else:
+                H[at, at] += of_coef[k]
+            if self.intercept is not None:
+                rows = slice(start, start + width)
+                H[rows, rows] += own[k] * np.outer(direction, direction)
+        if self.pin is not None:
+            at = np.arange(linear.size).reshape(K, width)
+            H[at[:, None], at] += self.pin / K
+        return cross.ravel(), corner + more
+
+    def diagonal(self, linear: Array, gamma: float | None) -> tuple[Array, float]:
+        """Diagonal of the curvature at one ``linear (K, width)``, and the curvature in gamma."""
+        d = self.n_features
+        of_coef, _, corner = self.coef.curvature(linear[:, :d], gamma)
+        if of_coef.ndim > 2:
+            of_coef = np.diagonal(of_coef, axis1=1, axis2=2)
+        diagonal = np.zeros_like(linear)
+        diagonal[:, :d] = of_coef
+        direction, own, _, more = self.of_intercept(linear, gamma)
+        diagonal += own[:, None] * np.square(direction)
+        if self.pin is not None:
+            diagonal += self.pin / len(linear)
+        return diagonal, corner + more
+
+    # ---- the prior in other forms ---------------------------------------------------------------
 
     def scaled_part(self) -> LinearPrior:
         """Prior whose parts that the noise does not scale are made flat."""
@@ -79,31 +299,41 @@ class LinearPrior(JointDensity):
             linear[:, d:] = self.intercept.sample(rng, (shape[0], 1), noise_variance)
         return linear
 
-    def slope_of_flat(self, n_predictors: int, width: int) -> Array | None:
-        """Factor ``(K * width,)`` of the parameters, where the gradient is such a product."""
-        grad = self.bind_grad(np.zeros((n_predictors, width)))
-        return grad.slope.ravel() if isinstance(grad, Proportional) else None
 
-    def bind_grad_of_flat(self, n_predictors: int, width: int) -> Callable[[Array], Array]:
-        """Gradient at ``theta (C, K * width)``, as one product where the prior is normal."""
-        slope = self.slope_of_flat(n_predictors, width)
-        if slope is not None:
-            row = slope[None]  # of one chain: arrays of one shape take half of the time
-            return lambda theta: theta * row
-        grad = self.bind_grad(np.zeros((n_predictors, width)))
-        shape = -1, n_predictors, width
-        return lambda theta: grad(theta.reshape(shape)).reshape(theta.shape)
+def in_units(
+    prior: CoefficientPrior,
+    intercept_prior: CoefficientPrior,
+    spread: Array | None,
+    likelihood: Likelihood,
+    y: Array,
+    weight: Array | None,
+) -> tuple[CoefficientPrior, CoefficientPrior]:
+    """Priors whose automatic scales are numbers, in units of the columns' spread and of y.
 
-    def curvature(self, linear: Array, gamma: float | None) -> tuple[Array, Array, float]:
-        """Minus the Hessian at one ``linear (K, width)``.
+    ``spread (d,)`` is None where the prior of the coefficients has a scale of its own. Where the
+    noise variance is known, priors in units of the noise are so in those of y.
+    """
+    effect = partial(likelihood.effect, y, weight)
+    if spread is not None:
+        prior = prior.for_data(effect(), spread)
+    if intercept_prior.automatic:
+        level = float(intercept_prior.get_params()["location"])
+        intercept_prior = intercept_prior.for_data(effect(level=level), 1.0)
+    if not likelihood.quadratic or likelihood.infers_noise:
+        return prior, intercept_prior
+    variance = float(likelihood.noise_variance(None))
+    return prior.given_noise(variance), intercept_prior.given_noise(variance)
 
-        Returns
-        -------
-        H : ndarray of shape (K * width, K * width)
-        cross : ndarray of shape (K * width,)
-            Minus the mixed derivatives with gamma.
-        corner : float
-            Minus the second derivative in gamma.
-        """
-        H = np.zeros((linear.size, linear.size))
-        return H, *self.add_curvature(H, linear, gamma)
+
+def _shift_precision(
+    X: Array, weight: Array | None, coef_is_free: bool, intercept_is_free: bool, has_intercept: bool
+) -> Array:
+    """Precision ``(width,)`` of the classes' common shift: under a flat prior, that of the data."""
+    n, d = X.shape
+    pin, w = np.zeros(d + has_intercept), np.ones(n) if weight is None else weight
+    if coef_is_free:
+        square = column_squares(X, column_means(X, weight), w)
+        pin[:d] = np.where(square > 0, square, 1.0)
+    if intercept_is_free:
+        pin[-1] = w.sum()
+    return pin

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from sklearn.base import clone
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors import CoefficientPrior
 from skbayes_sgld.posterior.priors.noise import NoisePrior
@@ -27,6 +29,7 @@ _BLOCK = 2**16  # numbers in a layer of a block of rows, so that one chain's sta
 _INPUT_GAIN = 0.5
 _FEW_NUMBERS = 2**14  # rows times the units of a layer
 _LARGEST = 700.0  # whose exponential is a number
+_JUDGED = 50  # training rows at which chains are compared
 
 
 class Activation(NamedTuple):
@@ -175,6 +178,65 @@ class Network:
                 delta *= slope(values[layer])
 
 
+@dataclass(frozen=True)
+class Units:
+    """Units of the data, which take networks of standardised data back to them.
+
+    Attributes
+    ----------
+    center, width : ndarray of shape (n_features,)
+        Means and standard deviations of the columns.
+    level, scale : float
+        Mean and standard deviation of y; 0 and 1 where it is not standardised.
+    """
+
+    center: Array
+    width: Array
+    level: float = 0.0
+    scale: float = 1.0
+
+    def constrain(self, network: Network, theta: Array) -> Array:
+        """Parameters ``(C, P)`` of the same networks for X and y in their own units.
+
+        A log noise variance after the network's parameters becomes a variance.
+
+        Raises
+        ------
+        ValueError
+            When they are not finite.
+        """
+        values = theta.copy()
+        with np.errstate(all="ignore"):
+            coefs, intercepts = network.split(values)
+            coefs[0] /= self.width[:, None]
+            intercepts[0] -= self.center @ coefs[0]
+            coefs[-1] *= self.scale
+            intercepts[-1] *= self.scale
+            intercepts[-1] += self.level
+            noise = values[:, network.n_params :]
+            values[:, network.n_params :] = np.exp(noise) * self.scale**2
+        if not np.isfinite(values).all():
+            raise ValueError(
+                "the networks overflow in the units of X and y (standard deviations of X from "
+                f"{self.width.min():g} to {self.width.max():g}, of y {self.scale:g}); rescale "
+                "them, as by StandardScaler."
+            )
+        return values
+
+    def unconstrain(self, network: Network, values: Array) -> Array:
+        """Parameters ``(C, P)`` of standardised data: the inverse of :meth:`constrain`."""
+        theta = values.copy()
+        coefs, intercepts = network.split(theta)
+        intercepts[-1] -= self.level
+        intercepts[-1] /= self.scale
+        coefs[-1] /= self.scale
+        intercepts[0] += self.center @ coefs[0]
+        coefs[0] *= self.width[:, None]
+        noise = theta[:, network.n_params :]
+        theta[:, network.n_params :] = np.log(noise / self.scale**2)
+        return theta
+
+
 class MLPPosterior(BasePosterior):
     """Posterior of a multilayer perceptron, for all chains at once.
 
@@ -207,6 +269,8 @@ class MLPPosterior(BasePosterior):
         Weight of each row: a weight of w counts as w rows.
     feature_names : sequence of str or None
         Names of the columns of X, for ``param_names``.
+    units : Units or None
+        Units in which the parameters are reported; None: as they are sampled.
 
     Raises
     ------
@@ -225,6 +289,8 @@ class MLPPosterior(BasePosterior):
     (3, 151)
     """
 
+    facts = Facts(ensemble=True)
+
     def __init__(
         self,
         X: Array,
@@ -237,8 +303,9 @@ class MLPPosterior(BasePosterior):
         activation: str = "tanh",
         sample_weight: Array | None = None,
         feature_names: Sequence[str] | None = None,
+        units: Units | None = None,
     ) -> None:
-        self.X, self.y, self.weight = X, y, sample_weight
+        self.X, self.y, self.weight, self.units = X, y, sample_weight, units
         self._rounded: Array | None = None  # X in single precision, where gradients are
         self.n_samples = X.shape[0]
         self.likelihood, self.noise_prior = likelihood, noise_prior
@@ -307,6 +374,30 @@ class MLPPosterior(BasePosterior):
         if self.likelihood.infers_noise:
             theta[:, -1] = self.likelihood.start(self.y, self.weight, True)[-1]
         return theta
+
+    # ---- reported parameters and predictions --------------------------------------------------
+
+    @property
+    def constrained_names(self) -> list[str]:
+        """Names of the reported parameters."""
+        if self.units is None or not self.likelihood.infers_noise:
+            return self.param_names
+        return [*self.param_names[:-1], "noise_variance"]
+
+    def constrain(self, theta: Array) -> Array:
+        """Reported parameters ``(C, P)``."""
+        return theta if self.units is None else self.units.constrain(self.network, theta)
+
+    def unconstrain(self, values: Array) -> Array:
+        """Theta ``(C, P)`` at the reported parameters."""
+        return values if self.units is None else self.units.unconstrain(self.network, values)
+
+    def outputs(self, theta: Array) -> Array:
+        """Outputs ``(C, S, rows, K)`` of networks ``theta (C, S, P)`` at some training rows."""
+        n = self.n_samples
+        rows = self.X[np.linspace(0, n - 1, min(_JUDGED, n)).astype(int)]
+        outputs = self.network.forward(theta.reshape(-1, theta.shape[2]), rows)[-1]
+        return outputs.reshape(*theta.shape[:2], *outputs.shape[1:])
 
     # ---- likelihood ---------------------------------------------------------------------------
 
@@ -406,14 +497,6 @@ class MLPPosterior(BasePosterior):
             if in_gamma is not None:
                 grad[:, -1] += in_gamma
         return grad
-
-    def log_density(self, theta: Array) -> Array:
-        """Log posterior density up to a constant ``(C,)``."""
-        return self.log_likelihood(theta).sum(axis=1) + self.log_prior(theta)
-
-    def grad(self, theta: Array) -> Array:
-        """Gradient of the log posterior ``(C, P)``."""
-        return self.grad_log_likelihood(theta) + self.grad_log_prior(theta)
 
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""

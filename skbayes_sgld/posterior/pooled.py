@@ -14,11 +14,12 @@ beside the prior: everything that takes the rows of a posterior then takes those
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import replace
 
+from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.linear_prior import Array
-from skbayes_sgld.posterior.protocol import AveragedNormal, Expansion
+from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.tilted_prior import TiltedPrior
 
 
@@ -46,17 +47,18 @@ class PooledPosterior(GLMPosterior):
         vars(self).update(vars(posterior))
         own, prior = posterior.expand_likelihood(expansion.theta), posterior.linear_prior
         self.linear_prior = TiltedPrior(
-            **{f.name: getattr(prior, f.name) for f in fields(prior)},
+            **vars(prior),
             at=expansion.theta.reshape(posterior.n_predictors, -1),
             slope=(expansion.grad - own.grad).reshape(posterior.n_predictors, -1),
             precision=expansion.curvature - own.curvature,
         )
-        self._settled, self._normal = {}, (mode, precision)
+        self._normal = mode, precision
 
     def centered_normal(self, anyway: bool = False) -> tuple[Array, Array]:
         """Mode and precision there, which the passes over all rows have found."""
         return self._normal
 
-    def averaged_normal(self, theta: Array, temperature: float) -> AveragedNormal | None:
-        """None: there are many rows per parameter."""
-        return None
+    @property
+    def facts(self) -> Facts:
+        """Facts about the posterior's shape: rows per parameter are many."""
+        return replace(super().facts, far_from_mode=False)

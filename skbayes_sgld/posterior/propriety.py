@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from skbayes_sgld._linalg import column_means, column_ranges, gram_about
-from skbayes_sgld.posterior.likelihoods.base import LabelLikelihood, Likelihood
-from skbayes_sgld.posterior.linear_prior import LinearPrior
-from skbayes_sgld.posterior.priors import CoefficientPrior, NoisePrior
+from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.likelihoods.base import LabelLikelihood
 from skbayes_sgld.posterior.sparse_design import as_array
 
 Array = NDArray[Any]
@@ -26,53 +25,18 @@ class ImproperPosteriorError(ValueError):
     """A posterior without a finite integral: the prior is flat where the data determine nothing."""
 
 
-class LinearModel(Protocol):
-    """The members of a generalised linear model that its checks use."""
-
-    X: Array
-    y: Array
-    weight: Array | None
-    n_samples: int
-    n_features: int
-    n_params: int
-    n_predictors: int
-    param_names: list[str]
-    likelihood: Likelihood
-    noise_prior: NoisePrior | None
-    linear_prior: LinearPrior
-
-    @property
-    def prior(self) -> CoefficientPrior:
-        """Prior of the coefficients."""
-
-    @property
-    def intercept_is_free(self) -> bool:
-        """Whether the data must determine the intercept."""
-
-    def log_likelihood(self, theta: Array) -> Array:
-        """Log likelihood of each row ``(C, n)``."""
-
-
-def check_propriety(posterior: LinearModel, level_is_free: bool) -> None:
-    """Raise where flat priors leave the posterior without a finite integral.
-
-    Parameters
-    ----------
-    posterior : GLMPosterior
-    level_is_free : bool
-        Whether the intercept under its flat prior would go to infinity.
-
-    Raises
-    ------
-    ImproperPosteriorError
-        With the reason and a remedy.
-    """
+def check_proper(posterior: GLMPosterior) -> None:
+    """Raise ImproperPosteriorError, with a remedy, if a flat prior makes the posterior improper."""
+    level_is_free = posterior.intercept_is_free and posterior.likelihood.level_is_free(posterior.y)
+    noise_is_proper = posterior.noise_prior is None or posterior.noise_prior.proper
+    if not level_is_free and posterior.prior.proper and noise_is_proper:
+        return
     n, names = posterior.n_samples, posterior.param_names
     n_free = posterior.n_params - posterior.likelihood.infers_noise
     # integrating over flat coefficients leaves a density of sigma like sigma^-(n - d), which must
     # fall faster than 1 / sigma
     needed = n_free + 1 + (not posterior.prior.proper)
-    if posterior.noise_prior is not None and not posterior.noise_prior.proper and n < needed:
+    if not noise_is_proper and n < needed:
         raise ImproperPosteriorError(
             f"noise_prior='flat' needs {needed} rows for {n_free} coefficients, and there are {n} "
             "rows: the posterior is improper; use noise_prior='inverse_gamma'."
@@ -82,7 +46,7 @@ def check_propriety(posterior: LinearModel, level_is_free: bool) -> None:
         same = f"y is {y[0]:g} in every row" if y.min() == y.max() else "a class has no rows"
         raise ImproperPosteriorError(
             f"{same}: under its flat prior the intercept would go to infinity; check the target, "
-            "or set fit_intercept=False."
+            "or set intercept_prior='normal' or fit_intercept=False."
         )
     if posterior.prior.proper:
         return
@@ -90,19 +54,19 @@ def check_propriety(posterior: LinearModel, level_is_free: bool) -> None:
     _check_directions(posterior)
 
 
-def weight_of_level(posterior: LinearModel) -> float:
+def weight_of_level(posterior: GLMPosterior) -> float:
     """Weight of the rows that keep the intercept from infinity; infinite under a proper prior."""
     if not posterior.intercept_is_free:
         return np.inf
     return posterior.likelihood.level_weight(posterior.y, posterior.weight)
 
 
-def level_is_held(posterior: LinearModel) -> bool:
+def level_is_held(posterior: GLMPosterior) -> bool:
     """Whether the rows say where the intercept is, or its prior does."""
     return weight_of_level(posterior) >= _HELD
 
 
-def check_weights(posterior: LinearModel) -> None:
+def check_weights(posterior: GLMPosterior) -> None:
     """Raise where the weights of the rows are so small that a flat prior is left, or nearly.
 
     Raises
@@ -133,7 +97,7 @@ def check_weights(posterior: LinearModel) -> None:
         )
 
 
-def check_mode(posterior: LinearModel, theta: Array) -> None:
+def check_mode(posterior: Any, theta: Array) -> None:
     """Raise where coefficients under a flat prior would grow without limit from ``theta (P,)``.
 
     The likelihood at the supposed mode is then 1. Classes are also separated wherever some theta
@@ -150,15 +114,25 @@ def check_mode(posterior: LinearModel, theta: Array) -> None:
     ImproperPosteriorError
         With the reason and a remedy.
     """
-    if not posterior.likelihood.improper:
+    if not isinstance(posterior, GLMPosterior) or posterior.prior.proper:
         return
-    by_row = posterior.log_likelihood(theta[None])[0]
-    labels = isinstance(posterior.likelihood, LabelLikelihood)
-    if float(by_row.sum()) > -1e-3 or (labels and _all_right(posterior, by_row)):
+    if separated(posterior, theta):
         raise _unbounded(posterior)
 
 
-def check_expanded(posterior: LinearModel, precision: Array, value: float, least: float) -> None:
+def separated(posterior: GLMPosterior, theta: Array) -> bool:
+    """Whether the likelihood at ``theta (P,)`` shows that coefficients are unbounded without prior.
+
+    Its value is then 1, or every label has a probability above a half.
+    """
+    if not posterior.likelihood.improper:
+        return False
+    by_row = posterior.log_likelihood(theta[None])[0]
+    labels = isinstance(posterior.likelihood, LabelLikelihood)
+    return float(by_row.sum()) > -1e-3 or (labels and _all_right(posterior, by_row))
+
+
+def check_expanded(posterior: GLMPosterior, precision: Array, value: float, least: float) -> None:
     """Raise where what all rows say at a supposed mode shows that flat priors leave it unbounded.
 
     Parameters
@@ -178,37 +152,37 @@ def check_expanded(posterior: LinearModel, precision: Array, value: float, least
     diagonal = np.diagonal(precision)
     if posterior.prior.proper or not (np.isfinite(precision).all() and np.all(diagonal > 0)):
         return
-    scale = np.sqrt(diagonal)
-    eigenvalues, vectors = np.linalg.eigh(precision / np.outer(scale, scale))
-    if eigenvalues[0] < _RANK * eigenvalues[-1]:
-        involved = np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)[:5]
-        raise _dependent([posterior.param_names[j] for j in involved])
+    _check_independent(precision, np.sqrt(diagonal), posterior.param_names)
     labels = isinstance(posterior.likelihood, LabelLikelihood)
     if posterior.likelihood.improper and (value > -1e-3 or (labels and least > np.log(0.5))):
         raise _unbounded(posterior)
 
 
-def _dependent(names: list[str]) -> ImproperPosteriorError:
-    return ImproperPosteriorError(
-        f"columns {', '.join(names)} of X are linearly dependent: under prior='flat' the "
-        f"posterior is improper; drop one of them or {_REMEDY}."
-    )
+def _check_independent(H: Array, scale: Array, names: list[str]) -> None:
+    """Raise if the columns with these products, in units of ``scale``, are linearly dependent."""
+    eigenvalues, vectors = np.linalg.eigh(H / np.outer(scale, scale))
+    if eigenvalues[0] < _RANK * eigenvalues[-1]:
+        involved = [names[j] for j in np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)[:5]]
+        raise ImproperPosteriorError(
+            f"columns {', '.join(involved)} of X are linearly dependent: under prior='flat' the "
+            f"posterior is improper; drop one of them or {_REMEDY}."
+        )
 
 
-def _all_right(posterior: LinearModel, by_row: Array) -> bool:
+def _all_right(posterior: GLMPosterior, by_row: Array) -> bool:
     """Whether the label of every row has a probability above a half."""
     weight = 1.0 if posterior.weight is None else posterior.weight
     return bool(np.all(by_row > weight * np.log(0.5)))
 
 
-def _unbounded(posterior: LinearModel) -> ImproperPosteriorError:
+def _unbounded(posterior: GLMPosterior) -> ImproperPosteriorError:
     return ImproperPosteriorError(
         f"{posterior.likelihood.improper}: under prior='flat' the coefficients would go to "
         f"infinity; {_REMEDY}."
     )
 
 
-def _check_rank(posterior: LinearModel, names: list[str]) -> None:
+def _check_rank(posterior: GLMPosterior, names: list[str]) -> None:
     X, d = posterior.X, posterior.n_features
     free = posterior.intercept_is_free  # under a proper prior the data need not determine it
     mean = column_means(X, posterior.weight) if free else np.zeros(d)
@@ -227,14 +201,10 @@ def _check_rank(posterior: LinearModel, names: list[str]) -> None:
             f"X has {posterior.n_samples} rows and there are {d + free} "
             f"coefficients: under prior='flat' the posterior is improper; {_REMEDY}."
         )
-    gram = gram_about(X, mean) / np.outer(spread, spread)
-    eigenvalues, vectors = np.linalg.eigh(gram)
-    if eigenvalues[0] < _RANK * eigenvalues[-1]:
-        involved = np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)[:5]
-        raise _dependent([names[j] for j in involved])
+    _check_independent(gram_about(X, mean), spread, names)
 
 
-def _check_directions(posterior: LinearModel) -> None:
+def _check_directions(posterior: GLMPosterior) -> None:
     """Raise where the likelihood rises for some row and falls for none along some direction.
 
     A linear programme (Konis 2007, Section 4) finds the direction from the likelihood's

@@ -9,9 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from skbayes_sgld._linalg import in_threads, row_slices
 from skbayes_sgld._sparse import column_sums, gram_about, squares_about
 
 Array = NDArray[Any]
+
+
+_SHARED_ENTRIES = 2**17  # entries of X from which threads share a product
+_PARTS = 4
 
 
 class SparseDesign:
@@ -37,9 +42,35 @@ class SparseDesign:
     def __init__(
         self, X: Any, center: Array | None, has_level: bool, lead: tuple[int, ...] | None = None
     ) -> None:
-        self._X, self._center, self._has_level = X, center, has_level
+        self._X, self._has_level, self.dtype = X, has_level, X.dtype.type
+        self._center = None if center is None else center.astype(self.dtype, copy=False)
         self._lead = (X.shape[0],) if lead is None else lead
         self._slices: dict[tuple[int, int], SparseDesign] = {}
+
+    def held(self, rows: slice) -> SparseDesign:
+        """Some of the rows, which share the memory of all."""
+        return self[rows]
+
+    def block(self, rows: slice, room: None = None) -> SparseDesign:
+        """Some of the rows."""
+        return self[rows]
+
+    def parts(self, n_products: int, fewest: int = 1, sums: int = 1) -> list[list[slice]]:
+        """Blocks of rows; one part, since threads of sparse products wait for each other."""
+        row_size = max(1, self._X.nnz // max(1, self._X.shape[0]))
+        return [list(row_slices(self._X.shape[0], max(row_size, 4 * n_products), fewest))]
+
+    def rows(self, idx: Array) -> SparseDesign:
+        """Gathered rows ``idx (..., B)``."""
+        return self.take(idx)
+
+    def apply(self, coefficients: Array, rows: SparseDesign) -> Array:
+        """Predictors of gathered rows."""
+        return coefficients @ rows.T
+
+    def adjoint(self, score: Array, rows: SparseDesign) -> Array:
+        """Gradient in the coefficients, given that in the predictors."""
+        return score @ rows
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -47,8 +78,8 @@ class SparseDesign:
         return (*self._lead, self._X.shape[1] + self._has_level)
 
     @property
-    def rows(self) -> Any:
-        """Rows of all leading axes, as they are stored."""
+    def columns(self) -> Any:
+        """Columns of X in the rows of all leading axes, as they are stored."""
         return self._X
 
     @property
@@ -76,7 +107,7 @@ class SparseDesign:
         size = int(np.prod(self._lead[1:]))
         return self._of(_rows(self._X, at * size, (at + 1) * size), self._lead[1:])
 
-    def take(self, idx: Array, axis: int = 0) -> SparseDesign:
+    def take(self, idx: Array, out: None = None) -> SparseDesign:
         """Gathered rows ``idx (...)``."""
         return self._of(self._X[idx.ravel()], idx.shape)
 
@@ -113,12 +144,21 @@ class SparseDesign:
     def _back(self) -> Any:
         return self._stacked.T
 
+    @cached_property
+    def _parts_of_rows(self) -> list[Any]:
+        return _parts(self._stacked)
+
+    @cached_property
+    def _parts_of_columns(self) -> list[Any]:
+        return _parts(self._back if self._X.nnz < _SHARED_ENTRIES else self._back.tocsr())
+
     def predictors(self, linear: Array) -> Array:
         """``linear (C, K, width)`` times the transposed rows: ``(C, K, B)``."""
         (C, K, _), X, d = linear.shape, self._stacked, self._X.shape[1]
         coef = linear[..., :d]
         if X.shape[1] == d:  # the same rows for every chain
-            eta = (X @ np.ascontiguousarray(coef.reshape(C * K, d).T)).T.reshape(C, K, -1)
+            columns = np.ascontiguousarray(coef.reshape(C * K, d).T)
+            eta = _times(self._parts_of_rows, columns).T.reshape(C, K, -1)
         else:
             by_chain = np.ascontiguousarray(coef.swapaxes(1, 2)).reshape(C * d, K)
             eta = (X @ by_chain).reshape(C, -1, K).swapaxes(1, 2)
@@ -137,11 +177,10 @@ class SparseDesign:
             flat = score.reshape(1, -1, score.shape[-1])
             return (flat @ self).reshape(*score.shape[:-1], -1)
         (C, K, B), back, d = score.shape, self._back, self._X.shape[1]
-        out = np.empty((C, K, self.shape[-1]))
+        out = np.empty((C, K, self.shape[-1]), np.result_type(score, self.dtype))
         if back.shape[0] == d:
-            out[..., :d] = (back @ np.ascontiguousarray(score.reshape(C * K, B).T)).T.reshape(
-                C, K, d
-            )
+            columns = np.ascontiguousarray(score.reshape(C * K, B).T)
+            out[..., :d] = _times(self._parts_of_columns, columns).T.reshape(C, K, d)
         else:
             by_chain = np.ascontiguousarray(score.swapaxes(1, 2)).reshape(C * B, K)
             out[..., :d] = (back @ by_chain).reshape(C, d, K).swapaxes(1, 2)
@@ -172,6 +211,12 @@ class SparseDesign:
         of_columns = squares_about(self._X, origin, weight)
         return np.append(of_columns, weight.sum()) if self._has_level else of_columns
 
+    def lengths(self, scale: Array) -> Array:
+        """Squared lengths ``(n,)`` of the rows of X whose columns are scaled by ``scale``."""
+        each = np.repeat(np.arange(self._X.shape[0]), np.diff(self._X.indptr))
+        scaled = self._X.data * scale[self._X.indices]
+        return np.bincount(each, np.square(scaled), self._X.shape[0])
+
     def toarray(self) -> Array:
         """A block of rows as an array, where what is computed of it is dense in any case."""
         block = np.ones(self.shape)
@@ -192,6 +237,22 @@ class _Transposed:
 
     def __rmatmul__(self, linear: Array) -> Array:
         return self._design.predictors(linear)
+
+
+def _parts(A: Any) -> list[Any]:
+    """Rows of A in parts of about as many entries, for threads to share; few entries are one."""
+    if A.nnz < _SHARED_ENTRIES:
+        return [A]
+    inner = np.searchsorted(A.indptr, np.linspace(0, A.nnz, _PARTS + 1)[1:-1])
+    edges = [0, *inner.tolist(), A.shape[0]]
+    return [A[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True) if b > a]
+
+
+def _times(parts: list[Any], columns: Array) -> Array:
+    """Product of a matrix in parts with columns."""
+    if len(parts) == 1:
+        return parts[0] @ columns
+    return np.concatenate(in_threads(lambda part: part @ columns, parts))
 
 
 def _rows(X: Any, first: int, stop: int) -> Any:

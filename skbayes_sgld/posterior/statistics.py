@@ -1,11 +1,15 @@
-"""Sufficient statistics of the normal linear model: its gradient for all rows in O(d^2)."""
+"""Sufficient statistics of a normal linear model: value, gradient and Hessian in O(d^2).
+
+Statistics of batches or blocks of rows add up to those of all rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +18,7 @@ from scipy import linalg
 from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import matmul_rows, row_parts, sum_in_threads
-from skbayes_sgld.posterior.sparse_table import SparseTable
+from skbayes_sgld._sparse import column_sums, gram_about, move_gram
 
 Array = NDArray[Any]
 
@@ -41,182 +45,185 @@ def shared_columns() -> Iterator[None]:
         _shared.reset(token)
 
 
+@dataclass(frozen=True)
 class GaussianStatistics:
-    """Residual sum of squares as a function of the coefficients, without the rows.
+    """Weight, mean and sums of products of rows, with y as their last column.
 
-    With delta = beta - reference and b the intercept at the mean of X,
-    ``RSS = rss - 2 delta' c + delta' S delta + W (b - y_mean)^2``. The reference is the least
-    squares solution: in an expansion around it nothing cancels when the fit is close.
+    With delta = beta - reference and b the intercept at the mean of X, the residual sum of squares
+    is ``rss - 2 delta' c + delta' S delta + W (b - y_mean)^2``. The reference is the least squares
+    solution: in an expansion around it nothing cancels when the fit is close.
 
-    One pass over the rows sums products of deviations from a typical row; a second one is made
-    where these would lose digits, as the means are far from it or the fit is close.
-
-    Parameters
+    Attributes
     ----------
-    X : ndarray or csr_array of shape (n, d)
-    y : ndarray of shape (n,)
-    weight : ndarray of shape (n,) or None
-    centred : bool
-        Whether to subtract the means of X and y, as the model has an intercept.
+    total : float
+        Weight W.
+    mean : ndarray of shape (d + 1,)
+        Zeros in a model without an intercept.
+    products : ndarray of shape (d + 1, d + 1)
+        About the mean.
+    centred : bool, default=True
+        Whether the model has an intercept.
+    residuals : ndarray of shape (d + 1,) or None, default=None
+        Products of the columns with the residuals at the reference, then the residual sum of
+        squares, both from the rows; None if the products give them as exactly.
     """
 
-    def __init__(self, X: Array, y: Array, weight: Array | None, centred: bool) -> None:
-        d = X.shape[1]
-        data = table_of(X, y, weight)
-        origin = data.typical_row() if centred else np.zeros(d + 1)
-        products = data.products(origin)
-        mean = products[-1, :-1] / products[-1, -1]
-        spread = np.diagonal(products)[:-1] - mean * products[-1, :-1]
+    total: float
+    mean: Array
+    products: Array
+    centred: bool = True
+    residuals: Array | None = None
+
+    @classmethod
+    def of_rows(
+        cls, X: Any, y: Array, weight: Array | None, centred: bool = True, refine: bool = False
+    ) -> GaussianStatistics:
+        """Statistics of rows, dense or sparse.
+
+        One pass over the rows sums products of deviations from a typical row. A second pass follows
+        if these would lose digits: if the means are far from that row or, under ``refine``, if the
+        fit is close.
+        """
+        rows = _SparseRows(X, y, weight) if issparse(X) else _DenseRows(X, y, weight)
+        origin = rows.typical_row() if centred else np.zeros(X.shape[1] + 1)
+        products = rows.products(origin)
+        moved = products[-1, :-1] / products[-1, -1]
+        spread = np.diagonal(products)[:-1] - moved * products[-1, :-1]
         if centred and np.any(np.diagonal(products)[:-1] > _LOSS * spread):
-            origin = origin + mean
-            products = data.products(origin)
-            mean = products[-1, :-1] / products[-1, -1]
-        self.total_weight = float(products[-1, -1])
+            origin = origin + moved
+            products = rows.products(origin)
+            moved = products[-1, :-1] / products[-1, -1]
         about = products[:-1, :-1]
         if centred:
-            about = about - np.outer(products[-1, :-1], mean)
-        else:
-            mean = np.zeros(d + 1)
-        self.x_mean, self.y_mean = (origin + mean)[:d], float((origin + mean)[d])
-        self.gram, moment = np.ascontiguousarray(about[:d, :d]), about[:d, d]
-        scale = np.sqrt(np.where(np.diagonal(self.gram) > 0, np.diagonal(self.gram), 1.0))
-        unit = _solve(self.gram / scale[:, None] / scale, moment / scale)
-        self.reference = unit / scale
-        self.cross = moment - self.gram @ self.reference
-        self.rss = float(about[d, d] - self.reference @ (moment + self.cross))
-        if self.rss < _CLOSE * max(float(about[d, d]), float(unit @ unit)):
-            center = np.append(self.x_mean, self.y_mean)
-            residuals = data.residual_products(center, self.reference)
-            self.cross, self.rss = residuals[:-1], float(residuals[-1])
+            about, origin = about - np.outer(products[-1, :-1], moved), origin + moved
+        known = cls(float(products[-1, -1]), origin, about, centred)
+        if not refine:
+            return known
+        size = np.sqrt(np.maximum(np.diagonal(known.gram), 0.0)) * known.reference
+        if known.rss >= _CLOSE * max(float(about[-1, -1]), float(size @ size)):
+            return known
+        return replace(known, residuals=rows.residual_products(origin, known.reference))
 
-    def residual_sum(self, coef: Array, level: Array) -> tuple[Array, Array, Array]:
-        """Residual sum of squares, and minus half its gradient.
+    # ---- sums of several batches ----------------------------------------------------------------
 
-        Parameters
-        ----------
-        coef : ndarray of shape (C, d)
-        level : ndarray of shape (C,)
-            Intercept at the mean of X.
+    def plus(self, other: GaussianStatistics) -> GaussianStatistics:
+        """Statistics of the rows of both (Chan, Golub & LeVeque 1983, eq. 2.1)."""
+        total = self.total + other.total
+        apart = other.mean - self.mean
+        between = np.outer(apart, apart) * (self.total * other.total / total)
+        mean = self.mean + apart * (other.total / total)
+        return GaussianStatistics(total, mean, self.products + other.products + between)
 
-        Returns
-        -------
-        rss : ndarray of shape (C,)
-        in_coef : ndarray of shape (C, d)
-        in_level : ndarray of shape (C,)
+    def tempered(self, power: float) -> GaussianStatistics:
+        """Statistics of rows whose weights are multiplied by ``power``."""
+        return GaussianStatistics(power * self.total, self.mean, power * self.products)
+
+    def as_rows(self) -> tuple[Array, Array, Array]:
+        """X, y and weights of ``2 (d + 1)`` rows that have these statistics.
+
+        They lie at equal distances on both sides of the mean along a root of the products. A
+        normal likelihood depends on its rows through their statistics alone.
         """
-        delta = coef - self.reference
-        in_coef = self.cross - matmul_rows(delta, self.gram)
-        offset = self.y_mean - level
-        in_level = self.total_weight * offset
-        rss = self.rss - np.einsum("cd,cd->c", delta, in_coef + self.cross) + in_level * offset
-        return rss, in_coef, in_level
+        size = np.sqrt(np.maximum(np.diagonal(self.products), 0.0))
+        unit = np.where(size > 0, size, 1.0)
+        values, vectors = np.linalg.eigh(self.products / np.outer(unit, unit))
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))).T * unit
+        n = 2 * len(root)
+        moved = root * np.sqrt(0.5 * n / self.total)
+        rows = self.mean + np.concatenate([moved, -moved])
+        X: Array = np.ascontiguousarray(rows[:, :-1])
+        return X, rows[:, -1].copy(), np.full(n, self.total / n)
+
+    # ---- the log likelihood ---------------------------------------------------------------------
+
+    @property
+    def x_mean(self) -> Array:
+        """Mean of the columns of X ``(d,)``."""
+        return self.mean[:-1]
+
+    @cached_property
+    def gram(self) -> Array:
+        """Products of the columns of X ``(d, d)``."""
+        return np.ascontiguousarray(self.products[:-1, :-1])
+
+    @cached_property
+    def reference(self) -> Array:
+        """Least squares coefficients ``(d,)``."""
+        diagonal = np.diagonal(self.gram)
+        scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        moment = self.products[:-1, -1] / scale
+        return _solve(self.gram / scale[:, None] / scale, moment) / scale
+
+    @cached_property
+    def cross(self) -> Array:
+        """Products of the columns with the residuals at the reference ``(d,)``."""
+        if self.residuals is not None:
+            return self.residuals[:-1]
+        return self.products[:-1, -1] - self.gram @ self.reference
+
+    @cached_property
+    def rss(self) -> float:
+        """Residual sum of squares at the reference."""
+        if self.residuals is not None:
+            return float(self.residuals[-1])
+        moment = self.products[:-1, -1]
+        return float(self.products[-1, -1] - self.reference @ (moment + self.cross))
 
     def value_and_grad(
-        self,
-        coef: Array,
-        level: Array,
-        variance: Array | float,
-        log_variance: Array | float,
-        at_mean: bool,
-    ) -> tuple[Array, Array, Array, Array]:
-        """Log likelihood and its gradient.
-
-        Parameters
-        ----------
-        coef : ndarray of shape (C, d)
-        level : ndarray of shape (C,)
-            Intercept; zero in a model without one.
-        variance, log_variance : ndarray of shape (C,) or float
-            Variance of the noise, and its logarithm.
-        at_mean : bool
-            Whether ``level`` is the intercept at the mean of X rather than at X = 0.
-
-        Returns
-        -------
-        value : ndarray of shape (C,)
-        in_coef : ndarray of shape (C, d)
-        in_level : ndarray of shape (C,)
-        in_log_variance : ndarray of shape (C,)
-        """
-        if not at_mean:
-            level = level + np.einsum("cd,d->c", coef, self.x_mean)
-        rss, in_coef, in_level = self.residual_sum(coef, level)
-        if not at_mean:
-            in_coef = in_coef + in_level[:, None] * self.x_mean
-        value = -0.5 * (self.total_weight * (np.log(2 * np.pi) + log_variance) + rss / variance)
-        in_log_variance = 0.5 * (rss / variance - self.total_weight)
-        scale = np.reshape(variance, (-1, 1))
-        return value, in_coef / scale, in_level / scale[:, 0], in_log_variance
-
-    def of_theta(
-        self,
-        theta: Array,
-        variance: Array | float,
-        gamma: Array | None,
-        has_level: bool,
-        at_mean: bool,
+        self, theta: Array, variance: Array | float, gamma: Array | None, at_mean: bool
     ) -> tuple[Array, Array]:
-        """Log likelihood ``(C,)`` and its gradient in ``theta (C, P)``.
-
-        ``gamma`` is the last column of theta, the log variance, or None where it is known;
-        ``has_level`` is whether there is an intercept, and the rest as in :meth:`value_and_grad`.
-        """
-        d = len(self.x_mean)
-        value, in_coef, in_level, in_gamma = self.value_and_grad(
-            theta[:, :d],
-            theta[:, d] if has_level else np.zeros(len(theta)),
-            variance,
-            np.log(variance) if gamma is None else gamma,
-            at_mean,
-        )
-        grad = np.empty_like(theta)
-        grad[:, :d] = in_coef
-        if has_level:
-            grad[:, d] = in_level
-        if gamma is not None:
-            grad[:, -1] = in_gamma
-        return value, grad
-
-    def curvature_of_theta(
-        self,
-        theta: Array,
-        variance: Array | float,
-        gamma: Array | None,
-        has_level: bool,
-        at_mean: bool,
-    ) -> Array:
-        """Minus the Hessian of the log likelihood ``(P, P)``, a mean over ``theta (C, P)``."""
-        n_linear = len(self.x_mean) + has_level
-        of_linear = np.mean(1.0 / variance) * self.curvature(n_linear, at_mean)
-        if gamma is None:
-            return of_linear
-        H = np.empty((n_linear + 1, n_linear + 1))
-        H[:-1, :-1] = of_linear
-        _, grad = self.of_theta(theta, variance, gamma, has_level, at_mean)
-        H[-1] = H[:, -1] = grad.mean(axis=0)
-        H[-1, -1] += 0.5 * self.total_weight
-        return H
-
-    def curvature(self, n_linear: int, at_mean: bool) -> Array:
-        """Half the second derivative of RSS in coefficients and intercept ``(n_linear, n_linear)``.
+        """Log likelihood ``(C,)`` and its gradient ``(C, P)``.
 
         Parameters
         ----------
-        n_linear : int
-            Number of coefficients, plus 1 in a model with an intercept.
+        theta : ndarray of shape (C, P)
+            Coefficients, the intercept if there is one, and the log variance if it is inferred.
+        variance : ndarray of shape (C,) or float
+            Variance of the noise.
+        gamma : ndarray of shape (C,) or None
+            The last column of theta; None if the variance is known.
         at_mean : bool
             Whether the intercept is that at the mean of X rather than at X = 0.
         """
-        d = len(self.x_mean)
-        H = np.zeros((n_linear, n_linear))
+        d, grad = len(self.mean) - 1, np.empty_like(theta)
+        delta = theta[:, :d] - self.reference
+        in_coef = self.cross - matmul_rows(delta, self.gram)
+        rss = self.rss - np.einsum("cd,cd->c", delta, in_coef + self.cross)
+        if self.centred:
+            offset = self.mean[-1] - theta[:, d]
+            if not at_mean:
+                offset -= np.einsum("cd,d->c", theta[:, :d], self.x_mean)
+            in_level = self.total * offset
+            rss += in_level * offset
+            if not at_mean:
+                in_coef += in_level[:, None] * self.x_mean
+            grad[:, d] = in_level / variance
+        grad[:, :d] = in_coef / np.reshape(variance, (-1, 1))
+        log_variance = np.log(variance) if gamma is None else gamma
+        value = -0.5 * (self.total * (np.log(2 * np.pi) + log_variance) + rss / variance)
+        if gamma is not None:
+            grad[:, -1] = 0.5 * (rss / variance - self.total)
+        return value, grad
+
+    def curvature(
+        self, theta: Array, variance: Array | float, gamma: Array | None, at_mean: bool
+    ) -> Array:
+        """Minus the Hessian of the log likelihood ``(P, P)``, a mean over ``theta (C, P)``."""
+        d, P = len(self.mean) - 1, theta.shape[1]
+        H = np.zeros((P, P))
         H[:d, :d] = self.gram
-        if n_linear > d:
+        if self.centred:
             mean = np.append(np.zeros(d) if at_mean else self.x_mean, 1.0)
-            H += self.total_weight * np.outer(mean, mean)
+            H[: d + 1, : d + 1] += self.total * np.outer(mean, mean)
+        H *= np.mean(1.0 / variance)
+        if gamma is not None:
+            _, grad = self.value_and_grad(theta, variance, gamma, at_mean)
+            H[-1] = H[:, -1] = grad.mean(axis=0)
+            H[-1, -1] += 0.5 * self.total
         return H
 
 
-class _Table:
+class _DenseRows:
     """The rows of X with y as a last column, which are read in blocks."""
 
     def __init__(self, X: Array, y: Array, weight: Array | None) -> None:
@@ -297,6 +304,43 @@ class _Table:
         return total
 
 
+class _SparseRows:
+    """The rows of a sparse X with y as a last column.
+
+    The columns of X are never shifted: an origin enters through corrections of rank one. They cost
+    the digits that the square of a mean has over the variance, few in columns that are mostly zero.
+    """
+
+    def __init__(self, X: Any, y: Array, weight: Array | None) -> None:
+        self._X, self._y = X, y
+        self._weight = np.ones(len(y)) if weight is None else weight
+        self._gram = gram_about(X, np.zeros(X.shape[1]), self._weight)
+        self._sums = column_sums(X, self._weight)
+
+    def typical_row(self) -> Array:
+        """Origin of the sums ``(d + 1,)``: zero for the columns of X, the mean for y."""
+        return np.append(np.zeros(self._X.shape[1]), np.average(self._y, weights=self._weight))
+
+    def products(self, origin: Array) -> Array:
+        """Sums of products of the columns less ``origin``, and of ones, ``(d + 2, d + 2)``."""
+        d, w, of_x = self._X.shape[1], self._weight, origin[:-1]
+        y, total = self._y - origin[-1], float(self._weight.sum())
+        products = np.empty((d + 2, d + 2))
+        products[:d, :d] = move_gram(self._gram, self._sums, total, of_x)
+        products[d, :d] = column_sums(self._X, w * y) - (w @ y) * of_x
+        products[d + 1, :d] = self._sums - total * of_x
+        products[:d, d:] = products[d:, :d].T
+        products[d:, d:] = [[w @ np.square(y), w @ y], [w @ y, total]]
+        return products
+
+    def residual_products(self, center: Array, coef: Array) -> Array:
+        """Sums of products of the residuals with the columns, and with themselves ``(d + 1,)``."""
+        residual = self._y - center[-1] - (self._X @ coef - center[:-1] @ coef)
+        weighted = self._weight * residual
+        cross = column_sums(self._X, weighted) - weighted.sum() * center[:-1]
+        return np.append(cross, weighted @ residual)
+
+
 def _solve(gram: Array, moment: Array) -> Array:
     """Least squares solution, of least norm where the columns are collinear."""
     lower, fails = linalg.lapack.dpotrf(gram, lower=1)
@@ -306,8 +350,3 @@ def _solve(gram: Array, moment: Array) -> Array:
         if conditioned > _CONDITIONED:  # in a twentieth of the time
             return linalg.cho_solve((lower, True), moment)
     return linalg.lstsq(gram, moment, cond=1e-12)[0]
-
-
-def table_of(X: Any, y: Array, weight: Array | None) -> Any:
-    """Rows of X, dense or sparse, with y as a last column, as sums of products read them."""
-    return SparseTable(X, y, weight) if issparse(X) else _Table(X, y, weight)

@@ -1,4 +1,4 @@
-"""The prior of linear parameters times the exponential of a quadratic."""
+"""The prior of a linear model times the exponential of a quadratic."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import ClassVar
 
 import numpy as np
+from scipy import linalg
 
 from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld.posterior.linear_prior import Array, LinearPrior
@@ -14,26 +15,24 @@ from skbayes_sgld.posterior.linear_prior import Array, LinearPrior
 
 @dataclass(frozen=True)
 class TiltedPrior(LinearPrior):
-    """Prior times ``exp(slope' delta - delta' precision delta / 2)`` with ``delta = linear - at``.
+    """Prior times ``exp(slope' delta - delta' precision delta / 2)``, ``delta = linear - at``.
 
-    The quadratic stands for rows that are not in memory: those of earlier batches, or those that a
-    sample leaves out. The noise is no parameter.
+    It is for models whose noise is not a parameter.
 
     Attributes
     ----------
     at, slope : ndarray of shape (K, width)
-        Point of the expansion, and the gradient there.
     precision : ndarray of shape (K * width, K * width)
-        Minus the Hessian; it may be singular or indefinite.
+        Symmetric; it may be singular or indefinite.
     """
 
-    at: Array = field(default_factory=lambda: np.zeros((1, 1)))
-    slope: Array = field(default_factory=lambda: np.zeros((1, 1)))
-    precision: Array = field(default_factory=lambda: np.zeros((1, 1)))
+    at: Array = field(kw_only=True)
+    slope: Array = field(kw_only=True)
+    precision: Array = field(kw_only=True)
     separate: ClassVar[bool] = False
 
     def _pull(self, linear: Array) -> tuple[Array, Array]:
-        """Distance from the point, and the part of the slope that changes with it."""
+        """Distance from ``at``, and minus its product with the precision, ``(C, K * width)``."""
         delta = linear.reshape(len(linear), -1) - self.at.ravel()
         return delta, -matmul_rows(delta, self.precision)
 
@@ -48,11 +47,11 @@ class TiltedPrior(LinearPrior):
         slope = self._pull(linear)[1] + self.slope.ravel()
         return super().grad(linear, gamma)[0] + slope.reshape(linear.shape), None
 
-    def bind_grad(self, constant: Array) -> Callable[[Array], Array]:
-        """Gradient plus a ``constant (K, width)``."""
-        own = {f.name: getattr(self, f.name) for f in fields(LinearPrior)}
-        of_prior = LinearPrior(**own).bind_grad(constant + self.slope)
-        return lambda linear: of_prior(linear) + self._pull(linear)[1].reshape(linear.shape)
+    def bind_grad(self, n_predictors: int, width: int) -> Callable[[Array], Array]:
+        """Gradient at ``theta (C, K * width)``."""
+        prior = LinearPrior(**{f.name: getattr(self, f.name) for f in fields(LinearPrior)})
+        of_prior, slope = prior.bind_grad(n_predictors, width), self.slope.ravel()
+        return lambda theta: of_prior(theta) + slope + self._pull(theta)[1]
 
     def diagonal(self, linear: Array, gamma: float | None) -> tuple[Array, float]:
         """Diagonal of the curvature at one ``linear (K, width)``."""
@@ -63,3 +62,16 @@ class TiltedPrior(LinearPrior):
         """Add minus the Hessian to ``H (K * width, K * width)``."""
         H += self.precision
         return super().add_curvature(H, linear, gamma)
+
+    def sample(
+        self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float
+    ) -> Array:
+        """Draw ``(K, width)`` of the normal approximation about ``at``, intercepts at X = 0."""
+        H, slope = self.curvature(self.at, None)[0], self.grad(self.at[None], None)[0]
+        upper = linalg.cholesky(H)
+        delta = linalg.cho_solve((upper, False), slope.ravel())
+        delta += linalg.solve_triangular(upper, rng.standard_normal(len(delta)))
+        linear = self.at + delta.reshape(shape)
+        if self.center is not None:
+            linear[:, -1] -= linear[:, :-1] @ self.center
+        return linear

@@ -1,4 +1,4 @@
-"""Predictions of labels some classes of which the data never saw."""
+"""Predictions for classes of which some have no rows in the data."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class WithAbsentClasses:
-    """Predictive distribution of labels over classes of which some have probability 0.
+    """Predictive distribution over all classes; classes without rows have probability 0.
 
     Attributes
     ----------
     seen : Predictive
-        That of the classes the model knows.
+        Distribution over the classes that have rows.
     codes : ndarray of int
-        Their positions among all classes.
+        Positions of these classes among all classes.
     n_classes : int
     """
 
@@ -36,12 +36,12 @@ class WithAbsentClasses:
         seen = self.seen.at_mean()
         return None if seen is None else replace(self, seen=seen)
 
-    def _among_all(self, values: Array, of_absent: Any) -> Array:
-        """Values ``(n, n_seen, ...)`` with ``of_absent`` for the classes that are absent."""
+    def _among_all(self, values: Array, absent: Any) -> Array:
+        """Values ``(n, n_seen, ...)`` extended by ``absent`` for the classes without rows."""
         shape = len(values), self.n_classes, *values.shape[2:]
-        found = np.broadcast_to(np.asarray(of_absent, dtype=float), shape).copy()
-        found[:, self.codes] = values
-        return found
+        extended = np.broadcast_to(np.asarray(absent, dtype=float), shape).copy()
+        extended[:, self.codes] = values
+        return extended
 
     def probability(self, X: Array) -> Array:
         """Posterior mean of the probability of each class ``(n, n_classes)``."""
@@ -61,19 +61,19 @@ class WithAbsentClasses:
 
     def log_likelihood(self, X: Array, y: Array) -> Array:
         """Log probability of each row's label under every draw ``(n, S)``."""
-        return self._of_labels(self.seen.log_likelihood, X, y)
+        return self._log_label(self.seen.log_likelihood, X, y)
 
     def log_density(self, X: Array, y: Array) -> Array:
         """Log of the mean probability of each row's label ``(n,)``."""
-        return self._of_labels(self.seen.log_density, X, y)
+        return self._log_label(self.seen.log_density, X, y)
 
-    def _of_labels(self, method: Callable[[Array, Array], Array], X: Array, y: Array) -> Array:
-        """Log probabilities of labels, of which absent classes have none."""
-        of_seen = np.searchsorted(self.codes, y).clip(max=len(self.codes) - 1)
-        found = method(X, of_seen.astype(float))
-        found[~np.isin(y, self.codes)] = -np.inf
-        return found
+    def _log_label(self, method: Callable[[Array, Array], Array], X: Array, y: Array) -> Array:
+        """Log probabilities of labels; -inf for classes without rows."""
+        position = np.searchsorted(self.codes, y).clip(max=len(self.codes) - 1)
+        log_probability = method(X, position.astype(float))
+        log_probability[~np.isin(y, self.codes)] = -np.inf
+        return log_probability
 
     def sample(self, X: Array, rng: np.random.RandomState) -> Array:
-        """One label's position of every row under every draw ``(n, S)``."""
+        """One label of every row under every draw, as positions ``(n, S)``."""
         return self.codes[self.seen.sample(X, rng)]

@@ -15,9 +15,9 @@ from skbayes_sgld._memory import check_memory
 
 Array = NDArray[Any]
 
-_NUMBERS = 2**20  # in a block's temporaries: of fewer, threads wait for the interpreter
-_FEWEST_ROWS = 8  # fewer make a product one of vectors, whatever the number of draws
-_TASK_ROWS = 512  # that a thread takes at once
+_NUMBERS = 2**20  # in a block's temporaries; with fewer, threads wait for the interpreter
+_FEWEST_ROWS = 8  # with fewer, a matrix product is as slow as products with vectors
+_TASK_ROWS = 512  # rows that a thread takes at once
 _FEWEST_TASKS = 8  # so that no thread waits long for the last one
 
 
@@ -27,7 +27,7 @@ def block_size(n_numbers: int) -> int:
 
 
 class _Values:
-    """Array of one entry a row, made when the first block tells its shape; so there is one copy."""
+    """Array with one entry a row, allocated once the first block shows its shape."""
 
     def __init__(self, n_rows: int) -> None:
         self._n_rows, self._lock = n_rows, Lock()
@@ -36,19 +36,16 @@ class _Values:
     def __setitem__(self, rows: slice, values: Array) -> None:
         with self._lock:
             if self.array is None:
-                self.array = _empty((self._n_rows, *values.shape[1:]), values.dtype)
+                shape = (self._n_rows, *values.shape[1:])
+                what = f"X has {self._n_rows} rows, and a result of shape {shape}"
+                n_bytes = prod(shape) * values.itemsize
+                check_memory(n_bytes, what, "give fewer rows at once")
+                self.array = np.empty(shape, values.dtype)
         self.array[rows] = values
 
 
-def _empty(shape: tuple[int, ...], dtype: Any) -> Array:
-    n_bytes = prod(shape) * np.dtype(dtype).itemsize
-    what = f"X has {shape[0]} rows, and a result of shape {shape}"
-    check_memory(n_bytes, what, "give fewer rows at once")
-    return np.empty(shape, dtype)
-
-
 def by_blocks(function: Callable[[slice], Array], n_rows: int, size: int) -> Array:
-    """Values of ``function`` on slices of ``size`` rows, one after the other, in one array."""
+    """Values of ``function`` on slices of ``size`` rows, computed in order, in one array."""
     values = _Values(n_rows)
     for first in range(0, n_rows, size):
         rows = slice(first, min(first + size, n_rows))

@@ -1,4 +1,4 @@
-"""Equal-tailed intervals from quantiles, for one coverage or several."""
+"""Equal-tailed intervals, for one coverage or several."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = NDArray[Any]
 
 
 def check_coverage(coverage: Any) -> Array:
-    """Coverages as an array; an error where one is not in (0, 1), or there is none."""
+    """Coverages as an array; raise if there is none, or one is not inside (0, 1)."""
     each = np.atleast_1d(np.asarray(coverage, dtype=object))
     if not each.size:
         raise ValueError(f"coverage={coverage!r} is empty; give a number in (0, 1), or several.")
@@ -24,7 +24,7 @@ def check_coverage(coverage: Any) -> Array:
 
 
 def check_quantiles(q: Any, argument: str = "q") -> Array:
-    """Levels as an array; raise where one is not inside (0, 1), or there is none."""
+    """Levels as an array; raise if there is none, or one is not inside (0, 1)."""
     levels = np.atleast_1d(np.asarray(q))
     if not levels.size:
         raise ValueError(f"{argument}={q!r} is empty; give a number in (0, 1), or several.")
@@ -36,7 +36,7 @@ def check_quantiles(q: Any, argument: str = "q") -> Array:
 
 
 def equal_tailed(quantiles: Callable[[Array], Array], coverage: Any) -> Array:
-    """Intervals ``(..., 2)``, or ``(..., 2, n_coverages)`` where several coverages are given.
+    """Intervals ``(..., 2)``, or ``(..., 2, n_coverages)`` for several coverages.
 
     ``quantiles`` is a function from levels to quantiles ``(..., n_levels)``.
     """

@@ -1,4 +1,4 @@
-"""Order statistics of the draws, one set a row."""
+"""Quantiles over draws, from order statistics of each row."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-_NUMBER_BITS = 28  # of the last bits of a double that holds a single
-_MOST_POSITIONS = 6  # beyond, sorting costs less than partitions
+_NUMBER_BITS = 28  # last bits of a double, which a number in single precision leaves free
+_MOST_POSITIONS = 6  # with more, sorting costs less than partitions
 
 
 class OrderStatistics:
-    """Quantiles over draws, as an interpolation between two of them.
+    """Quantiles over draws, by partial sorting: half of the time of ``numpy.quantile``.
 
-    Of draws of equal weight they are those of ``numpy.quantile``; under weights, the least draw at
-    which the cumulative weight reaches the level.
+    Quantiles of draws with equal weights are interpolated, as those of ``numpy.quantile``. With
+    weights a quantile is the least draw at which the cumulative weight reaches the level.
 
     Parameters
     ----------
@@ -38,16 +38,16 @@ class OrderStatistics:
     def __call__(self, values: Array, transform: Callable[[Array], Array] | None = None) -> Array:
         """Quantiles ``(n, m)`` of each row of ``values (n, S)``, which is overwritten.
 
-        ``transform``, an increasing function, is applied to the draws that are interpolated.
+        ``transform``, an increasing function, is applied to the draws before they are interpolated.
         """
         if self._weights is not None:
-            found = _weighted(values, self._q, self._weights)
-            return found if transform is None else transform(found)
+            chosen = _weighted(values, self._q, self._weights)
+            return chosen if transform is None else transform(chosen)
         positions, inverse = np.unique([self._below, self._above], return_inverse=True)
-        found = _in_order(values, positions).astype(float)
+        chosen = _in_order(values, positions).astype(float)
         if transform is not None:
-            found = transform(found)
-        below, above = found[:, inverse.reshape(2, -1)].swapaxes(0, 1)
+            chosen = transform(chosen)
+        below, above = chosen[:, inverse.reshape(2, -1)].swapaxes(0, 1)
         return below + (above - below) * self._share
 
 
@@ -56,22 +56,22 @@ def _in_order(values: Array, positions: Array) -> Array:
     if len(positions) > _MOST_POSITIONS:
         values.sort(axis=1)
         return values[:, positions]
-    found, first = np.empty((len(values), len(positions)), values.dtype), 0
+    chosen, first = np.empty((len(values), len(positions)), values.dtype), 0
     for number, position in enumerate(positions):
-        rest = values[:, first:]  # the smaller ones are found
-        if number and position == first:  # next to the last one: a partition by one pass
-            found[:, number] = rest.min(axis=1)
+        rest = values[:, first:]  # all smaller values stand before it
+        if number and position == first:  # the next position: a minimum is enough
+            chosen[:, number] = rest.min(axis=1)
         else:
             rest.partition(position - first, axis=1)
-            found[:, number] = rest[:, position - first]
+            chosen[:, number] = rest[:, position - first]
             first = position + 1
-    return found
+    return chosen
 
 
 def _weighted(values: Array, q: Array, weights: Array) -> Array:
     """Values ``(n, len(q))`` at which the cumulative weight of each row reaches q."""
     keys = np.ascontiguousarray(values, dtype=np.float64)
-    if values.dtype == np.float32:  # sorted with the draw's number in the last bits
+    if values.dtype == np.float32:  # sort with each draw's number in the last bits
         bits = keys.view(np.int64)
         bits |= np.arange(values.shape[1])
         keys.sort(axis=1)

@@ -3,14 +3,13 @@
 Conventions
 -----------
 A :class:`Predictor` maps n rows to their K predictors under each of S draws, ``(K, n, S)``;
-``share (S,)`` holds the probabilities of the draws. A method that is told ``n_rows``, the number
-of rows to come, returns the function that maps them, block by block: what is worth computing
-beforehand depends on that number.
+``share (S,)`` holds the probabilities of the draws. A :class:`Spread` has the same predictors as
+their mean over the draws and each draw's deviation from it. It is made once for ``n_rows`` rows,
+which are mapped block by block: what is worth computing beforehand depends on that number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +21,6 @@ from scipy.sparse import issparse
 from skbayes_sgld._linalg import MAX_DENSE
 
 Array = NDArray[Any]
-Deviations = Callable[[slice | Array], tuple[Array, Array]]
 
 _FEWEST_ROWS = 200  # with fewer, factoring the draws costs more than it saves
 _FEWEST_DRAWS = 50  # likewise
@@ -50,55 +48,50 @@ class Predictor:
         """Predictor of the mean of the draws; None where the mean of parameters means nothing."""
         return None
 
-    def rounded(self, share: Array, n_rows: int) -> Callable[[Array], Array]:
-        """Function from rows to predictors, in single precision where that costs less."""
-        return self
+    def spread(self, share: Array, n_rows: int) -> Spread:
+        """Mean and deviations of the predictors of ``n_rows`` rows."""
+        return Spread(self, share)
 
-    def upward(self, share: Array, n_rows: int) -> Callable[[Array], tuple[Array, Array]]:
-        """Function from rows to the signs of their first predictors, and these times the signs.
 
-        A sign ``(n,)`` is that of the mean over the draws; the predictors ``(n, S)`` are in single
-        precision where that costs less.
-        """
-        predictors_of = self.rounded(share, n_rows)
+class Spread:
+    """Predictors as their mean over the draws, and the deviations of the draws from it.
 
-        def upward_of(X: Array) -> tuple[Array, Array]:
-            eta = predictors_of(X)[0]
-            sign = _sign(eta @ share.astype(eta.dtype))
-            eta *= sign[:, None]
-            return sign, eta
+    Both are linear functions of a row's *coordinates* ``(K, n, m + 1)``, the last of which is the
+    mean. Here they are the deviations themselves.
 
-        return upward_of
+    Attributes
+    ----------
+    n_coordinates : int
+        ``K (m + 1)``.
+    """
 
-    def moments(self, share: Array, n_rows: int) -> Callable[[Array], Array]:
-        """Function from rows to mean and variance of the first predictor over draws ``(n, 2)``."""
+    def __init__(self, predictor: Predictor, share: Array) -> None:
+        self._predictor, self._share = predictor, share
+        self.n_coordinates = predictor.n_predictors * (predictor.n_draws + 1)
 
-        def moments_of(X: Array) -> Array:
-            values = self(X)[0]
-            mean = values @ share
-            return np.column_stack([mean, np.square(values - mean[:, None]) @ share])
+    def coordinates(self, X: Array) -> Array:
+        """Coordinates ``(K, n, m + 1)`` of the rows."""
+        eta = self._predictor(X)
+        mean = (eta @ self._share)[..., None]
+        return np.concatenate([eta - mean, mean], axis=-1)
 
-        return moments_of
+    def predictors(self, coordinates: Array) -> Array:
+        """Predictors ``(..., n, S)``."""
+        eta: Array = coordinates[..., :-1] + coordinates[..., -1:]
+        return eta
 
-    def deviations(self, share: Array, unit: float, n_rows: int) -> Callable[[Array], Deviations]:
-        """Function from rows to a function from some of them to centres and deviations.
+    def variance(self, coordinates: Array) -> Array:
+        """Variance of the predictors over the draws ``(..., n)``."""
+        variance: Array = np.square(coordinates[..., :-1]) @ self._share
+        return variance
 
-        The latter takes a slice or positions. The centre ``(n,)`` is the mean of the first
-        predictor over the draws; the deviations ``(n, S)`` are each draw's predictor minus the
-        centre, over ``unit``, in single precision where that holds them.
-        """
-
-        def deviations_of(X: Array) -> Deviations:
-            def of_rows(rows: slice | Array) -> tuple[Array, Array]:
-                values = self(X[rows])[0]
-                mean = values @ share
-                values -= mean[:, None]
-                values /= unit
-                return mean, _round(values)
-
-            return of_rows
-
-        return deviations_of
+    def deviations(self, X: Array, unit: float = 1.0) -> tuple[Array, Array]:
+        """Mean ``(n,)`` of the first predictor, and its deviations ``(n, S)`` over the unit."""
+        coordinates = self.coordinates(X)[0]
+        mean = coordinates[:, -1].copy()
+        coordinates[:, -1] = 0.0
+        coordinates /= unit  # before the cast: single precision ends at 1e38
+        return mean, self.predictors(coordinates)
 
 
 class LinearPredictor(Predictor):
@@ -111,15 +104,9 @@ class LinearPredictor(Predictor):
     def __call__(self, X: Array) -> Array:
         """Linear predictors ``(K, n, S)``."""
         slopes, levels = self._by_draw
-        # a product of sparse rows is of one predictor
-        eta = np.stack([X @ slope for slope in slopes]) if issparse(X) else X @ slopes
+        eta = _product(X, slopes)
         eta += levels
         return eta
-
-    def at_mean(self, share: Array) -> LinearPredictor:
-        """Predictor of the means of coefficients and intercepts."""
-        coef, intercept = (np.tensordot(share, each, 1) for each in (self._coef, self._intercept))
-        return LinearPredictor(coef[None], intercept[None])
 
     @cached_property
     def _by_draw(self) -> tuple[Array, Array]:
@@ -127,125 +114,74 @@ class LinearPredictor(Predictor):
         slopes = np.ascontiguousarray(self._coef.transpose(1, 2, 0))
         return slopes, np.ascontiguousarray(self._intercept.T)[:, None]
 
-    def rounded(self, share: Array, n_rows: int) -> Callable[[Array], Array]:
-        """Function from many rows to predictors in single precision, where that holds them."""
-        if not self._is_factored(n_rows):
-            return super().rounded(share, n_rows)
-        factors = [self._factor(share, k) for k in range(self.n_predictors)]
-        directions = [each.with_center() for each in factors]
+    def at_mean(self, share: Array) -> LinearPredictor:
+        """Predictor of the means of coefficients and intercepts."""
+        coef, intercept = (np.tensordot(share, each, 1) for each in (self._coef, self._intercept))
+        return LinearPredictor(coef[None], intercept[None])
 
-        def values_of(X: Array) -> Array:
-            parts = [each.rotate_with_center(X) for each in factors]
-            if any(map(_is_large, parts)):
-                return self(X)
-            eta = np.empty((len(parts), X.shape[0], self.n_draws), dtype=np.float32)
-            for part, direction, out in zip(parts, directions, eta, strict=True):
-                np.matmul(part.astype(np.float32), direction, out=out)
-            return eta
-
-        return values_of
-
-    def upward(self, share: Array, n_rows: int) -> Callable[[Array], tuple[Array, Array]]:
-        """Function from rows to the signs of their first predictors, and these times the signs."""
-        if not self._is_factored(n_rows):
-            return super().upward(share, n_rows)
-        factor = self._factor(share)
-        directions = factor.with_center()
-
-        def upward_of(X: Array) -> tuple[Array, Array]:
-            part = factor.rotate_with_center(X)
-            sign = _sign(part[:, -1])
-            part *= sign[:, None]  # d + 2 numbers a row in place of S
-            if _is_large(part):
-                return sign, sign[:, None] * self(X)[0]
-            return sign, part.astype(np.float32) @ directions
-
-        return upward_of
-
-    def moments(self, share: Array, n_rows: int) -> Callable[[Array], Array]:
-        """Function from rows to mean and variance of the first predictor over draws ``(n, 2)``."""
-        if not self._is_factored(n_rows):
-            return super().moments(share, n_rows)
-        factor = self._factor(share)
-
-        def moments_of(X: Array) -> Array:
-            return np.column_stack([factor.center(X), np.square(factor.rotate(X)).sum(axis=1)])
-
-        return moments_of
-
-    def deviations(self, share: Array, unit: float, n_rows: int) -> Callable[[Array], Deviations]:
-        """Function from rows to a function from some of them to centres and deviations."""
-        if not self._is_factored(n_rows):
-            return super().deviations(share, unit, n_rows)
-        factor = self._factor(share)
-        single = factor.directions.astype(np.float32)
-
-        def deviations_of(X: Array) -> Deviations:
-            center = factor.center(X)
-            rotated = factor.rotate(X) / unit  # before the cast: single precision ends at 1e38
-            large = _is_large(rotated)
-            directions = factor.directions if large else single
-            rotated = rotated.astype(directions.dtype, copy=False)
-            return lambda rows: (center[rows], rotated[rows] @ directions)
-
-        return deviations_of
-
-    def _is_factored(self, n_rows: int) -> bool:
+    def spread(self, share: Array, n_rows: int) -> Spread:
+        """Mean and deviations; of many rows from the draws, factored."""
         enough = n_rows >= max(_FEWEST_ROWS, _ROWS_PER_COLUMN * self._width)
-        return enough and self._width <= MAX_DENSE and self.n_draws >= _FEWEST_DRAWS
-
-    def _factor(self, share: Array, k: int = 0) -> _Factor:
-        """The draws of predictor k, factored."""
-        slope, level = share @ self._coef[:, k], share @ self._intercept[:, k]
-        deviation = np.empty((self.n_draws, self._width + 1))
-        np.subtract(self._coef[:, k], slope, out=deviation[:, :-1])
-        np.subtract(self._intercept[:, k], level, out=deviation[:, -1])
-        root = np.sqrt(share)
-        deviation *= root[:, None]
-        Q, R = linalg.qr(deviation, mode="economic", overwrite_a=True, check_finite=False)
-        some = root > _LEAST_ROOT * root.max()
-        inverse = np.divide(1.0, root, where=some, out=np.zeros_like(root))
-        return _Factor(slope, level, R, Q.T * inverse)
+        if enough and self._width <= MAX_DENSE and self.n_draws >= _FEWEST_DRAWS:
+            return _Factored(self._coef, self._intercept, share)
+        return Spread(self, share)
 
 
-class _Factor:
+class _Factored(Spread):
     """Mean of slope and level, and the draws' deviations from them as a product.
 
-    The predictor of a row x, with a one appended, deviates by ``directions^T (R x)``. The
-    directions are of order 1, so cancellation between columns of X, or between them and the
-    intercept, happens in the d numbers of ``R x``, in double precision.
+    A row x, with a one appended, has the deviations ``directions^T (R x)``. The directions are of
+    order 1, so cancellation between columns of X, or between them and the intercept, happens in the
+    d numbers of ``R x``, in double precision. The product itself is in single precision, which
+    halves the time of every prediction of many rows (``python -m benchmarks``, "predict").
     """
 
-    def __init__(self, slope: Array, level: Array, R: Array, directions: Array) -> None:
-        self._rows, self.directions = np.vstack([R, np.append(slope, level)]), directions
+    def __init__(self, coef: Array, intercept: Array, share: Array) -> None:
+        root = np.sqrt(share)
+        some = root > _LEAST_ROOT * root.max()
+        inverse = np.divide(1.0, root, where=some, out=np.zeros_like(root))
+        rows, directions = [], []
+        for k in range(coef.shape[1]):
+            draws = np.column_stack([coef[:, k], intercept[:, k]])
+            mean = share @ draws
+            draws -= mean
+            draws *= root[:, None]
+            Q, R = linalg.qr(draws, mode="economic", overwrite_a=True, check_finite=False)
+            rows.append(np.vstack([R, mean]).T)
+            directions.append(np.vstack([Q.T * inverse, np.ones_like(root)]))
+        each = np.stack(rows)
+        self._slopes, self._levels = each[:, :-1], each[:, -1:]
+        self._directions = np.stack(directions)  # (K, d + 2, S)
+        self._single = self._directions.astype(np.float32)
+        self.n_coordinates = self._levels.size
 
-    def center(self, X: Array) -> Array:
-        """Mean of the predictor over the draws ``(n,)``."""
-        return X @ self._rows[-1, :-1] + self._rows[-1, -1]
+    def coordinates(self, X: Array) -> Array:
+        """``R x`` of each row, and last the mean, ``(K, n, d + 2)``."""
+        coordinates = _product(X, self._slopes)
+        coordinates += self._levels
+        return coordinates
 
-    def rotate(self, X: Array) -> Array:
-        """``R x`` of each row ``(n, d + 1)``; its squares sum to the predictor's variance."""
-        return X @ self._rows[:-1, :-1].T + self._rows[:-1, -1]
+    def predictors(self, coordinates: Array) -> Array:
+        """Predictors, in single precision where that holds them."""
+        directions = self._directions if _is_large(coordinates) else self._single
+        if coordinates.ndim == 2:
+            directions = directions[0]
+        eta: Array = coordinates.astype(directions.dtype, copy=False) @ directions
+        return eta
 
-    def rotate_with_center(self, X: Array) -> Array:
-        """``R x`` of each row, and last its centre, ``(n, d + 2)``."""
-        return X @ self._rows[:, :-1].T + self._rows[:, -1]
-
-    def with_center(self) -> Array:
-        """What the predictors are the products of with :meth:`rotate_with_center`, ``(d + 2, S)``.
-
-        In single precision.
-        """
-        ones = np.ones((1, self.directions.shape[1]))
-        return np.vstack([self.directions, ones], dtype=np.float32)
-
-
-def _round(values: Array) -> Array:
-    return values if _is_large(values) else values.astype(np.float32)
+    def variance(self, coordinates: Array) -> Array:
+        """Variance of the predictors over the draws: the squares of ``R x``, summed."""
+        rotated = coordinates[..., :-1]
+        variance: Array = np.einsum("...i,...i->...", rotated, rotated)
+        return variance
 
 
-def _sign(center: Array) -> Array:
-    return np.where(center < 0, -1, 1).astype(center.dtype)
+def _product(X: Array, matrices: Array) -> Array:
+    """Products ``(K, n, m)`` of the rows with several matrices ``(K, d, m)``."""
+    if issparse(X):  # its product takes one matrix
+        return np.stack([X @ matrix for matrix in matrices])
+    product: Array = X @ matrices
+    return product
 
 
 def _is_large(values: Array) -> bool:

@@ -1,9 +1,9 @@
-"""A few nodes a row in place of all draws: means of smooth functions of one predictor.
+"""Means of smooth functions of one predictor, from a few nodes a row in place of all draws.
 
-The draws of a row's predictor are summed up by their Chebyshev moments, which are those of a
-quadrature: ``E f(eta) = sum_j w_j f(eta_j)`` holds for every polynomial of lower degree than there
-are nodes, and nearly for functions whose Chebyshev coefficients fall off. The last coefficients of
-a function show the error; rows where it is not negligible are averaged over all draws.
+A quadrature has the Chebyshev moments of the draws of a row's predictor. Its mean
+``E f(eta) = sum_j w_j f(eta_j)`` is exact for polynomials of lower degree than the number of nodes,
+and nearly so for functions whose Chebyshev coefficients fall off. The last coefficients of a
+function estimate the error; rows with a larger error are averaged over all draws.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Function = Callable[[Array], Array]
 
-_ERROR = 1e-6  # of a mean, over the function's largest value: that of single precision
-_MOST = 24  # degrees; from there on all draws cost less
+_ERROR = 1e-6  # of a mean, relative to the function's largest value: that of single precision
+_MOST = 24  # largest degree; beyond it, all draws cost less
 
 
 class Quadrature:
@@ -29,12 +29,12 @@ class Quadrature:
     ----------
     center : ndarray of shape (n,)
     deviation : ndarray of shape (n, S)
-        Each draw's predictor, less the centre; overwritten.
+        Each draw's predictor minus the centre; overwritten.
     share : ndarray of shape (S,)
         Probabilities of the draws.
     rate : ndarray of shape (n,)
-        Change of the predictor's functions: they vary as that of a normal variable does with this
-        factor.
+        How fast functions of the predictor change: as the normal distribution function of the
+        predictor times the rate.
     exact : callable
         Function from positions of rows to their predictors under all draws ``(len(rows), S)``.
     """
@@ -64,16 +64,16 @@ class Quadrature:
         whole = len(rows) == len(self.nodes)
         nodes, weights = (each if whole else each[rows] for each in (self.nodes, self.weights))
         at_nodes = function(nodes, rows)
-        found = (at_nodes * weights).sum(axis=1)
+        mean = (at_nodes * weights).sum(axis=1)
         error = np.abs(at_nodes @ self._last).sum(axis=1)
         far = ~(error <= _ERROR * np.abs(at_nodes).max(axis=1))
         if far.any():
-            found[far] = function(self._exact(rows[far]), rows[far]) @ self._share
-        return found
+            mean[far] = function(self._exact(rows[far]), rows[far]) @ self._share
+        return mean
 
 
 def _degree(extent: float) -> int:
-    """Degree from which the Chebyshev coefficients of a normal distribution function are small.
+    """Degree above which the Chebyshev coefficients of a normal distribution function are small.
 
     On ``[-extent, extent]`` they are below ``(extent / 2)^k / sqrt(k!)``, by Cramer's inequality.
     """
@@ -95,6 +95,6 @@ def _moments(deviation: Array, reach: Array, share: Array, degree: int) -> Array
     for k in range(2, degree + 1):
         moments[:, k] = last @ weight
         np.multiply(twice, last, out=product)
-        np.subtract(product, before, out=before)  # of which the polynomial is not needed any more
+        np.subtract(product, before, out=before)  # its polynomial is used up
         before, last = last, before
     return moments

@@ -1,15 +1,14 @@
 """Uncertainty through pipelines, searches and transformed targets.
 
-scikit-learn's wrappers forward ``predict`` and ``predict_proba`` alone. The functions here take
-them off, layer by layer, and ask the model within.
+scikit-learn's wrappers forward only ``predict`` and ``predict_proba``. The functions here take the
+wrappers off, layer by layer, and call the model inside.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import cache, singledispatch
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,7 @@ _BENT = 1e-9  # departure from a line, as a share of the range, that is rounding
 
 @dataclass(frozen=True)
 class Core:
-    """What is inside the wrappers: the model, the rows that it sees, the target's transformers.
+    """The model inside the wrappers, the rows it sees, and the transformers of its target.
 
     Attributes
     ----------
@@ -49,13 +48,13 @@ class Core:
 
     def method(self, name: str) -> Callable[..., Any]:
         """Method of the model; a TypeError where it has none of the name."""
-        found = getattr(self.model, name, None)
-        if found is None:
+        method: Callable[..., Any] | None = getattr(self.model, name, None)
+        if method is None:
             raise TypeError(
                 f"{type(self.model).__name__} has no method {name}; give an estimator that has it, "
                 "or a Pipeline, a search or a TransformedTargetRegressor around one."
             )
-        return found
+        return method
 
     def to_model(self, y: Array) -> Array:
         """Values of the target as the model sees them."""
@@ -64,7 +63,7 @@ class Core:
         return y
 
     def from_model(self, z: Array) -> Array:
-        """Values of the model's target in the units of the user's."""
+        """Values of the model's target, in the units of the user's target."""
         for transformer in reversed(self.transformers):
             z = _by_column(transformer.inverse_transform, z)
         return z
@@ -106,8 +105,9 @@ class Core:
             chord = np.linspace(values[0], values[-1], len(values))
             if np.any(np.abs(values - chord) > _BENT * np.ptp(values)):
                 raise ValueError(
-                    "kind='mean' is of the mean of y, which is not the inverse of the mean of "
-                    f"the transformed target: {self._transformation()} is not linear."
+                    "kind='mean' needs a linear transformation of the target, and "
+                    f"{self._transformation()} is not linear: the mean of y is not the inverse of "
+                    "the mean of the transformed target."
                 )
         return not rises
 
@@ -125,35 +125,34 @@ def unwrap(estimator: Any, X: Any = None) -> Core:
     """Take pipelines, searches and transformed targets off a fitted estimator."""
     with naming("estimator"):
         check_is_fitted(estimator)
-    inner, core = _inner(), Core(estimator, X)
-    while (layer := inner(core.model, core)) is not None:
+    core = Core(estimator, X)
+    while (layer := _without_layer(core)) is not None:
         core = layer
     return core
 
 
 def has_no_posterior(model: Any) -> bool:
-    """Whether a model's chains stand where they began, which its score says: nan, with a warning.
+    """Whether the chains never left their starts; a warning says that the score is nan.
 
-    Steps that are far too short leave chains at their starts. Those around the mode predict as the
-    mode does, and a search by accuracy would choose them.
+    Steps that are far too short leave chains at their starts. Starts around the mode predict as
+    well as the mode, so a search by accuracy would choose them.
     """
     models = getattr(model, "estimators_", [model])
     results = [vars(one).get("result_") for one in models]
     if all(result is None or result.left_start for result in results):
         return False
     warn(
-        f"The score of {type(model).__name__} is nan: its chains have not left where they began, "
-        "and their draws are no posterior; set step_size='auto', or a longer step.",
+        f"The score of {type(model).__name__} is nan: its chains have not left their starts, so "
+        "the draws are not a posterior; set step_size='auto', or a longer step.",
         ConvergenceWarning,
     )
     return True
 
 
-@cache
-def _inner() -> Callable[[Any, Core], Core | None]:
-    """Function that takes one layer off, None where there is none.
+def _without_layer(core: Core) -> Core | None:
+    """Core with the outermost wrapper taken off; None where the model wraps nothing.
 
-    The imports are here because importing the package must not cost what they do.
+    The imports are here because they would double the time of importing the package.
     """
     from sklearn.compose import TransformedTargetRegressor
     from sklearn.frozen import FrozenEstimator
@@ -161,41 +160,23 @@ def _inner() -> Callable[[Any, Core], Core | None]:
     from sklearn.model_selection._search import BaseSearchCV
     from sklearn.pipeline import Pipeline
 
-    @singledispatch
-    def inner(estimator: Any, core: Core) -> Core | None:
-        return None
-
-    @inner.register(Pipeline)
-    def _(estimator: Any, core: Core) -> Core:
-        X = core.X
-        if X is not None and len(estimator) > 1:
-            X = estimator[:-1].transform(X)
-        return Core(estimator[-1], X, core.transformers)
-
-    @inner.register(BaseSearchCV)
-    def _(estimator: Any, core: Core) -> Core:
-        if not estimator.refit:
+    outer, X = core.model, core.X
+    if isinstance(outer, Pipeline):
+        steps = outer[:-1] if X is not None and len(outer) > 1 else None
+        return replace(core, model=outer[-1], X=X if steps is None else steps.transform(X))
+    if isinstance(outer, BaseSearchCV):
+        if not outer.refit:
             raise ValueError(
-                f"{type(estimator).__name__} has refit=False, so it keeps no fitted estimator; "
+                f"{type(outer).__name__} has refit=False, so it keeps no fitted estimator; "
                 "set refit=True."
             )
-        return Core(estimator.best_estimator_, core.X, core.transformers)
-
-    @inner.register(TransformedTargetRegressor)
-    def _(estimator: Any, core: Core) -> Core:
-        transformers = (*core.transformers, estimator.transformer_)
-        return Core(estimator.regressor_, core.X, transformers)
-
-    @inner.register(FixedThresholdClassifier)
-    @inner.register(TunedThresholdClassifierCV)
-    def _(estimator: Any, core: Core) -> Core:
-        return Core(estimator.estimator_, core.X, core.transformers)
-
-    @inner.register(FrozenEstimator)
-    def _(estimator: Any, core: Core) -> Core:
-        return Core(estimator.estimator, core.X, core.transformers)
-
-    return inner
+        return replace(core, model=outer.best_estimator_)
+    if isinstance(outer, TransformedTargetRegressor):
+        transformers = (*core.transformers, outer.transformer_)
+        return replace(core, model=outer.regressor_, transformers=transformers)
+    if isinstance(outer, (FixedThresholdClassifier, TunedThresholdClassifierCV)):
+        return replace(core, model=outer.estimator_)
+    return replace(core, model=outer.estimator) if isinstance(outer, FrozenEstimator) else None
 
 
 _KINDS = {
@@ -209,7 +190,7 @@ _KINDS = {
 def unwrap_for(
     caller: str, member: str, estimator: Any, X: Any = None, params: Iterable[str] = ()
 ) -> Core:
-    """What is inside the wrappers; an error that names the caller where it lacks the member.
+    """Model inside the wrappers; raise, naming the caller, where the model lacks the member.
 
     ``params`` are names of arguments that the member must take.
     """
@@ -245,18 +226,18 @@ def predict_quantiles(
     q : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
         Levels in (0, 1).
     **params : dict
-        Further arguments of the model's own method: ``kind``, and ``exposure`` of counts.
+        Further arguments of the model's own method, such as ``kind`` or ``exposure``.
 
     Returns
     -------
     quantiles : ndarray of shape (n_samples, n_quantiles)
-        Of a classifier those of the probabilities, ``(n_samples, n_classes, n_quantiles)``.
+        A classifier has quantiles of its probabilities, ``(n_samples, n_classes, n_quantiles)``.
 
     Raises
     ------
     ValueError
-        Where the inverse of a target's transformation is not monotone; a decreasing one swaps the
-        levels. For ``kind="mean"`` it must be linear.
+        Where the inverse of the target's transformation is not monotone, or not linear with
+        ``kind="mean"``. A decreasing inverse swaps the levels.
 
     Examples
     --------
@@ -286,7 +267,7 @@ def predict_interval(estimator: Any, X: Any, coverage: ArrayLike = 0.9, **params
     coverage : float or array-like of shape (n_coverages,), default=0.9
         Probability of the interval, in (0, 1); or several.
     **params : dict
-        Further arguments of the model's own method: ``kind``, and ``exposure`` of counts.
+        Further arguments of the model's own method, such as ``kind`` or ``exposure``.
 
     Returns
     -------
@@ -307,7 +288,7 @@ def predict_interval(estimator: Any, X: Any, coverage: ArrayLike = 0.9, **params
     """
     check_coverage(coverage)
     core = unwrap(estimator, X)
-    core.method("predict_interval")  # which a classifier has not
+    core.method("predict_interval")  # a classifier has none
     return equal_tailed(lambda levels: core.quantiles(levels, **params), coverage)
 
 
@@ -350,7 +331,7 @@ def sample_y(
     n_samples : int, default=1
     random_state : int, RandomState, Generator or None, default=0
     **params : dict
-        Further arguments of the model's own method: ``exposure`` of counts.
+        Further arguments of the model's own method, such as ``exposure``.
 
     Returns
     -------

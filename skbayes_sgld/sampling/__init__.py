@@ -1,9 +1,10 @@
-"""How a posterior is sampled or its mode found: the pieces that users compose.
+"""Samplers, optimizers and their parts, and kernels for loops of your own.
 
-Samplers, optimizers, gradients, schedules, preconditioners, clips and projections, the registries
-that hold them by name, and `find_mode`. What runs them stays in the modules that define it.
+Gradients, schedules, preconditioners, clips and projections, the registries that hold them by name,
+and `find_mode`.
 """
 
+from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.clipping import CLIPS, Clip, NormClip, ValueClip
 from skbayes_sgld.sampling.gradients import (
     GRADIENTS,
@@ -14,6 +15,7 @@ from skbayes_sgld.sampling.gradients import (
     Gradient,
     Minibatch,
 )
+from skbayes_sgld.sampling.kernel import Kernel, KernelState
 from skbayes_sgld.sampling.optimizers import (
     GD,
     OPTIMIZERS,
@@ -39,7 +41,6 @@ from skbayes_sgld.sampling.preconditioners import (
     Matrix,
     Preconditioner,
 )
-from skbayes_sgld.sampling.protocol import Sampler
 from skbayes_sgld.sampling.samplers import (
     HMC,
     MALA,
@@ -97,6 +98,8 @@ __all__ = [
     "Gradient",
     "Harmonic",
     "Identity",
+    "Kernel",
+    "KernelState",
     "Matrix",
     "Minibatch",
     "Momentum",

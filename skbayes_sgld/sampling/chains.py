@@ -1,8 +1,7 @@
-"""The runner: advances all chains together and keeps the draws that were asked for.
+"""Runs of chains: all chains advance together, and draws are kept.
 
-Every chain has random streams of its own, which depend on the seed and on the chain's number alone
-and are consumed step by step in order. Its draws depend neither on how many chains run beside it
-nor on how many steps are drawn at a time.
+Every chain has random streams of its own, which depend on the seed and on the chain's number alone.
+So its draws depend neither on the number of chains nor on how many steps are drawn at a time.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sgld._components import ChainStreams
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.base import Algorithm, Schedule, check_requirements
 from skbayes_sgld.sampling.dynamics import Dynamics, State
 from skbayes_sgld.sampling.overflow import ChainOverflowError, check_lost, overflow_at
 from skbayes_sgld.sampling.paths import check_path, separate_path
-from skbayes_sgld.sampling.protocol import Algorithm, Schedule, check_requirements
 from skbayes_sgld.sampling.workers import (
     Processes,
     Workers,
@@ -36,15 +35,15 @@ from skbayes_sgld.sampling.workers import (
 
 Array = NDArray[Any]
 
-_BLOCK_NUMBERS = 2**16  # random numbers of a block, which then stays in cache
+_BLOCK_NUMBERS = 2**16  # random numbers of a block of steps, which then stays in cache
 _BLOCK_STEPS = 512
-_STRETCHES = 20  # of a run that processes share: after each, progress is told
-_LOOK = 50  # steps from one look for an overflow to the next
+_STRETCHES = 20  # parts of a run that processes share; progress is reported after each
+_LOOK = 50  # steps between checks for an overflow
 
 
 @dataclass
 class RunState:
-    """State of a run between steps; a run resumed from it is bit-identical to one never stopped."""
+    """State of a run between steps: a run resumed from it equals one that never stopped."""
 
     step: int
     sampler_state: State
@@ -53,7 +52,7 @@ class RunState:
 
 @dataclass
 class Chains:
-    """Draws of a run, and the state in which it ended.
+    """Draws of a run, and its last state.
 
     Attributes
     ----------
@@ -63,9 +62,9 @@ class Chains:
     clipped : ndarray of shape (n_chains,)
         Share of steps on which the gradient was clipped.
     state : RunState
-        State after the last step, from which a run can be resumed.
+        State after the last step, from which a run can go on.
     n_steps : int
-        Steps that were made.
+        Steps of each chain.
     """
 
     draws: Array
@@ -75,10 +74,10 @@ class Chains:
     n_steps: int
 
     def in_a_row(self, n_walkers: int, n_draws: int) -> Chains:
-        """Draws of fewer chains, each of ``n_walkers`` of these, one after the other.
+        """Chains of ``n_walkers`` neighbouring positions each, whose draws follow one another.
 
-        Neighbouring draws are then those of one walker, and autocorrelations its own. The state
-        stays that of all walkers.
+        Neighbouring draws are then of one walker, whose autocorrelation they have. The state stays
+        that of all walkers.
         """
         if n_walkers == 1:
             return self
@@ -93,13 +92,13 @@ class Chains:
 
     @property
     def acceptance(self) -> float | None:
-        """Share of all proposals so far that were accepted; None for a sampler that accepts all."""
+        """Share of all proposals so far that were accepted; None without proposals."""
         accepted = self.state.sampler_state.get("accepted")
         return None if accepted is None else float(accepted.mean() / max(self.state.step, 1))
 
     @property
     def undefined(self) -> tuple[float, Array | None]:
-        """Share of all proposals whose log density was not a number, and one of them ``(P,)``."""
+        """Share of the proposals whose log density was not a number, and one of them ``(P,)``."""
         counts = self.state.sampler_state.get("undefined")
         if counts is None or not counts.any():
             return 0.0, None
@@ -110,7 +109,7 @@ class Chains:
 def constrained_draws(
     posterior: BasePosterior, draws: Array, n_burnin: int, thin: int, n_walkers: int = 1
 ) -> Array:
-    """Draws in the parameters' own units; raise where they are finite and these are not."""
+    """Draws in the parameters' own units; raise where these overflow."""
     n_chains, n_draws, P = draws.shape
     with np.errstate(all="ignore"):
         values = posterior.constrain(draws.reshape(-1, P)).reshape(n_chains, n_draws, -1)
@@ -123,21 +122,31 @@ def constrained_draws(
 
 @dataclass
 class Run:
-    """Algorithm and settings of a run: everything but its starting points and its length."""
+    """Everything that defines a run except its starting points and its length."""
 
     sampler: Algorithm  # a Sampler, or an Optimizer
     dynamics: Dynamics
     schedule: Schedule  # of the step size
     step_size: float
-    n_samples: int
-    batch_size: int | None = None
-    replacement: bool = True
-    temperature: Schedule | None = None  # at every step; None: that of the dynamics
-    stops_lost: bool = True  # where a chain's proposals can never be accepted
+    n_samples: int  # rows of the posterior, of which batches are drawn
+    batch_size: int | None = None  # None: every step takes all rows
+    replacement: bool = True  # whether a batch may hold a row twice
+    temperature: Schedule | None = None  # None: the constant one of the dynamics
+    stops_lost: bool = True  # raise where a chain's proposals can never be accepted
 
     def step_sizes(self, t: ArrayLike) -> Array:
         """Step sizes at steps ``t``, in its shape."""
         return self.step_size * self.schedule(t)
+
+    def initial_state(self, start: Array) -> State:
+        """State of algorithm and gradient at ``start (C, P)``."""
+        theta = np.array(start, dtype=float)
+        return self.sampler.init(theta) | self.dynamics.gradient.begin(theta)
+
+    def first_normals(self, streams: list[ChainStreams], n_params: int) -> Array:
+        """Normals ``(C, n)`` of the step before the first, for noise that spans two steps."""
+        n_normals = self.sampler.n_normals(n_params)
+        return np.concatenate([s.normals(1, n_normals) for s in streams])
 
 
 def run_chains(
@@ -154,7 +163,7 @@ def run_chains(
     progress: Callable[[int], bool] | None = None,
     workers: Workers | None = None,
 ) -> Chains:
-    """Run chains side by side, or go on with those of an earlier run.
+    """Run chains from starting points, or from the state of an earlier run.
 
     Chain c draws the same numbers whatever the number of chains, the block size and ``n_jobs``.
 
@@ -165,20 +174,20 @@ def run_chains(
     start : ndarray of shape (n_chains, n_params) or RunState
         The starting points, or the ``state`` of an earlier run.
     n_draws, n_burnin, thin : int
-        Draws to keep of each chain, steps before the first of them, and from one to the next.
+        Draws of each chain, steps before the first, and steps from one to the next.
     seed : int, default=0
-        Seeds the chains that start; not used where an earlier run goes on.
+        Seed of the chains; not used where an earlier run goes on.
     first_chain : int, default=0
-        The number of the first chain, on which its random numbers depend.
+        Number of the first chain, on which its random numbers depend.
     block_size : int or None
-        Steps whose random numbers are drawn at a time. By default about a cache full.
+        Steps whose random numbers are drawn at a time. None: about a cache full.
     n_jobs : int or None
-        Processes to share the chains between, once their run turns out to be long: the first part
-        is run here, and the rest too where it would end before processes had done as much.
+        Processes that share the chains of a long run. The first part runs in this process, and so
+        does the rest where starting processes would take longer.
     progress : callable or None
-        Told how many steps were made since it was told last; True ends the run there.
+        Called with the number of steps since its last call; True ends the run.
     workers : Workers or None
-        Where to run instead of ``n_jobs`` processes.
+        Workers that run the chains in place of ``n_jobs`` processes.
 
     Returns
     -------
@@ -204,7 +213,7 @@ def run_chains(
         progress=progress,
         workers=workers,
     )
-    return follow(list(parts))
+    return join_parts(list(parts))
 
 
 def run_parts(
@@ -220,25 +229,25 @@ def run_parts(
     seconds: float | None = None,
     workers: Workers | None = None,
 ) -> Iterator[Chains]:
-    """Parts of a run that makes the steps ``rest``, one after the other.
+    """Yield the parts of a run of the steps ``rest``, one after the other.
 
-    ``seconds`` is the time that a part takes, about; None makes as few parts as there can be.
+    ``seconds`` is about the time of a part; None makes as few parts as possible.
     """
     check_requirements(run.sampler, run.dynamics.gradient.posterior, run.batch_size)
     state = start if isinstance(start, RunState) else _begin(run, start, seed, first_chain)
     whole, n_positions = run.dynamics.whole, len(state.sampler_state["theta"])
-    n_wholes = -(-n_positions // whole)  # no process has a part of one
+    n_wholes = -(-n_positions // whole)  # a process takes whole groups of walkers
     if workers is None and effective_n_jobs(n_jobs) > 1:
         workers = Processes(n_jobs)
     n_workers = 1 if workers is None else min(workers.n_workers, n_wholes)
     share, made, spent = -(-rest.n_steps // _STRETCHES), 0, 0.0
     size = rest.n_steps if n_workers == 1 else share
     if seconds is not None:
-        size = rest.thin  # then about as many as the seconds allow
+        size = rest.thin  # later parts are about as long as the seconds allow
     while True:
         stretch, rest = rest.cut(size)
         begin = perf_counter()
-        owned = made == 0 and state is not start  # later ones are the caller's too
+        owned = made == 0 and state is not start  # a later state is the caller's too
         part = _advance(run, state, stretch, block_size, progress, owned)
         made, spent, state = made + stretch.n_steps, spent + perf_counter() - begin, part.state
         yield part
@@ -267,7 +276,7 @@ def run_parts(
 
 @dataclass(frozen=True)
 class Stretch:
-    """Steps in a row: some before the first kept draw, and ``thin`` for each of those."""
+    """Consecutive steps: ``n_burnin`` of them, and ``thin`` for each of ``n_draws``."""
 
     n_burnin: int
     n_draws: int
@@ -279,7 +288,7 @@ class Stretch:
         return self.n_burnin + self.n_draws * self.thin
 
     def cut(self, n_steps: int) -> tuple[Stretch, Stretch]:
-        """About the first ``n_steps`` of them, and the rest."""
+        """First ``n_steps`` steps, to the end of a draw, and the rest."""
         n_burnin = min(self.n_burnin, n_steps)
         n_draws = 0
         if n_burnin == self.n_burnin:
@@ -290,7 +299,7 @@ class Stretch:
 
 
 def _run_share(run: Run, first: int, state: RunState, *how: Any, advance: Any = None) -> Chains:
-    """Run some of the chains, the first of them being number ``first`` of all."""
+    """Run the chains of a state, the first of which is number ``first`` of all."""
     dynamics = run.dynamics.of_chains(slice(first, first + len(state.streams)))
     return (advance or _advance)(replace(run, dynamics=dynamics), state, *how)
 
@@ -303,27 +312,25 @@ def _advance(
     progress: Callable[[int], bool] | None = None,
     owned: bool = False,
 ) -> Chains:
-    """Run a stretch, in groups of chains where the rows of a step of all do not stay in cache."""
+    """Split a stretch into groups of chains where the rows of one step exceed the cache."""
     groups = groups_of(run, len(state.streams)) if run.batch_size else None
     if groups is None:
         return _run(run, state, stretch, block_size, progress, owned)
     share, how = partial(_run_share, advance=_run), (block_size, None, owned)
-    return follow(list(in_groups(share, run, state, stretch, groups, how, progress)))
+    return join_parts(list(in_groups(share, run, state, stretch, groups, how, progress)))
 
 
 def _begin(run: Run, start: Array, seed: int, first_chain: int) -> RunState:
+    """State before the first step: streams of random numbers, and the algorithm at its start."""
     streams = [ChainStreams(seed, first_chain + c) for c in range(start.shape[0])]
-    noise = None
+    state = run.initial_state(start)
     if run.sampler.uses_noise:
-        n_normals = run.sampler.n_normals(start.shape[1])
-        noise = np.concatenate([s.normals(1, n_normals) for s in streams])
-    theta = np.array(start, dtype=float)
-    state = run.sampler.init(theta, noise) | run.dynamics.gradient.begin(theta)
+        state["normals"] = run.first_normals(streams, start.shape[1])
     return RunState(0, state, streams)
 
 
-def follow(parts: list[Chains]) -> Chains:
-    """The same chains, one part after the other."""
+def join_parts(parts: list[Chains]) -> Chains:
+    """Chains of consecutive parts."""
     if len(parts) == 1:
         return parts[0]
     n_steps = sum(part.n_steps for part in parts)
@@ -344,10 +351,10 @@ def _run(
     progress: Callable[[int], bool] | None = None,
     owned: bool = False,
 ) -> Chains:
-    """Run a stretch from ``start``, whose streams may advance where they are ``owned``."""
+    """Run a stretch from ``start``; its streams advance where they are ``owned``."""
     n_burnin, n_draws, thin = stretch.n_burnin, stretch.n_draws, stretch.thin
-    # copies, since the dynamics count and the streams advance while the run goes on
-    dynamics = run.dynamics.of_run()
+    # copies: the dynamics count, the streams advance
+    dynamics = run.dynamics.for_thread()
     state = {name: array.copy() for name, array in start.sampler_state.items()}
     streams = start.streams if owned else deepcopy(start.streams)
     n_chains, n_params = state["theta"].shape
@@ -356,7 +363,7 @@ def _run(
     block = block_size or _default_block(run, n_chains, n_params)
     done = kept = 0
     slope = dynamics.slope_of_last() if run.sampler.separate and run.batch_size is None else None
-    # the products are small and their order fixed: more threads would only change the rounding
+    # products are small: more threads would only change the rounding
     with one_blas_thread(), np.errstate(all="ignore"):
         while done < n_steps:
             length = min(block, n_steps - done)
@@ -366,14 +373,17 @@ def _run(
             before = {name: array.copy() for name, array in state.items()}
             normals, idx = draw_block(run, streams, length, n_params)
             at_each = dynamics if tau is None else replace(dynamics, temperature=tau)
-            noise = run.sampler.prepare(state, normals, eta, at_each)
+            noise = None
+            if normals is not None:
+                noise = run.sampler.prepare(normals, state["normals"], eta, at_each)
+                state["normals"] = normals[-1].copy()
             path: list[Array] = []
             next_kept = n_burnin + (kept + 1) * thin - 1 - done
-            next_look = (-1 - start.step - done) % _LOOK  # at steps that no block's size changes
-            whole = separate_path(state["theta"], eta, noise, dynamics, slope) if slope else None
-            if whole is not None:
-                check_path(dynamics.posterior, whole, next_look, _LOOK, start.step + done)
-                path, state["theta"] = [whole[next_kept::thin]], whole[-1].copy()
+            next_look = (-1 - start.step - done) % _LOOK  # whatever the block size
+            every = separate_path(state["theta"], eta, noise, dynamics, slope) if slope else None
+            if every is not None:  # positions after every step of the block
+                check_path(dynamics.posterior, every, next_look, _LOOK, start.step + done)
+                path, state["theta"] = [every[next_kept::thin]], every[-1].copy()
             else:
                 for t in _steps(run.sampler, state, eta, tau, noise, idx, dynamics):
                     if t == next_kept:
@@ -389,18 +399,18 @@ def _run(
                         if run.stops_lost and "lost" in state:
                             check_lost(state, start.step + done + t)
             if not np.isfinite(state["theta"]).all():
-                # the same steps overflow again, which raises: what they count is not used
+                # repeat the block to find the step: it overflows again
                 for t in _steps(run.sampler, before, eta, tau, noise, idx, dynamics):
                     bad = np.argwhere(~np.isfinite(before["theta"]))
                     if len(bad):
                         raise ChainOverflowError(start.step + done + t, *bad[0].tolist())
             if path:
-                # in a third of the time that np.stack takes
-                found = np.concatenate(path).reshape(-1, n_chains, n_params)
-                new = slice(kept, kept + len(found))
-                draws[:, new] = found.swapaxes(0, 1)
+                # np.stack takes three times as long
+                new_draws = np.concatenate(path).reshape(-1, n_chains, n_params)
+                new = slice(kept, kept + len(new_draws))
+                draws[:, new] = new_draws.swapaxes(0, 1)
                 weights[new] = eta[n_burnin + (kept + 1) * thin - 1 - done :: thin]
-                kept += len(found)
+                kept += len(new_draws)
             done += length
             if progress is not None and progress(length):
                 break
@@ -418,7 +428,7 @@ def _steps(
     idx: Array | None,
     dynamics: Dynamics,
 ) -> Iterator[int]:
-    """Advance the state by the steps of a block, and yield the number of each when it is made."""
+    """Advance the state by the steps of a block; yield the number of each once it is made."""
     batches = repeat(None) if idx is None else dynamics.gradient.batches(idx)
     each = zip(eta, repeat(None) if noise is None else noise, batches, strict=False)
     step = sampler.step
@@ -439,14 +449,14 @@ def _default_block(run: Run, n_chains: int, n_params: int) -> int:
 def draw_block(
     run: Run, streams: list[ChainStreams], length: int, n_params: int
 ) -> tuple[Array | None, Array | None]:
-    """Standard normals ``(T, C, n)`` of the next steps, and the rows ``(T, C, B)`` they read.
+    """Standard normals ``(T, C, n)`` of the next steps, and row numbers ``(T, C, B)``.
 
-    Where walkers share batches the rows are drawn by the first of them, and are fewer than C.
+    Walkers that share a batch have one entry for all: the rows come from the first one's stream.
     """
     normals = None
     if run.sampler.uses_noise:
         n_normals = run.sampler.n_normals(n_params)
-        # chains first in memory, where the noise of each is a product of its own
+        # chains first in memory: the noise of each is a product of its own
         normals = np.stack([s.normals(length, n_normals) for s in streams]).swapaxes(0, 1)
     if run.batch_size is None:
         return normals, None

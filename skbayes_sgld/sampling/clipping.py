@@ -85,7 +85,7 @@ class ValueClip(Clip):
     [[5.0, -5.0, 1.0]]
     """
 
-    threshold: float | NDArray[np.float64] = 1e3  # an array (C, P) is one a chain
+    threshold: float | NDArray[np.float64] = 1e3  # or an array (C, P), one row a chain
 
     def check(self) -> None:
         """Raise where the threshold is not positive."""

@@ -1,4 +1,4 @@
-"""Chains that leave the range of floating point numbers: the error, and where it happened."""
+"""Error of a chain that leaves the range of floating point numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from skbayes_sgld.sampling.dynamics import State
 
 Array = NDArray[Any]
 
-_LOST = 50  # proposals in a row that cannot be accepted: what chains that mix never see
+_LOST = 50  # impossible proposals in a row, which chains that mix never have
 
 
 class ChainOverflowError(ValueError):
@@ -59,7 +59,7 @@ class ChainOverflowError(ValueError):
         self.rejected, self.held = rejected, held
 
     def explained(self, message: str, held: float | None = None) -> ChainOverflowError:
-        """The same error with a text for the user, and a step size that held."""
+        """Error with a text for the user, and a step size that held."""
         return type(self)(self.step, self.chain, self.parameter, self.rejected, message, held)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -78,7 +78,7 @@ def overflow_at(step: int, values: Array, n_params: int) -> ChainOverflowError:
 
 
 def check_lost(state: State, step: int) -> None:
-    """Raise where a chain stands still: its proposals can never be accepted."""
+    """Raise where a chain stands still because its proposals can never be accepted."""
     lost = state["lost"]
     if lost.max() >= _LOST:
         chain, rejected = int(lost.argmax()), int(lost.max())

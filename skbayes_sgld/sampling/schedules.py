@@ -1,4 +1,4 @@
-"""Schedules that change, ``eta_t = step_size * schedule(t)`` or ``tau_t = schedule(t)``.
+"""Schedules of the step size, ``eta_t = step_size * schedule(t)``, or the temperature.
 
 ``t`` counts steps from 0. The documents that define the decaying schedules count from 1, so
 their ``t`` is ``t + 1`` here.
@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sgld._components import Registry, check_number
-from skbayes_sgld.sampling.protocol import Constant, Schedule
+from skbayes_sgld.sampling.base import Schedule
 
-_LOOKED_AT = 10_000  # steps at most that a schedule is asked for before a run
+_CHECKED = 10_000  # most steps at which a schedule is checked before a run
 
 
 def check_multipliers(schedule: Schedule, n_steps: int) -> None:
-    """Raise where a schedule is not a positive finite number at every step that is looked at."""
-    steps = np.unique(np.linspace(0, max(n_steps - 1, 0), _LOOKED_AT).astype(int))
+    """Raise unless a schedule is a positive finite number at the steps that are checked."""
+    steps = np.unique(np.linspace(0, max(n_steps - 1, 0), _CHECKED).astype(int))
     values = np.asarray(schedule(steps))
     if values.shape != steps.shape:
         raise ValueError(
@@ -33,6 +33,32 @@ def check_multipliers(schedule: Schedule, n_steps: int) -> None:
             f"schedule={schedule!r} is {values[first]:g} at step {steps[first]}; it must be "
             "positive and finite at every step."
         )
+
+
+@dataclass(eq=False, repr=False)
+class Constant(Schedule):
+    """Constant step size, the default: the chain is then stationary.
+
+    Examples
+    --------
+    >>> from skbayes_sgld.sampling import Constant
+    >>> Constant()([0, 10]).tolist()
+    [1.0, 1.0]
+    """
+
+    @property
+    def decay_power(self) -> float:
+        """Zero: it does not decay."""
+        return 0.0
+
+    @property
+    def settles_at(self) -> float:
+        """The first step."""
+        return 0.0
+
+    def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
+        """Ones in the shape of ``t``."""
+        return np.ones_like(t, dtype=float)
 
 
 @dataclass(eq=False, repr=False)

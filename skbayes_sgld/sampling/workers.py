@@ -1,4 +1,4 @@
-"""Chains side by side: in processes of this machine, or of what a caller brings."""
+"""Chains that share a run: between processes, threads, or groups that fit the cache."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 Share = Callable[[Iterable[Any]], list[Any]]
 T = TypeVar("T")
 
-_STEP_NUMBERS = 2**16  # of X that chains read in a step, together: they stay in cache
-_THREAD_NUMBERS = 2**12  # of one chain, from which threads share groups
-_LEAST_NUMBERS = 2**15  # of a group in a thread, which else waits for the interpreter
-_MOST_NUMBERS = 2**19  # of a group: of more, no cache holds them all
-_STRETCH_NUMBERS = 2**28  # of a fraction of a second
+# Numbers of X that are read
+_STEP_NUMBERS = 2**16  # by all chains in a step: they stay in cache
+_THREAD_NUMBERS = 2**12  # by one chain in a step, from which threads share the groups
+_LEAST_NUMBERS = 2**15  # by a group in a thread, which would else wait for the interpreter
+_MOST_NUMBERS = 2**19  # by a group: no cache holds more
+_STRETCH_NUMBERS = 2**28  # in a fraction of a second
 
 
 class Workers(Protocol):
-    """Processes that chains are shared between.
+    """Workers that share the chains of a run.
 
     Attributes
     ----------
     n_workers : int
     least_seconds : float
-        What is left of a run must take as long to be shared.
+        Least time of the rest of a run that is worth sharing.
     """
 
     n_workers: int
@@ -68,7 +69,7 @@ def side_by_side(
 ) -> Any:
     """Chains of ``function(run, first, state, *how)`` for the chains from edge to edge.
 
-    Each is told the number of its first chain, and their state.
+    ``first`` is the number of a share's first chain.
 
     Raises
     ------
@@ -80,28 +81,31 @@ def side_by_side(
     shares = [(a, _select(state, a, b), *how) for a, b in pairwise(edges)]
     try:
         # the run is the first argument, which a cluster sends to each worker once
-        found = parallel(delayed(_attempt)(run, function, *share) for share in shares)
+        results = parallel(delayed(_attempt)(run, function, *share) for share in shares)
     except BrokenExecutor:
         raise RuntimeError(
             f"n_jobs={n_jobs}: a process that runs chains {state.step} steps into the run has "
             "ended before it was done. It was killed, the memory was at an end, or the model "
             "itself ended it; set n_jobs=None, with which all runs in this process."
         ) from None
-    errors = [each for each in found if isinstance(each, ChainOverflowError)]
+    errors = [each for each in results if isinstance(each, ChainOverflowError)]
     if errors:
         raise min(errors, key=lambda error: (error.step, error.chain))
-    return _join(found)
+    return _join(results)
 
 
 def _numbers(run: Any) -> int:
-    """Numbers of X that a chain reads in a step, about."""
+    """About how many numbers of X a chain reads in a step."""
     return int(run.batch_size * run.dynamics.posterior.n_params)
 
 
 def groups_of(run: Any, n_chains: int) -> tuple[int, bool] | None:
-    """Chains of a group, and whether threads share the groups; None: all chains at once."""
+    """Chains of a group, and whether threads share the groups; None for one group.
+
+    Threads halve the time of two cores for long steps (1,000 rows of 100 columns).
+    """
     numbers, alike = _numbers(run), run.dynamics.shared
-    if n_chains * numbers <= _STEP_NUMBERS or not run.dynamics.posterior.shareable:
+    if n_chains * numbers <= _STEP_NUMBERS or not run.dynamics.posterior.facts.thread_safe:
         return None
     shared = numbers >= _THREAD_NUMBERS and cpu_count() > 1
     if shared:
@@ -109,11 +113,11 @@ def groups_of(run: Any, n_chains: int) -> tuple[int, bool] | None:
         size = max(most, _LEAST_NUMBERS / numbers)
     else:
         size = max(GROUP, alike * _STEP_NUMBERS / numbers)
-    # products with a dense metric, and those with rows that walkers share, are of several at a time
+    # products with a dense metric, or with rows that walkers share, take several chains at once
     multiple = GROUP if run.dynamics.preconditioner.diagonal is None else 1
     multiple = lcm(multiple, alike)
     n_groups = ceil(n_chains / (multiple * max(1, int(size / multiple))))
-    size = multiple * ceil(n_chains / n_groups / multiple)  # of all groups but the last
+    size = multiple * ceil(n_chains / n_groups / multiple)  # the last group may be smaller
     return (size, shared) if size < n_chains else None
 
 
@@ -126,9 +130,9 @@ def in_groups(
     how: tuple[Any, ...],
     progress: Callable[[int], bool] | None,
 ) -> Iterator[Any]:
-    """Parts of a stretch whose chains run in the groups that :func:`groups_of` tells.
+    """Yield the parts of a stretch whose chains run in groups, see :func:`groups_of`.
 
-    Few steps are made at a time, so that an interrupt has not long to wait.
+    A part has few steps, so that an interrupt takes effect soon.
     """
     n_chains, (size, shared) = len(state.streams), groups
     edges = [*range(0, n_chains, size), n_chains]
@@ -160,7 +164,7 @@ def _select(state: Any, first: int, last: int) -> Any:
 
 
 def _join(parts: list[Any]) -> Any:
-    """Chains that ran side by side, with the state of all."""
+    """Chains of all shares, with one state."""
     state = parts[0].state
     arrays = {
         name: np.concatenate([part.state.sampler_state[name] for part in parts])
@@ -178,7 +182,7 @@ def _join(parts: list[Any]) -> Any:
 def _attempt(
     run: Any, function: Callable[..., T], first: int, *rest: Any
 ) -> T | ChainOverflowError:
-    """A share's result; or its overflow, returned since another part's may have come earlier."""
+    """Result of a share, or its overflow: another share may have overflowed earlier."""
     try:
         return function(run, first, *rest)
     except ChainOverflowError as error:

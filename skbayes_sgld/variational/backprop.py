@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ _MAX_FULL_RANK = 1000  # parameters; a larger covariance takes minutes and gigab
 
 
 @numpy_defaults
+@dataclass(eq=False, repr=False, kw_only=True)
 class BayesByBackprop(Component):
     """Approximation of a posterior by a normal distribution, or logarithms of gamma variables.
 
@@ -102,22 +104,12 @@ class BayesByBackprop(Component):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        family: str | Family = "mean_field",
-        step_size: float = 0.05,
-        max_iter: int = 2000,
-        n_particles: int = 8,
-        batch_size: int | None = None,
-        random_state: RandomSource = None,
-    ) -> None:
-        self.family = family
-        self.step_size = step_size
-        self.max_iter = max_iter
-        self.n_particles = n_particles
-        self.batch_size = batch_size
-        self.random_state = random_state
+    family: str | Family = "mean_field"
+    step_size: float = 0.05
+    max_iter: int = 2000
+    n_particles: int = 8
+    batch_size: int | None = None
+    random_state: RandomSource = None
 
     def check(self) -> None:
         """Raise where a parameter is out of range."""
@@ -133,9 +125,7 @@ class BayesByBackprop(Component):
         if self.batch_size is not None:
             check_number(self.batch_size, "batch_size", low=1, closed="left", integer=True)
 
-    @np.errstate(
-        over="ignore", invalid="ignore", divide="ignore"
-    )  # ends in an error that names the step
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # an error names the step
     def fit(
         self,
         posterior: Posterior | HasRows,
@@ -155,7 +145,7 @@ class BayesByBackprop(Component):
         scale : float or array-like of shape (n_params,), default=1.0
             Initial standard deviations, which are also the units of the step size.
         progress : callable or None, default=None
-            Told how many steps were made since it was told last.
+            Called with 1 after every step.
 
         Returns
         -------
@@ -180,7 +170,7 @@ class BayesByBackprop(Component):
         adam, n_pairs = Adam(), self.n_particles // 2
         begin, unit = family.begin(unit)  # phi describes (theta - origin) / unit
         log_unit = np.log(unit).sum()
-        state = adam.init(begin[None], None)
+        state = adam.init(begin[None])
         first = self.max_iter // 2
         average = np.zeros(len(begin))
         curve, steps = [], []

@@ -54,8 +54,8 @@ class VariationalPosterior(BasePosterior):
     n_pairs : int, default=256
         Number of pairs of noise of opposite sign whose average replaces the expectation. They are
         scaled to second moments of 1 (and made uncorrelated where they outnumber z), so that the
-        expectation of a quadratic is exact. A pair counts as a row of data, and a minibatch holds
-        the few draws of noise that a step takes.
+        expectation of a quadratic is exact. A pair counts as a row of data, so that a minibatch is
+        a few pairs of noise.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the noise.
 

@@ -108,7 +108,7 @@ class MeanField(Family):
     """
 
     def n_params(self, n_variables: int) -> int:
-        """``2 Q``: two for each variable."""
+        """``2 Q``."""
         return 2 * n_variables
 
     def names(self, variables: Sequence[str]) -> list[str]:
@@ -220,7 +220,7 @@ class Isotropic(Family):
     """
 
     def n_params(self, n_variables: int) -> int:
-        """``Q + 1``: one for each variable, and one."""
+        """``Q + 1``."""
         return n_variables + 1
 
     def names(self, variables: Sequence[str]) -> list[str]:
@@ -284,11 +284,11 @@ class Gamma(Family):
     """
 
     def n_params(self, n_variables: int) -> int:
-        """``2 Q``: two for each variable."""
+        """``2 Q``."""
         return 2 * n_variables
 
     def names(self, variables: Sequence[str]) -> list[str]:
-        """``log_mean_exp[x]`` and ``log_cv_exp[x]``: those of the exponential of a variable."""
+        """``log_mean_exp[x]`` and ``log_cv_exp[x]``, of the exponential of a variable."""
         return [f"log_mean_exp[{v}]" for v in variables] + [f"log_cv_exp[{v}]" for v in variables]
 
     def transform(self, phi: Array, noise: Array) -> Array:

@@ -82,7 +82,7 @@ def test_predictions_of_dask_are_those_of_arrays(models, rows, make, name, metho
             assert got.chunks[0] == SIZES
         values = got.compute()
         if wanted.dtype.kind == "f":  # many rows are computed in single precision
-            np.testing.assert_allclose(values, wanted, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(values, wanted, rtol=1e-5, atol=1e-5)
         else:
             np.testing.assert_array_equal(values, wanted)
 
@@ -108,7 +108,7 @@ def test_arrays_of_unknown_sizes_stay_lazy(models, rows):
         lazy = models["linear"].predict_interval(X)
         assert np.isnan(lazy.shape[0]) and lazy.shape[1] == 2
         expected = models["linear"].predict_interval(rows[0].to_numpy())
-        np.testing.assert_allclose(lazy.compute(), expected, rtol=1e-5)
+        np.testing.assert_allclose(lazy.compute(), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("of", ["series", "array"])

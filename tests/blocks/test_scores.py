@@ -101,6 +101,10 @@ def test_fits_and_scores_over_exposures(models, weight, tmp_path, monkeypatch):
         draws, same = found.posterior_.values, expected.posterior_.values
         np.testing.assert_allclose(draws, same, rtol=1e-8, atol=1e-10)
         assert found.score(rows, *beside) == pytest.approx(score, rel=1e-9)
+    one, each = (
+        SGLDPoissonRegressor(**FEW).fit(mapped, y, weight, e) for e in (2.0, 2.0 + 0 * X[:, 0])
+    )
+    np.testing.assert_array_equal(one.posterior_.values, each.posterior_.values)
 
 
 def test_wrong_exposures_name_the_row():

@@ -49,7 +49,7 @@ def true_distance(model, X, y):
     mode = tuning.find_mode(posterior, posterior.start())
     values = np.r_[model.coef_, model.intercept_, model.noise_variance_]
     way = posterior.unconstrain(values[None])[0] - mode.theta
-    return np.max(np.abs(way) / mode.marginal_sd)
+    return np.max(np.abs(way) / mode.metric.marginal_sd)
 
 
 def low_noise(shape, noise, seed):
@@ -340,7 +340,7 @@ def test_any_optimizer_finds_the_mode_of_any_posterior(optimizer):
         warnings.simplefilter("always")
         found = find_mode(own, optimizer=optimizer, random_state=1)
     assert isinstance(found, Mode)
-    away = np.max(np.abs(found.theta - exact.theta) / exact.marginal_sd)
+    away = np.max(np.abs(found.theta - exact.theta) / exact.metric.marginal_sd)
     if caught:
         figure = float(re.search(r"is (\S+) posterior", str(caught[0].message)).group(1))
         assert 0.5 * away < figure < 2.0 * away
@@ -352,7 +352,7 @@ def test_the_mode_of_a_glm_by_sgd():
     posterior = GLMPosterior(X / X.std(axis=0), LABELS, Bernoulli(), Normal())
     exact = find_mode(posterior)
     found = find_mode(posterior, optimizer="sgd", tol=0.1)
-    assert np.all(np.abs(found.theta - exact.theta) < 1.1 * 0.1 * exact.marginal_sd)
+    assert np.all(np.abs(found.theta - exact.theta) < 1.1 * 0.1 * exact.metric.marginal_sd)
 
 
 def test_a_start_of_another_shape_is_refused():

@@ -1,5 +1,6 @@
 """The network estimators against posteriors computed otherwise, and what they promise."""
 
+import re
 import warnings
 
 import numpy as np
@@ -19,10 +20,19 @@ from skbayes_sgld import (
     BayesByBackpropRegressor,
     SGLDMLPClassifier,
     SGLDMLPRegressor,
+    sample,
 )
 from skbayes_sgld.diagnostics import effective_sample_size, potential_scale_reduction
-from skbayes_sgld.estimators.network_inference import _probe_gradient
-from skbayes_sgld.posterior import FixedGaussian, HalfNormal, InverseGamma, MLPPosterior, Normal
+from skbayes_sgld.inference.ensemble import _probe_gradient
+from skbayes_sgld.posterior import (
+    FixedGaussian,
+    Gaussian,
+    HalfNormal,
+    InverseGamma,
+    MLPPosterior,
+    Normal,
+)
+from skbayes_sgld.posterior.mlp import Units
 from tests.references.closed_forms import importance_sampling, laplace_fit
 
 # short runs from several modes: the estimators say so, and the tests have errors of their own
@@ -167,7 +177,7 @@ def test_minibatches_leave_the_posterior_as_it_was():
 
 
 def test_part_of_the_rows_gives_the_metric_the_gradient_of_all(monkeypatch):
-    monkeypatch.setattr("skbayes_sgld.estimators.network_inference._ALL_ROWS", 10)
+    monkeypatch.setattr("skbayes_sgld.inference.ensemble._ALL_ROWS", 10)
     posterior = MLPPosterior(X, Y, FixedGaussian(1.0), Normal(), hidden_layer_sizes=(2,))
     theta = 0.1 * RNG.standard_normal((1, posterior.n_params))
     parts = np.array([_probe_gradient(posterior, 1, seed)(theta)[0] for seed in range(1000)])
@@ -240,28 +250,22 @@ def test_the_noise_is_not_fitted_away():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("split", range(3))
-def test_on_digits_a_cold_ensemble_beats_the_average_network_of_its_size(split):
+def test_on_digits_a_cold_ensemble_beats_the_average_network_of_its_size():
     pixels, digit = load_digits(return_X_y=True)
-    a, b, ya, yb = train_test_split(
-        pixels, digit, test_size=0.4, random_state=split, stratify=digit
-    )
     size = {"hidden_layer_sizes": (50,), "activation": "relu"}
-    model = SGLDMLPClassifier(
-        prior=Normal(scale=3.0),
-        temperature=0.03,
-        n_draws=20,
-        n_burnin=300,
-        thin=10,
-        random_state=0,
-        **size,
-    ).fit(a, ya)
-    singles = [
-        make_pipeline(StandardScaler(), MLPClassifier(max_iter=500, random_state=seed, **size))
-        for seed in range(3)
-    ]
-    losses = [log_loss(yb, single.fit(a, ya).predict_proba(b)) for single in singles]
-    assert log_loss(yb, model.predict_proba(b)) < np.mean(losses)
+    cold = {"prior": Normal(scale=3.0), "temperature": 0.03, "n_draws": 20, "n_burnin": 300}
+    model = SGLDMLPClassifier(thin=10, random_state=0, **cold, **size)
+    losses, singles = [], []
+    for split in range(3):
+        a, b, ya, yb = train_test_split(
+            pixels, digit, test_size=0.4, random_state=split, stratify=digit
+        )
+        losses.append(log_loss(yb, clone(model).fit(a, ya).predict_proba(b)))
+        for seed in range(3):
+            one = MLPClassifier(max_iter=500, random_state=seed, **size)
+            one = make_pipeline(StandardScaler(), one).fit(a, ya)
+            singles.append(log_loss(yb, one.predict_proba(b)))
+    assert np.mean(losses) < np.mean(singles)
 
 
 # ---- predictions and draws --------------------------------------------------------------------
@@ -333,7 +337,25 @@ def test_the_table_says_how_the_draws_were_made(name):
     else:
         assert attrs["step_size"] == model.step_size_ == 0.25
         assert attrs["temperature"] == 1.0 and attrs["thin"] == 3
-        assert "step_size=0.25, temperature=1" in repr(model.posterior_)
+        assert "step_size=0.25, schedule=Constant(), temp" in repr(model.posterior_)
+        table = str(model.result_.plan)
+        assert re.search("n_burnin +300 +given", table)
+        assert "by Adam, from random weights" in table
+
+
+def test_the_result_of_a_network_is_the_result_of_any_model(capsys):
+    model = clone(FITS["sgld"]).fit(X, Y)
+    result, theta = model.result_, model.result_.theta.reshape(300, -1)
+    assert result.values is model.posterior_.values
+    assert result.problems == tuple(model.diagnose().problems)
+    # in the units of X and y, and back
+    layout = {"hidden_layer_sizes": (8,), "units": Units(X.mean(0), X.std(0), Y.mean(), Y.std())}
+    posterior = MLPPosterior(X, Y, Gaussian(), Normal(), InverseGamma(2.0, 0.5), **layout)
+    np.testing.assert_allclose(posterior.constrain(theta), result.draws.flat, rtol=1e-10)
+    np.testing.assert_allclose(posterior.unconstrain(result.draws.flat), theta, atol=1e-10)
+    # sample() takes the same plan
+    own = sample(posterior, n_draws=5, n_burnin=20, thin=1, random_state=0, check_gradient=False)
+    assert own.choices["init"].value == "training" and own.predictions is not None
 
 
 def test_a_chain_is_the_same_to_the_bit_beside_any_number_of_others():

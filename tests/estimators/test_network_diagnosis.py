@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skbayes_sgld.estimators.network_diagnosis import diagnose_outputs
+from skbayes_sgld.inference.diagnosis import diagnose_outputs
 
 
 def problems(outputs, clipped=0.0):

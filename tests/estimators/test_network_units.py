@@ -11,8 +11,8 @@ from skbayes_sgld import (
     SGLDMLPClassifier,
     SGLDMLPRegressor,
 )
-from skbayes_sgld.estimators.network_inference import train
 from skbayes_sgld.estimators.network_units import standardise
+from skbayes_sgld.inference.ensemble import train
 from skbayes_sgld.posterior import FixedGaussian, MLPPosterior, Normal
 
 # short runs are not to be relied on, and the estimators say so
@@ -91,7 +91,7 @@ def test_what_overflows_in_training_is_told_with_its_remedy():
         X, np.where(Y > 0, np.inf, Y), FixedGaussian(1.0), Normal(), hidden_layer_sizes=(2,)
     )
     with pytest.raises(ValueError, match=r"training.*overflowed in weight\[0, x0.*rescale y"):
-        train(posterior, 1, 10, seed=0)
+        train(posterior, posterior.start()[None], 10, seed=0)
 
 
 def test_standardised_data_are_those_of_standard_scaler():

@@ -114,10 +114,10 @@ def test_automatic_scales_follow_the_units():
         ({"prior": "flat"}, "prior=Flat.. is improper.*prior='normal'"),
         ({"intercept_prior": "flat"}, "intercept_prior=Flat.. is improper.*fit_intercept=False"),
         ({"noise_prior": "flat"}, "noise_prior=FlatNoise.. is improper.*'half_normal'"),
-        ({"noise_prior": "inverse_gamma"}, "noise_prior takes its scale from y; give y"),
+        ({"noise_prior": "inverse_gamma"}, "noise_prior takes its scale from y.*give y"),
         ({"noise_prior": InverseGamma(scale=1.0)}, "noise_prior=.*beyond the range"),
-        ({"prior": "normal"}, "prior takes its scale from y; give y"),
-        ({"intercept_prior": "normal"}, "intercept_prior takes its scale from y; give y"),
+        ({"prior": "normal"}, "prior takes its scale from y.*give y"),
+        ({"intercept_prior": "normal"}, "intercept_prior takes its scale from y.*give y"),
         ({"prior": Normal(scale=[1.0, 1.0, 1.0])}, "prior.scale has shape"),
         ({"noise_model": "log_linear"}, "noise_model='log_linear' cannot be drawn"),
         ({"n_chains": 0}, "n_chains=0"),
@@ -134,6 +134,16 @@ def test_what_cannot_be_drawn_is_named(settings, message):
         model.set_params(**settings).sample_prior(X)
     with pytest.raises(NotFittedError):
         model.predict(X)
+
+
+def test_all_that_a_default_linear_model_needs_is_told_at_once():
+    model = SGLDLinearRegression()
+    with pytest.raises(ValueError, match="intercept_prior='normal'.*noise_prior='half_normal'"):
+        model.sample_prior(X, y=Y)
+    with pytest.raises(ValueError, match="intercept_prior='normal'.*'half_normal'.*give y"):
+        model.sample_prior(X)
+    model.set_params(intercept_prior="normal", noise_prior="half_normal")
+    assert np.isfinite(model.sample_prior(X, 9, y=Y)).all()
 
 
 def test_the_seed_fixes_the_draws():

@@ -10,13 +10,20 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_sample_weight_equivalence_on_dense_data,
+    parametrize_with_checks,
+)
 
 from skbayes_sgld import (
+    BayesByBackpropClassifier,
+    BayesByBackpropRegressor,
     SGDMAPClassifier,
     SGDMAPRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
+    SGLDMLPClassifier,
+    SGLDMLPRegressor,
     SGLDPoissonRegressor,
 )
 from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, Laplace, Normal
@@ -40,18 +47,40 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:y has the value .*, and the model is of whole counts"),
 ]
 
+UNITS = {"hidden_layer_sizes": (5,)}  # whatever the size, the interface is the same
+FEW = {"n_draws": 20, "n_burnin": 30, "thin": 1, "n_chains": 2, **UNITS}
 ESTIMATORS = [
     SGLDLinearRegression(n_draws=40),
     SGLDLogisticRegression(n_draws=40),
     SGLDPoissonRegressor(n_draws=40),
     SGDMAPRegressor(),
     SGDMAPClassifier(),
+    SGLDMLPRegressor(**FEW),
+    SGLDMLPClassifier(**FEW),
+    BayesByBackpropRegressor(max_iter=100, **UNITS),
+    BayesByBackpropClassifier(max_iter=100, **UNITS),
 ]
+
+
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch):
+    """Training and burn-in of networks cut to a part."""
+    monkeypatch.setattr("skbayes_sgld.estimators.network._TRAINING_STEPS", 100)
+    monkeypatch.setattr("skbayes_sgld.inference.ensemble._ROUNDS", 3)
 
 
 @parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.xfail(reason="rounding where probabilities are nearly 1", raises=AssertionError)
+def test_rows_of_noise_that_are_repeated_equal_their_weights(monkeypatch):
+    monkeypatch.undo()  # so far apart only after all of the training
+    # 15 rows begin where probabilities are 1 to many digits, and the unit of a step is what is
+    # left of p (1 - p): the outputs agree to 3e-6, and the check asks for 1e-7
+    twenty = BayesByBackpropClassifier(max_iter=200)
+    check_sample_weight_equivalence_on_dense_data("BayesByBackpropClassifier", twenty)
 
 
 # ---- data and settings that the tests share ---------------------------------------------------
@@ -73,8 +102,14 @@ FITS = {
     "poisson": (SGLDPoissonRegressor(**PLAIN, random_state=0), COUNTS),
     "map_linear": (SGDMAPRegressor(max_iter=300, random_state=0), Y),
     "map_logistic": (SGDMAPClassifier(max_iter=300, random_state=0), LABELS),
+    "network_linear": (SGLDMLPRegressor(**FEW, random_state=0), Y),
+    "network_labels": (SGLDMLPClassifier(**FEW, random_state=0), LABELS),
+    "backprop_linear": (BayesByBackpropRegressor(max_iter=100, **UNITS, random_state=0), Y),
+    "backprop_labels": (BayesByBackpropClassifier(max_iter=100, **UNITS, random_state=0), LABELS),
 }
+NETWORKS = [name for name in FITS if name.startswith(("network", "backprop"))]
 every_fit = pytest.mark.parametrize("name", FITS)
+linear_fit = pytest.mark.parametrize("name", [name for name in FITS if name not in NETWORKS])
 sampled_fit = pytest.mark.parametrize("name", ["linear", "logistic", "softmax", "poisson"])
 assert_equal = np.testing.assert_array_equal
 
@@ -117,7 +152,7 @@ def test_a_pipeline_hands_the_scaled_columns_and_the_weights_on(name):
     assert not np.any(predictions(by_hand.fit(scaled, y), scaled) == predictions(pipe, raw))
 
 
-@pytest.mark.parametrize("name", ["linear", "logistic", "map_linear"])
+@pytest.mark.parametrize("name", ["linear", "logistic", "map_linear", *NETWORKS])
 def test_cross_val_score_scores_each_fold_by_the_fit_without_it(name):
     estimator, y = make(name)
     scoring = "r2" if is_regressor(estimator) else "neg_log_loss"
@@ -151,6 +186,26 @@ def test_grid_search_really_uses_step_size_temperature_and_prior_scale(prior):
     assert best.prior.scale == chosen["prior__scale"] == 1.0  # 0.05 shrinks true effects away
     assert best.step_size_ == chosen["step_size"] and best.temperature == chosen["temperature"]
     assert isinstance(prior, str) or prior.scale == 3.0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("step_size", 0.05),
+        ("temperature", 0.1),
+        ("prior__scale", 0.1),
+        ("hidden_layer_sizes", ()),
+    ],
+)
+def test_grid_search_of_a_network_really_uses_what_it_searches(name, value):
+    estimator, y = make("network_labels", step_size=0.25, temperature=1.0, prior=Normal(1.0))
+    grid = {name: [clone(estimator).get_params()[name], value]}
+    search = GridSearchCV(estimator, grid, cv=2, scoring="neg_log_loss").fit(X, y)
+    scores = search.cv_results_["mean_test_score"]
+    for given, score in zip(grid[name], scores, strict=True):
+        explicit = clone(estimator).set_params(**{name: given})
+        assert score == cross_val_score(explicit, X, y, cv=2, scoring="neg_log_loss").mean()
+    assert scores[0] != scores[1]
 
 
 def test_grid_search_may_choose_the_prior_and_its_scale_together():
@@ -257,6 +312,24 @@ def test_a_pickled_model_predicts_and_remembers_the_same(name):
 
 
 @every_fit
+def test_random_state_fixes_every_draw(name):
+    model, y = make(name)
+    first, again, other = (draws(model.set_params(random_state=k).fit(X, y)) for k in (3, 3, 4))
+    assert_equal(first, again)
+    assert not np.any(first == other)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_names_of_a_frame_name_the_weights_of_a_network(name):
+    model, y = make(name)
+    frame = pd.DataFrame(X, columns=["age", "height", "mass"])
+    first = model.fit(frame, y).posterior_["weight[0, height, 3]"].ravel()
+    assert_equal(model.sample_posterior().coefs[0][:, 1, 3], first)
+    with pytest.raises(ValueError, match="(?s)feature names.*order"):
+        model.predict(frame[["height", "age", "mass"]])
+
+
+@linear_fit
 def test_names_of_a_frame_are_kept_and_wrong_ones_refused(name):
     model, y = make(name)
     columns = ["age", "height", "mass"]
@@ -282,15 +355,17 @@ def test_names_of_a_frame_are_kept_and_wrong_ones_refused(name):
 FULL = {"linear": {}, "logistic": {}, "softmax": {}, "map_linear": {"optimizer": "gd"}}
 
 
-@pytest.mark.parametrize("name", FULL)
+@pytest.mark.parametrize("name", [*FULL, *NETWORKS])
 def test_integer_weights_equal_repeated_rows(name):
-    model, y = make(name, **FULL[name])
+    model, y = make(name, **FULL.get(name, {}))
+    close = 1e-5 if name in NETWORKS else 1e-7
     unweighted = predictions(clone(model).fit(X, y), X)
     repeated = clone(model).fit(np.repeat(X, COUNTS, axis=0), np.repeat(y, COUNTS))
     model.fit(X, y, sample_weight=COUNTS)
-    np.testing.assert_allclose(draws(model), draws(repeated), atol=1e-7)
-    np.testing.assert_allclose(predictions(model, X), predictions(repeated, X), atol=1e-7)
-    assert not np.allclose(unweighted, predictions(model, X))
+    if name not in NETWORKS:
+        np.testing.assert_allclose(draws(model), draws(repeated), atol=close)
+    np.testing.assert_allclose(predictions(model, X), predictions(repeated, X), atol=close)
+    assert not np.allclose(unweighted, predictions(model, X), atol=2e-3)
 
 
 @pytest.mark.parametrize("step_size", ["auto", 0.5])
@@ -304,7 +379,7 @@ def test_automatic_burn_in_and_thinning_do_not_hang_on_the_last_bit(step_size):
     assert len(set(settings)) == 1
 
 
-@every_fit
+@linear_fit
 def test_zero_weights_equal_removed_rows(name):
     model, y = make(name)
     keep = COUNTS > 0
@@ -325,7 +400,9 @@ def test_fractional_weights_temper_the_likelihood():
     np.testing.assert_allclose(draws(model.fit(X, y, sample_weight=WEIGHT)), scaled, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["logistic", "softmax", "map_logistic"])
+@pytest.mark.parametrize(
+    "name", ["logistic", "softmax", "map_logistic", "network_labels", "backprop_labels"]
+)
 @pytest.mark.parametrize("weight", [None, WEIGHT[15:]], ids=["alone", "weighted"])
 def test_balanced_classes_equal_the_weights_they_stand_for(name, weight):
     model, y = make(name)
@@ -344,7 +421,7 @@ def test_balanced_classes_equal_the_weights_they_stand_for(name, weight):
 # ---- draws for the user, and going on from them -----------------------------------------------
 
 
-@every_fit
+@linear_fit
 def test_sample_posterior_returns_rows_of_the_draws(name):
     model, y = make(name)
     table = model.fit(X, y).posterior_.flat
@@ -394,5 +471,5 @@ def test_tags_say_what_the_estimator_is(name):
     assert is_regressor(estimator) == regresses != is_classifier(estimator)
     assert tags.estimator_type == ("regressor" if regresses else "classifier")
     assert tags.target_tags.positive_only == (name == "poisson")
-    assert tags.target_tags.required and tags.input_tags.sparse
+    assert tags.target_tags.required and tags.input_tags.sparse == (name not in NETWORKS)
     assert is_regressor(estimator) or tags.classifier_tags.multi_class

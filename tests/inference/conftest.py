@@ -2,8 +2,8 @@
 
 import pytest
 
-from skbayes_sgld.inference import archive, long_run
 from skbayes_sgld.inference import checkpoint as files
+from skbayes_sgld.inference import long_run
 
 
 @pytest.fixture
@@ -12,7 +12,7 @@ def often(monkeypatch):
     monkeypatch.setattr(files, "_SECONDS", 0.0)
     monkeypatch.setattr(files, "_SHARE", 0.0)
     monkeypatch.setattr(long_run, "_SECONDS", 1e-4)
-    monkeypatch.setattr(archive.os, "fsync", lambda handle: None)
+    monkeypatch.setattr(files.os, "fsync", lambda handle: None)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, sample
 from skbayes_sgld.datasets import load_nba_rookies, make_correlated_pair, make_logistic
-from skbayes_sgld.inference.run import undefined_problem
+from skbayes_sgld.inference.problems import undefined_problem
 from skbayes_sgld.posterior import Flat, FunctionPosterior, Normal, StudentT
 from skbayes_sgld.sampling import SGLD, Cyclical, FlatDecayFlat, Harmonic, Polynomial
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS

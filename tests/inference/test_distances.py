@@ -4,29 +4,27 @@ import numpy as np
 import pytest
 
 from skbayes_sgld import SGLDLinearRegression
-from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
+from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.posterior import Normal
 from skbayes_sgld.sampling import SGLD
-from skbayes_sgld.sampling.dynamics import Diagonal
+from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
 
 
 def judged(theta, temperature=1.0, sd=0.5):
     mode = Mode(np.array([3.0]), Diagonal(np.array([sd**2])))
-    draws = PosteriorDraws(theta, ["x"])
     return SamplingResult(
-        draws,
-        None,
-        mode,
         theta,
-        theta.mean((0, 1)),
-        temperature,
-        0,
-        theta[:, -1],
-        0.0,
-        None,
-        0.0,
-        (0.0, 0.0),
+        ["x"],
+        plan=None,
+        mode=mode,
+        theta=theta,
+        mean=theta.mean((0, 1)),
+        temperature=temperature,
+        n_hot=0,
+        positions=theta[:, -1],
+        clipped=0.0,
+        acceptance=None,
     )
 
 

@@ -57,7 +57,7 @@ def test_the_mode_is_exact_where_the_step_size_is_given(name):
     design = rng.standard_normal((320, 300))
     labels = (design @ rng.standard_normal(300) / 9.0 + rng.logistic(size=320) > 0.0).astype(float)
     posterior = GLMPosterior(design, labels, Bernoulli(), Normal(scale=1.0), fit_intercept=False)
-    assert posterior.far_from_mode
+    assert posterior.facts.far_from_mode
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of so few draws
         length = {"n_draws": 2, "n_burnin": 1, "thin": 1, "n_chains": 2}

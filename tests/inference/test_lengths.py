@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from skbayes_sgld import SGLDLogisticRegression
-from skbayes_sgld.inference.choices import Tuned
-from skbayes_sgld.inference.plan import choose_lengths, choose_spacing
+from skbayes_sgld.inference.decisions import Tuned, choose_lengths, choose_spacing
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.sampling import Cooling
 from tests.references.targets import NormalMean, make_run
@@ -46,7 +45,7 @@ def test_settled_walkers_burn_in_for_half_as_long_and_for_few_of_their_draws():
 
 
 def test_trajectories_of_the_pilot_count_as_burn_in_where_chains_begin_at_its_ends():
-    led = {"places": np.zeros((8, 3)), "n_settling": 22}
+    led = {"pilot_ends": np.zeros((8, 3)), "pilot_steps": 22}
     for time, init, n_burnin in ((1.0, "auto", 2), (2.4, "auto", 5), (5.0, "auto", 28)):
         tuned = Tuned(make_run(NormalMean()), None, time, **led)
         found = choose_lengths(tuned, replace(SETTINGS, init=init), 1000, False)

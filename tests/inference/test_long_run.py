@@ -23,7 +23,6 @@ from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoiss
 from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference import checkpoint as files
 from skbayes_sgld.inference import long_run
-from skbayes_sgld.inference import run as running
 from skbayes_sgld.posterior import FunctionPosterior, Normal
 from tests.sharing import share_after
 
@@ -177,8 +176,7 @@ def rewritten(path, there, **changes):
         arrays = dict(file)
     header = json.loads(arrays["header"].tobytes()) | changes
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    with open(there, "wb") as file:
-        np.savez(file, **arrays)
+    files.write_arrays(there, arrays)
     return there
 
 
@@ -219,38 +217,14 @@ def test_only_a_finished_run_is_replaced(finished, tmp_path):
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
-def test_a_run_removes_no_file_but_what_killed_runs_left_of_its_own_checkpoint(finished, tmp_path):
-    half = finished.read_bytes()[:5000]
-    others = {
-        ".run.notes.part": b"mine",
-        ".run.notesnot.part": b"mine, under a name as a part may have",
-        ".run.notesnot.part.part": half,
-        ".run.archives.part": b"PK\3\4" + bytes(2000),  # that of another program
-        ".run.nothing_.part": b"",  # which a run may just have begun to write
-        ".run.npz.abcdefgh.part": half,  # of the checkpoint run.npz
-        ".other.run.abcdefgh.part": half,
-    }
-    leftovers = [".run.abcdefgh.part", ".run.0123_abc.part"]
-    for name, content in others.items() | {(name, half) for name in leftovers}:
-        (tmp_path / name).write_bytes(content)
-    (tmp_path / ".run.a_folder.part").mkdir()
-    SGLDLinearRegression(**SETTINGS, checkpoint=tmp_path / "run").fit(X, Y)
-    left = {each.name for each in tmp_path.iterdir()}
-    assert left == {"run", ".run.a_folder.part", *others}
-    assert all((tmp_path / name).read_bytes() == content for name, content in others.items())
-
-
-def test_a_part_that_another_run_is_writing_is_left_alone(tmp_path, monkeypatch):
-    path, replace, found = tmp_path / "run.npz", os.replace, []
-
-    def begin_another(part, there):
-        files.remove_leftovers(path, "header", b'{"format": ')
-        found.append(os.path.exists(part))
-        replace(part, there)
-
-    monkeypatch.setattr(os, "replace", begin_another)
-    SGLDLinearRegression(**SETTINGS, checkpoint=path).fit(X, Y)
-    assert found and all(found) and files.read(path).finished
+def test_a_run_replaces_what_a_killed_run_left_and_follows_no_link(finished, tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    for left in ("file", "link"):
+        part = tmp_path / f".{left}.part"
+        part.write_bytes(b"half") if left == "file" else part.symlink_to(tmp_path / "mine")
+        SGLDLinearRegression(**SETTINGS, checkpoint=tmp_path / left).fit(X, Y)
+        assert files.read(tmp_path / left).finished and not part.exists()
+    assert (tmp_path / "mine").read_text() == "mine"
 
 
 @pytest.mark.parametrize("name", ["checkpoint", "resume_from"])
@@ -262,7 +236,7 @@ def test_paths_that_no_file_can_have_are_refused_by_name(name, tmp_path):
         clone(model).set_params(**{name: str(tmp_path)}).fit(X, Y)
 
 
-@pytest.mark.parametrize("entry", ["version", "format", "libraries", "inputs", "a name", "step"])
+@pytest.mark.parametrize("entry", ["version", "format", "libraries", "inputs", "a name"])
 def test_text_of_a_file_in_an_error_cannot_steer_a_terminal(entry, finished, tmp_path):
     escape = "\x1b[2J\x07\x9b\u202e"
     inputs = files.read(finished).inputs
@@ -272,7 +246,6 @@ def test_text_of_a_file_in_an_error_cannot_steer_a_terminal(entry, finished, tmp
         "libraries": {"libraries": {escape: escape}},
         "inputs": {"inputs": inputs | {"y": ["other", escape]}},
         "a name": {"inputs": inputs | {escape: ["other", "value"]}},
-        "step": {"step": escape},
     }[entry]
     there = rewritten(finished, tmp_path / "run", **change)
     model = SGLDLinearRegression(**SETTINGS, resume_from=there)
@@ -280,8 +253,7 @@ def test_text_of_a_file_in_an_error_cannot_steer_a_terminal(entry, finished, tmp
         with np.load(there) as file:
             arrays = dict(file)
         arrays["first"] = arrays["first"] + 1.0
-        with open(there, "wb") as file:
-            np.savez(file, **arrays)
+        files.write_arrays(there, arrays)
     with pytest.raises(ValueError, match="resume_from=") as caught:
         model.fit(X, Y)
     assert str(caught.value).isprintable()
@@ -468,8 +440,8 @@ def test_copies_in_a_search_run_to_their_own_ends():
 
 
 def test_no_option_costs_nothing(monkeypatch):
-    monkeypatch.setattr(running, "run_long", None)
-    monkeypatch.setattr(long_run, "digest", None)
+    monkeypatch.setattr(long_run, "_draw_in_parts", None)
+    monkeypatch.setattr(files, "digest", None)
     SGLDLinearRegression(**SETTINGS).fit(X, Y)
     with pytest.raises(TypeError, match="not callable"):
         SGLDLinearRegression(**SETTINGS, max_time=1.0).fit(X, Y)

@@ -10,9 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDMLPClassifier, SGLDMLPRegressor
 from skbayes_sgld.diagnostics import effective_sample_size
-from skbayes_sgld.estimators import network_inference
 from skbayes_sgld.inference import checkpoint as files
-from skbayes_sgld.inference import long_run
+from skbayes_sgld.inference import ensemble, long_run
 from tests.sharing import share_after
 
 RNG = np.random.default_rng(0)
@@ -83,7 +82,7 @@ def test_other_networks_and_other_data_are_refused_by_name(tmp_path, monkeypatch
     with pytest.raises(ValueError, match=r"another hidden_layer_sizes: \(3,\) there, \(2,\) here"):
         clone(resumed).set_params(hidden_layer_sizes=(2,)).fit(X, Y)
     # other metrics, as by other libraries, show in the first steps
-    monkeypatch.setattr(network_inference, "_BOUND", 1e-3)
+    monkeypatch.setattr(ensemble, "_BOUND", 1e-3)
     with pytest.raises(ValueError, match="the same settings lead to other numbers here"):
         clone(resumed).fit(X, Y)
 
@@ -92,7 +91,7 @@ def test_an_interrupt_of_the_training_says_that_nothing_was_written(tmp_path, mo
     def interrupt(*args, **how):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(network_inference, "train", interrupt)
+    monkeypatch.setattr(ensemble, "train", interrupt)
     model = SGLDMLPRegressor(**SHORT, checkpoint=tmp_path / "run")
     with pytest.raises(KeyboardInterrupt, match="nothing was written to checkpoint='.*run' yet"):
         model.fit(X, Y)
@@ -105,7 +104,7 @@ def test_an_interrupt_of_the_training_says_that_nothing_was_written(tmp_path, mo
 
 def test_the_time_is_kept_and_the_network_goes_on_another_time(tmp_path, monkeypatch):
     # on a busy machine the training alone takes longer, which is the error of the next test
-    monkeypatch.setattr("skbayes_sgld.estimators.network_inference.monotonic", lambda: -np.inf)
+    monkeypatch.setattr("skbayes_sgld.inference.run.monotonic", lambda: -np.inf)
     path = tmp_path / "run"
     model = SGLDMLPRegressor(**LINEAR | {"n_draws": 10**6}, max_time=0.3, checkpoint=path)
     begin = time.perf_counter()

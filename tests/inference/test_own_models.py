@@ -10,7 +10,7 @@ from skbayes_sgld import sample
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import CustomPosterior, FunctionPosterior, as_posterior
 from skbayes_sgld.sampling import HMC, SAMPLERS, SGLD, ParallelTempering
-from skbayes_sgld.sampling.dynamics import Diagonal
+from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.energy import energy_error
 from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
 from skbayes_sgld.sampling.tuning.other_modes import find_modes
@@ -221,7 +221,7 @@ def test_the_look_for_modes_and_jumps_costs_less_than_the_run(monkeypatch):
     with_look, rows[0] = rows[0], 0
     with monkeypatch.context() as without:
         without.setattr("skbayes_sgld.inference.plan._several", lambda *_: ())
-        without.setattr("skbayes_sgld.inference.choices._jump", lambda *_: 0.0)
+        without.setattr("skbayes_sgld.inference.decisions._jump", lambda *_: 0.0)
         again = sample(model, check_gradient=False, random_state=0)
     np.testing.assert_array_equal(again.values, result.values)
     assert with_look < 1.3 * rows[0]
@@ -253,7 +253,9 @@ def test_the_energy_of_trajectories_jumps_with_the_density_alone():
     for name in ("normal of 1", "logistic of 1"):
         smooth = as_posterior(UNIMODAL[name])
         found = find_mode(smooth, smooth.start())
-        assert energy_error(smooth, found, found.theta + found.unwhiten(starts), 1.0, 0)[0] == 0.0
+        assert (
+            energy_error(smooth, found, found.theta + found.metric.sqrt(starts), 1.0, 0)[0] == 0.0
+        )
 
 
 def test_a_function_that_raises_far_from_its_mode_is_sampled_as_it_was():

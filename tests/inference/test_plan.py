@@ -13,11 +13,11 @@ from sklearn.model_selection import cross_val_score
 import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.inference import plan as planning
-from skbayes_sgld.inference.choices import measure_bias
+from skbayes_sgld.inference.decisions import measure_bias
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior import FunctionPosterior, Laplace, Normal
 from skbayes_sgld.sampling import HMC, SGLD, Schedule
-from skbayes_sgld.sampling.dynamics import Diagonal
+from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import NormalMean, make_run
 
@@ -131,7 +131,7 @@ def test_chains_begin_overdispersed_around_the_mode(temperature):
     settings = STILL | {"sampler": "sgld", "init": "mode", "temperature": temperature}
     model = SGLDLogisticRegression(**settings, n_chains=400, random_state=0).fit(X, LABELS)
     assert model.result_.mode is not None
-    u = model.result_.mode.whiten(model.result_.theta[:, 0] - model.result_.mode.theta)
+    u = model.result_.mode.metric.whiten(model.result_.theta[:, 0] - model.result_.mode.theta)
     # the variance of 400 normals, 1.5 times as wide as the posterior, within five standard errors
     expected = 1.5**2 * temperature
     np.testing.assert_allclose(u.var(axis=0), expected, rtol=5 * np.sqrt(2 / 400))

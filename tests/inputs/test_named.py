@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
@@ -17,6 +18,7 @@ import skbayes_sgld
 from skbayes_sgld import (
     BayesByBackpropClassifier,
     BayesByBackpropRegressor,
+    RowBlocks,
     SGDMAPClassifier,
     SGDMAPRegressor,
     SGLDLinearRegression,
@@ -52,6 +54,7 @@ pytestmark = [
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 3))
 Y = X @ [1.0, -2.0, 0.5] + RNG.standard_normal(30)
+FRAME = pd.DataFrame(X, columns=["age", "bmi", "bp"])
 FEW = {
     "SGDMAP": {"max_iter": 20},
     "SGLDMLP": {"hidden_layer_sizes": (2,), "n_draws": 20, "n_burnin": 20, "thin": 1},
@@ -344,6 +347,40 @@ FOUND = {
         lambda: make(SGLDLinearRegression).fit(X, Y, np.full(30, 1j)),
         "sample_weight has dtype complex128",
     ),
+    "NaN in an array": (
+        lambda: make(SGLDLinearRegression).fit(np.where(X[5, 1] == X, np.nan, X), Y),
+        "NaN in column 1, first in row 5;",
+    ),
+    "infinity in a sparse array": (
+        lambda: make(SGDMAPRegressor).fit(csr_array(np.where(X[5, 1] == X, np.inf, X)), Y),
+        "X contains infinity.* in column 1, first in row 5;",
+    ),
+    "NaN in a frame": (
+        lambda: make(SGLDMLPRegressor).fit(FRAME.assign(bmi=np.nan, bp=np.nan), Y),
+        "X contains NaN in column 'bmi', first in row 0, and in 1 other column; leave",
+    ),
+    "NaN in new rows of a frame": (
+        lambda: make(SGLDLinearRegression).fit(FRAME, Y).predict(FRAME.assign(bp=np.nan)),
+        "X contains NaN in column 'bp', first in row 0;",
+    ),
+    "a series": (
+        lambda: make(SGLDLinearRegression).fit(FRAME["age"], Y),
+        "X: Expected a 2-dimensional container",
+    ),
+    "a frame without columns": (
+        lambda: make(SGLDLogisticRegression).fit(FRAME[[]], Y > 0),
+        r"X is a data frame with 0 feature.*\(30, 0\)",
+    ),
+    "blocks in loo": (
+        lambda: metrics.loo(
+            make(SGLDLinearRegression).fit(X, Y), RowBlocks(lambda: iter([(X, Y)])), Y
+        ),
+        "X is RowBlocks, and loo takes arrays.* a random part of the rows",
+    ),
+    "two columns of counts": (
+        lambda: make(SGLDPoissonRegressor).fit(X, np.ones((30, 2))),
+        r"y has shape \(30, 2\); give one count a row.*exposure.*MultiOutputRegressor",
+    ),
     "ragged counts": (
         lambda: make(SGLDPoissonRegressor).fit(X, [[1.0]] * 29 + [[1.0, 2.0]]),
         "^y: ",
@@ -477,6 +514,33 @@ def test_fractions_of_counts_are_told_once_with_a_remedy(exposure):
     told = [str(each.message) for each in w if "0.25" in str(each.message)]
     assert len(told) == 1
     assert ("not divided by it" if exposure else "made over as exposure") in told[0]
+
+
+@pytest.mark.parametrize("cls", [SGDMAPClassifier, SGLDLogisticRegression, SGLDPoissonRegressor])
+def test_sparse_rows_without_an_entry_are_fitted_as_dense_ones(cls):
+    y, zeros = (Y > 0).astype(int), np.zeros((30, 3))
+    sparse, dense = make(cls).fit(csr_array(zeros), y), make(cls).fit(zeros, y)
+    np.testing.assert_allclose(sparse.predict(zeros), dense.predict(zeros), rtol=0.3)
+
+
+@pytest.mark.parametrize("exposure", [None, 2.0])
+@pytest.mark.parametrize("pool_size", [10, 100])
+def test_fractions_of_counts_in_blocks_are_told_too(pool_size, exposure):
+    whole, broken = np.arange(300) % 7, (np.arange(300) % 7) / 4
+    rows = RNG.standard_normal((300, 2))
+
+    def blocks(y):
+        more = () if exposure is None else (None, np.full(300, exposure))
+        return RowBlocks(
+            lambda: iter([(rows, whole, *more), (rows, y, *more)]), pool_size=pool_size
+        )
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        make(SGLDPoissonRegressor).fit(blocks(whole))
+    with pytest.warns(UserWarning, match=r"y has the value 0\.25, and the model is of whole"):
+        make(SGLDPoissonRegressor).fit(blocks(broken))
 
 
 def test_rates_weighted_by_their_exposures_are_taken_without_a_word():

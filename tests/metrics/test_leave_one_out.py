@@ -279,7 +279,7 @@ def test_what_cannot_be_left_out_is_told(many):
     model, rows, y, _ = many
     with pytest.raises(ValueError, match="y is None; give an array"):
         loo(model, rows, None)
-    with pytest.raises(TypeError, match="RowBlocks are no array"):
+    with pytest.raises(TypeError, match="X is RowBlocks, and loo takes arrays"):
         loo(model, RowBlocks(lambda: [(rows, y)]), y)
     with pytest.raises(ValueError, match="n_rows=1 "):
         loo(model, rows, y, n_rows=1)
@@ -293,7 +293,7 @@ def test_what_cannot_be_left_out_is_told(many):
         loo(model, rows[:2], y[:2], sample_weight=[1, 0])
     few = SGLDLinearRegression(n_draws=12, n_chains=2, random_state=0)
     few.fit(X, FAMILIES["normal"][1])
-    with pytest.raises(ValueError, match="the fit has 24 draws; loo needs 25 at the least"):
+    with pytest.raises(ValueError, match="the fit has 24 draws; loo needs at least 25"):
         loo(few, X, FAMILIES["normal"][1])
     two = SGLDLinearRegression(random_state=0).fit(X, np.column_stack([X[:, 0] ** 2, X[:, 0] ** 3]))
     with pytest.raises(ValueError, match="y has 2 outputs, and loo takes one"):

@@ -20,6 +20,7 @@ from skbayes_sgld import (
     SGLDLinearRegression,
     SGLDLogisticRegression,
     SGLDPoissonRegressor,
+    gather_warnings,
     predict_interval,
     predict_quantiles,
     sample_y,
@@ -260,13 +261,17 @@ def test_a_score_of_another_kind_of_estimator_names_what_was_called():
             get_scorer(name)(Ridge().fit(X, y), X, y)
 
 
-@pytest.mark.parametrize("step_size", [1e-300, 1e-6])
-def test_chains_that_have_not_left_their_start_win_no_search(step_size):
-    # around the mode they predict as the mode does: breast cancer's accuracy is 0.967 for 0.975
+def two_classes():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 2))
     y = (X[:, 0] + 0.3 * rng.standard_normal(60) > 0.0).astype(int)
-    model = SGLDLogisticRegression(sampler="sgld", n_draws=250, random_state=0)
+    return SGLDLogisticRegression(sampler="sgld", n_draws=250, random_state=0), X, y
+
+
+@pytest.mark.parametrize("step_size", [1e-300, 1e-6])
+def test_chains_that_have_not_left_their_start_win_no_search(step_size):
+    # around the mode they predict as the mode does: breast cancer's accuracy is 0.967 for 0.975
+    model, X, y = two_classes()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         search = GridSearchCV(model, {"step_size": [step_size, 0.5]}, cv=2).fit(X, y)
@@ -277,10 +282,22 @@ def test_chains_that_have_not_left_their_start_win_no_search(step_size):
     assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [True, False]
     assert np.isnan([stuck.score(X, y), by_density, of_pipeline]).all()
     told = " ".join(str(w.message) for w in caught)
-    assert "SGLDLogisticRegression is nan: its chains have not left where they began" in told
+    assert "SGLDLogisticRegression is nan: its chains have not left their starts" in told
     assert not stuck.result_.left_start and not stuck.diagnose().usable
-    assert "left where they began" in stuck.result_.problems[0] or "stand still" in told
+    assert "left their starts" in stuck.result_.problems[0] or "stand still" in told
     assert (stuck.predict(X) == y).mean() > 0.8  # which is what a score of the mode would see
+
+
+@pytest.mark.parametrize("step_size", [1e-300, 1e-6])
+def test_a_search_by_accuracy_alone_is_told_of_chains_at_their_start_by_their_fits(step_size):
+    model, X, y = two_classes()
+    search = GridSearchCV(model, {"step_size": [step_size, 0.5]}, cv=2, scoring="accuracy")
+    with pytest.warns(ConvergenceWarning), gather_warnings() as gathered:
+        search.fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()  # which cannot tell
+    told = gathered.table.query("candidate == 1")
+    assert told["split"].tolist() == [1, 2] and told["convergence"].all()
+    assert told["message"].str.contains("left their starts|stand still").all()
 
 
 @pytest.mark.parametrize("family", [SGLDLinearRegression, SGLDPoissonRegressor])

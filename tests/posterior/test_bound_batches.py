@@ -78,7 +78,7 @@ def test_bound_batches_are_the_rows_that_are_taken(name, n_chains, n, weighted):
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "noise inferred"])
 def test_walkers_that_share_a_batch_have_the_gradients_of_its_rows(name, weighted, n):
     posterior, n_walkers = make_posterior(name, n, weighted=weighted), 4
-    assert posterior.shares_batches
+    assert posterior.facts.shares_batches
     rng = np.random.default_rng(1)
     theta = 0.3 * rng.standard_normal((C * n_walkers, posterior.n_params))
     bound = posterior.bind_batches(C, B, n_walkers)

@@ -11,8 +11,8 @@ from skbayes_sgld.posterior.collapsed_rows import CollapsedRows, _terms, collaps
 from skbayes_sgld.sampling.chains import Run, run_chains
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import Full
-from skbayes_sgld.sampling.protocol import Constant
 from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
+from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.adaptation import around
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.posterior.test_sparse_rows import make_rows, reference_moments

@@ -1,5 +1,7 @@
 """Priors with hyperparameters: densities, posteriors by quadrature and importance sampling."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -28,6 +30,8 @@ from skbayes_sgld.posterior import (
     Poisson,
     check_gradient,
 )
+from skbayes_sgld.posterior.parameterizations.base import Reparameterized
+from skbayes_sgld.posterior.parameterizations.hyperparameters import noncentered_scales
 from tests.numeric import assert_derivative, derivative
 from tests.references.hierarchical import (
     LearnedScale,
@@ -67,30 +71,32 @@ def model(likelihood, n=60):
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=lambda each: type(each).__name__)
 def test_the_gradient_is_that_of_the_density(name, likelihood, temperature):
     prior = HIERARCHICAL_PRIORS[name]()
-    posterior = HierarchicalPosterior(model(likelihood), prior).tempered(temperature)
-    posterior = posterior.around(
-        posterior.model.start()[: posterior.model._n_linear] + 0.1,
-        posterior.hyper + 0.2,
-        np.diag(np.linspace(0.5, 1.0, len(posterior.hyper))),
-        0.3 * (not likelihood.quadratic),
-    )
+    joint = HierarchicalPosterior(model(likelihood), prior)
+    center, eta = np.split(joint.start(), [joint.n_linear])
+    root, power = np.diag(np.linspace(0.5, 1.0, len(eta))), 0.3 * (not likelihood.quadratic)
+    posterior = noncentered_scales(joint, center + 0.1, eta + 0.2, root, power, temperature)
+    check_gradient(joint)
     check_gradient(posterior)
     phi = 0.3 * np.random.default_rng(0).standard_normal((3, posterior.n_params))
     value, grad = posterior.bind_value_and_grad(3)(phi)  # in closed form under normal noise
-    np.testing.assert_allclose(value, posterior.log_density(phi), rtol=1e-9)
-    np.testing.assert_allclose(grad, posterior.grad(phi), atol=1e-7)
+    plain = Reparameterized(joint, posterior.coordinates, temperature)
+    np.testing.assert_allclose(value, plain.log_density(phi), rtol=1e-9)
+    np.testing.assert_allclose(grad, plain.grad(phi), atol=1e-7)
     np.testing.assert_allclose(posterior.bind_grad(3)(phi), grad, atol=1e-7)
-    if posterior.n_predictors == 1:
-        there = posterior.unconstrain(posterior.constrain(phi))
-        np.testing.assert_allclose(there, phi, atol=1e-8)
+    there = pickle.loads(pickle.dumps(posterior))  # to processes that share chains
+    np.testing.assert_array_equal(there.log_density(phi), posterior.log_density(phi))
+    map_ = posterior.coordinates
+    np.testing.assert_allclose(map_.inverse(map_.forward(phi)), phi, atol=1e-8)
 
 
 @every_prior
 def test_the_density_of_theta_does_not_depend_on_the_coordinates(name):
     """Two references: the log densities differ by the Jacobians alone."""
-    here = HierarchicalPosterior(model(Bernoulli()), HIERARCHICAL_PRIORS[name]())
-    root = np.diag(np.linspace(0.4, 0.8, len(here.hyper)))
-    there = here.around(here.model.start() + 0.2, here.hyper - 0.3, root, 0.4)
+    joint = HierarchicalPosterior(model(Bernoulli()), HIERARCHICAL_PRIORS[name]())
+    center, eta = np.split(joint.start(), [joint.n_linear])
+    here = noncentered_scales(joint, center, eta)
+    root = np.diag(np.linspace(0.4, 0.8, len(eta)))
+    there = noncentered_scales(joint, center + 0.2, eta - 0.3, root, 0.4)
     phi = 0.3 * np.random.default_rng(0).standard_normal((4, here.n_params))
     moved = there.unconstrain(here.constrain(phi))
     jacobians = []
@@ -320,7 +326,7 @@ def test_standardised_hyperparameters_have_their_mode_at_zero_and_a_curvature_of
 ):
     posterior = HierarchicalPosterior(model(likelihood), HIERARCHICAL_PRIORS[name]())
     found, mode = standardise(posterior)
-    at, n_linear = np.zeros(found.n_params), found.n_params - len(found.hyper)
+    at, n_linear = np.zeros(found.n_params), posterior.n_linear
     np.testing.assert_array_equal(mode.theta, at)
     assert np.abs(found.grad(at[None])[0, n_linear:]).max() < 0.05
     slopes = np.array([found.grad((at + 1e-4 * e)[None])[0] for e in np.eye(found.n_params)])

@@ -91,7 +91,7 @@ def test_float32_data_far_from_zero_have_their_mode(seed):
 
 
 def test_large_float32_data_are_not_copied_to_float64():
-    X, z = float32_data(100_000, 20)
+    X, z = float32_data(200_000, 20)
     posterior = GLMPosterior(X, (z > 0).astype(float), Bernoulli(), Normal(), center=True)
     theta = np.zeros((4, posterior.n_params))
     tracemalloc.start()

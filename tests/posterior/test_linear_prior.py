@@ -22,13 +22,10 @@ from skbayes_sgld.posterior import (
     Poisson,
 )
 from skbayes_sgld.posterior.assumed_density import NormalSite, under_priors
-from skbayes_sgld.posterior.factor import prior_diagonal
-from skbayes_sgld.posterior.parameterizations.noncentered import (
-    NoncenteredPosterior,
-    NormalNoncenteredPosterior,
-)
+from skbayes_sgld.posterior.parameterizations.base import Reparameterized
+from skbayes_sgld.posterior.parameterizations.noncentered import noncentered
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
-from skbayes_sgld.posterior.propriety import ImproperPosteriorError
+from skbayes_sgld.posterior.propriety import ImproperPosteriorError, check_proper
 from skbayes_sgld.posterior.tilted_prior import TiltedPrior
 from skbayes_sgld.sampling import find_mode
 from tests.numeric import assert_derivative, derivative
@@ -101,11 +98,13 @@ def test_gradient_and_curvature_are_those_of_the_density(likelihood, pair, cente
         (posterior.log_density, posterior.grad),
     ):
         assert_derivative(grad(theta), derivative(value, theta)[chains, chains], pair)
+    bound = posterior.bind_grad_log_prior()(theta)
+    np.testing.assert_allclose(bound, posterior.grad_log_prior(theta), rtol=1e-10, atol=1e-12)
     hessian = -derivative(lambda t: posterior.grad(t[None])[0], theta[0])
     H = posterior.curvature(theta[0])
     assert_derivative(H, hessian, pair)
     np.testing.assert_allclose(
-        prior_diagonal(posterior, theta[0]),
+        posterior.prior_diagonal(theta[0]),
         np.diag(H - posterior.likelihood_curvature(theta[0])),
         rtol=1e-9,
         atol=1e-9 * np.abs(H).max(),
@@ -170,24 +169,17 @@ def test_centering_changes_the_coordinates_and_not_the_posterior(likelihood, pai
 def test_noncentered_coordinates_hold_the_same_posterior(pair, temperature):
     posterior = make(Gaussian(), pair)
     center = find_mode(posterior.given_noise(0.8), posterior.start()[:-1])
-    args = (posterior, center.theta, center.root, np.log(0.8), temperature)
-    general = NoncenteredPosterior(*args)
+    root = center.metric.root
+    found, _ = noncentered(posterior, center.theta, root, np.log(0.8), temperature)
+    general, forward = found.coordinates, found.coordinates.forward
     phi = np.random.default_rng(2).standard_normal((5, posterior.n_params))
-    direct = posterior.log_density(general.to_theta(phi))
-    jacobian = [
-        np.linalg.slogdet(derivative(lambda p: general.to_theta(p[None])[0], row))[1] for row in phi
-    ]
-    expected = direct + temperature * np.array(jacobian)
-    value = general.log_density(phi)
-    np.testing.assert_allclose(value - value[0], expected - expected[0], atol=1e-5)
-    if posterior.linear_prior.normal:
-        exact = NormalNoncenteredPosterior(*args)
-        phi = exact.from_theta(general.to_theta(phi))
-        value = exact.log_density(phi)
-        expected += temperature * np.log(general._width / exact._width)
+    jacobian = [np.linalg.slogdet(derivative(lambda p: forward(p[None])[0], row))[1] for row in phi]
+    expected = posterior.log_density(forward(phi)) + temperature * np.array(jacobian)
+    chains = np.arange(len(phi))
+    for there in (Reparameterized(posterior, general, temperature), found):
+        value = there.log_density(phi)
         np.testing.assert_allclose(value - value[0], expected - expected[0], atol=1e-5)
-        chains = np.arange(len(phi))
-        assert_derivative(exact.grad(phi), derivative(exact.log_density, phi)[chains, chains], pair)
+        assert_derivative(there.grad(phi), derivative(there.log_density, phi)[chains, chains], pair)
 
 
 @pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli()], ids=["gaussian", "bernoulli"])
@@ -261,11 +253,11 @@ def test_a_proper_prior_on_the_intercept_lets_a_constant_column_stand():
     for intercept, proper in ((Flat(), False), (Normal(), True)):
         posterior = GLMPosterior(X, y, FixedGaussian(1.0), Flat(), intercept_prior=intercept)
         if proper:
-            posterior.check_proper()
+            check_proper(posterior)
             assert np.linalg.eigvalsh(posterior.curvature(np.zeros(3)))[0] > 0
         else:
             with pytest.raises(ImproperPosteriorError, match="constant"):
-                posterior.check_proper()
+                check_proper(posterior)
 
 
 @pytest.mark.parametrize(
@@ -328,7 +320,7 @@ def test_beside_a_site_gradient_and_curvature_are_those_of_the_density(likelihoo
     posterior.add_prior_curvature(H, theta[0])
     slope = derivative(lambda t: posterior.grad_log_prior(t[None])[0], theta[0])
     np.testing.assert_allclose(-H, np.reshape(slope, H.shape), atol=1e-5)
-    np.testing.assert_allclose(prior_diagonal(posterior, theta[0]), np.diag(H), rtol=1e-12)
+    np.testing.assert_allclose(posterior.prior_diagonal(theta[0]), np.diag(H), rtol=1e-12)
 
 
 def test_a_tilted_prior_adds_a_polynomial_and_its_derivatives():
@@ -357,7 +349,7 @@ def test_the_diagonal_of_the_priors_curvature_is_that_of_its_matrix(likelihood, 
     theta = points(posterior, 1)[0]
     H = np.zeros((posterior.n_params, posterior.n_params))
     posterior.add_prior_curvature(H, theta)
-    np.testing.assert_allclose(prior_diagonal(posterior, theta), np.diag(H), rtol=1e-10)
+    np.testing.assert_allclose(posterior.prior_diagonal(theta), np.diag(H), rtol=1e-10)
 
 
 @pytest.mark.parametrize("likelihood", ["bernoulli", "categorical"])

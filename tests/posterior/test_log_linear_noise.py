@@ -1,9 +1,12 @@
 """Unequal noise: derivatives, the posterior by importance sampling, and calibration."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse, stats
+from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.posterior import (
@@ -120,13 +123,31 @@ def test_a_rounded_gradient_in_groups_takes_any_number_of_positions():
     np.testing.assert_allclose(found, posterior.grad(theta), atol=1e-3 * np.sqrt(len(y)))
 
 
+@pytest.mark.parametrize("n_chains", [1, 3])
+@pytest.mark.parametrize("prior", ["normal", "student_t"])
+def test_a_chain_of_a_fit_does_not_depend_on_how_many_there_are(prior, n_chains):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((240, 8))
+    y = X[:, 0] + np.exp(0.5 * X[:, 0]) * rng.standard_normal(240)
+
+    def draws(n_chains):
+        model = SGLDLinearRegression(
+            noise_model="log_linear", prior=prior, n_chains=n_chains, n_draws=20, random_state=0
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # of 20 draws a chain
+            return model.fit(X, y).result_.draws.values
+
+    np.testing.assert_array_equal(draws(n_chains), draws(4)[:n_chains])
+
+
 def test_only_many_rows_under_a_normal_prior_are_followed_as_a_normal_posterior_is():
     options = {"center": True}
     for n, prior, expected in ((90, Normal(1.0), False), (110, Normal(1.0), True)):
         X, y, _ = unequal(n)
         posterior = LogLinearNoise([0]).bind(X, y, None, prior, InverseGamma(2.0, 1.0), **options)
         assert posterior.n_params == 5
-        assert posterior.light_tailed is expected
+        assert posterior.facts.light_tailed is expected
 
 
 def test_draws_of_the_prior_have_the_noise_of_y_at_the_mean_row():

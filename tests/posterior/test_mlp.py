@@ -22,7 +22,7 @@ from skbayes_sgld.posterior import (
     StudentT,
 )
 from skbayes_sgld.posterior.mlp import MLPPosterior, Network
-from skbayes_sgld.sampling.preconditioners.equilibration import equilibrate, row_norms
+from skbayes_sgld.sampling.equilibration import equilibrate, row_norms
 
 N, D = 11, 3
 LIKELIHOODS = {
@@ -221,7 +221,7 @@ def quadratic(n_chains, n_params, seed=0):
 
 
 def test_row_norms_are_those_of_the_hessian_in_units_of_the_spread(monkeypatch):
-    monkeypatch.setattr("skbayes_sgld.sampling.preconditioners.equilibration._PROBES", 2000)
+    monkeypatch.setattr("skbayes_sgld.sampling.equilibration._PROBES", 2000)
     H, gradient = quadratic(2, 6)
     spread = np.array([0.2, 1.0, 3.0, 1.0, 0.5, 2.0])
     norms = row_norms(gradient, np.ones((2, 6)), spread, seed=0)

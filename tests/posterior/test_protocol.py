@@ -19,6 +19,7 @@ from skbayes_sgld.posterior import (
     as_posterior,
 )
 from skbayes_sgld.posterior.base import BasePosterior, require
+from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.protocol import ABILITIES, MEMBERS
 from skbayes_sgld.sampling import SAGA, SAMPLERS, SGLD, SVRG, ControlVariate, Minibatch, find_mode
 from tests.references.targets import NormalMean
@@ -49,7 +50,7 @@ class Centered(BasePosterior, Ellipse):
 def test_a_normal_that_a_posterior_knows_is_the_centre_of_its_plan():
     mode = skbayes_sgld.sample(Centered(), n_draws=200, random_state=0).mode
     np.testing.assert_array_equal(mode.theta, Centered.mean + 0.5)
-    np.testing.assert_allclose(mode.marginal_sd, Centered.sd)
+    np.testing.assert_allclose(mode.metric.marginal_sd, Centered.sd)
 
 
 def agree(draws, mean, sd, rough=0.0):
@@ -234,7 +235,7 @@ def test_numbers_that_are_whole_or_listed_become_floats():
 def test_the_mode_of_four_members_is_found():
     mode = find_mode(Ellipse(), np.zeros(2))
     np.testing.assert_allclose(mode.theta, Ellipse.mean, rtol=1e-6)
-    np.testing.assert_allclose(mode.marginal_sd, Ellipse.sd, rtol=1e-4)
+    np.testing.assert_allclose(mode.metric.marginal_sd, Ellipse.sd, rtol=1e-4)
 
 
 def test_nothing_below_the_boundary_asks_a_model_what_it_has():
@@ -268,7 +269,7 @@ def test_names_have_a_default_and_a_class_is_not_an_instance():
 
 def test_a_subclass_may_find_out_for_itself_whether_it_has_several_modes():
     class Several(CustomPosterior):
-        multimodal = property(lambda self: self.n_params > 1)
+        facts = property(lambda self: Facts(multimodal=self.n_params > 1))
 
-    assert Several(Ellipse()).multimodal
-    assert not CustomPosterior(Ellipse()).multimodal
+    assert Several(Ellipse()).facts.multimodal
+    assert not CustomPosterior(Ellipse()).facts.multimodal

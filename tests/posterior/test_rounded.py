@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skbayes_sgld.inference import choices
+from skbayes_sgld.inference import decisions
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.sampling import HMC, Curvature
 from skbayes_sgld.sampling.chains import run_chains
@@ -22,7 +22,7 @@ def logistic_posterior(X, seed=0):
 def rounded_dynamics(posterior):
     mode = find_mode(posterior, posterior.start())
     run = make_run(posterior, sampler=HMC(), preconditioner=Curvature(), mode=mode)
-    return run, mode, choices.round_gradient(run.dynamics, mode, 0.01)
+    return run, mode, decisions.round_gradient(run.dynamics, mode, 0.01)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_the_exact_density_accepts_what_rounded_trajectories_propose(posterior):
 def test_a_chain_on_rounded_trajectories_does_not_depend_on_the_others(posterior):
     run, mode, dynamics = rounded_dynamics(posterior)
     run.dynamics = dynamics
-    start = mode.theta + mode.unwhiten(np.random.default_rng(3).standard_normal((5, 21)))
+    start = mode.theta + mode.metric.sqrt(np.random.default_rng(3).standard_normal((5, 21)))
     all_five = run_chains(run, start, n_draws=3, seed=0).draws
     np.testing.assert_array_equal(run_chains(run, start[:2], n_draws=3, seed=0).draws, all_five[:2])
 
@@ -72,9 +72,9 @@ def test_few_rows_and_columns_are_not_copied():
 
 def test_densities_are_rounded_where_they_agree(posterior):
     run, mode, dynamics = rounded_dynamics(posterior)
-    rounded = choices.round_density(dynamics, mode)
-    theta = mode.theta + mode.unwhiten(np.random.default_rng(6).standard_normal((32, 21)))
-    exact, near = (d.of_run().value_and_gradient_at(theta)[0] for d in (dynamics, rounded))
+    rounded = decisions.round_density(dynamics, mode)
+    theta = mode.theta + mode.metric.sqrt(np.random.default_rng(6).standard_normal((32, 21)))
+    exact, near = (d.for_thread().value_and_gradient_at(theta)[0] for d in (dynamics, rounded))
     assert not np.array_equal(exact, near)
     assert np.ptp(near - exact) < 1e-3
 
@@ -85,16 +85,16 @@ def test_densities_of_large_weights_stay_exact():
     y = (rng.random(WIDE) < 0.5).astype(float)
     posterior = GLMPosterior(X, y, Bernoulli(), Normal(), center=True, sample_weight=weight)
     run, mode, _ = rounded_dynamics(posterior)
-    dynamics = choices.round_gradient(run.dynamics, mode, np.inf)
+    dynamics = decisions.round_gradient(run.dynamics, mode, np.inf)
     assert dynamics.rounded
-    assert choices.round_density(dynamics, mode) is dynamics
+    assert decisions.round_density(dynamics, mode) is dynamics
 
 
 @pytest.mark.parametrize("size", [4, 16])
 def test_walkers_in_one_product_do_not_depend_on_how_many_chains_there_are(posterior, size):
     run, mode, dynamics = rounded_dynamics(posterior)
-    run.dynamics = choices.round_density(dynamics, mode).of_walkers(size)
-    start = mode.theta + mode.unwhiten(np.random.default_rng(8).standard_normal((3 * size, 21)))
+    run.dynamics = decisions.round_density(dynamics, mode).of_walkers(size)
+    start = mode.theta + mode.metric.sqrt(np.random.default_rng(8).standard_normal((3 * size, 21)))
     alone = run_chains(run, start[:size], n_draws=3, seed=0).in_a_row(size, 3 * size)
     both = run_chains(run, start, n_draws=3, seed=0).in_a_row(size, 3 * size)
     np.testing.assert_array_equal(both.draws[:1], alone.draws)

@@ -1,11 +1,11 @@
-"""Sufficient statistics of normal models: exact, from one pass over the rows."""
+"""Sufficient statistics of normal models: exact, from one pass, and summed over batches."""
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from skbayes_sgld.posterior import FixedGaussian, Flat, Gaussian, GLMPosterior, InverseGamma
 from skbayes_sgld.posterior import statistics as module
-from skbayes_sgld.posterior.linear_predictors import RowSums
 from skbayes_sgld.posterior.statistics import GaussianStatistics, shared_columns
 
 N = 16_000
@@ -61,7 +61,7 @@ def test_sums_are_those_of_the_centred_rows(change, weighted):
     X, y, rng = table()
     X = change(X)
     weight = rng.random(N) if weighted else None
-    found = GaussianStatistics(X, y, weight, centred=True)
+    found = GaussianStatistics.of_rows(X, y, weight, refine=True)
     w = (np.ones(N) if weight is None else weight).astype(np.longdouble)
     exact_X, exact_y = X.astype(np.longdouble), y.astype(np.longdouble)
     exact_X -= w @ exact_X / w.sum()
@@ -81,50 +81,50 @@ def test_sums_are_those_of_the_centred_rows(change, weighted):
 def test_a_constant_column_has_no_spread_at_all():
     X, y, _ = table()
     X[:, 3] = 0.1  # whose mean over many rows is rounded
-    found = GaussianStatistics(X, y, None, centred=True)
+    found = GaussianStatistics.of_rows(X, y, None, refine=True)
     assert not found.gram[3].any()
     assert abs(found.reference[3]) < 1e-9
 
 
 def test_the_rows_are_read_once_and_twice_where_the_fit_is_close(monkeypatch):
     read = []
-    whole = module._Table._deviations
+    whole = module._DenseRows._deviations
 
     def counted(self, rows, origin, buffer):
         read.append(rows.stop - rows.start)
         return whole(self, rows, origin, buffer)
 
-    monkeypatch.setattr(module._Table, "_deviations", counted)
+    monkeypatch.setattr(module._DenseRows, "_deviations", counted)
     n = 40_000
     X, y, _ = table(n, 30)  # enough for threads
     for offset in (0.0, 1e8):
-        GaussianStatistics(X + offset, y, None, centred=True)
+        GaussianStatistics.of_rows(X + offset, y, None, refine=True)
         assert sum(read) == n
         read.clear()
-    GaussianStatistics(X, X[:, 0] + 1e-6 * y, None, centred=True)
+    GaussianStatistics.of_rows(X, X[:, 0] + 1e-6 * y, None, refine=True)
     assert sum(read) == 2 * n
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_targets_of_the_same_rows_share_the_products_of_the_columns(weighted, monkeypatch):
-    summed, whole = [], module._Table._products
+    summed, whole = [], module._DenseRows._products
     monkeypatch.setattr(module, "_SHARED_NUMBERS", 0)
-    monkeypatch.setattr(module._Table, "_products", lambda *a: summed.append(1) or whole(*a))
+    monkeypatch.setattr(module._DenseRows, "_products", lambda *a: summed.append(1) or whole(*a))
     X, y, rng = table()
     targets = [y, 3.0 - 2.0 * y + X[:, 0], 1e3 + rng.standard_normal(N)]
     weight = rng.random(N) if weighted else None
-    alone = [GaussianStatistics(X, target, weight, centred=True) for target in targets]
+    alone = [GaussianStatistics.of_rows(X, target, weight, refine=True) for target in targets]
     summed.clear()
     with shared_columns():
-        shared = [GaussianStatistics(X, target, weight, centred=True) for target in targets]
+        shared = [GaussianStatistics.of_rows(X, target, weight, refine=True) for target in targets]
         assert len(summed) == 1
-        other = GaussianStatistics(X + 1.0, y, weight, centred=True)
+        other = GaussianStatistics.of_rows(X + 1.0, y, weight, refine=True)
     assert len(summed) == 2
     for one, found in zip([*alone, alone[0]], [*shared, other], strict=True):
         assert found.rss == pytest.approx(one.rss, rel=1e-12)
         np.testing.assert_allclose(found.gram, one.gram, rtol=1e-11, atol=1e-9)
         np.testing.assert_allclose(found.reference, one.reference, atol=1e-13 * 1e3)
-        assert found.y_mean == pytest.approx(one.y_mean, rel=1e-12)
+        assert found.mean[-1] == pytest.approx(one.mean[-1], rel=1e-12)
 
 
 @pytest.mark.parametrize("center", [True, False])
@@ -138,7 +138,7 @@ def test_the_curvature_is_the_sum_over_the_rows(likelihood, center):
     )
     draws = posterior.start() + 0.1 * rng.standard_normal((5, posterior.n_params))
     for theta in (draws[0], draws):
-        by_rows = RowSums.likelihood_curvature(posterior, theta)
+        by_rows = posterior.rows().expand(theta).curvature
         rounding = 1e-12 * np.abs(by_rows).max()
         got = posterior.likelihood_curvature(theta)
         np.testing.assert_allclose(got, by_rows, rtol=1e-9, atol=rounding)
@@ -148,8 +148,49 @@ def test_the_curvature_is_the_sum_over_the_rows(likelihood, center):
 def test_means_are_those_of_the_columns_to_their_last_digits(change):
     X, y, rng = table()
     X, weight = change(X), rng.random(N)
-    found = GaussianStatistics(X, y, weight, centred=True)
-    for mean, values in ((found.x_mean, X), (found.y_mean, y)):
+    found = GaussianStatistics.of_rows(X, y, weight, refine=True)
+    for mean, values in ((found.x_mean, X), (found.mean[-1], y)):
         exact = weight.astype(np.longdouble) @ values.astype(np.longdouble) / weight.sum()
         largest = np.abs(values).max(axis=0)
         assert np.all(np.abs(mean - exact) < 1e-14 * largest + 1e-11 * values.std(axis=0))
+
+
+# ---- sums of several batches ------------------------------------------------------------------
+
+STEPS = np.random.default_rng(0).integers(0, 8, (400, 3)).astype(float)  # exact at any offset below
+WEIGHT = np.random.default_rng(1).integers(1, 4, 400).astype(float)
+
+
+def exact(rows, weight):
+    """Total weight, mean and products about it."""
+    mean = weight @ rows / weight.sum()
+    return weight.sum(), mean, (rows - mean).T @ ((rows - mean) * weight[:, None])
+
+
+def assert_sums(found, total, mean, products):
+    assert found.total == pytest.approx(total, rel=1e-14)
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-12)
+    np.testing.assert_allclose(found.products, products, rtol=1e-9, atol=1e-9 * products.max())
+
+
+def test_products_about_a_mean_that_is_rounded_are_exact():
+    offset = 2.0**44  # numbers there are 1/256 apart, and so is what the mean is rounded to
+    found = GaussianStatistics.of_rows(offset + STEPS[:, :2], offset + STEPS[:, 2], WEIGHT)
+    total, mean, products = exact(STEPS, WEIGHT)
+    assert_sums(found, total, offset + mean, products)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_sums_of_parts_are_those_of_the_whole(kind):
+    parts = [
+        GaussianStatistics.of_rows(kind(STEPS[rows, :2]), STEPS[rows, 2], WEIGHT[rows])
+        for rows in (slice(0, 90), slice(90, 400))
+    ]
+    assert_sums(parts[0].plus(parts[1]), *exact(STEPS, WEIGHT))
+    assert_sums(parts[0].plus(parts[1]).tempered(0.25), *exact(STEPS, 0.25 * WEIGHT))
+
+
+def test_six_rows_stand_for_all_of_them():
+    X, y, weight = GaussianStatistics.of_rows(STEPS[:, :2], STEPS[:, 2], WEIGHT).as_rows()
+    assert X.shape == (6, 2)
+    assert_sums(GaussianStatistics.of_rows(X, y, weight), *exact(STEPS, WEIGHT))

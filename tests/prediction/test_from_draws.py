@@ -126,12 +126,20 @@ def rows_of(n):
     return np.random.default_rng(8).standard_normal((n, D))
 
 
-def with_exposure(name, n):
-    """Argument of predictions of counts, and that of the distribution of draws."""
-    if name != "counts":
-        return {}, ()
-    exposure = np.random.default_rng(9).uniform(0.5, 30.0, n)
-    return {"exposure": exposure}, (exposure,)
+def regression(fitted, name, n):
+    """A fit, n rows, further arguments of its predictions, and the distributions by draw."""
+    model, draws, of_draws = fit(fitted, REGRESSORS, name)
+    rows, given = rows_of(n), {}
+    if name == "counts":
+        given = {"exposure": np.random.default_rng(9).uniform(0.5, 30.0, n)}
+    return model, rows, given, of_draws(draws, rows, *given.values())
+
+
+def classification(fitted, name, n):
+    """A fit, n rows, and the probabilities by draw."""
+    model, draws, of_draws = fit(fitted, CLASSIFIERS, name)
+    rows = rows_of(n)
+    return model, rows, of_draws(draws, rows)
 
 
 # ---- numbers and counts -------------------------------------------------------------------------
@@ -140,9 +148,7 @@ def with_exposure(name, n):
 @pytest.mark.parametrize("n", EACH)
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_mean_and_std_are_those_of_the_mixture_of_all_draws(name, n, fitted):
-    model, draws, of_draws = fit(fitted, REGRESSORS, name)
-    rows, (given, taken) = rows_of(n), with_exposure(name, n)
-    each = of_draws(draws, rows, *taken)
+    model, rows, given, each = regression(fitted, name, n)
     mean = each.mean().mean(axis=0)
     std = np.sqrt((each.mean() ** 2 + each.var()).mean(axis=0) - mean**2)
     found = model.predict(rows, return_std=True, **given)
@@ -154,9 +160,7 @@ def test_mean_and_std_are_those_of_the_mixture_of_all_draws(name, n, fitted):
 @pytest.mark.parametrize("n", EACH)
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_distribution_functions_and_densities_are_those_of_the_mixture(name, n, fitted):
-    model, draws, of_draws = fit(fitted, REGRESSORS, name)
-    rows, (given, taken) = rows_of(n), with_exposure(name, n)
-    each = of_draws(draws, rows, *taken)
+    model, rows, given, each = regression(fitted, name, n)
     y = each.rvs(random_state=np.random.default_rng(3))[0].astype(float)
     np.testing.assert_allclose(
         model.predict_cdf(rows, y, **given), each.cdf(y).mean(axis=0), rtol=0, atol=3e-6
@@ -171,9 +175,7 @@ def test_distribution_functions_and_densities_are_those_of_the_mixture(name, n, 
 @pytest.mark.parametrize("n", EACH)
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_quantiles_of_observations_solve_the_mixture(name, n, fitted):
-    model, draws, of_draws = fit(fitted, REGRESSORS, name)
-    rows, (given, taken) = rows_of(n), with_exposure(name, n)
-    each = of_draws(draws, rows, *taken)
+    model, rows, given, each = regression(fitted, name, n)
     for t, q in zip(model.predict_quantiles(rows, LEVELS, **given).T, LEVELS, strict=True):
         reached = each.cdf(t).mean(axis=0)
         if name == "counts":
@@ -189,9 +191,8 @@ def test_quantiles_of_observations_solve_the_mixture(name, n, fitted):
 @pytest.mark.parametrize("n", EACH)
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_quantiles_of_the_mean_are_those_of_its_draws(name, n, fitted):
-    model, draws, of_draws = fit(fitted, REGRESSORS, name)
-    rows, (given, taken) = rows_of(n), with_exposure(name, n)
-    each = of_draws(draws, rows, *taken).mean()
+    model, rows, given, each = regression(fitted, name, n)
+    each = each.mean()
     found = model.predict_quantiles(rows, LEVELS, kind="mean", **given)
     np.testing.assert_allclose(found.T, np.quantile(each, LEVELS, axis=0), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(model.posterior_mean_draws(rows, **given), each, rtol=1e-9)
@@ -199,9 +200,7 @@ def test_quantiles_of_the_mean_are_those_of_its_draws(name, n, fitted):
 
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_sampled_observations_have_the_moments_of_the_mixture(name, fitted):
-    model, draws, of_draws = fit(fitted, REGRESSORS, name)
-    rows, (given, taken) = rows_of(40), with_exposure(name, 40)
-    each = of_draws(draws, rows, *taken)
+    model, rows, given, each = regression(fitted, name, 40)
     mean = each.mean().mean(axis=0)
     variance = (each.mean() ** 2 + each.var()).mean(axis=0) - mean**2
     drawn = model.sample_y(rows, 4000, random_state=1, **given)
@@ -221,9 +220,7 @@ def test_sampled_observations_have_the_moments_of_the_mixture(name, fitted):
 @pytest.mark.parametrize("n", EACH)
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_probabilities_are_the_means_of_those_of_the_draws(name, n, fitted):
-    model, draws, of_draws = fit(fitted, CLASSIFIERS, name)
-    rows = rows_of(n)
-    p = of_draws(draws, rows)
+    model, rows, p = classification(fitted, name, n)
     mean = p.mean(axis=0) if name != "Laplace of two" else at_the_mode(model, rows)
     np.testing.assert_allclose(model.predict_proba(rows), mean, rtol=3e-6)
     np.testing.assert_allclose(model.predict_log_proba(rows), np.log(mean), atol=3e-6)
@@ -243,9 +240,7 @@ def at_the_mode(model, rows):
 @pytest.mark.parametrize("n", EACH)
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_intervals_of_probabilities_are_quantiles_of_those_of_the_draws(name, n, fitted):
-    model, draws, of_draws = fit(fitted, CLASSIFIERS, name)
-    rows = rows_of(n)
-    p = of_draws(draws, rows)
+    model, rows, p = classification(fitted, name, n)
     found = model.predict_proba_interval(rows, coverage=[0.5, 0.9])
     for k, coverage in enumerate([0.5, 0.9]):
         levels = [(1 - coverage) / 2, (1 + coverage) / 2]
@@ -255,9 +250,15 @@ def test_intervals_of_probabilities_are_quantiles_of_those_of_the_draws(name, n,
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_sampled_labels_are_as_frequent_as_they_are_probable(name, fitted):
-    model, draws, of_draws = fit(fitted, CLASSIFIERS, name)
-    rows = rows_of(40)
-    p = of_draws(draws, rows).mean(axis=0)
+    model, rows, p = classification(fitted, name, 40)
+    p = p.mean(axis=0)
     drawn = model.sample_y(rows, 4000, random_state=1)
     share = np.stack([(drawn == label).mean(axis=1) for label in model.classes_], axis=1)
     assert np.all(np.abs(share - p) < 4.5 * np.sqrt(p * (1 - p) / 4000) + 1e-3)
+
+
+@pytest.mark.parametrize(("name", "label"), [("two", "z"), ("three", 7)])
+def test_a_label_that_is_no_class_is_refused(name, label, fitted):
+    model, _, _ = fit(fitted, CLASSIFIERS, name)
+    with pytest.raises(ValueError, match="not among the classes"):
+        model.log_likelihood(X[:1], np.array([label]))

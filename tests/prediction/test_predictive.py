@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.posterior import Bernoulli, Categorical, Gaussian, Poisson
 from skbayes_sgld.prediction.predictive import Predictive
-from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
+from skbayes_sgld.prediction.predictors import LinearPredictor, Spread
 
 LEVELS = np.array([1e-4, 0.05, 0.5, 0.95])
 
@@ -68,24 +68,23 @@ def test_the_std_does_not_cancel_where_columns_are_far_from_zero(offset):
     np.testing.assert_allclose(found, expected, rtol=0, atol=0.01 * width)
 
 
+@pytest.mark.parametrize("n_predictors", [1, 3])
 @pytest.mark.parametrize("offset", [0.0, 1e10])
-def test_both_ways_of_computing_moments_and_deviations_agree(offset):
-    coef, intercept, variance = some_draws()
-    X = line(20)[0] + [offset, 0.0, 0.0]
+def test_factored_draws_have_the_predictors_of_all_draws(offset, n_predictors):
+    coef, intercept, variance = some_draws(n_predictors=n_predictors)
+    X = line(400)[0] + [offset, 0.0, 0.0]
     predictor, share = LinearPredictor(coef, intercept - coef[..., 0] * offset), variance
-    share = share / share.sum()
-    unit = np.sqrt(variance)
-    np.testing.assert_allclose(
-        predictor.moments(share, 20)(X), Predictor.moments(predictor, share, 20)(X), rtol=2e-5
-    )
-    for found, expected in zip(
-        predictor.deviations(share, unit, 20)(X)(slice(None)),
-        Predictor.deviations(predictor, share, unit, 20)(X)(slice(None)),
-        strict=True,
+    share, unit = share / share.sum(), np.sqrt(variance.mean())
+    plain, factored = Spread(predictor, share), predictor.spread(share, 400)
+    assert type(factored) is not Spread
+    ours, expected = factored.coordinates(X), plain.coordinates(X)
+    for found, by_draw in (
+        (ours[..., -1], expected[..., -1]),
+        (factored.variance(ours), plain.variance(expected)),
+        (factored.predictors(ours), plain.predictors(expected)),
+        *zip(factored.deviations(X, unit), plain.deviations(X, unit), strict=True),
     ):
-        np.testing.assert_allclose(
-            found * 1.0, expected, rtol=0, atol=3e-5 * np.abs(expected).max()
-        )
+        np.testing.assert_allclose(found, by_draw, rtol=0, atol=3e-5 * np.abs(by_draw).max())
 
 
 def test_columns_that_cancel_leave_the_intervals_what_they_are():
@@ -167,23 +166,6 @@ def test_log_probabilities_are_the_logs_of_the_weighted_mean(likelihood, weighte
         others = logsumexp(np.delete(log_each, k, axis=2), axis=2)
         expected = logsumexp(others + log_share[:, 0], axis=1)
         np.testing.assert_allclose(log_p[:, k, 1], expected, rtol=1e-8, atol=1e-14)
-
-
-def test_a_fit_of_weighted_draws_keeps_the_identities():
-    X, y = line(80)
-    settings = {"schedule": "harmonic", "step_size": 0.4, "n_draws": 50, "thin": 1}
-    model = SGLDLogisticRegression(**settings, random_state=0)
-    with pytest.warns(UserWarning, match="not to be relied on"):
-        model.fit(X, np.digitize(y, [-1.0, 1.0]))
-    weights = model.posterior_.flat_weights
-    assert np.ptp(weights) > 0
-    p = model.predict_proba(X)
-    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-14)
-    np.testing.assert_allclose(model.predict_log_proba(X), np.log(p), rtol=1e-9)
-    flat = model.posterior_.flat.reshape(len(weights), 3, 4)
-    eta = np.exp(np.einsum("skd,nd->nsk", flat[..., :3], X) + flat[..., 3])
-    by_hand = np.average(eta / eta.sum(axis=2, keepdims=True), axis=1, weights=weights)
-    np.testing.assert_allclose(p, by_hand, rtol=1e-9)
 
 
 # ---- cost -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from scipy import special, stats
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import BayesianRidge
 
-from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.datasets import make_correlated_pair, make_two_clusters
 from skbayes_sgld.posterior import ConjugateNormal
 from skbayes_sgld.prediction import predictors
@@ -69,14 +69,6 @@ def test_intervals_are_equal_tailed_quantiles(linear, diabetes):
     assert np.all(np.diff(wide) > 3 * np.diff(narrow))
 
 
-def test_mean_quantiles_are_those_of_the_regression_function(linear, diabetes):
-    X = diabetes[0][:ROWS]
-    draws = linear.sample_posterior()
-    values = X @ draws.coef.T + draws.intercept
-    expected = np.quantile(values, [0.05, 0.95], axis=1).T
-    np.testing.assert_allclose(linear.predict_interval(X, 0.9, kind="mean"), expected)
-
-
 def test_predictions_do_not_depend_on_the_other_rows(linear, binary, diabetes):
     X = diabetes[0]
     part = [3, 200, 77]
@@ -104,14 +96,6 @@ def test_std_is_that_of_bayesian_ridge_where_the_priors_match(diabetes):
     np.testing.assert_allclose(mean, expected_mean, atol=0.05 * expected_std.min())
 
 
-def test_std_is_that_of_the_mixture_of_the_draws(few):
-    model, X = few
-    draws = model.sample_posterior()
-    values = X @ draws.coef.T + draws.intercept
-    expected = np.sqrt(values.var(axis=1) + draws.noise_variance.mean())
-    np.testing.assert_allclose(model.predict(X, return_std=True)[1], expected, rtol=1e-9)
-
-
 def test_sampled_y_follows_the_predictive_distribution(linear, diabetes):
     X = diabetes[0][:5]
     y = linear.sample_y(X, n_samples=4000, random_state=1)
@@ -119,27 +103,6 @@ def test_sampled_y_follows_the_predictive_distribution(linear, diabetes):
         share = (row[:, None] < t).mean(axis=0)
         assert np.all(np.abs(share - [0.1, 0.5, 0.9]) < 4 * np.sqrt(0.25 / 4000))
     np.testing.assert_array_equal(y, linear.sample_y(X, n_samples=4000, random_state=1))
-
-
-def test_probability_is_the_mean_over_the_draws(binary, softmax):
-    model, X = binary
-    draws = model.sample_posterior()
-    p = 1 / (1 + np.exp(-(X @ draws.coef.T + draws.intercept)))
-    few = X[:100]
-    np.testing.assert_allclose(model.predict_proba(few)[:, 1], p.mean(axis=1)[:100], rtol=1e-10)
-    np.testing.assert_allclose(model.predict_proba(X)[:, 1], p.mean(axis=1), rtol=2e-6)
-    expected = np.quantile(p, [0.05, 0.95], axis=1).T
-    np.testing.assert_allclose(model.predict_proba_interval(X)[:, 1], expected, rtol=1e-6)
-    np.testing.assert_allclose(
-        model.predict_proba_interval(X)[:, 0], 1 - expected[:, ::-1], rtol=1e-6
-    )
-    model, X = softmax
-    draws = model.sample_posterior()
-    eta = np.exp(np.einsum("skd,nd->nsk", draws.coef, X) + draws.intercept)
-    p = eta / eta.sum(axis=2, keepdims=True)
-    np.testing.assert_allclose(model.predict_proba(X), p.mean(axis=1), rtol=1e-9)
-    expected = np.moveaxis(np.quantile(p, [0.05, 0.95], axis=1), 0, 2)
-    np.testing.assert_allclose(model.predict_proba_interval(X), expected, rtol=1e-9)
 
 
 def test_decision_function_is_the_log_odds_of_the_mean_probability(binary, softmax):
@@ -157,14 +120,6 @@ def test_decision_function_stays_finite_where_the_probability_is_one(binary):
     far = model.decision_function([[500.0, -500.0], [-500.0, 500.0]])
     assert np.all(np.isfinite(far))
     assert far[0] * far[1] < 0
-
-
-def test_sampled_labels_follow_the_probability(softmax):
-    model, X = softmax
-    rows = X[[0, 70, 130]]
-    labels = model.sample_y(rows, n_samples=4000)
-    share = np.array([(labels == k).mean(axis=1) for k in model.classes_]).T
-    assert np.all(np.abs(share - model.predict_proba(rows)) < 4 * np.sqrt(0.25 / 4000))
 
 
 def test_a_decaying_schedule_weights_every_prediction():
@@ -198,9 +153,11 @@ def test_weights_enter_every_moment_of_a_prediction(n_rows):
     predictor, share = predictors.LinearPredictor(coef, intercept), weights / weights.sum()
     values = X @ coef[:, 0].T + intercept[:, 0]
     mean = values @ share
-    moments = predictor.moments(share, n_rows)(X)
-    np.testing.assert_allclose(moments[:, 0], mean)
-    np.testing.assert_allclose(moments[:, 1], (values - mean[:, None]) ** 2 @ share)
+    spread = predictor.spread(share, n_rows)
+    coordinates = spread.coordinates(X)[0]
+    np.testing.assert_allclose(coordinates[:, -1], mean)
+    variance = (values - mean[:, None]) ** 2 @ share
+    np.testing.assert_allclose(spread.variance(coordinates), variance)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -248,71 +205,12 @@ def test_the_predictive_variance_of_weighted_draws_is_that_of_their_mixture():
 # ---- densities of what was observed --------------------------------------------------------------
 
 
-def test_the_log_likelihood_of_a_linear_fit_is_that_of_its_draws(few):
-    model, X = few
-    y = np.linspace(-2.0, 2.0, len(X))
-    draws = model.sample_posterior()
-    mean = draws.coef @ X.T + draws.intercept[:, None]
-    expected = stats.norm.logpdf(y, mean, np.sqrt(draws.noise_variance)[:, None])
-    found = model.log_likelihood(X, y)
-    np.testing.assert_allclose(found, expected, rtol=1e-10)
-    mixture = special.logsumexp(expected, axis=0) - np.log(len(expected))
-    np.testing.assert_allclose(model.log_predictive_density(X, y), mixture, rtol=1e-10)
-
-
-def test_the_distribution_function_is_the_integral_of_the_density(few):
-    model, X = few[0], few[1][:3]
-    t = np.linspace(-60.0, 60.0, 1001)
-    cdf = model.predict_cdf(X, np.tile(t, (len(X), 1)))
-    for row in range(len(X)):
-        density = np.exp(model.log_predictive_density(np.tile(X[row], (len(t), 1)), t))
-        between = np.diff(t) * 0.5 * (density[1:] + density[:-1])
-        np.testing.assert_allclose(np.diff(cdf[row]), between, atol=2e-3)
-        found = np.trapezoid(density, t) + cdf[row, 0]
-        assert found == pytest.approx(cdf[row, -1], abs=1e-5)
-
-
 def test_the_distribution_function_is_the_inverse_of_the_quantiles(linear, diabetes):
     X, _ = diabetes
     levels = np.array([0.05, 0.5, 0.95])
     t = linear.predict_quantiles(X, levels)
     np.testing.assert_allclose(linear.predict_cdf(X, t), np.tile(levels, (len(X), 1)), atol=1e-5)
     np.testing.assert_allclose(linear.predict_cdf(X, t[:, 1]), 0.5, atol=1e-5)
-
-
-@pytest.mark.parametrize("labels", [[0, 1], ["a", "b", "c"]])
-def test_the_log_predictive_density_of_labels_is_the_log_of_their_probability(labels):
-    X, y = load_iris(return_X_y=True)
-    X, y = X[y < len(labels)][::3], np.array(labels)[y[y < len(labels)]][::3]
-    model = SGLDLogisticRegression(n_draws=200, random_state=0).fit(X, y)
-    each = model.log_likelihood(X, y)
-    assert each.shape == (800, len(y))
-    found = model.log_predictive_density(X, y)
-    expected = model.predict_log_proba(X)[np.arange(len(y)), np.searchsorted(labels, y)]
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-    np.testing.assert_allclose(special.logsumexp(each, axis=0) - np.log(800), found, rtol=1e-9)
-    with pytest.raises(ValueError, match="not among the classes"):
-        model.log_likelihood(X[:1], np.array(["z" if labels[0] == "a" else 7]))
-
-
-def test_the_distribution_of_a_count_is_that_of_its_rates_and_exposure():
-    rng = np.random.default_rng(0)
-    X, exposure = rng.standard_normal((80, 2)), rng.uniform(0.5, 5.0, 80)
-    y = rng.poisson(exposure * np.exp(0.5 * X[:, 0]))
-    model = SGLDPoissonRegressor(random_state=0, n_draws=250).fit(X, y, exposure=exposure)
-    draws = model.sample_posterior()
-    rate = exposure * np.exp(draws.coef @ X.T + draws.intercept[:, None])
-    expected = stats.poisson.logpmf(y, rate)
-    found = model.log_likelihood(X, y, exposure=exposure)
-    np.testing.assert_allclose(found, expected, rtol=1e-8)
-    np.testing.assert_allclose(
-        model.log_predictive_density(X, y, exposure=exposure),
-        np.log(np.exp(expected).mean(axis=0)),
-        rtol=1e-8,
-    )
-    np.testing.assert_allclose(
-        model.predict_cdf(X, y, exposure=exposure), stats.poisson.cdf(y, rate).mean(axis=0)
-    )
 
 
 def test_unequal_weights_of_draws_are_those_of_the_mixture(few):

@@ -100,20 +100,6 @@ def test_intervals_of_probabilities_pass_wrappers_of_classifiers(wrap, data):
     assert_array_equal(sample_y(outer, X, 2), core.model.sample_y(core.X, 2))
 
 
-def test_several_coverages_are_stacked_on_the_last_axis(data):
-    X, y = data
-    coverages = [0.5, 0.9, 0.99]
-    model = clone(MODEL).fit(X, y)
-    found = predict_interval(model, X, coverages)
-    assert found.shape == (N, 2, 3)
-    for k, coverage in enumerate(coverages):
-        assert_allclose(found[..., k], model.predict_interval(X, coverage), rtol=1e-6)
-    model = clone(LABELS).fit(X, y > 0.5)
-    found = predict_proba_interval(model, X, coverages)
-    assert found.shape == (N, 2, 2, 3)
-    assert_array_equal(found[..., 1], model.predict_proba_interval(X, 0.9))
-
-
 def test_exposures_of_counts_pass_a_pipeline(data):
     X, z = data
     exposure = np.linspace(1.0, 9.0, N)

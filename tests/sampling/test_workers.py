@@ -7,6 +7,7 @@ import pytest
 
 from skbayes_sgld import _linalg
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.sampling import SAGA, SVRG, ControlVariate, Minibatch, chains, find_mode, workers
 from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.clipping import NormClip
@@ -83,7 +84,7 @@ class _Sized:
 
     def __init__(self, numbers, dense, shared=1):
         self.batch_size, self.dynamics, self.shared = numbers, self, shared
-        self.posterior = SimpleNamespace(n_params=1, shareable=True)
+        self.posterior = SimpleNamespace(n_params=1, facts=Facts(thread_safe=True))
         self.preconditioner = SimpleNamespace(diagonal=None if dense else np.ones(1))
 
 
@@ -155,7 +156,7 @@ def test_an_overflow_in_a_group_names_the_earliest_step_and_the_number_of_the_ch
 
 def test_a_users_posterior_is_not_called_by_two_threads(two_chains_a_group):
     class Own(GLMPosterior):
-        shareable = False
+        facts = Facts(thread_safe=False)
 
     own = posterior_of()
     own.__class__ = Own

@@ -1,8 +1,9 @@
 """A thousand fits with everything automatic: ``python -m tests.soak.automatic``.
 
 Families, priors and shapes are drawn at random: few rows a column, separated classes, no event at
-all, outliers, collinear columns, columns in units from 1e-6 to 1e6. No fit may end in an error, nor
-let a warning of NumPy's through; warnings that the draws are not to be relied on are counted.
+all, outliers, collinear columns, columns in units from 1e-6 to 1e6, two to five chains. No fit may
+end in an error, nor let a warning of NumPy's through; warnings that the draws are not to be relied
+on are counted.
 """
 
 from __future__ import annotations
@@ -53,11 +54,12 @@ class Case:
     d: int
     unit: float
     intercept: bool
+    n_chains: int
 
     def __str__(self) -> str:
         """All of it, as a label."""
         shape = f"{self.n} x {self.d}"
-        rest = "" if self.intercept else ", no intercept"
+        rest = ("" if self.intercept else ", no intercept") + f", {self.n_chains} chains"
         return (
             f"{self.seed}: {self.family}, {self.prior}, {self.columns} columns in units of "
             f"{self.unit:g}, {self.signal} signal, {shape}{rest}"
@@ -75,7 +77,8 @@ def draw(seed: int) -> Case:
     prior = str(rng.choice(PRIORS[:5] if unequal else PRIORS))
     unit = 10.0 ** float(rng.choice([-6, 0, 0, 0, 6]))
     names = str(rng.choice(COLUMNS)), str(rng.choice(SIGNALS))
-    return Case(seed, family, prior, *names, n, d, unit, bool(rng.random() < 0.85))
+    intercept, n_chains = bool(rng.random() < 0.85), int(rng.choice([4, 4, 4, 2, 3, 5]))
+    return Case(seed, family, prior, *names, n, d, unit, intercept, n_chains)
 
 
 def data(case: Case) -> tuple[np.ndarray, np.ndarray]:
@@ -136,9 +139,10 @@ def fit(case: Case) -> None:
     """Fit the model of a case, predict and summarize."""
     X, y = data(case)
     if case.family == "own model":
-        sample(own_model(X, y), random_state=case.seed)
+        sample(own_model(X, y), random_state=case.seed, n_chains=case.n_chains)
         return
-    settings = {"random_state": case.seed, "fit_intercept": case.intercept}
+    settings = {"random_state": case.seed, "n_chains": case.n_chains}
+    settings["fit_intercept"] = case.intercept
     if case.prior != "default":
         settings["prior"] = case.prior
     if case.family == "unequal noise":
@@ -174,7 +178,7 @@ def judge(case: Case) -> tuple[str, str]:
 def main() -> None:
     """Judge the cases and print their counts; leave with 1 where one failed."""
     given = options("tests.soak.automatic", cases=1000, seconds=1500.0)
-    report, rows = Report("Automatic fits", given.seconds), []
+    report, rows = Report("Automatic fits", given.seconds, given.keep), []
     for number in range(given.cases):
         if report.is_over:
             break
@@ -184,9 +188,16 @@ def main() -> None:
         report.check(outcome in ("right", "warned", "improper"), f"{case}: {said}")
         if outcome in ("error", "leaked"):
             print(f"{case}\n    {said}", flush=True)
+        if len(rows) % 100 == 0:
+            print(f"{len(rows)} fits", flush=True)
     found = pd.DataFrame(rows, columns=["family", "outcome", "seconds"])
     table = pd.crosstab(found["family"], found["outcome"], margins=True).reset_index()
-    report.end(table, [f"{len(found)} fits in {found['seconds'].sum():.0f} s"])
+    counts = found["outcome"].value_counts().to_dict()
+    report.end(
+        table,
+        [f"{len(found)} fits in {found['seconds'].sum():.0f} s"],
+        {"fits": len(found), **counts},
+    )
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld.inference import long_run
 from skbayes_sgld.inference import run as running
 from skbayes_sgld.sampling import SAMPLERS, ChainOverflowError, NormClip, ValueClip
 
@@ -104,7 +105,7 @@ def reference(model: str) -> tuple[np.ndarray, np.ndarray]:
 @contextmanager
 def counted(sampler: type) -> Iterator[list[int]]:
     """Steps of the chains until an overflow was found, without pilots and what comes after."""
-    step, begin, explain = sampler.step, running.run_chains, running.explain_overflow
+    step, begin, explain = sampler.step, long_run.run_chains, running.explain_overflow
     counts, seen, made = [0], [], []
 
     def started(*args, **kwargs):
@@ -122,7 +123,7 @@ def counted(sampler: type) -> Iterator[list[int]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sampler, "step", counting)
-        patch.setattr(running, "run_chains", started)
+        patch.setattr(long_run, "run_chains", started)
         patch.setattr(running, "explain_overflow", explaining)
         yield made
 
@@ -181,7 +182,7 @@ def _wrong_step(model, error: ChainOverflowError, y: np.ndarray) -> str:
 def main() -> None:
     """Run every case."""
     given = options("tests.soak.divergence", len(CASES), float("inf"))
-    report = Report("Steps that are far too long", given.seconds)
+    report = Report("Steps that are far too long", given.seconds, given.keep)
     order, rows = np.random.default_rng(given.seed).permutation(len(CASES)), []
     for number in order[: given.cases]:
         if report.is_over:
@@ -192,7 +193,12 @@ def main() -> None:
         rows.append({"sampler": case.sampler, "times": f"{case.factor:g}", "outcome": outcome})
     found = pd.DataFrame(rows)
     table = pd.crosstab([found["sampler"], found["times"]], found["outcome"]).reset_index()
-    report.end(table, [f"{len(rows)} of {len(CASES)} cases"])
+    each: dict[str, dict[str, str]] = {}
+    for (sampler, times), of in found.groupby(["sampler", "times"])["outcome"]:
+        told = [str(sum(of == kind)) for kind in ("error", "warning", "right")]
+        each.setdefault(sampler, {})[times] = " / ".join(told)
+    counts = {"cases": len(rows), **found["outcome"].value_counts(), "by sampler": each}
+    report.end(table, [f"{len(rows)} of {len(CASES)} cases"], counts)
 
 
 if __name__ == "__main__":

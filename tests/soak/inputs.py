@@ -26,7 +26,7 @@ WORKERS = 2
 def main() -> None:
     """Judge the cases and print their counts; leave with 1 where one failed."""
     given = options("tests.soak.inputs", cases=20_000, seconds=1500.0)
-    report, found = Report("Generated inputs", given.seconds), Counts(Counter(), {})
+    report, found = Report("Generated inputs", given.seconds, given.keep), Counts(Counter(), {})
     sizes = [min(BLOCK, given.cases - first) for first in range(0, given.cases, BLOCK)]
     seeds = [1000 * given.seed + block for block in range(len(sizes))]
     with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
@@ -56,6 +56,7 @@ def main() -> None:
             f"{counts.to_numpy().sum():,} cases, {len(found.labels):,} different ones; the longest "
             f"took {seconds:.1f} s of work: {label}"
         ],
+        {"cases": int(counts.to_numpy().sum()), **counts.sum()},
     )
 
 

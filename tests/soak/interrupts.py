@@ -254,12 +254,13 @@ def main() -> None:
             inside(mode, int(n), int(seed), (end - time.monotonic()) / (len(each) - done))
         return
     given = options("tests.soak.interrupts", sum(SHARES.values()), 600.0)
-    report = Report("The interrupt keys at random moments", given.seconds)
+    report = Report("The interrupt keys at random moments", given.seconds, given.keep)
     total = sum(SHARES.values())
     n_times = {mode: max(1, n * given.cases // total) for mode, n in SHARES.items()}
     found = run(report, n_times, given.seed, given.seconds)
     table = pd.crosstab([found["mode"], found["call"]], found["outcome"]).reset_index()
-    report.end(table, [f"{len(found)} of {sum(n_times.values())} moments"])
+    counts = {"moments": len(found), **found["outcome"].value_counts()}
+    report.end(table, [f"{len(found)} of {sum(n_times.values())} moments"], counts)
 
 
 if __name__ == "__main__":

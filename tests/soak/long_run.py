@@ -312,11 +312,18 @@ def run(report: Report, n_fits: int, seed: int) -> tuple[pd.DataFrame, list[str]
 def main() -> None:
     """Fit as often as was asked for, or as fits into the time."""
     given = options("tests.soak.long_run", 10_000, 1750.0)
-    report = Report("Fits in one process", given.seconds)
+    report = Report("Fits in one process", given.seconds, given.keep)
     found, notes = run(report, given.cases, given.seed)
     by_kind = found.assign(fits=1).groupby(["kind", "automatic"], as_index=False)
     table = by_kind[["fits", "warned", "refused"]].sum()
-    report.end(table, [f"{len(found)} fits", *notes])
+    automatic = found[found["automatic"]]
+    counts = {
+        "fits": len(found),
+        "automatic": len(automatic),
+        "automatic, warned": int(automatic["warned"].sum()),
+        "largest R-hat": float(automatic["r_hat"].max()),
+    }
+    report.end(table, [f"{len(found)} fits", *notes], counts)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def fit(model, X, y, weight):
 def main() -> None:
     """Fit the cases and print the largest differences; leave with 1 where one is too large."""
     given = options("tests.soak.precision", cases=1000, seconds=900.0)
-    report, rows = Report("Single and double precision", given.seconds), []
+    report, rows = Report("Single and double precision", given.seconds, given.keep), []
     for name, model, (X, y, *weight) in problems()[: given.cases]:
         if report.is_over:
             break
@@ -64,7 +64,8 @@ def main() -> None:
         report.check(close, f"{name}: means apart {mean:.2g} sd, sds {spread:.2g}")
         rows.append((name, mean, spread, error))
     table = pd.DataFrame(rows, columns=["case", "mean", "sd", "monte carlo error"])
-    report.end(table.sort_values("mean").tail(12), [f"{len(rows)} cases, the largest last"])
+    notes = [f"{len(rows)} cases, the largest last"]
+    report.end(table.sort_values("mean").tail(12), notes, {"cases": len(rows)})
 
 
 if __name__ == "__main__":

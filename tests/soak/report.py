@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+import skbayes_sgld
+
+RESULTS = Path(__file__).parent / "results.json"
 _SHOWN = 20  # failures
 
 
@@ -18,10 +25,12 @@ class Report:
     """Counts of a soak run.
 
     ``seconds`` bounds the run: what does not fit is left out, and the notes say how much.
+    ``keep`` is the name under which the counts are kept for ``docs/reliability.md``; "": nowhere.
     """
 
     title: str
     seconds: float = float("inf")
+    keep: str = ""
     failures: list[str] = field(default_factory=list)
     begin: float = field(default_factory=time.monotonic)
 
@@ -36,8 +45,20 @@ class Report:
             self.failures.append(what)
         return right
 
-    def end(self, table: pd.DataFrame, notes: Sequence[str] = ()) -> None:
-        """Print everything, and leave with 1 where something failed."""
+    def end(
+        self, table: pd.DataFrame, notes: Sequence[str] = (), counts: dict[str, Any] | None = None
+    ) -> None:
+        """Print everything, keep the counts, and leave with 1 where something failed."""
+        if self.keep:
+            kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+            kept[self.keep] = {
+                "version": skbayes_sgld.__version__,
+                "date": date.today().isoformat(),
+                "seconds": round(time.monotonic() - self.begin),
+                "failures": len(self.failures),
+                **(counts or {}),
+            }
+            RESULTS.write_text(json.dumps(kept, indent=1, sort_keys=True, default=int) + "\n")
         print(f"{self.title}\n\n{table.to_string(index=False)}\n")
         for note in notes:
             print(note)
@@ -50,9 +71,16 @@ class Report:
 
 
 def options(module: str, cases: int, seconds: float) -> argparse.Namespace:
-    """Options of a soak run from the command line: ``--cases``, ``--seconds`` and ``--seed``."""
+    """Options of a soak run from the command line: cases, seconds, seed, and where to keep it."""
     parser = argparse.ArgumentParser(prog=f"python -m {module}")
     parser.add_argument("--cases", type=int, default=cases, help="how many, at the most")
     parser.add_argument("--seconds", type=float, default=seconds, help="that it may take")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--keep",
+        action="store_const",
+        const=module.rpartition(".")[2],
+        default="",
+        help=f"write the counts to {RESULTS.name}, for docs/reliability.md",
+    )
     return parser.parse_args()

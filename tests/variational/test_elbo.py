@@ -71,7 +71,8 @@ def test_the_gradient_is_that_of_the_expectation():
     )
     n_pairs = 100_000
     elbo = VariationalPosterior(Quartic(), n_pairs=n_pairs)
-    pairs = Minibatch().bind(elbo, None)(np.tile(phi, (1000, 1)), np.arange(1000)[:, None])
+    bound = Minibatch().bind(elbo, None)
+    pairs = bound(np.tile(phi, (1000, 1)), bound.prepare(np.arange(1000)[None, :, None])[0])
     error = pairs.std(axis=0) / np.sqrt(n_pairs)
     assert np.all(np.abs(elbo.grad(phi)[0] - expected) < 4.5 * error)
 
@@ -81,7 +82,7 @@ def test_minibatches_of_the_bank_are_unbiased():
     rng = np.random.default_rng(0)
     phi = np.tile(rng.standard_normal(4), (3000, 1))
     gradient = Minibatch().bind(elbo, None)
-    batches = gradient(phi, rng.integers(0, 32, (3000, 2)))
+    batches = gradient(phi, gradient.prepare(rng.integers(0, 32, (1, 3000, 2)))[0])
     error = batches.std(axis=0) / np.sqrt(3000)
     assert np.all(np.abs(batches.mean(axis=0) - elbo.grad(phi[:1])[0]) < 4.5 * error + 1e-12)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.special import digamma, gammaln, polygamma
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld.posterior.custom import CustomPosterior
+from skbayes_sgld.posterior.facts import Facts
 
 Array = NDArray[Any]
 
@@ -199,7 +201,10 @@ class StochasticVolatility(CustomPosterior):
     (52, ['sigma', 'nu', 'volatility[0]'])
     """
 
-    cheap_full_gradient = True
+    @property
+    def facts(self) -> Facts:
+        """Facts about the posterior: its rows depend on each other, and are not left out."""
+        return replace(super().facts, cheap_full_gradient=True)
 
     def __init__(
         self,

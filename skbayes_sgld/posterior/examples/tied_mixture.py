@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils import Bunch
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld.posterior.custom import CustomPosterior
+from skbayes_sgld.posterior.facts import Facts
 
 Array = NDArray[Any]
 
@@ -98,7 +100,10 @@ class TiedGaussianMixture(CustomPosterior):
     [0.51, 0.49]
     """
 
-    multimodal = True
+    @property
+    def facts(self) -> Facts:
+        """Facts about the posterior: it has two modes."""
+        return replace(super().facts, multimodal=True)
 
     def __init__(
         self,

@@ -1,15 +1,16 @@
 """The likelihoods by name."""
 
 from skbayes_sgld._components import Registry
-from skbayes_sgld.posterior.likelihoods.base import Bernoulli, LabelLikelihood, Likelihood
+from skbayes_sgld.posterior.likelihoods.base import LabelLikelihood, Likelihood
+from skbayes_sgld.posterior.likelihoods.bernoulli import Bernoulli
 from skbayes_sgld.posterior.likelihoods.categorical import Categorical
 from skbayes_sgld.posterior.likelihoods.gaussian import (
     FixedGaussian,
     Gaussian,
     HeteroscedasticGaussian,
 )
+from skbayes_sgld.posterior.likelihoods.kernel import Kernel, WeightedKernel
 from skbayes_sgld.posterior.likelihoods.poisson import Poisson
-from skbayes_sgld.posterior.likelihoods.rows import RowKernel
 
 LIKELIHOODS: Registry[Likelihood] = Registry(
     Likelihood,
@@ -28,8 +29,9 @@ __all__ = [
     "FixedGaussian",
     "Gaussian",
     "HeteroscedasticGaussian",
+    "Kernel",
     "LabelLikelihood",
     "Likelihood",
     "Poisson",
-    "RowKernel",
+    "WeightedKernel",
 ]

@@ -1,4 +1,4 @@
-"""The likelihoods: everything that a model knows about y, and the one of binary observations.
+"""The likelihoods' interface: everything that a model knows about y.
 
 Conventions
 -----------
@@ -13,24 +13,20 @@ variates of every model. In predictions, C is the number of rows and B that of d
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import sparray
-from scipy.special import expit
 
 from skbayes_sgld._components import LARGEST, SMALLEST, Component
+from skbayes_sgld.posterior.likelihoods.kernel import Kernel, WeightedKernel
 from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
-from skbayes_sgld.posterior.likelihoods.rows import RowKernel, ones, sum_log
 
 Array = NDArray[Any]
 Average = Callable[[Callable[[Array, Array], Array], Array], Array]
 
-_FEW_ROWS = 128  # of a batch: their number of passes counts, of more the exponentials
 _RARE = 0.02  # share of the rows below which a class is rare
-_MOST = 700.0  # predictor whose exponential is still a number
 
 
 class Likelihood(Component):
@@ -67,6 +63,9 @@ class Likelihood(Component):
         errors.
     sizes : tuple of float
         Between which the largest absolute value of y must be, unless it is 0.
+    kernel : type of Kernel
+        Functions of the rows that sums call. A family with a kernel of its own defines
+        :meth:`log_density`, :meth:`score` and :meth:`curvature` there alone.
     """
 
     n_predictors = 1
@@ -80,18 +79,7 @@ class Likelihood(Component):
     reach: ClassVar[float] = 1.0
     improper: ClassVar[str] = ""
     sizes: ClassVar[tuple[float, float]] = SMALLEST, LARGEST
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Take another way to a function from a base only where the function is the base's too."""
-        super().__init_subclass__(**kwargs)
-        own = vars(cls)
-        if "score" in own and "observed_score" not in own:
-            cls.observed = Likelihood.observed  # type: ignore[method-assign]
-            cls.observed_score = Likelihood.observed_score  # type: ignore[method-assign]
-        if ("score" in own or "log_density" in own) and "bind_rows" not in own:
-            cls.bind_rows = Likelihood.bind_rows  # type: ignore[method-assign]
-        if ("score" in own or "curvature" in own) and "score_and_curvature" not in own:
-            cls.score_and_curvature = Likelihood.score_and_curvature  # type: ignore[method-assign]
+    kernel: ClassVar[type[Kernel]] = Kernel
 
     @property
     def n_local(self) -> int:
@@ -179,45 +167,63 @@ class Likelihood(Component):
 
     # ---- one observation ----------------------------------------------------------------------
 
+    def bind(self, y: Array, weight: Array | None = None, dtype: type = np.float64) -> Kernel:
+        """Kernel of observations ``y (..., B)``, which computes in ``dtype``.
+
+        Parameters
+        ----------
+        y : ndarray of shape (..., B)
+        weight : ndarray of shape (..., B) or None
+        dtype : type, default=numpy.float64
+            float64 or float32.
+        """
+        kernel = self.kernel.bind(self, y.astype(dtype, copy=False))
+        return (
+            kernel if weight is None else WeightedKernel(kernel, weight.astype(dtype, copy=False))
+        )
+
+    @property
+    def n_products(self) -> int:
+        """Number of local parameters that kernels take: contrasts of a shift-invariant family."""
+        return self.n_local - self.shift_invariant
+
     def log_density(self, u: Array, y: Array) -> Array:
         """Log density of each observation ``(C, B)``."""
-        raise NotImplementedError
+        return self._own_kernel(y).log_density(self._products(u))
 
     def score(self, u: Array, y: Array) -> Array:
         """Gradient of the log density in u ``(C, n_local, B)``."""
-        raise NotImplementedError
-
-    def observed(self, y: Array, weight: Array | None) -> tuple[Array, ...]:
-        """What :meth:`observed_score` takes of observations ``(..., B)`` beside u.
-
-        It is settled once for many gradients: a constant of the rows can be computed here.
-        """
-        return (y,) if weight is None else (y, weight[..., None, :])
-
-    def observed_score(self, u: Array, *observed: Array) -> Array:
-        """Weighted :meth:`score`; u may be overwritten."""
-        y, *weight = observed
-        score = self.score(u, y)
-        return score * weight[0] if weight else score
+        with np.errstate(over="ignore"):
+            return self._of_local(self._own_kernel(y).score(self._products(u)), 1)
 
     def curvature(self, u: Array, y: Array) -> Array:
         """Minus the Hessian of the log density in u ``(C, n_local, n_local, B)``."""
-        raise NotImplementedError
+        with np.errstate(over="ignore"):
+            _, H = self._own_kernel(y).score_and_curvature(self._products(u))
+        return self._of_local(self._of_local(H, 1), 2)
 
     def value_and_score(self, u: Array, y: Array) -> tuple[Array, Array]:
-        """Log density and score; both together may cost less."""
-        return self.log_density(u, y), self.score(u, y)
+        """Log density and score."""
+        value, score = self.bind(y).value_and_score(self._products(u))
+        return value, self._of_local(score, 1)
 
-    def bind_rows(self, y: Array, weight: Array | None, dtype: type) -> RowKernel | None:
-        """Kernel for rows that stay; None where :meth:`score` is called for every gradient.
+    def _own_kernel(self, y: Array) -> Kernel:
+        if self.kernel is Kernel:
+            raise NotImplementedError(
+                f"{type(self).__name__} defines neither log_density, score and curvature nor a "
+                "kernel."
+            )
+        return self.bind(y)
 
-        It computes in ``dtype``, float32 or float64.
-        """
-        return None
+    def _products(self, u: Array) -> Array:
+        """Copy of local parameters as kernels take them."""
+        return u[:, :-1] - u[:, -1:] if self.shift_invariant else np.array(u, dtype=float)
 
-    def score_and_curvature(self, u: Array, y: Array) -> tuple[Array, Array]:
-        """Score and curvature; both together may cost less."""
-        return self.score(u, y), self.curvature(u, y)
+    def _of_local(self, derivative: Array, axis: int) -> Array:
+        """Derivatives in all local parameters, from those in contrasts: they sum to zero."""
+        if not self.shift_invariant:
+            return derivative
+        return np.concatenate([derivative, -derivative.sum(axis=axis, keepdims=True)], axis=axis)
 
     def noise_variance(self, gamma: Array | None) -> Array | float:
         """Variance of an observation, for a family in which it does not depend on eta."""
@@ -362,138 +368,3 @@ class LabelLikelihood(Likelihood):
         p = self.probabilities(u)[0]
         uniform = rng.random_sample((p.shape[0], 1, p.shape[2]))
         return (uniform > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
-
-
-class _Rows(RowKernel):
-    """``-log(1 + exp(-v))`` with v the predictor times the label's sign, and no level beside it."""
-
-    def __init__(self, y: Array, weight: Array | None, dtype: type) -> None:
-        self.signs = 2.0 * y - 1.0
-        self.pull = self.level = np.zeros((1, len(y)))
-        self._weight = weight
-        self._numerator = dtype(1.0) if weight is None else weight.astype(dtype)
-
-    def score(self, v: Array) -> None:
-        """``1 / (1 + exp(v))``."""
-        np.exp(v, out=v)
-        v += 1.0
-        np.divide(self._numerator, v, out=v)
-
-    def value_and_score(self, v: Array) -> Array:
-        """``-log(1 + exp(-v))`` and the score."""
-        np.negative(v, out=v)  # rows that are well explained then vanish
-        np.exp(v, out=v)
-        total = v + 1.0
-        v /= total
-        if self._weight is not None:
-            v *= self._numerator
-        return -sum_log(total[:, 0], self._weight)
-
-
-@dataclass(eq=False, repr=False)
-class Bernoulli(LabelLikelihood):
-    """Binary observations, ``P(y = 1) = 1 / (1 + exp(-eta))``; y is 0 or 1."""
-
-    averages = True
-    increasing = True
-    symmetric = True
-
-    def gains(self, design: Array, y: Array) -> Array:
-        """Rows of the design, with a minus sign for class 0.
-
-        A direction along which no row loses separates the classes (Albert & Anderson 1984).
-        """
-        return design * (2.0 * y - 1.0)[:, None]
-
-    def log_density(self, u: Array, y: Array) -> Array:
-        """``y eta - log(1 + exp(eta))``."""
-        return y * u[:, 0] - np.logaddexp(0.0, u[:, 0])
-
-    def score(self, u: Array, y: Array) -> Array:
-        """``y - p``, with p computed by tanh, which is faster than ``expit``."""
-        score = np.tanh(0.5 * u)
-        score *= -0.5
-        score += y[..., None, :] - 0.5
-        return score
-
-    def observed(self, y: Array, weight: Array | None) -> tuple[Array, ...]:
-        """The labels, and their weights; of many rows the signs, and the weighted signs."""
-        if y.shape[-1] <= _FEW_ROWS:
-            return super().observed(y[..., None, :], weight)
-        sign = 2.0 * y[..., None, :] - 1.0
-        return sign, sign if weight is None else sign * weight[..., None, :]
-
-    def observed_score(self, u: Array, *observed: Array) -> Array:
-        """``weight (y - p)``, in place; of many rows ``weighted sign / (1 + exp(sign eta))``."""
-        if u.shape[-1] <= _FEW_ROWS:
-            score = np.subtract(observed[0], expit(u, out=u), out=u)
-            return score if len(observed) == 1 else np.multiply(score, observed[1], out=u)
-        sign, weighted = observed
-        np.exp(np.multiply(u, sign, out=u), out=u)
-        u += ones(u.shape)
-        return np.divide(weighted, u, out=u)
-
-    def value_and_score(self, u: Array, y: Array) -> tuple[Array, Array]:
-        """Log density and score, from one exponential."""
-        sign = 2.0 * y[..., None, :] - 1.0
-        v = sign * u
-        small = np.exp(-np.abs(v))
-        value = np.minimum(v, 0.0) - np.log1p(small)
-        return value[:, 0], sign * np.where(v > 0, small, 1.0) / (1.0 + small)
-
-    def bind_rows(self, y: Array, weight: Array | None, dtype: type) -> RowKernel:
-        """Rows with the labels' signs, so that the score is never a difference."""
-        return _Rows(y, weight, dtype)
-
-    def curvature(self, u: Array, y: Array) -> Array:
-        """``p (1 - p)``."""
-        small = np.exp(-np.abs(u))
-        return (small / np.square(1.0 + small))[:, None]
-
-    def score_and_curvature(self, u: Array, y: Array) -> tuple[Array, Array]:
-        """``y - p`` and ``p (1 - p)``, from one exponential."""
-        minus = 1.0 - 2.0 * y[..., None, :]
-        score = minus * u
-        np.exp(np.minimum(score, _MOST, out=score), out=score)
-        curvature = score + 1.0
-        np.reciprocal(curvature, out=curvature)  # the probability of what was observed
-        score *= curvature  # and of what was not
-        curvature *= score
-        score *= -minus
-        return score, curvature[:, None]
-
-    def averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
-        """Score and curvature averaged over normal errors of the predictor ``u (..., B)``.
-
-        The logistic function is approximated by a normal distribution function (MacKay 1992,
-        eq. 10).
-        """
-        shrink = 1.0 / np.sqrt(1.0 + np.pi * variance / 8.0)
-        p = expit(shrink * u)
-        return y - p, shrink * p * expit(-shrink * u)
-
-    def mean(self, u: Array) -> Array:
-        """``p``, the probability of the second class."""
-        return expit(u[:, 0])
-
-    def variance(self, u: Array) -> Array:
-        """``p (1 - p)``."""
-        return expit(u[:, 0]) * expit(-u[:, 0])
-
-    def probabilities(self, u: Array) -> tuple[Array, Array]:
-        """``(1 - p, p)`` and ``(p, 1 - p)``, each element from its own exponential."""
-        p = expit(np.concatenate([-u, u], axis=1))
-        return p, p[:, ::-1]
-
-    def mean_smaller(self, eta: Array, share: Array) -> Array:
-        """Average of ``1 / (1 + exp(eta))``."""
-        with np.errstate(over="ignore"):  # of a probability that is zero
-            np.exp(eta, out=eta)
-        eta += eta.dtype.type(1)
-        np.reciprocal(eta, out=eta)
-        return (eta @ share.astype(eta.dtype)).astype(float)
-
-    def log_probabilities(self, u: Array) -> tuple[Array, Array]:
-        """Logs of ``(1 - p, p)`` and of ``(p, 1 - p)``."""
-        log_p = -np.logaddexp(0.0, np.concatenate([u, -u], axis=1))
-        return log_p, log_p[:, ::-1]

@@ -9,53 +9,69 @@ import numpy as np
 from scipy import sparse
 from scipy.special import log_softmax, logsumexp
 
-from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood
-from skbayes_sgld.posterior.likelihoods.rows import RowKernel, sum_log
+from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood, Likelihood
+from skbayes_sgld.posterior.likelihoods.kernel import Kernel
 
 _LARGEST = 80.0  # predictor whose exponential single precision holds, a thousand times
 
 
-class _Rows(RowKernel):
-    """Softmax of K classes from K - 1 predictors, the last class's being 0."""
+class CategoricalKernel(Kernel):
+    """Softmax rows, by the contrasts of all classes but the last with the last.
 
-    def __init__(self, y: Array, weight: Array | None, n_classes: int, dtype: type) -> None:
-        self.pull = self.level = (y == np.arange(n_classes - 1)[:, None]).astype(float)
-        if weight is not None:
-            self.pull = self.level = self.pull * weight
-        self._weight = weight
-        self._numerator = dtype(-1.0) if weight is None else -weight.astype(dtype)
+    One exponential and one product fewer than classes: 1.5x for three classes.
+    """
 
-    def score(self, v: Array) -> None:
-        """``-p_k``."""
-        self._probabilities(v)
+    @classmethod
+    def bind(cls, likelihood: Likelihood, y: Array) -> CategoricalKernel:
+        """Kernel of codes, held as indicators of the first K - 1 classes ``(..., K - 1, B)``."""
+        classes = np.arange(likelihood.n_products)[:, None]
+        return cls(likelihood, (y[..., None, :] == classes).astype(y.dtype))
 
-    def value_and_score(self, v: Array) -> Array:
-        """``-log(1 + sum exp(v_k))``, beside the level, and the score."""
-        total, shift = self._probabilities(v)
-        value = -sum_log(total, self._weight)
+    def log_density(self, u: Array) -> Array:
+        """Log of the observed class's probability."""
+        return self.value_and_score(u)[0]
+
+    def score(self, u: Array) -> Array:
+        """``[y = k] - p_k``, in place."""
+        self._probabilities(u)
+        return np.subtract(self.y, u, out=u)
+
+    def value_and_score(self, u: Array) -> tuple[Array, Array]:
+        """``u_y - log(1 + sum exp(u_k))``, and the score."""
+        value: Array = np.add.reduce(u * self.y, axis=1)
+        total, shift = self._probabilities(u)
+        value -= np.log(total)
         if shift is not None:
-            weighted = shift if self._weight is None else shift * self._weight
-            value -= weighted.sum(axis=1, dtype=float)
-        return value
+            value -= shift
+        return value, np.subtract(self.y, u, out=u)
 
-    def _probabilities(self, v: Array) -> tuple[Array, Array | None]:
-        """Replace v by the score, and return ``1 + sum exp(v_k)`` of each row.
+    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
+        """``[y = k] - p_k`` and ``diag(p) - p p^T``."""
+        self._probabilities(u)
+        outer = u[:, :, None] * u[:, None]
+        np.negative(outer, out=outer)
+        k = np.arange(u.shape[1])
+        outer[:, k, k] += u
+        return np.subtract(self.y, u, out=u), outer
 
-        Of a row whose largest exponential would overflow they are less that predictor, the second
-        array, which is 0 of other rows: how these are rounded does not depend on any other chain.
+    @staticmethod
+    def _probabilities(u: Array) -> tuple[Array, Array | None]:
+        """Replace u by the probabilities, and return ``1 + sum exp(u_k)`` of each row.
+
+        Where the largest exponential of a row would overflow they are less that predictor, the
+        second array, which is 0 for other rows: the rounding of these depends on no other chain.
         """
         shift: Array | None = None
         last: Any = 1.0
-        if v.max(initial=0.0) > _LARGEST:
-            largest = v.max(axis=1)
-            shift = np.where(largest > _LARGEST, largest, 0.0)
-            v -= shift[:, None]
+        if u.max(initial=0.0) > _LARGEST:
+            largest = u.max(axis=1)
+            shift = np.where(largest > _LARGEST, largest, 0.0).astype(u.dtype)
+            u -= shift[:, None]
             last = np.exp(-shift)
-        np.exp(v, out=v)
-        total = v[:, 0] + last
-        for k in range(1, v.shape[1]):  # a sum over so short an axis takes three times as long
-            total += v[:, k]
-        v *= np.divide(self._numerator, total)[:, None]
+        np.exp(u, out=u)
+        total: Array = np.add.reduce(u, axis=1)
+        total += last
+        u /= total[:, None]
         return total, shift
 
 
@@ -71,6 +87,7 @@ class Categorical(LabelLikelihood):
 
     n_classes: int = 3
     shift_invariant = True
+    kernel = CategoricalKernel
 
     @property
     def n_predictors(self) -> int:  # type: ignore[override]
@@ -88,50 +105,6 @@ class Categorical(LabelLikelihood):
             difference = (own - np.eye(K)[k])[codes != k, :, None] * design[codes != k, None]
             others.append(sparse.csr_array(difference.reshape(-1, K * width)))
         return sparse.vstack(others)
-
-    def _observed(self, y: Array) -> Array:
-        return y[..., None, :] == np.arange(self.n_classes)[:, None]
-
-    def log_density(self, u: Array, y: Array) -> Array:
-        """Log of the observed class's probability."""
-        return np.where(self._observed(y), log_softmax(u, axis=1), 0.0).sum(axis=1)
-
-    def score(self, u: Array, y: Array) -> Array:
-        """``[y = k] - p_k``."""
-        p = u - u.max(axis=1, keepdims=True)  # in place from here: large temporaries cost most
-        np.exp(p, out=p)
-        p *= -1.0 / p.sum(axis=1, keepdims=True)
-        p += self._observed(y).astype(float)
-        return p
-
-    def value_and_score(self, u: Array, y: Array) -> tuple[Array, Array]:
-        """Log density and score, from one exponential per class."""
-        observed = self._observed(y).astype(float)
-        shifted = u - u.max(axis=1, keepdims=True)
-        exponential = np.exp(shifted)
-        total = exponential.sum(axis=1)
-        shifted *= observed
-        value = shifted.sum(axis=1) - np.log(total)
-        exponential *= -1.0 / total[:, None]
-        exponential += observed
-        return value, exponential
-
-    def bind_rows(self, y: Array, weight: Array | None, dtype: type) -> RowKernel:
-        """Rows whose exponentials are one fewer than the classes."""
-        return _Rows(y, weight, self.n_classes, dtype)
-
-    def curvature(self, u: Array, y: Array) -> Array:
-        """``diag(p) - p p^T``."""
-        return self.score_and_curvature(u, y)[1]
-
-    def score_and_curvature(self, u: Array, y: Array) -> tuple[Array, Array]:
-        """``[y = k] - p_k`` and ``diag(p) - p p^T``, from one exponential per class."""
-        p = self.mean(u)
-        outer = p[:, :, None] * p[:, None]
-        np.negative(outer, out=outer)
-        k = np.arange(self.n_classes)
-        outer[:, k, k] += p
-        return np.subtract(self._observed(y), p, out=p), outer
 
     def mean(self, u: Array) -> Array:
         """Probability of every class ``(C, K, B)``."""

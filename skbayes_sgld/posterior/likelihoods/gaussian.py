@@ -9,8 +9,10 @@ from scipy.special import ndtr
 
 from skbayes_sgld._components import check_number
 from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
+from skbayes_sgld.posterior.likelihoods.kernel import Kernel
 from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 
+_LOG_2_PI = float(np.log(2 * np.pi))
 _SDS = 2.5  # of y: Gelman, Jakulin, Pittau & Su 2008, for columns of sd 1/2
 
 
@@ -58,6 +60,41 @@ class _Normal(Likelihood):
         return u[:, 0] + rng.standard_normal(u[:, 0].shape) * np.sqrt(self.variance(u))
 
 
+class GaussianKernel(Kernel):
+    """Normal rows of mean eta and log variance gamma, from one exponential a row."""
+
+    def log_density(self, u: Array) -> Array:
+        """``-(log 2 pi + gamma + (y - eta)^2 exp(-gamma)) / 2``."""
+        return self.value_and_score(u)[0]
+
+    def score(self, u: Array) -> Array:
+        """``((y - eta) exp(-gamma), ((y - eta)^2 exp(-gamma) - 1) / 2)``."""
+        return self.value_and_score(u)[1]
+
+    def value_and_score(self, u: Array) -> tuple[Array, Array]:
+        """Log density and score."""
+        score, gamma = np.empty_like(u), u[:, 1]
+        scaled, half = score[:, 0], score[:, 1]
+        residual = np.subtract(self.y, u[:, 0])
+        np.exp(np.negative(gamma, out=scaled), out=scaled)
+        scaled *= residual
+        np.multiply(residual, scaled, out=half)
+        value: Array = -0.5 * (gamma + half)
+        value -= 0.5 * _LOG_2_PI
+        half -= 1.0
+        half *= 0.5
+        return value, score
+
+    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
+        """Score, and curvature in (eta, gamma) ``(C, 2, 2, B)``."""
+        residual, precision = self.y - u[:, 0], np.exp(-u[:, 1])
+        cross = residual * precision
+        half = 0.5 * residual * cross
+        rows = [[precision, cross], [cross, half]]
+        curvature = np.stack([np.stack(row, axis=1) for row in rows], axis=1)
+        return np.stack([cross, half - 0.5], axis=1), curvature
+
+
 @dataclass(eq=False, repr=False)
 class Gaussian(_Normal):
     """Normal observations, ``y ~ N(eta, sigma^2)`` with ``gamma = log sigma^2`` inferred.
@@ -67,6 +104,7 @@ class Gaussian(_Normal):
 
     infers_noise = True
     bounded_curvature = False
+    kernel = GaussianKernel
 
     def check_target(self, y: Array) -> Array:
         """Observations as floats; a ValueError where all are equal, with no noise to infer."""
@@ -82,39 +120,6 @@ class Gaussian(_Normal):
         """``exp(gamma)``."""
         assert gamma is not None
         return np.exp(gamma)
-
-    def log_density(self, u: Array, y: Array) -> Array:
-        """``-(log 2 pi + gamma + (y - eta)^2 exp(-gamma)) / 2``."""
-        gamma = u[:, 1]
-        return -0.5 * (np.log(2 * np.pi) + gamma + np.square(y - u[:, 0]) * np.exp(-gamma))
-
-    def score(self, u: Array, y: Array) -> Array:
-        """``((y - eta) exp(-gamma), ((y - eta)^2 exp(-gamma) - 1) / 2)``."""
-        residual = y - u[:, 0]
-        scaled = residual * np.exp(-u[:, 1])
-        return np.stack([scaled, 0.5 * (residual * scaled - 1.0)], axis=1)
-
-    def value_and_score(self, u: Array, y: Array) -> tuple[Array, Array]:
-        """Log density and score, from one exponential."""
-        score, gamma = np.empty_like(u), u[:, 1]
-        scaled, half = score[:, 0], score[:, 1]
-        residual = np.subtract(y, u[:, 0])
-        np.exp(np.negative(gamma, out=scaled), out=scaled)
-        scaled *= residual
-        np.multiply(residual, scaled, out=half)
-        value: Array = -0.5 * (gamma + half)
-        value -= 0.5 * np.log(2 * np.pi)
-        half -= 1.0
-        half *= 0.5
-        return value, score
-
-    def curvature(self, u: Array, y: Array) -> Array:
-        """Curvature in (eta, gamma) ``(C, 2, 2, B)``."""
-        residual = y - u[:, 0]
-        precision = np.exp(-u[:, 1])
-        cross = residual * precision
-        rows = [[precision, cross], [cross, 0.5 * residual * cross]]
-        return np.stack([np.stack(row, axis=1) for row in rows], axis=1)
 
 
 @dataclass(eq=False, repr=False)
@@ -159,7 +164,8 @@ class FixedGaussian(_Normal):
 
     def log_density(self, u: Array, y: Array) -> Array:
         """``-(log(2 pi sigma2) + (y - eta)^2 / sigma2) / 2``."""
-        return -0.5 * (np.log(2 * np.pi * self.sigma2) + np.square(y - u[:, 0]) / self.sigma2)
+        constant = _LOG_2_PI + float(np.log(self.sigma2))
+        return -0.5 * (constant + np.square(y - u[:, 0]) / self.sigma2)
 
     def score(self, u: Array, y: Array) -> Array:
         """``(y - eta) / sigma2``."""

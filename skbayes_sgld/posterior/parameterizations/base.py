@@ -1,60 +1,213 @@
-"""A posterior in coordinates of its own, whose reported parameters are those of the model."""
+"""A posterior in other coordinates: a map with its inverse and log Jacobian, and the density."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from copy import copy
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.conflict import PriorConflict
-from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.facts import Facts
 
 Array = NDArray[Any]
 
+_BLOCK = 256  # draws that are mapped at a time: their temporaries stay in cache
 
-class Reparameterized(BasePosterior):
-    """Base of posteriors in other coordinates phi; subclasses define the map and the density.
+
+class Expanded(NamedTuple):
+    """Parameters at some coordinates, and what derivatives need.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (C, P)
+    log_jacobian : ndarray of shape (C,)
+        Log determinant of d theta / d phi, up to a constant.
+    pull_back : callable
+        Function of ``grad (C, P)``, the gradient of f in theta, and of a number tau: gradient in
+        phi ``(C, P)`` of ``f(theta) + tau log_jacobian``.
+    """
+
+    theta: Array
+    log_jacobian: Array
+    pull_back: Callable[[Array, float], Array]
+
+
+class Map:
+    """A smooth one-to-one map from coordinates ``phi (C, P)`` to parameters ``theta (C, P)``."""
+
+    def expand(self, phi: Array) -> Expanded:
+        """Theta at phi, the log Jacobian and the chain rule."""
+        raise NotImplementedError
+
+    def forward(self, phi: Array) -> Array:
+        """Theta at phi."""
+        return self.expand(phi).theta
+
+    def inverse(self, theta: Array) -> Array:
+        """Phi at theta."""
+        raise NotImplementedError
+
+
+class Affine(Map):
+    """The map ``level + root x``.
 
     Parameters
     ----------
-    posterior : GLMPosterior
-        The posterior in the model's own coordinates theta.
-    temperature : float
-        Temperature tau that the sampler is to use: the log Jacobian is multiplied by it.
+    level : ndarray of shape (m,)
+    root : ndarray of shape (m, m)
     """
 
-    def __init__(self, posterior: GLMPosterior, temperature: float) -> None:
+    def __init__(self, level: Array, root: Array) -> None:
+        self.level, self.root = level, root
+
+    def expand(self, phi: Array) -> Expanded:
+        """Values at phi, a log Jacobian of 0, and the chain rule."""
+
+        def pull_back(grad: Array, tau: float) -> Array:
+            return _rows_times(np.ascontiguousarray(grad), self.root)
+
+        values = self.level + _rows_times(phi, self.root.T)
+        return Expanded(values, np.zeros(len(phi)), pull_back)
+
+    def inverse(self, theta: Array) -> Array:
+        """Coordinates of the values."""
+        return np.linalg.solve(self.root, (theta - self.level).T).T
+
+
+def _rows_times(x: Array, matrix: Array) -> Array:
+    return x * matrix if matrix.size == 1 else matmul_rows(x, matrix)
+
+
+class Reparameterized(BasePosterior):
+    """A posterior in coordinates phi, whose reported parameters are those of the model.
+
+    Parameters
+    ----------
+    posterior : BasePosterior
+        Posterior of theta.
+    coordinates : Map
+    temperature : float
+        Temperature tau that the sampler is to use. Tempering acts on the density of theta, so the
+        log Jacobian is multiplied by tau: the sampler's power 1 / tau then restores it.
+    **facts : bool
+        Facts that differ from those of a posterior of which nothing is known.
+    """
+
+    def __init__(
+        self, posterior: BasePosterior, coordinates: Map, temperature: float, **facts: bool
+    ) -> None:
         self.inner: Any = posterior
-        self._temperature = temperature
+        self.coordinates: Any = coordinates
+        self.temperature = temperature
         self.n_samples, self.n_params = posterior.n_samples, posterior.n_params
         self.total_weight = posterior.total_weight
         self.param_names, self.n_predictors = posterior.param_names, posterior.n_predictors
-        self.coords, self.one_mode = posterior.coords, posterior.one_mode
-        self.log_concave = posterior.log_concave
+        self.coords, known = posterior.coords, posterior.facts
+        self._facts = Facts(
+            one_mode=known.one_mode,
+            log_concave=known.log_concave,
+            hierarchical=known.hierarchical,
+            **facts,
+        )
 
-    def from_theta(self, theta: Array) -> Array:
-        """Coordinates phi ``(C, P)`` of ``theta (C, P)``."""
-        raise NotImplementedError
+    @property
+    def facts(self) -> Facts:
+        """Facts about the posterior's shape and cost."""
+        return self._facts
 
-    def unconstrain(self, values: Array) -> Array:
-        """Coordinates phi ``(C, P)`` of the reported parameters."""
-        return self.from_theta(self.inner.unconstrain(values))
+    def with_inner(self, posterior: BasePosterior) -> Self:
+        """Another posterior of theta in the same coordinates."""
+        other = copy(self)
+        other.inner = posterior
+        return other
 
-    def zeros(self) -> Array:
-        """Point ``(P,)`` at which all coefficients are 0 and the noise variance is that of y."""
-        return self.from_theta(self.inner.zeros()[None])[0]
+    # ---- the density ----------------------------------------------------------------------------
 
-    def draw_prior(self, generators: list[np.random.Generator]) -> Array | None:
-        """Draws from the prior ``(C, P)``, as reported parameters."""
-        return self.inner.draw_prior(generators)
+    def log_likelihood(self, phi: Array, idx: Array | None = None) -> Array:
+        """Log likelihood of each row ``(C, B)``."""
+        return self.inner.log_likelihood(self.coordinates.forward(phi), idx)
 
-    def prior_conflict(self, values: Array, sds: Array) -> PriorConflict | None:
-        """How far prior and data are apart, by the mean and sds ``(n_constrained,)``."""
-        return self.inner.prior_conflict(values, sds)
+    def grad_log_likelihood(self, phi: Array, idx: Array | None = None) -> Array:
+        """Gradient of the log likelihood, summed over the rows ``(C, P)``."""
+        at = self.coordinates.expand(phi)
+        return at.pull_back(self.inner.grad_log_likelihood(at.theta, idx), 0.0)
+
+    def log_prior(self, phi: Array) -> Array:
+        """Log prior of phi ``(C,)``, the log Jacobian included."""
+        at = self.coordinates.expand(phi)
+        return self.inner.log_prior(at.theta) + self.temperature * at.log_jacobian
+
+    def grad_log_prior(self, phi: Array) -> Array:
+        """Gradient of the log prior ``(C, P)``."""
+        return self._grad(self.inner.grad_log_prior, phi)
+
+    def log_density(self, phi: Array) -> Array:
+        """Log posterior density of phi up to a constant ``(C,)``."""
+        at = self.coordinates.expand(phi)
+        return self.inner.log_density(at.theta) + self.temperature * at.log_jacobian
+
+    def grad(self, phi: Array) -> Array:
+        """Gradient of the log posterior ``(C, P)``."""
+        return self._grad(self.inner.grad, phi)
+
+    def value_and_grad(self, phi: Array) -> tuple[Array, Array]:
+        """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
+        return self._value_and_grad(self.inner.value_and_grad, phi)
+
+    def bind_grad(self, n_chains: int) -> Callable[[Array], Array]:
+        """:meth:`grad` for ``phi (n_chains, P)``, for one run in one thread."""
+        in_theta = self.inner.bind_grad(n_chains)
+        return lambda phi: self._grad(in_theta, phi)
+
+    def bind_value_and_grad(
+        self, n_chains: int, followed: BasePosterior | None = None
+    ) -> Callable[[Array], tuple[Array, Array]]:
+        """:meth:`value_and_grad`, in one pass also if ``followed`` has the same coordinates."""
+        other = self if followed is None else followed
+        if not (isinstance(other, Reparameterized) and other.coordinates is self.coordinates):
+            return super().bind_value_and_grad(n_chains, followed)
+        in_theta = self.inner.bind_value_and_grad(n_chains, other.inner)
+        return lambda phi: self._value_and_grad(in_theta, phi)
+
+    def _grad(self, in_theta: Callable[[Array], Array], phi: Array) -> Array:
+        at = self.coordinates.expand(phi)
+        return at.pull_back(in_theta(at.theta), self.temperature)
+
+    def _value_and_grad(
+        self, in_theta: Callable[[Array], tuple[Array, Array]], phi: Array
+    ) -> tuple[Array, Array]:
+        at = self.coordinates.expand(phi)
+        value, grad = in_theta(at.theta)
+        value = value + self.temperature * at.log_jacobian
+        return value, at.pull_back(grad, self.temperature)
+
+    # ---- reported parameters --------------------------------------------------------------------
 
     @property
     def constrained_names(self) -> list[str]:
         """Names of the reported parameters."""
         return self.inner.constrained_names
+
+    def constrain(self, phi: Array) -> Array:
+        """Reported parameters ``(S, P)`` at phi."""
+        theta = np.empty_like(phi)
+        for first in range(0, len(phi), _BLOCK):
+            some = slice(first, first + _BLOCK)
+            theta[some] = self.coordinates.forward(phi[some])
+        return self.inner.constrain(theta)
+
+    def unconstrain(self, values: Array) -> Array:
+        """Coordinates phi ``(S, P)`` of the reported parameters."""
+        return self.coordinates.inverse(self.inner.unconstrain(values))
+
+    def zeros(self) -> Array:
+        """Point ``(P,)`` at which no parameter of the model has an effect."""
+        return self.coordinates.inverse(self.inner.zeros()[None])[0]
+
+    def draw_prior(self, generators: list[np.random.Generator]) -> Array | None:
+        """Draws from the prior ``(C, P)``, as reported parameters."""
+        return self.inner.draw_prior(generators)

@@ -1,174 +1,355 @@
 r"""Coefficients given their scales, in coordinates that are standard normal.
 
 Where the log likelihood is expanded to :math:`t (g' \beta - \beta' H \beta / 2)`, with t the ratio
-of a reference noise variance to the noise variance, and the prior precisions of the coefficients
-are :math:`\lambda`, the coefficients are normal with the precision :math:`P = t H + diag(\lambda)`
-and the mean :math:`P^{-1} t g`. The maps here are :math:`\beta = P^{-1} t g + R z`, with
-:math:`R R' = P^{-1}`, and their derivatives.
+of a reference noise variance to the noise variance, and the log prior to
+:math:`r (q' \beta - \beta' \Lambda \beta / 2)`, the coefficients are normal with the precision
+:math:`P = t H + r \Lambda` and the mean :math:`P^{-1} (t g + r q)`. The coordinates are z with
+:math:`\beta = P^{-1} (t g + r q) + R z` and :math:`R R' = P^{-1}`. If one factor r changes all
+prior precisions, P is diagonal in one basis for all t and r (:class:`EigenScales`). If every
+precision changes by itself, P has a Cholesky factor at each point (:class:`CholeskyScales`).
 
 Conventions
 -----------
-``z, beta (C, L)``, ``log_precision (C, L)`` is the log of lambda (minus infinity for a flat
-prior), ``log_t (C,)``.
+``z, beta (C, L)``, ``log_t (C,)``. ``log_r`` is ``(C,)`` or None if r is 1; for
+:class:`CholeskyScales` it holds the logs of all prior precisions ``(C, L)``, minus infinity if the
+prior is flat. ``eta (C, m)`` are the scales: hyperparameters and, where it is inferred, the log
+noise variance.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import inverse_root, matmul_rows
+from skbayes_sgld._linalg import GROUP, matmul_rows
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.parameterizations.base import Expanded, Map, Reparameterized
 
 Array = NDArray[Any]
+AtOrigin = Callable[[Array], tuple[Array, Array]]
+
+_GROUP = 64  # draws of a product that are mapped to theta
 
 
 class Solved(NamedTuple):
-    """Coefficients, the log determinant of R, and what the derivatives need."""
+    """Coefficients, and what the log determinant of R and the derivatives need."""
 
     beta: Array
-    log_det: Array
     parts: tuple[Array, ...]
 
 
-class Pulled(NamedTuple):
-    """Derivatives in z ``(C, L)``, in the log precisions ``(C, L)`` and in log t ``(C,)``."""
+class Gradient(NamedTuple):
+    """Derivatives in z ``(C, L)``, in log r (of its shape) and in log t ``(C,)``."""
 
     z: Array
-    log_precision: Array
+    log_r: Array | None
     log_t: Array
 
 
-class CommonScale:
-    """The map where all precisions change by one factor: diagonal in one basis.
+@dataclass(frozen=True, eq=False)
+class EigenScales:
+    """Coefficients whose precision is diagonal in one basis U, with entries ``t a + r (1 - a)``.
 
-    Parameters
+    Attributes
+    ----------
+    basis : ndarray of shape (L, L)
+        U; ``U U'`` is the inverse of ``H + Lambda``.
+    prior : ndarray of shape (L,) or (1,)
+        Shares ``1 - a`` of the prior; one number stands for all.
+    pull_rows, pull_prior : ndarray of shape (L,) or float
+        ``U' g`` and ``U' q``.
+    power : float, default=0.0
+        The information of the rows is taken to change as this power of r: that of a classifier
+        falls as its coefficients grow.
+    """
+
+    basis: Array
+    prior: Array
+    pull_rows: Array | float
+    pull_prior: Array | float = 0.0
+    power: float = 0.0
+
+    @cached_property
+    def rows(self) -> Array:
+        """Shares a of the rows."""
+        return 1.0 - self.prior
+
+    @cached_property
+    def _back(self) -> Array:
+        return np.ascontiguousarray(self.basis.T)
+
+    def _parts(self, log_r: Array | None, log_t: Array) -> tuple[Any, ...]:
+        """D and the rows' part of it; the mean and the rows' part of D times it; the prior's."""
+        t, in_prior, of_prior = np.exp(log_t)[:, None], self.pull_prior, self.prior
+        if log_r is not None:
+            r = np.exp(log_r)[:, None]
+            t = t * r**self.power if self.power else t
+            in_prior, of_prior = r * self.pull_prior, r * self.prior
+        of_rows, in_rows = t * self.rows, t * self.pull_rows
+        D = of_rows + of_prior
+        return D, of_rows, (in_rows + in_prior) / D, in_rows, of_prior, in_prior
+
+    def solve(self, z: Array, log_r: Array | None, log_t: Array, group: int = GROUP) -> Solved:
+        """Coefficients at z, by products of ``group`` chains."""
+        parts = self._parts(log_r, log_t)
+        root = np.sqrt(parts[0])
+        w = parts[2] + z / root
+        return Solved(matmul_rows(w, self._back, group), (w, root, *parts))
+
+    def log_det(self, solved: Solved) -> Array:
+        """Log determinant of R ``(C,)``."""
+        return -self._total(np.log(solved.parts[1]))
+
+    def standardise(self, beta: Array, log_r: Array | None, log_t: Array) -> Array:
+        """Coordinates z of coefficients."""
+        D, _, mean, *_ = self._parts(log_r, log_t)
+        w = np.linalg.solve(self.basis, beta.T).T
+        return np.sqrt(D) * (w - mean)
+
+    def pull_back(self, solved: Solved, in_beta: Array, in_log_det: float) -> Gradient:
+        """Gradient from that in beta, and a multiple of the log determinant's."""
+        return self.pull_back_w(solved, matmul_rows(in_beta, self.basis), in_log_det)
+
+    def pull_back_w(self, solved: Solved, in_w: Array, in_log_det: float) -> Gradient:
+        """Gradient from that in ``w = U^-1 beta``, and a multiple of the log determinant's."""
+        (w, root), parts = solved.parts[:2], solved.parts[2:]
+        in_log_D = -0.5 * (in_w * (w + parts[2]) + in_log_det)
+        return Gradient(in_w / root, *self._in_scales(in_w, in_log_D, parts))
+
+    def _in_scales(
+        self, in_w: Array, in_log_D: Array, parts: tuple[Array, ...]
+    ) -> tuple[Array | None, Array]:
+        """Derivatives in log r and log t, from those in w and in log D."""
+        D, of_rows, _, in_rows, of_prior, in_prior = parts
+        in_log_t = self._total((in_w * in_rows + in_log_D * of_rows) / D)
+        if of_prior is self.prior:
+            return None, in_log_t
+        in_log_r = self._total((in_w * in_prior + in_log_D * of_prior) / D)
+        return in_log_r + self.power * in_log_t, in_log_t
+
+    def marginal(
+        self, log_r: Array | None, log_t: Array, in_log_det: float
+    ) -> tuple[Array, Array | None, Array]:
+        """Log of the integral over beta, with its derivatives, if the expansion is exact."""
+        parts = self._parts(log_r, log_t)
+        D, _, mean, in_rows, _, in_prior = parts
+        in_w = in_rows + in_prior
+        fit = in_w * mean
+        value = 0.5 * self._total(fit - in_log_det * np.log(D))
+        return value, *self._in_scales(in_w, -0.5 * (fit + in_log_det), parts)
+
+    def _total(self, each: Array) -> Array:
+        """Sum over the basis of ``each (C, L)`` or, of equal terms, ``(C, 1)``."""
+        total: Array = np.add.reduce(each, axis=1)
+        return total if each.shape[1] == len(self.basis) else total * len(self.basis)
+
+
+@dataclass(frozen=True, eq=False)
+class CholeskyScales:
+    """Coefficients each of which has a prior precision of its own, about 0.
+
+    Attributes
     ----------
     H : ndarray of shape (L, L)
     g : ndarray of shape (L,)
-    log_precision : ndarray of shape (L,)
-        Prior precisions at the reference.
-    power : float, default=0.0
-        The information of the rows is taken to change as this power of the prior precisions: that
-        of a classifier falls as its coefficients grow.
     """
 
-    def __init__(self, H: Array, g: Array, log_precision: Array, power: float = 0.0) -> None:
-        self._power = power
-        prior = np.exp(log_precision)
-        root = inverse_root(H + np.diag(prior))
-        share, vectors = np.linalg.eigh(root.T @ (prior[:, None] * root))
-        self._basis, self._prior = root @ vectors, np.clip(share, 0.0, 1.0)
-        self._transposed = np.ascontiguousarray(self._basis.T)
-        self._pull, self._rows = g @ self._basis, 1.0 - self._prior
-        self._column = int(np.argmax(np.isfinite(log_precision)))
-        self._reference = log_precision[self._column]
-
-    def solve(self, z: Array, log_precision: Array, log_t: Array) -> Solved:
-        """Coefficients at z."""
-        of_prior, of_rows, D, mean = self._parts(log_precision, log_t)
-        own = z / np.sqrt(D)
-        beta = matmul_rows(mean + own, self._transposed)
-        return Solved(beta, -0.5 * np.log(D).sum(axis=1), (of_prior, of_rows, D, mean, own))
-
-    def _parts(self, log_precision: Array, log_t: Array) -> tuple[Array, Array, Array, Array]:
-        log_ratio = log_precision[:, self._column] - self._reference
-        t = np.exp(log_t + self._power * log_ratio)[:, None]
-        of_prior, of_rows = np.exp(log_ratio)[:, None] * self._prior, t * self._rows
-        D = of_prior + of_rows
-        return of_prior, of_rows, D, t * self._pull / D
-
-    def pull(self, solved: Solved, in_beta: Array, in_log_det: float) -> Pulled:
-        """Gradient from that in beta, and a multiple of the log determinant's."""
-        of_prior, of_rows, D, mean, own = solved.parts
-        in_w = matmul_rows(in_beta, self._basis)
-        in_D = -in_w * (mean + 0.5 * own) - 0.5 * in_log_det  # times D
-        in_log_t = (in_w * mean + in_D * of_rows / D).sum(axis=1)
-        in_log_precision = np.zeros_like(in_beta)
-        in_log_precision[:, self._column] = (in_D * of_prior / D).sum(axis=1)
-        in_log_precision[:, self._column] += self._power * in_log_t
-        return Pulled(in_w / np.sqrt(D), in_log_precision, in_log_t)
-
-    def marginal(
-        self, log_precision: Array, log_t: Array, in_log_det: float
-    ) -> tuple[Array, Array, Array]:
-        """Log of the integral over beta, with its derivatives, where the expansion is exact."""
-        of_prior, of_rows, D, mean = self._parts(log_precision, log_t)
-        fit = np.square(mean) * D  # (t g)^2 / D
-        value = 0.5 * (fit - in_log_det * np.log(D)).sum(axis=1)
-        in_D = -0.5 * (np.square(mean) + in_log_det / D)
-        in_log_precision = np.zeros(log_precision.shape)
-        in_log_precision[:, self._column] = (in_D * of_prior).sum(axis=1)
-        return value, in_log_precision, (fit + in_D * of_rows).sum(axis=1)
-
-
-class OwnScales:
-    """The map where every precision changes by itself: a Cholesky factor at each point."""
-
-    def __init__(self, H: Array, g: Array, log_precision: Array, power: float = 0.0) -> None:
-        self._H, self._g = H, g
-
-    def solve(self, z: Array, log_precision: Array, log_t: Array) -> Solved:
-        """Coefficients at z."""
-        t, precision = np.exp(log_t), np.exp(log_precision)
-        A, mean, log_det = self._parts(precision, t)
-        beta = mean + np.einsum("cij,ci->cj", A, z)
-        return Solved(beta, log_det, (A, mean, z, precision, t))
+    H: Array
+    g: Array
 
     def _parts(self, precision: Array, t: Array) -> tuple[Array, Array, Array]:
         """Inverse of P's factor, the mean, and the log determinant of R."""
-        P = t[:, None, None] * self._H
-        at = np.arange(len(self._g))
+        P = t[:, None, None] * self.H
+        at = np.arange(len(self.g))
         P[:, at, at] += precision
-        unit = 1.0 / np.sqrt(P[:, at, at])  # columns in units of their own
-        lower = _cholesky(P * unit[:, :, None] * unit[:, None, :])
-        A = np.linalg.inv(lower) * unit[:, None, :]
-        mean = np.einsum("cij,ci->cj", A, np.einsum("cij,j->ci", A, self._g)) * t[:, None]
-        log_det = (np.log(unit) - np.log(np.diagonal(lower, axis1=1, axis2=2))).sum(axis=1)
+        A, log_det = inverse_factors(P)
+        mean = np.einsum("cij,ci->cj", A, np.einsum("cij,j->ci", A, self.g)) * t[:, None]
         return A, mean, log_det
 
-    def marginal(
-        self, log_precision: Array, log_t: Array, in_log_det: float
-    ) -> tuple[Array, Array, Array]:
-        """Log of the integral over beta, with its derivatives, where the expansion is exact."""
-        t, precision = np.exp(log_t), np.exp(log_precision)
+    def solve(self, z: Array, log_r: Array, log_t: Array, group: int = GROUP) -> Solved:
+        """Coefficients at z."""
+        precision, t = np.exp(log_r), np.exp(log_t)
         A, mean, log_det = self._parts(precision, t)
-        fit = t * (mean @ self._g)
-        variances = np.square(A).sum(axis=1)
-        in_log_precision = -0.5 * precision * (np.square(mean) + in_log_det * variances)
-        # P's log determinant changes with t and with the precisions together
-        of_precision = (precision * variances).sum(axis=1)
-        square = (precision * np.square(mean)).sum(axis=1)  # mean' P mean is fit
-        in_log_t = fit - 0.5 * (fit - square) - 0.5 * in_log_det * (len(self._g) - of_precision)
-        return 0.5 * fit + in_log_det * log_det, in_log_precision, in_log_t
+        beta = mean + np.einsum("cij,ci->cj", A, z)
+        return Solved(beta, (A, mean, z, precision, t, log_det))
 
-    def pull(self, solved: Solved, in_beta: Array, in_log_det: float) -> Pulled:
+    def log_det(self, solved: Solved) -> Array:
+        """Log determinant of R ``(C,)``."""
+        return solved.parts[-1]
+
+    def standardise(self, beta: Array, log_r: Array, log_t: Array) -> Array:
+        """Coordinates z of coefficients."""
+        A, mean, _ = self._parts(np.exp(log_r), np.exp(log_t))
+        return np.linalg.solve(A.swapaxes(1, 2), (beta - mean)[..., None])[..., 0]
+
+    def pull_back(self, solved: Solved, in_beta: Array, in_log_det: float) -> Gradient:
         """Gradient from that in beta, and a multiple of the log determinant's."""
-        A, mean, z, precision, t = solved.parts
+        A, mean, z, precision, t, _ = solved.parts
         q = np.einsum("cij,cj->ci", A, in_beta)
         v = np.einsum("cij,ci->cj", A, q)
         weighted = A * q[:, :, None]
         before = np.cumsum(weighted, axis=1) - 0.5 * weighted
         of_factor = np.einsum("cij,ci,cij->cj", A, z, before)
         own = v * mean + of_factor + 0.5 * in_log_det * np.square(A).sum(axis=1)
-        M = np.einsum("cij,jk,clk->cil", A, self._H, A, optimize=True)
+        M = np.einsum("cij,jk,clk->cil", A, self.H, A, optimize=True)
         half = np.tril(M, -1) + 0.5 * np.einsum("cii->ci", M)[:, :, None] * np.eye(z.shape[1])
-        in_t = v @ self._g - np.einsum("cj,jk,ck->c", v, self._H, mean, optimize=True)
+        in_t = v @ self.g - np.einsum("cj,jk,ck->c", v, self.H, mean, optimize=True)
         in_t -= np.einsum("ci,cik,ck->c", z, half, q)
         in_t -= 0.5 * in_log_det * np.einsum("cii->c", M)
-        return Pulled(q, -precision * own, t * in_t)
+        return Gradient(q, -precision * own, t * in_t)
+
+    def marginal(self, log_r: Array, log_t: Array, in_log_det: float) -> tuple[Array, Array, Array]:
+        """Log of the integral over beta, with its derivatives, if the expansion is exact."""
+        precision, t = np.exp(log_r), np.exp(log_t)
+        A, mean, log_det = self._parts(precision, t)
+        fit = t * (mean @ self.g)
+        variances = np.square(A).sum(axis=1)
+        in_log_r = -0.5 * precision * (np.square(mean) + in_log_det * variances)
+        # P's log determinant changes with t and with the precisions together
+        of_precision = (precision * variances).sum(axis=1)
+        square = (precision * np.square(mean)).sum(axis=1)  # mean' P mean is fit
+        in_log_t = fit - 0.5 * (fit - square) - 0.5 * in_log_det * (len(self.g) - of_precision)
+        return 0.5 * fit + in_log_det * log_det, in_log_r, in_log_t
 
 
-def _cholesky(P: Array) -> Array:
-    """Cholesky factors ``(C, L, L)``; of a matrix that has none, not a number."""
+def inverse_factors(P: Array) -> tuple[Array, Array]:
+    """A ``(C, L, L)`` with ``A' A = P^-1``, lower triangular, and its log determinant ``(C,)``.
+
+    Not a number where P is not positive definite in floating point.
+    """
+    unit = 1.0 / np.sqrt(np.einsum("cii->ci", P))  # columns in units of their own
+    scaled = P * unit[:, :, None] * unit[:, None, :]
     try:
-        return np.linalg.cholesky(P)
+        lower = np.linalg.cholesky(scaled)
     except np.linalg.LinAlgError:
-        factors = np.full_like(P, np.nan)
-        for c, one in enumerate(P):
+        lower = np.full_like(scaled, np.nan)
+        for c, one in enumerate(scaled):
             try:
-                factors[c] = np.linalg.cholesky(one)
+                lower[c] = np.linalg.cholesky(one)
             except np.linalg.LinAlgError:
                 continue
-        return factors
+    log_det = (np.log(unit) - np.log(np.einsum("cii->ci", lower))).sum(axis=1)
+    return np.linalg.inv(lower) * unit[:, None, :], log_det
+
+
+class NormalGivenScales(Map):
+    """Map from ``phi = (z, x)``: coefficients standardised given scales, and scales by a map.
+
+    Parameters
+    ----------
+    origin : ndarray of shape (L,)
+        Coefficients that the expansion is about.
+    coefficients : EigenScales or CholeskyScales
+    scales : object
+        With ``at(eta)``, which gives log r and log t, and ``pull_back(eta, in_log_r, in_log_t)``,
+        the gradient in eta.
+    scale_map : Map
+        From x to eta.
+    """
+
+    def __init__(self, origin: Array, coefficients: Any, scales: Any, scale_map: Map) -> None:
+        self.origin, self.coefficients = origin, coefficients
+        self.scales, self.scale_map = scales, scale_map
+
+    def split(self, phi: Array) -> tuple[Array, Expanded]:
+        """Coordinates z, and the scales."""
+        L = len(self.origin)
+        return phi[:, :L], self.scale_map.expand(np.ascontiguousarray(phi[:, L:]))
+
+    def expand(self, phi: Array) -> Expanded:
+        """Theta at phi, the log Jacobian and the chain rule."""
+        z, at = self.split(phi)
+        solved = self.coefficients.solve(z, *self.scales.at(at.theta))
+        L = len(self.origin)
+
+        def pull_back(grad: Array, tau: float) -> Array:
+            in_phi = self.coefficients.pull_back(solved, grad[:, :L], tau)
+            return np.hstack([in_phi.z, self.in_x(at, grad[:, L:], in_phi, tau)])
+
+        theta = np.hstack([self.origin + solved.beta, at.theta])
+        return Expanded(theta, self.coefficients.log_det(solved) + at.log_jacobian, pull_back)
+
+    def in_x(self, at: Expanded, in_eta: Array, more: Gradient, tau: float) -> Array:
+        """Gradient in x of a function of eta, log r and log t, and of tau log Jacobians."""
+        in_eta = in_eta + self.scales.pull_back(at.theta, more.log_r, more.log_t)
+        return at.pull_back(in_eta, tau)
+
+    def forward(self, phi: Array) -> Array:
+        """Theta at phi."""
+        z, at = self.split(phi)
+        theta, L = np.empty_like(phi), len(self.origin)
+        solved = self.coefficients.solve(z, *self.scales.at(at.theta), _GROUP)
+        np.add(self.origin, solved.beta, out=theta[:, :L])
+        theta[:, L:] = at.theta
+        return theta
+
+    def inverse(self, theta: Array) -> Array:
+        """Phi at theta."""
+        L = len(self.origin)
+        eta = theta[:, L:]
+        z = self.coefficients.standardise(theta[:, :L] - self.origin, *self.scales.at(eta))
+        return np.hstack([z, self.scale_map.inverse(eta)])
+
+    def marginal(self, x: Array, tau: float, at_origin: AtOrigin) -> tuple[Array, Array]:
+        """Log density of x, the coefficients integrated out, and its gradient.
+
+        It is exact under a normal likelihood and normal priors. ``at_origin`` gives the log density
+        of theta and its gradient in eta, as functions of eta, at the coefficients of the origin.
+        """
+        at = self.scale_map.expand(x)
+        log_r, log_t = self.scales.at(at.theta)
+        value, in_log_r, in_log_t = self.coefficients.marginal(log_r, log_t, tau)
+        rest, in_eta = at_origin(at.theta)
+        value += rest + tau * at.log_jacobian
+        return value, self.in_x(at, in_eta, Gradient(x, in_log_r, in_log_t), tau)
+
+
+class NormalCoefficients(Reparameterized):
+    """Posterior in which z is exactly standard normal, whatever the scales.
+
+    The likelihood and the priors of the coefficients are normal. The log density is then
+    ``-z'z / 2`` plus the log marginal density of the other coordinates.
+
+    Parameters
+    ----------
+    posterior, coordinates, temperature, **facts
+        As for :class:`Reparameterized`; the map has ``marginal``.
+    at_origin : callable
+        Third argument of ``marginal``.
+    """
+
+    def __init__(
+        self,
+        posterior: BasePosterior,
+        coordinates: Map,
+        temperature: float,
+        at_origin: Any,
+        **facts: bool,
+    ) -> None:
+        super().__init__(posterior, coordinates, temperature, **facts)
+        self.at_origin = at_origin
+
+    def value_and_grad(self, phi: Array) -> tuple[Array, Array]:
+        """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
+        L = len(self.coordinates.origin)
+        z, x = phi[:, :L], np.ascontiguousarray(phi[:, L:])
+        value, in_x = self.coordinates.marginal(x, self.temperature, self.at_origin)
+        grad = -phi
+        grad[:, z.shape[1] :] = in_x
+        return value - 0.5 * np.einsum("cp,cp->c", z, z), grad
+
+    def log_density(self, phi: Array) -> Array:
+        """Log posterior density of phi up to a constant ``(C,)``."""
+        return self.value_and_grad(phi)[0]
+
+    def grad(self, phi: Array) -> Array:
+        """Gradient of the log posterior ``(C, P)``."""
+        return self.value_and_grad(phi)[1]
+
+    bind_grad = BasePosterior.bind_grad
+    bind_value_and_grad = BasePosterior.bind_value_and_grad

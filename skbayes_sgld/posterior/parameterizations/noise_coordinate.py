@@ -9,7 +9,6 @@ its distribution function.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline, PchipInterpolator
 from scipy.special import ndtri_exp
 
+from skbayes_sgld.posterior.parameterizations.base import Affine, Expanded, Map
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 
 Array = NDArray[Any]
@@ -30,35 +30,7 @@ _KNOTS = 121
 _DEEP = 60.0  # nats below the peak
 
 
-@dataclass(frozen=True)
-class StraightLine:
-    """Gamma is ``level + width x``."""
-
-    level: float
-    width: float
-
-    def gamma(self, x: Array) -> Array:
-        """Log noise variance at x."""
-        return self.level + self.width * x
-
-    def locate(self, gamma: Array) -> Array:
-        """Coordinate of gamma."""
-        return (gamma - self.level) / self.width
-
-    def slope(self, x: Array) -> Any:
-        """Derivative of gamma."""
-        return self.width
-
-    def log_stretch(self, x: Array) -> Any:
-        """Log of that derivative, up to a constant."""
-        return 0.0
-
-    def bend(self, x: Array) -> Any:
-        """Derivative of :meth:`log_stretch`."""
-        return 0.0
-
-
-class NormalQuantiles:
+class NormalQuantiles(Map):
     """Gamma is its own quantile at the probability that x has under a standard normal distribution.
 
     The quantiles are interpolated by a cubic spline, which goes on straight beyond 6 sds; whatever
@@ -85,39 +57,29 @@ class NormalQuantiles:
         piece = np.clip(piece, 0, len(self._origins) - 1).astype(int)
         return self._pieces[:, piece], x - self._origins[piece]
 
-    def gamma(self, x: Array) -> Array:
-        """Log noise variance at x."""
-        (a, b, c, d), u = self._place(x)
-        return ((a * u + b) * u + c) * u + d
+    def expand(self, phi: Array) -> Expanded:
+        """Log noise variance ``(C, 1)`` at ``phi (C, 1)``, the log Jacobian and the chain rule."""
+        (a, b, c, d), u = self._place(phi)
+        slope = (3.0 * a * u + 2.0 * b) * u + c
 
-    def slope(self, x: Array) -> Array:
-        """Derivative of gamma."""
-        (a, b, c, _), u = self._place(x)
-        return (3.0 * a * u + 2.0 * b) * u + c
+        def pull_back(grad: Array, tau: float) -> Array:
+            return slope * grad + tau * (6.0 * a * u + 2.0 * b) / slope
 
-    def log_stretch(self, x: Array) -> Array:
-        """Log of that derivative."""
-        return np.log(self.slope(x))
+        return Expanded(((a * u + b) * u + c) * u + d, np.log(slope[:, 0]), pull_back)
 
-    def bend(self, x: Array) -> Array:
-        """Derivative of :meth:`log_stretch`."""
-        (a, b, c, _), u = self._place(x)
-        return (6.0 * a * u + 2.0 * b) / ((3.0 * a * u + 2.0 * b) * u + c)
-
-    def locate(self, gamma: Array) -> Array:
-        """Coordinate of gamma, by Newton steps from the knots."""
-        x = np.interp(gamma, self._known[1], self._known[0])
+    def inverse(self, theta: Array) -> Array:
+        """Coordinate of the log noise variance, by Newton steps from the knots."""
+        x = np.interp(theta, self._known[1], self._known[0])
         for _ in range(20):
-            x = x - (self.gamma(x) - gamma) / self.slope(x)
+            at = self.expand(x)
+            x = x - (at.theta - theta) / np.exp(at.log_jacobian)[:, None]
         return x
 
 
 def straight_line(
     log_density: Density, around: float, total_weight: float, temperature: float
-) -> StraightLine:
-    """Line by which gamma, of a log density on a grid about a value, has mean 0.
-
-    Its sd is 1 at temperature 1.
+) -> Affine:
+    """Mean and sd of gamma, of a log density on a grid about a value, at temperature 1.
 
     Raises
     ------
@@ -143,21 +105,21 @@ def straight_line(
         sd = float(np.sqrt(weight @ np.square(grid - mean)))
         step = grid[1] - grid[0]
         if sd > 4 * step:
-            return StraightLine(mean, sd / np.sqrt(temperature))
+            return Affine(np.array([mean]), np.array([[sd / np.sqrt(temperature)]]))
         # too narrow for this grid: refine it
         grid = np.linspace(mean - 10 * (sd + step), mean + 10 * (sd + step), _GRID)
 
 
 def normal_quantiles(
-    log_density: Density, line: StraightLine, temperature: float
-) -> NormalQuantiles | StraightLine:
+    log_density: Density, line: Affine, temperature: float
+) -> NormalQuantiles | Affine:
     """Quantiles of gamma at a temperature, or the line where the grid does not tell them.
 
     The log density is taken to be straight between the points of the grid, of which the integral
     is known: sums of heights are far off where it falls by many nats from one to the next.
     """
     heat = np.sqrt(temperature)
-    grid = np.linspace(-_WIDEST, _WIDEST, _GRID) + line.level
+    grid = np.linspace(-_WIDEST, _WIDEST, _GRID) + line.level[0]
     with np.errstate(all="ignore"):
         value = log_density(grid) / temperature
         high = grid[value > np.nanmax(value) - _DEEP]

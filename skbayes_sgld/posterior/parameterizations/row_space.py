@@ -26,7 +26,6 @@ from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import matmul_rows, one_blas_thread
 from skbayes_sgld._sparse import scale_columns
-from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.priors.normal import NormalPrior
@@ -56,7 +55,7 @@ class RowSpacePosterior(GLMPosterior):
     def __init__(self, posterior: GLMPosterior, temperature: float = 1.0) -> None:
         d, prior = posterior.n_features, posterior.prior
         assert isinstance(prior, NormalPrior)
-        self._full, self._temperature = posterior, temperature
+        self.inner, self._temperature = posterior, temperature
         self._prior = prior
         self._location = prior.whiten(np.broadcast_to(prior.location, d))
         self._basis: _Basis | _SparseBasis
@@ -91,12 +90,12 @@ class RowSpacePosterior(GLMPosterior):
 
     def draw_prior(self, generators: list[np.random.Generator]) -> Array:
         """Draws from the prior of all coefficients ``(C, P)``, as reported parameters."""
-        return self._full.draw_prior(generators)
+        return self.inner.draw_prior(generators)
 
     @property
     def constrained_names(self) -> list[str]:
         """Names of the reported parameters."""
-        return self._full.constrained_names
+        return self.inner.constrained_names
 
     def constrain(self, theta: Array) -> Array:
         """Reported parameters ``(S, P)`` at ``theta``, whose width is that of the row space.
@@ -104,7 +103,7 @@ class RowSpacePosterior(GLMPosterior):
         The part outside the row space is random, seeded by the first draw itself: the same draws
         always give the same parameters, and other draws give independent ones.
         """
-        seen, full, d = super().constrain(theta), self._full, self._full.n_features
+        seen, full, d = super().constrain(theta), self.inner, self.inner.n_features
         rng = np.random.default_rng(np.ascontiguousarray(theta[0], dtype=float).view(np.uint64))
         sds = np.full((len(theta), 1, 1), np.sqrt(self._temperature))
         if full.prior.scaled_by_noise:
@@ -127,7 +126,7 @@ class RowSpacePosterior(GLMPosterior):
 
     def unconstrain(self, values: Array) -> Array:
         """Theta ``(S, P of the row space)`` of the reported parameters."""
-        full, d = self._full, self._full.n_features
+        full, d = self.inner, self.inner.n_features
         seen = np.empty((len(values), self.n_params))
         coef, level = np.split(full._linear(values), [d], axis=2)
         whitened = self._prior.whiten(coef)
@@ -136,10 +135,6 @@ class RowSpacePosterior(GLMPosterior):
         if self.likelihood.infers_noise:
             seen[:, -1] = values[:, -1]
         return super().unconstrain(seen)
-
-    def prior_conflict(self, values: Array, sds: Array) -> PriorConflict | None:
-        """How far prior and data are apart, of all coefficients; None where they are many."""
-        return self._full.prior_conflict(values, sds)
 
 
 def _by_row(function: Callable[[Array], Array], coef: Array) -> Array:

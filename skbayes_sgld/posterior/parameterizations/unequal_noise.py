@@ -14,6 +14,7 @@ is no such part.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,103 +22,104 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld.posterior.log_linear_noise import LogLinearNoisePosterior
-from skbayes_sgld.posterior.parameterizations.base import Reparameterized
-from skbayes_sgld.posterior.parameterizations.conditional import _cholesky
+from skbayes_sgld.posterior.parameterizations.base import Map
+from skbayes_sgld.posterior.parameterizations.conditional import NormalCoefficients, inverse_factors
 
 Array = NDArray[Any]
 
-_BLOCK = 256  # draws whose coefficients are found at a time
 
-
-class UnequalNoisePosterior(Reparameterized):
-    """The posterior of a linear model with unequal noise in coordinates phi = (z, eta).
+class NormalGivenUnequalNoise(Map):
+    """Map from phi = (z, eta): coefficients standardised given the noise of each row.
 
     Parameters
     ----------
     posterior : LogLinearNoisePosterior
         Under normal priors of the coefficients.
-    temperature : float
-        Temperature tau that the sampler is to use: the log Jacobian is multiplied by it.
     """
 
-    bounded_curvature = False
-
-    def __init__(self, posterior: LogLinearNoisePosterior, temperature: float = 1.0) -> None:
-        super().__init__(posterior, temperature)
+    def __init__(self, posterior: LogLinearNoisePosterior) -> None:
+        self._grad = posterior.grad
         design, self._noise_design, _ = posterior.mean_and_noise(posterior.start())
         self._design, L = design, design.shape[1]
-        self._n_linear = L
         self._products = (design[:, :, None] * design[:, None, :]).reshape(-1, L * L)
         weight = posterior.weight
         self._weight = np.ones(len(design)) if weight is None else weight
+        self.origin = np.zeros(L)
         # the prior precision is U + S / sigma^2, sigma being the noise at the centre
-        theta = np.zeros(self.n_params)
+        theta = np.zeros(posterior.n_params)
         at_0 = posterior.prior_precision(theta)[:L, :L]
         theta[-1] = 1.0
         at_1 = posterior.prior_precision(theta)[:L, :L]
         self._scaled = (at_0 - at_1) / (1.0 - np.exp(-1.0))
         self._unscaled = at_0 - self._scaled
 
-    def _given(self, eta: Array) -> tuple[Array, Array, Array, Array, Array]:
-        """Theta at z = 0, the inverse factor of A, log |A|, leverages, and S's share."""
-        L = self._n_linear
+    def _given(self, eta: Array) -> tuple[Array, Array, Array, Array]:
+        """Theta at z = 0, the inverse factor of A, its log determinant, and that one's gradient."""
+        L = len(self.origin)
         known = self._weight * np.exp(-matmul_rows(eta, self._noise_design.T))
         A = matmul_rows(known, self._products).reshape(-1, L, L)
         of_prior = np.exp(-eta[:, -1])[:, None, None] * self._scaled
         A += of_prior
         A += self._unscaled
-        unit = 1.0 / np.sqrt(np.einsum("cii->ci", A))  # columns in units of their own
-        lower = _cholesky(A * unit[:, :, None] * unit[:, None, :])
-        inverse = np.linalg.inv(lower) * unit[:, None, :]
-        log_det = 2.0 * (np.log(np.einsum("cii->ci", lower)) - np.log(unit)).sum(axis=1)
+        inverse, log_det = inverse_factors(A)
         theta = np.concatenate([np.zeros((len(eta), L)), eta], axis=1)
         for _ in range(2):  # the second leaves no rounding error
-            slope = np.einsum("cij,cj->ci", inverse, self.inner.grad(theta)[:, :L])
+            slope = np.einsum("cij,cj->ci", inverse, self._grad(theta)[:, :L])
             theta[:, :L] += np.einsum("cij,ci->cj", inverse, slope)
         leverage = known * np.square(inverse @ self._design.T).sum(axis=1)
-        share = np.einsum("cij,cij->c", inverse @ of_prior, inverse)
-        return theta, inverse, log_det, leverage, share
+        in_eta = 0.5 * matmul_rows(leverage, self._noise_design)
+        in_eta[:, -1] += 0.5 * np.einsum("cij,cij->c", inverse @ of_prior, inverse)
+        return theta, inverse, log_det, in_eta
 
-    def value_and_grad(self, phi: Array) -> tuple[Array, Array]:
-        """Log posterior density of phi up to a constant ``(C,)``, and its gradient ``(C, P)``."""
-        L, tau = self._n_linear, self._temperature
-        z = phi[:, :L]
+    def marginal(
+        self, eta: Array, tau: float, density: Callable[[Array], tuple[Array, Array]]
+    ) -> tuple[Array, Array]:
+        """Log density of eta, the coefficients integrated out, and its gradient.
+
+        ``density`` gives the log density of theta and its gradient: at z = 0, where it is largest
+        in the coefficients, only eta changes it.
+        """
         with np.errstate(all="ignore"):  # far out A may not be positive definite in floating point
-            theta, _, log_det, leverage, share = self._given(phi[:, L:])
-            value, slope = self.inner.value_and_grad(theta)
-            value = value - 0.5 * tau * log_det - 0.5 * np.einsum("cj,cj->c", z, z)
-            grad = np.concatenate([-z, slope[:, L:]], axis=1)
-            grad[:, L:] += 0.5 * tau * matmul_rows(leverage, self._noise_design)
-            grad[:, -1] += 0.5 * tau * share
-        return np.where(np.isnan(value), -np.inf, value), grad
+            theta, _, log_det, in_eta = self._given(eta)
+            value, slope = density(theta)
+            value = value + tau * log_det
+        return np.where(np.isnan(value), -np.inf, value), slope[
+            :, len(self.origin) :
+        ] + tau * in_eta
 
-    def log_density(self, phi: Array) -> Array:
-        """Log posterior density of phi up to a constant ``(C,)``."""
-        return self.value_and_grad(phi)[0]
-
-    def grad(self, phi: Array) -> Array:
-        """Gradient of the log posterior ``(C, P)``."""
-        return self.value_and_grad(phi)[1]
-
-    def to_theta(self, phi: Array) -> Array:
+    def forward(self, phi: Array) -> Array:
         """Theta ``(C, P)`` at ``phi (C, P)``."""
-        theta, inverse, *_ = self._given(phi[:, self._n_linear :])
-        theta[:, : self._n_linear] += np.einsum("cij,ci->cj", inverse, phi[:, : self._n_linear])
+        L = len(self.origin)
+        theta, inverse, *_ = self._given(phi[:, L:])
+        theta[:, :L] += np.einsum("cij,ci->cj", inverse, phi[:, :L])
         return theta
 
-    def from_theta(self, theta: Array) -> Array:
+    def inverse(self, theta: Array) -> Array:
         """Coordinates phi ``(C, P)`` of ``theta (C, P)``."""
-        L = self._n_linear
+        L = len(self.origin)
         at_zero, inverse, *_ = self._given(theta[:, L:])
         moved = (theta - at_zero)[:, :L]
         z = np.linalg.solve(inverse.swapaxes(1, 2), moved[..., None])[..., 0]
         return np.concatenate([z, theta[:, L:]], axis=1)
 
-    def constrain(self, phi: Array) -> Array:
-        """Reported parameters ``(C, P)`` at phi."""
-        parts = [phi[first : first + _BLOCK] for first in range(0, len(phi), _BLOCK)]
-        return self.inner.constrain(np.concatenate([self.to_theta(part) for part in parts]))
+
+class UnequalNoisePosterior(NormalCoefficients):
+    """Posterior of a linear model with unequal noise in coordinates phi = (z, eta).
+
+    Parameters
+    ----------
+    posterior : LogLinearNoisePosterior
+        Under normal priors of the coefficients.
+    temperature : float
+        Temperature tau that the sampler is to use.
+    """
+
+    def __init__(self, posterior: LogLinearNoisePosterior, temperature: float = 1.0) -> None:
+        coordinates, density = NormalGivenUnequalNoise(posterior), posterior.value_and_grad
+        super().__init__(posterior, coordinates, temperature, density, bounded_curvature=False)
+        self.abilities = self.abilities - {"rows"}  # all of them, for a marginal density
 
     def start(self) -> Array:
         """Start ``(P,)`` of a search for the mode."""
-        return np.append(np.zeros(self._n_linear), self.inner.start()[self._n_linear :])
+        L = len(self.coordinates.origin)
+        return np.append(np.zeros(L), self.inner.start()[L:])

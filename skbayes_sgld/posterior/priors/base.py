@@ -93,7 +93,7 @@ class CoefficientPrior(Prior):
         )
 
     def quantiles(self, u: Array, d: int) -> Array | None:
-        """Quantiles ``(len(u), d)`` of each coefficient's distance from its location.
+        """Quantiles ``(len(u), d)`` of each coefficient minus its location.
 
         None where they are not known: the prior is then not compared with the data.
         """

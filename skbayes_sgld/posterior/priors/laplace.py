@@ -56,25 +56,23 @@ class Laplace(CoefficientPrior):
         return np.zeros_like(coef), None, 0.0
 
     def quantiles(self, u: Array, d: int) -> Array:
-        """Quantiles ``(len(u), d)`` of each coefficient's distance from its location."""
+        """Quantiles ``(len(u), d)`` of each coefficient minus its location."""
         unit = -np.sign(u - 0.5) * np.log1p(-np.abs(2.0 * u - 1.0))
         return np.outer(unit, np.broadcast_to(self.scale, d))
 
     def smoothed(self, spread: Array | None) -> CoefficientPrior:
         """Prior averaged over normal errors of sd ``spread (K, d)``, in closed form."""
-        prior = _SmoothedLaplace(self.scale, self.location)
-        prior.spread = np.sqrt(2.0) * np.asarray(self.scale) if spread is None else spread
-        prior.per_unit = 1.0 / (np.sqrt(2.0) * prior.spread)
-        prior.steepest = -1.0 / np.asarray(self.scale, dtype=float)
-        return prior
+        width = np.sqrt(2.0) * np.asarray(self.scale) if spread is None else spread
+        return _SmoothedLaplace(self.scale, self.location, width)
 
 
 class _SmoothedLaplace(Laplace):
     """The Laplace log density averaged over normal errors: the mean of a folded normal."""
 
-    spread: Array
-    per_unit: Array  # 1 / (sqrt(2) spread)
-    steepest: Array  # -1 / b
+    def __init__(self, scale: Any, location: float | Array, spread: Array) -> None:
+        super().__init__(scale, location)
+        self.spread, self._per_unit = spread, 1.0 / (np.sqrt(2.0) * spread)
+        self._steepest = -1.0 / np.asarray(scale, dtype=float)
 
     def _standardised(self, coef: Array) -> tuple[Array, Array]:
         z = (coef - self.location) / self.spread
@@ -87,9 +85,9 @@ class _SmoothedLaplace(Laplace):
 
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
         z = coef - self.location
-        z *= self.per_unit
+        z *= self._per_unit
         erf(z, out=z)
-        z *= self.steepest
+        z *= self._steepest
         return z, None
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:

@@ -5,12 +5,12 @@ Every density includes the Jacobian of the transformation.
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from skbayes_sgld._components import Component, check_number
 
@@ -152,9 +152,7 @@ class _OnDeviation(NoisePrior):
 
     def for_data(self, variance: float) -> NoisePrior:
         """Prior with ``scale="auto"`` set to the standard deviation of y."""
-        prior = copy(self)
-        prior.scale = np.sqrt(variance) if self.scale == "auto" else self.scale
-        return prior
+        return clone(self).set_params(scale=np.sqrt(variance)) if self.scale == "auto" else self
 
 
 @dataclass(eq=False, repr=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,7 +81,7 @@ class StudentT(CoefficientPrior):
         return curvature / np.square(self.scale), None, 0.0
 
     def quantiles(self, u: Array, d: int) -> Array:
-        """Quantiles ``(len(u), d)`` of each coefficient's distance from its location."""
+        """Quantiles ``(len(u), d)`` of each coefficient minus its location."""
         return np.outer(stdtrit(self._df, u), np.broadcast_to(self.scale, d))
 
     def smoothed(self, spread: Array | None) -> CoefficientPrior:
@@ -141,6 +140,4 @@ class _Averaged(CoefficientPrior):
         return self._average(lambda error: self.prior.curvature(coef + error, gamma)[0]), None, 0.0
 
     def smoothed(self, spread: Array | None) -> CoefficientPrior:
-        other = copy(self)
-        other.spread = self.spread if spread is None else spread
-        return other
+        return self if spread is None else _Averaged(self.prior, spread)

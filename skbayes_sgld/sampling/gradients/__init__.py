@@ -1,11 +1,13 @@
 """Gradient estimators by name."""
 
 from skbayes_sgld._components import Registry
+from skbayes_sgld.sampling.base import Gradient
 from skbayes_sgld.sampling.dynamics import BoundGradient
 from skbayes_sgld.sampling.gradients.control_variate import ControlVariate
+from skbayes_sgld.sampling.gradients.full import Full
 from skbayes_sgld.sampling.gradients.minibatch import Minibatch
-from skbayes_sgld.sampling.gradients.variance_reduction import SAGA, SVRG
-from skbayes_sgld.sampling.protocol import Full, Gradient
+from skbayes_sgld.sampling.gradients.saga import SAGA
+from skbayes_sgld.sampling.gradients.svrg import SVRG
 
 GRADIENTS: Registry[Gradient] = Registry(
     Gradient,

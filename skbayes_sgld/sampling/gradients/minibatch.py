@@ -4,78 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import cache, cached_property
+from itertools import repeat
+from typing import Any
 
-import numpy as np
+from skbayes_sgld.posterior.base import BasePosterior, BoundBatches
+from skbayes_sgld.posterior.protocol import Expansion
+from skbayes_sgld.sampling.base import Gradient
+from skbayes_sgld.sampling.dynamics import Array, BoundGradient, State
+from skbayes_sgld.sampling.gradients.batches import batch_binder
 
-from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.dynamics import Array, BoundGradient, Metric
-from skbayes_sgld.sampling.gradients.batches import batches_of
-from skbayes_sgld.sampling.protocol import Gradient
 
-
+@dataclass(eq=False)
 class MinibatchGradient(BoundGradient):
-    """The batch's gradient, rescaled by n / B."""
+    """The batch's gradient, rescaled by n / B; base of the other estimators from batches.
 
-    def __init__(self, posterior: BasePosterior) -> None:
-        super().__init__(posterior)
-        self._batches = batches_of(posterior)
-        self._grad_log_prior: Callable[[Array], Array] = posterior.grad_log_prior
-
-    def of_run(self) -> Self:
-        """Copy for one run in one thread, whose batches are gathered into the same arrays."""
-        bound = super().of_run()
-        bound._batches = self._batches.of_run()
-        bound._grad_log_prior = self.posterior.bind_grad_log_prior()
-        return bound
-
-    def prepare(self, idx: Array) -> Sequence[Any]:
-        """Gather the rows, where the posterior lets them be gathered."""
-        return self._batches.prepare(idx)
-
-    def row_score(self, theta: Array, batch: Any) -> Array:
-        """Each row's gradient in its local parameters ``(C, n_local, B)``."""
-        return self._batches.score(theta, batch).copy()
-
-    def __call__(self, theta: Array, batch: Any, memory: dict[str, Array] | None = None) -> Array:
-        """Batch's gradient, rescaled, and the prior's."""
-        grad = self._batches.gradient(theta, batch)
-        grad *= self.posterior.n_samples / self._batches.size(batch)
-        grad += self._grad_log_prior(theta)
-        return grad
-
-    def bind_move(self, metric: Metric) -> Callable[[Array, Any, np.floating], Array] | None:
-        """``theta + eta G g`` where it is two products, for a normal prior about zero."""
-        slope, G = self.posterior.prior_slope(), metric.diagonal
-        if G is None or slope is None:
-            return None
-        return _Move(self.posterior.n_samples * G, G * slope)
-
-
-class _Move:
-    """``theta + eta G g`` as ``theta (1 + eta G slope) + eta n / B G`` times the batch's gradient.
-
-    Products are with arrays of the shape of theta: faster than those that are broadcast.
+    A batch is its :class:`BoundBatches` and the rows that these have gathered for a step.
     """
 
-    _eta: np.floating | None = None
+    @cached_property
+    def _bind(self) -> Callable[..., BoundBatches]:
+        """Batches by their size; each gathers into the same arrays again."""
+        return cache(batch_binder(self.posterior))
 
-    def __init__(self, n_of_metric: Array, pull: Array) -> None:
-        self._n_of_metric, self._pull = n_of_metric, pull
+    @cached_property
+    def _grad_log_prior(self) -> Callable[[Array], Array]:
+        return self.posterior.bind_grad_log_prior()
 
-    def _settle(self, eta: np.floating, shape: tuple[int, ...], batch_size: int) -> None:
-        self._eta, (self._push, self._kept) = eta, np.empty((2, *shape))
-        self._push[...] = eta * (self._n_of_metric / batch_size)
-        self._kept[...] = 1.0 + eta * self._pull
+    def prepare(self, idx: Array) -> Sequence[Any]:
+        """Batches of the rows ``idx (T, C, B)``, one a step, valid until the next call."""
+        bound = self._bind(*idx.shape[1:], self.n_walkers)
+        return list(zip(repeat(bound), bound.gather(idx), strict=False))
 
-    def __call__(self, theta: Array, batch: Any, eta: np.floating) -> Array:
+    def row_score(self, theta: Array, batch: Any) -> Array:
+        """Gradient of each row in its local parameters ``(C, n_local, B)``."""
         bound, rows = batch
-        if eta != self._eta:
-            self._settle(eta, theta.shape, bound.size)
-        move: Array = bound.gradient(theta, rows)
-        move *= self._push
-        move += theta * self._kept
-        return move
+        return bound.score(bound.local(theta, rows), rows).copy()
+
+    def _estimate(self, change: Array, size: int, theta: Array) -> Array:
+        """``n / B`` times the gradient of a batch of that size, and the prior's gradient."""
+        change *= self.posterior.n_samples / size
+        change += self._grad_log_prior(theta)
+        return change
+
+    def __call__(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
+        """Estimate of the gradient."""
+        bound, rows = batch
+        return self._estimate(bound.gradient(theta, rows), bound.size, theta)
 
 
 @dataclass(eq=False, repr=False)
@@ -98,6 +73,8 @@ class Minibatch(Gradient):
 
     replacement: bool = True
 
-    def make(self, posterior: BasePosterior, center: Array | None) -> BoundGradient:
+    def make(
+        self, posterior: BasePosterior, center: Array | None, expansion: Expansion | None
+    ) -> BoundGradient:
         """Estimator."""
         return MinibatchGradient(posterior)

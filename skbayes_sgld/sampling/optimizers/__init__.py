@@ -1,13 +1,10 @@
-"""Optimizers by name, averages of their iterates, and projections."""
+"""Optimizers and projections by name."""
 
 from skbayes_sgld._components import Registry
-from skbayes_sgld.sampling.optimizers.averaging import Averaged
 from skbayes_sgld.sampling.optimizers.projections import (
     PROJECTIONS,
     Ball,
-    BoundProjection,
     Box,
-    Projected,
     Projection,
 )
 from skbayes_sgld.sampling.optimizers.rules import (
@@ -41,14 +38,11 @@ __all__ = [
     "SGD",
     "AdaGrad",
     "Adam",
-    "Averaged",
     "Ball",
-    "BoundProjection",
     "Box",
     "Momentum",
     "Newton",
     "Optimizer",
-    "Projected",
     "Projection",
     "RMSprop",
     "SVRGDescent",

@@ -8,17 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.dynamics import Array, Dynamics, Metric, State
+from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.gradients import Full
-from skbayes_sgld.sampling.optimizers.averaging import Averaged
-from skbayes_sgld.sampling.optimizers.pace import Pace
-from skbayes_sgld.sampling.optimizers.projections import Projected
-from skbayes_sgld.sampling.optimizers.scaling import Following, Scales, column_scales
-from skbayes_sgld.sampling.optimizers.settings import ClimbSettings
-from skbayes_sgld.sampling.optimizers.standing import Standing, measure
+from skbayes_sgld.sampling.metric import Diagonal, Metric, Scaled
+from skbayes_sgld.sampling.optimizers.newton_step import NewtonStep, newton_step
+from skbayes_sgld.sampling.optimizers.pace import ClimbSettings, Pace
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners import Identity
-from skbayes_sgld.sampling.protocol import Algorithm
 
 _BLOCK_NUMBERS = 2**16  # gathered values of a block, which then stays in cache
 _PATH_POINTS = 500
@@ -27,13 +23,14 @@ _PATH_NUMBERS = 2**22
 
 @dataclass(frozen=True)
 class Climb:
-    """End of a climb, and the path that led there.
+    """End of a climb, and its path.
 
     Attributes
     ----------
-    end : Standing
+    end : NewtonStep
+        End, and its distance from the mode.
     path : ndarray of shape (n_points, P)
-        After the passes ``passes (n_points,)``, of which the first is 0: the start.
+        Points after the passes ``passes (n_points,)``, of which the first is 0: the start.
     n_iter : int
         Passes made.
     step_size : float
@@ -43,7 +40,7 @@ class Climb:
         Share of steps on which the gradient was clipped.
     """
 
-    end: Standing
+    end: NewtonStep
     path: Array
     passes: Array
     n_iter: int
@@ -63,125 +60,150 @@ def climb(
     Raises
     ------
     ChainOverflowError
-        When steps of a given size leave the range of floating point numbers. Those that the climb
+        When steps of a given size leave the range of floating point numbers. Steps that the climb
         chose are made shorter instead.
     """
-    walk = _Walk(posterior, start, settings)
-    path, passes = [walk.reported], [0]
+    ascent = _Ascent(posterior, start, settings)
+    path, passes = [ascent.point], [0]
     every = max(1, -(-settings.max_iter * start.size // _PATH_NUMBERS))
-    measured, due = None, 1
+    here, due = None, 1
     for done in range(1, settings.max_iter + 1):
-        walk.go(done - 1)
+        ascent.make_pass(done - 1)
         stop = progress is not None and progress(1)
         if done % every == 0:
-            path.append(walk.reported)
+            path.append(ascent.point)
             passes.append(done)
         last = stop or done == settings.max_iter
-        if (done >= due and walk.looks) or last:
-            measured = walk.look(done, last)
-            if stop or measured.distance <= settings.tol:
+        if last or (done >= due and (settings.tol > 0 or ascent.pace.adapts)):
+            here = ascent.measure(done, last)
+            if stop or here.distance <= settings.tol:
                 break
-            due = done + walk.pace.patience
-    assert measured is not None
+            due = done + ascent.pace.patience
+    assert here is not None
     if passes[-1] != done:
-        path.append(measured.theta)
+        path.append(here.theta)
         passes.append(done)
     kept = np.unique(np.linspace(0, len(path) - 1, min(len(path), _PATH_POINTS)).astype(int))
     return Climb(
-        measured,
+        here,
         np.array(path)[kept],
         np.array(passes)[kept],
         done,
-        walk.pace.step_size,
-        walk.pace.reported_batch_size,
-        walk.clipped,
+        ascent.pace.step_size,
+        ascent.pace.reported_batch_size,
+        ascent.clipped,
     )
 
 
-class _Walk:
-    """The state of a climb: position, pace, random order of the rows."""
+class _Ascent:
+    """State of a climb: position, pace, random order of the rows.
+
+    A coefficient's curvature is in proportion to the precision of the noise. So the metric, which
+    is taken at the start, follows the noise variance from there: coefficients are scaled by the
+    sd of the noise. A step of x in the log noise variance multiplies the variance by ``1 + x``, or
+    divides it by ``1 - x`` where x is negative: to first order the same, and never too long.
+    """
 
     def __init__(self, posterior: BasePosterior, start: Array, settings: ClimbSettings) -> None:
         self.posterior, self.settings = posterior, settings
-        rule = settings.optimizer
+        self._rule, self.pace = settings.optimizer, Pace(posterior.n_samples, settings)
         if settings.projection is not None:
             start = settings.projection(start[None], np.eye(start.size))[0][0]
-        scales, self.pace = self._plan(start)
-        algorithm: Algorithm = Following(rule, scales)
-        if settings.projection is not None:
-            algorithm = Projected(algorithm, settings.projection)
-        if settings.average:
-            algorithm = Averaged(algorithm, np.iinfo(int).max)
-        self._algorithm = algorithm
+        self._start, self._noise = start, posterior.noise_index
+        self._metric = self._last_metric = self._choose_metric()
         self._rng = np.random.default_rng(np.random.SeedSequence(settings.seed))
-        estimator = rule.gradient(settings.replacement)
-        self._part = Dynamics(estimator.bind(posterior, None), scales.metric, settings.clip)
-        self._whole = Dynamics(Full().bind(posterior, None), scales.metric, settings.clip)
+        estimator = self._rule.gradient(settings.replacement)
+        self._part = Dynamics(estimator.bind(posterior, None), self._metric, settings.clip)
+        self._whole = Dynamics(Full().bind(posterior, None), self._metric, settings.clip)
         theta = np.array(start, dtype=float)[None]
-        self._state: State = algorithm.init(theta, None) | self._part.gradient.begin(theta)
-        self._n_steps = 0
-        self._safe = dict(self._state)
+        self._state: State = self._rule.init(theta) | self._part.gradient.begin(theta)
+        self._n_steps = self._n_averaged = 0
+        self._average = theta
+        self._keep()
 
-    def _plan(self, start: Array) -> tuple[Scales, Pace]:
-        """Metric and pace; the posterior is evaluated only where one of them has to be chosen."""
-        posterior, settings = self.posterior, self.settings
-        named, pace = settings.preconditioner, Pace(self.posterior.n_samples, settings)
-        raw = isinstance(named, Identity) and not pace.chooses_steps
-        if not (pace.adapts or named.uses_curvature):
-            return Scales(named.bind(start.size, None), start, None), pace
-        here = measure(posterior, start, settings.temperature, settings.projection)
-        if raw or not (isinstance(named, Identity) or named.uses_curvature):
-            scales = Scales(named.bind(start.size, None), start, None)
+    def _choose_metric(self) -> Metric:
+        """Metric at the start; the posterior is evaluated where metric or pace depends on it."""
+        settings, pace, start = self.settings, self.pace, self._start
+        named = settings.preconditioner
+        by_column = isinstance(named, Identity) and pace.chooses_steps
+        here = None
+        if pace.adapts or named.uses_curvature:
+            here = newton_step(self.posterior, start, settings.temperature, settings.projection)
+        if here is not None and named.uses_curvature:
+            metric = here.metric
+        elif here is not None and by_column:
+            metric = column_scales(self.posterior, here)
         else:
-            metric = here.metric if named.uses_curvature else column_scales(posterior, here)
-            scales = Scales(metric, start, posterior.noise_index)
-        if pace.adapts:
-            pace.begin(here, scales.at(start[None]))
-        return scales, pace
+            metric, self._noise = named.bind(start.size, None), None
+        if here is not None and pace.adapts:
+            pace.begin(here, metric)
+        return metric
 
     @property
-    def looks(self) -> bool:
-        """Whether the distance to the mode is needed before the last pass."""
-        return self.settings.tol > 0 or self.pace.adapts
-
-    @property
-    def reported(self) -> Array:
-        """The iterate, or the average ``(P,)``."""
-        return self._state["average" if self.settings.average else "theta"][0]
+    def point(self) -> Array:
+        """Iterate, or the average of the iterates ``(P,)``."""
+        return (self._average if self.settings.average else self._state["theta"])[0]
 
     @property
     def clipped(self) -> float:
-        """The share of steps on which the gradient was clipped."""
+        """Share of steps on which the gradient was clipped."""
         fired = np.sum(self._part.clipped) + np.sum(self._whole.clipped)
         return float(fired / max(self._n_steps, 1))
 
-    def go(self, n_passes: int) -> None:
-        """Make one more pass over the rows."""
-        state, step = self._state, self._algorithm.step
-        if self.settings.average == n_passes + 1:
-            assert isinstance(self._algorithm, Averaged)
-            self._algorithm.start = self._n_steps + 1
+    def make_pass(self, n_passes: int) -> None:
+        """Make one more pass over the rows, after ``n_passes`` of them."""
+        averages = 0 < self.settings.average <= n_passes + 1
         with np.errstate(all="ignore"):
             if self.pace.batch_size is None:
                 eta = self.pace.etas(n_passes, self._n_steps, 1)
-                step(state, eta[0], None, None, self._whole)
-                self._n_steps += 1
+                self._step(eta[0], None, self._whole, averages)
             else:
                 gradient = self._part.gradient
                 for idx in self._blocks(self.pace.batch_size):
-                    eta = self.pace.etas(n_passes, self._n_steps, len(idx))
-                    for size, batch in zip(eta, gradient.prepare(idx), strict=True):
-                        step(state, size, None, batch, self._part)
-                    self._n_steps += len(idx)
-        if not np.isfinite(state["theta"]).all():
+                    etas = self.pace.etas(n_passes, self._n_steps, len(idx))
+                    for eta, batch in zip(etas, gradient.prepare(idx), strict=True):
+                        self._step(eta, batch, self._part, averages)
+        theta = self._state["theta"]
+        if not np.isfinite(theta).all():
             if not self.pace.chooses_steps:
-                at = int(np.argmin(np.isfinite(state["theta"][0])))
+                at = int(np.argmin(np.isfinite(theta[0])))
                 raise ChainOverflowError(self._n_steps - 1, 0, at)
-            self._back()
+            self._go_back()
 
-    def _back(self) -> None:
-        """Return to the last state that was well, and go on in shorter steps."""
-        self._state.update(self._safe)
+    def _step(self, eta: np.floating, batch: object, dynamics: Dynamics, averages: bool) -> None:
+        """Make one step of the rule, project it onto the set, and average."""
+        state, before, noise = self._state, self._state["theta"], self._noise
+        dynamics.preconditioner = self._last_metric = metric = self._metric_at(before)
+        self._rule.step(state, eta, None, batch, dynamics)
+        theta = state["theta"]
+        if noise is not None:
+            change = theta[:, noise] - before[:, noise]
+            theta[:, noise] = before[:, noise] + np.sign(change) * np.log1p(np.abs(change))
+        projection = self.settings.projection
+        if projection is not None and projection.outside(theta).any():
+            root = metric.root * np.sqrt(self._rule.scale(state))[:, None, :]
+            state["theta"] = theta = projection(theta, root)[0]
+        self._n_steps += 1
+        self._n_averaged += averages
+        self._average = self._average + (theta - self._average) / max(self._n_averaged, 1)
+
+    def _metric_at(self, theta: Array) -> Metric:
+        """Metric at ``theta (1, P)``."""
+        if self._noise is None:
+            return self._metric
+        ratio = np.exp(0.5 * (theta[0, self._noise] - self._start[self._noise]))
+        factor = np.full(theta.shape[1], ratio)
+        factor[self._noise] = 1.0
+        return Scaled(self._metric, factor)
+
+    def _keep(self) -> None:
+        """Keep a state to go back to."""
+        self._kept = dict(self._state), self._average, self._n_averaged
+
+    def _go_back(self) -> None:
+        """Return to the state that was kept, and go on in shorter steps."""
+        state, self._average, self._n_averaged = self._kept
+        self._state = dict(state)
         self.pace.shorten()
 
     def _blocks(self, size: int) -> Iterator[Array]:
@@ -198,22 +220,34 @@ class _Walk:
             else:
                 yield order[first * size : (first + length) * size].reshape(length, 1, size)
 
-    def look(self, n_passes: int, last: bool) -> Standing:
-        """Measure where the climb stands and set the pace for the passes to come."""
+    def measure(self, n_passes: int, last: bool) -> NewtonStep:
+        """Distance of the point from the mode; it sets the pace of the passes to come."""
         settings = self.settings
-        here = measure(self.posterior, self.reported, settings.temperature, settings.projection)
+        here = newton_step(self.posterior, self.point, settings.temperature, settings.projection)
         if not np.isfinite(here.distance) and not self.pace.chooses_steps:
             raise ChainOverflowError(self._n_steps - 1, 0, int(np.abs(here.theta).argmax()))
         if last or here.distance <= settings.tol or not self.pace.adapts:
             return here
         with np.errstate(all="ignore"):  # steps of a given size may be on their way to overflow
-            well = self.pace.follow(here, self._metric(), n_passes)
+            well = self.pace.follow(here, self._last_metric, n_passes)
         if well:
-            self._safe = dict(self._state)
+            self._keep()
         else:
-            self._back()
+            self._go_back()
         return here
 
-    def _metric(self) -> Metric:
-        whole = self.pace.batch_size is None
-        return (self._whole if whole else self._part).preconditioner
+
+def column_scales(posterior: BasePosterior, start: NewtonStep) -> Metric:
+    """Inverse of the curvature's diagonal at the start: a step size for each parameter.
+
+    It standardises the columns of X: steps in raw units become steps in the columns' own.
+    """
+    if start.curvature is not None:
+        diagonal = np.diagonal(start.curvature)
+    else:
+        diagonal, factor = posterior.curvature_factor(start.theta)
+        if factor is not None:
+            diagonal = diagonal + np.square(factor).sum(axis=0)
+    positive = diagonal > 0
+    usual = np.median(diagonal[positive]) if positive.any() else 1.0
+    return Diagonal(1.0 / np.where(positive, diagonal, usual))

@@ -12,12 +12,12 @@ from skbayes_sgld._warnings import warn
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Posterior
+from skbayes_sgld.sampling.base import Schedule
 from skbayes_sgld.sampling.clipping import CLIPS, Clip
 from skbayes_sgld.sampling.optimizers.climb import climb
+from skbayes_sgld.sampling.optimizers.pace import ClimbSettings
 from skbayes_sgld.sampling.optimizers.rules import Newton, Optimizer
-from skbayes_sgld.sampling.optimizers.settings import ClimbSettings
 from skbayes_sgld.sampling.preconditioners import Identity, Preconditioner
-from skbayes_sgld.sampling.protocol import Schedule
 from skbayes_sgld.sampling.schedules import SCHEDULES
 from skbayes_sgld.sampling.tuning import mode as tuning
 
@@ -74,19 +74,19 @@ def find_mode(
     Returns
     -------
     mode : Mode
-        Where the optimizer ended, and the inverse curvature there.
+        End of the optimizer, and the inverse curvature there.
 
     Warns
     -----
     ConvergenceWarning
-        Where that is further than ``tol`` from the mode, with the distance.
+        If that is further than ``tol`` from the mode, with the distance.
 
     Raises
     ------
     NoModeError
-        Where Newton's method finds no mode: the posterior is improper, or nearly.
+        If Newton's method finds no mode: the posterior is improper, or nearly.
     TypeError, ValueError
-        Where a setting is out of range, or the optimizer needs what the posterior has not got.
+        If a setting is out of range, or the posterior lacks what the optimizer needs.
 
     Examples
     --------
@@ -123,15 +123,14 @@ def find_mode(
         tol=tol,
         seed=random_state,
     )
-    found = climb(bound, theta, settings)
-    if not found.end.distance <= tol:
-        message = far_message(found.end.distance, settings)
-        warn(message, ConvergenceWarning)
-    return tuning.Mode(found.end.theta, found.end.metric)
+    end = climb(bound, theta, settings).end
+    if not end.distance <= tol:
+        warn(far_message(end.distance, settings), ConvergenceWarning)
+    return tuning.Mode(end.theta, end.metric)
 
 
 def check_batch_size(batch_size: int | None, n_samples: int) -> None:
-    """Raise where a batch size is neither None nor a number of rows up to ``n_samples``."""
+    """Raise unless a batch size is None or a number of rows up to ``n_samples``."""
     if batch_size is None:
         return
     check_number(batch_size, "batch_size", low=1, closed="left", integer=True)
@@ -143,7 +142,7 @@ def check_batch_size(batch_size: int | None, n_samples: int) -> None:
 
 
 def far_message(distance: float, settings: ClimbSettings) -> str:
-    """Warning of an optimizer that did not arrive, with the remedies that are not in force."""
+    """Warning of an optimizer that ended far from the mode, with remedies that are not set."""
     remedies = ["raise max_iter"]
     if settings.step_size is not None:
         remedies.append("leave the step size to be chosen")

@@ -1,30 +1,76 @@
-"""Step size and batch size of a climb."""
+"""Settings of a climb, and the step and batch sizes that it chooses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from skbayes_sgld.sampling.dynamics import Array, Metric
-from skbayes_sgld.sampling.optimizers.settings import ClimbSettings
-from skbayes_sgld.sampling.optimizers.standing import Standing
-from skbayes_sgld.sampling.preconditioners.rates import preconditioned_eigenvalues
+from skbayes_sgld.sampling.base import Schedule
+from skbayes_sgld.sampling.clipping import Clip
+from skbayes_sgld.sampling.dynamics import Array
+from skbayes_sgld.sampling.metric import Metric, preconditioned_eigenvalues
+from skbayes_sgld.sampling.optimizers.newton_step import NewtonStep
+from skbayes_sgld.sampling.optimizers.projections import BoundProjection
+from skbayes_sgld.sampling.optimizers.rules import SGD, Optimizer
+from skbayes_sgld.sampling.preconditioners import Identity, Preconditioner
+from skbayes_sgld.sampling.schedules import Polynomial
 
-_HEAVY = 4.0  # largest share of a row in the curvature that is allowed for, over the mean row's
-_FLUSH = 8  # last passes, with all rows, which forget the noise of earlier batches
-_NEAR = 0.9  # of tol: distance at which the climb is expected to end
-_GAP = 0.25  # of the passes so far, until the distance is measured again
-_CHEAP = 50  # parameters: measuring with so many costs about as much as a pass
-_LEAST = 1e-12  # of the steepest curvature; rounding errors are below
-# Root mean square distances over all directions, which steps shorten more evenly than the largest
-_LOST = 3.0  # times the nearest so far: the steps are too long
-_STALLED = 0.8  # of the last: a rule of unit steps needs shorter ones to come nearer
+_HEAVY = 4.0  # largest share of a row in the curvature, over that of the mean row
+_FLUSH = 8  # last passes, with all rows: they forget the noise of the batches before
+_NEAR = 0.9  # share of tol that the passes to come must reach
+_GAP = 0.25  # share of the passes so far, until the distance is measured again
+_CHEAP = 50  # parameters for which a Newton step costs about as much as a pass
+_LEAST = 1e-12  # floor of a curvature, over the steepest; below are rounding errors
+# Ratios of root mean square distances over all directions, which fall more evenly than the largest
+_DIVERGED = 3.0  # over the nearest so far: the steps are too long
+_STALLED = 0.8  # over the last one: a rule of unit steps needs shorter steps
 _SHORTER = 0.25
 
 
+@dataclass(frozen=True)
+class ClimbSettings:
+    """Settings of a climb; it chooses those that are None.
+
+    Attributes
+    ----------
+    step_size : float or None
+    batch_size : int or None
+        None: contiguous batches of a shuffled order, which grow up to all rows.
+    replacement : bool
+        Whether batches of a given size are drawn with replacement, or along a shuffled order.
+    preconditioner : Preconditioner
+        Taken at the start; ``Identity()`` with no ``step_size`` stands for a step size a column.
+    projection : BoundProjection or None
+    average : int
+        First pass whose iterates are averaged; 0 for none. Under a schedule that decays slower
+        than 1 / t the mean of the iterates has, in the limit, the smallest variance that any rule
+        can reach (Polyak & Juditsky 1992, Theorem 1). Under a constant step size eta, in the
+        curvature's metric, its variance after t steps is about ``2 / (eta t)`` that of an iterate.
+    max_iter : int
+        Passes over the rows.
+    tol : float
+        Distance to the mode in the worst coordinate, in posterior sds, at which the climb ends.
+    """
+
+    optimizer: Optimizer = field(default_factory=SGD)
+    step_size: float | None = None
+    schedule: Schedule = field(default_factory=Polynomial)
+    batch_size: int | None = None
+    replacement: bool = True
+    preconditioner: Preconditioner = field(default_factory=Identity)
+    clip: Clip | None = None
+    projection: BoundProjection | None = None
+    average: int = 0
+    temperature: float = 1.0
+    max_iter: int = 2000
+    tol: float = 0.1
+    seed: int = 0
+
+
 class Pace:
-    """The step size and the batch size of a climb, chosen from where it stands.
+    """Step size and batch size of a climb, chosen from its distance to the mode.
 
     In the scaled coordinates a step of ``1 / (L + 4 P / B)`` is stable: L is the largest
     eigenvalue of the scaled curvature, and a batch of B rows has up to ``4 P / B`` more (Gower et
@@ -66,12 +112,12 @@ class Pace:
 
     @property
     def adapts(self) -> bool:
-        """Whether the step or batch size depends on measurements on the way."""
+        """Whether the step size or the batch size depends on the distance to the mode."""
         return self.chooses_steps or self._grows
 
     @property
     def shuffles(self) -> bool:
-        """Whether a pass goes along a shuffled order."""
+        """Whether a pass takes the rows in a shuffled order."""
         return self._grows or not self._settings.replacement
 
     @property
@@ -86,17 +132,17 @@ class Pace:
             count = np.full(length, n_passes)
         return self.step_size * self._settings.schedule(count)
 
-    def begin(self, here: Standing, metric: Metric) -> None:
+    def begin(self, here: NewtonStep, metric: Metric) -> None:
         """Set the pace at the start, in the metric that scales the steps."""
-        self._away = float(np.linalg.norm(here.way))
-        self._last = self._nearest = self._away / np.sqrt(here.way.size)
+        self._away = float(np.linalg.norm(here.step))
+        self._last = self._nearest = self._away / np.sqrt(here.step.size)
         self._set(here, metric, 0)
 
-    def follow(self, here: Standing, metric: Metric, n_passes: int) -> bool:
-        """Set the pace from the point reached; False where the climb has diverged."""
-        away = float(np.linalg.norm(here.way)) / np.sqrt(here.way.size)
-        lost = not away <= _LOST * max(self._nearest, self._settings.tol)
-        if lost and self.chooses_steps:
+    def follow(self, here: NewtonStep, metric: Metric, n_passes: int) -> bool:
+        """Set the pace from a later point; False where the climb has diverged."""
+        away = float(np.linalg.norm(here.step)) / np.sqrt(here.step.size)
+        diverged = not away <= _DIVERGED * max(self._nearest, self._settings.tol)
+        if diverged and self.chooses_steps:
             return False
         if away > _STALLED * self._last and self._rule.unit_steps:
             self._halve(n_passes)
@@ -105,7 +151,7 @@ class Pace:
         return True
 
     def shorten(self) -> None:
-        """Make all steps to come shorter."""
+        """Shorten all later steps."""
         self._factor *= _SHORTER
         self.step_size *= _SHORTER
 
@@ -118,7 +164,7 @@ class Pace:
             size = 2 * self.batch_size
             self.batch_size = size if 2 * size <= self._n else None
 
-    def _set(self, here: Standing, metric: Metric, n_passes: int) -> None:
+    def _set(self, here: NewtonStep, metric: Metric, n_passes: int) -> None:
         rates, left, coordinates = _directions(here, metric)
         first = float(self._settings.schedule(0))
         self.patience = max(1, int(_GAP * n_passes), rates.size // _CHEAP)
@@ -144,10 +190,10 @@ class Pace:
     def _choose_batch(
         self, pull_of: Callable[[int | None], Array], left: Array, coordinates: Array
     ) -> None:
-        """Choose the batch after which, and a few passes with all rows, the mode is nearest.
+        """Choose the batch size that ends nearest to the mode, with a few passes of all rows.
 
-        ``left (P,)`` is how far it is in each direction, ``coordinates (n_coordinates, P)`` maps
-        that to the distances of the coordinates.
+        ``left (P,)`` is the distance in each direction, ``coordinates (n_coordinates, P)`` maps
+        it to the distances of the coordinates.
         """
         all_rows = 1.0 - pull_of(None)
         for passes in range(1, _FLUSH + 1):
@@ -168,8 +214,8 @@ class Pace:
             self.batch_size = None
 
 
-def _directions(here: Standing, metric: Metric) -> tuple[Array, Array, Array]:
-    """Curvatures in the scaled coordinates, ascending, and how far the mode is along each.
+def _directions(here: NewtonStep, metric: Metric) -> tuple[Array, Array, Array]:
+    """Curvatures in the scaled coordinates, ascending, and the distance of the mode along each.
 
     Returns
     -------
@@ -187,7 +233,7 @@ def _directions(here: Standing, metric: Metric) -> tuple[Array, Array, Array]:
     rates, vectors = np.linalg.eigh(whitened @ whitened.T)
     rates = np.maximum(rates, _LEAST * rates[-1])
     ways = whitened.T @ (vectors / np.sqrt(rates))
-    return rates, here.way @ ways, here.coordinates @ ways
+    return rates, here.step @ ways, here.coordinates @ ways
 
 
 def shuffled_noise(pull: Array, n_steps: int) -> Array:
@@ -198,8 +244,8 @@ def shuffled_noise(pull: Array, n_steps: int) -> Array:
     pull : ndarray of shape (P,)
         The share of the way to the mode that a step makes, direction by direction, at most 1.
     n_steps : int
-        Of the pass. Their noises, of variance ``n_steps`` each, add up to none: what is left is
-        how unequally the later steps have forgotten them, pass after pass.
+        Steps of the pass. Their noises, of variance ``n_steps`` each, add up to zero: some is left
+        because later steps forget the earlier noises unequally, pass after pass.
     """
     kept = 1.0 - np.clip(pull, 1e-12, 1.0 - 1e-12)
     total = -np.expm1(n_steps * np.log(kept)) / (1.0 - kept)

@@ -16,9 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 
 from skbayes_sgld._components import Component, Registry, check_array_or_number, check_number
-from skbayes_sgld.sampling.dynamics import Dynamics, State
-from skbayes_sgld.sampling.optimizers.rules import Optimizer
-from skbayes_sgld.sampling.protocol import Algorithm
 
 Array = NDArray[Any]
 
@@ -252,37 +249,6 @@ class Ball(Projection):
         arm = np.einsum("cij,cj->ci", vectors, shrunk)
         y = np.einsum("cdp,cd->cp", root, -multiplier * arm)
         return y, self.center + arm / length * self.radius
-
-
-class Projected(Algorithm):
-    """An optimizer whose every step ends in a set.
-
-    Parameters
-    ----------
-    optimizer : Optimizer
-    projection : BoundProjection
-    """
-
-    uses_noise = False
-
-    def __init__(self, optimizer: Optimizer, projection: BoundProjection) -> None:
-        self.optimizer, self.projection = optimizer, projection
-
-    def init(self, theta: Array, noise: Array | None) -> State:
-        """State of the optimizer."""
-        return self.optimizer.init(theta, noise)
-
-    def step(
-        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
-    ) -> None:
-        """Make the optimizer's step and project, in the metric of that step."""
-        self.optimizer.step(state, eta, noise, batch, dynamics)
-        theta = state["theta"]
-        if not self.projection.outside(theta).any():
-            return
-        root = dynamics.preconditioner.sqrt(np.eye(theta.shape[1])).T
-        scaled = root * np.sqrt(self.optimizer.scale(state))[:, None, :]
-        state["theta"] = self.projection(theta, scaled)[0]
 
 
 PROJECTIONS: Registry[Projection] = Registry(Projection, box=Box, ball=Ball)

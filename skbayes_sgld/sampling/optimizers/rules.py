@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld._components import check_number
+from skbayes_sgld.sampling.base import Algorithm
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.gradients import Full, Gradient, Minibatch
-from skbayes_sgld.sampling.gradients.variance_reduction import SVRG
-from skbayes_sgld.sampling.protocol import Algorithm
+from skbayes_sgld.sampling.gradients.svrg import SVRG
 
 _FEWEST = 32  # rows of the first batches
-_UNITS = 20.0  # steps from the start to the mode for a rule of unit steps
+_UNITS = 20.0  # unit steps from the start to the mode
 
 
 class Optimizer(Algorithm):
@@ -31,7 +31,7 @@ class Optimizer(Algorithm):
     unit_steps = False  # whether a step's length does not depend on the gradient's
     shrinks = False  # whether its steps become shorter by themselves
 
-    def init(self, theta: Array, noise: Array | None) -> State:
+    def init(self, theta: Array) -> State:
         """State: positions, a step count and the rule's accumulators, all zero."""
         state = {"theta": theta, "count": np.zeros(theta.shape[0])}
         return state | {name: np.zeros_like(theta) for name in self.accumulators}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from skbayes_sgld._components import Registry
-from skbayes_sgld.sampling.protocol import SGLD, Sampler
-from skbayes_sgld.sampling.samplers.hmc import HMC, MALA
-from skbayes_sgld.sampling.samplers.metropolis import RandomWalk
+from skbayes_sgld.sampling.base import Sampler
+from skbayes_sgld.sampling.samplers.hmc import HMC
+from skbayes_sgld.sampling.samplers.mala import MALA
+from skbayes_sgld.sampling.samplers.parallel_tempering import ParallelTempering
 from skbayes_sgld.sampling.samplers.psgld import PSGLD
-from skbayes_sgld.sampling.samplers.tempering import ParallelTempering
-from skbayes_sgld.sampling.samplers.underdamped import SGHMC, SGNHT
+from skbayes_sgld.sampling.samplers.random_walk import RandomWalk
+from skbayes_sgld.sampling.samplers.sghmc import SGHMC
+from skbayes_sgld.sampling.samplers.sgld import SGLD
+from skbayes_sgld.sampling.samplers.sgnht import SGNHT
 
 SAMPLERS: Registry[Sampler] = Registry(
     Sampler,

@@ -43,16 +43,14 @@ class CollapsedHMC(HMC):
         """Standard normals that a step takes: a seed, a jitter and one to accept or reject."""
         return _SEEDS + 2
 
-    def init(self, theta: Array, noise: Array | None) -> State:
+    def init(self, theta: Array) -> State:
         """State: positions, and those of trajectories, which the first step draws."""
-        state = super().init(theta, noise)
-        del state["place"]
+        state = super().init(theta)
+        del state["z"], state["force"]
         begun, level = np.zeros((2, len(theta)))
         return state | {"begun": begun, "dual": np.zeros((len(theta), self.n_rows)), "level": level}
 
-    def prepare(
-        self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
-    ) -> Array | None:
+    def prepare(self, normals: Array, previous: Array, eta: Array, dynamics: Dynamics) -> Array:
         """The normals as they are."""
         return normals
 

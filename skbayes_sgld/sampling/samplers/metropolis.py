@@ -1,16 +1,15 @@
-"""Samplers that accept or reject: their base, and the random walk."""
+"""Base of samplers that accept or reject."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr
 
 from skbayes_sgld._components import check_number
+from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
-from skbayes_sgld.sampling.protocol import Sampler
 
 _LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of an acceptance probability: below, it is 0
 
@@ -31,7 +30,7 @@ class Adjusted(Sampler):
         """Raise where the target acceptance is not a probability."""
         check_number(self.target_acceptance, "sampler.target_acceptance", low=0, high=1)
 
-    def init(self, theta: Array, noise: Array | None) -> State:
+    def init(self, theta: Array) -> State:
         """State: positions, log density there, and counts of acceptances and of lost proposals."""
         n_chains = theta.shape[0]
         lost = {name: np.zeros(n_chains, dtype=int) for name in ("lost", "lost_in")}
@@ -39,11 +38,8 @@ class Adjusted(Sampler):
         seen = {"undefined": np.zeros(n_chains), "undefined_at": np.full_like(theta, np.nan)}
         return {"theta": theta, "accepted": np.zeros(n_chains), **unknown, **seen, **lost}
 
-    def prepare(
-        self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
-    ) -> Array | None:
+    def prepare(self, normals: Array, previous: Array, eta: Array, dynamics: Dynamics) -> Array:
         """``sqrt(tau) G^{1/2} z`` of every step, and the log of a uniform number."""
-        assert normals is not None
         # chains first, so that each chain's noise is a product of its own
         by_chain = np.ascontiguousarray(normals[..., :-1].swapaxes(0, 1))
         noise = dynamics.preconditioner.sqrt(by_chain).swapaxes(0, 1)
@@ -110,41 +106,3 @@ def _count_lost(state: State, proposal: Array, lost: Array) -> None:
     if lost.any():
         move = np.nan_to_num(np.abs(proposal - state["theta"]), nan=np.inf)
         state["lost_in"] = np.where(lost, move.argmax(axis=1), state["lost_in"])
-
-
-@dataclass(eq=False, repr=False)
-class RandomWalk(Adjusted):
-    """Random walk Metropolis: the proposal is ``theta + step_size sqrt(tau) G^{1/2} noise``.
-
-    It takes no gradient, and as many steps as there are parameters, and more, to an independent
-    draw (Metropolis et al. 1953; Roberts, Gelman & Gilks 1997).
-
-    Parameters
-    ----------
-    target_acceptance : float, default=0.234
-        What ``step_size="auto"`` aims at: optimal in many dimensions (Roberts, Gelman & Gilks
-        1997, Corollary 1.2); a single parameter wants 0.44.
-
-    Examples
-    --------
-    >>> from skbayes_sgld import SGLDLogisticRegression
-    >>> SGLDLogisticRegression(sampler="random_walk")
-    SGLDLogisticRegression(sampler='random_walk')
-    """
-
-    target_acceptance: float = 0.234
-
-    largest_step = 2.4
-
-    def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
-        """2.38 over the root of the dimension, in sds of the narrowest direction."""
-        step = step or 2.38 / np.sqrt(len(rates) * rates[-1])
-        return step, 34.0 / (step**2 * rates[0])
-
-    def propose(
-        self, state: State, eta: np.floating, noise: Array, dynamics: Dynamics
-    ) -> tuple[State, Array]:
-        """Take a random step."""
-        theta = state["theta"] + eta * noise[:, : state["theta"].shape[1]]
-        value = dynamics.value_at(theta)
-        return {"theta": theta, "value": value}, value - state["value"]

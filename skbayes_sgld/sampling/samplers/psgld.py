@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld._components import check_number
+from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
-from skbayes_sgld.sampling.protocol import Sampler
 
 
 @dataclass(eq=False, repr=False)
@@ -71,21 +71,18 @@ class PSGLD(Sampler):
         """Root of the curvature, since G is about one over it."""
         return float(np.sqrt(rate))
 
-    def init(self, theta: Array, noise: Array | None) -> State:
+    def init(self, theta: Array) -> State:
         """State: positions, and no squares yet."""
         return {"theta": theta, "square": np.zeros_like(theta), "count": np.zeros(len(theta))}
 
     def settle(self, state: State, temperature: float) -> None:
         """Set the squares to their mean on a standard normal target, as if long remembered."""
-        # otherwise a first gradient near 0 makes a metric that throws the chain tens of sds away
+        # a first gradient near 0 would make a metric that throws the chain tens of sds away
         state["square"] = np.full_like(state["theta"], temperature)
         state["count"] = np.full(len(state["theta"]), 1.0 / (1.0 - self.decay))
 
-    def prepare(
-        self, state: State, normals: Array | None, eta: Array, dynamics: Dynamics
-    ) -> Array | None:
+    def prepare(self, normals: Array, previous: Array, eta: Array, dynamics: Dynamics) -> Array:
         """``sqrt(2 eta tau) noise`` of every step."""
-        assert normals is not None
         return normals * np.sqrt(2.0 * dynamics.temperature * eta)[:, None, None]
 
     def step(

@@ -14,10 +14,11 @@ from skbayes_sgld._linalg import GROUP, MAX_DENSE, inverse_root, one_blas_thread
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.chains import Run, draw_block, run_chains
-from skbayes_sgld.sampling.dynamics import Dense, Dynamics
+from skbayes_sgld.sampling.dynamics import Dynamics
+from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.overflow import ChainOverflowError
-from skbayes_sgld.sampling.protocol import SGLD
-from skbayes_sgld.sampling.samplers.hmc import leapfrog_maps
+from skbayes_sgld.sampling.samplers.hamiltonian import along_rows
+from skbayes_sgld.sampling.samplers.sgld import SGLD
 from skbayes_sgld.sampling.tuning.mode import Mode
 
 Array = NDArray[Any]
@@ -118,7 +119,7 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
             step_size = _COLLAPSED_STEP * mode.whitened.softness * n**-0.25
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
     normals = start_normals(seed, chains, P)
-    position = mode.theta + np.sqrt(tau) * mode.unwhiten(normals)
+    position = mode.theta + np.sqrt(tau) * mode.metric.sqrt(normals)
     position = settle(run, position, mode, seed, FIRST_CHAIN)
     streams = [ChainStreams(seed, c) for c in chains]
     metric, kept = mode, np.empty((n_chains, 0, P))
@@ -175,10 +176,9 @@ def _run_pilot(
         Share of the trajectories whose probability of acceptance was 0.
     """
     sampler = run.sampler
-    gradient, metric = run.dynamics.gradient.of_pilot(), run.dynamics.preconditioner
-    dynamics = replace(run.dynamics, gradient=gradient, preconditioner=metric.in_groups_of(None))
+    dynamics = run.dynamics.in_groups_of(None)
     n_chains, P = position.shape
-    state = sampler.init(position, None)
+    state = sampler.init(position)
     draws = np.empty((n_chains, n_steps, P))
     center, log_step = np.log(step_size), np.log(step_size)
     error = average = accepted = lost = 0.0
@@ -187,8 +187,8 @@ def _run_pilot(
         assert normals is not None
         for t in range(n_steps):
             eta = np.exp(log_step)
-            noise = sampler.prepare(state, normals[t : t + 1], np.array([eta]), dynamics)
-            assert noise is not None
+            own = normals[t : t + 1]
+            noise = sampler.prepare(own, own[0], np.array([eta]), dynamics)
             sampler.step(state, eta, noise[0], None, dynamics)
             draws[:, t] = state["theta"]
             total = float(state["accepted"].mean())
@@ -214,7 +214,7 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
     trajectory would be accepted there. A chain that they lead away, far off or to where the density
     is lower, starts nearer to the mode instead.
     """
-    if run.dynamics.gradient.posterior.steep:
+    if run.dynamics.gradient.posterior.facts.steep:
         return nearer_to_mode(run, position, mode, _steepest_fall(run, position.shape[1]))
     if mode.whitened is not None and mode.whitened.collapsed:
         # its first trajectories are not rejected, and soon at the typical distance from there
@@ -243,7 +243,7 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
         return nearer_to_mode(run, position, mode, _steepest_fall(run, P))
     with np.errstate(invalid="ignore"):  # of a density that is 0 at both ends
         gain = _values(run, settled) - before
-    away = np.abs((settled - mode.theta) / mode.marginal_sd).max(axis=1)
+    away = np.abs((settled - mode.theta) / mode.metric.marginal_sd).max(axis=1)
     kept = (away < _LOST) & (gain > -run.dynamics.temperature * (_CHANCE + P))
     nearer = mode.theta + _NEARER * (position - mode.theta)
     led = np.where(kept[:, None], settled, nearer)
@@ -335,15 +335,15 @@ def _settle_along(
     than at its mode, on each of thousands of rows: chains that reject would stay there.
     """
     n_steps = int(np.ceil(_QUARTER / (_SOFT * rows.softness)))
-    maps = leapfrog_maps(np.full(len(position), _QUARTER / n_steps), True, drifts_first=True)
-    z = _NEARER * mode.whiten(position - mode.theta)
+    step = np.full((len(position), 1), _QUARTER / n_steps)
+    z = _NEARER * mode.metric.whiten(position - mode.theta)
     heat = np.sqrt(run.dynamics.temperature)
     costly = rows.work_of(n_steps) > _VERY_LARGE
     for number in range(1 if costly else _SETTLE_TRAJECTORIES):
         chains = range(first_chain, first_chain + len(z))
         momentum = heat * start_normals(seed + number, chains, rows.n_params)
         with one_blas_thread(), np.errstate(all="ignore"):
-            z, _ = rows.travel(z, momentum, maps, n_steps)
+            z, _ = along_rows(rows, z, momentum, step, n_steps)
     finite = np.isfinite(z).all(axis=1, keepdims=True)
     return np.where(finite, rows.locate(z), position)
 
@@ -355,7 +355,7 @@ def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> M
     if mode.whitened is not None:
         return Mode.of_whitened(mode.whitened.matched(flat, tau))
     center = flat.mean(axis=0)
-    u = mode.whiten(flat - center) / np.sqrt(tau)
+    u = mode.metric.whiten(flat - center) / np.sqrt(tau)
     variances = np.square(u).mean(axis=0)
     # independent draws that the chains are worth, by the variance of their means
     between = u.reshape(draws.shape).mean(axis=1).var(axis=0, ddof=1)
@@ -369,14 +369,14 @@ def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> M
         # too few draws for a covariance; the mean of as many curvatures is known well
         H = posterior.mean_curvature(flat[:: max(1, len(flat) // _CURVATURES)])
         if H is None:
-            return Mode(center, mode.metric.scaled(float(variances.mean())))
+            return Mode(center, mode.metric.stretched(np.full(P, np.sqrt(variances.mean()))))
         return Mode(center, Dense(inverse_root(H), H))
     shrunk = share * (u.T @ u) / len(flat) + (1.0 - share) * variances.mean() * np.eye(P)
     try:
         if P > _MANY:  # a triangular root, as both factors are: products with it cost less
-            root = mode.root @ np.linalg.cholesky(shrunk[::-1, ::-1])[::-1, ::-1]
+            root = mode.metric.root @ np.linalg.cholesky(shrunk[::-1, ::-1])[::-1, ::-1]
         else:
-            root = mode.root @ np.linalg.cholesky(shrunk)
+            root = mode.metric.root @ np.linalg.cholesky(shrunk)
         inverse = inverse_root(root @ root.T)
     except np.linalg.LinAlgError:
         return mode
@@ -394,7 +394,7 @@ def _autocorrelation(draws: Array, metric: Mode) -> float:
     # little is known; trajectories of a quarter of a period forget the most
     if n_steps < _LEARNING:
         return 1.0
-    u = metric.whiten((draws - metric.theta).reshape(-1, P)).reshape(draws.shape)
+    u = metric.metric.whiten((draws - metric.theta).reshape(-1, P)).reshape(draws.shape)
     # the median of the largest of 2 P chi-squares over their mean, were no direction slow
     chance = chi2.isf(np.log(2.0) / (2 * P), n_chains - 1) / (n_chains - 1)
     share = min(_PILOT_SHARE, 1.0 / chance)

@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._components import ChainStreams, start_normals
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.chains import Run, run_chains
-from skbayes_sgld.sampling.dynamics import Diagonal, Dynamics, Metric, State
+from skbayes_sgld.sampling.dynamics import Dynamics, State
 from skbayes_sgld.sampling.gradients import BoundGradient, Full
+from skbayes_sgld.sampling.metric import Diagonal, identity
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.paths import LastCoordinate
-from skbayes_sgld.sampling.protocol import Constant, Sampler
+from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -92,7 +94,7 @@ def _not_normal(run: Run, mode: Mode) -> tuple[Run, Mode]:
     slope = dynamics.slope_of_last() if run.sampler.separate else None
     if slope is None:
         return run, mode
-    alone = Dynamics(Full().bind(LastCoordinate(slope)), Metric(1), None, dynamics.temperature)
+    alone = Dynamics(Full().bind(LastCoordinate(slope)), identity(1), None, dynamics.temperature)
     return replace(run, dynamics=alone), Mode(mode.theta[-1:], Diagonal(np.ones(1)))
 
 
@@ -160,11 +162,11 @@ def measure_bias(
     shape, whole = (n_pairs, P), mode.metric.in_groups_of(None)
     streams = ChainStreams(seed, FIRST_CHAIN)
     whitened = np.sqrt(tau) * _mirrored(streams.normals(*shape))
-    gradient = _Remembered(run.dynamics.gradient.of_pilot())
-    metric = run.dynamics.preconditioner.in_groups_of(None)
-    dynamics = replace(run.dynamics, gradient=gradient, preconditioner=metric)
-    actual = _Chain(run.sampler, dynamics, mode.theta + mode.unwhiten(whitened))
-    dynamics = Dynamics(Full().bind(StandardNormal(P)), Metric(P), temperature=tau)
+    dynamics = run.dynamics.in_groups_of(None)
+    gradient = _Remembered(dynamics.gradient)
+    dynamics = replace(dynamics, gradient=gradient)
+    actual = _Chain(run.sampler, dynamics, mode.theta + mode.metric.sqrt(whitened))
+    dynamics = Dynamics(Full().bind(StandardNormal(P)), identity(P), temperature=tau)
     normal = _Chain(run.sampler, dynamics, whitened)
     declared = run.sampler.pace(np.ones(P), step_size)[1]
     n_burnin = int(np.ceil(THRESHOLDS.pilot_burnin * declared))
@@ -193,7 +195,7 @@ def measure_bias(
                 normal.prepare(normals, eta)
             batch = next(batches)
             if t >= n_burnin:
-                u = mode.whiten(actual.state["theta"] - mode.theta)
+                u = mode.metric.whiten(actual.state["theta"] - mode.theta)
                 slope = gradient(actual.state["theta"], batch, actual.state)
                 sums.add(u, whole.sqrt_t(slope), normal.state["theta"])
             actual.step(eta[at], at, batch)
@@ -266,7 +268,7 @@ def n_chains(run: Run) -> int:
     """Chains of a pilot, in mirrored pairs, whose step is cheap beside a run's."""
     posterior = run.dynamics.gradient.posterior
     seen = (run.batch_size or run.n_samples or 1) * posterior.n_predictors
-    if posterior.cheap_full_gradient:
+    if posterior.facts.cheap_full_gradient:
         seen = posterior.n_params
     return int(np.clip(THRESHOLDS.pilot_rows // seen, *THRESHOLDS.pilot_chains)) // 2 * 2
 
@@ -323,7 +325,7 @@ def choose_unbiased(
     limit, at, bound = THRESHOLDS.max_bias, 0, np.inf
     last = THRESHOLDS.n_tried - 1 if spare else len(sizes) - 1
     posterior = run.dynamics.gradient.posterior
-    power = _FASTEST if posterior.softened(mode.marginal_sd) is posterior else _SLOWEST
+    power = _FASTEST if posterior.softened(mode.metric.marginal_sd) is posterior else _SLOWEST
     while True:
         bias = measure_bias(run, mode, sizes[at], seed, limit, decides=spare and at == last)
         bound = min(bound, bias.most)
@@ -354,8 +356,8 @@ def holds_far_out(run: Run, mode: Mode, step_size: float, seed: int) -> bool:
     wide tails: steps of 0.5 whose moments are right overflowed from 1.5 sds out, in 5 of 30 fits.
     """
     posterior = run.dynamics.gradient.posterior
-    known = posterior.bounded_curvature and posterior.full_support
-    if known and not posterior.cheap_full_gradient:  # which then costs nothing
+    known = posterior.facts.bounded_curvature and posterior.facts.full_support
+    if known and not posterior.facts.cheap_full_gradient:  # which then costs nothing
         return True
     run, mode = _not_normal(run, mode)
     run = replace(run, step_size=step_size, schedule=Constant())
@@ -363,14 +365,14 @@ def holds_far_out(run: Run, mode: Mode, step_size: float, seed: int) -> bool:
     n_starts = n_chains(run) if mode.theta.size > 1 else _FEW_STARTS
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_starts)
     width = _FAR * np.sqrt(float(run.dynamics.temperature))
-    start = mode.theta + width * mode.unwhiten(start_normals(seed, chains, mode.theta.size))
+    start = mode.theta + width * mode.metric.sqrt(start_normals(seed, chains, mode.theta.size))
     try:
         made = run_chains(
             run, start, n_draws=1, thin=_FAR_STEPS, seed=seed, first_chain=FIRST_CHAIN
         )
     except ChainOverflowError:
         return False
-    return bool(np.abs(mode.whiten(made.draws[:, -1] - mode.theta)).max() < _AWAY)
+    return bool(np.abs(mode.metric.whiten(made.draws[:, -1] - mode.theta)).max() < _AWAY)
 
 
 def _exact_on_normal(sampler: Sampler, step_size: float) -> bool:
@@ -427,15 +429,18 @@ class _Chain:
     def __init__(self, sampler: Sampler, dynamics: Dynamics, start: Array) -> None:
         self._sampler, self._dynamics, self._start = sampler, dynamics, start
 
-    def begin(self, noise: Array | None) -> None:
+    def begin(self, normals: Array | None) -> None:
         """Make the state, as a run does."""
-        self.state = self._sampler.init(self._start.copy(), noise)
+        self.state, self._previous = self._sampler.init(self._start.copy()), normals
         self._sampler.settle(self.state, float(self._dynamics.temperature))
         self.state |= self._dynamics.gradient.begin(self._start)
 
     def prepare(self, normals: Array | None, eta: Array) -> None:
         """Turn the normals of the next steps into what the steps add."""
-        self._noise = self._sampler.prepare(self.state, normals, eta, self._dynamics)
+        self._noise = None
+        if normals is not None and self._previous is not None:
+            self._noise = self._sampler.prepare(normals, self._previous, eta, self._dynamics)
+            self._previous = normals[-1]
 
     def step(self, eta: np.floating, at: int, batch: Any) -> None:
         """Make one step."""
@@ -482,7 +487,7 @@ def _measured_inflation(key: _Key, step_size: float, n_params: int) -> float:
     n_chains = max(1, THRESHOLDS.normal_coordinates // P)
     target = Full().bind(StandardNormal(P))
     rng, n_normals = np.random.default_rng(_SEED), sampler.n_normals(P)
-    chain = _Chain(sampler, Dynamics(target, Metric(P)), rng.standard_normal((n_chains, P)))
+    chain = _Chain(sampler, Dynamics(target, identity(P)), rng.standard_normal((n_chains, P)))
     chain.begin(rng.standard_normal((n_chains, n_normals)) if sampler.uses_noise else None)
     time = sampler.pace(np.ones(P), step_size)[1]
     n_burnin, kept = int(np.ceil(10.0 * time)), int(np.ceil(25.0 * time))

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.dynamics import Diagonal, Metric
-from skbayes_sgld.sampling.preconditioners.low_rank import LowRank
+from skbayes_sgld.sampling.metric import Diagonal, LowRank, Metric
 
 Array = NDArray[Any]
 

@@ -68,7 +68,7 @@ def _change(
     energy = 0.5 * np.square(momentum).sum(axis=1) - posterior.log_density(theta)
     momentum = momentum + 0.5 * step * mode.metric.sqrt_t(posterior.grad(theta))
     for number in range(n_steps):
-        theta = theta + step * mode.unwhiten(momentum)
+        theta = theta + step * mode.metric.sqrt(momentum)
         share = 1.0 if number < n_steps - 1 else 0.5
         momentum = momentum + share * step * mode.metric.sqrt_t(posterior.grad(theta))
     end = 0.5 * np.square(momentum).sum(axis=1) - posterior.log_density(theta)

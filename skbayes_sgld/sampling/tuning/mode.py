@@ -16,12 +16,12 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Expansion, Posterior
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
-from skbayes_sgld.sampling.dynamics import Dense, Diagonal, Metric
+from skbayes_sgld.sampling.metric import Dense, Diagonal, Metric
 from skbayes_sgld.sampling.tuning.curvature import structured_metric
 
 Array = NDArray[Any]
 
-_MAX_STEPS = 100
+_MAX_STEPS = 300  # a curved valley of nearly dependent columns has taken 109
 TOLERANCE = 1e-10  # Newton decrement: squared distance to the mode in posterior sds
 _FINE = 0.01  # Newton decrement from which steps by a rounded Hessian must shrink it tenfold
 _SUBSET_FROM = 8192  # rows: beyond, the search begins at the mode of a subset
@@ -31,7 +31,8 @@ _SAMPLED = 0.1  # of that for each parameter, in sds of the subset's: as little 
 _SUBSET_LEAST, _ROWS_EACH = 1000, 10  # rows of a subset at least, in all and for each parameter
 _MAX_EXPANSIONS = 8
 _NEAR = 2.5e-3  # squared distance to the mode in sds, which no choice of the tuning could see
-_DAMPING = (0.0, *np.logspace(-4, 4, 9))
+# finely spaced: of collinear columns, whose weak curvature is 1e-7 of the strong, more creeps
+_DAMPING = (0.0, *np.logspace(-10, 4, 15))
 _MAX_HALVINGS = 34
 _SHRUNK = 0.02  # most of the squared distance that may be left before the last step
 _SHRUNK_ROUGH = 0.2  # the same of a subset, whose curvature is used once
@@ -74,27 +75,9 @@ class Mode(NamedTuple):
         """Number of parameters."""
         return f"Mode({self.theta.size} parameters)"
 
-    @property
-    def marginal_sd(self) -> Array:
-        """The sd of each parameter by the Laplace approximation ``(P,)``."""
-        return self.metric.marginal_sd
-
-    def unwhiten(self, z: Array) -> Array:
-        """``R z`` for each row of ``z (C, P)``, R being a root of the inverse curvature."""
-        return self.metric.sqrt(z)
-
-    def whiten(self, x: Array) -> Array:
-        """``R^{-1} x`` for each row of ``x (C, P)``."""
-        return self.metric.whiten(x)
-
     def squared_distance(self, theta: Array) -> float:
         """Squared distance of ``theta (P,)`` from the mode, in sds."""
-        return float(np.square(self.whiten((theta - self.theta)[None])).sum())
-
-    @property
-    def root(self) -> Array:
-        """R as a matrix ``(P, P)``."""
-        return self.metric.root
+        return float(np.square(self.metric.whiten((theta - self.theta)[None])).sum())
 
 
 class NoModeError(ValueError):
@@ -144,7 +127,7 @@ def find_mode(
 
 def _has_subsets(posterior: BasePosterior) -> bool:
     n, P = posterior.n_samples, posterior.n_params
-    if posterior.cheap_full_gradient or "subset" not in posterior.abilities:
+    if posterior.facts.cheap_full_gradient or "subset" not in posterior.abilities:
         return False
     least = max(_SUBSET_LEAST, _ROWS_EACH * P)
     return n > _SUBSET_FROM and n >= _share(n) * least and P <= MAX_DENSE
@@ -183,7 +166,7 @@ def mode_of_expansion(
 ) -> Mode:
     """Mode of a posterior whose log likelihood is replaced by its second-order expansion."""
     expanded = _Expanded(posterior, expansion)
-    if posterior.quadratic_prior:  # then it is normal
+    if posterior.facts.quadratic_prior:  # then it is normal
         with suppress(np.linalg.LinAlgError), one_blas_thread(), np.errstate(all="ignore"):
             H, grad = expanded.curvature(start), expanded.grad(start[None])[0]
             root = inverse_root(H)
@@ -231,7 +214,7 @@ def _find(
         return _search(posterior, start, tolerance)
     for _ in range(_MAX_WIDTHS):
         rough = _search(smooth, start, max(tolerance, _NEAR))
-        start, previous, spread = rough.theta, spread, rough.marginal_sd
+        start, previous, spread = rough.theta, spread, rough.metric.marginal_sd
         if previous is not None and np.allclose(spread, previous, rtol=_SAME_WIDTH):
             break
         smooth = posterior.smoothed(spread)
@@ -250,27 +233,17 @@ def _search(posterior: BasePosterior, start: Array, tolerance: float) -> Mode:
 
 def _damped_newton(posterior: BasePosterior, theta: Array, tolerance: float) -> Mode:
     value, grad = (of_one[0] for of_one in posterior.value_and_grad(theta[None]))
-    last, rough = np.inf, True
+    last = np.inf
     for _ in range(_MAX_STEPS):
-        rounded = posterior.rough_curvature(theta) if rough else None
-        H = posterior.curvature(theta) if rounded is None else rounded
+        H = posterior.curvature(theta)
         step, damped = _damped_step(H, grad)
         decrement = float(grad @ step)
-        if rounded is not None:
-            if decrement < tolerance and tolerance > _ROUGH and not damped:
-                break
-            # it leads as near as the exact one, or else stalls
-            stalls = _FINE > decrement > 0.1 * last
-            last, rough = decrement, not (damped or stalls or decrement < _NEAR)
-            if not rough:
-                continue
         if decrement < tolerance and not damped:
             break
         theta, value, grad = _line_search(posterior, theta, value, step, decrement)
-        if last < _NEAR and rounded is None and decrement < _NEAR and not damped:
+        if last < _NEAR and decrement < _NEAR and not damped:
             break  # the step leaves about its square
-        # what loses too many digits once would again
-        last, rough = decrement, rounded is not None
+        last = decrement
     else:
         raise NoModeError(
             f"the mode of the posterior was not found in {_MAX_STEPS} Newton steps: the posterior "

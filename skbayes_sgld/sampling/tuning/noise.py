@@ -1,4 +1,4 @@
-"""Noise of minibatches, measured at the mode, and batches without visible noise."""
+"""Noise of minibatches, measured at the mode, and the gradient whose draws cost least."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from skbayes_sgld._components import ChainStreams, start_normals
 from skbayes_sgld._linalg import MAX_DENSE, largest_eigenvalue, largest_eigenvalue_of
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.dynamics import Metric
 from skbayes_sgld.sampling.gradients import BoundGradient, ControlVariate, Full, Gradient
+from skbayes_sgld.sampling.metric import Metric
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.bias import STEP_SIZES
 from skbayes_sgld.sampling.tuning.mode import Mode
@@ -20,12 +20,18 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 Array = NDArray[Any]
 
-_PROBE_ROWS = 20_000
-_PROBE_WORK = 5e8  # multiplications of a probe at most
+# Rows of a probe: at most, and at least where their products take more than so many
+# multiplications. The largest eigenvalue of a covariance from few rows is too large: 1,000, 4,000,
+# 8,000 and all of 10,000 rows of 300 columns gave batches of 1,000, 530, 450 and 430 rows
+_PROBE_ROWS = 8_000, 20_000
+_PROBE_WORK = 2e8
 _PROBE_DRAWS = 16
+_PROBE_TIME = 0.15  # nanoseconds of processor time a multiplication
 _FEW_ROWS = 1000  # of a model whose rows are evaluated one gradient at a time
-_FIRST_ROWS = 2048  # of a probe that settles it where the noise is far below what is accepted
+_FIRST_ROWS = 2048  # of a probe that is enough where a larger one costs more than it can save
+_OVERSTATED = 4  # times that of all rows, at most, is the noise that it finds
 _QUIETER = 5  # times less noise than is accepted, where a batch is of few rows
+_STEPS = 9_000  # of all positions together, for 4,000 draws
 
 
 @dataclass
@@ -76,21 +82,21 @@ def measure_noise(
     temperature: float,
     seed: int,
     metric: Metric | None = None,
-    most_rows: int = _PROBE_ROWS,
+    most_rows: int | None = None,
 ) -> NoiseLevel:
     """Measure the noise of one-row minibatches at draws from the Laplace approximation.
 
     ``metric`` is that of the preconditioner, by default of the curvature; up to ``most_rows`` rows
-    are read.
+    are read, by default 8,000 to 20,000.
     """
     n = posterior.n_samples
     stream = ChainStreams(seed, FIRST_CHAIN)
-    size = min(most_rows, max(1000, int(_PROBE_WORK / _PROBE_DRAWS / posterior.n_params**2)))
+    size = _probe_rows(posterior) if most_rows is None else most_rows
     idx = np.arange(n) if n <= size else stream.rows(1, n, size, True)[0]
     normals = start_normals(
         seed, range(FIRST_CHAIN, FIRST_CHAIN + _PROBE_DRAWS), posterior.n_params
     )
-    draws = mode.theta + np.sqrt(temperature) * mode.unwhiten(normals)
+    draws = mode.theta + np.sqrt(temperature) * mode.metric.sqrt(normals)
     bound = gradient.bind(posterior, mode.theta, mode.expansion)
     metric = mode.metric if metric is None else metric
     if "local_rows" not in posterior.abilities:
@@ -110,7 +116,7 @@ def measure_noise(
             return n**2 * largest_eigenvalue(whole.sqrt_t(whole.sqrt_t(covariance).T))
 
         level = NoiseLevel(largest(second, means))
-        if posterior.shares_batches:
+        if posterior.facts.shares_batches:
             # of the products of two different draws
             total, S = scores.sum(axis=0), len(draws)
             pairs = (np.einsum("ai,bi->abi", total, total) - S * second) / (S * (S - 1))
@@ -124,6 +130,11 @@ def measure_noise(
         return metric.sqrt_t(moved)[0]
 
     return NoiseLevel(n**2 * largest_eigenvalue_of(product, posterior.n_params))
+
+
+def _probe_rows(posterior: BasePosterior) -> int:
+    """Most rows of a probe."""
+    return int(np.clip(_PROBE_WORK / posterior.n_params**2, *_PROBE_ROWS))
 
 
 def _row_rests(bound: BoundGradient, theta: Array, idx: Array) -> Array:
@@ -144,16 +155,17 @@ def cheapest_gradient(
 ) -> tuple[Gradient, int | None, str, NoiseLevel | None]:
     """Cheaper of minibatches without visible noise and all rows: batch size, why, and its noise.
 
-    ``n_walkers`` positions of a chain share a batch where the posterior allows it.
+    The ``n_walkers`` positions of a chain share a batch.
     """
     n, gradient = posterior.n_samples, ControlVariate()
-    if not posterior.shares_batches:
-        n_walkers = 1
+    if mode.expansion is None:
+        mode = mode._replace(expansion=posterior.expand_likelihood(mode.theta))
     level = measure_noise(posterior, gradient, mode, temperature, seed, most_rows=_FIRST_ROWS)
-    if _QUIETER * level.batch_size(STEP_SIZES[0], temperature, n_walkers) > THRESHOLDS.cheap_batch:
+    wanted = level.batch_size(STEP_SIZES[0], temperature, n_walkers)
+    if _larger_probe_pays(posterior, wanted, n_walkers):
         level = measure_noise(posterior, gradient, mode, temperature, seed)
     batch_size = _quiet_batch(level, temperature, n_walkers)
-    if cost_of_a_row(posterior, n_walkers) * batch_size > n:
+    if not batch_pays(posterior, batch_size, n_walkers):
         taken = f"{batch_size:,} of {n:,}" if batch_size < n else f"more than all {n:,}"
         why = f"a batch without visible noise takes {taken} rows"
         return Full(), None, why, None
@@ -163,13 +175,45 @@ def cheapest_gradient(
     return gradient, batch_size, why, level
 
 
-def cost_of_a_row(posterior: BasePosterior, n_walkers: int) -> float:
-    """Times that a row of a batch costs what a row of all costs, for a position."""
+def _larger_probe_pays(posterior: BasePosterior, batch_size: int, n_walkers: int) -> bool:
+    """Whether half of the batch that a small probe found costs a run more than a larger probe."""
+    if posterior.n_samples <= _FIRST_ROWS or _QUIETER * batch_size <= THRESHOLDS.cheap_batch:
+        return False
+    if not batch_pays(posterior, batch_size // _OVERSTATED, n_walkers):
+        return False
     if n_walkers == 1:
-        return THRESHOLDS.gathered_cost
+        return True
+    work = min(posterior.n_samples, _probe_rows(posterior)) * posterior.n_params**2
+    saved = 0.5 * batch_size * (_numbers(posterior) @ THRESHOLDS.shared_row)
+    return bool(_STEPS * saved > _PROBE_TIME * work)
+
+
+def batch_pays(posterior: BasePosterior, batch_size: int, n_walkers: int) -> bool:
+    """Whether a step on a batch, which ``n_walkers`` share, costs less than one on all rows.
+
+    Up to 2,000 rows it has to cost much less, since all rows have no noise.
+    """
+    n = posterior.n_samples
+    few = n <= THRESHOLDS.few_rows
+    if n_walkers == 1:
+        return not few and THRESHOLDS.gathered_cost * batch_size <= n
+    of_batch, of_all = step_costs(posterior, batch_size)
+    return of_batch <= (THRESHOLDS.much_cheaper if few else 1.0) * of_all
+
+
+def step_costs(posterior: BasePosterior, batch_size: int) -> tuple[float, float]:
+    """Nanoseconds that a position's gradient takes: on a batch shared by walkers, on all rows."""
+    numbers, P = _numbers(posterior), posterior.n_params
+    of_batch = batch_size * (numbers @ THRESHOLDS.shared_row)
+    of_batch += np.array([P, P**2]) @ THRESHOLDS.control_variate
+    of_all = posterior.n_samples * (numbers @ THRESHOLDS.row_of_all)
+    return float(of_batch), float(of_all)
+
+
+def _numbers(posterior: BasePosterior) -> Array:
+    """Numbers of a row with those of other predictors, linear predictors, and pairs of them."""
     K = posterior.n_predictors
-    numbers = np.array([posterior.n_params, K, K * (K - 1)])
-    return float(numbers @ THRESHOLDS.shared_row / (numbers @ THRESHOLDS.row_of_all))
+    return np.array([posterior.n_params, K, K * (K - 1)])
 
 
 def choose_batch_size(noise: NoiseLevel, n_samples: int, temperature: float) -> int:

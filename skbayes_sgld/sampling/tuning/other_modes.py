@@ -76,7 +76,7 @@ def find_modes(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> l
         half = start_normals(seed, range(FIRST_CHAIN, FIRST_CHAIN + len(_RADII)), P)
         lengths = np.sqrt(P) * _RADII[:, None]
         moves = lengths * half / np.linalg.norm(half, axis=1, keepdims=True)
-        far = mode.theta + mode.unwhiten(np.concatenate([moves, -moves]))
+        far = mode.theta + mode.metric.sqrt(np.concatenate([moves, -moves]))
         ends = [mode.theta] if _is_mode(posterior, mode, tau) else []
         for start in (*far, *_higher(posterior, mode, tau, seed)):
             try:
@@ -101,7 +101,7 @@ def _higher(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> Arra
     P = mode.theta.size
     size = min(_POINTS, _NUMBERS // max(posterior.n_samples, P))
     normals = np.random.default_rng([seed, FIRST_CHAIN]).standard_normal((size, P))
-    points = mode.theta + mode.unwhiten(_WIDTH * np.sqrt(tau) * normals)
+    points = mode.theta + mode.metric.sqrt(_WIDTH * np.sqrt(tau) * normals)
     try:
         values = np.nan_to_num(posterior.log_density(points), nan=-np.inf)
     except Exception:
@@ -113,14 +113,14 @@ def _higher(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> Arra
 
 def _climb(posterior: BasePosterior, mode: Mode, start: Array) -> Array | None:
     """End of a climb in coordinates of the known mode's sds; None where it ends at no mode."""
-    z = mode.whiten((start - mode.theta)[None])[0]
+    z = mode.metric.whiten((start - mode.theta)[None])[0]
     for _ in range(_HALVINGS):
-        if np.isfinite(posterior.log_density(mode.theta + mode.unwhiten(z[None]))).all():
+        if np.isfinite(posterior.log_density(mode.theta + mode.metric.sqrt(z[None]))).all():
             break
         z *= 0.5
 
     def negative(z: Array) -> tuple[float, Array]:
-        value, grad = posterior.value_and_grad(mode.theta + mode.unwhiten(z[None]))
+        value, grad = posterior.value_and_grad(mode.theta + mode.metric.sqrt(z[None]))
         if not (np.isfinite(value).all() and np.isfinite(grad).all()):
             return 1e300, np.zeros_like(z)
         return -float(value[0]), -mode.metric.sqrt_t(grad)[0].astype(float)
@@ -130,12 +130,12 @@ def _climb(posterior: BasePosterior, mode: Mode, start: Array) -> Array | None:
     value, slope = negative(found.x)
     if value == 1e300 or not np.abs(slope).max() < _STEEPEST:
         return None
-    return mode.theta + mode.unwhiten(found.x[None])[0]
+    return mode.theta + mode.metric.sqrt(found.x[None])[0]
 
 
 def _apart(posterior: BasePosterior, mode: Mode, a: Array, b: Array) -> bool:
     """Whether two ends of climbs are different modes: the density between them is lower."""
-    z = mode.whiten((a - b)[None])[0]
+    z = mode.metric.whiten((a - b)[None])[0]
     if np.abs(z).max() < _SAME * 1e-3:
         return False
     way = b + np.linspace(0.0, 1.0, _BETWEEN)[:, None] * (a - b)

@@ -39,15 +39,20 @@ class Thresholds:
 
     # ---- rows ---------------------------------------------------------------------------------
 
-    # Rows up to which a step on all of them costs little more than on a minibatch, and has no
-    # noise: on the rookies, four chains, 75 microseconds against 54
+    # Rows up to which a step on all of them, without noise, is taken unless one on a batch costs
+    # at most 0.4 of it. Four chains without walkers take 75 microseconds on all of the rookies, and
+    # 54 on a batch
     few_rows: int = 2000
+    much_cheaper: float = 0.4
     # A gathered row costs about four times one that is read in order
     gathered_cost: int = 4
-    # Nanoseconds a number of a row, a linear predictor of it and a pair of two of these, for each
-    # of 16 positions, in a batch that they share and in all rows (`python -m benchmarks.rates`)
-    shared_row: tuple[float, float, float] = (0.09, 7.3, 1.2)
-    row_of_all: tuple[float, float, float] = (0.07, 0.3, 0.02)
+    # Nanoseconds a position for each number of a row, each linear predictor of it and each pair of
+    # two predictors: in a batch that 16 walkers share, and in all rows. Measured in fits of four
+    # chains with one, three and ten classes and 5 to 150 columns (`python -m benchmarks.rates`)
+    shared_row: tuple[float, float, float] = (0.05, 5.5, 0.25)
+    row_of_all: tuple[float, float, float] = (0.035, 1.1, 0.0)
+    # The same for each parameter and each pair of parameters, of a control variate's own products
+    control_variate: tuple[float, float] = (10.0, 0.075)
     # Of the variance of a chain's mean, by batches that its walkers share: their noise has a third
     # in common, and what is left unseen of a Monte Carlo error is 4 %
     max_common_noise: float = 0.08
@@ -62,7 +67,7 @@ class Thresholds:
     # Chains of the pilot that measures a bias, in mirrored pairs: on the rookies the eight of 16
     # give standard errors of 0.15 % of an sd, where 16 pairs without mirrors gave 0.6 %
     pilot_chains: tuple[int, int] = (16, 128)
-    # Chains times rows: about 0.1 ms a step
+    # Chains times rows
     pilot_rows: int = 20_000
     # Steps at a step size of 1, 48 times the autocorrelation time of two; on most posteriors an
     # eighth or a quarter of them settles it

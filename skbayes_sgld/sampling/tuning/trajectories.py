@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root
 from skbayes_sgld.posterior.whitening import CollapsedPosterior, WhitenedPosterior
 from skbayes_sgld.sampling.chains import Run
-from skbayes_sgld.sampling.dynamics import Dense, Dynamics
+from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import Full
+from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
 from skbayes_sgld.sampling.samplers.hmc import HMC
 from skbayes_sgld.sampling.tuning.mode import Mode
@@ -26,7 +27,7 @@ _ALONG_ROWS = {"path_length": 2.0, "target_acceptance": 0.8}
 
 
 def averaged(run: Run, mode: Mode, collapse: bool) -> Mode:
-    """Normal distribution nearest in expectation, where the posterior provides one.
+    """Normal distribution nearest in expectation, where the bulk is far from the mode.
 
     ``collapse`` says whether the sampler may be the one that a collapsed posterior needs.
     """
@@ -61,7 +62,7 @@ def soften(dynamics: Dynamics, mode: Mode) -> Dynamics:
     that is rounded there costs none, and the density itself still accepts or rejects.
     """
     posterior = dynamics.gradient.posterior
-    smooth = posterior.softened(mode.marginal_sd)
+    smooth = posterior.softened(mode.metric.marginal_sd)
     if smooth is posterior:
         return dynamics
     return replace(dynamics, gradient=Full().bind(smooth, None), target=posterior)

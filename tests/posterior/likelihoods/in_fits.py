@@ -152,8 +152,7 @@ def check_curvature(table):
 def check_whitened(table):
     """Rows in the coordinates of a metric, in single precision, which long trajectories follow."""
     likelihood, posterior = table.likelihood, table.posterior
-    known = likelihood.bind_rows(np.empty(0), None, np.float32) is not None
-    if not known or likelihood.n_predictors > 1 or likelihood.infers_noise:
+    if likelihood.n_predictors > 1 or likelihood.infers_noise:
         return
     rng, center = np.random.default_rng(5), table.theta[2]
     rows = WhitenedRows(posterior, center, rng.uniform(0.05, 0.3, N))

@@ -58,30 +58,6 @@ def test_the_score_is_the_derivative_of_the_log_density(likelihood, own_rows):
 
 
 @every_likelihood
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("size", [B, 200])
-def test_the_observed_score_is_the_weighted_score(likelihood, weighted, size):
-    u = some_u(likelihood, size)
-    y = some_y(likelihood, u)
-    weight = np.random.default_rng(0).uniform(0.5, 2.0, y.shape) if weighted else None
-    expected = likelihood.score(u, y) * (weight[:, None] if weighted else 1.0)
-    got = likelihood.observed_score(u.copy(), *likelihood.observed(y, weight))
-    np.testing.assert_allclose(got, expected, atol=1e-12)
-
-
-def test_a_new_score_is_observed_too():
-    class Doubled(Bernoulli):
-        def score(self, u, y):
-            return 2.0 * super().score(u, y)
-
-    likelihood = Doubled()
-    u = some_u(likelihood)
-    y = some_y(likelihood, u)
-    got = likelihood.observed_score(u.copy(), *likelihood.observed(y, None))
-    np.testing.assert_array_equal(got, likelihood.score(u, y))
-
-
-@every_likelihood
 def test_the_curvature_is_minus_the_derivative_of_the_score(likelihood):
     u = some_u(likelihood)
     y = some_y(likelihood, u)

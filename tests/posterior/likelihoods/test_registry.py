@@ -14,9 +14,6 @@ def check_likelihood(name):
     likelihood = resolve(name, LIKELIHOODS, "likelihood")
     for own_rows in (False, True):
         parts.test_the_score_is_the_derivative_of_the_log_density(likelihood, own_rows)
-    for weighted in (False, True):
-        for size in (parts.B, 200):
-            parts.test_the_observed_score_is_the_weighted_score(likelihood, weighted, size)
     parts.test_the_curvature_is_minus_the_derivative_of_the_score(likelihood)
     parts.test_samples_have_the_mean_and_the_variance(likelihood)
     in_fits.check_in_fits(name, likelihood)

@@ -9,9 +9,9 @@ from scipy import stats
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.inference.parameterization import noncenter
 from skbayes_sgld.posterior import ConjugateNormal, Gaussian, GLMPosterior, InverseGamma, Normal
+from skbayes_sgld.posterior.parameterizations.base import Affine
 from skbayes_sgld.posterior.parameterizations.noise_coordinate import (
     NormalQuantiles,
-    StraightLine,
     normal_quantiles,
     straight_line,
 )
@@ -34,7 +34,8 @@ def tempered(request):
 def test_gamma_is_normal_in_its_quantiles(tempered):
     quantiles, temperature = tempered
     x = np.sqrt(temperature) * np.linspace(-4.5, 4.5, 91)
-    density = (wall(quantiles.gamma(x)) / temperature) + quantiles.log_stretch(x)
+    at = quantiles.forward(x[:, None])[:, 0]
+    density = (wall(at) / temperature) + quantiles.expand(x[:, None]).log_jacobian
     expected = stats.norm.logpdf(x, scale=np.sqrt(temperature))
     off = density - expected
     np.testing.assert_allclose(off, off[45], atol=0.01)
@@ -43,21 +44,26 @@ def test_gamma_is_normal_in_its_quantiles(tempered):
 def test_the_map_has_no_jump_at_its_knots(tempered):
     quantiles, _ = tempered
     knots = quantiles._known[0]
-    below, above = (quantiles.gamma(np.nextafter(knots, side)) for side in (-np.inf, np.inf))
+    below, above = (
+        quantiles.forward(np.nextafter(knots, side)[:, None]) for side in (-np.inf, np.inf)
+    )
     np.testing.assert_allclose(below, above, rtol=0, atol=1e-12)
 
 
 def test_derivatives_are_those_of_the_map_and_go_on_straight_beyond_it(tempered):
     quantiles, temperature = tempered
-    x = np.sqrt(temperature) * np.r_[np.linspace(-5.93, 5.93, 40), -40.0, 40.0]
-    h = 1e-5
-    slope = (quantiles.gamma(x + h) - quantiles.gamma(x - h)) / (2 * h)
-    np.testing.assert_allclose(quantiles.slope(x), slope, rtol=1e-6)
-    bend = (quantiles.log_stretch(x + h) - quantiles.log_stretch(x - h)) / (2 * h)
-    np.testing.assert_allclose(quantiles.bend(x), bend, rtol=1e-5, atol=1e-7)
-    np.testing.assert_array_equal(quantiles.bend(np.array([-40.0, 40.0])), 0.0)
-    assert np.all(quantiles.slope(x) > 0)
-    np.testing.assert_allclose(quantiles.locate(quantiles.gamma(x)), x, atol=1e-8)
+    x = np.sqrt(temperature) * np.r_[np.linspace(-5.93, 5.93, 40), -40.0, 40.0][:, None]
+    h, ones = 1e-5, np.ones_like(x)
+    slope = (quantiles.forward(x + h) - quantiles.forward(x - h)) / (2 * h)
+    at = quantiles.expand(x)
+    np.testing.assert_allclose(at.pull_back(ones, 0.0), slope, rtol=1e-6)
+    np.testing.assert_allclose(at.log_jacobian, np.log(slope[:, 0]), atol=1e-6)
+    above, below = (quantiles.expand(x + move).log_jacobian for move in (h, -h))
+    bend = at.pull_back(0.0 * ones, 1.0)
+    np.testing.assert_allclose(bend[:, 0], (above - below) / (2 * h), rtol=1e-5, atol=1e-7)
+    np.testing.assert_array_equal(bend[-2:], 0.0)
+    assert np.all(slope > 0)
+    np.testing.assert_allclose(quantiles.inverse(quantiles.forward(x)), x, atol=1e-8)
 
 
 def test_few_rows_have_quantiles_and_many_a_line():
@@ -70,9 +76,9 @@ def test_few_rows_have_quantiles_and_many_a_line():
         )
         for weight in (np.ones(10), np.full(10, 9.0))
     )
-    assert isinstance(few[0]._noise, NormalQuantiles)
-    assert isinstance(many[0]._noise, StraightLine)
-    assert not few[0].steep and not many[0].steep
+    assert isinstance(few[0].coordinates.scale_map, NormalQuantiles)
+    assert isinstance(many[0].coordinates.scale_map, Affine)
+    assert not few[0].facts.steep and not many[0].facts.steep
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,9 @@ from skbayes_sgld.posterior import (
     Normal,
     StudentT,
 )
-from skbayes_sgld.posterior.parameterizations.noncentered import (
-    NoncenteredPosterior,
-    NormalNoncenteredPosterior,
-)
+from skbayes_sgld.posterior.parameterizations.base import Reparameterized
+from skbayes_sgld.posterior.parameterizations.noncentered import NormalNoncentered, noncentered
+from skbayes_sgld.sampling import find_mode
 from tests.posterior.test_glm import finite_difference
 from tests.references.closed_forms import normal_inverse_gamma
 
@@ -67,9 +66,9 @@ def test_gradients_are_those_of_the_densities(prior, shape, temperature):
 def test_the_density_is_that_of_theta_times_the_jacobian(prior, shape, temperature):
     posterior, decoupled = make(prior, shape, temperature)
     phi = 0.5 * np.random.default_rng(2).standard_normal((2, decoupled.n_params))
-    theta = decoupled.to_theta(phi)
-    np.testing.assert_allclose(decoupled.from_theta(theta), phi, atol=1e-8)
-    maps = [finite_difference(decoupled.to_theta, p[None])[0] for p in phi]
+    theta = decoupled.coordinates.forward(phi)
+    np.testing.assert_allclose(decoupled.coordinates.inverse(theta), phi, atol=1e-8)
+    maps = [finite_difference(decoupled.coordinates.forward, p[None])[0] for p in phi]
     jacobian = [np.linalg.slogdet(map_)[1] for map_ in maps]
     # differences, since constants are dropped; tempering must leave the Jacobian whole
     expected = np.diff(posterior.log_density(theta)) + temperature * np.diff(jacobian)
@@ -127,15 +126,13 @@ def test_few_rows_agree_with_the_closed_form_at_every_temperature(n, d, temperat
 )
 def test_the_closed_form_of_a_normal_prior_is_the_density(prior, shape, temperature):
     _, closed = make(prior, shape, temperature)
-    assert type(closed) is NormalNoncenteredPosterior
+    assert type(closed) is NormalNoncentered
     phi = np.random.default_rng(5).standard_normal((4, closed.n_params))
-    general = [function(closed, phi) for function in (NoncenteredPosterior.log_density,)]
+    general = Reparameterized(closed.inner, closed.coordinates, temperature)
     np.testing.assert_allclose(
-        np.diff(closed.log_density(phi)), np.diff(general[0]), rtol=1e-7, atol=1e-7
+        closed.log_density(phi), general.log_density(phi), rtol=1e-7, atol=1e-7
     )
-    np.testing.assert_allclose(
-        closed.grad(phi), NoncenteredPosterior.grad(closed, phi), rtol=1e-6, atol=1e-7
-    )
+    np.testing.assert_allclose(closed.grad(phi), general.grad(phi), rtol=1e-6, atol=1e-7)
 
 
 @every_shape
@@ -161,14 +158,6 @@ def test_bound_density_and_gradient_are_those_through_theta(prior, shape, temper
         np.testing.assert_array_equal(some_grad, grad[:n_chains])
 
 
-@every_prior
-@every_shape
-def test_coordinates_come_back_from_theta(prior, shape):
-    _, decoupled = make(prior, shape)
-    phi = np.random.default_rng(2).standard_normal((5, decoupled.n_params))
-    np.testing.assert_allclose(decoupled.from_theta(decoupled.to_theta(phi)), phi, atol=1e-8)
-
-
 @pytest.mark.parametrize("n", [30, 10**4, 10**8])
 def test_the_level_and_the_width_of_the_noise_are_those_of_its_marginal(n):
     # rows that count as many: the noise variance is inverse gamma in closed form
@@ -176,7 +165,8 @@ def test_the_level_and_the_width_of_the_noise_are_those_of_its_marginal(n):
     X, y = rng.standard_normal((30, 2)), rng.standard_normal(30)
     prior, weight = ConjugateNormal(2.0), np.full(30, n / 30)
     posterior = GLMPosterior(X, y, Gaussian(), prior, InverseGamma(0.5, 0.5), sample_weight=weight)
-    decoupled = noncenter(posterior, 1.0)[0]
+    center = find_mode(posterior.given_noise(1.0), posterior.start()[:-1])
+    _, line = noncentered(posterior, center.theta, center.metric.root, 0.0)
     design = np.column_stack([X, np.ones(30)])
     precision = np.diag([0.25, 0.25, 0.0])
     rest = y - design @ np.linalg.solve(
@@ -187,5 +177,5 @@ def test_the_level_and_the_width_of_the_noise_are_those_of_its_marginal(n):
     sd = np.sqrt(special.polygamma(1, shape))
     mean = np.log(scale) - special.digamma(shape)
     # of a grid
-    assert decoupled.noise_level == pytest.approx(mean, abs=0.02 * sd)
-    assert decoupled._width == pytest.approx(sd, rel=0.02)
+    assert line.level[0] == pytest.approx(mean, abs=0.02 * sd)
+    assert line.root[0, 0] == pytest.approx(sd, rel=0.02)

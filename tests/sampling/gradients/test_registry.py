@@ -9,7 +9,8 @@ import pytest
 from skbayes_sgld._components import resolve
 from skbayes_sgld.posterior import Bernoulli, Gaussian, GLMPosterior, InverseGamma, Normal
 from skbayes_sgld.sampling import GRADIENTS, find_mode
-from skbayes_sgld.sampling.dynamics import Dense, Diagonal, Dynamics
+from skbayes_sgld.sampling.dynamics import Dynamics
+from skbayes_sgld.sampling.metric import Dense, Diagonal
 from tests.numeric import assert_derivative, derivative
 
 N = 24
@@ -39,11 +40,11 @@ def batch_of(bound, rows):
 def wander(bound, posterior, mode, replacement):
     """Where a chain stands after a few steps, and what its gradient remembers."""
     rng = np.random.default_rng(1)
-    theta = (mode.theta + mode.marginal_sd)[None]
+    theta = (mode.theta + mode.metric.marginal_sd)[None]
     memory = bound.begin(theta)
     for _ in range(7):
         bound(theta, batch_of(bound, rng.choice(N, 5, replace=replacement)), memory)
-        theta = theta + 0.4 * mode.marginal_sd * rng.standard_normal(theta.shape)
+        theta = theta + 0.4 * mode.metric.marginal_sd * rng.standard_normal(theta.shape)
     return theta, memory
 
 
@@ -54,7 +55,7 @@ def check_gradient(name):
         posterior, mode = target(kind)
         bound = gradient.bind(posterior, mode.theta)
         if not gradient.minibatch:
-            theta, memory = (mode.theta + 2.0 * mode.marginal_sd)[None], {}
+            theta, memory = (mode.theta + 2.0 * mode.metric.marginal_sd)[None], {}
             batches = [None]
         else:
             replacement = getattr(gradient, "replacement", True)
@@ -65,7 +66,7 @@ def check_gradient(name):
         if gradient.minibatch:  # every pair equally often, which is drawing without replacement
             assert_mean(bound, theta, memory, list(combinations(range(N), 2)), truth)
             # at first, from wherever a chain begins
-            start = (mode.theta - 2.0 * mode.marginal_sd)[None]
+            start = (mode.theta - 2.0 * mode.metric.marginal_sd)[None]
             at_start = derivative(posterior.log_density, start)[0]
             assert_mean(bound, start, bound.begin(start), batches, at_start)
     check_in_runs(gradient)
@@ -80,28 +81,23 @@ def check_in_runs(gradient):
     chains = 3
     for kind in ("logistic", "linear", "many rows"):
         posterior, mode = target(kind)
-        theta = mode.theta + mode.marginal_sd * np.array([[1.0], [-0.5], [2.0]])
+        theta = mode.theta + mode.metric.marginal_sd * np.array([[1.0], [-0.5], [2.0]])
         truth = np.array([derivative(posterior.log_density, at[None])[0] for at in theta])
         truth = truth.reshape(chains, -1)
-        metrics = [Diagonal(np.square(mode.marginal_sd)), Dense(mode.root)]
+        metrics = [Diagonal(np.square(mode.metric.marginal_sd)), Dense(mode.metric.root)]
         for metric, rounded in [(m, r) for m in metrics for r in (False, True)]:
             exact = 2e-4 if rounded and posterior.rounded() is not posterior else 1e-6
             followed = posterior.rounded() if rounded else posterior
-            dynamics = Dynamics(gradient.bind(followed, mode.theta), metric).of_run()
+            dynamics = Dynamics(gradient.bind(followed, mode.theta), metric).for_thread()
             moved, n_batches = 0.0, 0
             memory = dynamics.gradient.begin(theta)
             for batch in batches_of_chains(
                 dynamics.gradient, gradient.minibatch, posterior, chains
             ):
                 kept = {key: np.array(value) for key, value in memory.items()}
-                step = np.float64(0.25)
-                if dynamics.bound_move is None:
-                    drift = dynamics.drift(theta, batch, kept)
-                else:
-                    drift = (dynamics.bound_move(theta, batch, step) - theta) / step
-                moved, n_batches = moved + drift, n_batches + 1
+                moved, n_batches = moved + dynamics.drift(theta, batch, kept), n_batches + 1
             expected = metric.scale(truth)
-            assert_derivative(moved / n_batches, expected, "the mean step of a run", rtol=exact)
+            assert_derivative(moved / n_batches, expected, "the mean drift of a run", rtol=exact)
 
 
 def batches_of_chains(bound, minibatch, posterior, chains):

@@ -11,14 +11,12 @@ from skbayes_sgld.posterior import (
     InverseGamma,
     Normal,
 )
-from skbayes_sgld.sampling import SGD, Constant, Full, Polynomial
-from skbayes_sgld.sampling.dynamics import Diagonal, Dynamics
+from skbayes_sgld.sampling import GD, SGD, Constant, Polynomial
+from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.optimizers import climb as climbing
-from skbayes_sgld.sampling.optimizers.climb import climb
-from skbayes_sgld.sampling.optimizers.pace import Pace, shuffled_noise
-from skbayes_sgld.sampling.optimizers.scaling import Following, Scales, column_scales
-from skbayes_sgld.sampling.optimizers.settings import ClimbSettings
-from skbayes_sgld.sampling.optimizers.standing import measure
+from skbayes_sgld.sampling.optimizers.climb import climb, column_scales
+from skbayes_sgld.sampling.optimizers.newton_step import newton_step
+from skbayes_sgld.sampling.optimizers.pace import ClimbSettings, Pace, shuffled_noise
 
 
 @pytest.mark.parametrize("pull", [0.9, 0.3, 0.05, 0.005])
@@ -54,16 +52,15 @@ def little_noise():
 def test_a_step_of_the_coefficients_does_not_depend_on_where_the_noise_is():
     posterior = little_noise()
     start = posterior.start()
-    scales = Scales(column_scales(posterior, measure(posterior, start)), start, 4)
     moves = []
     for gamma in (start[-1], start[-1] - 10.0, start[-1] + 3.0):
+        ascent = climbing._Ascent(posterior, start, ClimbSettings(optimizer=GD()))
         theta = np.r_[start[:-1], gamma][None]
-        rule = Following(SGD(), scales)
-        dynamics = Dynamics(Full().bind(posterior, None), scales.metric)
-        state = rule.init(theta, None)
-        rule.step(state, np.float64(0.5), None, None, dynamics)
-        moves.append(state["theta"][0, :-1] - theta[0, :-1])
-        assert abs(state["theta"][0, -1] - gamma) < np.log1p(0.5 * np.exp(start[-1] - gamma) + 1.0)
+        ascent._state["theta"] = theta
+        ascent._step(np.float64(0.5), None, ascent._whole, False)
+        end = ascent.point
+        moves.append(end[:-1] - theta[0, :-1])
+        assert abs(end[-1] - gamma) < np.log1p(0.5 * np.exp(start[-1] - gamma) + 1.0)
     np.testing.assert_allclose(moves[1], moves[0], rtol=1e-9, atol=1e-14)
     np.testing.assert_allclose(moves[2], moves[0], rtol=1e-9, atol=1e-14)
 
@@ -71,8 +68,8 @@ def test_a_step_of_the_coefficients_does_not_depend_on_where_the_noise_is():
 def test_the_distance_is_in_the_noise_that_is_left_and_not_in_that_of_the_point():
     posterior = little_noise()
     start = posterior.start()
-    far = measure(posterior, start).distance
-    widened = measure(posterior, np.r_[start[:-1], start[-1] + 4.0]).distance
+    far = newton_step(posterior, start).distance
+    widened = newton_step(posterior, np.r_[start[:-1], start[-1] + 4.0]).distance
     assert far > 100.0
     assert widened == pytest.approx(far, rel=0.1)
 
@@ -81,7 +78,7 @@ def test_the_scales_of_columns_are_those_of_the_curvatures_diagonal():
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((50, 3)) * [1e-3, 1.0, 1e4], (rng.random(50) > 0.5).astype(float)
     posterior = GLMPosterior(X, y, Bernoulli(), Normal(scale=1.0))
-    metric = column_scales(posterior, measure(posterior, posterior.start()))
+    metric = column_scales(posterior, newton_step(posterior, posterior.start()))
     assert isinstance(metric, Diagonal)
     p = np.full(50, 1 / (1 + np.exp(-posterior.start()[-1])))
     diagonal = (p * (1 - p)) @ np.column_stack([X, np.ones(50)]) ** 2 + [1, 1, 1, 0]
@@ -111,7 +108,7 @@ def counted(n=64, P=3):
 def test_a_pass_reads_every_row_once_and_leaves_out_what_fills_no_batch(size, monkeypatch):
     monkeypatch.setattr(climbing, "_BLOCK_NUMBERS", 60)  # a few steps at a time
     settings = ClimbSettings(step_size=0.01, batch_size=size, replacement=False)
-    walk = climbing._Walk(counted(), np.zeros(4), settings)
+    walk = climbing._Ascent(counted(), np.zeros(4), settings)
     for _ in range(2):
         rows = np.concatenate([block.ravel() for block in walk._blocks(size)])
         assert len(rows) == 64 // size * size == len(np.unique(rows))
@@ -125,7 +122,7 @@ def test_batches_grow_from_an_eighth_of_the_rows_on_where_two_fill_a_pass():
 
 def test_the_first_steps_do_not_depend_on_where_a_schedule_begins():
     posterior = counted()
-    here = measure(posterior, np.zeros(4))
+    here = newton_step(posterior, np.zeros(4))
     first = []
     for schedule in (Constant(), Polynomial(), Polynomial(offset=1.0, power=1.0)):
         pace = Pace(64, ClimbSettings(schedule=schedule))
@@ -136,7 +133,7 @@ def test_the_first_steps_do_not_depend_on_where_a_schedule_begins():
 
 def test_the_last_eight_passes_take_all_rows_once_eight_were_made():
     posterior = counted(2000)
-    here = measure(posterior, np.full(4, 2.0))
+    here = newton_step(posterior, np.full(4, 2.0))
     metric = column_scales(posterior, here)
     for n_passes, whole in ((2, False), (20, False), (92, True), (99, True)):
         pace = Pace(2000, ClimbSettings(max_iter=100, tol=1e-6))

@@ -14,7 +14,7 @@ from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.posterior import FunctionPosterior, Normal, as_posterior
 from skbayes_sgld.sampling import OPTIMIZERS, SGD, Curvature, Harmonic, Momentum, Polynomial
 from skbayes_sgld.sampling.chains import run_chains
-from skbayes_sgld.sampling.dynamics import Dense
+from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.modes import SHORT_TASKS, distance, newton_mode, task
 from tests.references.targets import NormalMean, make_run

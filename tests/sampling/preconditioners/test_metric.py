@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from skbayes_sgld.inference.choices import reason_for_all_rows
+from skbayes_sgld.inference.decisions import reason_for_all_rows
 from skbayes_sgld.posterior import (
     Bernoulli,
     Categorical,
@@ -21,10 +21,13 @@ from skbayes_sgld.posterior import (
     as_posterior,
 )
 from skbayes_sgld.sampling import ControlVariate, Minibatch, NoModeError, find_mode
-from skbayes_sgld.sampling.dynamics import Dense, Diagonal, Metric
-from skbayes_sgld.sampling.preconditioners import rates
-from skbayes_sgld.sampling.preconditioners.low_rank import LowRank
-from skbayes_sgld.sampling.preconditioners.rates import preconditioned_eigenvalues
+from skbayes_sgld.sampling.metric import (
+    Dense,
+    Diagonal,
+    LowRank,
+    identity,
+    preconditioned_eigenvalues,
+)
 from skbayes_sgld.sampling.tuning import mode as mode_module
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.curvature import structured_metric
@@ -37,7 +40,7 @@ PRECISION = np.diag(DIAGONAL) + FACTOR.T @ FACTOR
 SPREAD_OUT = np.linalg.cholesky(np.linalg.inv(PRECISION))
 
 METRICS = {
-    "identity": (Metric(P), np.eye(P)),
+    "identity": (identity(P), np.eye(P)),
     "diagonal": (Diagonal(1.0 / DIAGONAL), np.diag(1.0 / DIAGONAL)),
     "low rank": (LowRank(DIAGONAL, FACTOR.copy()), np.linalg.inv(PRECISION)),
     "dense": (Dense(SPREAD_OUT), np.linalg.inv(PRECISION)),
@@ -62,7 +65,7 @@ def test_the_rates_are_the_eigenvalues_of_the_metric_times_the_curvature(monkeyp
     metric, curved = Diagonal(1.0 / DIAGONAL), LowRank(DIAGONAL, FACTOR.copy())
     expected = np.sort(np.linalg.eigvals(np.diag(1.0 / DIAGONAL) @ PRECISION).real)
     np.testing.assert_allclose(preconditioned_eigenvalues(metric, curved), expected, rtol=1e-8)
-    monkeypatch.setattr("skbayes_sgld.sampling.preconditioners.rates.MAX_DENSE", 1)
+    monkeypatch.setattr("skbayes_sgld.sampling.metric.MAX_DENSE", 1)
     ends = preconditioned_eigenvalues(metric, curved)[[0, -1]]
     np.testing.assert_allclose(ends, expected[[0, -1]], rtol=1e-3)
 
@@ -137,7 +140,9 @@ def test_the_four_functions_alone_are_enough_at_any_scale():
     sds = np.sqrt(np.diagonal(covariance))
     assert np.all(np.abs(mode.theta - posterior.center) < 1e-4 * sds)
     np.testing.assert_allclose(
-        mode.root @ mode.root.T / np.outer(sds, sds), covariance / np.outer(sds, sds), atol=1e-5
+        mode.metric.root @ mode.metric.root.T / np.outer(sds, sds),
+        covariance / np.outer(sds, sds),
+        atol=1e-5,
     )
 
 
@@ -207,10 +212,12 @@ def test_the_structured_mode_of_a_small_model_is_newtons(monkeypatch):
         monkeypatch.setattr(mode_module, "MAX_DENSE", 1)
         climbed = find_mode(posterior, posterior.start())
         monkeypatch.undo()
-        distance = np.linalg.norm(newton.whiten((climbed.theta - newton.theta)[None]))
+        distance = np.linalg.norm(newton.metric.whiten((climbed.theta - newton.theta)[None]))
         assert distance < 1e-3
         if exact:
-            np.testing.assert_allclose(climbed.marginal_sd, newton.marginal_sd, rtol=1e-3)
+            np.testing.assert_allclose(
+                climbed.metric.marginal_sd, newton.metric.marginal_sd, rtol=1e-3
+            )
         else:
             assert isinstance(climbed.metric, Diagonal)
 
@@ -227,12 +234,12 @@ def many(n_params):
 
 FEW_DENSE = [
     "skbayes_sgld.posterior.glm.MAX_DENSE",
-    "skbayes_sgld.sampling.preconditioners.rates.MAX_DENSE",
+    "skbayes_sgld.sampling.metric.MAX_DENSE",
     *(
         f"skbayes_sgld.sampling.tuning.{name}.MAX_DENSE"
         for name in ("mode", "noise", "trajectories")
     ),
-    "skbayes_sgld.inference.choices.MAX_DENSE",
+    "skbayes_sgld.inference.decisions.MAX_DENSE",
 ]
 
 
@@ -248,13 +255,13 @@ def test_a_users_model_of_many_parameters_gets_a_diagonal_from_its_gradients(har
     mode = find_mode(posterior, scales * np.random.default_rng(0).uniform(-1, 1, 500))
     assert isinstance(mode.metric, Diagonal)
     assert np.all(np.abs(mode.theta) < 1e-3 * scales)
-    np.testing.assert_allclose(mode.marginal_sd, scales, rtol=0.02)
+    np.testing.assert_allclose(mode.metric.marginal_sd, scales, rtol=0.02)
 
 
 def test_the_diagonal_that_a_model_knows_is_taken(hardly_any_dense):
     scales, posterior = many(500)
     posterior.curvature_diagonal = lambda theta: 4.0 / scales**2
-    np.testing.assert_allclose(find_mode(posterior, 0 * scales).marginal_sd, scales / 2)
+    np.testing.assert_allclose(find_mode(posterior, 0 * scales).metric.marginal_sd, scales / 2)
 
 
 @pytest.mark.parametrize("prior", [Normal(), Laplace()])
@@ -263,7 +270,7 @@ def test_no_matrix_of_parameters_by_parameters_is_formed(
     prior, metric, hardly_any_dense, monkeypatch
 ):
     if metric is Diagonal:
-        monkeypatch.setattr("skbayes_sgld.posterior.factor.MAX_DENSE", 10)  # too many rows for it
+        monkeypatch.setattr("skbayes_sgld.posterior.glm.MAX_DENSE", 10)  # too many rows for it
     P = 1201
     X = np.random.default_rng(0).standard_normal((20, P - 1))
     posterior = GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), prior, center=True)
@@ -271,7 +278,7 @@ def test_no_matrix_of_parameters_by_parameters_is_formed(
     try:
         mode = find_mode(posterior, posterior.start())
         noise.measure_noise(posterior, Minibatch(), mode, 1.0, 0)
-        preconditioned_eigenvalues(Metric(P), mode.metric)
+        preconditioned_eigenvalues(identity(P), mode.metric)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -341,7 +348,7 @@ def test_of_many_parameters_the_slowest_and_the_fastest_rates_are_found(monkeypa
     )
     exact = preconditioned_eigenvalues(scaled, curved)
     np.testing.assert_allclose(exact, [0.05, 0.5, 1.0, 4.0])
-    monkeypatch.setattr(rates, "MAX_DENSE", 3)
+    monkeypatch.setattr("skbayes_sgld.sampling.metric.MAX_DENSE", 3)
     found = preconditioned_eigenvalues(scaled, curved)
     np.testing.assert_allclose(found[[0, -1]], exact[[0, -1]], rtol=1e-6)
     np.testing.assert_allclose(np.diff(np.log(found)), np.log(80.0) / 3, rtol=1e-6)

@@ -15,11 +15,11 @@ from skbayes_sgld.posterior import (
     as_posterior,
 )
 from skbayes_sgld.posterior.likelihoods import FixedGaussian
-from skbayes_sgld.sampling import HMC, MALA, SGLD, Curvature, ParallelTempering, RandomWalk
+from skbayes_sgld.sampling import HMC, MALA, SGLD, Curvature, Kernel, ParallelTempering, RandomWalk
 from skbayes_sgld.sampling.chains import run_chains
-from skbayes_sgld.sampling.dynamics import Dense
-from skbayes_sgld.sampling.samplers import hmc
-from skbayes_sgld.sampling.samplers.hmc import transition_acceptance
+from skbayes_sgld.sampling.metric import Dense
+from skbayes_sgld.sampling.samplers import hamiltonian
+from skbayes_sgld.sampling.samplers.hamiltonian import transition_acceptance
 from skbayes_sgld.sampling.schedules import Harmonic
 from skbayes_sgld.sampling.tuning.adaptation import adapt
 from skbayes_sgld.sampling.tuning.bias import measure_bias
@@ -135,9 +135,9 @@ def test_trajectories_of_unequal_kicks_err_less_than_those_of_leapfrog(monkeypat
     run = turning_run(GLMPosterior(columns, y, Bernoulli(), Normal(1.0)), 0.6)
     start = run.dynamics.center + np.zeros((200, 1))
     acceptance = []
-    for share in (0.0, hmc._TOWARDS_LOBATTO):
-        monkeypatch.setattr(hmc, "_TOWARDS_LOBATTO", share)
-        hmc.kicks_and_drifts.cache_clear()
+    for share in (0.0, hamiltonian._LOBATTO):
+        monkeypatch.setattr(hamiltonian, "_LOBATTO", share)
+        hamiltonian.unequal_kicks.cache_clear()
         acceptance.append(run_chains(run, start, n_draws=20).acceptance)
     assert 1.0 - acceptance[1] < 0.75 * (1.0 - acceptance[0])
 
@@ -145,8 +145,8 @@ def test_trajectories_of_unequal_kicks_err_less_than_those_of_leapfrog(monkeypat
 @pytest.mark.parametrize("n_steps", [1, 2, 3, 7, 50])
 def test_kicks_are_between_equal_ones_and_those_of_a_quadrature(n_steps, monkeypatch):
     def integral(share, power):
-        monkeypatch.setattr(hmc, "_TOWARDS_LOBATTO", share)
-        kicks, drifts = hmc.kicks_and_drifts.__wrapped__(n_steps) / n_steps
+        monkeypatch.setattr(hamiltonian, "_LOBATTO", share)
+        kicks, drifts = hamiltonian.unequal_kicks.__wrapped__(n_steps) / n_steps
         np.testing.assert_allclose(kicks, kicks[::-1], rtol=1e-9)  # a path back is the same one
         np.testing.assert_allclose(drifts[:-1], drifts[-2::-1], rtol=1e-9)
         assert drifts[-1] == 0.0
@@ -182,11 +182,11 @@ def test_the_measured_bias_is_that_of_the_long_chain():
 
 @pytest.mark.parametrize("sampler", [MALA(), HMC()])
 def test_adaptation_finds_the_spread_and_the_acceptance(sampler):
-    narrow = Mode(MODE.theta, Dense(MODE.root / 3))  # a third of the right width
+    narrow = Mode(MODE.theta, Dense(MODE.metric.root / 3))  # a third of the right width
     run = make_run(TARGET, sampler=sampler, preconditioner=Curvature(), mode=narrow)
     adapted = adapt(run, narrow, seed=0)
     mean, sd = TARGET.moments()
-    assert adapted.mode.marginal_sd[0] == pytest.approx(sd, rel=0.25)
+    assert adapted.mode.metric.marginal_sd[0] == pytest.approx(sd, rel=0.25)
     assert adapted.mode.theta[0] == pytest.approx(mean, abs=0.25 * sd)
     # beyond the target only where the step is the largest
     assert adapted.acceptance > sampler.target_acceptance - 0.15
@@ -254,17 +254,17 @@ def test_neighbours_of_the_ladder_swap_in_even_and_odd_pairs_in_turn():
     flat = FunctionPosterior(lambda x: np.zeros(len(x)), np.zeros_like, 1)
     sampler = ParallelTempering(n_temperatures=4)
     dynamics = make_run(flat, sampler=sampler, step_size=0.1).dynamics
-    state = sampler.init(np.zeros((2, 1)), None)
-    state["rungs"] = np.tile(1e6 * np.arange(4.0)[:, None], (2, 1, 1))
+    state = sampler.init(np.zeros((2, 1)))
+    state["rung_theta"] = np.tile(1e6 * np.arange(4.0)[:, None], (2, 1, 1))
     rng = np.random.default_rng(0)
     orders = [[1, 0, 3, 2], [1, 3, 0, 2], [3, 1, 2, 0], [3, 2, 1, 0], [2, 3, 0, 1], [2, 0, 3, 1]]
     for order in orders:
         normals = rng.standard_normal((1, 2, sampler.n_normals(1)))
-        noise = sampler.prepare(state, normals, np.array([0.1]), dynamics)
+        noise = sampler.prepare(normals, normals[0], np.array([0.1]), dynamics)
         sampler.step(state, np.float64(0.1), noise[0], None, dynamics)
-        replicas = np.round(state["rungs"][..., 0] / 1e6).astype(int)
+        replicas = np.round(state["rung_theta"][..., 0] / 1e6).astype(int)
         assert replicas.tolist() == [order, order]
-        np.testing.assert_array_equal(state["theta"], state["rungs"][:, 0])
+        np.testing.assert_array_equal(state["theta"], state["rung_theta"][:, 0])
 
 
 def test_a_swap_is_accepted_with_the_ratio_of_the_tempered_densities():
@@ -273,8 +273,37 @@ def test_a_swap_is_accepted_with_the_ratio_of_the_tempered_densities():
     values, tau = np.tile([-1.0, -2.0], (40_000, 1)), sampler.ladder
     uniform = np.log(np.random.default_rng(0).random((40_000, 1)))
     state = {"count": np.zeros(40_000)}
-    order, swapped = sampler._swap(values, tau, uniform, state)
+    order = sampler._swap(values, tau, uniform, state)
     expected = np.exp(-(1.0 - 1.0 / 20.0))
     share = (order[:, 0] == 1).mean()
     assert abs(share - expected) < 4.0 * np.sqrt(expected * (1.0 - expected) / 40_000)
-    np.testing.assert_array_equal(swapped[:, 0], np.where(order[:, 0] == 1, -2.0, -1.0))
+    np.testing.assert_array_equal(order[:, 1], 1 - order[:, 0])
+
+
+def bent(n_params=2):
+    """A density whose gradient is another at every position."""
+    return FunctionPosterior(
+        lambda x: -np.sum(x**2 / 2 + x**4 / 8, axis=1), lambda x: -x - x**3 / 2, n_params
+    )
+
+
+def test_every_rung_keeps_the_gradient_of_where_it_is():
+    kernel = Kernel(bent(), ParallelTempering(n_temperatures=3), step_size=0.4)
+    state = kernel.init(np.ones((4, 2)))
+    for key in range(12):
+        state = kernel.step(state, key)
+        rungs = state.memory["rung_theta"]
+        expected = bent().grad(rungs.reshape(-1, 2)).reshape(rungs.shape)
+        np.testing.assert_allclose(state.memory["rung_force"], expected, rtol=1e-12)
+        np.testing.assert_array_equal(state.position, rungs[:, 0])
+
+
+@pytest.mark.parametrize("n_points", [2, 5])
+def test_a_trajectory_begins_after_as_many_points_as_were_asked_for(n_points):
+    kernel = Kernel(bent(), HMC(n_points=n_points), step_size=0.3)
+    state, begins = kernel.init(np.ones((3, 2))), []
+    for key in range(4 * n_points):
+        origin = state.memory["energy"]
+        state = kernel.step(state, key)
+        begins.append((state.memory["energy"] != origin).all())
+    assert begins == [True, *[False] * (n_points - 1)] * 4

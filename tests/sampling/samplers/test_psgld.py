@@ -24,7 +24,7 @@ def test_the_squares_are_a_plain_mean_until_they_are_as_many_as_are_remembered()
         PSGLD(decay=0.75),
         Dynamics(Full().bind(Line(), None), Identity().bind(1, None)),
     )
-    state = sampler.init(np.array([[1.0]]), None)
+    state = sampler.init(np.array([[1.0]]))
     values, squares = np.array([3.0, -1.0, 2.0, 5.0, 4.0, -2.0]), []
     for value in values:
         state["theta"] = np.array([[value]])

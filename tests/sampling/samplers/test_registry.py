@@ -5,7 +5,6 @@ every direction of a correlated one; a sampler that accepts or rejects has the m
 target too. Tolerances are Monte Carlo standard errors, told by the spread between the chains.
 """
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -13,13 +12,12 @@ import pytest
 from scipy import special
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.sampling import SAMPLERS, SGLD, ControlVariate, Curvature, Minibatch
+from skbayes_sgld.sampling import SAMPLERS, SGLD, Curvature
 from skbayes_sgld.sampling.chains import run_chains
-from skbayes_sgld.sampling.dynamics import Dense, Diagonal, Dynamics
+from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.tuning.bias import normal_inflation
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import make_run
-from tests.sampling.gradients.test_registry import target as rows_of
 
 N_CHAINS, N_DRAWS = 200, 110  # chains side by side cost less than steps one after another
 SIGMAS = 4.5
@@ -85,10 +83,12 @@ def draw(sampler, target, temperature=1.0):
         temperature=temperature,
         mode=mode,
     )
-    start = mode.theta + np.random.default_rng(0).standard_normal((N_CHAINS, 2)) @ mode.root.T
+    start = (
+        mode.theta + np.random.default_rng(0).standard_normal((N_CHAINS, 2)) @ mode.metric.root.T
+    )
     lengths = {"n_burnin": round(15 * time), "thin": max(1, round(time))}
     draws = run_chains(run, start, n_draws=N_DRAWS, seed=3, **lengths).draws
-    return (draws - mode.theta) @ np.linalg.inv(mode.root).T, step
+    return (draws - mode.theta) @ np.linalg.inv(mode.metric.root).T, step
 
 
 def assert_mean(values, expected, allowed, what):
@@ -100,36 +100,9 @@ def assert_mean(values, expected, allowed, what):
     assert np.all(standard_error < 0.05), f"{what} is too uncertain to tell"
 
 
-def check_steps_of_runs(sampler):
-    """Raise where the steps that a run takes as one product are not those of drift and noise."""
-    if sampler.adjusted:
-        return
-    posterior, mode = rows_of("logistic")
-    rng, chains, n_steps = np.random.default_rng(2), 3, 6
-    theta = mode.theta + mode.marginal_sd * rng.standard_normal((chains, posterior.n_params))
-    first = rng.standard_normal(theta.shape)
-    normals = rng.standard_normal((n_steps, *theta.shape))
-    idx, eta = rng.integers(0, posterior.n_samples, (n_steps, chains, 4)), np.full(n_steps, 0.05)
-    ends = []
-    for gradient in (Minibatch(), ControlVariate()):
-        bound = gradient.bind(posterior, mode.theta)
-        run = Dynamics(bound, Diagonal(np.square(mode.marginal_sd))).of_run()
-        assert run.bound_move is not None
-        for dynamics in (run, replace(run, bound_move=None)):
-            state = sampler.init(theta.copy(), first.copy()) | dynamics.gradient.begin(theta)
-            noise = sampler.prepare(state, normals.copy(), eta, dynamics)
-            batches = dynamics.gradient.prepare(idx)
-            for t in range(n_steps):
-                own = None if noise is None else noise[t]
-                sampler.step(state, eta[t], own, batches[t], dynamics)
-            ends.append(state["theta"])
-        np.testing.assert_allclose(*ends[-2:], rtol=1e-9, atol=1e-12, err_msg="steps of a run")
-
-
 def check_sampler(name):
     """Raise where the sampler of this name draws from another distribution than it declares."""
     sampler = resolve(name, SAMPLERS, "sampler")
-    check_steps_of_runs(sampler)
     rough = ROUGH.get(name, 0.0)
     for temperature in (1.0, 2.5):
         white, step = draw(sampler, normal(), temperature)
@@ -157,8 +130,8 @@ class Undeclared(SGLD):
     def gaussian_inflation(self, eta):
         return None
 
-    def prepare(self, state, normals, eta, dynamics):
-        return self.noise * super().prepare(state, normals, eta, dynamics)
+    def prepare(self, normals, previous, eta, dynamics):
+        return self.noise * super().prepare(normals, previous, eta, dynamics)
 
 
 def test_a_sampler_that_declares_no_variance_is_held_to_the_one_it_is_measured_to_have(monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from skbayes_sgld.posterior import Bernoulli, FixedGaussian, GLMPosterior, Laplace, Normal
 from skbayes_sgld.sampling import SAMPLERS, Curvature, find_mode
 from skbayes_sgld.sampling.chains import run_chains
-from skbayes_sgld.sampling.dynamics import Dense
+from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import make_run
 
@@ -63,7 +63,7 @@ def target(name):
     mode = find_mode(posterior, posterior.start())
     axes = [
         m + 10.0 * s * np.linspace(-1, 1, 301)
-        for m, s in zip(mode.theta, mode.marginal_sd, strict=True)
+        for m, s in zip(mode.theta, mode.metric.marginal_sd, strict=True)
     ]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     value = np.concatenate([posterior.log_density(part) for part in np.array_split(grid, 50)])
@@ -90,7 +90,9 @@ def draw(sampler, posterior, mode, temperature=1.0):
         temperature=temperature,
         mode=mode,
     )
-    start = mode.theta + np.random.default_rng(0).standard_normal((N_CHAINS, 2)) @ mode.root.T
+    start = (
+        mode.theta + np.random.default_rng(0).standard_normal((N_CHAINS, 2)) @ mode.metric.root.T
+    )
     thin = max(1, round(time / 4))
     return run, run_chains(run, start, n_draws=N_STEPS, n_burnin=300, thin=thin, seed=3).draws
 

@@ -8,13 +8,13 @@ import pytest
 from skbayes_sgld._components import ChainStreams
 from skbayes_sgld.posterior import FunctionPosterior
 from skbayes_sgld.sampling import HMC, MALA
-from skbayes_sgld.sampling.dynamics import Metric
+from skbayes_sgld.sampling.metric import identity
 from skbayes_sgld.sampling.tuning import adaptation
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import make_run
 
 P = 2
-MODE = Mode(np.zeros(P), Metric(P))
+MODE = Mode(np.zeros(P), identity(P))
 START = np.array([[3.0, -3.0], [0.5, 0.0], [-2.0, 2.0]])
 
 
@@ -117,7 +117,7 @@ def test_chains_of_a_run_do_not_begin_where_one_of_the_pilot_has_stood_still(mon
     def grad(x):
         return -x - 30.0 * np.exp(30.0 * (x - 2.0))
 
-    mode = Mode(np.zeros(1), Metric(1))
+    mode = Mode(np.zeros(1), identity(1))
     run = make_run(FunctionPosterior(log_density, grad, 1), sampler=HMC(), mode=mode)
     starts = np.linspace(-1.0, 1.0, 32)[:, None]
     starts[5] = 4.0  # from where no trajectory is accepted
@@ -134,9 +134,9 @@ def test_the_metric_of_draws_is_their_covariance_about_their_mean():
     found = adaptation._metric(draws, MODE, 1.0, normal().dynamics.gradient.posterior)
     np.testing.assert_allclose(found.theta, draws.mean(axis=(0, 1)))
     # 4,000 draws, and a prior share of ten of the curvature's metric
-    np.testing.assert_allclose(found.root @ found.root.T, covariance, atol=0.4)
+    np.testing.assert_allclose(found.metric.root @ found.metric.root.T, covariance, atol=0.4)
     hot = adaptation._metric(2.0 * draws, MODE, 4.0, normal().dynamics.gradient.posterior)
-    np.testing.assert_allclose(hot.root, found.root, rtol=1e-9)
+    np.testing.assert_allclose(hot.metric.root, found.metric.root, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kept", [0.5, 0.8])
@@ -154,7 +154,7 @@ def test_the_time_of_autoregressive_draws_is_known_from_short_chains(kept):
 def test_pilots_of_long_chains_come_to_the_acceptance_that_is_aimed_at():
     start = np.random.default_rng(0).standard_normal((40, 20))
     target = FunctionPosterior(lambda x: -0.5 * (x**2).sum(axis=1), lambda x: -x, 20)
-    run = make_run(target, sampler=MALA(), mode=Mode(np.zeros(20), Metric(20)))
+    run = make_run(target, sampler=MALA(), mode=Mode(np.zeros(20), identity(20)))
     streams = [ChainStreams(0, c) for c in range(40)]
     step = adaptation._run_pilot(run, start, streams, 0.05, 150)[1]
     fixed = replace(run, step_size=step)

@@ -29,9 +29,10 @@ from skbayes_sgld.sampling import (
     Sampler,
     find_mode,
 )
+from skbayes_sgld.sampling.base import check_requirements
 from skbayes_sgld.sampling.chains import Run, run_chains
-from skbayes_sgld.sampling.dynamics import Diagonal, Dynamics
-from skbayes_sgld.sampling.protocol import check_requirements
+from skbayes_sgld.sampling.dynamics import Dynamics
+from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import bias
 from skbayes_sgld.sampling.tuning.bias import (
     STEP_SIZES,
@@ -54,10 +55,14 @@ class BAOAB(Sampler):
 
     friction: float = 1.0
 
-    def init(self, theta, noise):
-        return {"theta": theta, "velocity": noise.copy(), "force": np.full_like(theta, np.nan)}
+    def init(self, theta):
+        return {
+            "theta": theta,
+            "velocity": np.zeros_like(theta),
+            "force": np.full_like(theta, np.nan),
+        }
 
-    def prepare(self, state, normals, eta, dynamics):
+    def prepare(self, normals, previous, eta, dynamics):
         keep = np.exp(-self.friction * eta)
         return normals * np.sqrt(dynamics.temperature * (1 - keep**2))[:, None, None]
 
@@ -79,8 +84,8 @@ class BAOAB(Sampler):
 class TooWide(BAOAB):
     """A sampler whose author added too much noise: variances are 21 % too large."""
 
-    def prepare(self, state, normals, eta, dynamics):
-        return 1.1 * super().prepare(state, normals, eta, dynamics)
+    def prepare(self, normals, previous, eta, dynamics):
+        return 1.1 * super().prepare(normals, previous, eta, dynamics)
 
 
 GAMMA = FunctionPosterior(

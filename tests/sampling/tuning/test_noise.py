@@ -7,7 +7,7 @@ from scipy.special import expit
 from skbayes_sgld._components import start_normals
 from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, Normal
 from skbayes_sgld.sampling import ControlVariate, Full, Minibatch, find_mode
-from skbayes_sgld.sampling.dynamics import Metric
+from skbayes_sgld.sampling.metric import identity
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Mode
@@ -27,14 +27,16 @@ def rests(posterior, mode, theta):
     design = np.column_stack([posterior.X, np.ones(N)])
     at_mode, at = expit(design @ mode.theta), expit(theta @ design.T)
     linear = at_mode + at_mode * (1.0 - at_mode) * ((theta - mode.theta) @ design.T)
-    of_rows = np.einsum("sn,np->snp", linear - at, design) @ mode.root
+    of_rows = np.einsum("sn,np->snp", linear - at, design) @ mode.metric.root
     return N * (of_rows - of_rows.mean(axis=1, keepdims=True))
 
 
 def test_the_noise_of_two_draws_in_common_is_the_covariance_of_their_rests():
     posterior = model()
     mode = find_mode(posterior, posterior.start())
-    draws = mode.theta + np.random.default_rng(1).standard_normal((4000, D + 1)) @ mode.root.T
+    draws = (
+        mode.theta + np.random.default_rng(1).standard_normal((4000, D + 1)) @ mode.metric.root.T
+    )
     found = rests(posterior, mode, draws)
     own = np.einsum("snp,snq->pq", found, found) / (len(found) * N)
     mean = found.mean(axis=0)  # of so many draws nearly the product of two
@@ -58,43 +60,95 @@ def test_shared_batches_are_so_large_that_a_chains_mean_varies_by_8_percent_more
 
 
 def at_mode(posterior):
-    return Mode(np.zeros(posterior.n_params), Metric(posterior.n_params))
+    return Mode(np.zeros(posterior.n_params), identity(posterior.n_params))
+
+
+def of_classes(n_rows, n_columns, n_classes):
+    X = np.random.default_rng(0).standard_normal((n_rows, n_columns))
+    likelihood = Bernoulli() if n_classes == 2 else Categorical(n_classes)
+    return GLMPosterior(X, np.arange(n_rows) % n_classes, likelihood, Normal(scale=1.0))
 
 
 @pytest.mark.parametrize("n_walkers", [1, 16])
-@pytest.mark.parametrize("more, gradient", [(-2, Full), (2, ControlVariate)])
-def test_all_rows_are_taken_where_a_batch_costs_as_much(n_walkers, more, gradient, monkeypatch):
-    level = noise.NoiseLevel(10.2)  # batches of 510
+@pytest.mark.parametrize("pays", [True, False])
+def test_all_rows_are_taken_where_a_batch_costs_as_much(n_walkers, pays, monkeypatch):
+    # of 5,200 rows of 3 columns batches of 400 and 1,400 cost 0.4 and 1.3 times what all rows do
+    # where walkers share them, and 0.3 and 1.1 times where each chain has its own
+    posterior, batch_size = model(5200), 400 if pays else 1400
+    level = noise.NoiseLevel(0.02 * batch_size - 1e-3)
     monkeypatch.setattr(noise, "measure_noise", lambda *args, **kwargs: level)
-    relative = noise.cost_of_a_row(model(10), n_walkers)
-    posterior = model(round(510 * relative) + more)
-    found, batch_size, why, _ = noise.cheapest_gradient(
+    found, chosen, why, _ = noise.cheapest_gradient(
         posterior, at_mode(posterior), 1.0, 0, n_walkers
     )
-    assert isinstance(found, gradient)
-    assert batch_size == (None if gradient is Full else 510)
-    assert ("16 walkers share each" in why) == (gradient is ControlVariate and n_walkers == 16)
+    assert isinstance(found, ControlVariate if pays else Full)
+    assert chosen == (batch_size if pays else None)
+    assert ("16 walkers share each" in why) == (pays and n_walkers == 16)
 
 
-def test_a_row_of_a_shared_batch_costs_more_where_predictors_are_more_than_numbers():
+@pytest.mark.parametrize(
+    "n_classes, n_columns, of_all, of_batch",
+    [
+        (2, 5, 1.48, 6.1),
+        (2, 20, 2.18, 7.9),
+        (2, 50, 3.63, 11.4),
+        (2, 150, 8.36, 9.9),
+        (3, 5, 3.23, 16.1),
+        (3, 20, 4.28, 18.9),
+        (3, 150, 15.2, 34.1),
+        (10, 5, 13.5, 80.5),
+        (10, 20, 18.1, 93.1),
+        (10, 150, 60.0, 101.0),
+    ],
+)
+def test_a_row_costs_what_is_measured(n_classes, n_columns, of_all, of_batch):
+    # nanoseconds a row and a position, by `python -m benchmarks.rates`
+    posterior = of_classes(1000, n_columns, n_classes)
+    small, all_rows = noise.step_costs(posterior, 32)
+    large, _ = noise.step_costs(posterior, 128)
+    assert all_rows / 1000 == pytest.approx(of_all, rel=0.6)
+    assert (large - small) / 96 == pytest.approx(of_batch, rel=0.6)
+
+
+def test_up_to_2000_rows_a_batch_has_to_be_much_cheaper():
+    few, many = of_classes(2000, 3, 2), of_classes(2001, 3, 2)
+    of_batch, of_all = noise.step_costs(few, 300)
+    assert 0.4 * of_all < of_batch < of_all
+    assert not noise.batch_pays(few, 300, 16)
+    assert noise.batch_pays(many, 300, 16)
+    assert noise.batch_pays(few, 50, 16)
+    assert not noise.batch_pays(few, 8, 1)
+    assert noise.batch_pays(many, 8, 1)
+
+
+@pytest.mark.parametrize(
+    "n, wanted, pays",
+    [
+        (30_000, 3, False),  # quiet anyway
+        (30_000, 600, False),  # half of it takes 28 ms of a run, and the probe 30
+        (30_000, 700, True),  # 33 ms
+        (30_000, 60_000, False),  # a fourth of it costs more than all rows
+        (2000, 500, False),  # the probe had all of them
+    ],
+)
+def test_a_larger_probe_is_made_where_it_can_save_more_than_it_costs(n, wanted, pays):
+    # the probe: 20,000 rows of 101 parameters squared at 0.15 ns; the run: 11 ns a row 9,000 times
+    posterior = of_classes(n, 100, 2)
+    assert noise._larger_probe_pays(posterior, wanted, 16) == pays
+
+
+def test_the_noise_of_wide_rows_is_measured_with_enough_of_them():
+    # of 4,000 rows of 150 columns 1,000 give a largest eigenvalue that is far too large
     rng = np.random.default_rng(0)
-    wide = GLMPosterior(
-        rng.standard_normal((30, 200)), np.arange(30) % 2, Bernoulli(), Normal(scale=1.0)
+    X = rng.standard_normal((4000, 150))
+    y = (rng.random(4000) < expit(X[:, 0])).astype(float)
+    posterior = GLMPosterior(X, y, Bernoulli(), Normal(scale=1.0))
+    mode = find_mode(posterior, posterior.start())
+    whole, few = (
+        noise.measure_noise(posterior, ControlVariate(), mode, 1.0, 0, most_rows=rows).variance
+        for rows in (4000, 1000)
     )
-    narrow = GLMPosterior(
-        rng.standard_normal((30, 2)), np.arange(30) % 3, Categorical(3), Normal(scale=1.0)
-    )
-    assert 1.0 < noise.cost_of_a_row(wide, 16) < 2.0 < noise.cost_of_a_row(narrow, 16)
-
-
-def test_a_row_of_a_shared_batch_costs_seven_of_all_rows_where_classes_are_ten():
-    # measured: 9.0 times with 30 columns, 6.0 times with 100; batches of 438 of 3,000 rows took
-    # 1.4 times what all of them do
-    rng = np.random.default_rng(0)
-    ten = GLMPosterior(
-        rng.standard_normal((40, 30)), np.arange(40) % 10, Categorical(10), Normal(scale=1.0)
-    )
-    assert 7.0 < noise.cost_of_a_row(ten, 16) < 9.0
+    assert noise.measure_noise(posterior, ControlVariate(), mode, 1.0, 0).variance == whole
+    assert few > 1.2 * whole
 
 
 @pytest.mark.parametrize("gradient", [Minibatch(), ControlVariate()], ids=repr)
@@ -110,14 +164,14 @@ def test_the_noise_is_the_mean_over_the_draws_of_a_rows_covariance(gradient, den
         monkeypatch.setattr(noise, "MAX_DENSE", 1)
     level = noise.measure_noise(posterior, gradient, mode, 2.0, seed=5)
     chains = range(FIRST_CHAIN, FIRST_CHAIN + 16)
-    draws = mode.theta + np.sqrt(2.0) * start_normals(5, chains, D + 1) @ mode.root.T
+    draws = mode.theta + np.sqrt(2.0) * start_normals(5, chains, D + 1) @ mode.metric.root.T
     design = np.column_stack([X, np.ones(10)])
     p, at_mode = expit(draws @ design.T), expit(design @ mode.theta)
     score = posterior.y - p
     if isinstance(gradient, ControlVariate):
         moved = (draws - mode.theta) @ design.T
         score = at_mode + at_mode * (1.0 - at_mode) * moved - p
-    rows = 10 * np.einsum("sn,np->snp", score, design) @ mode.root
+    rows = 10 * np.einsum("sn,np->snp", score, design) @ mode.metric.root
     rows -= rows.mean(axis=1, keepdims=True)
     covariance = np.einsum("snp,snq->pq", rows, rows) / (16 * 10)
     assert level.variance == pytest.approx(np.linalg.eigvalsh(covariance)[-1], rel=1e-3)

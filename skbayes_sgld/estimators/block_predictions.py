@@ -1,0 +1,100 @@
+"""Predictions of rows in blocks, one block after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import wraps
+from inspect import signature
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from skbayes_sgld.blocks.files import block_slices, check_whole
+from skbayes_sgld.blocks.source import RowSource, kind_of
+
+Array = NDArray[Any]
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+
+
+class LazyRows(Protocol):
+    """Rows that are computed later, and so are their predictions: Dask's."""
+
+    def __dask_graph__(self) -> Any:
+        """Tasks that make the rows."""
+
+    def compute(self, **kwargs: Any) -> Any:
+        """The rows, in memory."""
+
+
+class Prediction(Protocol[P, R]):
+    """A bound method that takes rows of any kind; the kind decides what it returns."""
+
+    @overload
+    def __call__(self, X: LazyRows, *args: P.args, **kwargs: P.kwargs) -> Any: ...
+    @overload
+    def __call__(self, X: RowSource, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]: ...
+    @overload
+    def __call__(self, X: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+
+def by_block(method: Callable[Concatenate[Any, ArrayLike, P], R]) -> Prediction[P, R]:
+    """Decorator of predictions with an argument ``out``, which then take rows in blocks too.
+
+    The method itself is called with arrays, and without ``out``. For rows in blocks it returns a
+    generator of the predictions of each block. Where ``out`` is given, rows are read and results
+    written block by block, and ``out`` is returned.
+    """
+    known = signature(method)
+
+    @wraps(method)
+    def call(self: Any, X: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        def predict(rows: Any) -> Any:
+            return method(self, rows, *args, **kwargs)
+
+        lazy = kind_of(X).startswith("dask.")
+        if out is None and not lazy and not isinstance(X, RowSource):
+            return predict(X)
+        check_is_fitted(self)
+        if out is not None:
+            return _write(predict, X, out, method.__name__)
+        if not lazy:
+            return (predict(rows) for rows in X.columns())
+        from skbayes_sgld.blocks.dask_predictions import predict_lazily
+
+        given = known.bind(self, X, *args, **kwargs).arguments
+        others = {name: value for name, value in given.items() if name not in ("self", "X")}
+        return predict_lazily(self, method.__name__, X, others)
+
+    head, returns, rest = (method.__doc__ or "").partition("\n        Returns\n")
+    call.__doc__ = head.rstrip() + "\n" + _OUT + returns + rest
+    return cast("Prediction[P, R]", call)
+
+
+_OUT = """        out : ndarray or None, default=None
+            Array that the result is written into, block by block: X may be a memory map, and so
+            may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
+            generator of the results of its blocks.
+"""
+
+
+def _write(predict: Callable[[Any], Any], X: Any, out: Any, name: str) -> Any:
+    if isinstance(X, RowSource) or np.ndim(X) != 2 or not isinstance(X, np.ndarray):
+        raise TypeError(
+            f"out is for arrays and memory maps of rows, and X is {type(X).__name__}; leave it "
+            "None."
+        )
+    if not isinstance(out, np.ndarray) or not len(out) == len(X):
+        raise ValueError(
+            f"out is {type(out).__name__} of shape {np.shape(out)}; give an array of {len(X)} rows."
+        )
+    for rows in block_slices(*X.shape):
+        check_whole(X)
+        found = predict(X[rows])
+        if isinstance(found, tuple) or found.shape[1:] != out.shape[1:]:
+            shape = "several arrays" if isinstance(found, tuple) else (len(X), *found.shape[1:])
+            raise ValueError(f"out has shape {out.shape}; {name} returns {shape}.")
+        out[rows] = found
+    return out

@@ -1,0 +1,376 @@
+"""Linear models: the posterior of rows in arrays or in blocks, and how a draw splits into parts."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
+from sklearn.utils import Bunch
+from sklearn.utils.validation import check_is_fitted
+
+from skbayes_sgld._components import Registry, check_flag
+from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld.blocks.moments import Moments
+from skbayes_sgld.blocks.source import RowSource
+from skbayes_sgld.estimators.base import Array, BayesianEstimator, limit_blas
+from skbayes_sgld.estimators.outputs import by_output
+from skbayes_sgld.estimators.parameters import parameters
+from skbayes_sgld.estimators.prior import draw_prior_predictive
+from skbayes_sgld.estimators.validation import (
+    check_columns,
+    check_ranges,
+    warn_of_few_rows,
+    warn_of_fraction,
+    warn_of_light_rows,
+)
+from skbayes_sgld.inference.passes import NUMBERS, Encoding, find_posterior, look, sum_up
+from skbayes_sgld.posterior import (
+    PRIORS,
+    CoefficientPrior,
+    Flat,
+    GLMPosterior,
+    Likelihood,
+    NoiseModel,
+    NoisePrior,
+)
+from skbayes_sgld.posterior.base import by_name
+from skbayes_sgld.posterior.propriety import check_proper, check_weights
+from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
+from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
+
+Priors = tuple[Any, CoefficientPrior, NoisePrior | None]  # of coefficients, intercept and noise
+Columns = tuple[Array, Array]  # mean and spread of each column
+
+
+@parameters
+class LinearEstimator(BayesianEstimator):
+    """Base of the estimators whose rows see the parameters through linear predictors.
+
+    A subclass for a kind of target defines the likelihood and the priors; a subclass for a kind of
+    inference defines ``_settings``, which checks its parameters, and ``_infer_posterior``.
+
+    Parameters
+    ----------
+    fit_intercept : bool, default=True
+        Whether the model has an intercept.
+    intercept_prior : str or CoefficientPrior, default="flat"
+        Prior of the intercept: any that ``prior`` takes, of one number, such as
+        ``Normal(scale=10.0)``. It acts on the intercept at X = 0.
+
+    Attributes
+    ----------
+    prior_ : CoefficientPrior
+        The prior, with its scale as a number or one for each column.
+    intercept_prior_, noise_prior_ : CoefficientPrior, NoisePrior
+        Priors of intercept and noise, with numbers for scales; None without one to infer.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Where X had names.
+    """
+
+    prior: Any = "normal"
+    fit_intercept: bool = True
+    intercept_prior: Any = "flat"
+
+    noise_model = "constant"  # a parameter of the normal model alone
+
+    _registries: ClassVar[dict[str, Registry]] = {
+        **BayesianEstimator._registries,
+        "intercept_prior": PRIORS,
+        "schedule": SCHEDULES,
+        "preconditioner": PRECONDITIONERS,
+        "clip": CLIPS,
+    }
+    _automatic = {"gradient", "preconditioner"}
+    _takes_sparse: ClassVar[bool] = True
+
+    def _settings(self) -> Any:
+        """Settings of the inference; ``uses_curvature`` says whether X is centered."""
+        for name in ("prior", "intercept_prior", "noise_model"):
+            self._resolve(name)
+        check_flag(self.fit_intercept, "fit_intercept")
+
+    def _check_values(self, X: Array, fitting: bool = True) -> None:
+        if fitting:
+            check_columns(X, self)
+        else:
+            check_columns(X, self, smallest=0.0)
+
+    # ---- the model ----------------------------------------------------------------------------
+
+    def _noise(self) -> NoiseModel:
+        """Model of how the noise depends on the row."""
+        return self._resolve("noise_model")
+
+    def _priors(self, y: Array, weight: Array | None) -> Priors:
+        """Priors given the target; automatic scales are left to the posterior."""
+        intercept = self._resolve_unscaled_prior("intercept_prior")
+        return self._resolve_unscaled_prior(), intercept, None
+
+    def _class_names(self) -> list[str] | None:
+        """Names of the classes that have a linear predictor each; None without classes."""
+        return None
+
+    def _make_posterior(
+        self,
+        X: Array,
+        y: Array,
+        weight: Array | None,
+        *,
+        center: bool,
+        columns: Columns | None = None,
+        priors: Priors | None = None,
+    ) -> GLMPosterior:
+        """Posterior of these rows.
+
+        ``center`` puts the intercept in theta at the mean of X, which is easier to sample.
+        ``columns`` are moments to use in place of those of X, ``priors`` those of earlier rows.
+        """
+        prior, intercept, noise = self._priors(y, weight) if priors is None else priors
+        if noise is not None and prior.scaled_by_noise and prior.automatic:
+            warn_of_few_rows(weight, *X.shape)
+        known = {"class_names": self._class_names(), "columns": columns}
+        # models without noise have the constant one, which binds a plain GLMPosterior
+        return self._noise().bind(
+            X,
+            y,
+            self._likelihood(),
+            prior,
+            noise,
+            intercept_prior=intercept,
+            sample_weight=weight,
+            fit_intercept=self.fit_intercept,
+            center=center,
+            feature_names=self._feature_names(),
+            **{name: value for name, value in known.items() if value is not None},
+        )
+
+    def _infer(
+        self,
+        settings: Any,
+        X: Array,
+        y: Array,
+        weight: Array | None,
+        columns: Columns | None = None,
+    ) -> None:
+        """Bind model and rows to a posterior, check that it is proper, and infer it."""
+        posterior = self._make_posterior(
+            X, y, weight, center=settings.uses_curvature, columns=columns
+        )
+        check_proper(posterior)
+        check_weights(posterior)
+        self._infer_posterior(settings, posterior)
+
+    def _infer_posterior(
+        self, settings: Any, posterior: GLMPosterior, source: RowSource | None = None
+    ) -> None:
+        """Infer a posterior, of the rows of a ``source`` if given; set the fitted attributes."""
+        raise NotImplementedError
+
+    # ---- rows in blocks -----------------------------------------------------------------------
+
+    def _infer_source(self, settings: Any, source: RowSource) -> None:
+        if self._stream is not None:
+            raise TypeError(
+                f"partial_fit takes the rows of one block, and X is {type(source).__name__}; call "
+                "it once a block, or call fit."
+            )
+        if source.n_features >= MAX_DENSE:
+            raise ValueError(
+                f"the blocks have {source.n_features} columns; a pass adds up a matrix of "
+                f"parameters by parameters, and takes fewer than {MAX_DENSE}. Use fewer columns."
+            )
+        self.n_features_in_ = source.n_features
+        self.__dict__.pop("feature_names_in_", None)
+        if source.feature_names is not None:
+            self.feature_names_in_ = np.array(source.feature_names, dtype=object)
+        likelihood = self._numeric_likelihood()
+        if likelihood is not None and likelihood.quadratic:
+            self._infer_sums(settings, source, likelihood)
+        else:
+            self._infer_sample(settings, source, likelihood)
+
+    def _numeric_likelihood(self) -> Likelihood | None:
+        """Likelihood of a target that is a number; None where it is a label."""
+        return self._likelihood()
+
+    def _infer_sums(self, settings: Any, source: RowSource, likelihood: Likelihood) -> None:
+        """Infer from sums of products, which one pass adds up: all that a normal model needs."""
+        if not self._noise().constant:
+            raise ValueError(
+                f"noise_model={self.noise_model!r} has no sums over rows that a pass could add up; "
+                "set noise_model='constant', or give arrays."
+            )
+        sums, extent = sum_up(source)
+        check_ranges(extent.low, extent.high, self)
+        X, y, weight = sums.as_rows()
+        likelihood.check_target(y)
+        sd = np.sqrt(np.diagonal(sums.products)[:-1] / sums.total)
+        columns = sums.mean[:-1], extent.spread(sd)
+        posterior = self._make_posterior(
+            X, y, weight, center=settings.uses_curvature, columns=columns
+        )
+        check_proper(posterior)
+        self._infer_posterior(settings, posterior, source)
+
+    def _infer_sample(
+        self, settings: Any, source: RowSource, likelihood: Likelihood | None
+    ) -> None:
+        """Infer from a sample of the rows and an expansion of all; from all rows if few."""
+        seed = int(self.random_state) if isinstance(self.random_state, Integral) else 0
+        moments, extent, sample, fraction = look(source, likelihood, seed)
+        check_ranges(extent.low, extent.high, self)
+        warn_of_fraction(fraction.value, source.has_exposure)
+        encoding = self._encoding(moments)
+        X, y, weight = encoding.sampled(sample, moments)
+        if weight is not None:
+            total, n_rows = float(moments.total @ encoding.factors), int(moments.n_rows.sum())
+            warn_of_light_rows(total, n_rows, source.n_features)
+        mean, sd = moments.together(encoding.factors)
+        columns = mean, extent.spread(sd)
+        if sample.complete:
+            with_exposures = not np.array_equal(moments.own, moments.total)
+            with limit_blas(X):
+                self._infer(settings, X, y, weight, columns if with_exposures else None)
+            return
+        if self._resolve("prior").hierarchical:
+            raise ValueError(
+                f"prior={self.prior!r} learns its scale from all rows, and these are in blocks; "
+                "give a prior of a known scale, such as prior='normal'."
+            )
+        model = self._make_posterior(X, y, weight, center=settings.uses_curvature, columns=columns)
+        check_weights(model)
+        self._infer_posterior(settings, find_posterior(model, source, encoding), source)
+
+    def _encoding(self, moments: Moments) -> Encoding:
+        """Map from the target in the blocks to numbers, given the labels that there are."""
+        return NUMBERS
+
+    # ---- draws, split into parts --------------------------------------------------------------
+
+    def _set_layout(self, posterior: GLMPosterior) -> None:
+        """Remember how a draw splits into coefficients, intercepts and noise."""
+        self.prior_: CoefficientPrior = posterior.prior
+        self.noise_prior_: NoisePrior | None = posterior.noise_prior
+        of_intercept = posterior.linear_prior.intercept or Flat()
+        self.intercept_prior_: CoefficientPrior | None = (
+            of_intercept if self.fit_intercept else None
+        )
+        self._names = list(posterior.constrained_names)
+        self._n_predictors = posterior.n_predictors
+        self._has_intercept = bool(self.fit_intercept)  # which set_params may change after the fit
+
+    def _split(self, values: Array) -> dict[str, Array]:
+        """Draws by part: ``coef (S, K, d)``, ``intercept (S, K)``, and all others by their names.
+
+        Parameters that share a name and differ in their index are ``(S, m)``.
+        """
+        d, K = self.n_features_in_, self._n_predictors
+        width = d + self._has_intercept
+        linear = values[:, : K * width].reshape(len(values), K, width)
+        intercept = linear[..., -1] if width > d else np.zeros(linear.shape[:2])
+        parts = {"coef": linear[..., :d], "intercept": intercept}
+        others = self._names[K * width :]
+        for name, columns in by_name(others).items() if others else ():
+            has_index = others[columns[0]] != name
+            own = values[:, [K * width + j for j in columns]]
+            parts[name] = own if has_index else own[:, 0]
+        return parts
+
+    def _draws(self) -> dict[str, Array]:
+        """All draws by part."""
+        check_is_fitted(self)
+        return self._split(self.posterior_.flat)
+
+    def _predictor(self, chosen: Any = slice(None)) -> Predictor:
+        parts = self._draws()
+        return LinearPredictor(parts["coef"][chosen], parts["intercept"][chosen])
+
+    def _set_point(self, values: Array) -> None:
+        """Set ``coef_``, ``intercept_`` and the like from one vector of values."""
+        parts = self._split(values[None])
+        self.coef_, self.intercept_ = parts["coef"][0].copy(), parts["intercept"][0].copy()
+        if isinstance(self, RegressorMixin):  # which has one predictor
+            self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+
+    @by_output(1)
+    def sample_posterior(self, n_samples: int | None = None, random_state: Any = None) -> Bunch:
+        """Draws from the posterior, by parameter.
+
+        Parameters
+        ----------
+        n_samples : int or None, default=None
+            Number of draws, chosen at random among those of the fit. None: all of them.
+        random_state : int, RandomState, Generator or None, default=None
+            Seed of the choice; the estimator's own where None.
+
+        Returns
+        -------
+        draws : Bunch
+            ``coef (S, d)``, or ``(S, n_classes, d)`` for more than two classes, ``intercept
+            (S,)`` or ``(S, n_classes)``, and what else was inferred, such as ``noise_variance
+            (S,)``.
+        """
+        chosen = self._choose_draws(n_samples, random_state)
+        draws = Bunch(**{name: values[chosen] for name, values in self._draws().items()})
+        if self._n_predictors == 1:
+            draws.coef, draws.intercept = draws.coef[:, 0], draws.intercept[:, 0]
+        return draws
+
+    # ---- before the fit -----------------------------------------------------------------------
+
+    @by_output(1, one_stream=True)
+    def sample_prior(
+        self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, y: Any = None
+    ) -> Array:
+        """Draws of y from the prior predictive distribution: from the prior and the likelihood.
+
+        They show what a prior implies for data. Each column has parameters of its own, the same for
+        all rows. All priors must be proper. By default the intercept's is flat, and that of the
+        noise of a linear model nearly so: set ``intercept_prior="normal"`` and
+        ``noise_prior="half_normal"``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Before ``fit`` automatic scales are in the units of these columns; afterwards they are
+            those of the fit.
+        n_samples : int, default=1
+        random_state : int, RandomState, Generator or None, default=0
+        y : array-like of shape (n_rows,) or None, default=None
+            Before ``fit``: the target whose units the automatic scales of a linear regression take,
+            and whose classes a classifier takes; 0 and 1 without it.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows, n_samples)
+
+        Raises
+        ------
+        ValueError
+            Naming ``prior``, ``intercept_prior`` or ``noise_prior``, where nothing can be drawn
+            from it or it needs ``y``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skbayes_sgld import SGLDLogisticRegression
+        >>> model = SGLDLogisticRegression(prior="normal", intercept_prior="normal")
+        >>> model.sample_prior(np.zeros((3, 2)), n_samples=5).shape
+        (3, 5)
+        """
+        return draw_prior_predictive(self, X, n_samples, random_state, y)
+
+    def _target_before_fit(
+        self, y: Array | None, n_rows: int
+    ) -> tuple[Array, Likelihood, Array | None]:
+        """Numbers for y (NaN if not given), the likelihood, and labels its draws are positions of.
+
+        Labels are None where y is a number.
+        """
+        likelihood = self._likelihood()
+        known = np.full(n_rows, np.nan) if y is None else likelihood.check_target(y)
+        return known, likelihood, None

@@ -1,0 +1,56 @@
+"""Constructor parameters as fields of a class, and docstrings that subclasses inherit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from inspect import cleandoc
+from textwrap import indent
+from typing import Any, dataclass_transform
+
+_INHERITED = ("Parameters", "Attributes", "Notes")  # sections of a docstring
+
+
+@dataclass_transform(kw_only_default=True)
+def parameters(cls: Any) -> Any:
+    """Class decorator: annotated fields of an estimator become its keyword-only parameters.
+
+    Every parameter is written once, with its default, in the class that uses it, whose docstring
+    documents it. The constructor, ``get_params`` and the signature have the fields of the class and
+    its decorated bases; the docstring has their ``Parameters`` in the same order, their
+    ``Attributes``, and the ``Notes`` of the nearest class that has some.
+    """
+    cls = dataclass(cls, kw_only=True, eq=False, repr=False)
+    text, sections = _split_sections(cleandoc(cls.__doc__ or ""))
+    cls._documented = {name: sections.pop(name, "") for name in _INHERITED}
+    known = [vars(base).get("_documented", {}) for base in cls.__mro__]
+    of_parameters = _entries(each.get("Parameters", "") for each in known)
+    of_attributes = _entries(each.get("Attributes", "") for each in known)
+    inherited = {
+        "Parameters": [of_parameters.get(field.name, "") for field in fields(cls)],
+        "Attributes": of_attributes.values(),
+        "Notes": [each["Notes"] for each in known if each.get("Notes")][:1],
+    }
+    sections = {
+        name: "\n".join(filter(None, parts)) for name, parts in inherited.items()
+    } | sections
+    order = ["Parameters", "Attributes", "See Also", "Notes", "Examples"]
+    for name in filter(sections.get, order):
+        text += f"\n\n{name}\n{'-' * len(name)}\n{sections[name]}"
+    cls.__doc__ = indent(text, "    ").lstrip() + "\n    "
+    return cls
+
+
+def _split_sections(doc: str) -> tuple[str, dict[str, str]]:
+    """Text in front of the first section, and the text of each section by its name."""
+    text, *rest = re.split(r"^([A-Z][\w ]+)\n-{3,}\n", doc, flags=re.MULTILINE)
+    return text.strip(), dict(zip(rest[::2], map(str.strip, rest[1::2]), strict=True))
+
+
+def _entries(sections: Iterable[str]) -> dict[str, str]:
+    """Entries of sections by the first name of each; the first of a name counts."""
+    found: dict[str, str] = {}
+    for entry in (e for section in sections for e in re.split(r"\n(?=\S)", section) if e):
+        found.setdefault(re.split(r"[ ,:]", entry, maxsplit=1)[0], entry)
+    return found

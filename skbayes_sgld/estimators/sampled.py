@@ -1,0 +1,400 @@
+"""Linear models whose posterior is sampled: settings, a run, and batches of ``partial_fit``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from skbayes_sgld._components import ByColumnRegistry, Registry, check_number
+from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld.blocks.source import RowSource
+from skbayes_sgld.estimators.base import Array
+from skbayes_sgld.estimators.callbacks import has_callbacks, show_progress
+from skbayes_sgld.estimators.linear import Columns, LinearEstimator, Priors
+from skbayes_sgld.estimators.parameters import parameters
+from skbayes_sgld.inference.result import SamplingResult
+from skbayes_sgld.inference.run import plan_and_run
+from skbayes_sgld.inference.settings import REGISTRIES, Settings
+from skbayes_sgld.posterior import CoefficientPrior, GLMPosterior
+from skbayes_sgld.posterior.assumed_density import NormalSite, site_of, under_priors
+from skbayes_sgld.posterior.hierarchical import with_hyperparameters
+from skbayes_sgld.posterior.linear_prior import in_units
+from skbayes_sgld.posterior.priors import HIERARCHICAL_PRIORS, PRIORS, Prior
+from skbayes_sgld.posterior.propriety import check_proper, level_is_held
+from skbayes_sgld.posterior.statistics import GaussianStatistics
+
+_KEPT = 2**22  # numbers in X, up to which a fit keeps a copy: 32 megabytes
+_KEPT_BATCHES = 2**20  # numbers in X, y and the weights of a stream's rows: 8 megabytes
+_RESOLVED = (
+    "sampler",
+    "step_size",
+    "gradient",
+    "batch_size",
+    "preconditioner",
+    "parameterization",
+    "init",
+    "n_burnin",
+    "thin",
+)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Earlier batches of ``partial_fit``.
+
+    Attributes
+    ----------
+    n_batches : int
+    known : GaussianStatistics, NormalSite or None
+        Their likelihood: sums of products of a normal model; of others a normal density for the
+        rows that are no longer kept, None while all are.
+    rows : tuple of (X, y, weight) or None
+        Rows that are kept, of a model that has no sums over rows.
+    priors : tuple or None
+        Priors of the coefficients, the intercept and the noise in the units of the first batch.
+    """
+
+    n_batches: int = 0
+    known: GaussianStatistics | NormalSite | None = None
+    rows: tuple[Any, Array, Array | None] | None = None
+    priors: Priors | None = None
+
+
+@parameters
+class SampledEstimator(LinearEstimator):
+    """A linear model whose posterior is sampled: settings, posterior, plan, run, result.
+
+    Parameters
+    ----------
+    sampler : str or Sampler, default="auto"
+        ``"auto"`` is Leimkuhler-Matthews SGLD, or HMC where a pilot finds an error in it. A named
+        sampler never switches to another: ``"sgld"``, ``"psgld"``, ``"sghmc"``, ``"sgnht"``, which
+        can take minibatches; ``"hmc"``, ``"mala"``, ``"random_walk"``, ``"parallel_tempering"``,
+        which are exact and take all rows at every step; or an instance such as
+        ``SGLD(integrator="euler")``.
+    step_size : float or "auto", default="auto"
+        eta of the recursion, in the preconditioned space. With the curvature preconditioner it has
+        no unit: 0.2 moves a fifth of the way to the mode. Without a preconditioner it is in raw
+        units. The default is the largest at which a pilot finds no mean or standard deviation off
+        by more than 1 % of a standard deviation.
+    schedule : str or Schedule, default="constant"
+        How the step size changes: ``"constant"``, ``"harmonic"``, ``"polynomial"``,
+        ``"flat_decay_flat"``, ``"cyclical"`` or an instance.
+    temperature : float, str or Schedule, default=1.0
+        tau; the chains sample the posterior density to the power 1 / tau. A schedule that settles,
+        such as ``"cooling"`` or ``Cooling(high=20.0)``, gives tau at every step: chains that start
+        hot cross from mode to mode. Draws begin once it has settled.
+    batch_size : int or "auto", default="auto"
+        Rows of a minibatch. By default enough that their noise adds less than 0.5 % to any standard
+        deviation, or all rows where that costs no more.
+    gradient : str or Gradient, default="auto"
+        ``"full"``, ``"minibatch"``, ``"control_variate"``, ``"svrg"``, ``"saga"`` or an instance.
+        By default the cheapest without visible noise.
+    preconditioner : str, Preconditioner, array-like or None, default="auto"
+        G of the recursion. ``"auto"`` chooses ``"curvature"``, the inverse curvature at the mode;
+        None is the plain recursion; an array of shape (n_params, n_params) or (n_params,) is a
+        matrix or a diagonal of your own. With None, a given ``step_size`` and a full or minibatch
+        gradient the fit is the published algorithm: it looks for no mode and forms no matrix.
+    parameterization : {"auto", "centered", "noncentered", "row_space"}, default="auto"
+        Coordinates that the chains move in: ``"centered"`` are the model's own; in
+        ``"noncentered"`` ones noise and coefficients are independent (a normal likelihood with
+        inferred noise); ``"row_space"`` is the space of the rows (a normal prior and fewer rows
+        than columns). The posterior is the same. ``"auto"`` changes coordinates only where the
+        preconditioner is the curvature and every step takes all rows.
+    init : {"auto", "mode", "prior", "zeros"} or array-like, default="auto"
+        Starting points of the chains. ``"mode"``: overdispersed around the mode. ``"prior"``: draws
+        from the prior, or zeros where it is flat, with the noise variance at that of y.
+        ``"zeros"``: zeros. An array has shape (n_params,) or (n_chains, n_params), in the order and
+        the units of ``summary()``. ``"auto"`` is the prior, as published, unless the preconditioner
+        is the curvature: then it is the mode, or where the pilot chains of HMC and MALA ended if
+        the prior is log-concave.
+    clip : str, Clip or None, default=None
+        Bound on the gradient: ``"norm"``, ``"value"`` or an instance such as
+        ``NormClip(threshold=100.0)``. Clipping biases the posterior.
+    n_draws : int, default=1000
+        Draws to keep from each chain.
+    n_burnin : int or "auto", default="auto"
+        Steps before the first draw.
+    thin : int or "auto", default="auto"
+        Steps from draw to draw; by default enough that neighbours are nearly independent.
+    n_chains : int, default=4
+        Chains. They start apart, so that R-hat can tell whether they have mixed.
+    warm_start : bool, default=False
+        Start the chains where those of the last ``fit`` stopped, without a burn-in.
+    forgetting : float, default=1.0
+        Factor by which ``partial_fit`` multiplies the weights of all earlier rows, in (0, 1]; below
+        1 the model follows a drift.
+    n_jobs : int or None, default=None
+        Processes that share the chains, as joblib counts them. They start, in seconds, once a run
+        is seen to take more than a minute; a shorter run stays in one process. The draws do not
+        depend on it.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the pilots and the chains.
+    verbose : int, default=0
+        1 shows progress on standard error: a bar if tqdm is installed, else lines of text.
+    checkpoint : str, path or None, default=None
+        File that the run is written to at intervals, for ``resume_from``. One file a fit: it is a
+        parameter, as ``memory`` is a pipeline's, so that pipelines and ``clone`` pass it on. The
+        file of an unfinished run is not replaced.
+    resume_from : str, path or None, default=None
+        Checkpoint to continue, to the draws of a run that was never stopped. Data and settings must
+        be the same; ``n_draws`` may be larger.
+    max_time : float or None, default=None
+        Seconds after which no more draws are made, counted from the beginning of the fit.
+    target_ess : float or None, default=None
+        Draws are made until every parameter has this bulk effective sample size, from a tenth of
+        ``n_draws`` to ten times as many.
+
+    Attributes
+    ----------
+    posterior_ : PosteriorDraws
+        The draws, ``(chain, draw, parameter)``, with the parameters' names. ``coef_`` and the like
+        are their means, weighted by step size where the schedule decays.
+    result_ : SamplingResult
+        The result that :func:`~skbayes_sgld.sample` returns; ``print(result_.plan)`` is a table of
+        every setting and the reason for it.
+    sampler_, step_size_, batch_size_, gradient_, preconditioner_ : object
+        Values that were used; ``batch_size_`` is None where every step takes all rows.
+    parameterization_, init_, n_burnin_, thin_ : object
+        Values that were used.
+    clipped_fraction_ : float
+        Share of the steps on which the gradient was clipped.
+    """
+
+    sampler: Any = "auto"
+    step_size: Any = "auto"
+    schedule: Any = "constant"
+    temperature: Any = 1.0
+    batch_size: Any = "auto"
+    gradient: Any = "auto"
+    preconditioner: Any = "auto"
+    parameterization: str = "auto"
+    init: Any = "auto"
+    clip: Any = None
+    n_draws: int = 1000
+    n_burnin: Any = "auto"
+    thin: Any = "auto"
+    n_chains: int = 4
+    warm_start: bool = False
+    forgetting: float = 1.0
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+    checkpoint: Any = None
+    resume_from: Any = None
+    max_time: float | None = None
+    target_ess: float | None = None
+
+    _registries: ClassVar[dict[str, Registry]] = {
+        **LinearEstimator._registries,
+        **REGISTRIES,
+        "prior": ByColumnRegistry(Prior, PRIORS, HIERARCHICAL_PRIORS),
+    }
+    _automatic = {"sampler", "gradient", "preconditioner"}
+
+    def _settings(self) -> Settings:
+        super()._settings()
+        check_number(self.forgetting, "forgetting", low=0, high=1, closed="right")
+        return Settings.check(self)
+
+    def _infer(
+        self,
+        settings: Settings,
+        X: Array,
+        y: Array,
+        weight: Array | None,
+        columns: Columns | None = None,
+    ) -> None:
+        """Infer a batch of ``partial_fit`` with the batches before it, or rows on their own."""
+        if self._stream is not None:
+            self._infer_batch(settings, X, y, weight, columns)
+            return
+        # the diagnosis measures on the rows, which must not change with the caller's arrays
+        if X.size <= _KEPT:
+            X, y, weight = X.copy(), y.copy(), None if weight is None else weight.copy()
+        super()._infer(settings, X, y, weight, columns)
+
+    def _infer_posterior(
+        self,
+        settings: Settings,
+        posterior: GLMPosterior,
+        source: RowSource | None = None,
+        n_batches: int = 0,
+    ) -> None:
+        """Plan and run the chains of a posterior, and set the fitted attributes.
+
+        ``n_batches`` of ``partial_fit`` came before these rows: each has random numbers of its own.
+        """
+        prior = self._resolve("prior")
+        target: Any = with_hyperparameters(posterior, prior) if prior.hierarchical else posterior
+        positions, n_fits = self._last_positions(settings, target.constrained_names)
+        # chains that continue must not repeat their old noise
+        seed = settings.draw_seed() + n_fits + n_batches
+        watched = self.verbose or has_callbacks(self)
+        watch = partial(show_progress, self) if watched else None
+        workers = None if source is None else source.workers(settings.n_jobs)
+        data = {"X": posterior.X, "y": posterior.y, "sample_weight": posterior.weight}
+        inputs = {**self.get_params(deep=False), **data, "n_batches": n_batches}
+        result = plan_and_run(target, settings, inputs, seed, positions, watch, workers)
+        result = result if posterior.X.size <= _KEPT else result.without_data()
+        self.result_: SamplingResult = result
+        self.posterior_, self._n_fits = result.draws, n_fits + 1
+        for name in _RESOLVED:
+            setattr(self, f"{name}_", result.draws.choices[name].value)
+        self.clipped_fraction_ = result.clipped
+        self._set_layout(target)
+        self._set_point(result.mean)
+
+    def _last_positions(self, settings: Settings, names: list[str]) -> tuple[Array | None, int]:
+        """Last positions of the chains that this fit continues, if any, and the fits before it."""
+        last = vars(self).get("result_")
+        if not settings.warm_start or last is None or last.names != names:
+            return None, 0
+        if len(last.positions) != settings.n_chains:
+            return None, 0
+        return last.positions, self._n_fits
+
+    def diagnose(self) -> Any:
+        """Diagnosis of the draws, which is printed too.
+
+        Returns
+        -------
+        diagnosis : Diagnosis
+            R-hat, effective sample sizes and standard errors by parameter; the ratio of minibatch
+            to injected noise; the bias of the step size, and at half of it; the Metropolis
+            acceptance that the chain's own transitions would have had; the distance from the
+            Laplace approximation; clipped steps and divergent chains; how far the prior is from
+            the data; and the problems, each with its remedy. Of a fit of several outputs a dict:
+            one for each, by its name.
+        """
+        check_is_fitted(self)
+        models = vars(self).get("estimators_")
+        if models is None:
+            return self.result_.diagnose()
+        found = {}
+        for name, model in zip(vars(self)["output_names_"], models, strict=True):
+            print(f"{name}:")
+            found[name] = model.diagnose()
+        return found
+
+    # ---- batches of partial_fit ---------------------------------------------------------------
+
+    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Any:
+        """Fit with one more batch; an error leaves the estimator as it was."""
+        return self._fit(X, y, sample_weight, self._stream or Stream(), **row_data)
+
+    def _infer_batch(
+        self, settings: Settings, X: Array, y: Array, weight: Any, columns: Columns | None
+    ) -> None:
+        """Sample the posterior of all batches, given the rows of the last."""
+        if X.shape[1] >= MAX_DENSE:
+            raise ValueError(
+                f"X has {X.shape[1]} columns; partial_fit keeps a matrix of parameters by "
+                f"parameters, and takes fewer than {MAX_DENSE}. Use fit, or fewer columns."
+            )
+        if self._resolve("prior").hierarchical:
+            raise ValueError(
+                f"prior={self.prior!r} learns its scale from all rows; partial_fit takes a prior "
+                "of a known scale, such as prior='normal'."
+            )
+        if not self._noise().constant:
+            raise ValueError(
+                f"noise_model={self.noise_model!r} has no sums over rows that partial_fit could "
+                "keep; set noise_model='constant'."
+            )
+        assert self._stream is not None
+        stream = self._stream
+        add = self._add_to_sums if self._likelihood().quadratic else self._add_to_rows
+        self._stream = replace(
+            add(settings, stream, X, y, weight, columns), n_batches=stream.n_batches + 1
+        )
+
+    def _add_to_sums(
+        self, settings: Settings, stream: Stream, X: Any, y: Array, weight: Any, columns: Any
+    ) -> Stream:
+        """Sample given the sums of products of all batches, which are all a normal model needs."""
+        if stream.priors is None:
+            first = self._make_posterior(X, y, weight, center=False, columns=columns)
+            stream = replace(stream, priors=self._priors_of(first))
+        known = GaussianStatistics.of_rows(X, y, weight)
+        if stream.known is not None:
+            assert isinstance(stream.known, GaussianStatistics)
+            known = stream.known.tempered(float(self.forgetting)).plus(known)
+        posterior = self._make_posterior(
+            *known.as_rows(), center=settings.uses_curvature, priors=stream.priors
+        )
+        check_proper(posterior)
+        self._infer_posterior(settings, posterior, n_batches=stream.n_batches)
+        return replace(stream, known=known)
+
+    def _add_to_rows(
+        self, settings: Settings, stream: Stream, X: Any, y: Array, weight: Any, columns: Any
+    ) -> Stream:
+        """Sample given the rows of all batches, or a normal density in place of earlier ones.
+
+        Rows are kept while they are few; then a normal density replaces their likelihood, with the
+        mean gradient and the mean curvature over the draws. Rows stay as long as the intercept has
+        a flat prior and they do not hold it, as counts that are all 0; its prior is normal then.
+        """
+        power = float(self.forgetting)
+        rows = joined(stream.rows, power, X, y, weight)
+        posterior = self._make_posterior(*rows, center=settings.uses_curvature, columns=columns)
+        if stream.priors is None:
+            stream = replace(stream, priors=self._priors_of(posterior))
+        assert stream.priors is not None and not isinstance(stream.known, GaussianStatistics)
+        site = None if stream.known is None else stream.known.tempered(power)
+        held = site is not None or level_is_held(posterior)
+        width = posterior.n_features + bool(self.fit_intercept)
+        if site is not None and site.center.shape != (posterior.n_predictors, width):
+            raise ValueError(
+                "fit_intercept was changed since the last batch; call fit to start anew."
+            )
+        coef, intercept, _ = stream.priors
+        intercept = intercept if held else normal_intercept(posterior)
+        posterior = under_priors(posterior, coef, intercept, site)
+        check_proper(posterior)
+        self._infer_posterior(settings, posterior, n_batches=stream.n_batches)
+        if not held or rows[0].size + 2 * len(rows[1]) <= _KEPT_BATCHES:
+            return replace(stream, known=site, rows=rows)
+        draws, weights = self.posterior_.flat, self.posterior_.flat_weights
+        share = np.full(len(draws), 1.0) if weights is None else weights
+        site = site_of(posterior, posterior.unconstrain(draws), share / share.sum())
+        return replace(stream, known=site, rows=None)
+
+    def _priors_of(self, posterior: GLMPosterior) -> Priors:
+        """Priors of a posterior, with numbers for scales."""
+        intercept = posterior.linear_prior.intercept or self._resolve("intercept_prior")
+        return posterior.prior, intercept, posterior.noise_prior
+
+
+def normal_intercept(posterior: GLMPosterior) -> CoefficientPrior:
+    """Prior of the intercepts named "normal", in the units of a model's data."""
+    data = posterior.likelihood, posterior.y, posterior.weight
+    return in_units(posterior.prior, PRIORS["normal"](), None, *data)[1]
+
+
+def joined(
+    earlier: tuple[Any, Array, Array | None] | None,
+    power: float,
+    X: Any,
+    y: Array,
+    weight: Array | None,
+) -> tuple[Any, Array, Array | None]:
+    """Copies of earlier rows, their weights multiplied by ``power``, and of further rows."""
+    if earlier is None:
+        return X.copy(), y.copy(), None if weight is None else weight.copy()
+    X0, y0, weight0 = earlier
+    if weight is not None or weight0 is not None or power < 1.0:
+        old, new = (np.ones(len(v)) if w is None else w for w, v in ((weight0, y0), (weight, y)))
+        weight = np.concatenate([power * old, new])
+    stacked = (
+        sparse.csr_array(sparse.vstack([X0, X]))
+        if sparse.issparse(X0) or sparse.issparse(X)
+        else np.concatenate([X0, X])
+    )
+    return stacked, np.concatenate([y0, y]), weight

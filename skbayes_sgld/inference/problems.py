@@ -1,0 +1,203 @@
+"""Reasons not to rely on the draws, each with its figure and its remedy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sgld.diagnostics import (
+    STILL,
+    TOO_FEW,
+    convergence_problems,
+    enough_draws,
+    least_ess,
+)
+from skbayes_sgld.inference.decisions import EARLY_ENDS
+from skbayes_sgld.inference.diagnosis import cap_problem
+from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.result import SamplingResult
+from skbayes_sgld.sampling.samplers import ParallelTempering
+from skbayes_sgld.sampling.tuning.energy import energy_error, n_trajectories
+from skbayes_sgld.sampling.tuning.other_modes import KnownMode
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+
+Array = NDArray[Any]
+
+_FAIR = 0.2  # effective over all draws, below which the settings are to blame
+_TOLD_BIAS = 100.0  # relative bias beyond which messages give no figure
+_MISSED = 0.25  # share of the draws over the share of a mode, below which chains missed it
+_SHOWN = 5  # parameters that a message shows
+
+
+def find_problems(result: SamplingResult) -> list[str]:
+    """Reasons not to rely on the draws, each with its figure and its remedy."""
+    problems, choices = [], result.choices
+    apart = convergence_problems(result.values, result.names, result.plan.n_walkers)
+    if apart:
+        problems.append(f"{'; '.join(apart)}; {_remedy(apart, result)}")
+    step_size = choices["step_size"]
+    noisy = noise_problem(result.noise_ratio, choices["gradient"].given)
+    if result.mode is not None or not apart:  # chains that do not agree tell nothing of the bias
+        problems += bias_problem(*result.bias, step_size.value, step_size.given, bool(noisy))
+    problems += noisy
+    n_hot, n_burnin = result.n_hot, choices["n_burnin"].value
+    if n_burnin < n_hot:
+        problems.append(
+            f"the temperature settles at step {n_hot} and n_burnin={n_burnin}: the draws before "
+            "that step are of a hotter distribution; set n_burnin='auto', or to "
+            f"{n_hot} at the least"
+        )
+    problems += undefined_problem(*result.undefined, result.acceptance is None)
+    problems += own_problems(result)
+    problems += cap_problem(choices.get("stopped_by"))
+    return problems + clip_problem(result.clipped, choices["clip"].value)
+
+
+def _remedy(apart: list[str], result: SamplingResult) -> str:
+    """Remedy for chains that do not agree, or have too small an effective sample size."""
+    choices = result.choices
+    stopped_by = choices.get("stopped_by")
+    if stopped_by is not None and stopped_by.value in EARLY_ENDS:
+        return EARLY_ENDS[stopped_by.value]
+    given = [name for name in ("step_size", "preconditioner") if choices[name].given]
+    if any(STILL in problem for problem in apart) and not result.plan.settings.chooses_start:
+        given = ["init", *given]
+    few = any(TOO_FEW in problem for problem in apart)
+    slow = given and least_ess(result.values)[0] < _FAIR * result.values[..., 0].size
+    if few and not slow:
+        return f"set n_draws={enough_draws(result.values)}{result.firmer_priors()}"
+    remedies = [f"set {' and '.join(given)} to 'auto'"] if given else []
+    if choices["schedule"].value.decay_power != 0.0:  # steps may have become too small to move
+        remedies.append("set schedule='constant'")
+    if remedies:
+        return ", and ".join(remedies)
+    if any("do not agree" in problem for problem in apart):
+        if isinstance(result.plan.run.sampler, ParallelTempering):
+            return (
+                "raise the sampler's max_temperature and n_temperatures, or sample each mode alone"
+            )
+        modes = "raise n_draws; or, where there are several modes, set sampler='parallel_tempering'"
+        return modes + result.firmer_priors()
+    return "raise n_draws" + result.firmer_priors()
+
+
+def noise_problem(noise_ratio: float, given: bool) -> list[str]:
+    """Sentence on visible minibatch noise."""
+    wider = float(np.sqrt(1.0 + noise_ratio) - 1.0)
+    if wider <= THRESHOLDS.told_inflation:
+        return []
+    remedy = "raise batch_size" if not given else "set gradient='auto' and batch_size='auto'"
+    return [
+        f"the minibatches' noise is {noise_ratio:.3g} times the injected noise: standard "
+        f"deviations are up to {_share(wider)} too wide; {remedy}, or lower step_size"
+    ]
+
+
+def bias_problem(
+    bias: float, doubt: float, step_size: float, given: bool, noisy: bool = False
+) -> list[str]:
+    """Sentence on a visible bias of the step size, together with ``noisy`` minibatches."""
+    if bias - doubt <= THRESHOLDS.told_inflation:
+        return []
+    cause = f"step_size={step_size:.3g}" + ", with the minibatches' noise," * noisy
+    remedy = "set step_size='auto', or lower it" if given else "set a lower step_size"
+    return [f"{cause} biases means or standard deviations by {_share(bias)}; {remedy}"]
+
+
+def _share(error: float) -> str:
+    return f"{error:.0%}" if error < _TOLD_BIAS else "any amount"
+
+
+def clip_problem(clipped: float, clip: object) -> list[str]:
+    """Sentence on frequent clipping."""
+    if clipped <= THRESHOLDS.told_clipped:
+        return []
+    return [
+        f"the gradient was clipped on {clipped:.1%} of the steps, which biases the posterior; "
+        f"raise the threshold of clip={clip!r} or set it to None"
+    ]
+
+
+def undefined_problem(share: float, where: str, of_draws: bool) -> list[str]:
+    """Sentence on many proposals, or any draws, without a finite log density."""
+    if share <= (0.0 if of_draws else THRESHOLDS.told_undefined):
+        return []
+    if of_draws:
+        return [
+            f"the log density is -inf or not a number at {share:.1%} of the draws, as at {where}: "
+            "this sampler follows the gradient alone; give the range of a parameter "
+            "(transforms={'s': 'positive'}), or set sampler='hmc', which refuses such points"
+        ]
+    if not where:
+        return [
+            f"{share:.1%} of the proposals left the range of floating point numbers, and were "
+            "refused: the posterior is far wider in places than the steps suit, as it is where "
+            "coefficients are as many as rows and nothing but a vague prior tells the noise; give "
+            "the noise a prior with more weight (noise_prior='half_cauchy'), or the coefficients "
+            "one of a smaller scale"
+        ]
+    return [
+        f"the log density, or its gradient, is not a number (NaN) at {share:.1%} of the proposals, "
+        f"as at {where}: they were refused, as if the density were 0; return -inf where it is, "
+        "give the range of a parameter (transforms={'s': 'positive'}), or mend the function"
+    ]
+
+
+# ---- models of a user's own ---------------------------------------------------------------------
+
+
+def own_problems(result: SamplingResult) -> list[str]:
+    """Sentences on modes and jumps of a user's own model that its draws missed."""
+    plan = result.plan
+    if not plan.posterior.facts.user_defined:
+        return []
+    flat = result.theta.reshape(-1, result.theta.shape[2])
+    if not np.isfinite(flat).all():
+        return []
+    return missed_problem(plan, flat) + jump_problem(plan, flat)
+
+
+def missed_problem(plan: Plan, flat: Array) -> list[str]:
+    """Sentence on a mode that has too few of the draws ``(S, P)``."""
+    if not plan.modes:
+        return []
+    nearest = np.argmin([mode.falls(flat) for mode in plan.modes], axis=0)
+    seen = np.bincount(nearest, minlength=len(plan.modes)) / len(flat)
+    missed = [k for k, mode in enumerate(plan.modes) if seen[k] < _MISSED * mode.share]
+    if not missed:
+        return []
+    worst = max(missed, key=lambda k: plan.modes[k].share)
+    mode = plan.modes[worst]
+    remedy = "set sampler='parallel_tempering'"
+    if isinstance(plan.run.sampler, ParallelTempering):
+        remedy = "raise the sampler's max_temperature and n_temperatures, or sample each mode alone"
+    return [
+        f"a mode at {_where(plan, mode)} has about {mode.share:.0%} of the posterior, by its "
+        f"curvature, and {seen[worst]:.1%} of the draws: chains do not cross to it; {remedy}"
+    ]
+
+
+def _where(plan: Plan, mode: KnownMode) -> str:
+    values = plan.posterior.constrain(mode.theta[None])[0]
+    listed = list(zip(plan.posterior.constrained_names, values, strict=True))
+    return ", ".join(f"{name}={value:.3g}" for name, value in listed[:_SHOWN])
+
+
+def jump_problem(plan: Plan, flat: Array) -> list[str]:
+    """Sentence on jumps of a density whose draws ``(S, P)`` follow the gradient alone."""
+    settings = plan.settings
+    by_pilot = settings.automatic and plan.run.batch_size is None and settings.clip is None
+    if plan.run.sampler.adjusted or by_pilot:
+        return []
+    posterior, tau = plan.posterior, settings.tau
+    some = flat[np.linspace(0, len(flat) - 1, n_trajectories(posterior)).astype(int)]
+    share, size = energy_error(posterior, plan.center_of(flat[None]), some, tau, plan.seed)
+    if not share:
+        return []
+    return [
+        f"the log density jumps by {size:.2g} on {share:.0%} of trajectories, and its gradient "
+        "says nothing of it: this sampler follows the gradient alone; set sampler='hmc', which "
+        "accepts or rejects by the density"
+    ]

@@ -1,0 +1,135 @@
+"""The design of dense rows: columns of X less a centre, and a column of ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sgld._linalg import row_parts, row_slices
+
+Array = NDArray[Any]
+
+HELD_NUMBERS = 2**20  # numbers of X up to which the design is held as one array
+
+
+class DenseDesign:
+    """Rows of a design, a linear map from coefficients to predictors.
+
+    A block is an array ``(B, width)`` in C order: predictors are ``coefficients @ block.T``, and
+    their adjoint is ``score @ block``. The design of a small X is held; of a large one blocks are
+    formed when they are used. Blocks are the same numbers whatever the dtype and order of X.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    center : ndarray of shape (d,) or None
+        Subtracted from the rows.
+    has_level : bool
+        Whether a column of ones comes last.
+    dtype : type, default=numpy.float64
+        Of the blocks; a design in float32 is held.
+    """
+
+    def __init__(
+        self, X: Array, center: Array | None, has_level: bool, dtype: type = np.float64
+    ) -> None:
+        self.center, self.dtype, self._X, self._has_level = center, dtype, X, has_level
+        self.shape = X.shape[0], X.shape[1] + has_level
+        self._held: Array | None = None
+        if center is None and not has_level and X.dtype == dtype and X.flags.c_contiguous:
+            self._held = X
+        elif dtype is np.float32 or X.size <= HELD_NUMBERS:
+            held = np.empty(self.shape, dtype)
+            for rows in row_slices(*X.shape):
+                self._fill(held[rows], X[rows])
+            self._held = held
+
+    def _fill(self, out: Array, columns: Array) -> None:
+        d = columns.shape[-1]
+        if self.center is None:
+            out[..., :d] = columns
+        else:
+            np.subtract(columns, self.center, out=out[..., :d], casting="same_kind")
+        out[..., d:] = 1.0
+
+    def held(self, rows: slice) -> Array | None:
+        """Some of the rows, where the design is held."""
+        return None if self._held is None else self._held[rows]
+
+    def room(self, rows: slice) -> Array:
+        """Array in which :meth:`block` may form as many rows."""
+        return np.empty((rows.stop - rows.start, self.shape[1]))
+
+    def block(self, rows: slice, room: Array | None = None) -> Array:
+        """Some of the rows, which must not be changed."""
+        if self._held is not None:
+            return self._held[rows]
+        columns = self._X[rows]
+        out = np.empty((len(columns), self.shape[1])) if room is None else room[: len(columns)]
+        self._fill(out, columns)
+        return out
+
+    def parts(self, n_products: int, fewest: int = 32, sums: int = 1) -> list[list[slice]]:
+        """Blocks of rows, divided into the parts of a pass that threads may share.
+
+        Parameters
+        ----------
+        n_products : int
+            Predictors of a row; those of a block stay in cache.
+        fewest : int, default=32
+            Rows of a block at least.
+        sums : int, default=1
+            Numbers that each part adds up.
+        """
+        return row_parts(self.shape[0], max(self.shape[1], 2 * n_products), fewest, sums)
+
+    def rows(self, idx: Array) -> Array:
+        """Rows of the design ``(..., B, width)``."""
+        if self._held is not None:
+            return self._held.take(idx, axis=0)
+        out = np.empty((*idx.shape, self.shape[1]))
+        self._fill(out, self._X.take(idx, axis=0))
+        return out
+
+    # ---- gathered rows --------------------------------------------------------------------------
+
+    def take(self, idx: Array, out: Array | None = None) -> Array:
+        """Gathered rows ``(..., B, width)``, those that :meth:`apply` and :meth:`adjoint` take.
+
+        Rows of a large X come as they are, ``(..., B, d)``: centring each would cost as much as
+        gathering it.
+        """
+        source = self._X if self._held is None else self._held
+        if out is None:
+            out = np.empty((*idx.shape, source.shape[1]), self.dtype)
+        if source.flags.c_contiguous and source.dtype == self.dtype:
+            # any mode but "raise", which writes to a temporary first; no index is out of range
+            source.take(idx, axis=0, out=out, mode="clip")
+        else:
+            out[...] = source[idx]
+        return out
+
+    def apply(self, coefficients: Array, rows: Array) -> Array:
+        """Predictors ``(..., K, B)`` of gathered rows, for coefficients ``(..., K, width)``."""
+        if rows.shape[-1] == self.shape[1]:
+            return np.matmul(coefficients, rows.swapaxes(-1, -2))
+        columns = coefficients[..., :-1]
+        level = coefficients[..., -1]
+        if self.center is not None:
+            # a dot product a chain rounds alike whatever the number of chains
+            level = level - np.vecdot(columns, self.center)
+        u: Array = np.matmul(columns, rows.swapaxes(-1, -2))
+        u += level[..., None]
+        return u
+
+    def adjoint(self, score: Array, rows: Array) -> Array:
+        """Gradient in the coefficients ``(..., K, width)``, given that in the predictors."""
+        if rows.shape[-1] == self.shape[1]:
+            return np.matmul(score, rows)
+        total: Array = np.add.reduce(score, axis=-1)[..., None]
+        columns: Array = np.matmul(score, rows)  # a product into a part of an array is slow
+        if self.center is not None:
+            columns -= total * self.center
+        return np.concatenate([columns, total], axis=-1)

@@ -1,0 +1,84 @@
+"""Kernels: the functions of a likelihood's rows that every sum over rows calls."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class Kernel:
+    """Log density and its derivatives in u of rows whose observations are known.
+
+    ``u (C, n_products, B)`` holds the linear predictors of B rows for C positions and, last, the
+    log noise variance where it is inferred. Predictors of a shift-invariant likelihood are
+    contrasts: all but the last one, less the last one. Every method may overwrite u. This kernel
+    calls the likelihood's functions; a family may have a faster one of its own.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    y : ndarray of shape (..., B)
+        Observations, in the precision of u.
+    """
+
+    def __init__(self, likelihood: Any, y: Array) -> None:
+        self.likelihood, self.y = likelihood, y
+
+    @classmethod
+    def bind(cls, likelihood: Any, y: Array) -> Self:
+        """Kernel of these observations; a family may prepare them here."""
+        return cls(likelihood, y)
+
+    def __getitem__(self, at: Any) -> Self:
+        """Kernel of some of the rows, ``[..., rows]``, or of one entry of a leading axis."""
+        return type(self)(self.likelihood, self.y[at])
+
+    def log_density(self, u: Array) -> Array:
+        """Log density of each row ``(C, B)``."""
+        return self.likelihood.log_density(u, self.y)
+
+    def score(self, u: Array) -> Array:
+        """Gradient of the log density in u ``(C, n_products, B)``."""
+        return self.likelihood.score(u, self.y)
+
+    def value_and_score(self, u: Array) -> tuple[Array, Array]:
+        """Log density and score."""
+        return self.log_density(u), self.score(u)
+
+    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
+        """Score, and minus the Hessian of the log density ``(C, n_products, n_products, B)``."""
+        curvature = self.likelihood.curvature(u, self.y)
+        return self.score(u), curvature
+
+
+class WeightedKernel(Kernel):
+    """A kernel whose rows count with weights ``(..., B)``."""
+
+    def __init__(self, kernel: Kernel, weight: Array) -> None:
+        self.kernel, self.weight = kernel, weight
+
+    def __getitem__(self, at: Any) -> WeightedKernel:
+        """Kernel of some of the rows."""
+        return WeightedKernel(self.kernel[at], self.weight[at])
+
+    def log_density(self, u: Array) -> Array:
+        """Weighted log density."""
+        return self.kernel.log_density(u) * self.weight
+
+    def score(self, u: Array) -> Array:
+        """Weighted score."""
+        return self.kernel.score(u) * self.weight[..., None, :]
+
+    def value_and_score(self, u: Array) -> tuple[Array, Array]:
+        """Weighted log density and score."""
+        value, score = self.kernel.value_and_score(u)
+        return value * self.weight, score * self.weight[..., None, :]
+
+    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
+        """Weighted score and curvature."""
+        score, curvature = self.kernel.score_and_curvature(u)
+        weight = self.weight[..., None, :]
+        return score * weight, curvature * weight[..., None, :]

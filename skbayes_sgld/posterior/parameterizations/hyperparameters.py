@@ -1,0 +1,147 @@
+"""Models whose prior has hyperparameters, in coordinates that are free of their funnels.
+
+Given the hyperparameters and the noise the coefficients are normal under a normal likelihood, and
+nearly so under others. The coordinates are z, standardised by that normal distribution wherever the
+hyperparameters are, and the hyperparameters and the log noise variance, standardised too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skbayes_sgld._linalg import inverse_root
+from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
+from skbayes_sgld.posterior.parameterizations.base import Affine, Reparameterized
+from skbayes_sgld.posterior.parameterizations.conditional import (
+    CholeskyScales,
+    EigenScales,
+    NormalCoefficients,
+    NormalGivenScales,
+)
+from skbayes_sgld.posterior.parameterizations.noncentered import noise_density
+
+Array = NDArray[Any]
+
+
+class HyperScales:
+    """Log r and log t as functions of the hyperparameters and the log noise variance.
+
+    Under a common scale r is the ratio of the prior precisions to those at ``eta``; otherwise log r
+    holds the logs of all prior precisions.
+
+    Parameters
+    ----------
+    posterior : HierarchicalPosterior
+    eta : ndarray of shape (m,)
+        Reference, at which t is 1.
+    """
+
+    def __init__(self, posterior: HierarchicalPosterior, eta: Array) -> None:
+        model, self._prior = posterior.model, posterior.prior
+        self._shape = model.n_predictors, model._width
+        self._d, self._noise = model.n_features, posterior.infers_noise
+        self._m = len(eta) - self._noise
+        self._gamma, self._log_scale = eta[-1], self._prior.log_scale(eta[None, : self._m])[0]
+
+    def log_precision(self, eta: Array) -> Array:
+        """Logs of the prior precisions ``(C, L)``; minus infinity for intercepts."""
+        full = np.full((len(eta), *self._shape), -np.inf)
+        full[..., : self._d] = -2.0 * self._prior.log_scale(eta[:, : self._m])[:, None]
+        return full.reshape(len(eta), -1)
+
+    def at(self, eta: Array) -> tuple[Array, Array]:
+        """Log r and log t."""
+        log_t = self._gamma - eta[:, -1] if self._noise else np.zeros(len(eta))
+        if not self._prior.common:
+            return self.log_precision(eta), log_t
+        log_scale = self._prior.log_scale(eta[:, : self._m])
+        return -2.0 * (log_scale[:, 0] - self._log_scale[0]), log_t
+
+    def pull_back(self, eta: Array, in_log_r: Array, in_log_t: Array) -> Array:
+        """Gradient in eta ``(C, m)``."""
+        if self._prior.common:
+            in_log_scale = np.zeros((len(eta), self._d))
+            in_log_scale[:, 0] = -2.0 * in_log_r
+        else:
+            by_column = in_log_r.reshape(len(eta), *self._shape)[..., : self._d]
+            in_log_scale = -2.0 * by_column.sum(axis=1)
+        in_h = self._prior.pull_back(eta[:, : self._m], in_log_scale)
+        return np.column_stack([in_h, -in_log_t]) if self._noise else in_h
+
+
+class DensityWithoutEffects:
+    """Log density and its gradient in eta, as a function of eta, if all coefficients are 0.
+
+    Parameters
+    ----------
+    posterior : HierarchicalPosterior
+    theta : ndarray of shape (P,)
+        Parameters whose coefficients are 0; its intercepts are taken.
+    """
+
+    def __init__(self, posterior: HierarchicalPosterior, theta: Array) -> None:
+        of_model, flat = posterior.split(theta[None])[0], posterior.flat
+        self._prior, self._K = posterior.prior, posterior.n_predictors
+        self._noise = noise_density(flat, of_model[0]) if posterior.infers_noise else None
+        self._constant = 0.0 if posterior.infers_noise else float(flat.log_density(of_model)[0])
+
+    def __call__(self, eta: Array) -> tuple[Array, Array]:
+        """Value ``(C,)`` and gradient ``(C, m)``."""
+        prior, K, noise = self._prior, self._K, self._noise
+        h, gamma = (eta, None) if noise is None else (eta[:, :-1], eta[:, -1])
+        log_scale = prior.log_scale(h)
+        value = self._constant - K * log_scale.sum(axis=1) + prior.log_density(h, gamma)
+        in_h, in_gamma = prior.grad(h, gamma)
+        in_h = in_h + prior.pull_back(h, np.full(log_scale.shape, -float(K)))
+        if noise is None:
+            return value, in_h
+        rest, slope = noise(eta)
+        return value + rest, np.column_stack([in_h, slope[:, 0] + in_gamma])
+
+
+def noncentered_scales(
+    posterior: HierarchicalPosterior,
+    center: Array,
+    eta: Array,
+    root: Array | None = None,
+    power: float = 0.0,
+    temperature: float = 1.0,
+) -> Reparameterized:
+    """The posterior in coordinates of standardised coefficients and scales.
+
+    Parameters
+    ----------
+    posterior : HierarchicalPosterior
+    center : ndarray of shape (n_linear,)
+        Coefficients and intercepts that the log likelihood is expanded at.
+    eta : ndarray of shape (m,)
+        Hyperparameters and, where it is inferred, the log noise variance, whose coordinates are 0.
+    root : ndarray of shape (m, m) or None, default=None
+        Root of their covariance; None for the identity.
+    power : float, default=0.0
+        That of :class:`EigenScales`, under a common scale.
+    temperature : float, default=1.0
+        Temperature that the sampler is to use.
+    """
+    flat, L = posterior.flat, posterior.n_linear
+    origin = posterior.start()[:L]  # coefficients of 0: no digits are lost to the level of y
+    at = np.append(center, eta[-1]) if posterior.infers_noise else center
+    H = flat.curvature(at)[:L, :L]
+    g = H @ (center - origin) + flat.grad(at[None])[0, :L]
+    scales = HyperScales(posterior, eta)
+    coefficients: EigenScales | CholeskyScales = CholeskyScales(H, g)
+    if posterior.prior.common:
+        prior = np.exp(scales.log_precision(eta[None])[0])
+        unit = inverse_root(H + np.diag(prior))
+        share, vectors = np.linalg.eigh(unit.T @ (prior[:, None] * unit))
+        basis = unit @ vectors
+        coefficients = EigenScales(basis, np.clip(share, 0.0, 1.0), g @ basis, 0.0, power)
+    scale_map = Affine(eta, np.eye(len(eta)) if root is None else root)
+    coordinates = NormalGivenScales(origin, coefficients, scales, scale_map)
+    if posterior.model.likelihood.quadratic and posterior.model.linear_prior.intercept is None:
+        at_origin = DensityWithoutEffects(posterior, np.append(origin, eta))
+        return NormalCoefficients(posterior, coordinates, temperature, at_origin)
+    return Reparameterized(posterior, coordinates, temperature)

@@ -1,0 +1,72 @@
+"""SAGA: every row's gradient where it was last evaluated, plus a batch's change since."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.protocol import Expansion
+from skbayes_sgld.sampling.base import Gradient
+from skbayes_sgld.sampling.dynamics import Array, BoundGradient, State
+from skbayes_sgld.sampling.gradients.batches import scores_of_rows
+from skbayes_sgld.sampling.gradients.svrg import SnapshotGradient
+
+
+class SAGAGradient(SnapshotGradient):
+    """The estimate of each chain's table of row scores; without a table, around the centre."""
+
+    def begin(self, theta: Array) -> State:
+        """Score of each row at ``theta`` and the gradient that they add up to."""
+        total = np.array(self.posterior.grad_log_likelihood(theta))
+        return {"table": scores_of_rows(self.posterior, theta), "table_grad": total}
+
+    def prepare(self, idx: Array) -> Sequence[Any]:
+        """Batches, with their row numbers."""
+        return list(zip(super().prepare(idx), idx, strict=True))
+
+    def row_score(self, theta: Array, batch: Any) -> Array:
+        """Change of each row's score since the centre."""
+        return super().row_score(theta, batch[0])
+
+    def __call__(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
+        """Estimate; the rows of the batch are entered in the table, in place."""
+        (bound, rows), idx = batch
+        if memory is None:
+            return super().__call__(theta, batch[0])
+        table, total = memory["table"], memory["table_grad"]
+        score = bound.score(bound.local(theta, rows), rows)
+        chain, local = np.arange(len(theta))[:, None, None], np.arange(table.shape[1])[:, None]
+        at = chain, local, idx[:, None]
+        change = bound.pullback(score - table[at], rows)
+        table[at] = score
+        memory["table_grad"] = total + change
+        return self._estimate(change, bound.size, theta) + total
+
+
+@dataclass(eq=False, repr=False)
+class SAGA(Gradient):
+    """Every row's gradient where the chain last evaluated it, plus a batch's change since.
+
+    Defazio, Bach & Lacoste-Julien 2014; for Langevin dynamics Dubey et al. 2016, Algorithm 1
+    (SAGA-LD). A row's gradient is known by its local parameters', one number a linear predictor,
+    so that each chain remembers n numbers and not n times d; of rows without local parameters it
+    remembers n times P. Batches hold no row twice.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLogisticRegression
+    >>> SGLDLogisticRegression(gradient="saga", batch_size=20)
+    SGLDLogisticRegression(batch_size=20, gradient='saga')
+    """
+
+    replacement = False
+
+    def make(
+        self, posterior: BasePosterior, center: Array | None, expansion: Expansion | None
+    ) -> BoundGradient:
+        """Estimator."""
+        return SAGAGradient(posterior, center=center)

@@ -1,0 +1,363 @@
+"""The metric of a run: the matrix G of the preconditioned recursion, known by a root of it.
+
+The recursion has the drift ``G g`` and the noise ``G^{1/2} xi`` (Karagiannis, Handout 6, eq. 3.9).
+One object gives both, so that drift and noise cannot disagree. With ``G = R R^T`` the coordinates
+``z = R^{-1} theta`` are those in which the metric is the identity. Only :class:`Dense` forms a
+matrix of parameters by parameters.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from skbayes_sgld._linalg import GROUP, MAX_DENSE, largest_eigenvalue_of, matmul_rows
+
+Array = NDArray[Any]
+
+_WIDE = 256  # parameters from which a root does not stay in cache, and one in float32 is faster
+_ROWS = 16  # rows of noise in a product: fixed, so that draws do not depend on the block size
+
+
+class Metric:
+    """Interface of all metrics."""
+
+    n_params: int
+    dtype: type = np.float64
+    """Precision of the products ``sqrt`` and ``sqrt_t``."""
+
+    @property
+    def diagonal(self) -> Array | None:
+        """Diagonal of G ``(P,)`` where it is one diagonal matrix for all chains; else None."""
+        return None
+
+    def scale(self, v: Array) -> Array:
+        """``G v`` for each row of ``v (C, P)``."""
+        raise NotImplementedError
+
+    def sqrt(self, z: Array) -> Array:
+        """``R z`` for each ``z (..., P)``."""
+        raise NotImplementedError
+
+    def sqrt_t(self, v: Array) -> Array:
+        """``R^T v`` for each row of ``v (C, P)``: a gradient in the coordinates z."""
+        raise NotImplementedError
+
+    def whiten(self, x: Array) -> Array:
+        """``R^{-1} x`` for each row of ``x (C, P)``."""
+        raise NotImplementedError
+
+    def whiten_t(self, v: Array) -> Array:
+        """``R^{-T} v`` for each row of ``v (C, P)``."""
+        raise NotImplementedError
+
+    @property
+    def root(self) -> Array:
+        """R as a matrix ``(P, P)``."""
+        return self.sqrt(np.eye(self.n_params)).T
+
+    @property
+    def marginal_sd(self) -> Array:
+        """Roots of the diagonal of G ``(P,)``: the sds of the normal distribution ``N(0, G)``."""
+        raise NotImplementedError
+
+    def stretched(self, sds: Array) -> Metric:
+        """Metric in which directions of z whose sds were ``sds (P,)`` have the sd 1."""
+        raise NotImplementedError
+
+    def of_chains(self, some: slice) -> Metric:
+        """Metric of some of the chains."""
+        return self
+
+    def in_groups_of(self, size: int | None) -> Self:
+        """Metric whose matrix products take so many positions at once; None: all of them."""
+        return self
+
+    def rounded(self) -> Metric:
+        """Metric whose ``sqrt`` and ``sqrt_t`` are in float32, where that is faster."""
+        return self
+
+
+class Diagonal(Metric):
+    """Diagonal metric.
+
+    Parameters
+    ----------
+    variances : ndarray of shape (P,) or (C, P)
+        Diagonal of G, the same for all chains or one for each.
+    """
+
+    def __init__(self, variances: Array) -> None:
+        self.n_params = variances.shape[-1]
+        self._variances, self.sds = variances, np.sqrt(variances)
+
+    @property
+    def diagonal(self) -> Array | None:
+        """Diagonal of G where it is the same for all chains."""
+        return self._variances if self._variances.ndim == 1 else None
+
+    def scale(self, v: Array) -> Array:
+        """``G v``."""
+        return v * self._variances
+
+    def sqrt(self, z: Array) -> Array:
+        """``R z``, for ``z (C, P)``, or for many of each chain ``(C, T, P)``."""
+        each = self.sds.ndim == 2 and z.ndim == 3
+        return z * (self.sds[:, None] if each else self.sds)
+
+    def sqrt_t(self, v: Array) -> Array:
+        """``R^T v``."""
+        return v * self.sds
+
+    def whiten(self, x: Array) -> Array:
+        """``R^{-1} x``."""
+        return x / self.sds
+
+    def whiten_t(self, v: Array) -> Array:
+        """``R^{-T} v``."""
+        return v / self.sds
+
+    @property
+    def marginal_sd(self) -> Array:
+        """Roots of the diagonal."""
+        return self.sds
+
+    def stretched(self, sds: Array) -> Metric:
+        """The diagonal times the variances."""
+        return Diagonal(self._variances * np.square(sds))
+
+    def of_chains(self, some: slice) -> Metric:
+        """Metric of some of the chains."""
+        return self if self._variances.ndim == 1 else Diagonal(self._variances[some])
+
+
+class _Identity(Diagonal):
+    """The metric of coordinates that are left as they are."""
+
+    def scale(self, v: Array) -> Array:
+        """``v`` itself."""
+        return v
+
+
+def identity(n_params: int) -> Diagonal:
+    """The metric of coordinates that are left as they are."""
+    return _Identity(np.ones(n_params))
+
+
+class Dense(Metric):
+    """Any metric, by a root of it.
+
+    Parameters
+    ----------
+    root : ndarray of shape (P, P)
+        R.
+    curvature : ndarray of shape (P, P), default=None
+        ``G^{-1}``, where it is known.
+    inverse_t : ndarray of shape (P, P), default=None
+        ``R^{-T}``, where it is known.
+    """
+
+    _group: int | None = GROUP
+
+    def __init__(
+        self, root: Array, curvature: Array | None = None, inverse_t: Array | None = None
+    ) -> None:
+        self.n_params, self.dtype = len(root), root.dtype.type
+        self._root, self._curvature = root, curvature
+        if inverse_t is not None:
+            self._inverse_t = inverse_t
+
+    @property
+    def root(self) -> Array:
+        """R."""
+        return self._root
+
+    @cached_property
+    def _matrix(self) -> Array:
+        return self._root @ self._root.T
+
+    @cached_property
+    def _root_t(self) -> Array:
+        return np.ascontiguousarray(self._root.T)
+
+    @cached_property
+    def _inverse_t(self) -> Array:
+        """``R^{-T}``."""
+        if self._curvature is None:
+            return np.linalg.inv(self._root).T
+        return self._curvature @ self._root
+
+    def in_groups_of(self, size: int | None) -> Self:
+        """Metric whose matrix products take so many positions at once."""
+        other = copy(self)
+        other._group = size
+        return other
+
+    @cached_property
+    def _single(self) -> Dense:
+        return Dense(self._root.astype(np.float32))
+
+    def rounded(self) -> Metric:
+        """Metric with the root in float32, for many parameters."""
+        return self._single.in_groups_of(self._group) if self.n_params >= _WIDE else self
+
+    def scale(self, v: Array) -> Array:
+        """``G v``."""
+        return matmul_rows(v, self._matrix, self._group or len(v))
+
+    def sqrt(self, z: Array) -> Array:
+        """``R z``."""
+        z = z.astype(self.dtype, copy=False)
+        if z.ndim == 2:
+            return matmul_rows(z, self._root_t, self._group or len(z))
+        return matmul_rows(z.reshape(-1, z.shape[-1]), self._root_t, _ROWS).reshape(z.shape)
+
+    def sqrt_t(self, v: Array) -> Array:
+        """``R^T v``."""
+        return matmul_rows(v.astype(self.dtype, copy=False), self._root, self._group or len(v))
+
+    def whiten(self, x: Array) -> Array:
+        """``R^{-1} x``."""
+        return matmul_rows(x, self._inverse_t, _ROWS)
+
+    def whiten_t(self, v: Array) -> Array:
+        """``R^{-T} v``."""
+        return matmul_rows(v, self._inverse_t.T, _ROWS)
+
+    @property
+    def marginal_sd(self) -> Array:
+        """Roots of the diagonal."""
+        return np.sqrt(np.einsum("pq,pq->p", self._root, self._root))
+
+    def stretched(self, sds: Array) -> Metric:
+        """``R diag(sds^2) R^T``."""
+        return Dense(self._root * sds, inverse_t=self._inverse_t / sds)
+
+
+class LowRank(Metric):
+    """Inverse of ``diag(d) + F^T F``, F having fewer rows than there are parameters.
+
+    With the thin singular value decomposition ``F d^{-1/2} = U S V^T`` a root is
+    ``d^{-1/2} (I + V ((1 + S^2)^{-1/2} - 1) V^T)`` (by the Woodbury identity): O(m P) a product.
+
+    Parameters
+    ----------
+    diagonal : ndarray of shape (P,)
+        d, positive.
+    factor : ndarray of shape (m, P)
+        F.
+    """
+
+    def __init__(self, diagonal: Array, factor: Array) -> None:
+        self.n_params = len(diagonal)
+        self._sds = 1.0 / np.sqrt(diagonal)
+        _, values, self._vectors = linalg.svd(
+            factor * self._sds, full_matrices=False, overwrite_a=True
+        )
+        self._stretch = np.sqrt(1.0 + np.square(values))
+
+    def _apply(self, x: Array, gain: Array) -> Array:
+        """``(I + V (gain - 1) V^T) x``."""
+        seen = matmul_rows(x, self._vectors.T) * (gain - 1.0)
+        return x + matmul_rows(seen, self._vectors)
+
+    def scale(self, v: Array) -> Array:
+        """``G v``."""
+        return self._sds * self._apply(v * self._sds, self._stretch**-2.0)
+
+    def sqrt(self, z: Array) -> Array:
+        """``R z``."""
+        rows = z.reshape(-1, z.shape[-1])
+        return (self._sds * self._apply(rows, 1.0 / self._stretch)).reshape(z.shape)
+
+    def sqrt_t(self, v: Array) -> Array:
+        """``R^T v``."""
+        return self._apply(v * self._sds, 1.0 / self._stretch)
+
+    def whiten(self, x: Array) -> Array:
+        """``R^{-1} x``."""
+        return self._apply(x / self._sds, self._stretch)
+
+    def whiten_t(self, v: Array) -> Array:
+        """``R^{-T} v``."""
+        return self._apply(v, self._stretch) / self._sds
+
+    @property
+    def marginal_sd(self) -> Array:
+        """Roots of the diagonal."""
+        seen = (self._stretch**-2.0 - 1.0) @ np.square(self._vectors)
+        return self._sds * np.sqrt(1.0 + seen)
+
+    def stretched(self, sds: Array) -> Metric:
+        """The metric times the mean variance: its form has no room for one a direction."""
+        other = copy(self)
+        other._sds = self._sds * np.sqrt(np.mean(np.square(sds)))
+        return other
+
+
+class Scaled(Metric):
+    """Metric whose parameters are scaled one by one; its root is ``diag(factor) R``.
+
+    Parameters
+    ----------
+    metric : Metric
+    factor : ndarray of shape (P,)
+    """
+
+    def __init__(self, metric: Metric, factor: Array) -> None:
+        self.n_params, self._metric, self._factor = metric.n_params, metric, factor
+
+    def scale(self, v: Array) -> Array:
+        """``G v``."""
+        return self._metric.scale(v * self._factor) * self._factor
+
+    def sqrt(self, z: Array) -> Array:
+        """``R z``."""
+        return self._metric.sqrt(z) * self._factor
+
+    def sqrt_t(self, v: Array) -> Array:
+        """``R^T v``."""
+        return self._metric.sqrt_t(v * self._factor)
+
+    def whiten(self, x: Array) -> Array:
+        """``R^{-1} x``."""
+        return self._metric.whiten(x / self._factor)
+
+    def whiten_t(self, v: Array) -> Array:
+        """``R^{-T} v``."""
+        return self._metric.whiten_t(v) / self._factor
+
+    @property
+    def marginal_sd(self) -> Array:
+        """Roots of the diagonal."""
+        return self._metric.marginal_sd * self._factor
+
+
+def preconditioned_eigenvalues(metric: Metric, curvature: Metric) -> Array:
+    """Rates at which a step of size 1 moves to the mode, by direction, ascending ``(P,)``.
+
+    They are the eigenvalues of G H, H being the inverse of the second metric: a step of size eta
+    is stable on a normal distribution while eta times the largest is below 2, and forgets at
+    eta times the smallest. Above 3,000 parameters only these two are found, and values evenly
+    spaced in the logarithm are put between them.
+    """
+    if metric.n_params <= MAX_DENSE:
+        whitened = curvature.whiten(metric.root.T)
+        return np.linalg.eigvalsh(whitened @ whitened.T)
+    slowest = 1.0 / _largest_width(curvature, metric)
+    return np.geomspace(slowest, _largest_width(metric, curvature), metric.n_params)
+
+
+def _largest_width(metric: Metric, beside: Metric) -> float:
+    """Largest variance of the one metric's normal distribution in units of the other's."""
+
+    def product(z: Array) -> Array:
+        x = beside.whiten(metric.sqrt(z.reshape(1, -1)))
+        return metric.sqrt_t(beside.whiten_t(x))[0]
+
+    return largest_eigenvalue_of(product, metric.n_params)

@@ -1,0 +1,122 @@
+"""Newton's step from a point: how far the mode is, and the normal approximation at the point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from skbayes_sgld._linalg import MAX_DENSE, inverse_root
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.dynamics import Array
+from skbayes_sgld.sampling.metric import Dense, Metric
+from skbayes_sgld.sampling.optimizers.projections import BoundProjection
+from skbayes_sgld.sampling.tuning.curvature import structured_metric
+
+_LEAST = 1e-12  # of the largest eigenvalue: floor where the curvature is zero or negative
+_NO_NOISE = 1e-300
+
+
+@dataclass(frozen=True)
+class NewtonStep:
+    """Newton's step from a point.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (P,)
+        The point.
+    metric : Metric
+        Inverse curvature at the point. The log noise variance, where there is one, has its
+        expected curvature and shares none with the coefficients, as at the mode.
+    distance : float
+        Largest move of a coordinate, in its marginal posterior standard deviations.
+    step : ndarray of shape (P,)
+        The step, whitened.
+    coordinates : ndarray of shape (n_coordinates, P) or None
+        Matrix that maps whitened moves to those of the coordinates, each in its marginal sd: its
+        rows have length 1. None above 2,000 parameters.
+    curvature : ndarray of shape (P, P) or None
+        None above 2,000 parameters.
+    """
+
+    theta: Array
+    metric: Metric
+    distance: float
+    step: Array
+    coordinates: Array | None = None
+    curvature: Array | None = None
+
+
+def newton_step(
+    posterior: BasePosterior,
+    theta: Array,
+    temperature: float = 1.0,
+    projection: BoundProjection | None = None,
+) -> NewtonStep:
+    """Newton's step from ``theta (P,)``, by one pass of gradient and curvature over all rows.
+
+    Where the noise is inferred the coefficients step first, and the distance is in the standard
+    deviations of the noise that is left there: far from the mode the noise variance is too large,
+    and in its units every point is near.
+    """
+    noise = posterior.noise_index
+    with np.errstate(all="ignore"):
+        grad = posterior.grad(theta[None])[0]
+        metric, H = _metric_at(posterior, theta, grad, noise)
+        move = metric.scale(grad[None])[0]
+        if noise is not None:
+            expected = grad[noise] / move[noise]
+            move[noise] = 0.0
+        end = theta + move
+        if projection is not None:
+            end = projection(end[None], metric.sqrt(np.eye(theta.size)).T)[0][0]
+        step = metric.whiten((end - theta)[None])[0]
+        if noise is not None:
+            slope = posterior.grad(end[None])[0, noise]
+            ratio = max(1.0 + slope / expected, _NO_NOISE)
+            step = step / np.sqrt(ratio)
+            step[noise] = np.sqrt(expected) * np.log(ratio)
+        step = step / np.sqrt(temperature)
+        if H is None:
+            coordinates = None
+            away = metric.sqrt(step[None])[0] / metric.marginal_sd
+        else:
+            coordinates = _unit_rows(posterior.reported_moves(metric.root.T).T)
+            away = coordinates @ step
+        distance = float(np.abs(away).max())
+    if not np.isfinite(distance):
+        distance = np.inf
+    return NewtonStep(theta, metric, distance, step, coordinates, H)
+
+
+def _unit_rows(moves: Array) -> Array:
+    """Rows of ``moves`` over their lengths; rows of zeros stay."""
+    length = np.linalg.norm(moves, axis=1, keepdims=True)
+    return moves / np.where(length == 0.0, 1.0, length)
+
+
+def _metric_at(
+    posterior: BasePosterior, theta: Array, grad: Array, noise: int | None
+) -> tuple[Metric, Array | None]:
+    if theta.size > MAX_DENSE:
+        return structured_metric(posterior, theta), None
+    H = posterior.curvature(theta)
+    if noise is not None:
+        # of a normal likelihood E[-d2/dgamma2] = -d2/dgamma2 - d/dgamma, and no cross terms
+        expected = H[noise, noise] - grad[noise]
+        H[noise], H[:, noise] = 0.0, 0.0
+        H[noise, noise] = expected
+    try:
+        return Dense(inverse_root(H), H), H
+    except np.linalg.LinAlgError:
+        return Dense(_absolute_root(H)), H
+
+
+def _absolute_root(H: Array) -> Array:
+    """Root of ``|H|^{-1}``, by absolute eigenvalues (Dauphin et al. 2014, Section 4)."""
+    if not np.isfinite(H).all():
+        return np.full_like(H, np.nan)
+    values, vectors = np.linalg.eigh(H)
+    size = np.abs(values)
+    size = np.maximum(size, max(_LEAST * size.max(), np.finfo(float).tiny))
+    return vectors / np.sqrt(size)

@@ -1,0 +1,72 @@
+"""A matrix given by the user as preconditioner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import linalg
+
+from skbayes_sgld.sampling.base import Preconditioner
+from skbayes_sgld.sampling.metric import Dense, Diagonal, Metric
+
+
+@dataclass(eq=False, repr=False)
+class Matrix(Preconditioner):
+    """A preconditioner given by the user: a symmetric positive definite matrix or its diagonal.
+
+    Parameters
+    ----------
+    matrix : array-like of shape (n_params, n_params) or (n_params,)
+        In the order of the parameters: for each linear predictor the coefficients and the
+        intercept, then the log noise variance where it is inferred.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLogisticRegression
+    >>> from skbayes_sgld.sampling import Matrix
+    >>> SGLDLogisticRegression(preconditioner=Matrix([0.1, 0.1, 1.0]), step_size=0.05)
+    SGLDLogisticRegression(preconditioner=Matrix(matrix=[0.1, 0.1, 1.0]),
+                           step_size=0.05)
+    """
+
+    matrix: ArrayLike = 1.0
+
+    def bind(self, n_params: int, metric: Metric | None) -> Metric:
+        """Metric of the matrix.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Where it is no array of numbers, has another shape or is not positive definite.
+        """
+        try:
+            matrix = np.asarray(self.matrix, dtype=float)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"preconditioner={self.matrix!r} is not accepted; give 'auto', 'curvature', "
+                "'none', None or an array of numbers."
+            ) from None
+        if matrix.shape not in ((n_params,), (n_params, n_params)):
+            raise ValueError(
+                f"preconditioner has shape {matrix.shape}; it must be ({n_params},), a diagonal, "
+                f"or ({n_params}, {n_params}), a matrix, one row a parameter of the model."
+            )
+        if not np.all(np.isfinite(matrix)):
+            raise ValueError("preconditioner has values that are not finite.")
+        if matrix.ndim == 1:
+            if np.any(matrix <= 0):
+                raise ValueError(
+                    f"preconditioner has a value of {matrix.min()}; it must be positive."
+                )
+            return Diagonal(matrix)
+        if not np.allclose(matrix, matrix.T, rtol=1e-8):
+            raise ValueError("preconditioner is not symmetric; it must be.")
+        try:
+            return Dense(linalg.cholesky(matrix, lower=True))
+        except np.linalg.LinAlgError:
+            smallest = np.linalg.eigvalsh(matrix)[0]
+            raise ValueError(
+                f"preconditioner has an eigenvalue of {smallest:.3g}; it must be positive definite."
+            ) from None

@@ -1,0 +1,77 @@
+"""Parameters are fields, and documented where they are declared."""
+
+import re
+from inspect import cleandoc, signature
+
+import pytest
+
+import skbayes_sgld
+from skbayes_sgld.estimators.parameters import parameters
+
+ESTIMATORS = [
+    name for name in skbayes_sgld.__all__ if hasattr(getattr(skbayes_sgld, name), "get_params")
+]
+
+
+def names(doc, section):
+    """Names documented in a section, in order."""
+    _, *rest = re.split(r"^([A-Z][\w ]+)\n-{3,}\n", cleandoc(doc), flags=re.MULTILINE)
+    entries = dict(zip(rest[::2], rest[1::2], strict=True))[section]
+    heads = [line.partition(" :")[0] for line in entries.splitlines() if re.match(r"\w", line)]
+    return [name for head in heads for name in head.split(", ")]
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_parameter_is_documented_once_in_the_order_of_the_signature(name):
+    cls = getattr(skbayes_sgld, name)
+    assert names(cls.__doc__, "Parameters") == list(signature(cls).parameters)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_documented_attribute_is_documented_once(name):
+    found = names(getattr(skbayes_sgld, name).__doc__, "Attributes")
+    assert len(set(found)) == len(found) > 5
+    assert {"posterior_", "n_features_in_"} <= set(found)
+
+
+def test_a_subclass_redefines_what_it_documents_anew_and_inherits_the_rest():
+    @parameters
+    class Base:
+        """A base.
+
+        Parameters
+        ----------
+        a : int
+            First.
+        b : int
+            Second.
+
+        Notes
+        -----
+        Of the base.
+        """
+
+        a: int = 1
+        b: int = 2
+
+    @parameters
+    class Sub(Base):
+        """A subclass.
+
+        Parameters
+        ----------
+        b : float
+            Another.
+
+        Examples
+        --------
+        None.
+        """
+
+        b: float = 3.0
+        c: int = 4
+
+    assert list(signature(Sub).parameters) == ["a", "b", "c"]
+    doc = cleandoc(Sub.__doc__)
+    assert doc.index("a : int\n    First.\nb : float\n    Another.\n") > doc.index("Parameters")
+    assert "Second" not in doc and doc.index("Of the base.") < doc.index("Examples")

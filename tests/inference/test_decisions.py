@@ -1,0 +1,290 @@
+"""Gradient, sampler and step size: they follow the posterior, and not the run."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld.datasets import load_nba_rookies, make_logistic
+from skbayes_sgld.inference import decisions
+from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Laplace, Normal
+from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Curvature, Full, NormClip, find_mode
+from skbayes_sgld.sampling.dynamics import Dynamics
+from skbayes_sgld.sampling.metric import Dense
+from skbayes_sgld.sampling.tuning import bias as pilots
+from skbayes_sgld.sampling.tuning import noise
+from skbayes_sgld.sampling.tuning.bias import Bias
+from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.trajectories import soften
+from tests.references.closed_forms import importance_sampling, laplace_fit, logistic_log_density
+from tests.references.targets import NormalMean, make_run
+
+
+@pytest.fixture(scope="module")
+def rookies():
+    X, y = load_nba_rookies(return_X_y=True, as_frame=False)
+    return StandardScaler().fit_transform(np.nan_to_num(X)), y
+
+
+@pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
+def test_a_gradient_whose_batches_would_be_all_rows_is_warned_of():
+    X, y = make_logistic(2500, coef=np.linspace(-1, 1, 5), random_state=0)
+    short = {"step_size": 0.01, "n_draws": 5, "n_burnin": 0, "thin": 1, "n_chains": 2}
+    model = SGLDLogisticRegression(gradient="minibatch", random_state=0, **short)
+    with pytest.warns(UserWarning, match="batches of all 2,500 rows.*set gradient='auto'"):
+        model.fit(X, y)
+    assert model.batch_size_ == 2500
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.set_params(batch_size=100).fit(X, y)
+
+
+def test_a_near_normal_posterior_gets_the_largest_step(rookies):
+    model = SGLDLogisticRegression(random_state=0).fit(*rookies)
+    assert (model.step_size_, model.thin_) == (1.0, 2)
+    assert model.summary()["ess_bulk"].min() > 3000  # every draw is worth nearly one
+    assert isinstance(model.preconditioner_, Curvature)
+
+
+def test_a_skewed_posterior_is_accepted_or_rejected_and_its_moments_right():
+    # few rows and a wide prior: the posterior leans, and the cheap integrator errs
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)[:, [0, 1, 4, 5]]
+    model = SGLDLogisticRegression(prior="normal", random_state=0)
+    model.set_params(prior__scale=10.0).fit(X[:60], y[:60])
+    assert isinstance(model.sampler_, HMC)
+    log_density = logistic_log_density(X[:60], y[:60], 10.0)
+    reference = importance_sampling(
+        log_density, *laplace_fit(log_density, 5), n_draws=400_000, df=4
+    )
+    assert reference.ess > 20_000
+    table = model.summary()
+    assert np.all(np.abs(table["mean"] - reference.mean) < 0.1 * reference.sd)
+    assert np.all(np.abs(table["sd"] / reference.sd - 1) < 0.05)
+
+
+def test_few_rows_take_all_of_them_and_many_a_quiet_minibatch(rookies):
+    assert isinstance(SGLDLogisticRegression(random_state=0).fit(*rookies).gradient_, Full)
+    X, y = make_logistic(30_000, random_state=0)
+    many = SGLDLogisticRegression(n_draws=400, random_state=0).fit(X, y)
+    assert isinstance(many.gradient_, ControlVariate)
+    assert many.batch_size_ < 1000
+    # the same chains on all rows: what the minibatches change is below what they may
+    full = SGLDLogisticRegression(gradient="full", n_draws=400, random_state=0).fit(X, y)
+    assert np.all(np.abs(many.coef_[0] - full.coef_[0]) < 0.1 * full.summary()["sd"][:2])
+
+
+def test_few_rows_of_few_columns_take_batches_with_the_posterior_of_all_rows():
+    X, y = make_logistic(1000, random_state=0)
+    some = SGLDLogisticRegression(random_state=0).fit(X, y)
+    assert isinstance(some.gradient_, ControlVariate)
+    assert some.batch_size_ <= 60
+    full = SGLDLogisticRegression(gradient="full", random_state=0).fit(X, y)
+    sd = full.summary()["sd"]
+    assert np.all(np.abs(some.coef_[0] - full.coef_[0]) < 0.1 * sd[: X.shape[1]])
+    assert np.all(np.abs(some.summary()["sd"] / sd - 1.0) < 0.07)  # 4 errors of 1.7 %
+
+
+def test_few_rows_on_which_steps_of_one_err_take_hmc_and_all_rows(rookies):
+    X, y = rookies
+    model = SGLDLogisticRegression(prior="laplace", random_state=0).fit(X[:, :6], y)
+    assert isinstance(model.sampler_, HMC)
+    assert isinstance(model.gradient_, Full)
+    assert model.batch_size_ is None
+    choices = model.result_.choices
+    assert choices["gradient"].why == choices["batch_size"].why == "HMC() takes all rows"
+    assert choices["step_size"].why.startswith("a pilot accepted")
+
+
+def test_a_linear_model_takes_all_rows_from_its_statistics():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 3))
+    model = SGLDLinearRegression(random_state=0).fit(X, X[:, 0] + rng.standard_normal(20_000))
+    assert isinstance(model.gradient_, Full)
+
+
+def test_settings_do_not_depend_on_the_chains_that_are_run(rookies):
+    one = SGLDLogisticRegression(n_chains=1, n_draws=400, random_state=3).fit(*rookies)
+    many = SGLDLogisticRegression(n_chains=5, n_draws=400, random_state=3).fit(*rookies)
+    assert (one.step_size_, one.thin_, one.n_burnin_) == (
+        many.step_size_,
+        many.thin_,
+        many.n_burnin_,
+    )
+    np.testing.assert_array_equal(one.posterior_.values[0], many.posterior_.values[0])
+
+
+def test_an_automatic_step_without_a_preconditioner_is_stable(rookies):
+    model = SGLDLogisticRegression(preconditioner=None, n_draws=40, random_state=0)
+    with pytest.warns(UserWarning, match="set preconditioner to 'auto'"):
+        model.fit(*rookies)
+    assert model.step_size_ < 1e-2  # raw units: the steepest direction has 1,600 or so
+    assert np.abs(model.coef_).max() < 5
+
+
+def test_short_chains_are_told_to_draw_more(rookies):
+    with pytest.warns(UserWarning, match="effective sample size of .* set n_draws="):
+        SGLDLogisticRegression(n_draws=50, random_state=0).fit(*rookies)
+
+
+def test_frequent_clipping_is_told(rookies):
+    model = SGLDLogisticRegression(
+        clip=NormClip(threshold=5.0), step_size=0.2, n_draws=100, random_state=0
+    )
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model.fit(*rookies)
+    share = f"clipped on {model.clipped_fraction_:.1%} of the steps"
+    assert any(share in str(warning.message) for warning in told)
+
+
+# ---- the thresholds, each where a figure stands just below and just above it ---------------------
+
+
+@pytest.mark.parametrize("variance, temperature", [(3.0, 1.0), (700.0, 1.0), (700.0, 0.1)])
+def test_the_batch_is_the_least_whose_noise_adds_a_hundredth_to_a_variance(variance, temperature):
+    level, step = noise.NoiseLevel(variance), 0.5
+    size = level.batch_size(step, temperature)
+    added = step * variance / (2.0 * temperature)  # eta^2 S / B over 2 eta tau
+    assert added / size <= 0.01 < added / max(size - 1, 1e-9)
+    assert level.step_size(40, temperature) == pytest.approx(0.02 * temperature * 40 / variance)
+
+
+@pytest.mark.parametrize(
+    "most, width, exact",
+    [(0.004, 1.0, False), (None, 1.0, True), (0.0, 1.99, False), (0.0, 2.01, True)],
+)
+def test_where_the_pilot_finds_an_error_chains_accept_or_reject(monkeypatch, most, width, exact):
+    target = NormalMean()
+    mode = Mode(np.array([target.y.mean()]), Dense(np.array([[target.precision**-0.5]])))
+    run = make_run(target, sampler=SGLD(), preconditioner=Curvature(), mode=mode)
+    found = None if most is None else (1.0, Bias(most, 0.0, width, 2.0, most))
+    monkeypatch.setattr(decisions.pilots, "choose_step_size", lambda *args, **kwargs: found)
+    assert isinstance(decisions.tune(run, mode, 0, [HMC()]).run.sampler, HMC) == exact
+
+
+@pytest.mark.parametrize("width", [1.99, 2.01, 2.2, 2.3, 3.0, 5.0, 10.0])
+def test_draws_of_a_wide_posterior_are_as_far_apart_as_makes_them_worth_half(width):
+    # steps of 1 keep 1 - 1 / width of where they were; at 2 nothing jumps
+    time = decisions._time(SGLD(), 1.0, 3, Bias(0.0, 0.0, width, 2.0, 0.0))
+    assert (1.0 - (kept := (1.0 - 1.0 / width) ** time)) / (1.0 + kept) > 0.5
+    assert time == 2.0 if width < 2.2 else time <= 2.0 * width - 1.0
+
+
+def test_few_rows_per_parameter_take_no_pilot_of_the_cheap_sampler(monkeypatch):
+    # the mode's metric is known to be wrong there, and a pilot in it costs seconds for nothing
+    def fail(*args):
+        raise AssertionError("a pilot was run")
+
+    monkeypatch.setattr(decisions.pilots, "choose_step_size", fail)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((330, 310))
+    y = X[:, 0] + rng.logistic(size=330) > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # three draws say nothing of convergence
+        model = SGLDLogisticRegression(n_draws=3, n_burnin=1, random_state=0).fit(X, y)
+    assert isinstance(model.sampler_, HMC)
+    assert "few rows per parameter" in model.result_.choices["sampler"].why
+
+
+def test_rounded_trajectories_are_accepted_by_the_density_that_was_to_accept_them():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 8))
+    posterior = GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), Laplace(scale=0.5))
+    mode = find_mode(posterior, posterior.start())
+    dynamics = Dynamics(Full().bind(posterior, None), mode.metric)
+    rounded = decisions.round_gradient(dynamics, mode, 1.0)
+    assert rounded.rounded and rounded.target is posterior
+    soft = soften(dynamics, mode)
+    assert soft.target is posterior and soft.gradient.posterior is not posterior
+    both = decisions.round_gradient(soft, mode, 1.0)
+    assert both.rounded and both.target is posterior
+
+
+def test_exponentials_beyond_single_precision_are_no_reason_to_warn():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 8))
+    posterior = GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), Normal(scale=100.0))
+    near = find_mode(posterior, posterior.start())
+    wide = Mode(near.theta, near.metric.stretched(np.full(len(near.theta), 1e3)))
+    dynamics = Dynamics(Full().bind(posterior, None), near.metric, rounded=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        decisions.round_density(dynamics, wide)
+
+
+@pytest.mark.parametrize(("most", "order"), [(4, 2), (3, 1)])
+@pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
+def test_minibatches_have_the_second_order_where_the_curvature_is_formed(most, order, monkeypatch):
+    monkeypatch.setattr(decisions, "MAX_DENSE", most)  # of four parameters
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    y = X[:, 0] + rng.logistic(size=60) > 0
+    model = SGLDLogisticRegression(batch_size=10, n_draws=2, random_state=0).fit(X, y)
+    assert model.gradient_.order == order
+
+
+@pytest.fixture(scope="module")
+def wide_and_many():
+    """So many rows and columns that gradient, walkers and pilot are a matter of their cost."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2200, 100))
+    y = rng.random(2200) < 1.0 / (1.0 + np.exp(-X @ rng.standard_normal(100) / 10.0))
+    return X, y
+
+
+def test_walkers_share_the_batches_that_are_chosen_for_them_and_no_others(wide_and_many):
+    automatic = SGLDLogisticRegression(random_state=0).fit(*wide_and_many).result_
+    run = automatic.plan.run
+    assert automatic.plan.n_walkers == run.dynamics.shared == 16
+    assert "16 walkers share each" in automatic.choices["batch_size"].why
+    for given in ({"batch_size": 250}, {"gradient": "control_variate"}):
+        plan = SGLDLogisticRegression(random_state=0, **given).fit(*wide_and_many).result_.plan
+        assert plan.run.dynamics.shared == 1
+
+
+def test_the_mean_over_walkers_that_share_batches_varies_as_independent_draws_do(wide_and_many):
+    means, sds = [], []
+    for seed in range(8):
+        model = SGLDLogisticRegression(random_state=seed)
+        result = model.fit(*wide_and_many).result_
+        assert result.plan.run.dynamics.shared == 16
+        means.append(result.draws.values.reshape(-1, 101).mean(axis=0))
+        sds.append(result.draws.values.reshape(-1, 101).std(axis=0))
+    spread = np.std(means, axis=0, ddof=1) / np.mean(sds, axis=0)
+    worth = result.summary()["ess_bulk"].to_numpy()
+    ratio = np.mean(np.square(spread) * worth)  # 1 where the effective sample size is right
+    # the variance of 8 means has a relative error of sqrt(2 / 7), and parameters are 101
+    assert abs(ratio - 1.0) < 4 * np.sqrt(2.0 / 7.0 / 101.0)
+
+
+def test_the_pilot_takes_all_rows_where_its_own_batches_would_cost_more(wide_and_many, monkeypatch):
+    piloted, plain = [], pilots.choose_step_size
+    monkeypatch.setattr(
+        pilots,
+        "choose_step_size",
+        lambda run, *args, **kwargs: (
+            piloted.append(run.batch_size),
+            plain(run, *args, **kwargs),
+        )[1],
+    )
+    automatic = SGLDLogisticRegression(random_state=0).fit(*wide_and_many)
+    assert automatic.batch_size_ > 2200 / 16
+    SGLDLogisticRegression(random_state=0, batch_size=500).fit(*wide_and_many)
+    assert piloted == [None, 500]
+
+
+def test_a_plan_tells_defaults_from_what_was_given():
+    X, y = make_logistic(100, random_state=0)[:2]
+    plain = SGLDLogisticRegression(random_state=0).fit(X, y).result_.choices
+    other = {"schedule": "polynomial", "temperature": 2.0, "clip": NormClip(1e3)}
+    given = SGLDLogisticRegression(step_size=0.1, n_draws=4, random_state=0, **other)
+    with pytest.warns(ConvergenceWarning):
+        given = given.fit(X, y).result_.choices
+    for name in other:
+        assert (plain[name].why, given[name].why) == ("the default", "given")

@@ -1,0 +1,262 @@
+"""Sums over all rows: densities and gradients, beside sums over the rows written here."""
+
+from copy import copy
+
+import numpy as np
+import pytest
+from scipy.special import expit, gammaln, log_expit, log_softmax, softmax, xlogy
+
+from skbayes_sgld.posterior import (
+    Bernoulli,
+    Categorical,
+    Cauchy,
+    Flat,
+    GLMPosterior,
+    Laplace,
+    Normal,
+    Poisson,
+    StudentT,
+)
+from tests.numeric import derivative
+
+N, D = 150, 4
+LIKELIHOODS = {"bernoulli": Bernoulli(), "three classes": Categorical(3), "poisson": Poisson()}
+PRIORS = {
+    "normal": Normal(2.5),
+    "located": Normal([0.5, 1.0, 2.0, 3.0], [1.0, 0.0, -1.0, 2.0]),
+    "correlated": Normal(covariance=np.eye(D) + 0.5),
+    "laplace": Laplace(0.5),
+    "student": StudentT(4.0),
+    "cauchy": Cauchy(),
+    "flat": Flat(),
+}
+WEIGHTS = {
+    "no weights": None,
+    "zeros": np.arange(N) % 3 * 1.0,
+    "fractions": np.random.default_rng(7).gamma(0.5, size=N),
+}
+CHAINS = 5
+
+
+def make_posterior(likelihood="bernoulli", prior="normal", n=N, dtype=float, shift=0.0, **kwargs):
+    rng = np.random.default_rng(0)
+    X = shift + rng.standard_normal((n, D)).astype(np.float32)
+    family = LIKELIHOODS[likelihood]
+    y = {
+        "bernoulli": lambda: X[:, 0] - shift + rng.logistic(size=n) > 0,
+        "three classes": lambda: rng.integers(0, 3, n),
+        "poisson": lambda: rng.poisson(np.exp(0.5 * (X[:, 0] - shift))),
+    }[likelihood]()
+    return GLMPosterior(X.astype(dtype), y.astype(float), family, PRIORS[prior], **kwargs)
+
+
+def draw_theta(posterior, n_chains=CHAINS, scale=0.5):
+    rng = np.random.default_rng(1)
+    return scale * rng.standard_normal((n_chains, posterior.n_params))
+
+
+def local(posterior, theta):
+    """Predictors ``(C, K, n)`` at theta."""
+    X = posterior.X.astype(float)
+    linear = theta.reshape(len(theta), posterior.n_predictors, -1)
+    if posterior.center is not None:
+        X = X - posterior.center
+    u = linear[..., :D] @ X.T
+    return u + linear[..., D:] if posterior.fit_intercept else u
+
+
+def reference(posterior, theta):
+    """Log posterior and gradient, from scipy's densities and residuals of all rows at once."""
+    u, y = local(posterior, theta), posterior.y
+    weight = np.ones(len(y)) if posterior.weight is None else posterior.weight
+    if isinstance(posterior.likelihood, Categorical):
+        own = y == np.arange(3)[:, None]
+        value, score = (log_softmax(u, axis=1) * own).sum(axis=1), own - softmax(u, axis=1)
+    elif isinstance(posterior.likelihood, Poisson):
+        value, score = xlogy(y, np.exp(u)) - np.exp(u) - gammaln(y + 1.0), y - np.exp(u)
+        value = value[:, 0]
+    else:
+        value, score = log_expit((2.0 * y - 1.0) * u)[:, 0], y - expit(u)
+    X = posterior.X.astype(float)
+    design = X if posterior.center is None else X - posterior.center
+    if posterior.fit_intercept:
+        design = np.column_stack([design, np.ones(len(y))])
+    grad = ((score * weight) @ design).reshape(len(theta), -1)
+    return value @ weight + posterior.log_prior(theta), grad + posterior.grad_log_prior(theta)
+
+
+def single(posterior):
+    """The posterior in single precision, whatever its size."""
+    other = copy(posterior)
+    other._dtype = np.float32
+    return other
+
+
+def single_precision_error(posterior, theta):
+    """Bound of a gradient's rounding errors: 3e-7 of its terms, as if none cancelled."""
+    design = np.abs(posterior.design(slice(0, posterior.n_samples)))
+    u = np.abs(posterior._linear(theta)) @ design.T  # (C, K, n)
+    rate = np.exp(u.sum(axis=1)) if isinstance(posterior.likelihood, Poisson) else 1.0
+    weight = 1.0 if posterior.weight is None else posterior.weight
+    per_row = (1.0 + u.sum(axis=1)) * (rate + np.abs(posterior.y)) * weight
+    return 3e-7 * np.tile(per_row @ design, posterior.n_predictors)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {},
+        {"center": True},
+        {"fit_intercept": False},
+        {"center": True, "intercept_prior": Normal(3.0, 1.0)},
+        {"dtype": np.float32, "center": True},
+        {"intercept_prior": Laplace(2.0)},
+    ],
+    ids=["plain", "centred", "no intercept", "intercept prior", "float32", "laplace intercept"],
+)
+def test_densities_and_gradients_are_sums_over_the_rows(likelihood, prior, weights, kwargs):
+    posterior = make_posterior(likelihood, prior, sample_weight=WEIGHTS[weights], **kwargs)
+    theta = draw_theta(posterior)
+    value, grad = reference(posterior, theta)
+    scale = np.abs(grad).max()
+    np.testing.assert_allclose(posterior.log_density(theta), value, rtol=1e-12, atol=1e-12 * N)
+    bound_value, bound_grad = posterior.bind_value_and_grad(CHAINS)(theta)
+    np.testing.assert_allclose(bound_value, value, rtol=1e-12, atol=1e-12 * N)
+    np.testing.assert_allclose(bound_grad, grad, rtol=0, atol=1e-12 * scale)
+    np.testing.assert_allclose(posterior.bind_grad(CHAINS)(theta), grad, rtol=0, atol=1e-12 * scale)
+    near = single(posterior).bind_grad(CHAINS)(theta)
+    assert near.dtype == np.float64
+    assert np.all(np.abs(near - grad) < single_precision_error(posterior, theta) + 1e-12 * scale)
+    assert not np.array_equal(near, grad)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_the_bound_gradient_is_the_derivative_of_the_bound_density(likelihood):
+    posterior = make_posterior(likelihood, "student", sample_weight=WEIGHTS["fractions"])
+    theta = draw_theta(posterior, 1)[0]
+    both = posterior.bind_value_and_grad(1)
+    expected = derivative(lambda t: both(t[None])[0][0], theta)
+    np.testing.assert_allclose(both(theta[None])[1][0], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.parametrize("precision", [np.float64, np.float32])
+def test_a_chain_does_not_depend_on_how_many_run_beside_it(likelihood, precision):
+    posterior = make_posterior(likelihood, n=701, center=True)
+    followed = single(posterior) if precision is np.float32 else posterior
+    theta = draw_theta(posterior, 20)
+    theta[-1] *= 100.0  # whose exponentials overflow
+    with np.errstate(over="ignore", invalid="ignore"):
+        all_alone = followed.bind_grad(20)(theta)
+        all_value, all_grad = posterior.bind_value_and_grad(20, followed)(theta)
+    for n_chains in (1, 2, 4, 5):
+        value, grad = posterior.bind_value_and_grad(n_chains, followed)(theta[:n_chains])
+        np.testing.assert_array_equal(value, all_value[:n_chains])
+        np.testing.assert_array_equal(grad, all_grad[:n_chains])
+        alone = followed.bind_grad(n_chains)(theta[:n_chains])
+        np.testing.assert_array_equal(alone, all_alone[:n_chains])
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_a_pilot_takes_all_chains_in_one_product(likelihood):
+    posterior = make_posterior(likelihood, center=True)
+    theta = draw_theta(posterior, 7)
+    pilot = posterior.in_groups_of(None)
+    value, grad = pilot.bind_value_and_grad(7, pilot)(theta)
+    expected, slope = posterior.value_and_grad(theta)
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    np.testing.assert_allclose(grad, slope, rtol=0, atol=1e-12 * np.abs(slope).max())
+    near = single(pilot).bind_grad(7)(theta)
+    assert np.all(np.abs(near - slope) < single_precision_error(posterior, theta))
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_groups_of_many_chains_depend_on_no_other_group(likelihood):
+    posterior = make_posterior(likelihood, center=True).in_groups_of(16)
+    theta = draw_theta(posterior, 48)
+    values, grads = posterior.bind_value_and_grad(48)(theta)
+    expected, slope = posterior.value_and_grad(theta)
+    np.testing.assert_allclose(values, expected, rtol=1e-12)
+    alone = posterior.bind_grad(48)(theta)
+    for found in (grads, alone):
+        np.testing.assert_allclose(found, slope, rtol=0, atol=1e-12 * np.abs(slope).max())
+    for n_chains in (16, 32):
+        value, grad = posterior.bind_value_and_grad(n_chains)(theta[-n_chains:])
+        np.testing.assert_array_equal(value, values[-n_chains:])
+        np.testing.assert_array_equal(grad, grads[-n_chains:])
+        grad = posterior.bind_grad(n_chains)(theta[-n_chains:])
+        np.testing.assert_array_equal(grad, alone[-n_chains:])
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_blocks_and_threads_add_up(likelihood):
+    # three blocks of rows, in one part and, beyond 2^20 numbers, in two that threads share
+    for n in (20_000, 2**20 // D + 1):
+        posterior = make_posterior(likelihood, n=n, center=True)
+        theta = draw_theta(posterior, scale=0.2)
+        exact = posterior.grad(theta)
+        near = posterior.rounded().bind_grad(CHAINS)(theta)
+        assert np.all(np.abs(near - exact) < single_precision_error(posterior, theta))
+        np.testing.assert_allclose(near, exact, rtol=0, atol=1e-5 * np.abs(exact).max())
+
+
+def test_sums_in_single_precision_are_of_short_blocks():
+    # sorted by class, a running sum over all rows is a hundred times the gradient at the mode
+    rng = np.random.default_rng(3)
+    X = np.sort(rng.standard_normal((200_000, 2)), axis=0)
+    y = (X[:, 0] > 0).astype(float)
+    posterior = GLMPosterior(X, y, Bernoulli(), Normal(), center=True)
+    theta = np.array([[1.0, 0.5, 0.1]])
+    error = posterior.rounded().grad(theta) - posterior.grad(theta)
+    assert np.abs(error).max() < 1e-4 * np.sqrt(len(X))  # in units of a gradient's sd
+
+
+@pytest.mark.parametrize("likelihood", ["bernoulli", "three classes"])
+def test_predictors_beyond_the_range_of_exp_keep_value_and_gradient(likelihood):
+    posterior = make_posterior(likelihood, "flat")
+    theta = draw_theta(posterior, 4)
+    theta[1:3] *= [[300.0], [3000.0]]  # exp overflows in single, and in double precision
+    with np.errstate(all="ignore"):
+        value, grad = reference(posterior, theta)
+        bound_value, bound_grad = posterior.bind_value_and_grad(4)(theta)
+        near = single(posterior).bind_grad(4)(theta)
+    assert np.isfinite(grad).all() and np.isfinite(value).all()
+    np.testing.assert_allclose(bound_value, value, rtol=1e-11)
+    np.testing.assert_allclose(bound_grad, grad, rtol=1e-9, atol=1e-9)
+    assert np.all(np.abs(near - grad) < single_precision_error(posterior, theta) + 1e-9)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_classes_far_apart_need_no_double_precision(weights):
+    posterior = make_posterior("three classes", sample_weight=WEIGHTS[weights])
+    theta = 50.0 * draw_theta(posterior)
+    value, grad = reference(posterior, theta)
+    assert local(posterior, theta).max() > 100.0
+    near = single(posterior)
+    near._density_dtype = np.float32
+    bound_value, bound_grad = near.bind_value_and_grad(CHAINS)(theta)
+    np.testing.assert_allclose(bound_value, value, rtol=1e-5)
+    assert np.all(np.abs(bound_grad - grad) < single_precision_error(posterior, theta) + 1e-9)
+    assert np.all(np.abs(near.bind_grad(CHAINS)(theta) - bound_grad) < 1e-3 * np.abs(grad).max())
+
+
+def test_each_call_returns_an_array_of_its_own():
+    posterior = make_posterior()
+    theta, grad = draw_theta(posterior), posterior.bind_grad(CHAINS)
+    first = grad(theta)
+    kept = first.copy()
+    grad(theta + 1.0)
+    np.testing.assert_array_equal(first, kept)
+
+
+def test_the_exact_value_and_the_softened_gradient_come_from_one_pass():
+    posterior = make_posterior(prior="laplace", center=True)
+    soft = posterior.softened(np.full(posterior.n_params, 2.0))
+    theta = draw_theta(posterior, scale=0.1)
+    value, grad = posterior.bind_value_and_grad(CHAINS, soft)(theta)
+    np.testing.assert_allclose(value, posterior.log_density(theta), rtol=1e-12)
+    np.testing.assert_allclose(grad, soft.grad(theta), rtol=0, atol=1e-11)
+    assert np.abs(grad - posterior.grad(theta)).max() > 0.1  # the prior's kinks are not followed

@@ -1,0 +1,159 @@
+"""The public kernel: a loop of one's own draws from the posterior, and what a run draws."""
+
+import numpy as np
+import pytest
+
+from skbayes_sgld._components import ChainStreams
+from skbayes_sgld.posterior import (
+    Bernoulli,
+    FixedGaussian,
+    FunctionPosterior,
+    GLMPosterior,
+    Laplace,
+    Normal,
+)
+from skbayes_sgld.sampling import (
+    OPTIMIZERS,
+    SAMPLERS,
+    Constant,
+    Cooling,
+    Kernel,
+    NormClip,
+    Polynomial,
+    find_mode,
+)
+
+# step sizes in the metric of the curvature, with which a sampler's own error is below the test's
+STEPS = {
+    "sgld": 0.5,
+    "psgld": 0.05,
+    "sghmc": 0.05,
+    "sgnht": 0.05,
+    "random_walk": 1.4,
+    "mala": 0.7,
+    "hmc": 0.6,
+    "parallel_tempering": 0.6,
+}
+
+
+def line(n=60):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 2)) @ [[1.0, 0.6], [0.0, 0.8]]
+    y = X @ [1.0, -0.5] + rng.standard_normal(n)
+    posterior = GLMPosterior(X, y, FixedGaussian(1.0), Normal(2.0), fit_intercept=False)
+    covariance = np.linalg.inv(X.T @ X + np.eye(2) / 4.0)
+    return posterior, covariance @ X.T @ y, covariance
+
+
+def labels(n=40, prior=None):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((n, 2))
+    y = (X[:, 0] + rng.standard_normal(n) > 0).astype(float)
+    return GLMPosterior(X, y, Bernoulli(), prior or Normal(1.0))
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_loop_draws_the_moments_of_a_normal_posterior(name):
+    posterior, mean, covariance = line()
+    kernel = Kernel(posterior, name, step_size=STEPS[name], preconditioner="curvature")
+    rng, root = np.random.default_rng(3), np.linalg.cholesky(covariance)
+    state, draws = kernel.init(mean + rng.standard_normal((16, 2)) @ root.T), []
+    for _ in range(1000):
+        state = kernel.step(state, rng)
+        draws.append(state.position)
+    white = (np.swapaxes(draws, 0, 1)[:, 200:] - mean) @ np.linalg.inv(root).T
+    for values, exact, own in ((white, 0.0, 0.0), (white**2, 1.0, 0.06), (np.prod(white, 2), 0, 0)):
+        by_chain = values.mean(axis=1)
+        error = np.abs(by_chain.mean(axis=0) - exact)
+        assert np.all(error < 4.0 * by_chain.std(axis=0, ddof=1) / 4.0 + own)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *({"algorithm": name, "step_size": STEPS[name]} for name in SAMPLERS),
+        *({"algorithm": name, "step_size": 0.1} for name in OPTIMIZERS if name != "newton"),
+        {"algorithm": "sgld", "step_size": 0.5, "schedule": Polynomial()},
+        {"algorithm": "hmc", "step_size": 0.5, "temperature": Cooling(4.0, hold=2, decay=5)},
+        {"algorithm": "sgld", "step_size": 0.5, "clip": NormClip(1.0), "temperature": 2.0},
+    ],
+    ids=lambda settings: "-".join(map(str, settings.values())),
+)
+def test_a_loop_is_a_run_of_the_same_random_numbers(settings):
+    posterior = labels()
+    if settings["algorithm"] == "svrg":
+        settings = settings | {"gradient": "full"}
+    kernel = Kernel(posterior, preconditioner="curvature", **settings)
+    whole = kernel.run(np.zeros((1, 3)), 12, random_state=5).draws[0]
+    state, stream = kernel.init(np.zeros(3)), ChainStreams(5, 0)._noise
+    for expected in whole:
+        state = kernel.step(state, stream)
+        np.testing.assert_array_equal(state.position, expected)
+
+
+@pytest.mark.parametrize("gradient", ["minibatch", "control_variate", "svrg", "saga"])
+def test_a_step_leaves_its_state_as_it_is(gradient):
+    kernel = Kernel(labels(), "sgld", step_size=0.01, gradient=gradient, batch_size=5)
+    state = kernel.step(kernel.init(np.zeros((3, 3))), 0)
+    before = {name: array.copy() for name, array in state.memory.items()}
+    first, second = kernel.step(state, 1), kernel.step(state, 1)
+    np.testing.assert_array_equal(first.position, second.position)
+    assert state.n_steps == 1
+    assert first.n_steps == 2
+    assert (first.position != state.position).all()
+    for name, array in before.items():
+        np.testing.assert_array_equal(state.memory[name], array)
+
+
+def test_a_loop_of_an_optimizer_ends_at_the_mode():
+    posterior = labels(prior=Normal(1.0))
+    kernel = Kernel(posterior, "svrg", step_size=0.02, batch_size=5)
+    state = kernel.init(np.zeros(3))
+    for key in range(2000):
+        state = kernel.step(state, key)
+    np.testing.assert_allclose(state.position, find_mode(posterior).theta, atol=1e-6)
+
+
+def test_a_mode_that_is_given_is_the_one_that_is_used():
+    posterior, mode = labels(), find_mode(labels())
+    given = Kernel(posterior, step_size=0.1, preconditioner="curvature", mode=mode)
+    alone = Kernel(posterior, step_size=0.1, preconditioner="curvature")
+    start = np.zeros((2, 3))
+    np.testing.assert_allclose(given.run(start, 5).draws, alone.run(start, 5).draws, rtol=1e-6)
+
+
+def test_a_run_goes_on_with_the_state_of_another():
+    kernel = Kernel(labels(prior=Laplace(1.0)), step_size=0.01)
+    whole = kernel.run(np.zeros((2, 3)), 20, random_state=1)
+    first = kernel.run(np.zeros((2, 3)), 8, random_state=1)
+    rest = kernel.run(first.state, 12)
+    np.testing.assert_array_equal(np.hstack([first.draws, rest.draws]), whole.draws)
+
+
+FLAT = FunctionPosterior(lambda x: np.zeros(len(x)), np.zeros_like, 2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"algorithm": "nuts"}, r"algorithm='nuts' is not known; choose one of.*'hmc'.*'sgd'"),
+        ({"algorithm": "newton"}, r"algorithm='newton'.*find_mode"),
+        ({"step_size": 0.0}, r"step_size=0.0 is out of range"),
+        ({"temperature": -1.0}, r"temperature=-1.0 is out of range"),
+        ({"gradient": "minibatch"}, r"gradient=Minibatch\(\) needs a batch_size"),
+        ({"gradient": "full", "batch_size": 2}, r"gradient=Full\(\) takes all rows"),
+        ({"batch_size": 41}, r"batch_size=41 is out of range; .* \[1, 40\]"),
+        ({"algorithm": "hmc", "batch_size": 2}, r"sampler=HMC\(\) needs the gradient from all"),
+        ({"schedule": Constant}, r"schedule=.*is not accepted"),
+        ({"clip": "sign"}, r"clip='sign' is not known"),
+        ({"preconditioner": [1.0, -1.0, 1.0]}, r"preconditioner has a value of -1.0"),
+    ],
+)
+def test_a_wrong_setting_is_named(settings, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        Kernel(labels(), **({"step_size": 0.1} | settings))
+
+
+def test_a_position_of_another_size_is_refused():
+    with pytest.raises(ValueError, match=r"position has shape \(3,\); it must be \(2,\) or \(C, 2"):
+        Kernel(FLAT, step_size=0.1).init(np.zeros(3))

@@ -1,0 +1,95 @@
+"""The pieces that the pages on extending show are right by the checks of the package's families."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from skbayes_sgld import posterior, sampling, variational
+from skbayes_sgld.posterior.likelihoods import LIKELIHOODS
+from tests.posterior.likelihoods.test_registry import check_likelihood
+from tests.posterior.priors.test_noise_registry import check_noise_prior
+from tests.posterior.priors.test_registry import check_prior
+from tests.sampling.gradients.test_registry import check_gradient
+from tests.sampling.optimizers.test_projection_registry import check_projection
+from tests.sampling.optimizers.test_registry import check_optimizer
+from tests.sampling.preconditioners.test_registry import check_preconditioner
+from tests.sampling.samplers.test_registry import check_sampler
+from tests.sampling.test_clip_registry import check_clip
+from tests.sampling.test_schedule_registry import check_schedule
+
+EXTENDING = Path(__file__).parents[1] / "docs" / "extending"
+PIECES = sorted((EXTENDING / "pieces").glob("*.py"))
+FAMILIES = {
+    "likelihood": (LIKELIHOODS, "Waiting", check_likelihood),
+    "prior": (posterior.PRIORS, "Logistic", check_prior),
+    "noise_prior": (posterior.NOISE_PRIORS, "LogNormal", check_noise_prior),
+    "gradient": (sampling.GRADIENTS, "Around", check_gradient),
+    "preconditioner": (sampling.PRECONDITIONERS, "MarginalVariances", check_preconditioner),
+    "sampler": (sampling.SAMPLERS, "Heun", check_sampler),
+    "schedule": (sampling.SCHEDULES, "Geometric", check_schedule),
+    "clip": (sampling.CLIPS, "LargestClip", check_clip),
+    "optimizer": (sampling.OPTIMIZERS, "SignDescent", check_optimizer),
+    "projection": (sampling.PROJECTIONS, "HalfSpace", check_projection),
+}
+
+
+def load(piece):
+    """Module of a piece."""
+    path = EXTENDING / "pieces" / f"{piece}.py"
+    spec = importlib.util.spec_from_file_location(f"extending_{piece}", path)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("piece", FAMILIES)
+def test_a_piece_passes_the_check_of_its_family_under_a_name_of_its_own(piece, monkeypatch):
+    registry, name, check = FAMILIES[piece]
+    monkeypatch.setitem(registry, "mine", getattr(load(piece), name))
+    check("mine")
+
+
+def test_the_variational_piece_has_the_draws_gradient_and_entropy_that_it_says(monkeypatch):
+    family, rng = load("family").LaplaceFamily(), np.random.default_rng(0)
+    phi, noise = rng.standard_normal((1, 4)), rng.standard_normal((1, 100_000, 2))
+    draws = family.transform(phi, noise)[0]
+    scale = np.exp(phi[0, 2:])
+    np.testing.assert_allclose(np.abs(draws - phi[0, :2]).mean(axis=0), scale, rtol=0.02)
+    np.testing.assert_allclose(draws.var(axis=0), family.covariance(phi[0]), rtol=0.05)
+    log_density = -np.abs(draws - phi[0, :2]) / scale - np.log(2.0 * scale)
+    assert family.entropy(phi, 2)[0] == pytest.approx(-log_density.sum(axis=1).mean(), abs=0.02)
+    few, step = noise[:, :5], 1e-6
+    for k in range(4):
+        moved = phi + step * (np.arange(4) == k)
+        change = (family.transform(moved, few) - family.transform(phi, few)).sum() / step
+        slope = family.pull_back(phi, few, np.ones((1, 5, 2)))[0, k]
+        assert slope == pytest.approx(change, rel=1e-4)
+    monkeypatch.setitem(variational.FAMILIES, "mine", type(family))
+    assert variational.BayesByBackprop(family="mine").family == "mine"
+
+
+def test_every_piece_is_shown_by_one_page_and_every_family_is_named():
+    pages = {page.name: page.read_text() for page in EXTENDING.glob("add_*.md")}
+    text = "\n".join(pages.values())
+    for path in PIECES:
+        assert text.count(f"{{literalinclude}} pieces/{path.name}") == 1, path.name
+    assert len(pages) == len(PIECES)
+    index = (EXTENDING / "index.md").read_text()
+    for registry in ("noise model", "transform", "hierarchical prior"):
+        assert registry in index  # closed, and the page says why
+
+
+def test_a_prior_by_name_has_the_units_of_each_column(monkeypatch):
+    from skbayes_sgld import SGLDLinearRegression
+
+    monkeypatch.setitem(posterior.PRIORS, "mine", load("prior").Logistic)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    y = X @ [1.0, -1.0] + rng.standard_normal(60)
+    unit, scale = np.array([1e3, 1e-3]), 1e4
+    plain = SGLDLinearRegression(prior="mine", random_state=0).fit(X, y)
+    moved = SGLDLinearRegression(prior="mine", random_state=0).fit(X / unit, y * scale)
+    np.testing.assert_allclose(moved.predict(X / unit) / scale, plain.predict(X), rtol=1e-6)
