@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from math import ceil, lcm
@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
 
 from skbayes_sgld._linalg import GROUP, cpu_count, in_threads
 from skbayes_sgld.sampling.overflow import ChainOverflowError
@@ -53,9 +54,16 @@ class Processes:
         self.n_workers = effective_n_jobs(n_jobs)
         self.least_seconds = THRESHOLDS.shared_seconds
 
-    def open(self, n_workers: int) -> AbstractContextManager[Share]:
+    @contextmanager
+    def open(self, n_workers: int) -> Iterator[Share]:
         """Context of joblib's ``Parallel``."""
-        return Parallel(n_jobs=n_workers)
+        try:
+            with Parallel(n_jobs=n_workers) as parallel:
+                yield parallel
+        except KeyboardInterrupt:
+            # within joblib's own end it leaves a closed pool in the backend of a parallel_config
+            get_active_backend()[0].terminate()
+            raise
 
 
 def side_by_side(

@@ -1,9 +1,12 @@
 """Chains in groups that share a cache: the same draws as of all chains together."""
 
+from multiprocessing.pool import ThreadPool
 from types import SimpleNamespace
 
+import joblib
 import numpy as np
 import pytest
+from joblib import delayed
 
 from skbayes_sgld import _linalg
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
@@ -171,3 +174,17 @@ def test_parts_within_a_part_do_not_wait_for_each_other():
         return sum(_linalg.in_threads(lambda j: k * j, range(3)))
 
     assert _linalg.in_threads(outer, range(8)) == [3 * k for k in range(8)]
+
+
+def test_an_interrupt_while_joblib_ends_leaves_its_threads_usable(monkeypatch):
+    def interrupted(self):
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    with joblib.parallel_config(backend="threading"):
+        monkeypatch.setattr(ThreadPool, "terminate", interrupted)
+        calls = [delayed(abs)(-1)] * 4
+        with pytest.raises(KeyboardInterrupt), workers.Processes(2).open(2) as share:
+            share(calls)
+        with workers.Processes(2).open(2) as share:
+            assert share(calls) == [1, 1, 1, 1]
