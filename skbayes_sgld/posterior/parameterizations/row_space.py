@@ -28,7 +28,7 @@ from skbayes_sgld._linalg import matmul_rows, one_blas_thread
 from skbayes_sgld._sparse import scale_columns
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.priors.noise import NoisePrior
-from skbayes_sgld.posterior.priors.normal import NormalPrior
+from skbayes_sgld.posterior.priors.normal import Normal
 
 Array = NDArray[Any]
 
@@ -54,7 +54,7 @@ class RowSpacePosterior(GLMPosterior):
 
     def __init__(self, posterior: GLMPosterior, temperature: float = 1.0) -> None:
         d, prior = posterior.n_features, posterior.prior
-        assert isinstance(prior, NormalPrior)
+        assert isinstance(prior, Normal)
         self.inner, self._temperature = posterior, temperature
         self._prior = prior
         self._location = prior.whiten(np.broadcast_to(prior.location, d))

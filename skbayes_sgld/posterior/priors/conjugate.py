@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from skbayes_sgld.posterior.priors.base import Array, CoefficientPrior
-from skbayes_sgld.posterior.priors.normal import Normal, NormalPrior
+from skbayes_sgld.posterior.priors.normal import Normal
 
 _NOISE_SDS = 10.0  # Karagiannis, Handout 6, Section 4: V = 100 I
 
 
 @dataclass(eq=False, repr=False)
-class ConjugateNormal(NormalPrior):
+class ConjugateNormal(Normal):
     """Normal prior scaled by the noise, ``beta | sigma^2 ~ N(location, sigma^2 V)``.
 
     With the inverse-gamma noise prior it makes the normal-inverse-gamma model of Karagiannis,
@@ -63,22 +63,19 @@ class ConjugateNormal(NormalPrior):
         """``-d gamma / 2 - exp(-gamma) z'z / 2``."""
         assert gamma is not None
         size = coef.shape[1] * coef.shape[2]
-        square = np.square(self._z(coef)).sum(axis=(1, 2))
-        return -0.5 * (size * gamma + np.exp(-gamma) * square)
+        return np.exp(-gamma) * super().log_density(coef, None) - 0.5 * size * gamma
 
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
         """Gradient in coefficients and gamma; (4.2) of the handout has the wrong sign of d/2."""
         assert gamma is not None
-        precision = np.exp(-gamma)
-        z = self._z(coef)
-        size = coef.shape[1] * coef.shape[2]
-        in_gamma = 0.5 * (precision * np.square(z).sum(axis=(1, 2)) - size)
-        return -self._precise(z) * precision[:, None, None], in_gamma
+        precision, size = np.exp(-gamma), coef.shape[1] * coef.shape[2]
+        in_gamma = -precision * super().log_density(coef, None) - 0.5 * size
+        return precision[:, None, None] * super().grad(coef, None)[0], in_gamma
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
         """Curvature of coefficients and gamma together."""
         assert gamma is not None
         precision = np.exp(-gamma)
-        z = self._z(coef)
-        corner = float(0.5 * precision * np.square(z).sum())
-        return precision * self._precision(coef.shape), -precision * self._precise(z), corner
+        of_coef, slope = super().curvature(coef, None)[0], super().grad(coef[None], None)[0][0]
+        corner = -precision * float(super().log_density(coef[None], None)[0])
+        return precision * of_coef, precision * slope, corner

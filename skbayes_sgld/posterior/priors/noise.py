@@ -141,7 +141,7 @@ class FlatNoise(NoisePrior):
 
 
 class _OnDeviation(NoisePrior):
-    """A density on the standard deviation sigma, whose scale may be taken from y."""
+    """Density of the standard deviation sigma; ``scale="auto"`` is the standard deviation of y."""
 
     scale: Any
 
@@ -155,8 +155,29 @@ class _OnDeviation(NoisePrior):
         return clone(self).set_params(scale=np.sqrt(variance)) if self.scale == "auto" else self
 
 
+class _ExponentialPower(_OnDeviation):
+    """Density of sigma proportional to ``exp(-(sigma / scale)^power / power)``."""
+
+    power: float
+
+    def _ratio(self, gamma: Any) -> Any:
+        return np.exp(0.5 * self.power * gamma) / self.scale**self.power
+
+    def log_density(self, gamma: Array) -> Array:
+        """``-(sigma / s)^p / p + gamma / 2``."""
+        return 0.5 * gamma - self._ratio(gamma) / self.power
+
+    def grad(self, gamma: Array) -> Array:
+        """``(1 - (sigma / s)^p) / 2``."""
+        return 0.5 * (1.0 - self._ratio(gamma))
+
+    def curvature(self, gamma: float) -> float:
+        """``p (sigma / s)^p / 4``."""
+        return float(0.25 * self.power * self._ratio(gamma))
+
+
 @dataclass(eq=False, repr=False)
-class HalfNormal(_OnDeviation):
+class HalfNormal(_ExponentialPower):
     """Half-normal prior on sigma, density proportional to ``exp(-sigma^2 / (2 scale^2))``.
 
     Parameters
@@ -173,17 +194,7 @@ class HalfNormal(_OnDeviation):
 
     scale: Any = "auto"
 
-    def log_density(self, gamma: Array) -> Array:
-        """``-sigma^2 / (2 s^2) + gamma / 2``."""
-        return 0.5 * (gamma - np.exp(gamma) / self.scale**2)
-
-    def grad(self, gamma: Array) -> Array:
-        """Derivative of the log density ``(C,)``."""
-        return 0.5 * (1.0 - np.exp(gamma) / self.scale**2)
-
-    def curvature(self, gamma: float) -> float:
-        """Minus the second derivative of the log density."""
-        return float(0.5 * np.exp(gamma) / self.scale**2)
+    power = 2.0
 
     def sample(self, rng: np.random.Generator, size: int) -> Array:
         """Variances ``(size,)`` drawn from the prior."""
@@ -213,33 +224,29 @@ class HalfStudentT(_OnDeviation):
 
     def check(self) -> None:
         """Raise where a parameter is not positive."""
-        check_number(self._df, "noise_prior.df", low=0)
+        check_number(self.df, "noise_prior.df", low=0)
         super().check()
 
-    @property
-    def _df(self) -> float:
-        return self.df
-
     def _ratio(self, gamma: Array) -> Array:
-        return np.exp(gamma) / (self._df * self.scale**2)
+        return np.exp(gamma) / (self.df * self.scale**2)
 
     def log_density(self, gamma: Array) -> Array:
         """``-(df + 1) / 2 log(1 + sigma^2 / (df s^2)) + gamma / 2``."""
-        return 0.5 * (gamma - (self._df + 1) * np.log1p(self._ratio(gamma)))
+        return 0.5 * (gamma - (self.df + 1) * np.log1p(self._ratio(gamma)))
 
     def grad(self, gamma: Array) -> Array:
         """Derivative of the log density ``(C,)``."""
         ratio = self._ratio(gamma)
-        return 0.5 * (1.0 - (self._df + 1) * ratio / (1 + ratio))
+        return 0.5 * (1.0 - (self.df + 1) * ratio / (1 + ratio))
 
     def curvature(self, gamma: float) -> float:
         """Minus the second derivative of the log density."""
         ratio = float(self._ratio(np.asarray(gamma)))
-        return 0.5 * (self._df + 1) * ratio / (1 + ratio) ** 2
+        return 0.5 * (self.df + 1) * ratio / (1 + ratio) ** 2
 
     def sample(self, rng: np.random.Generator, size: int) -> Array:
         """Variances ``(size,)`` drawn from the prior."""
-        return np.square(self.scale * rng.standard_t(self._df, size))
+        return np.square(self.scale * rng.standard_t(self.df, size))
 
 
 class HalfCauchy(HalfStudentT):
@@ -257,16 +264,14 @@ class HalfCauchy(HalfStudentT):
     SGLDLinearRegression(noise_prior='half_cauchy')
     """
 
+    df = 1.0
+
     def __init__(self, scale: Any = "auto") -> None:
         self.scale = scale
 
-    @property
-    def _df(self) -> float:
-        return 1.0
-
 
 @dataclass(eq=False, repr=False)
-class Exponential(_OnDeviation):
+class Exponential(_ExponentialPower):
     """Exponential prior on sigma, density proportional to ``exp(-sigma / scale)``.
 
     Parameters
@@ -283,17 +288,7 @@ class Exponential(_OnDeviation):
 
     scale: Any = "auto"
 
-    def log_density(self, gamma: Array) -> Array:
-        """``-sigma / s + gamma / 2``."""
-        return 0.5 * gamma - np.exp(0.5 * gamma) / self.scale
-
-    def grad(self, gamma: Array) -> Array:
-        """Derivative of the log density ``(C,)``."""
-        return 0.5 * (1.0 - np.exp(0.5 * gamma) / self.scale)
-
-    def curvature(self, gamma: float) -> float:
-        """Minus the second derivative of the log density."""
-        return float(0.25 * np.exp(0.5 * gamma) / self.scale)
+    power = 1.0
 
     def sample(self, rng: np.random.Generator, size: int) -> Array:
         """Variances ``(size,)`` drawn from the prior."""

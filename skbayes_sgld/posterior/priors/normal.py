@@ -1,7 +1,4 @@
-"""The normal prior, by standard deviations or a covariance matrix.
-
-The conventions are those of :mod:`~skbayes_sgld.posterior.priors.base`.
-"""
+"""The normal prior, by standard deviations or a covariance matrix."""
 
 from __future__ import annotations
 
@@ -21,8 +18,32 @@ Array = NDArray[Any]
 
 
 @dataclass(eq=False, repr=False)
-class NormalPrior(CoefficientPrior):
-    """Base of the two normal priors: a mean, and standard deviations or a covariance matrix."""
+class Normal(CoefficientPrior):
+    """Normal prior, ``beta_j ~ N(location_j, scale_j^2)`` or ``beta ~ N(location, covariance)``.
+
+    Parameters
+    ----------
+    scale : float, array-like of shape (n_features,) or "auto", default="auto"
+        Standard deviation, in the units of the coefficients. ``"auto"`` is ``1 / sd(x_j)`` in
+        logistic and Poisson models (on standardised columns the posterior mode is the fit of
+        ``LogisticRegression(C=1)``) and ``2.5 sd(y) / sd(x_j)`` in linear ones, so that no
+        prediction depends on the units of X and y. For a column of two values their difference
+        stands for the sd (Gelman, Jakulin, Pittau & Su 2008).
+    location : float or array-like of shape (n_features,), default=0.0
+        Mean.
+    covariance : array-like of shape (n_features, n_features) or None, default=None
+        Covariance matrix, in place of ``scale``. Its diagonal holds variances, where ``scale``
+        holds standard deviations; hence the separate name. With several classes, the
+        coefficients of each have this prior.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLogisticRegression
+    >>> from skbayes_sgld.posterior import Normal
+    >>> SGLDLogisticRegression(prior=Normal(scale=2.5))
+    SGLDLogisticRegression(prior=Normal(scale=2.5))
+    >>> prior = Normal(covariance=[[1.0, 0.9], [0.9, 1.0]])  # two similar coefficients
+    """
 
     scale: Any = "auto"
     location: float | Array = 0.0
@@ -84,55 +105,6 @@ class NormalPrior(CoefficientPrior):
         """``X R``, the columns whose coefficients are the whitened ones."""
         return X * self.scale if self.covariance is None else X @ self._factors()[0]
 
-    def _precise(self, z: Array) -> Array:
-        """``R^-T z``: the inverse covariance times ``beta - location``."""
-        if self.covariance is None:
-            return z / self.scale
-        return _rows_times(z, self._factors()[1].T)
-
-    def _precision(self, shape: tuple[int, ...]) -> Array:
-        """Inverse covariance: its diagonal ``(K, d)``, or the matrix ``(1, d, d)``."""
-        if self.covariance is None:
-            return np.broadcast_to(np.divide(1.0, np.square(self.scale)), shape)
-        inverse = self._factors()[1]
-        return (inverse @ inverse.T)[None]
-
-    def _z(self, coef: Array) -> Array:
-        return self.whiten(coef - self.location)
-
-
-def _rows_times(x: Array, matrix: Array) -> Array:
-    return matmul_rows(x.reshape(-1, x.shape[-1]), matrix).reshape(x.shape)
-
-
-@dataclass(eq=False, repr=False)
-class Normal(NormalPrior):
-    """Normal prior, ``beta_j ~ N(location_j, scale_j^2)`` or ``beta ~ N(location, covariance)``.
-
-    Parameters
-    ----------
-    scale : float, array-like of shape (n_features,) or "auto", default="auto"
-        Standard deviation, in the units of the coefficients. ``"auto"`` is ``1 / sd(x_j)`` in
-        logistic and Poisson models (on standardised columns the posterior mode is the fit of
-        ``LogisticRegression(C=1)``) and ``2.5 sd(y) / sd(x_j)`` in linear ones, so that no
-        prediction depends on the units of X and y. For a column of two values their difference
-        stands for the sd (Gelman, Jakulin, Pittau & Su 2008).
-    location : float or array-like of shape (n_features,), default=0.0
-        Mean.
-    covariance : array-like of shape (n_features, n_features) or None, default=None
-        Covariance matrix, in place of ``scale``. Its diagonal holds variances, where ``scale``
-        holds standard deviations; hence the separate name. With several classes, the
-        coefficients of each have this prior.
-
-    Examples
-    --------
-    >>> from skbayes_sgld import SGLDLogisticRegression
-    >>> from skbayes_sgld.posterior import Normal
-    >>> SGLDLogisticRegression(prior=Normal(scale=2.5))
-    SGLDLogisticRegression(prior=Normal(scale=2.5))
-    >>> prior = Normal(covariance=[[1.0, 0.9], [0.9, 1.0]])  # two similar coefficients
-    """
-
     def sample(
         self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float
     ) -> Array:
@@ -141,11 +113,13 @@ class Normal(NormalPrior):
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
         """``-z'z / 2``, with z the whitened ``beta - mu``."""
-        return -0.5 * np.square(self._z(coef)).sum(axis=(1, 2))
+        return -0.5 * np.square(self.whiten(coef - self.location)).sum(axis=(1, 2))
 
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
         """Minus the inverse covariance times ``beta - mu``; gamma does not enter."""
-        return -self._precise(self._z(coef)), None
+        z = self.whiten(coef - self.location)
+        slope = z / self.scale if self.covariance is None else _rows_times(z, self._factors()[1].T)
+        return -slope, None
 
     def root(self, d: int) -> Array:
         """Root ``(d, d)`` of the covariance."""
@@ -157,4 +131,12 @@ class Normal(NormalPrior):
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
         """``1 / s^2``, or the inverse covariance."""
-        return self._precision(coef.shape), None, 0.0
+        if self.covariance is None:
+            diagonal = np.divide(1.0, np.square(self.scale))
+            return np.broadcast_to(diagonal, coef.shape), None, 0.0
+        inverse = self._factors()[1]
+        return (inverse @ inverse.T)[None], None, 0.0
+
+
+def _rows_times(x: Array, matrix: Array) -> Array:
+    return matmul_rows(x.reshape(-1, x.shape[-1]), matrix).reshape(x.shape)

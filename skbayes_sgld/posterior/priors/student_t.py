@@ -51,43 +51,38 @@ class StudentT(CoefficientPrior):
 
     def check(self, n_features: int | None = None, argument: str = "prior") -> None:
         """Raise where a parameter is out of range."""
-        check_number(self._df, f"{argument}.df", low=0)
+        check_number(self.df, f"{argument}.df", low=0)
         super().check(n_features, argument)
-
-    @property
-    def _df(self) -> float:
-        return self.df
 
     def sample(
         self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float
     ) -> Array:
         """Coefficients ``(K, d)`` drawn from the prior."""
-        return self.location + np.multiply(self.scale, rng.standard_t(self._df, shape))
+        return self.location + np.multiply(self.scale, rng.standard_t(self.df, shape))
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
         """``-(df + 1) / 2 sum log(1 + z^2 / df)``."""
         z = (coef - self.location) / self.scale
-        return -0.5 * (self._df + 1) * np.log1p(np.square(z) / self._df).sum(axis=(1, 2))
+        return -0.5 * (self.df + 1) * np.log1p(np.square(z) / self.df).sum(axis=(1, 2))
 
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
         """``-(df + 1) z / (df + z^2) / s``."""
         z = (coef - self.location) / self.scale
-        return -(self._df + 1) * z / (self._df + np.square(z)) / self.scale, None
+        return -(self.df + 1) * z / (self.df + np.square(z)) / self.scale, None
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
         """Minus the Hessian's diagonal ``(K, d)``, which is negative in the tails."""
         square = np.square((coef - self.location) / self.scale)
-        curvature = (self._df + 1) * (self._df - square) / np.square(self._df + square)
+        curvature = (self.df + 1) * (self.df - square) / np.square(self.df + square)
         return curvature / np.square(self.scale), None, 0.0
 
     def quantiles(self, u: Array, d: int) -> Array:
         """Quantiles ``(len(u), d)`` of each coefficient minus its location."""
-        return np.outer(stdtrit(self._df, u), np.broadcast_to(self.scale, d))
+        return np.outer(stdtrit(self.df, u), np.broadcast_to(self.scale, d))
 
     def smoothed(self, spread: Array | None) -> CoefficientPrior:
-        """Prior averaged over normal errors of sd ``spread (K, d)``, by Gauss-Hermite rules."""
-        width = np.asarray(self.scale, dtype=float) if spread is None else spread
-        return _Averaged(self, width)
+        """Prior averaged over normal errors of sd ``spread (K, d)``."""
+        return _Averaged(self, np.asarray(self.scale, dtype=float) if spread is None else spread)
 
 
 class Cauchy(StudentT):
@@ -109,26 +104,21 @@ class Cauchy(StudentT):
     SGLDLogisticRegression(prior=Cauchy(scale=1.0))
     """
 
+    df = 1.0
+
     def __init__(self, scale: Any = "auto", location: float | Array = 0.0) -> None:
         self.scale = scale
         self.location = location
 
-    @property
-    def _df(self) -> float:
-        return 1.0
-
 
 class _Averaged(CoefficientPrior):
-    """A prior whose log density is averaged over normal errors of the coefficients."""
+    """Prior with its log density averaged over normal errors, by a Gauss-Hermite rule."""
 
     def __init__(self, prior: CoefficientPrior, spread: Array) -> None:
         self.prior, self.spread = prior, spread
 
     def _average(self, function: Callable[[Array], Any]) -> Array:
         return sum(w * function(x * self.spread) for x, w in zip(_NODES, _WEIGHTS, strict=True))
-
-    def check(self, n_features: int | None = None, argument: str = "prior") -> None:
-        self.prior.check(n_features, argument)
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
         return self._average(lambda error: self.prior.log_density(coef + error, gamma))
@@ -138,6 +128,3 @@ class _Averaged(CoefficientPrior):
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
         return self._average(lambda error: self.prior.curvature(coef + error, gamma)[0]), None, 0.0
-
-    def smoothed(self, spread: Array | None) -> CoefficientPrior:
-        return self if spread is None else _Averaged(self.prior, spread)
