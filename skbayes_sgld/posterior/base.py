@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sgld.posterior.batches import Batches
 from skbayes_sgld.posterior.differences import difference_curvature, probed_diagonal
 from skbayes_sgld.posterior.facts import Facts
-from skbayes_sgld.posterior.protocol import ABILITIES, MEMBERS, AveragedNormal, Expansion, Rows
+from skbayes_sgld.posterior.protocol import MEMBERS, AveragedNormal, Expansion
 
 Array = NDArray[Any]
 
@@ -42,7 +43,7 @@ class BasePosterior:
     precision : float
         Relative rounding error of the returned arrays: that of float64 or of float32.
     abilities : frozenset of str
-        What the subclass defines itself, by the names of ``protocol.ABILITIES``.
+        What the subclass defines itself, by the names of ``protocol.MEMBERS``.
     """
 
     n_params: int
@@ -148,51 +149,21 @@ class BasePosterior:
         """:meth:`grad_log_prior`, with what does not depend on theta settled."""
         return self.grad_log_prior
 
-    # ---- rows through local parameters: no default --------------------------------------------
+    # ---- rows through local parameters ----------------------------------------------------------
 
-    def take(self, idx: Array) -> Rows:
-        """Gathered rows ``idx (..., B)``."""
-        raise self._lacking("local_rows")
-
-    def bind_batches(self, n_chains: int, batch_size: int, n_walkers: int = 1) -> BoundBatches:
+    def bind_batches(self, n_chains: int, batch_size: int, n_walkers: int = 1) -> Batches:
         """Batches of rows for the chains of one run, in one thread."""
-        return BoundBatches(self, batch_size)
-
-    def local(self, theta: Array, rows: Rows) -> Array:
-        """Local parameters of gathered rows ``(C, n_local, B)``."""
-        raise self._lacking("local_rows")
-
-    def score(self, u: Array, rows: Rows) -> Array:
-        """Gradient of each gathered row's log likelihood in u ``(C, n_local, B)``."""
-        raise self._lacking("local_rows")
-
-    def pullback(self, score: Array, rows: Rows) -> Array:
-        """Gradient in theta ``(C, P)`` from the rows' gradients in their local parameters."""
-        raise self._lacking("local_rows")
-
-    def local_curvature(self, u: Array, rows: Rows) -> Array:
-        """Minus the Hessian of each row's log likelihood in u ``(C, n_local, n_local, B)``."""
-        raise self._lacking("row_curvature")
-
-    def gram(self, design: Array, local: Array) -> Array:
-        """Sum over rows of ``A_i^T W_i A_i (P, P)``, where A_i maps theta to row i's u."""
-        raise self._lacking("row_curvature")
-
-    def likelihood_curvature(self, theta: Array) -> Array:
-        """Minus the Hessian of the log likelihood ``(P, P)`` at one ``theta (P,)``."""
-        raise self._lacking("row_curvature")
+        return Batches(self, batch_size)
 
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
         """Gradient and Hessian of the log likelihood at one ``theta (P,)``.
 
         Minus the Hessian is that of the rows, or ``curvature (P, P)`` where it is known nearly.
         """
-        grad = self.grad_log_likelihood(theta[None])[0]
-        known = self.likelihood_curvature(theta) if curvature is None else curvature
-        return Expansion(theta, grad, known)
+        raise self._lacking("row_curvature")
 
     def subset(self, rows: slice) -> BasePosterior:
-        """Posterior given some of the rows, each for those left out beside it too."""
+        """Posterior given some of the rows, reweighted to stand for all."""
         raise self._lacking("subset")
 
     def _lacking(self, ability: str) -> TypeError:
@@ -296,39 +267,6 @@ class BasePosterior:
         return type(self).__name__
 
 
-class BoundBatches:
-    """Batches of one size for a number of chains, in one thread.
-
-    What :meth:`gather` returns, one batch a step, is valid until it is called again; what
-    :meth:`local` returns, until that is.
-    """
-
-    def __init__(self, posterior: BasePosterior, batch_size: int) -> None:
-        self._posterior, self.size = posterior, batch_size
-
-    def gather(self, idx: Array) -> Sequence[Any]:
-        """Batches of the rows ``idx (T, C, B)``, one a step."""
-        rows = self._posterior.take(idx)
-        return [rows.step(t) for t in range(len(idx))]
-
-    def local(self, theta: Array, batch: Any) -> Array:
-        """Local parameters ``(C, n_local, B)``."""
-        return self._posterior.local(theta, batch)
-
-    def score(self, u: Array, batch: Any) -> Array:
-        """Gradient of each row's log likelihood in u, which may be overwritten."""
-        return self._posterior.score(u, batch)
-
-    def pullback(self, score: Array, batch: Any, out: Array | None = None) -> Array:
-        """Gradient in theta from the rows' gradients in u ``(C, P)``: ``out``, or a new array."""
-        grad = self._posterior.pullback(score, batch)
-        return grad if out is None else np.positive(grad, out=out)
-
-    def gradient(self, theta: Array, batch: Any) -> Array:
-        """Gradient of the batch's log likelihood ``(C, P)``, a new array."""
-        return self.pullback(self.score(self.local(theta, batch), batch), batch)
-
-
 def _is_default(cls: type, member: str) -> bool:
     """Whether a class takes a member from :class:`BasePosterior` unchanged."""
     if member in BasePosterior.__annotations__:  # constructors set these
@@ -345,7 +283,7 @@ def require(
     ----------
     posterior : BasePosterior
     ability : str
-        Name in :data:`~skbayes_sgld.posterior.protocol.ABILITIES`, one of its ``requires``.
+        Name in :data:`~skbayes_sgld.posterior.protocol.MEMBERS`, one of its ``requires``.
     argument : str
         Argument that needs it: ``"gradient"``.
     value : object
@@ -360,10 +298,10 @@ def require(
     ValueError
         When the ability is not known.
     """
-    if ability not in ABILITIES:
+    if ability not in MEMBERS:
         raise ValueError(
             f"{argument}={value!r} requires {ability!r}, which is no ability of posteriors; "
-            f"there are {', '.join(map(repr, ABILITIES))}."
+            f"there are {', '.join(map(repr, MEMBERS))}."
         )
     missing = posterior.lacks(ability)
     if missing:

@@ -16,7 +16,6 @@ from skbayes_sgld._linalg import (
     MAX_DENSE,
     column_means,
     column_moments,
-    gram_of_predictors,
 )
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld.posterior.averaging import averaged_normal
@@ -30,7 +29,7 @@ from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.predictor_maps import Contrasts, MeanAndNoise, Predictors
 from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 from skbayes_sgld.posterior.priors.noise import NoisePrior
-from skbayes_sgld.posterior.protocol import AveragedNormal, Expansion, Rows
+from skbayes_sgld.posterior.protocol import AveragedNormal, Expansion
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import SparseDesign
 from skbayes_sgld.posterior.statistics import GaussianStatistics
@@ -182,33 +181,6 @@ class GLMPosterior(LinearParameters, BasePosterior):
         block = self.rows().design.block(rows)
         return block if issparse(self.X) else block[:, : self._width]
 
-    def take(self, idx: Array) -> Rows:
-        """Gathered rows ``idx (..., B)``; a leading axis of steps gathers those of many at once."""
-        weight = None if self.weight is None else self.weight.take(idx)
-        return Rows(self.rows().design.rows(idx), self.y.take(idx), weight)
-
-    def local(self, theta: Array, rows: Rows) -> Array:
-        """Local parameters of gathered rows ``(C, n_products, B)``."""
-        return self.rows().predictors.coefficients(theta) @ rows.design.swapaxes(-1, -2)
-
-    def score(self, u: Array, rows: Rows) -> Array:
-        """Weighted gradient of each gathered row's log likelihood in u ``(C, n_products, B)``."""
-        with np.errstate(over="ignore"):
-            return self.likelihood.bind(rows.y, rows.weight).score(u.copy())
-
-    def local_curvature(self, u: Array, rows: Rows) -> Array:
-        """Weighted minus Hessian of each row's log likelihood in u."""
-        with np.errstate(over="ignore"):
-            return self.likelihood.bind(rows.y, rows.weight).score_and_curvature(u.copy())[1]
-
-    def pullback(self, score: Array, rows: Rows) -> Array:
-        """Gradient in theta ``(C, P)`` from the rows' gradients in u."""
-        return self.rows().predictors.gradient(score @ rows.design)
-
-    def gram(self, design: Array, local: Array) -> Array:
-        """Sum over rows of ``A_i^T W_i A_i (P, P)``, where A_i maps theta to row i's u."""
-        return self.rows().predictors.hessian(gram_of_predictors(design, local))
-
     def bind_batches(self, n_chains: int, batch_size: int, n_walkers: int = 1) -> LinearBatches:
         """Batches of rows for the chains of one run, in one thread."""
         # the rest that control variates leave is small, and needs no digits of double precision:
@@ -338,14 +310,16 @@ class GLMPosterior(LinearParameters, BasePosterior):
         """Weighted log likelihood of each row ``(C, B)``."""
         if idx is None:
             return self.rows().by_row(theta)
-        taken = self.take(idx)
-        return self.likelihood.bind(taken.y, taken.weight).log_density(self.local(theta, taken))
+        batches = self.bind_batches(*idx.shape)
+        batch = batches.gather(idx[None])[0]
+        return batches.log_density(batches.local(theta, batch), batch)
 
     def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Gradient of the log likelihood, summed over the rows ``(C, P)``."""
         if idx is not None:
-            taken = self.take(idx)
-            return self.pullback(self.score(self.local(theta, taken), taken), taken)
+            batches = self.bind_batches(*idx.shape)
+            with np.errstate(over="ignore"):
+                return batches.gradient(theta, batches.gather(idx[None])[0])
         if self._statistics is not None:
             return self._statistics_value_and_grad(theta)[1]
         return self.rows().grad(theta)
@@ -460,7 +434,9 @@ class GLMPosterior(LinearParameters, BasePosterior):
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
         """Gradient and Hessian of the log likelihood at one ``theta (P,)``, in one pass at most."""
         if self._statistics is not None:
-            return super().expand_likelihood(theta, curvature)
+            grad = self.grad_log_likelihood(theta[None])[0]
+            known = self.likelihood_curvature(theta) if curvature is None else curvature
+            return Expansion(theta, grad, known)
         if curvature is None:
             return self.rows().expand(theta)
         return Expansion(theta, self.rows().grad(theta[None], None)[0], curvature)

@@ -26,7 +26,7 @@ class Gradient(Component):
     ----------
     requires : tuple of str
         Abilities that the posterior must have, by their names in
-        :data:`~skbayes_sgld.posterior.protocol.ABILITIES`.
+        :data:`~skbayes_sgld.posterior.protocol.MEMBERS`.
     remedy : str
         Advice for a posterior that lacks them, for the error.
     minibatch : bool
@@ -138,7 +138,7 @@ class Algorithm(Component):
     # then made at once
     separate = False
     extra_normals = 0  # normals of a step besides one a parameter
-    requires: tuple[str, ...] = ()  # abilities of the posterior, see posterior.protocol.ABILITIES
+    requires: tuple[str, ...] = ()  # abilities of the posterior, see posterior.protocol.MEMBERS
     remedy = "choose another sampler"  # for a posterior that lacks them
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -70,7 +70,7 @@ def test_a_place_has_the_predictors_of_z_but_for_the_noise_of_the_rows():
     theta, K = ROWS.locate(z[:1]), kernel_of(ROWS)
     signs = 2.0 * POSTERIOR.y - 1.0
     level = ROWS._level_root * place.level[0]
-    eta = signs * POSTERIOR.local(theta, POSTERIOR.take(np.arange(50)[None]))[0, 0]
+    eta = signs * (POSTERIOR.design(slice(0, 50)) @ theta[0])
     u = (eta - signs * level - ROWS._offset[:, 0]) / ROWS._norms[:, 0]
     expected = u - ROWS._own * np.linalg.solve(K, u)
     np.testing.assert_allclose(place.value.mean(axis=1), expected, atol=0.05)

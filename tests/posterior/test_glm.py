@@ -112,10 +112,11 @@ def test_an_expansion_is_of_gradient_and_curvature(likelihood, prior, noise, kwa
     assert slope.curvature is curvature
     np.testing.assert_allclose(found.curvature, curvature, rtol=1e-9, atol=1e-12)
     if found.by_row:
-        rows = posterior.take(np.arange(N)[None])
+        batches = posterior.bind_batches(1, N)
+        rows = batches.gather(np.arange(N)[None, None])[0]
         level, slope = found.by_row
-        expanded = level - slope * posterior.local(off[None], rows)[0, 0]
-        by_row = posterior.pullback(expanded[None, None], rows)[0]
+        expanded = level - slope * batches.local(off[None], rows)[0, 0]
+        by_row = batches.pullback(expanded[None, None], rows)[0]
         expected = grad - curvature @ (off - theta)
         np.testing.assert_allclose(by_row, expected, rtol=1e-8, atol=1e-9 * np.abs(grad).max())
 
@@ -186,10 +187,9 @@ def test_natural_parameters_come_back():
     posterior = make(Bernoulli(), Normal(), center=True)
     theta = some_theta(posterior)
     values = posterior.constrain(theta)
-    rows = posterior.take(np.tile(np.arange(N), (3, 1)))
-    np.testing.assert_allclose(
-        values[:, :D] @ X.T + values[:, D:], posterior.local(theta, rows)[:, 0], atol=1e-10
-    )
+    batches = posterior.bind_batches(3, N)
+    u = batches.local(theta, batches.gather(np.tile(np.arange(N), (1, 3, 1)))[0])
+    np.testing.assert_allclose(values[:, :D] @ X.T + values[:, D:], u[:, 0], atol=1e-10)
 
 
 def test_the_pin_of_the_softmax_shift_moves_no_difference_between_classes():

@@ -20,7 +20,7 @@ from skbayes_sgld.posterior import (
 )
 from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.posterior.facts import Facts
-from skbayes_sgld.posterior.protocol import ABILITIES, MEMBERS
+from skbayes_sgld.posterior.protocol import MEMBERS
 from skbayes_sgld.sampling import SAGA, SAMPLERS, SGLD, SVRG, ControlVariate, Minibatch, find_mode
 from tests.references.targets import NormalMean
 
@@ -207,7 +207,7 @@ def test_a_gradient_says_what_it_needs_and_what_else_would_do():
         TypeError, match=r"^gradient=Minibatch\(\) needs .* rows .*Ellipse has no n"
     ):
         Minibatch().bind(Ellipse())
-    with pytest.raises(TypeError, match=r"local rows .*NormalMean has no take.*order=1"):
+    with pytest.raises(TypeError, match=r"local rows .*NormalMean has no bind_batches.*order=1"):
         skbayes_sgld.sample(NormalMean(), gradient="control_variate", batch_size=5)
     with pytest.raises(ValueError, match=r"^sampler=SGLD\(\) requires 'rowz', which is no ability"):
         require(as_posterior(Ellipse()), "rowz", "sampler", SGLD(), "")
@@ -215,7 +215,7 @@ def test_a_gradient_says_what_it_needs_and_what_else_would_do():
 
 def test_every_ability_has_a_default_or_an_error_that_names_it():
     posterior = as_posterior(Ellipse())
-    for ability in set(ABILITIES) - posterior.abilities:
+    for ability in set(MEMBERS) - posterior.abilities:
         assert posterior.lacks(ability)
         with pytest.raises(TypeError, match="Ellipse has no"):
             require(posterior, ability, "sampler", "x", "y")

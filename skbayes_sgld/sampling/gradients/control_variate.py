@@ -12,7 +12,7 @@ import numpy as np
 
 from skbayes_sgld._linalg import ROW_BLOCK, matmul_rows
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.protocol import Expansion, Rows
+from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.sampling.base import Gradient
 from skbayes_sgld.sampling.dynamics import Array, BoundGradient, State
 from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
@@ -43,24 +43,22 @@ class RowExpansions:
         """
         if self._expansion.by_row:
             return [of_row[:, None] for of_row in self._expansion.by_row]
-        posterior, n = self._posterior, self._posterior.n_samples
-        one = self._expand(posterior.take(np.zeros((1, 1), int)), self._center)
-        if one[0].shape[1] > 1:
-            return []
-        parts = []
+        n, parts = self._posterior.n_samples, []
         for start in range(0, n, ROW_BLOCK):
-            rows = posterior.take(np.arange(start, min(start + ROW_BLOCK, n))[None])
-            parts.append(self._expand(rows, self._center))
+            parts.append(self._expand(np.arange(start, min(start + ROW_BLOCK, n))[None]))
+            if parts[0][0].shape[1] > 1:
+                return []
         return [
             np.concatenate([part.reshape(-1, part.shape[-1]).T for part in a])
             for a in zip(*parts, strict=True)
         ]
 
-    def _expand(self, rows: Rows, center: Array) -> tuple[Array, Array]:
-        """Expansion of gathered rows: ``s + W u_0 (C, n_local, B)`` and W."""
-        u = self._posterior.local(center, rows)
-        curvature = self._posterior.local_curvature(u, rows)
-        score = self._posterior.score(u, rows)
+    def _expand(self, idx: Array) -> tuple[Array, Array]:
+        """Expansion of the rows ``idx (C, B)``: ``s + W u_0 (C, n_local, B)`` and W."""
+        batches = self._posterior.bind_batches(*idx.shape)
+        rows = batches.gather(idx[None])[0]
+        u = batches.local(np.tile(self._center, (len(idx), 1)), rows)
+        score, curvature = batches.score_and_curvature(u.copy(), rows)
         return score + np.einsum("cabn,cbn->can", curvature, u), curvature
 
     def take(self, idx: Array) -> list[Array]:
@@ -76,9 +74,8 @@ class RowExpansions:
                 for a, shape in zip(self._all, shapes, strict=True)
             ]
         # every step of every chain a product of its own, so that they round alike
-        flat = self._posterior.take(idx).flatten()
-        center = np.broadcast_to(self._center, (len(flat.y), self._center.size))
-        return [a.reshape(*idx.shape[:2], *a.shape[1:]) for a in self._expand(flat, center)]
+        found = self._expand(idx.reshape(-1, idx.shape[2]))
+        return [a.reshape(*idx.shape[:2], *a.shape[1:]) for a in found]
 
 
 @dataclass(eq=False)

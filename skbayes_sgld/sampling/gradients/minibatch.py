@@ -8,24 +8,25 @@ from functools import cache, cached_property
 from itertools import repeat
 from typing import Any
 
-from skbayes_sgld.posterior.base import BasePosterior, BoundBatches
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.batches import Batches
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.sampling.base import Gradient
 from skbayes_sgld.sampling.dynamics import Array, BoundGradient, State
-from skbayes_sgld.sampling.gradients.batches import batch_binder
 
 
 @dataclass(eq=False)
 class MinibatchGradient(BoundGradient):
     """The batch's gradient, rescaled by n / B; base of the other estimators from batches.
 
-    A batch is its :class:`BoundBatches` and the rows that these have gathered for a step.
+    A batch is its :class:`~skbayes_sgld.posterior.batches.Batches` and the rows that these have
+    gathered for a step.
     """
 
     @cached_property
-    def _bind(self) -> Callable[..., BoundBatches]:
+    def _bind(self) -> Callable[..., Batches]:
         """Batches by their size; each gathers into the same arrays again."""
-        return cache(batch_binder(self.posterior))
+        return cache(self.posterior.bind_batches)
 
     @cached_property
     def _grad_log_prior(self) -> Callable[[Array], Array]:

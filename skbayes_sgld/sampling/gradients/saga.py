@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from skbayes_sgld._linalg import ROW_BLOCK
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.sampling.base import Gradient
 from skbayes_sgld.sampling.dynamics import Array, BoundGradient, State
-from skbayes_sgld.sampling.gradients.batches import scores_of_rows
 from skbayes_sgld.sampling.gradients.svrg import SnapshotGradient
 
 
@@ -22,7 +22,7 @@ class SAGAGradient(SnapshotGradient):
     def begin(self, theta: Array) -> State:
         """Score of each row at ``theta`` and the gradient that they add up to."""
         total = np.array(self.posterior.grad_log_likelihood(theta))
-        return {"table": scores_of_rows(self.posterior, theta), "table_grad": total}
+        return {"table": _scores(self.posterior, theta), "table_grad": total}
 
     def prepare(self, idx: Array) -> Sequence[Any]:
         """Batches, with their row numbers."""
@@ -45,6 +45,18 @@ class SAGAGradient(SnapshotGradient):
         table[at] = score
         memory["table_grad"] = total + change
         return self._estimate(change, bound.size, theta) + total
+
+
+def _scores(posterior: BasePosterior, theta: Array) -> Array:
+    """Gradient of every row in its local parameters ``(C, n_local, n)``."""
+    n, parts = posterior.n_samples, []
+    for start in range(0, n, ROW_BLOCK):
+        idx = np.arange(start, min(start + ROW_BLOCK, n))
+        batches = posterior.bind_batches(1, len(idx))
+        rows = batches.gather(idx[None, None])[0]
+        scores = [batches.score(batches.local(one, rows), rows).copy() for one in theta[:, None]]
+        parts.append(np.concatenate(scores))
+    return np.concatenate(parts, axis=2)
 
 
 @dataclass(eq=False, repr=False)

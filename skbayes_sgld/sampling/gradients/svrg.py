@@ -14,7 +14,6 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.sampling.base import Gradient
 from skbayes_sgld.sampling.dynamics import BoundGradient, State
-from skbayes_sgld.sampling.gradients.batches import IndexedBatches
 from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
 
 Array = NDArray[Any]
@@ -51,14 +50,6 @@ class SnapshotGradient(MinibatchGradient):
         empty, age = np.zeros_like(theta), np.full(len(theta), self.period)
         return {"snapshot": empty, "snapshot_grad": empty, "age": age}
 
-    def _change(self, theta: Array, since: Array, batch: Any) -> Array:
-        """Gradient of the batch at theta less that at ``since (C, P)``, a new array."""
-        bound, rows = batch
-        if isinstance(bound, IndexedBatches):
-            return bound.gradient(theta, rows) - bound.gradient(since, rows)
-        before = bound.score(bound.local(since, rows), rows).copy()
-        return bound.pullback(bound.score(bound.local(theta, rows), rows) - before, rows)
-
     def __call__(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """Estimate around each chain's snapshot, or around the centre."""
         since, total = np.broadcast_to(self._origin, theta.shape), self._grad_at_origin
@@ -68,7 +59,8 @@ class SnapshotGradient(MinibatchGradient):
                 memory.update(snapshot=theta, snapshot_grad=grad, age=np.zeros(len(theta)))
             memory["age"] = memory["age"] + 1
             since, total = memory["snapshot"], memory["snapshot_grad"]
-        return self._estimate(self._change(theta, since, batch), batch[0].size, theta) + total
+        bound, rows = batch
+        return self._estimate(bound.change(theta, since, rows), bound.size, theta) + total
 
 
 @dataclass(eq=False, repr=False)

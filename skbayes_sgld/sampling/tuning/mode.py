@@ -144,7 +144,7 @@ def _expand(posterior: BasePosterior, subset: BasePosterior, of_subset: Mode, ne
     order, the distance to the mode falls as its square does.
     """
     theta, known = of_subset.theta, of_subset.expansion
-    H = subset.likelihood_curvature(theta) if known is None else known.curvature
+    H = subset.expand_likelihood(theta).curvature if known is None else known.curvature
     mode = mode_of_expansion(posterior, posterior.expand_likelihood(theta, H), theta)
     moved = mode.squared_distance(theta)
     most = _SHRUNK if near < _ROUGH else _SHRUNK_ROUGH

@@ -102,17 +102,18 @@ def measure_noise(
     if "local_rows" not in posterior.abilities:
         rests = np.concatenate([_row_rests(bound, theta, idx[:_FEW_ROWS]) for theta in draws])
         return NoiseLevel(_largest_variance(metric.sqrt_t(rests)))
-    rows = posterior.take(idx[None])
+    batches = posterior.bind_batches(1, len(idx))
+    rows = batches.gather(idx[None, None])[0]
     batch = bound.prepare(idx[None, None])[0]
     scores = np.concatenate([bound.row_score(theta[None], batch) for theta in draws])
     second = np.einsum("sai,sbi->abi", scores, scores) / len(draws)
-    means = np.concatenate([posterior.pullback(score[None], rows) for score in scores])
+    means = np.concatenate([batches.pullback(score[None], rows) for score in scores])
     means /= len(idx) * np.sqrt(len(draws))
     if posterior.n_params <= MAX_DENSE and "row_curvature" in posterior.abilities:
         whole = metric.in_groups_of(None)
 
         def largest(second: Array, means: Array) -> float:
-            covariance = posterior.gram(rows.design[0], second) / len(idx) - means.T @ means
+            covariance = batches.gram(idx, second) / len(idx) - means.T @ means
             return n**2 * largest_eigenvalue(whole.sqrt_t(whole.sqrt_t(covariance).T))
 
         level = NoiseLevel(largest(second, means))
@@ -125,8 +126,8 @@ def measure_noise(
 
     def product(z: Array) -> Array:
         x = metric.sqrt(z.reshape(1, -1))
-        seen = np.einsum("abi,sbi->sai", second, posterior.local(x, rows))
-        moved = posterior.pullback(seen, rows) / len(idx) - (x @ means.T) @ means
+        seen = np.einsum("abi,sbi->sai", second, batches.local(x, rows))
+        moved = batches.pullback(seen, rows) / len(idx) - (x @ means.T) @ means
         return metric.sqrt_t(moved)[0]
 
     return NoiseLevel(n**2 * largest_eigenvalue_of(product, posterior.n_params))

@@ -144,8 +144,9 @@ def test_an_estimate_that_remembers_is_unbiased_and_quieter(posterior, mode, gra
 
 def test_saga_remembers_every_row_where_it_was_last_seen(posterior, mode):
     _, memory = a_memory(posterior, mode, SAGA(), n_steps=20)
-    rows = posterior.take(np.arange(posterior.n_samples)[None])
-    total = posterior.pullback(memory["table"], rows)
+    batches = posterior.bind_batches(1, posterior.n_samples)
+    rows = batches.gather(np.arange(posterior.n_samples)[None, None])[0]
+    total = batches.pullback(memory["table"], rows)
     np.testing.assert_allclose(memory["table_grad"], total, rtol=1e-7, atol=1e-7)
 
 
