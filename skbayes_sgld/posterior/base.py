@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld.posterior.batches import Batches
 from skbayes_sgld.posterior.differences import difference_curvature, probed_diagonal
 from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.protocol import MEMBERS, AveragedNormal, Expansion
@@ -265,6 +264,64 @@ class BasePosterior:
     def _describe(self) -> str:
         """Name of the model in an error."""
         return type(self).__name__
+
+
+class Batches:
+    """Batches of one size for the chains of one run, in one thread.
+
+    Rows are known by their local parameters u ``(C, n_local, B)``. Here these are theta itself: a
+    posterior whose rows see theta through fewer numbers has batches of its own. What
+    :meth:`gather` returns is valid until it is called again, and what :meth:`local` returns, until
+    that is.
+
+    Parameters
+    ----------
+    posterior : BasePosterior
+    size : int
+        Number of rows B.
+    """
+
+    def __init__(self, posterior: BasePosterior, size: int) -> None:
+        self._posterior, self.size = posterior, size
+
+    def gather(self, idx: Array) -> Sequence[Any]:
+        """Batches of the rows ``idx (T, C, B)``, one a step."""
+        return list(idx)
+
+    def local(self, theta: Array, batch: Any) -> Array:
+        """Local parameters ``(C, n_local, B)``."""
+        return np.broadcast_to(theta[:, :, None], (*theta.shape, self.size))
+
+    def score(self, u: Array, batch: Any) -> Array:
+        """Gradient of each row's log likelihood in u, which may be overwritten."""
+        # every row is passed as a chain of its own
+        C, P, B = u.shape
+        theta = np.ascontiguousarray(u.swapaxes(1, 2)).reshape(-1, P)
+        grad = self._posterior.grad_log_likelihood(theta, batch.reshape(-1, 1))
+        return grad.reshape(C, B, P).swapaxes(1, 2)
+
+    def pullback(self, score: Array, batch: Any, out: Array | None = None) -> Array:
+        """Gradient in theta ``(C, P)`` from the rows' scores: ``out``, or a new array."""
+        return score.sum(axis=2, out=out)
+
+    def gradient(self, theta: Array, batch: Any) -> Array:
+        """Gradient of the batch's log likelihood ``(C, P)``, a new array."""
+        return np.array(self._posterior.grad_log_likelihood(theta, batch), dtype=float)
+
+    def change(self, theta: Array, since: Array, batch: Any) -> Array:
+        """Gradient at theta less that at ``since (C, P)``, a new array."""
+        return self.gradient(theta, batch) - self.gradient(since, batch)
+
+    def score_and_curvature(self, u: Array, batch: Any) -> tuple[Array, Array]:
+        """Score, and minus the Hessian of each row in u ``(C, n_local, n_local, B)``."""
+        raise NotImplementedError
+
+    def gram(self, idx: Array, local: Array) -> Array:
+        """Sum over rows ``idx (B,)`` of ``A^T W A (P, P)``, where A maps theta to a row's u.
+
+        ``local (n_local, n_local, B)`` holds the matrices W.
+        """
+        raise NotImplementedError
 
 
 def _is_default(cls: type, member: str) -> bool:

@@ -8,8 +8,7 @@ from functools import cache, cached_property
 from itertools import repeat
 from typing import Any
 
-from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.batches import Batches
+from skbayes_sgld.posterior.base import BasePosterior, Batches
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.sampling.base import Gradient
 from skbayes_sgld.sampling.dynamics import Array, BoundGradient, State
@@ -19,7 +18,7 @@ from skbayes_sgld.sampling.dynamics import Array, BoundGradient, State
 class MinibatchGradient(BoundGradient):
     """The batch's gradient, rescaled by n / B; base of the other estimators from batches.
 
-    A batch is its :class:`~skbayes_sgld.posterior.batches.Batches` and the rows that these have
+    A batch is its :class:`~skbayes_sgld.posterior.base.Batches` and the rows that these have
     gathered for a step.
     """
 
