@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import fields
 from importlib.metadata import version
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -53,9 +53,29 @@ _STAMP = "_skbayes_sgld_version"
 _FOLDER = "_skbayes_sgld_warnings"
 
 
-def limit_blas(X: Array) -> AbstractContextManager[None]:
-    """Context of a fit of these rows: one thread of BLAS, unless X is wide."""
-    return one_blas_thread() if X.shape[1] < _WIDE else nullcontext()
+class Rows(NamedTuple):
+    """Checked rows of a fit.
+
+    Attributes
+    ----------
+    X : ndarray or csr_array of shape (n, d)
+    y : ndarray of shape (n,)
+        Numbers, as the likelihood takes them.
+    weight : ndarray of shape (n,) or None
+        Positive; None where all are 1.
+    columns : tuple of two ndarrays of shape (d,) or None
+        Mean and spread of each column, in place of those of X.
+    """
+
+    X: Any
+    y: Array
+    weight: Array | None
+    columns: tuple[Array, Array] | None = None
+
+
+def limit_blas(n_columns: int) -> AbstractContextManager[None]:
+    """Context of a fit: one thread of BLAS, unless X has many columns."""
+    return one_blas_thread() if n_columns < _WIDE else nullcontext()
 
 
 @contextmanager
@@ -191,10 +211,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     @with_callbacks
     def _fit(self, X: Any, y: Any, sample_weight: Any, stream: Any = None, **row_data: Any) -> Self:
-        """Fit to all rows, or to one more batch of a ``stream``.
-
-        Settings and rows are checked here. Arrays go on to ``_infer``, rows in blocks to
-        ``_infer_source``.
+        """Fit to all rows, or to one more batch of a ``stream``: check, model, run.
 
         ``row_data`` are further arguments of one value a row, such as exposures.
         """
@@ -202,33 +219,26 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         with fit_task(self, **data), unchanged_on_error(self):
             self._stream = stream
             settings = self._settings()
-            source = None if type(X) is np.ndarray else self._source(**data)
-            if source is not None:
-                self._infer_source(settings, source)
-            else:
-                rows = self._validate(**data)
-                with limit_blas(rows[0]):
-                    self._infer(settings, *rows)
+            rows = self._source(**data) or self._check_data(**data)
+            n_columns = rows.n_features if isinstance(rows, RowSource) else rows.X.shape[1]
+            with limit_blas(n_columns):
+                posterior = self._model(settings, rows)
+                self._run(settings, posterior, rows)
         return self
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> RowSource | None:
         """Rows in blocks; None where they are an array like any other."""
         return without_exposure(as_source(X, y, sample_weight))
 
-    def _infer_source(self, settings: Any, source: RowSource) -> None:
-        """Find the posterior of rows in blocks."""
-        what = f"{type(self).__name__} does not take {type(source).__name__}"
-        raise TypeError(f"{what}, as linear models do; give arrays, such as a sample of the rows.")
-
-    def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
-        """Checked X, y as numbers, and weights; None where all are 1."""
+    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+        """Checked rows of positive weight; sets ``n_features_in_``, ``classes_`` and the like."""
         checks = {**self._y_checks, "reset": not self._goes_on}
         if self._goes_on:  # a batch may be a single row
             checks["ensure_min_samples"] = 1
         X, y = self._validate_rows(X, y, ensure_all_finite=False, **checks)
         self._check_values(X)
         weight = None if sample_weight is None else check_weight(sample_weight, X)
-        y, weight = self._label(y, weight)
+        y, weight = self._weigh(y, weight)
         if weight is not None:
             if not weight.all():
                 X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
@@ -236,7 +246,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                 weight = None
             elif sample_weight is not None:
                 warn_of_light_rows(float(weight.sum()), *X.shape)
-        return X, self._encode(y), weight
+        return Rows(X, self._as_numbers(y), weight)
 
     @property
     def _goes_on(self) -> bool:
@@ -247,20 +257,24 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """Raise where values of X cannot be used to fit, or to predict."""
         check_finite(X, self)
 
-    def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
-        """Target and weights of all rows, before rows of weight zero are left out."""
+    def _weigh(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
+        """Checked target (codes of labels) and weights (times those of the classes) of all rows."""
         return y, weight
 
-    def _encode(self, y: Array) -> Array:
-        """Target as the numbers that the likelihood takes."""
+    def _as_numbers(self, y: Array) -> Array:
+        """Target of the rows of positive weight, as the numbers that the likelihood takes."""
         return self._likelihood().check_target(y)
 
     def _likelihood(self) -> Likelihood:
         """Distribution of an observation, given parameters of the estimator and labels of y."""
         raise NotImplementedError
 
-    def _infer(self, settings: Any, X: Array, y: Array, weight: Array | None) -> None:
-        """Find the posterior and set the fitted attributes."""
+    def _model(self, settings: Any, rows: Any) -> Any:
+        """Posterior of the rows, which are :class:`Rows` or a RowSource."""
+        raise NotImplementedError
+
+    def _run(self, settings: Any, posterior: Any, rows: Any) -> None:
+        """Find draws of the posterior, or its mode, and set the fitted attributes."""
         raise NotImplementedError
 
     def _feature_names(self) -> list[str] | None:
@@ -296,7 +310,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         raise NotImplementedError
 
     def _observed(self, X: Any, y: Any) -> tuple[Array, ...]:
-        """Rows and observations as floats, and the offset in models that have one."""
+        """Rows, observations as floats, and the offset if there is one."""
         rows, observed = self._check_observed(X, y)
         return rows, observed.astype(float)
 

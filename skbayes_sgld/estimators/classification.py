@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._components import as_random_state, check_number, naming
 from skbayes_sgld.blocks.moments import Moments
-from skbayes_sgld.estimators.base import Array, BayesianEstimator
+from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
 from skbayes_sgld.estimators.block_predictions import by_block
 from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.outputs import has_outputs
@@ -49,34 +49,20 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
     """
 
     class_weight: Any = None
+    # codes of the classes in the model, None for all; an annotation would make it a parameter
+    _seen = cast("Array | None", None)
     _argument_hints: ClassVar[dict[str, str]] = {
         "return_std": "the uncertainty of a probability is in predict_proba_interval"
     }
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
+    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> Rows:
         _check_one_column(y)
-        return super()._validate(X, y, sample_weight)
+        return super()._check_data(X, y, sample_weight)
 
-    def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
+    def _weigh(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
         """Codes of the labels, and the weights times those of the classes."""
-        self.classes_: Array = _classes_of(y)
-        # the labels stand for y, of which the check would sort every value once more
-        few = 2 * len(self.classes_) <= len(y)
-        with naming("y"), np.errstate(invalid="ignore"):  # it rounds numbers beyond 2**63
-            check_classification_targets(np.repeat(self.classes_, 2) if few else y)
-        two = len(self.classes_) == 2
-        codes = (y == self.classes_[1]).astype(int) if two else np.searchsorted(self.classes_, y)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class, {self.classes_.tolist()[0]!r}; a classifier needs at least two "
-                "classes."
-            )
-        return self._weigh_classes(y, codes, weight)
-
-    def _weigh_classes(
-        self, y: Array, codes: Array, weight: Array | None
-    ) -> tuple[Array, Array | None]:
-        """Codes, and the weights times those of the classes."""
+        self.classes_: Array = self._classes_of(y)
+        codes = np.searchsorted(self.classes_, y)
         if self.class_weight is not None:
             by_class = self._class_weights(y, codes, weight)[codes]
             weight = by_class if weight is None else weight * by_class
@@ -86,6 +72,20 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
                 )
             check_weight_sizes(weight, f"class_weight={self.class_weight!r}")
         return codes, weight
+
+    def _classes_of(self, y: Array) -> Array:
+        """The different labels, sorted; at least two."""
+        classes = unique_labels(y)
+        # the labels stand for y, of which the check would sort every value once more
+        few = 2 * len(classes) <= len(y)
+        with naming("y"), np.errstate(invalid="ignore"):  # it rounds numbers beyond 2**63
+            check_classification_targets(np.repeat(classes, 2) if few else y)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y has one class, {classes.tolist()[0]!r}; a classifier needs at least two "
+                "classes."
+            )
+        return classes
 
     def _class_weights(self, y: Array, codes: Array, weight: Array | None) -> Array:
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
@@ -116,10 +116,6 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
                 "must be finite and not negative."
             )
         return by_class
-
-    def _encode(self, y: Array) -> Array:
-        self._seen: Array | None = None  # codes of the classes in the model; None for all
-        return super()._encode(y)
 
     def _likelihood(self) -> LabelLikelihood:
         if self._seen is None:
@@ -366,7 +362,7 @@ def _check_one_column(y: Any) -> None:
     )
 
 
-def _classes_of(y: Array) -> Array:
+def unique_labels(y: Array) -> Array:
     """The different labels, sorted."""
     if y.dtype.kind in "biu":  # by a hash table where they are numbers without fractions
         return np.sort(pd.unique(y))
@@ -416,10 +412,10 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
     intercept_ : ndarray of shape (1,) or (n_classes,)
     """
 
-    def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
-        """Codes and weights; ``partial_fit`` knows ``classes_`` from its first call."""
+    def _classes_of(self, y: Array) -> Array:
+        """Classes of y; ``partial_fit`` knows them from its first call."""
         if self._stream is None:
-            return super()._label(y, weight)
+            return super()._classes_of(y)
         if isinstance(self.class_weight, str):
             raise ValueError(
                 f"class_weight={self.class_weight!r} depends on rows that are yet to come; "
@@ -431,12 +427,11 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
                 f"y has the label {y[~known].tolist()[0]!r}, which is not among the classes of "
                 f"the first call of partial_fit, {self.classes_.tolist()}."
             )
-        return self._weigh_classes(y, np.searchsorted(self.classes_, y), weight)
+        return self.classes_
 
-    def _encode(self, y: Array) -> Array:
+    def _as_numbers(self, y: Array) -> Array:
         """Codes as the likelihood takes them; a class without weight may leave the model."""
-        self._seen = None
-        seen = np.flatnonzero(np.bincount(y))
+        self._seen, seen = None, np.flatnonzero(np.bincount(y))
         if len(seen) < len(self.classes_) and not self._has_absent_classes():
             if len(seen) < 2:
                 only = self.classes_[seen].tolist()[0]
@@ -446,7 +441,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
                     "intercept_prior='normal' or fit_intercept=False."
                 )
             self._seen, y = seen, np.searchsorted(seen, y)
-        return self._likelihood().check_target(y)
+        return super()._as_numbers(y)
 
     def _has_absent_classes(self) -> bool:
         """Whether classes without rows stay in the model: later rows or a prior inform them."""
@@ -460,13 +455,13 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
     def _encoding(self, moments: Moments) -> Encoding:
         # two rows a label stand for all of them
         labels, weight = np.repeat(moments.labels, 2), np.repeat(0.5 * moments.total, 2)
-        codes, weighed = self._label(labels, weight)
+        codes, weighed = self._weigh(labels, weight)
         assert weighed is not None
         factors = np.ones(len(moments.labels))
         if self.class_weight is not None:
             factors = self._class_weights(labels, codes, weight)[codes[::2]]
         kept, of_label = np.asarray(weighed > 0), np.zeros(len(factors))
-        of_label[kept[::2]] = self._encode(codes[kept])[::2]
+        of_label[kept[::2]] = self._as_numbers(codes[kept])[::2]
         return Encoding(moments.labels, of_label, np.where(kept[::2], factors, 0.0))
 
     def _target_before_fit(

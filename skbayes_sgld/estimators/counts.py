@@ -8,28 +8,27 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
-from sklearn.utils.validation import _num_samples
 
 from skbayes_sgld._arrays import check_lengths
-from skbayes_sgld._components import naming
 from skbayes_sgld._linalg import column_moments
 from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.arviz import to_arviz
-from skbayes_sgld.estimators.base import Array
+from skbayes_sgld.estimators.base import Array, Rows
 from skbayes_sgld.estimators.block_predictions import LazyRows, by_block
 from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.outputs import has_outputs
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.prior import draw_prior_predictive
-from skbayes_sgld.estimators.regression import RegressionModel
+from skbayes_sgld.estimators.regression import OverExposure, RegressionModel
 from skbayes_sgld.estimators.scores import D2
 from skbayes_sgld.estimators.validation import (
+    check_exposure,
     check_weight,
     check_weight_sizes,
+    log_exposure,
     warn_of_fraction,
 )
-from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
 
 
 @parameters
@@ -101,27 +100,25 @@ class CountRegressor(RegressionModel, LinearEstimator):
     def _source(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> RowSource | None:
         return as_source(X, y, sample_weight, exposure)
 
-    def _validate(
-        self, X: Any, y: Any, sample_weight: Any, exposure: Any = None
-    ) -> tuple[Any, ...]:
+    def _check_data(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> Rows:
         _check_one_column(y)
         if exposure is None:
-            X, y, kept = super()._validate(X, y, sample_weight)
+            rows = super()._check_data(X, y, sample_weight)
             if sample_weight is None:
-                warn_of_fraction(_first_fraction(y), with_exposure=False)
-            return X, y, kept
-        exposure = _check_exposure(exposure, X)
+                warn_of_fraction(_first_fraction(rows.y), with_exposure=False)
+            return rows
+        exposure = check_exposure(exposure, X)
         weight, own = exposure, None
         if sample_weight is not None:
             own = check_weight(sample_weight, X)
             weight = own * exposure
             check_weight_sizes(weight, "the product of sample_weight and exposure")
-        X, y, kept = super()._validate(X, y, weight)
-        warn_of_fraction(_first_fraction(y), with_exposure=True)
-        some = weight > 0
-        # exposures do not change the scale of a column, which the first batch decides
-        columns = None if self._goes_on else column_moments(X, None if own is None else own[some])
-        return X, y / exposure[some], kept, columns
+        rows = super()._check_data(X, y, weight)
+        warn_of_fraction(_first_fraction(rows.y), with_exposure=True)
+        some, columns = weight > 0, None
+        if not self._goes_on:  # exposures do not change the scale of a column
+            columns = column_moments(rows.X, None if own is None else own[some])
+        return rows._replace(y=rows.y / exposure[some], columns=columns)
 
     @overload
     def predict(self, X: LazyRows, return_std: bool = ..., exposure: Any = ...) -> Any: ...
@@ -167,8 +164,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
         std : ndarray of shape (n_samples,)
             Where ``return_std``.
         """
-        X = self._check_rows(X)
-        return self._predict(X, return_std, _log_exposure(exposure, X))
+        return super().predict(_over(X, exposure), return_std)
 
     @by_block
     def predict_quantiles(
@@ -198,8 +194,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
             Whole numbers where ``kind="predictive"``: the least count of at least that
             probability.
         """
-        X = self._check_rows(X)
-        return self._quantiles(X, check_quantiles(q), kind, _log_exposure(exposure, X))
+        return super().predict_quantiles(_over(X, exposure), q, kind)
 
     @by_block
     def predict_interval(
@@ -228,9 +223,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
         interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_coverages)
             With the coverages last where several are given.
         """
-        X = self._check_rows(X)
-        offset = _log_exposure(exposure, X)
-        return equal_tailed(lambda levels: self._quantiles(X, levels, kind, offset), coverage)
+        return super().predict_interval(_over(X, exposure), coverage, kind)
 
     def posterior_mean_draws(
         self,
@@ -256,8 +249,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
         mean : ndarray of shape (n_draws, n_rows)
             Under the draws of :meth:`sample_posterior` for the same arguments, in their order.
         """
-        X = self._check_rows(X)
-        return self._mean_draws(X, n_samples, random_state, _log_exposure(exposure, X))
+        return super().posterior_mean_draws(_over(X, exposure), n_samples, random_state)
 
     def predict_cdf(self, X: ArrayLike, y: ArrayLike, exposure: Any = None) -> Array:
         """Distribution function of the posterior predictive distribution.
@@ -276,8 +268,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
             Probability of a count of at most ``y``. For 200 rows and more it is accurate to 3e-6,
             for fewer to rounding.
         """
-        X = self._check_rows(X)
-        return self._cdf(X, y, _log_exposure(exposure, X))
+        return super().predict_cdf(_over(X, exposure), y)
 
     def _as_observed(self, y: Array) -> Array:
         fraction = _first_fraction(y)
@@ -289,8 +280,8 @@ class CountRegressor(RegressionModel, LinearEstimator):
         return super()._as_observed(y)
 
     def _observed(self, X: Any, y: Any, exposure: Any = None) -> tuple[Array, ...]:
-        data, offset = super()._observed(X, y), _log_exposure(exposure, X)
-        return data if offset is None else (*data, offset)
+        data = super()._observed(X, y)
+        return data if exposure is None else (*data, log_exposure(exposure, X))
 
     def log_likelihood(self, X: ArrayLike, y: ArrayLike, exposure: Any = None) -> Array:
         """Log probability of every count under every draw.
@@ -308,8 +299,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
             In the order of ``posterior_.flat``. Under a decaying schedule the draws have weights,
             ``posterior_.flat_weights``.
         """
-        rows, observed = self._check_observed(X, y)
-        return self._predictive().log_likelihood(rows, observed, _log_exposure(exposure, rows)).T
+        return self._predictive().log_likelihood(*self._observed(X, y, exposure)).T
 
     def log_predictive_density(self, X: ArrayLike, y: ArrayLike, exposure: Any = None) -> Array:
         """Log posterior predictive probability of every count.
@@ -326,8 +316,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
         log_probability : ndarray of shape (n_samples,)
             Log of the probability's mean over the draws.
         """
-        rows, observed = self._check_observed(X, y)
-        return self._predictive().log_density(rows, observed, _log_exposure(exposure, rows))
+        return self._predictive().log_density(*self._observed(X, y, exposure))
 
     def sample_y(
         self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, exposure: Any = None
@@ -346,8 +335,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
         -------
         y : ndarray of shape (n_rows, n_samples)
         """
-        X = self._check_rows(X)
-        return self._sample_y(X, n_samples, random_state, _log_exposure(exposure, X))
+        return super().sample_y(_over(X, exposure), n_samples, random_state)
 
     def to_arviz(
         self,
@@ -379,7 +367,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
             With the groups of :meth:`SGLDLinearRegression.to_arviz
             <skbayes_sgld.SGLDLinearRegression.to_arviz>`.
         """
-        offset = None if X is None else _log_exposure(exposure, X)
+        offset = None if X is None or exposure is None else log_exposure(exposure, X)
         return to_arviz(self, X, y, random_state, groups, offset)
 
     def sample_prior(
@@ -416,7 +404,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
         ValueError
             Naming ``prior`` or ``intercept_prior``, where nothing can be drawn from it.
         """
-        offset = _log_exposure(exposure, X)
+        offset = None if exposure is None else log_exposure(exposure, X)
         return draw_prior_predictive(self, X, n_samples, random_state, None, offset)
 
     def _check_scored(self, y: Any) -> Array:
@@ -446,7 +434,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
         """
         source = self._source(X, y, sample_weight, exposure)
         if source is None and exposure is not None:  # of rates, weighted by exposure
-            weight, y = _check_exposure(exposure, X), self._check_scored(y)
+            weight, y = check_exposure(exposure, X), self._check_scored(y)
             check_lengths(X=weight, y=y)
             y = y / weight
             sample_weight = (
@@ -471,27 +459,6 @@ def _first_fraction(y: Array) -> float | None:
     return float(broken[0]) if len(broken) else None
 
 
-def _check_exposure(exposure: Any, X: Any) -> Array:
-    with naming("X"):
-        n = _num_samples(X)
-    with naming("exposure"):
-        values = np.asarray(exposure)
-    values = np.full(n, values) if values.ndim == 0 else values
-    if values.shape != (n,) or values.dtype.kind not in "fiu":
-        raise ValueError(
-            f"exposure has shape {values.shape} and dtype {values.dtype}; give a number or {n} "
-            "numbers, one a row of X."
-        )
-    wrong = ~((values > 0) & (values < np.inf))
-    if wrong.any():
-        raise ValueError(
-            f"exposure has the value {values[wrong][0]:g} in row {np.flatnonzero(wrong)[0]}; "
-            "exposures must be positive and finite."
-        )
-    values = values.astype(float)
-    check_weight_sizes(values, "exposure")
-    return values
-
-
-def _log_exposure(exposure: Any, X: Any) -> Array | None:
-    return None if exposure is None else np.log(_check_exposure(exposure, X))
+def _over(X: Any, exposure: Any) -> Any:
+    """Rows to predict, over an exposure if it is given."""
+    return X if exposure is None else OverExposure(X, exposure)

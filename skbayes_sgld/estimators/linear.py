@@ -15,7 +15,7 @@ from skbayes_sgld._components import Registry, check_flag
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.blocks.moments import Moments
 from skbayes_sgld.blocks.source import RowSource
-from skbayes_sgld.estimators.base import Array, BayesianEstimator, limit_blas
+from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
 from skbayes_sgld.estimators.outputs import by_output
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.prior import draw_prior_predictive
@@ -42,7 +42,6 @@ from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
 from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
 
 Priors = tuple[Any, CoefficientPrior, NoisePrior | None]  # of coefficients, intercept and noise
-Columns = tuple[Array, Array]  # mean and spread of each column
 
 
 @parameters
@@ -50,7 +49,7 @@ class LinearEstimator(BayesianEstimator):
     """Base of the estimators whose rows see the parameters through linear predictors.
 
     A subclass for a kind of target defines the likelihood and the priors; a subclass for a kind of
-    inference defines ``_settings``, which checks its parameters, and ``_infer_posterior``.
+    inference defines ``_settings``, which checks its parameters, and ``_run``.
 
     Parameters
     ----------
@@ -114,21 +113,21 @@ class LinearEstimator(BayesianEstimator):
         """Names of the classes that have a linear predictor each; None without classes."""
         return None
 
-    def _make_posterior(
-        self,
-        X: Array,
-        y: Array,
-        weight: Array | None,
-        *,
-        center: bool,
-        columns: Columns | None = None,
-        priors: Priors | None = None,
-    ) -> GLMPosterior:
-        """Posterior of these rows.
+    def _model(self, settings: Any, rows: Rows | RowSource) -> GLMPosterior:
+        """Posterior of the rows, checked to be proper."""
+        if isinstance(rows, RowSource):
+            return self._model_of_source(settings, rows)
+        posterior = self._bind(rows, center=settings.uses_curvature)
+        check_proper(posterior)
+        check_weights(posterior)
+        return posterior
+
+    def _bind(self, rows: Rows, *, center: bool, priors: Priors | None = None) -> GLMPosterior:
+        """Posterior of these rows; ``priors`` are those of earlier rows.
 
         ``center`` puts the intercept in theta at the mean of X, which is easier to sample.
-        ``columns`` are moments to use in place of those of X, ``priors`` those of earlier rows.
         """
+        X, y, weight, columns = rows
         prior, intercept, noise = self._priors(y, weight) if priors is None else priors
         if noise is not None and prior.scaled_by_noise and prior.automatic:
             warn_of_few_rows(weight, *X.shape)
@@ -148,31 +147,10 @@ class LinearEstimator(BayesianEstimator):
             **{name: value for name, value in known.items() if value is not None},
         )
 
-    def _infer(
-        self,
-        settings: Any,
-        X: Array,
-        y: Array,
-        weight: Array | None,
-        columns: Columns | None = None,
-    ) -> None:
-        """Bind model and rows to a posterior, check that it is proper, and infer it."""
-        posterior = self._make_posterior(
-            X, y, weight, center=settings.uses_curvature, columns=columns
-        )
-        check_proper(posterior)
-        check_weights(posterior)
-        self._infer_posterior(settings, posterior)
-
-    def _infer_posterior(
-        self, settings: Any, posterior: GLMPosterior, source: RowSource | None = None
-    ) -> None:
-        """Infer a posterior, of the rows of a ``source`` if given; set the fitted attributes."""
-        raise NotImplementedError
-
     # ---- rows in blocks -----------------------------------------------------------------------
 
-    def _infer_source(self, settings: Any, source: RowSource) -> None:
+    def _model_of_source(self, settings: Any, source: RowSource) -> GLMPosterior:
+        """Posterior of rows in blocks."""
         if self._stream is not None:
             raise TypeError(
                 f"partial_fit takes the rows of one block, and X is {type(source).__name__}; call "
@@ -189,16 +167,17 @@ class LinearEstimator(BayesianEstimator):
             self.feature_names_in_ = np.array(source.feature_names, dtype=object)
         likelihood = self._numeric_likelihood()
         if likelihood is not None and likelihood.quadratic:
-            self._infer_sums(settings, source, likelihood)
-        else:
-            self._infer_sample(settings, source, likelihood)
+            return self._model_of_sums(settings, source, likelihood)
+        return self._model_of_sample(settings, source, likelihood)
 
     def _numeric_likelihood(self) -> Likelihood | None:
         """Likelihood of a target that is a number; None where it is a label."""
         return self._likelihood()
 
-    def _infer_sums(self, settings: Any, source: RowSource, likelihood: Likelihood) -> None:
-        """Infer from sums of products, which one pass adds up: all that a normal model needs."""
+    def _model_of_sums(
+        self, settings: Any, source: RowSource, likelihood: Likelihood
+    ) -> GLMPosterior:
+        """Posterior by sums of products, which one pass adds up: all that a normal model needs."""
         if not self._noise().constant:
             raise ValueError(
                 f"noise_model={self.noise_model!r} has no sums over rows that a pass could add up; "
@@ -209,17 +188,18 @@ class LinearEstimator(BayesianEstimator):
         X, y, weight = sums.as_rows()
         likelihood.check_target(y)
         sd = np.sqrt(np.diagonal(sums.products)[:-1] / sums.total)
-        columns = sums.mean[:-1], extent.spread(sd)
-        posterior = self._make_posterior(
-            X, y, weight, center=settings.uses_curvature, columns=columns
-        )
+        rows = Rows(X, y, weight, (sums.mean[:-1], extent.spread(sd)))
+        posterior = self._bind(rows, center=settings.uses_curvature)
         check_proper(posterior)
-        self._infer_posterior(settings, posterior, source)
+        return posterior
 
-    def _infer_sample(
+    def _model_of_sample(
         self, settings: Any, source: RowSource, likelihood: Likelihood | None
-    ) -> None:
-        """Infer from a sample of the rows and an expansion of all; from all rows if few."""
+    ) -> GLMPosterior:
+        """Posterior by a sample of the rows and an expansion of all; of all rows if they are few.
+
+        ``likelihood`` is None where y is a label.
+        """
         seed = int(self.random_state) if isinstance(self.random_state, Integral) else 0
         moments, extent, sample, fraction = look(source, likelihood, seed)
         check_ranges(extent.low, extent.high, self)
@@ -230,20 +210,18 @@ class LinearEstimator(BayesianEstimator):
             total, n_rows = float(moments.total @ encoding.factors), int(moments.n_rows.sum())
             warn_of_light_rows(total, n_rows, source.n_features)
         mean, sd = moments.together(encoding.factors)
-        columns = mean, extent.spread(sd)
+        rows = Rows(X, y, weight, (mean, extent.spread(sd)))
         if sample.complete:
             with_exposures = not np.array_equal(moments.own, moments.total)
-            with limit_blas(X):
-                self._infer(settings, X, y, weight, columns if with_exposures else None)
-            return
+            return self._model(settings, rows if with_exposures else rows._replace(columns=None))
         if self._resolve("prior").hierarchical:
             raise ValueError(
                 f"prior={self.prior!r} learns its scale from all rows, and these are in blocks; "
                 "give a prior of a known scale, such as prior='normal'."
             )
-        model = self._make_posterior(X, y, weight, center=settings.uses_curvature, columns=columns)
+        model = self._bind(rows, center=settings.uses_curvature)
         check_weights(model)
-        self._infer_posterior(settings, find_posterior(model, source, encoding), source)
+        return find_posterior(model, source, encoding)
 
     def _encoding(self, moments: Moments) -> Encoding:
         """Map from the target in the blocks to numbers, given the labels that there are."""

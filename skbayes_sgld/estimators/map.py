@@ -18,7 +18,6 @@ from skbayes_sgld._components import (
     start_generators,
 )
 from skbayes_sgld._warnings import warn
-from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.estimators.linear import LinearEstimator
@@ -167,10 +166,8 @@ class MAPEstimator(LinearEstimator):
     random_state: Any = None
     verbose: int = 0
 
-    def _infer_posterior(
-        self, settings: MAPSettings, posterior: GLMPosterior, source: RowSource | None = None
-    ) -> None:
-        """Climb towards the mode; for rows in blocks, next to a sample of them."""
+    def _run(self, settings: MAPSettings, posterior: GLMPosterior, rows: Any) -> None:
+        """Climb towards the mode, and set the fitted attributes."""
         seeded = replace(settings.climb, seed=draw_seed(self.random_state))
         settings = replace(settings, climb=seeded)
         check_batch_size(settings.climb.batch_size, posterior.n_samples)

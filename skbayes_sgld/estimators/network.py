@@ -18,7 +18,8 @@ from skbayes_sgld._components import (
     start_normals,
 )
 from skbayes_sgld._progress import unending
-from skbayes_sgld.estimators.base import Array, BayesianEstimator
+from skbayes_sgld.blocks.source import RowSource
+from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
 from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.estimators.classification import ClassificationModel
 from skbayes_sgld.estimators.network_units import (
@@ -40,7 +41,7 @@ from skbayes_sgld.inference.settings import (
     check_verbose,
     number_or_auto,
 )
-from skbayes_sgld.posterior import FixedGaussian, Gaussian
+from skbayes_sgld.posterior import FixedGaussian, Gaussian, Likelihood, NoisePrior
 from skbayes_sgld.posterior.mlp import MLPPosterior, Network, Units, check_layout
 from skbayes_sgld.prediction.predictors import Predictor
 from skbayes_sgld.variational import BayesByBackprop
@@ -110,34 +111,34 @@ class NetworkEstimator(BayesianEstimator):
         check_layout(self.hidden_layer_sizes, self.activation)
         check_seed(self.random_state)
 
-    def _infer(self, settings: Any, X: Array, y: Array, weight: Array | None) -> None:
-        inputs = {**self.get_params(deep=False), "X": X, "y": y, "sample_weight": weight}
-        X, y, units = standardise(X, y, weight, self._scales_target, self._feature_names())
-        posterior = self._make_posterior(X, y, weight, units)
+    def _model(self, settings: Any, rows: Any) -> MLPPosterior:
+        """Posterior of the rows, with X (and y of a regression) standardised."""
+        if isinstance(rows, RowSource):
+            raise TypeError(
+                f"{type(self).__name__} does not take {type(rows).__name__}, as linear models do; "
+                "give arrays, such as a sample of the rows."
+            )
+        names = self._feature_names()
+        X, y, units = standardise(rows.X, rows.y, rows.weight, self._scales_target, names)
+        likelihood, prior, noise_prior = self._distributions(units)
+        posterior = MLPPosterior(
+            X,
+            y,
+            likelihood,
+            prior,
+            noise_prior,
+            hidden_layer_sizes=check_layout(self.hidden_layer_sizes, self.activation),
+            activation=self.activation,
+            sample_weight=rows.weight,
+            feature_names=names,
+            units=units,
+        )
         self._network = posterior.network
-        self.posterior_ = self._draw(settings, posterior, inputs)
+        return posterior
 
-    def _draw(
-        self, settings: Any, posterior: MLPPosterior, inputs: dict[str, Any]
-    ) -> PosteriorDraws:
-        """Draws from the posterior or an approximation; ``inputs`` are data and parameters."""
-        raise NotImplementedError
-
-    def _make_posterior(
-        self, X: Array, y: Array, weight: Array | None, units: Units
-    ) -> MLPPosterior:
-        """Posterior given standardised data."""
-        raise NotImplementedError
-
-    def _layout(self, weight: Array | None, units: Units) -> dict[str, Any]:
-        """Arguments of the posterior besides data and distributions."""
-        return {
-            "hidden_layer_sizes": check_layout(self.hidden_layer_sizes, self.activation),
-            "activation": self.activation,
-            "sample_weight": weight,
-            "feature_names": self._feature_names(),
-            "units": units,
-        }
+    def _distributions(self, units: Units) -> tuple[Likelihood, Any, NoisePrior | None]:
+        """Likelihood of the standardised y, prior of the weights, and prior of inferred noise."""
+        return self._likelihood(), self._resolve_unscaled_prior(), None
 
     def _predictor(self, chosen: Any = slice(None)) -> NetworkPredictor:
         return NetworkPredictor(self._network, self._weights()[chosen])
@@ -188,18 +189,14 @@ class NetworkRegressor(NormalModel, NetworkEstimator):
     def _check_size(self, y: Array) -> None:
         """Raise nothing: y is standardised, which refuses what cannot be."""
 
-    def _make_posterior(
-        self, X: Array, y: Array, weight: Array | None, units: Units
-    ) -> MLPPosterior:
+    def _distributions(self, units: Units) -> tuple[Likelihood, Any, NoisePrior | None]:
         prior = self._resolve("prior")
         if isinstance(self.noise_variance, str):
             noise_prior = self._resolve("noise_prior").for_data(units.scale**2)
-            noise_prior = UnitsNoisePrior(noise_prior, units.scale)
-            return MLPPosterior(X, y, Gaussian(), prior, noise_prior, **self._layout(weight, units))
+            return Gaussian(), prior, UnitsNoisePrior(noise_prior, units.scale)
         self._fixed_noise = float(self.noise_variance)  # which set_params may change after the fit
         likelihood = FixedGaussian(standardised_noise(self._fixed_noise, units))
-        prior = prior.for_data(1.0, 1.0).given_noise(likelihood.sigma2)
-        return MLPPosterior(X, y, likelihood, prior, **self._layout(weight, units))
+        return likelihood, prior.for_data(1.0, 1.0).given_noise(likelihood.sigma2), None
 
     def _noise_draws(self) -> Array:
         noise = self._inferred_noise()
@@ -208,13 +205,6 @@ class NetworkRegressor(NormalModel, NetworkEstimator):
 
 class NetworkClassifier(ClassificationModel, NetworkEstimator):
     """Labels whose log odds are the outputs of a network."""
-
-    def _make_posterior(
-        self, X: Array, y: Array, weight: Array | None, units: Units
-    ) -> MLPPosterior:
-        return MLPPosterior(
-            X, y, self._likelihood(), self._resolve_unscaled_prior(), **self._layout(weight, units)
-        )
 
 
 @parameters
@@ -299,17 +289,16 @@ class SGLDNetwork(NetworkEstimator):
         number_or_auto(self.n_burnin, "n_burnin", low=1, closed="left", integer=True)
         return Settings.check(self)
 
-    def _draw(
-        self, settings: Any, posterior: MLPPosterior, inputs: dict[str, Any]
-    ) -> PosteriorDraws:
-        watch = partial(show_progress, self)
-        seed = settings.draw_seed()
+    def _run(self, settings: Settings, posterior: MLPPosterior, rows: Rows) -> None:
+        """Plan and run the chains, and set the fitted attributes."""
+        data = {"X": rows.X, "y": rows.y, "sample_weight": rows.weight}
+        inputs = {**self.get_params(deep=False), **data}
+        watch, seed = partial(show_progress, self), settings.draw_seed()
         result = plan_and_run(posterior, settings, inputs, seed, None, watch)
-        self.result_ = result.without_data()
+        self.result_, self.posterior_ = result.without_data(), result.draws
         for name in ("step_size", "batch_size", "n_burnin", "thin"):
             setattr(self, f"{name}_", result.choices[name].value)
         self.clipped_fraction_ = result.clipped
-        return result.draws
 
     def diagnose(self, X: Any = None) -> NetworkDiagnosis:
         """Diagnosis of the draws by their predictions, which is printed too.
@@ -413,10 +402,8 @@ class BackpropNetwork(NetworkEstimator):
             random_state=seed,
         )
 
-    def _draw(
-        self, settings: Any, posterior: MLPPosterior, inputs: dict[str, Any]
-    ) -> PosteriorDraws:
-        """Draws from the approximation, whose mean begins at a trained network."""
+    def _run(self, settings: Any, posterior: MLPPosterior, rows: Rows) -> None:
+        """Fit the approximation, whose mean begins at a trained network, and draw from it."""
         n_draws, P = as_int(self.n_draws), posterior.n_params
         check_memory(1, n_draws, P)
         batch_size = None if isinstance(self.batch_size, str) else as_int(self.batch_size)
@@ -435,4 +422,4 @@ class BackpropNetwork(NetworkEstimator):
         self.elbo_, self.elbo_steps_, self.n_iter_ = q.elbo_, q.elbo_steps_, q.max_iter
         values = posterior.constrain(q.sample(n_draws, seed))[None]
         choices = {"approximation": Choice(clone(q), GIVEN)}
-        return PosteriorDraws(values, posterior.constrained_names, choices=choices)
+        self.posterior_ = PosteriorDraws(values, posterior.constrained_names, choices=choices)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
@@ -14,13 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from skbayes_sgld._arrays import as_array, check_lengths, check_size
 from skbayes_sgld._components import as_random_state, check_flag, check_number
 from skbayes_sgld.blocks.source import RowSource
-from skbayes_sgld.estimators.base import Array, BayesianEstimator
+from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
 from skbayes_sgld.estimators.block_predictions import LazyRows, by_block
 from skbayes_sgld.estimators.linear import LinearEstimator, Priors
 from skbayes_sgld.estimators.outputs import by_output, fit_outputs, has_outputs
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.scores import R2
-from skbayes_sgld.estimators.validation import check_numeric
+from skbayes_sgld.estimators.validation import check_numeric, log_exposure
 from skbayes_sgld.posterior import (
     LIKELIHOODS,
     FixedGaussian,
@@ -37,11 +38,18 @@ _KINDS = ("predictive", "mean")
 _SQUARED = 1e150  # number whose square still is one
 
 
+@dataclass(frozen=True)
+class OverExposure:
+    """Rows to predict, and the exposures whose logs are added to their linear predictors."""
+
+    rows: Any
+    exposure: Any
+
+
 class RegressionModel(RegressorMixin, BayesianEstimator):
     """Observations that are numbers: data and predictions, whatever the likelihood.
 
-    Methods with a leading underscore take an ``offset (n,)``, which is added to the linear
-    predictors of the rows.
+    The rows of a prediction may be :class:`OverExposure`.
     """
 
     _y_checks: ClassVar[dict[str, Any]] = {"y_numeric": True}
@@ -52,11 +60,11 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
 
     # ---- the target ---------------------------------------------------------------------------
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
+    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> Rows:
         check_numeric(y)
-        return super()._validate(X, y, sample_weight)
+        return super()._check_data(X, y, sample_weight)
 
-    def _label(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
+    def _weigh(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
         self._check_size(y)
         return y, weight
 
@@ -78,6 +86,12 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return self._likelihood().check_target(y)
 
     # ---- predictions --------------------------------------------------------------------------
+
+    def _rows(self, X: Any) -> tuple[Array, Array | None]:
+        """Rows to predict, and the offset of their linear predictors if they have one."""
+        if isinstance(X, OverExposure):
+            return self._check_rows(X.rows), log_exposure(X.exposure, X.rows)
+        return self._check_rows(X), None
 
     def _predictive(self, chosen: Any = slice(None)) -> Predictive:
         return Predictive(
@@ -114,16 +128,14 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         std : ndarray of shape (n_samples,)
             Where ``return_std``.
         """
-        return self._predict(self._check_rows(X), return_std)
-
-    def _predict(self, X: Array, return_std: bool, offset: Array | None = None) -> Any:
         check_flag(return_std, "return_std")
-        mean = self._mean(X, offset)
+        rows = self._rows(X)
+        mean = self._mean(*rows)
         if not return_std:
             return mean
-        return mean, np.sqrt(self._predictive().moments(X, offset)[:, 1])
+        return mean, np.sqrt(self._predictive().moments(*rows)[:, 1])
 
-    def _mean(self, X: Array, offset: Array | None = None) -> Array:
+    def _mean(self, X: Array, offset: Array | None) -> Array:
         return self._predictive().mean(X, offset)
 
     @by_block
@@ -153,14 +165,12 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         -------
         quantiles : ndarray of shape (n_samples, n_quantiles)
         """
-        return self._quantiles(self._check_rows(X), check_quantiles(q), kind)
-
-    def _quantiles(self, X: Array, levels: Array, kind: str, offset: Array | None = None) -> Array:
+        levels, (rows, offset) = check_quantiles(q), self._rows(X)
         if not isinstance(kind, str) or kind not in _KINDS:
             raise ValueError(f"kind={kind!r} is not known; choose one of 'mean', 'predictive'.")
         predictive = self._predictive()
         of = predictive.mean_quantiles if kind == "mean" else predictive.quantiles
-        return of(X, levels, offset)
+        return of(rows, levels, offset)
 
     @by_block
     @by_output(1)
@@ -187,8 +197,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_coverages)
             With the coverages last where several are given.
         """
-        X = self._check_rows(X)
-        return equal_tailed(lambda levels: self._quantiles(X, levels, kind), coverage)
+        return equal_tailed(lambda levels: self.predict_quantiles(X, levels, kind), coverage)
 
     @by_output(2)
     def posterior_mean_draws(
@@ -212,13 +221,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         mean : ndarray of shape (n_draws, n_rows)
             Under the draws of :meth:`sample_posterior` for the same arguments, in their order.
         """
-        return self._mean_draws(self._check_rows(X), n_samples, random_state)
-
-    def _mean_draws(
-        self, X: Array, n_samples: int | None, random_state: Any, offset: Array | None = None
-    ) -> Array:
-        chosen = self._choose_draws(n_samples, random_state)
-        return self._predictive(chosen).mean_draws(X, offset).T
+        rows, chosen = self._rows(X), self._choose_draws(n_samples, random_state)
+        return self._predictive(chosen).mean_draws(*rows).T
 
     @by_output(1)
     def predict_cdf(self, X: ArrayLike, y: ArrayLike) -> Array:
@@ -239,12 +243,9 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             Probability of an observation of at most ``y``. For 200 rows and more it is accurate to
             3e-6, for fewer to rounding.
         """
-        return self._cdf(self._check_rows(X), y)
-
-    def _cdf(self, X: Array, y: ArrayLike, offset: Array | None = None) -> Array:
-        t = as_array(y, "y", (1, 2))
-        check_lengths(X=X, y=t)
-        return self._predictive().cdf(X, t.reshape(len(t), -1), offset).reshape(t.shape)
+        (rows, offset), t = self._rows(X), as_array(y, "y", (1, 2))
+        check_lengths(X=rows, y=t)
+        return self._predictive().cdf(rows, t.reshape(len(t), -1), offset).reshape(t.shape)
 
     @by_output(2)
     def log_likelihood(self, X: ArrayLike, y: ArrayLike) -> Array:
@@ -261,8 +262,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             In the order of ``posterior_.flat``. Under a decaying schedule the draws have weights,
             ``posterior_.flat_weights``.
         """
-        rows, observed = self._check_observed(X, y)
-        return self._predictive().log_likelihood(rows, observed).T
+        return self._predictive().log_likelihood(*self._observed(X, y)).T
 
     @by_output(1)
     def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> Array:
@@ -278,8 +278,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         log_density : ndarray of shape (n_samples,)
             Log of the density's mean over the draws.
         """
-        rows, observed = self._check_observed(X, y)
-        return self._predictive().log_density(rows, observed)
+        return self._predictive().log_density(*self._observed(X, y))
 
     @by_output(1, one_stream=True)
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
@@ -295,14 +294,9 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         -------
         y : ndarray of shape (n_rows, n_samples)
         """
-        return self._sample_y(self._check_rows(X), n_samples, random_state)
-
-    def _sample_y(
-        self, X: Array, n_samples: int, random_state: Any, offset: Array | None = None
-    ) -> Array:
         check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
-        rng = as_random_state(random_state)
-        return self._predictive(self.posterior_.choose(n_samples, rng)).sample(X, rng, offset)
+        (rows, offset), rng = self._rows(X), as_random_state(random_state)
+        return self._predictive(self.posterior_.choose(n_samples, rng)).sample(rows, rng, offset)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of the variance of y that the predictions explain, R^2.
@@ -423,9 +417,9 @@ class NormalRegressor(NormalModel, LinearEstimator):
         self._stream = None
         return self
 
-    def _encode(self, y: Array) -> Array:
+    def _as_numbers(self, y: Array) -> Array:
         # a later batch may be of one value, or of one row
-        return y.astype(float) if self._goes_on else super()._encode(y)
+        return y.astype(float) if self._goes_on else super()._as_numbers(y)
 
     # ---- the posterior ------------------------------------------------------------------------
 
@@ -471,5 +465,5 @@ class NormalRegressor(NormalModel, LinearEstimator):
         predictor = LinearPredictor(coef[chosen], level[chosen])
         return Predictive(predictor, HeteroscedasticGaussian(), None, self._weights_of(chosen))
 
-    def _mean(self, X: Array, offset: Array | None = None) -> Array:
+    def _mean(self, X: Array, offset: Array | None) -> Array:
         return X @ self.coef_ + self.intercept_

@@ -13,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from skbayes_sgld._components import ByColumnRegistry, Registry, check_number
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.blocks.source import RowSource
-from skbayes_sgld.estimators.base import Array
+from skbayes_sgld.estimators.base import Array, Rows
 from skbayes_sgld.estimators.callbacks import has_callbacks, show_progress
-from skbayes_sgld.estimators.linear import Columns, LinearEstimator, Priors
+from skbayes_sgld.estimators.linear import LinearEstimator, Priors
 from skbayes_sgld.estimators.parameters import parameters
-from skbayes_sgld.inference.result import SamplingResult
+from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import REGISTRIES, Settings
 from skbayes_sgld.posterior import CoefficientPrior, GLMPosterior
@@ -53,7 +53,7 @@ class Stream:
     known : GaussianStatistics, NormalSite or None
         Their likelihood: sums of products of a normal model; of others a normal density for the
         rows that are no longer kept, None while all are.
-    rows : tuple of (X, y, weight) or None
+    rows : Rows or None
         Rows that are kept, of a model that has no sums over rows.
     priors : tuple or None
         Priors of the coefficients, the intercept and the noise in the units of the first batch.
@@ -61,8 +61,16 @@ class Stream:
 
     n_batches: int = 0
     known: GaussianStatistics | NormalSite | None = None
-    rows: tuple[Any, Array, Array | None] | None = None
+    rows: Rows | None = None
     priors: Priors | None = None
+
+    def sampled(self, posterior: GLMPosterior, draws: PosteriorDraws) -> Stream:
+        """Batches once their posterior is sampled: a normal density stands for rows not kept."""
+        known = self.known
+        if self.rows is None and not posterior.likelihood.quadratic:
+            share = np.ones(len(draws.flat)) if draws.flat_weights is None else draws.flat_weights
+            known = site_of(posterior, posterior.unconstrain(draws.flat), share / share.sum())
+        return replace(self, n_batches=self.n_batches + 1, known=known)
 
 
 @parameters
@@ -202,42 +210,27 @@ class SampledEstimator(LinearEstimator):
         check_number(self.forgetting, "forgetting", low=0, high=1, closed="right")
         return Settings.check(self)
 
-    def _infer(
-        self,
-        settings: Settings,
-        X: Array,
-        y: Array,
-        weight: Array | None,
-        columns: Columns | None = None,
-    ) -> None:
-        """Infer a batch of ``partial_fit`` with the batches before it, or rows on their own."""
+    def _model(self, settings: Settings, rows: Any) -> GLMPosterior:
+        """Posterior of the rows, and of the earlier batches of ``partial_fit``."""
+        if isinstance(rows, RowSource):
+            return super()._model(settings, rows)
         if self._stream is not None:
-            self._infer_batch(settings, X, y, weight, columns)
-            return
+            posterior, self._stream = self._model_of_batches(settings, self._stream, rows)
+            return posterior
         # the diagnosis measures on the rows, which must not change with the caller's arrays
-        if X.size <= _KEPT:
-            X, y, weight = X.copy(), y.copy(), None if weight is None else weight.copy()
-        super()._infer(settings, X, y, weight, columns)
+        return super()._model(settings, copied(rows) if rows.X.size <= _KEPT else rows)
 
-    def _infer_posterior(
-        self,
-        settings: Settings,
-        posterior: GLMPosterior,
-        source: RowSource | None = None,
-        n_batches: int = 0,
-    ) -> None:
-        """Plan and run the chains of a posterior, and set the fitted attributes.
-
-        ``n_batches`` of ``partial_fit`` came before these rows: each has random numbers of its own.
-        """
-        prior = self._resolve("prior")
+    def _run(self, settings: Settings, posterior: GLMPosterior, rows: Any) -> None:
+        """Plan and run the chains, and set the fitted attributes."""
+        prior, stream = self._resolve("prior"), self._stream
         target: Any = with_hyperparameters(posterior, prior) if prior.hierarchical else posterior
         positions, n_fits = self._last_positions(settings, target.constrained_names)
-        # chains that continue must not repeat their old noise
+        n_batches = 0 if stream is None else stream.n_batches
+        # chains that continue, and batches, must not repeat earlier noise
         seed = settings.draw_seed() + n_fits + n_batches
         watched = self.verbose or has_callbacks(self)
         watch = partial(show_progress, self) if watched else None
-        workers = None if source is None else source.workers(settings.n_jobs)
+        workers = rows.workers(settings.n_jobs) if isinstance(rows, RowSource) else None
         data = {"X": posterior.X, "y": posterior.y, "sample_weight": posterior.weight}
         inputs = {**self.get_params(deep=False), **data, "n_batches": n_batches}
         result = plan_and_run(target, settings, inputs, seed, positions, watch, workers)
@@ -249,6 +242,8 @@ class SampledEstimator(LinearEstimator):
         self.clipped_fraction_ = result.clipped
         self._set_layout(target)
         self._set_point(result.mean)
+        if stream is not None:
+            self._stream = stream.sampled(posterior, result.draws)
 
     def _last_positions(self, settings: Settings, names: list[str]) -> tuple[Array | None, int]:
         """Last positions of the chains that this fit continues, if any, and the fits before it."""
@@ -288,13 +283,13 @@ class SampledEstimator(LinearEstimator):
         """Fit with one more batch; an error leaves the estimator as it was."""
         return self._fit(X, y, sample_weight, self._stream or Stream(), **row_data)
 
-    def _infer_batch(
-        self, settings: Settings, X: Array, y: Array, weight: Any, columns: Columns | None
-    ) -> None:
-        """Sample the posterior of all batches, given the rows of the last."""
-        if X.shape[1] >= MAX_DENSE:
+    def _model_of_batches(
+        self, settings: Settings, stream: Stream, rows: Rows
+    ) -> tuple[GLMPosterior, Stream]:
+        """Posterior of all batches, given the rows of the last; and the batches with these rows."""
+        if rows.X.shape[1] >= MAX_DENSE:
             raise ValueError(
-                f"X has {X.shape[1]} columns; partial_fit keeps a matrix of parameters by "
+                f"X has {rows.X.shape[1]} columns; partial_fit keeps a matrix of parameters by "
                 f"parameters, and takes fewer than {MAX_DENSE}. Use fit, or fewer columns."
             )
         if self._resolve("prior").hierarchical:
@@ -307,43 +302,37 @@ class SampledEstimator(LinearEstimator):
                 f"noise_model={self.noise_model!r} has no sums over rows that partial_fit could "
                 "keep; set noise_model='constant'."
             )
-        assert self._stream is not None
-        stream = self._stream
         add = self._add_to_sums if self._likelihood().quadratic else self._add_to_rows
-        self._stream = replace(
-            add(settings, stream, X, y, weight, columns), n_batches=stream.n_batches + 1
-        )
+        posterior, stream = add(settings, stream, rows)
+        check_proper(posterior)
+        return posterior, stream
 
     def _add_to_sums(
-        self, settings: Settings, stream: Stream, X: Any, y: Array, weight: Any, columns: Any
-    ) -> Stream:
-        """Sample given the sums of products of all batches, which are all a normal model needs."""
+        self, settings: Settings, stream: Stream, rows: Rows
+    ) -> tuple[GLMPosterior, Stream]:
+        """Posterior by the sums of products of all batches, which are all a normal model needs."""
         if stream.priors is None:
-            first = self._make_posterior(X, y, weight, center=False, columns=columns)
-            stream = replace(stream, priors=self._priors_of(first))
-        known = GaussianStatistics.of_rows(X, y, weight)
+            stream = replace(stream, priors=self._priors_of(self._bind(rows, center=False)))
+        known = GaussianStatistics.of_rows(rows.X, rows.y, rows.weight)
         if stream.known is not None:
             assert isinstance(stream.known, GaussianStatistics)
             known = stream.known.tempered(float(self.forgetting)).plus(known)
-        posterior = self._make_posterior(
-            *known.as_rows(), center=settings.uses_curvature, priors=stream.priors
-        )
-        check_proper(posterior)
-        self._infer_posterior(settings, posterior, n_batches=stream.n_batches)
-        return replace(stream, known=known)
+        sums = Rows(*known.as_rows())
+        posterior = self._bind(sums, center=settings.uses_curvature, priors=stream.priors)
+        return posterior, replace(stream, known=known)
 
     def _add_to_rows(
-        self, settings: Settings, stream: Stream, X: Any, y: Array, weight: Any, columns: Any
-    ) -> Stream:
-        """Sample given the rows of all batches, or a normal density in place of earlier ones.
+        self, settings: Settings, stream: Stream, rows: Rows
+    ) -> tuple[GLMPosterior, Stream]:
+        """Posterior of the rows of all batches, or with a normal density for the earlier ones.
 
         Rows are kept while they are few; then a normal density replaces their likelihood, with the
         mean gradient and the mean curvature over the draws. Rows stay as long as the intercept has
         a flat prior and they do not hold it, as counts that are all 0; its prior is normal then.
         """
         power = float(self.forgetting)
-        rows = joined(stream.rows, power, X, y, weight)
-        posterior = self._make_posterior(*rows, center=settings.uses_curvature, columns=columns)
+        rows = copied(rows) if stream.rows is None else joined(stream.rows, power, rows)
+        posterior = self._bind(rows, center=settings.uses_curvature)
         if stream.priors is None:
             stream = replace(stream, priors=self._priors_of(posterior))
         assert stream.priors is not None and not isinstance(stream.known, GaussianStatistics)
@@ -356,15 +345,9 @@ class SampledEstimator(LinearEstimator):
             )
         coef, intercept, _ = stream.priors
         intercept = intercept if held else normal_intercept(posterior)
-        posterior = under_priors(posterior, coef, intercept, site)
-        check_proper(posterior)
-        self._infer_posterior(settings, posterior, n_batches=stream.n_batches)
-        if not held or rows[0].size + 2 * len(rows[1]) <= _KEPT_BATCHES:
-            return replace(stream, known=site, rows=rows)
-        draws, weights = self.posterior_.flat, self.posterior_.flat_weights
-        share = np.full(len(draws), 1.0) if weights is None else weights
-        site = site_of(posterior, posterior.unconstrain(draws), share / share.sum())
-        return replace(stream, known=site, rows=None)
+        kept = not held or rows.X.size + 2 * len(rows.y) <= _KEPT_BATCHES
+        stream = replace(stream, known=site, rows=rows._replace(columns=None) if kept else None)
+        return under_priors(posterior, coef, intercept, site), stream
 
     def _priors_of(self, posterior: GLMPosterior) -> Priors:
         """Priors of a posterior, with numbers for scales."""
@@ -378,23 +361,21 @@ def normal_intercept(posterior: GLMPosterior) -> CoefficientPrior:
     return in_units(posterior.prior, PRIORS["normal"](), None, *data)[1]
 
 
-def joined(
-    earlier: tuple[Any, Array, Array | None] | None,
-    power: float,
-    X: Any,
-    y: Array,
-    weight: Array | None,
-) -> tuple[Any, Array, Array | None]:
-    """Copies of earlier rows, their weights multiplied by ``power``, and of further rows."""
-    if earlier is None:
-        return X.copy(), y.copy(), None if weight is None else weight.copy()
-    X0, y0, weight0 = earlier
-    if weight is not None or weight0 is not None or power < 1.0:
-        old, new = (np.ones(len(v)) if w is None else w for w, v in ((weight0, y0), (weight, y)))
+def copied(rows: Rows) -> Rows:
+    """Copy of rows that the caller's arrays cannot change."""
+    weight = None if rows.weight is None else rows.weight.copy()
+    return Rows(rows.X.copy(), rows.y.copy(), weight, rows.columns)
+
+
+def joined(earlier: Rows, power: float, rows: Rows) -> Rows:
+    """Earlier rows, their weights multiplied by ``power``, followed by further rows."""
+    weight = None
+    if rows.weight is not None or earlier.weight is not None or power < 1.0:
+        old, new = (np.ones(len(r.y)) if r.weight is None else r.weight for r in (earlier, rows))
         weight = np.concatenate([power * old, new])
     stacked = (
-        sparse.csr_array(sparse.vstack([X0, X]))
-        if sparse.issparse(X0) or sparse.issparse(X)
-        else np.concatenate([X0, X])
+        sparse.csr_array(sparse.vstack([earlier.X, rows.X]))
+        if sparse.issparse(earlier.X) or sparse.issparse(rows.X)
+        else np.concatenate([earlier.X, rows.X])
     )
-    return stacked, np.concatenate([y0, y]), weight
+    return Rows(stacked, np.concatenate([earlier.y, rows.y]), weight, rows.columns)

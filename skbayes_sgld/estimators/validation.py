@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
 from skbayes_sgld._arrays import check_size
 from skbayes_sgld._components import LARGEST, SMALLEST, array_of, naming
@@ -108,6 +108,34 @@ def check_weight_sizes(weight: Array, argument: str) -> None:
             f"{argument} gives a row the weight {weight[wrong][0]:g}; a row of weight w counts as "
             f"w rows, so weights must be 0 or in [{low:g}, {high:g}]."
         )
+
+
+def check_exposure(exposure: Any, X: Any) -> Array:
+    """Exposures of the rows X as floats; one number stands for all."""
+    with naming("X"):
+        n = _num_samples(X)
+    with naming("exposure"):
+        values = np.asarray(exposure)
+    values = np.full(n, values) if values.ndim == 0 else values
+    if values.shape != (n,) or values.dtype.kind not in "fiu":
+        raise ValueError(
+            f"exposure has shape {values.shape} and dtype {values.dtype}; give a number or {n} "
+            "numbers, one a row of X."
+        )
+    wrong = ~((values > 0) & (values < np.inf))
+    if wrong.any():
+        raise ValueError(
+            f"exposure has the value {values[wrong][0]:g} in row {np.flatnonzero(wrong)[0]}; "
+            "exposures must be positive and finite."
+        )
+    values = values.astype(float)
+    check_weight_sizes(values, "exposure")
+    return values
+
+
+def log_exposure(exposure: Any, X: Any) -> Array:
+    """Offset of the linear predictors of the rows X over an exposure."""
+    return np.log(check_exposure(exposure, X))
 
 
 def warn_of_light_rows(total: float, n_rows: int, n_columns: int) -> None:
