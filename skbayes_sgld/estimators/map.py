@@ -301,7 +301,7 @@ def start_of(posterior: GLMPosterior, settings: MAPSettings) -> Array:
                 f"init has {init.size} values; it must have {posterior.n_params}, one for each of "
                 f"{', '.join(names[:6])}{', ...' * (len(names) > 6)}."
             )
-        noise = posterior.noise_index
+        noise = posterior.facts.noise_index
         if noise is not None and init[noise] <= 0:
             raise ValueError(f"init has a noise variance of {init[noise]:g}; it must be positive.")
         return posterior.unconstrain(init[None])[0]

@@ -533,7 +533,7 @@ def round_density(dynamics: Dynamics, mode: Mode) -> Dynamics:
         return dynamics
     theta = mode.theta + mode.metric.sqrt(start_normals(0, range(_POSITIONS), mode.theta.size))
     with np.errstate(over="ignore", invalid="ignore"):  # of exponentials that it cannot hold
-        error = rounded.bind_value_and_grad(_POSITIONS)(theta)[0] - target.log_density(theta)
+        error = rounded.bind_value_and_grad()(theta)[0] - target.log_density(theta)
         if not float(np.ptp(error)) < _NO_WEIGHT * float(dynamics.temperature):
             return dynamics
     return replace(dynamics, target=rounded)
@@ -662,7 +662,7 @@ def choose_walkers(tuned: Tuned, settings: Settings, n_draws: int, n_burnin: int
     posterior = dynamics.posterior
     # where a whole block of steps is made at once it costs the same
     diagonal = dynamics.preconditioner.diagonal
-    alone = diagonal is None or posterior.slope_of_last() is None
+    alone = diagonal is None or posterior.facts.slope_of_last is None
     if not (settings.automatic and alone and posterior.facts.one_mode):
         return 1
     most = np.inf if tuned.pilot_ends is None else len(tuned.pilot_ends) / _OWN_ENDS

@@ -69,7 +69,11 @@ def explain_overflow(error: ChainOverflowError, plan: Plan) -> ChainOverflowErro
         if not _stays(tried, far):
             continue
         advice = "set step_size='auto' and preconditioner='auto', or " if given else ""
-        firmer = "" if given else firmer_priors(posterior.total_weight, posterior.constrained_names)
+        firmer = (
+            ""
+            if given
+            else firmer_priors(posterior.facts.total_weight, posterior.constrained_names)
+        )
         nearer = ", or begin nearer to the mode with init='mode'" if error.rejected else ""
         if error.step < _AT_ONCE and start.any() and _holds_at_zero(posterior, run, start, seed):
             nearer = (

@@ -51,7 +51,7 @@ def reparameterize(
         Where the parameterization is not available for this model.
     """
     name, why = settings.parameterization, "given"
-    offered = posterior.parameterizations
+    offered = posterior.facts.parameterizations
     if name is None:
         name, why = _choose(posterior, settings)
     elif name not in offered:
@@ -69,13 +69,13 @@ def reparameterize(
         posterior = RowSpacePosterior(posterior, settings.tau)
     if name == "noncentered" and isinstance(posterior, LogLinearNoisePosterior):
         return *integrate_mean(posterior, settings.tau), (name, why)
-    if name != "centered" and "noncentered" in posterior.parameterizations:
+    if name != "centered" and "noncentered" in posterior.facts.parameterizations:
         return *noncenter(posterior, settings.tau), (name, why)
     return posterior, None, (name, why)
 
 
 def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
-    offered = posterior.parameterizations
+    offered = posterior.facts.parameterizations
     if len(offered) == 1:
         return offered[0], "the model's own coordinates"
     if not settings.uses_curvature:

@@ -325,7 +325,7 @@ class SamplingResult(PosteriorDraws):
 
     def firmer_priors(self) -> str:
         """Clause that recommends narrower priors, where rows are few."""
-        return firmer_priors(self.plan.posterior.total_weight, self.names)
+        return firmer_priors(self.plan.posterior.facts.total_weight, self.names)
 
     def _halved_bias(self) -> float:
         """Bias at half the step size; nan without the mode or the data."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -321,8 +321,8 @@ def _bias_of_draws(plan: Plan, theta: Array) -> tuple[float, float]:
     size = max(1, _NUMBERS // max(posterior.n_samples, P))
     flat = some.reshape(-1, P)
     parts = [flat[a : a + size] for a in range(0, len(flat), size)]
-    bound = cache(posterior.bind_grad)
-    gradient = np.concatenate([bound(len(part))(part) for part in parts]).reshape(some.shape)
+    bound = posterior.bind_grad()
+    gradient = np.concatenate([bound(part) for part in parts]).reshape(some.shape)
     virial = -(some - some.mean(axis=(0, 1))) * gradient / tau
     batches = virial.reshape(n_chains * n_batches, each, P).mean(axis=1)
     quantile = student_t.isf(_CHANCE / P, len(batches) - 1)

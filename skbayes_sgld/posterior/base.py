@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sgld._linalg import GROUP
 from skbayes_sgld.posterior.differences import difference_curvature, probed_diagonal
 from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.protocol import MEMBERS, AveragedNormal, Expansion
@@ -33,14 +34,8 @@ class BasePosterior:
         Labels of what the reported parameters belong to, by dimension: ``"feature"``, ``"class"``.
     n_samples : int
         Number of rows of data; 0 for a density without rows.
-    total_weight : float
-        Sum of the rows' weights; 0 where it is not known.
-    n_predictors : int
-        Number of linear predictors of a row.
     facts : Facts
         Facts about its shape and cost.
-    precision : float
-        Relative rounding error of the returned arrays: that of float64 or of float32.
     abilities : frozenset of str
         What the subclass defines itself, by the names of ``protocol.MEMBERS``.
     """
@@ -49,9 +44,6 @@ class BasePosterior:
     param_names: list[str]
     coords: Mapping[str, Sequence[str]] = MappingProxyType({})
     n_samples: int = 0
-    total_weight: float = 0.0
-    n_predictors: int = 1
-    precision: float = float(np.finfo(float).eps)
     abilities: frozenset[str] = frozenset()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -76,24 +68,6 @@ class BasePosterior:
         """Facts about the posterior's shape and cost."""
         return Facts()
 
-    @property
-    def noise_index(self) -> int | None:
-        """Position of the log noise variance among the parameters; None without one."""
-        return None
-
-    def slope_of_last(self) -> tuple[float, float, float] | None:
-        """``(a, b, w)`` where the derivative in the last coordinate x is ``a exp(-w x) + b``.
-
-        All others are then standard normal, and independent of it and of each other. None where
-        the density is of another form.
-        """
-        return None
-
-    @property
-    def parameterizations(self) -> tuple[str, ...]:
-        """Names of the coordinates in which the posterior can be sampled."""
-        return ("centered",)
-
     # ---- the density, from rows or on its own -------------------------------------------------
 
     def log_density(self, theta: Array) -> Array:
@@ -108,24 +82,25 @@ class BasePosterior:
         """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
         return self.log_density(theta), self.grad(theta)
 
-    def bind_grad(self, n_chains: int) -> Callable[[Array], Array]:
-        """:meth:`grad` for ``theta (n_chains, P)``, for one run in one thread.
+    def bind_grad(self, group: int | None = GROUP) -> Callable[[Array], Array]:
+        """:meth:`grad` for one run in one thread, with what does not depend on theta settled.
 
-        What does not depend on theta may be settled here and buffers reused from call to call;
-        each call returns a new array.
+        A matrix product takes ``group`` positions at a time: how a position is rounded depends on
+        the size of the groups, and not on their number. None takes all positions, for a pilot,
+        whose number of chains is fixed. Each call returns a new array.
         """
         return self.grad
 
     def bind_value_and_grad(
-        self, n_chains: int, followed: BasePosterior | None = None
+        self, followed: BasePosterior | None = None, group: int | None = GROUP
     ) -> Callable[[Array], tuple[Array, Array]]:
-        """:meth:`value_and_grad` for ``theta (n_chains, P)``, for one run in one thread.
+        """:meth:`value_and_grad`, bound as :meth:`bind_grad` is.
 
         ``followed`` is the posterior whose gradient is taken, where trajectories follow another.
         """
         if followed is None or followed is self:
             return self.value_and_grad
-        grad = followed.bind_grad(n_chains)
+        grad = followed.bind_grad(group)
         return lambda theta: (self.log_density(theta), grad(theta))
 
     def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
@@ -215,14 +190,6 @@ class BasePosterior:
         """Posterior with a cheaper gradient, rounded to single precision; itself without one.
 
         With ``density`` the log density that is bound with the gradient is rounded, too.
-        """
-        return self
-
-    def in_groups_of(self, size: int | None) -> BasePosterior:
-        """Posterior whose bound gradients take products of so many positions at a time.
-
-        How a position is rounded depends on the size, and not on how many groups there are. None
-        takes all, for a pilot, whose number of chains is fixed.
         """
         return self
 

@@ -85,6 +85,7 @@ class UserPosterior(BasePosterior):
         if isinstance(model, type):
             raise TypeError(f"{argument}={model!r} is a class; give an instance of it.")
         self.model, self._argument = model, argument
+        self._precision = float(np.finfo(float).eps)
         self.abilities = frozenset(a for a in MEMBERS if not _missing(model, a))
         if not self.abilities & {"density", "rows"}:
             raise TypeError(self._refusal())
@@ -112,6 +113,7 @@ class UserPosterior(BasePosterior):
             cheap_full_gradient=bool(getattr(self.model, "cheap_full_gradient", no_rows)),
             full_support=False,
             user_defined=True,
+            precision=self._precision,
         )
 
     @property
@@ -166,7 +168,7 @@ class UserPosterior(BasePosterior):
             returned = checked.call(theta)
             check_returned(name, returned, shape, names or self.param_names, theta, finite=True)
             if isinstance(returned, np.ndarray) and returned.dtype.kind == "f":
-                self.precision = max(self.precision, float(np.finfo(returned.dtype).eps))
+                self._precision = max(self._precision, float(np.finfo(returned.dtype).eps))
 
 
 class _Checked:

@@ -113,7 +113,7 @@ def _compare(
 ) -> None:
     coordinates = np.sort(rng.permutation(posterior.n_params)[:_MAX_COORDINATES])
     given = grad(points)
-    precision = posterior.precision
+    precision = posterior.facts.precision
     # sums of many terms that cancel are rounded like the terms
     rounding = _ROUNDING * precision * np.abs(given).max(axis=1, keepdims=True)
     given = given[:, coordinates].astype(float)
@@ -184,7 +184,7 @@ def _check_batches(posterior: BasePosterior, points: Array, rng: np.random.Gener
     }
     for name, (parts, total, scale) in pairs.items():
         difference = np.abs(parts - total)
-        tolerance = max(1e-8, 10 * _ROUNDING * posterior.precision)
+        tolerance = max(1e-8, 10 * _ROUNDING * posterior.facts.precision)
         if np.any(difference > tolerance * (scale + scale.max())):
             raise ValueError(
                 f"{name} of the batches does not make up that of all rows: they differ by up to "
@@ -200,7 +200,7 @@ def _check_sum(posterior: BasePosterior, points: Array) -> None:
         posterior.grad_log_likelihood(points) + posterior.grad_log_prior(points),
     )
     for name, got, total in zip(("value", "gradient"), (value, grad), parts, strict=True):
-        tolerance = max(1e-8, 10 * _ROUNDING * posterior.precision)
+        tolerance = max(1e-8, 10 * _ROUNDING * posterior.facts.precision)
         if not np.allclose(got, total, rtol=tolerance, atol=tolerance * (1 + np.abs(total).max())):
             raise ValueError(
                 f"value_and_grad is wrong: its {name} is not the sum of likelihood and prior; they "

@@ -104,7 +104,7 @@ def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict |
     linear = theta[:L].reshape(K, -1)
     number = np.arange(L).reshape(K, -1)[:, :d].ravel()
     names = [posterior.constrained_names[j] for j in number]
-    about = names, posterior.total_weight, prior.from_data
+    about = names, posterior.facts.total_weight, prior.from_data
     gamma = float(theta[-1]) if posterior.likelihood.infers_noise else None
     own = prior.coef if gamma is None else prior.coef.given_noise(float(np.exp(gamma)))
     if own.flat:

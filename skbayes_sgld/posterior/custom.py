@@ -123,7 +123,6 @@ class CustomPosterior(Reparameterized):
         self.param_names = transforms.param_names
         self._start = np.zeros(self.n_params) if start is None else self._check_start(start)
         functions.check_functions(transforms.forward(self._start[None])[0])
-        self.precision = functions.precision
 
     @property
     def constrained_names(self) -> list[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -44,6 +46,19 @@ class Facts:
         Whether threads may call the posterior side by side.
     user_defined : bool
         Whether it is a user's own, of which neither the number of modes nor the gradient is known.
+    n_predictors : int
+        Number of linear predictors of a row.
+    total_weight : float
+        Sum of the rows' weights; 0 where it is not known.
+    noise_index : int or None
+        Position of the log noise variance among the parameters; None without one.
+    parameterizations : tuple of str
+        Names of the coordinates in which the posterior can be sampled.
+    slope_of_last : tuple of three floats or None
+        ``(a, b, w)`` where the derivative in the last coordinate x is ``a exp(-w x) + b``, and all
+        others are standard normal, independent of it and of each other. None elsewhere.
+    precision : float
+        Relative rounding error of the returned arrays: that of float64 or of float32.
     """
 
     has_mode: bool = False
@@ -62,3 +77,9 @@ class Facts:
     shares_batches: bool = False
     thread_safe: bool = False
     user_defined: bool = False
+    n_predictors: int = 1
+    total_weight: float = 0.0
+    noise_index: int | None = None
+    parameterizations: tuple[str, ...] = ("centered",)
+    slope_of_last: tuple[float, float, float] | None = None
+    precision: float = float(np.finfo(float).eps)

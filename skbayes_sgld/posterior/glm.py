@@ -135,7 +135,6 @@ class GLMPosterior(LinearParameters, BasePosterior):
         )
         self._dtype: type = np.float64  # of bound gradients
         self._density_dtype: type = np.float64  # of densities bound with them
-        self._group: int | None = GROUP
         self.param_names = self._name_params(feature_names, class_names)
 
     @property
@@ -259,12 +258,20 @@ class GLMPosterior(LinearParameters, BasePosterior):
             cheap_full_gradient=self._statistics is not None,
             shares_batches=not (issparse(self.X) or self._infers_noise),
             thread_safe=True,
+            n_predictors=self.n_predictors,
+            total_weight=self.total_weight,
+            noise_index=self.n_params - 1 if self.likelihood.infers_noise else None,
+            parameterizations=self._parameterizations(),
         )
 
-    @property
-    def noise_index(self) -> int | None:
-        """Position of the log noise variance among the parameters; None without one."""
-        return self.n_params - 1 if self.likelihood.infers_noise else None
+    def _parameterizations(self) -> tuple[str, ...]:
+        names = ["centered"]
+        if self.likelihood.infers_noise and self._statistics is not None:
+            names.append("noncentered")
+        normal = self.prior.normal and self.prior.proper and self.linear_prior.separate
+        if normal and self.n_samples < self.n_features and self.n_samples <= MAX_DENSE:
+            names.append("row_space")
+        return tuple(names)
 
     def start(self) -> Array:
         """Point ``(P,)`` to search for the mode from: coefficients 0, the rest estimated from y."""
@@ -292,17 +299,6 @@ class GLMPosterior(LinearParameters, BasePosterior):
         for c, rng in enumerate(generators):
             linear[c] = self.linear_prior.sample(rng, linear.shape[1:], noise)
         return values
-
-    @property
-    def parameterizations(self) -> tuple[str, ...]:
-        """Names of the coordinates in which the posterior can be sampled."""
-        names = ["centered"]
-        if self.likelihood.infers_noise and self._statistics is not None:
-            names.append("noncentered")
-        normal = self.prior.normal and self.prior.proper and self.linear_prior.separate
-        if normal and self.n_samples < self.n_features and self.n_samples <= MAX_DENSE:
-            names.append("row_space")
-        return tuple(names)
 
     # ---- likelihood ---------------------------------------------------------------------------
 
@@ -371,7 +367,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
 
     def grad(self, theta: Array) -> Array:
         """Gradient of the log posterior ``(C, P)``."""
-        return self.bind_grad(len(theta))(theta)
+        return self.bind_grad()(theta)
 
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
@@ -382,11 +378,11 @@ class GLMPosterior(LinearParameters, BasePosterior):
             value, grad = self.rows().value_and_grad(theta, GROUP if self.n_predictors == 1 else 1)
         return value + self.log_prior(theta), grad + self.grad_log_prior(theta)
 
-    def bind_grad(self, n_chains: int) -> Callable[[Array], Array]:
-        """:meth:`grad` for ``theta (n_chains, P)``, for one run in one thread."""
+    def bind_grad(self, group: int | None = GROUP) -> Callable[[Array], Array]:
+        """:meth:`grad` for one run in one thread."""
         if self._statistics is not None:
             return lambda theta: self.grad_log_likelihood(theta) + self.grad_log_prior(theta)
-        rows, of_prior, group = self.rows(self._dtype), self.bind_grad_log_prior(), self._group
+        rows, of_prior = self.rows(self._dtype), self.bind_grad_log_prior()
 
         def grad(theta: Array) -> Array:
             out = rows.grad(theta, group)
@@ -396,16 +392,16 @@ class GLMPosterior(LinearParameters, BasePosterior):
         return grad
 
     def bind_value_and_grad(
-        self, n_chains: int, followed: BasePosterior | None = None
+        self, followed: BasePosterior | None = None, group: int | None = GROUP
     ) -> Callable[[Array], tuple[Array, Array]]:
         """:meth:`value_and_grad`, in one pass also where ``followed`` has another prior."""
         other = self if followed is None else followed
         if not (isinstance(other, GLMPosterior) and other._sums is self._sums):
-            return super().bind_value_and_grad(n_chains, followed)
+            return super().bind_value_and_grad(followed, group)
         if self._statistics is not None:
             sums: Callable[[Array], tuple[Array, Array]] = self._statistics_value_and_grad
         else:
-            sums = partial(self.rows(self._density_dtype).value_and_grad, group=self._group)
+            sums = partial(self.rows(self._density_dtype).value_and_grad, group=group)
         of_prior = other.bind_grad_log_prior()
 
         def value_and_grad(theta: Array) -> tuple[Array, Array]:
@@ -526,12 +522,6 @@ class GLMPosterior(LinearParameters, BasePosterior):
             return self
         other = copy(self)
         other._dtype, other._density_dtype = np.float32, np.float32 if density else np.float64
-        return other
-
-    def in_groups_of(self, size: int | None) -> GLMPosterior:
-        """Copy whose matrix products take so many positions at once, which is faster."""
-        other = copy(self)
-        other._group = size
         return other
 
     def smoothed(self, spread: Array | None) -> GLMPosterior:

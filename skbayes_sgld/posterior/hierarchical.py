@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sgld._linalg import GROUP
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.glm import GLMPosterior
@@ -61,12 +62,11 @@ class HierarchicalPosterior(BasePosterior):
     @property
     def facts(self) -> Facts:
         """Facts about the posterior's shape and cost."""
-        return Facts(hierarchical=True)
-
-    @property
-    def parameterizations(self) -> tuple[str, ...]:
-        """The non-centered coordinates alone."""
-        return ("noncentered",)
+        return Facts(
+            hierarchical=True,
+            n_predictors=self.n_predictors,
+            parameterizations=("noncentered",),
+        )
 
     def given(self, eta: Array) -> GLMPosterior:
         """Posterior of the linear parameters, the hyperparameters and the noise being known."""
@@ -145,19 +145,19 @@ class HierarchicalPosterior(BasePosterior):
         """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
         return self._with_scales(self.flat.value_and_grad)(theta)
 
-    def bind_grad(self, n_chains: int) -> Callable[[Array], Array]:
-        """:meth:`grad` for ``theta (n_chains, P)``, for one run in one thread."""
-        in_model, none = self.flat.bind_grad(n_chains), np.zeros(n_chains)
-        bound = self._with_scales(lambda of_model: (none, in_model(of_model)))
+    def bind_grad(self, group: int | None = GROUP) -> Callable[[Array], Array]:
+        """:meth:`grad` for one run in one thread."""
+        in_model = self.flat.bind_grad(group)
+        bound = self._with_scales(lambda of_model: (np.zeros(1), in_model(of_model)))
         return lambda theta: bound(theta)[1]
 
     def bind_value_and_grad(
-        self, n_chains: int, followed: BasePosterior | None = None
+        self, followed: BasePosterior | None = None, group: int | None = GROUP
     ) -> Callable[[Array], tuple[Array, Array]]:
-        """:meth:`value_and_grad` for ``theta (n_chains, P)``, for one run in one thread."""
+        """:meth:`value_and_grad` for one run in one thread."""
         if followed is not None and followed is not self:
-            return super().bind_value_and_grad(n_chains, followed)
-        return self._with_scales(self.flat.bind_value_and_grad(n_chains))
+            return super().bind_value_and_grad(followed, group)
+        return self._with_scales(self.flat.bind_value_and_grad(group=group))
 
     # ---- reported parameters --------------------------------------------------------------------
 

@@ -103,9 +103,8 @@ class LogLinearNoisePosterior(GLMPosterior):
             )
         self._reported = [f"noise_coef{name}" for name in features] + ["noise_intercept"]
 
-    @property
-    def parameterizations(self) -> tuple[str, ...]:
-        """With few rows and normal priors also those in which the coefficients are normal."""
+    def _parameterizations(self) -> tuple[str, ...]:
+        # with few rows and normal priors also those in which the coefficients are normal
         few = self._few_rows and self.n_samples * self._n_linear**2 <= _INTEGRATED
         return ("centered", "noncentered") if few and self.linear_prior.normal else ("centered",)
 

@@ -55,29 +55,27 @@ class BoundGradient:
 
     def in_groups_of(self, size: int | None, n_walkers: int = 1) -> Self:
         """Copy whose products take so many positions at once, and batches so many walkers."""
-        posterior = self.posterior.in_groups_of(size)
-        return replace(self, posterior=posterior, group=size, n_walkers=n_walkers)
+        return replace(self, group=size, n_walkers=n_walkers)
 
-    # functions by the number of chains, since a sampler may hold several replicas of each
     @cached_property
-    def _grad_of(self) -> Callable[[int], Callable[[Array], Array]]:
-        return cache(self.posterior.bind_grad)
+    def _grad(self) -> Callable[[Array], Array]:
+        return self.posterior.bind_grad(self.group)
 
     @cached_property
     def _value_and_grad_of(
         self,
-    ) -> Callable[[int, BasePosterior], Callable[[Array], tuple[Array, Array]]]:
-        return cache(lambda n_chains, target: target.bind_value_and_grad(n_chains, self.posterior))
+    ) -> Callable[[BasePosterior], Callable[[Array], tuple[Array, Array]]]:
+        return cache(lambda target: target.bind_value_and_grad(self.posterior, self.group))
 
     def full(self, theta: Array) -> Array:
         """Gradient from all rows at ``theta (C, P)``, valid until the next call."""
-        return self._grad_of(len(theta))(theta)
+        return self._grad(theta)
 
     def value_and_full(
         self, theta: Array, target: BasePosterior | None = None
     ) -> tuple[Array, Array]:
         """Log density of the target ``(C,)``, and the gradient from all rows."""
-        return self._value_and_grad_of(len(theta), target or self.posterior)(theta)
+        return self._value_and_grad_of(target or self.posterior)(theta)
 
     def prepare(self, idx: Array) -> Sequence[Any]:
         """Batches of the rows ``idx (T, C, B)``, one a step, valid until the next call."""
@@ -163,7 +161,6 @@ class Dynamics:
             self,
             gradient=self.gradient.in_groups_of(size, n_walkers),
             preconditioner=self.preconditioner.in_groups_of(size),
-            target=None if self.target is None else self.target.in_groups_of(size),
         )
 
     def of_walkers(self, n_walkers: int, share: bool = False) -> Dynamics:
@@ -214,4 +211,4 @@ class Dynamics:
         """Slope of the last coordinate, where all are independent and the others normal."""
         if self.clip is not None or self.preconditioner.diagonal is None:
             return None
-        return self.gradient.posterior.slope_of_last()
+        return self.gradient.posterior.facts.slope_of_last

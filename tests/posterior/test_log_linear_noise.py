@@ -73,9 +73,8 @@ def test_products_of_several_walkers_have_the_gradients_and_densities_of_the_row
     theta = posterior.start() + 0.05 * rng.standard_normal((8, P))
     value, grad = posterior.log_density(theta), posterior.grad(theta)
     for size in (None, n_walkers):
-        group = posterior.in_groups_of(size)
-        np.testing.assert_allclose(group.bind_grad(8)(theta), grad, rtol=1e-9, atol=1e-9)
-        found, slope = group.bind_value_and_grad(8)(theta)
+        np.testing.assert_allclose(posterior.bind_grad(size)(theta), grad, rtol=1e-9, atol=1e-9)
+        found, slope = posterior.bind_value_and_grad(group=size)(theta)
         np.testing.assert_allclose(found - value, (found - value)[0], atol=1e-8)
         np.testing.assert_allclose(slope, grad, rtol=1e-9, atol=1e-9)
     idx = rng.integers(0, len(y), (2, 2, B))
@@ -96,11 +95,11 @@ def test_gradients_in_single_precision_are_those_of_double_precision():
     assert rounded.rounded() is rounded
     theta = posterior.start() + 0.02 * rng.standard_normal((4, posterior.n_params))
     grad = posterior.grad(theta)
-    error = np.abs(rounded.bind_grad(4)(theta) - grad).max(axis=0)
+    error = np.abs(rounded.bind_grad()(theta) - grad).max(axis=0)
     assert np.all(error > 0) and np.all(error < 1e-3 * np.sqrt(len(y)))
-    exact = rounded.bind_value_and_grad(4)(theta)[0]
-    np.testing.assert_array_equal(exact, posterior.bind_value_and_grad(4)(theta)[0])
-    near = posterior.rounded(density=True).bind_value_and_grad(4)(theta)[0]
+    exact = rounded.bind_value_and_grad()(theta)[0]
+    np.testing.assert_array_equal(exact, posterior.bind_value_and_grad()(theta)[0])
+    near = posterior.rounded(density=True).bind_value_and_grad()(theta)[0]
     assert 0 < np.abs(near - exact).max() < 1e-2
 
 
@@ -113,7 +112,7 @@ def test_a_rounded_gradient_in_groups_takes_any_number_of_positions():
     rounded = posterior.rounded()
     assert rounded is not posterior
     theta = posterior.start() + 0.02 * rng.standard_normal((5, posterior.n_params))
-    found = rounded.in_groups_of(16).grad(theta)
+    found = rounded.bind_grad(16)(theta)
     np.testing.assert_allclose(found, posterior.grad(theta), atol=1e-3 * np.sqrt(len(y)))
 
 

@@ -123,11 +123,11 @@ def test_densities_and_gradients_are_sums_over_the_rows(likelihood, prior, weigh
     value, grad = reference(posterior, theta)
     scale = np.abs(grad).max()
     np.testing.assert_allclose(posterior.log_density(theta), value, rtol=1e-12, atol=1e-12 * N)
-    bound_value, bound_grad = posterior.bind_value_and_grad(CHAINS)(theta)
+    bound_value, bound_grad = posterior.bind_value_and_grad()(theta)
     np.testing.assert_allclose(bound_value, value, rtol=1e-12, atol=1e-12 * N)
     np.testing.assert_allclose(bound_grad, grad, rtol=0, atol=1e-12 * scale)
-    np.testing.assert_allclose(posterior.bind_grad(CHAINS)(theta), grad, rtol=0, atol=1e-12 * scale)
-    near = single(posterior).bind_grad(CHAINS)(theta)
+    np.testing.assert_allclose(posterior.bind_grad()(theta), grad, rtol=0, atol=1e-12 * scale)
+    near = single(posterior).bind_grad()(theta)
     assert near.dtype == np.float64
     assert np.all(np.abs(near - grad) < single_precision_error(posterior, theta) + 1e-12 * scale)
     assert not np.array_equal(near, grad)
@@ -137,7 +137,7 @@ def test_densities_and_gradients_are_sums_over_the_rows(likelihood, prior, weigh
 def test_the_bound_gradient_is_the_derivative_of_the_bound_density(likelihood):
     posterior = make_posterior(likelihood, "student", sample_weight=WEIGHTS["fractions"])
     theta = draw_theta(posterior, 1)[0]
-    both = posterior.bind_value_and_grad(1)
+    both = posterior.bind_value_and_grad()
     expected = derivative(lambda t: both(t[None])[0][0], theta)
     np.testing.assert_allclose(both(theta[None])[1][0], expected, rtol=1e-5, atol=1e-5)
 
@@ -150,13 +150,13 @@ def test_a_chain_does_not_depend_on_how_many_run_beside_it(likelihood, precision
     theta = draw_theta(posterior, 20)
     theta[-1] *= 100.0  # whose exponentials overflow
     with np.errstate(over="ignore", invalid="ignore"):
-        all_alone = followed.bind_grad(20)(theta)
-        all_value, all_grad = posterior.bind_value_and_grad(20, followed)(theta)
+        all_alone = followed.bind_grad()(theta)
+        all_value, all_grad = posterior.bind_value_and_grad(followed)(theta)
     for n_chains in (1, 2, 4, 5):
-        value, grad = posterior.bind_value_and_grad(n_chains, followed)(theta[:n_chains])
+        value, grad = posterior.bind_value_and_grad(followed)(theta[:n_chains])
         np.testing.assert_array_equal(value, all_value[:n_chains])
         np.testing.assert_array_equal(grad, all_grad[:n_chains])
-        alone = followed.bind_grad(n_chains)(theta[:n_chains])
+        alone = followed.bind_grad()(theta[:n_chains])
         np.testing.assert_array_equal(alone, all_alone[:n_chains])
 
 
@@ -164,30 +164,30 @@ def test_a_chain_does_not_depend_on_how_many_run_beside_it(likelihood, precision
 def test_a_pilot_takes_all_chains_in_one_product(likelihood):
     posterior = make_posterior(likelihood, center=True)
     theta = draw_theta(posterior, 7)
-    pilot = posterior.in_groups_of(None)
-    value, grad = pilot.bind_value_and_grad(7, pilot)(theta)
+    value, grad = posterior.bind_value_and_grad(group=None)(theta)
     expected, slope = posterior.value_and_grad(theta)
     np.testing.assert_allclose(value, expected, rtol=1e-12)
     np.testing.assert_allclose(grad, slope, rtol=0, atol=1e-12 * np.abs(slope).max())
-    near = single(pilot).bind_grad(7)(theta)
+    near = single(posterior).bind_grad(None)(theta)
     assert np.all(np.abs(near - slope) < single_precision_error(posterior, theta))
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 def test_groups_of_many_chains_depend_on_no_other_group(likelihood):
-    posterior = make_posterior(likelihood, center=True).in_groups_of(16)
+    posterior = make_posterior(likelihood, center=True)
     theta = draw_theta(posterior, 48)
-    values, grads = posterior.bind_value_and_grad(48)(theta)
+    both, gradient = posterior.bind_value_and_grad(group=16), posterior.bind_grad(16)
+    values, grads = both(theta)
     expected, slope = posterior.value_and_grad(theta)
     np.testing.assert_allclose(values, expected, rtol=1e-12)
-    alone = posterior.bind_grad(48)(theta)
+    alone = gradient(theta)
     for found in (grads, alone):
         np.testing.assert_allclose(found, slope, rtol=0, atol=1e-12 * np.abs(slope).max())
     for n_chains in (16, 32):
-        value, grad = posterior.bind_value_and_grad(n_chains)(theta[-n_chains:])
+        value, grad = both(theta[-n_chains:])
         np.testing.assert_array_equal(value, values[-n_chains:])
         np.testing.assert_array_equal(grad, grads[-n_chains:])
-        grad = posterior.bind_grad(n_chains)(theta[-n_chains:])
+        grad = gradient(theta[-n_chains:])
         np.testing.assert_array_equal(grad, alone[-n_chains:])
 
 
@@ -198,7 +198,7 @@ def test_blocks_and_threads_add_up(likelihood):
         posterior = make_posterior(likelihood, n=n, center=True)
         theta = draw_theta(posterior, scale=0.2)
         exact = posterior.grad(theta)
-        near = posterior.rounded().bind_grad(CHAINS)(theta)
+        near = posterior.rounded().bind_grad()(theta)
         assert np.all(np.abs(near - exact) < single_precision_error(posterior, theta))
         np.testing.assert_allclose(near, exact, rtol=0, atol=1e-5 * np.abs(exact).max())
 
@@ -221,8 +221,8 @@ def test_predictors_beyond_the_range_of_exp_keep_value_and_gradient(likelihood):
     theta[1:3] *= [[300.0], [3000.0]]  # exp overflows in single, and in double precision
     with np.errstate(all="ignore"):
         value, grad = reference(posterior, theta)
-        bound_value, bound_grad = posterior.bind_value_and_grad(4)(theta)
-        near = single(posterior).bind_grad(4)(theta)
+        bound_value, bound_grad = posterior.bind_value_and_grad()(theta)
+        near = single(posterior).bind_grad()(theta)
     assert np.isfinite(grad).all() and np.isfinite(value).all()
     np.testing.assert_allclose(bound_value, value, rtol=1e-11)
     np.testing.assert_allclose(bound_grad, grad, rtol=1e-9, atol=1e-9)
@@ -237,15 +237,15 @@ def test_classes_far_apart_need_no_double_precision(weights):
     assert local(posterior, theta).max() > 100.0
     near = single(posterior)
     near._density_dtype = np.float32
-    bound_value, bound_grad = near.bind_value_and_grad(CHAINS)(theta)
+    bound_value, bound_grad = near.bind_value_and_grad()(theta)
     np.testing.assert_allclose(bound_value, value, rtol=1e-5)
     assert np.all(np.abs(bound_grad - grad) < single_precision_error(posterior, theta) + 1e-9)
-    assert np.all(np.abs(near.bind_grad(CHAINS)(theta) - bound_grad) < 1e-3 * np.abs(grad).max())
+    assert np.all(np.abs(near.bind_grad()(theta) - bound_grad) < 1e-3 * np.abs(grad).max())
 
 
 def test_each_call_returns_an_array_of_its_own():
     posterior = make_posterior()
-    theta, grad = draw_theta(posterior), posterior.bind_grad(CHAINS)
+    theta, grad = draw_theta(posterior), posterior.bind_grad()
     first = grad(theta)
     kept = first.copy()
     grad(theta + 1.0)
@@ -256,7 +256,7 @@ def test_the_exact_value_and_the_softened_gradient_come_from_one_pass():
     posterior = make_posterior(prior="laplace", center=True)
     soft = posterior.softened(np.full(posterior.n_params, 2.0))
     theta = draw_theta(posterior, scale=0.1)
-    value, grad = posterior.bind_value_and_grad(CHAINS, soft)(theta)
+    value, grad = posterior.bind_value_and_grad(soft)(theta)
     np.testing.assert_allclose(value, posterior.log_density(theta), rtol=1e-12)
     np.testing.assert_allclose(grad, soft.grad(theta), rtol=0, atol=1e-11)
     assert np.abs(grad - posterior.grad(theta)).max() > 0.1  # the prior's kinks are not followed

@@ -1,7 +1,5 @@
 """The runner: what a chain draws depends on the seed and on its own number, and on nothing else."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from joblib import parallel_config
@@ -188,16 +186,6 @@ def test_an_overflow_names_the_step_at_which_it_happened(block_size):
 
 class _Bound(GLMPosterior):
     """A posterior whose bound gradient is the only one that a run may take."""
-
-    def bind_grad(self, n_chains):
-        return partial(self._checked, super().bind_grad(n_chains), n_chains)
-
-    def bind_value_and_grad(self, n_chains, followed=None):
-        return partial(self._checked, super().bind_value_and_grad(n_chains, followed), n_chains)
-
-    def _checked(self, function, n_chains, theta):
-        assert theta.shape == (n_chains, self.n_params)
-        return function(theta)
 
     def grad(self, theta):
         raise AssertionError("the gradient was looked up once more")

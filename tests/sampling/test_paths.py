@@ -69,7 +69,7 @@ def test_a_block_of_steps_is_the_steps_one_by_one(step_size, noise_prior):
     posterior, mode = noncenter(
         GLMPosterior(X, y, Gaussian(), ConjugateNormal(), noise_prior, center=True), 1.0
     )
-    assert posterior.slope_of_last() is not None
+    assert posterior.facts.slope_of_last is not None
     dynamics = Dynamics(Full().bind(posterior), mode.metric)
     start = mode.theta + rng.standard_normal((3, 5))
     schedule = Polynomial(power=0.3)

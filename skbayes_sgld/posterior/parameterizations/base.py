@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld._linalg import GROUP, matmul_rows
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.facts import Facts
 
@@ -93,24 +93,25 @@ class Reparameterized(BasePosterior):
     temperature : float
         Temperature tau that the sampler is to use. Tempering acts on the density of theta, so the
         log Jacobian is multiplied by tau: the sampler's power 1 / tau then restores it.
-    **facts : bool
+    **facts : object
         Facts that differ from those of a posterior of which nothing is known.
     """
 
     def __init__(
-        self, posterior: BasePosterior, coordinates: Map, temperature: float, **facts: bool
+        self, posterior: BasePosterior, coordinates: Map, temperature: float, **facts: Any
     ) -> None:
         self.inner: Any = posterior
         self.coordinates: Any = coordinates
         self.temperature = temperature
         self.n_samples, self.n_params = posterior.n_samples, posterior.n_params
-        self.total_weight = posterior.total_weight
-        self.param_names, self.n_predictors = posterior.param_names, posterior.n_predictors
-        self.coords, known = posterior.coords, posterior.facts
+        self.param_names, self.coords = posterior.param_names, posterior.coords
+        known = posterior.facts
         self._facts = Facts(
             one_mode=known.one_mode,
             log_concave=known.log_concave,
             hierarchical=known.hierarchical,
+            n_predictors=known.n_predictors,
+            total_weight=known.total_weight,
             **facts,
         )
 
@@ -158,19 +159,19 @@ class Reparameterized(BasePosterior):
         """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
         return self._value_and_grad(self.inner.value_and_grad, phi)
 
-    def bind_grad(self, n_chains: int) -> Callable[[Array], Array]:
-        """:meth:`grad` for ``phi (n_chains, P)``, for one run in one thread."""
-        in_theta = self.inner.bind_grad(n_chains)
+    def bind_grad(self, group: int | None = GROUP) -> Callable[[Array], Array]:
+        """:meth:`grad` for one run in one thread."""
+        in_theta = self.inner.bind_grad(group)
         return lambda phi: self._grad(in_theta, phi)
 
     def bind_value_and_grad(
-        self, n_chains: int, followed: BasePosterior | None = None
+        self, followed: BasePosterior | None = None, group: int | None = GROUP
     ) -> Callable[[Array], tuple[Array, Array]]:
         """:meth:`value_and_grad`, in one pass also if ``followed`` has the same coordinates."""
         other = self if followed is None else followed
         if not (isinstance(other, Reparameterized) and other.coordinates is self.coordinates):
-            return super().bind_value_and_grad(n_chains, followed)
-        in_theta = self.inner.bind_value_and_grad(n_chains, other.inner)
+            return super().bind_value_and_grad(followed, group)
+        in_theta = self.inner.bind_value_and_grad(other.inner, group)
         return lambda phi: self._value_and_grad(in_theta, phi)
 
     def _grad(self, in_theta: Callable[[Array], Array], phi: Array) -> Array:

@@ -12,7 +12,7 @@ priors their average curvature is used: z is then only nearly normal, but its de
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import GROUP, matmul_rows
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.parameterizations.base import Affine, Map, Reparameterized
@@ -71,10 +72,10 @@ def noise_density(posterior: GLMPosterior, theta: Array) -> NoiseDensity:
     """Log density of what the noise scales, at the coefficients of ``theta (P,)``."""
     prior, at = posterior.noise_prior, theta[None]
     assert prior is not None
-    exponent = posterior.total_weight + posterior.linear_prior.n_scaled
+    exponent = posterior.facts.total_weight + posterior.linear_prior.n_scaled
     slope = float(posterior.grad(at)[0, -1] - prior.grad(theta[-1:])[0])
     square = np.exp(theta[-1]) * (2.0 * slope + exponent)
-    constant = -0.5 * posterior.total_weight * np.log(2.0 * np.pi)
+    constant = -0.5 * posterior.facts.total_weight * np.log(2.0 * np.pi)
     if prior.conjugate is None:
         return NoiseDensity(exponent, float(square), float(constant), prior)
     shape, scale = prior.conjugate
@@ -99,7 +100,12 @@ class NoiseScale(NamedTuple):
 class NormalNoncentered(NormalCoefficients):
     """Linear model under normal priors: only the noise is not standard normal."""
 
-    def slope_of_last(self) -> tuple[float, float, float] | None:
+    @property
+    def facts(self) -> Facts:
+        """Facts about the posterior's shape and cost."""
+        return replace(self._facts, slope_of_last=self._slope_of_last())
+
+    def _slope_of_last(self) -> tuple[float, float, float] | None:
         """Derivative in the noise's coordinate, if the noise scales everything."""
         line, tau = self.coordinates.scale_map, self.temperature
         at, follows = self.at_origin, self.inner.linear_prior.follows_noise
@@ -109,9 +115,9 @@ class NormalNoncentered(NormalCoefficients):
         there = float(np.exp(-line.level[0])) * at.square
         return w * there, w * (tau * len(self.coordinates.origin) - at.exponent), 2.0 * w
 
-    def bind_grad(self, n_chains: int) -> Callable[[Array], Array]:
-        """:meth:`grad`, by :meth:`slope_of_last` where it is known: a fifth of the time."""
-        slope = self.slope_of_last()
+    def bind_grad(self, group: int | None = GROUP) -> Callable[[Array], Array]:
+        """:meth:`grad`, by the slope of the last coordinate if it is known: a fifth of the time."""
+        slope = self._slope_of_last()
         if slope is None:
             return self.grad
         a, b, w = slope
@@ -145,15 +151,14 @@ class OtherNoncentered(Reparameterized):
     ) -> None:
         super().__init__(posterior, coordinates, temperature, **facts)
         self._at_origin = at_origin
-        self._group: int | None = GROUP
 
-    def bind_grad(self, n_chains: int) -> Callable[[Array], Array]:
-        """:meth:`grad` for ``phi (n_chains, P)``, in the basis."""
-        bound = self._bind_in_basis(n_chains, None, self.inner.linear_prior)
+    def bind_grad(self, group: int | None = GROUP) -> Callable[[Array], Array]:
+        """:meth:`grad` for one run in one thread, in the basis."""
+        bound = self._bind_in_basis(None, self.inner.linear_prior, group)
         return lambda phi: bound(phi)[1]
 
     def bind_value_and_grad(
-        self, n_chains: int, followed: BasePosterior | None = None
+        self, followed: BasePosterior | None = None, group: int | None = GROUP
     ) -> Callable[[Array], tuple[Array, Array]]:
         """:meth:`value_and_grad` in the basis, also under the prior of ``followed``.
 
@@ -161,27 +166,27 @@ class OtherNoncentered(Reparameterized):
         """
         other = self if followed is None else followed
         if not (isinstance(other, OtherNoncentered) and other.coordinates is self.coordinates):
-            return super().bind_value_and_grad(n_chains, followed)
-        return self._bind_in_basis(n_chains, self.inner.linear_prior, other.inner.linear_prior)
+            return super().bind_value_and_grad(followed, group)
+        return self._bind_in_basis(self.inner.linear_prior, other.inner.linear_prior, group)
 
     def _bind_in_basis(
-        self, n_chains: int, prior: LinearPrior | None, followed: LinearPrior
+        self, prior: LinearPrior | None, followed: LinearPrior, group: int | None
     ) -> Callable[[Array], tuple[Array, Array]]:
         """Log density under ``prior``, if that is given, and gradient under ``followed``."""
         at, tau, L = self.coordinates, self.temperature, len(self.coordinates.origin)
-        group = self._group or n_chains
         eigen, own = at.coefficients, None if prior is None else prior.unscaled_part()
         in_prior = followed.unscaled_part().bind_grad(1, L)
 
         def value_and_grad(phi: Array) -> tuple[Array, Array]:
             z, scale = at.split(phi)
             log_r, log_t = at.scales.at(scale.theta)
-            solved = eigen.solve(z, log_r, log_t, group)
+            size = group or len(phi)
+            solved = eigen.solve(z, log_r, log_t, size)
             w, _, _, of_rows, _, in_rows, *_ = solved.parts
             beta = at.origin + solved.beta
             pull = in_rows - of_rows * w
             inner = 0.5 * np.einsum("cl,cl->c", in_rows + pull, w)
-            in_w = matmul_rows(in_prior(beta), eigen.basis, group) + pull
+            in_w = matmul_rows(in_prior(beta), eigen.basis, size) + pull
             value, in_eta = self._at_origin(scale.theta)
             in_phi, grad = eigen.pull_back_w(solved, in_w, tau), np.empty_like(phi)
             grad[:, :L] = in_phi.z
@@ -192,12 +197,6 @@ class OtherNoncentered(Reparameterized):
             return value + own.log_density(beta[:, None], None), grad
 
         return value_and_grad
-
-    def in_groups_of(self, size: int | None) -> OtherNoncentered:
-        """Copy whose matrix products take ``size`` positions at once; None takes all."""
-        other = copy(self)
-        other._group = size
-        return other
 
     def softened(self, spread: Array) -> OtherNoncentered:
         """Posterior with its kinks rounded; ``spread`` is 1 in phi by construction."""
@@ -259,7 +258,7 @@ def noncentered(
         return plain.log_density(phi)
 
     plain = in_coordinates(Affine(np.zeros(1), np.ones((1, 1))))
-    line = straight_line(of_noise, gamma, posterior.total_weight, temperature)
+    line = straight_line(of_noise, gamma, posterior.facts.total_weight, temperature)
     if line.root[0, 0] * np.sqrt(temperature) <= _STEEP:
         return in_coordinates(line), line
     scale_map = normal_quantiles(of_noise, line, temperature)

@@ -83,10 +83,8 @@ class RowSpacePosterior(GLMPosterior):
         )
         self.coords = posterior.coords
 
-    @property
-    def parameterizations(self) -> tuple[str, ...]:
-        """Names of the coordinates in which the posterior can be sampled, without these."""
-        return tuple(n for n in super().parameterizations if n != "row_space")
+    def _parameterizations(self) -> tuple[str, ...]:
+        return tuple(n for n in super()._parameterizations() if n != "row_space")
 
     def draw_prior(self, generators: list[np.random.Generator]) -> Array:
         """Draws from the prior of all coefficients ``(C, P)``, as reported parameters."""

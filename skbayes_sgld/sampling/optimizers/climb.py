@@ -109,7 +109,7 @@ class _Ascent:
         self._rule, self.pace = settings.optimizer, Pace(posterior.n_samples, settings)
         if settings.projection is not None:
             start = settings.projection(start[None], np.eye(start.size))[0][0]
-        self._start, self._noise = start, posterior.noise_index
+        self._start, self._noise = start, posterior.facts.noise_index
         self._metric = self._last_metric = self._choose_metric()
         self._rng = np.random.default_rng(np.random.SeedSequence(settings.seed))
         estimator = self._rule.gradient(settings.replacement)

@@ -59,7 +59,7 @@ def newton_step(
     deviations of the noise that is left there: far from the mode the noise variance is too large,
     and in its units every point is near.
     """
-    noise = posterior.noise_index
+    noise = posterior.facts.noise_index
     with np.errstate(all="ignore"):
         grad = posterior.grad(theta[None])[0]
         metric, H = _metric_at(posterior, theta, grad, noise)

@@ -267,7 +267,7 @@ def sd_error(excess: Array, doubt: Array) -> tuple[Array, Array]:
 def n_chains(run: Run) -> int:
     """Chains of a pilot, in mirrored pairs, whose step is cheap beside a run's."""
     posterior = run.dynamics.gradient.posterior
-    seen = (run.batch_size or run.n_samples or 1) * posterior.n_predictors
+    seen = (run.batch_size or run.n_samples or 1) * posterior.facts.n_predictors
     if posterior.facts.cheap_full_gradient:
         seen = posterior.n_params
     return int(np.clip(THRESHOLDS.pilot_rows // seen, *THRESHOLDS.pilot_chains)) // 2 * 2

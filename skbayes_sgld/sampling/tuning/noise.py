@@ -213,7 +213,7 @@ def step_costs(posterior: BasePosterior, batch_size: int) -> tuple[float, float]
 
 def _numbers(posterior: BasePosterior) -> Array:
     """Numbers of a row with those of other predictors, linear predictors, and pairs of them."""
-    K = posterior.n_predictors
+    K = posterior.facts.n_predictors
     return np.array([posterior.n_params, K, K * (K - 1)])
 
 

@@ -104,8 +104,8 @@ def check_in_fits(name, likelihood):
 
 def check_sums(posterior, theta, value, grad):
     """Values and gradients of all rows, as each of the bound functions has them."""
-    exact = [partial(posterior.bind_value_and_grad(CHAINS)), posterior.value_and_grad]
-    gradients = [posterior.bind_grad(CHAINS), posterior.grad]
+    exact = [partial(posterior.bind_value_and_grad()), posterior.value_and_grad]
+    gradients = [posterior.bind_grad(), posterior.grad]
     for both in exact:
         found, slope = both(theta)
         assert_derivative(slope, grad, "bound gradient", rtol=1e-7)
@@ -114,12 +114,12 @@ def check_sums(posterior, theta, value, grad):
     for gradient in gradients:
         assert_derivative(gradient(theta), grad, "bound gradient", rtol=1e-7)
     rounded = posterior.rounded(density=True)
-    found, slope = rounded.bind_value_and_grad(CHAINS)(theta)
+    found, slope = rounded.bind_value_and_grad()(theta)
     assert_derivative(slope, grad, "bound gradient in float32", rtol=ROUNDED)
     apart = found - found[0] - (value - value[0])
     tolerance = 1e-6 * np.abs(value).max()
     assert_derivative(apart, 0.0 * apart, "bound log density in float32", rtol=tolerance)
-    slope = posterior.rounded().bind_grad(CHAINS)(theta)
+    slope = posterior.rounded().bind_grad()(theta)
     assert_derivative(slope, grad, "bound gradient in float32", rtol=ROUNDED)
 
 

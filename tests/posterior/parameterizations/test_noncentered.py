@@ -146,14 +146,14 @@ def test_bound_density_and_gradient_are_those_through_theta(prior, shape, temper
     _, posterior = make(prior, shape, temperature)
     soft = posterior.softened(np.ones(posterior.n_params))
     phi = np.random.default_rng(5).standard_normal((6, posterior.n_params))
-    value, grad = posterior.bind_value_and_grad(6, soft)(phi)
+    value, grad = posterior.bind_value_and_grad(soft)(phi)
     expected = posterior.log_density(phi)
     np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-9)
     scale = np.abs(soft.grad(phi)).max()
     np.testing.assert_allclose(grad, soft.grad(phi), rtol=0, atol=1e-9 * scale)
-    np.testing.assert_allclose(soft.bind_grad(6)(phi), grad, rtol=0, atol=1e-12 * scale)
+    np.testing.assert_allclose(soft.bind_grad()(phi), grad, rtol=0, atol=1e-12 * scale)
     for n_chains in (1, 2, 4, 5):
-        some_value, some_grad = posterior.bind_value_and_grad(n_chains, soft)(phi[:n_chains])
+        some_value, some_grad = posterior.bind_value_and_grad(soft)(phi[:n_chains])
         np.testing.assert_array_equal(some_value, value[:n_chains])
         np.testing.assert_array_equal(some_grad, grad[:n_chains])
 
