@@ -12,7 +12,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 from scipy.stats import chi2, rankdata
 
-from skbayes_sgld._components import check_number
+from skbayes_sgld._checks import check_number
 from skbayes_sgld._linalg import in_threads
 from skbayes_sgld._numpy_errors import numpy_defaults
 

@@ -13,7 +13,7 @@ from skbayes_sgld import (
     SGLDMLPClassifier,
     datasets,
 )
-from skbayes_sgld._components import as_random_state, check_seed
+from skbayes_sgld._random import as_random_state, check_seed
 from skbayes_sgld.posterior import FunctionPosterior
 from skbayes_sgld.variational import BayesByBackprop
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skbayes_sgld._components import ChainStreams, _floyd, start_normals
+from skbayes_sgld._random import ChainStreams, _floyd, start_normals
 
 
 def assert_even(batches, n_samples):

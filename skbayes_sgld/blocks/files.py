@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from skbayes_sgld._components import check_path, printable
+from skbayes_sgld._checks import check_path, printable
 from skbayes_sgld.blocks.source import Array
 
 Blocks = Callable[[], Iterator[tuple[Any, ...]]]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skbayes_sgld._components import check_number, printable
+from skbayes_sgld._checks import check_number, printable
 from skbayes_sgld.blocks.files import (
     NpyFile,
     blocks_of,

@@ -8,13 +8,8 @@ from scipy.special import expit
 from sklearn.datasets import make_blobs
 from sklearn.utils import Bunch
 
-from .._components import (
-    LARGEST,
-    RandomSource,
-    as_random_state,
-    check_array_or_number,
-    check_number,
-)
+from .._checks import LARGEST, check_array_or_number, check_number
+from .._random import RandomSource, as_random_state
 
 _Regression = tuple[NDArray[np.float64], NDArray[np.float64]]
 _Classification = tuple[NDArray[np.float64], NDArray[np.int64]]

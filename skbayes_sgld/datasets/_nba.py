@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
-from .._components import check_flag
+from .._checks import check_flag
 
 _FILE = "nba_rookies.csv"
 _NAME = "name"

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from skbayes_sgld._components import as_random_state, naming
+from skbayes_sgld._checks import naming
 from skbayes_sgld._memory import check_memory
+from skbayes_sgld._random import as_random_state
 from skbayes_sgld.estimators.outputs import split_columns
 from skbayes_sgld.inference import arviz
 from skbayes_sgld.prediction.predictive import Array

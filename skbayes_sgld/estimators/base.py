@@ -17,16 +17,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skbayes_sgld._components import (
-    Component,
-    Registry,
-    as_random_state,
-    check_number,
-    resolve,
-)
+from skbayes_sgld._checks import check_number
+from skbayes_sgld._components import Component, Registry, resolve
 from skbayes_sgld._doc_link import doc_link_template
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._random import as_random_state
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._warnings import gather_into, gathering_folder, warn
 from skbayes_sgld.blocks import as_source

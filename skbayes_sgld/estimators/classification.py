@@ -14,7 +14,8 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._components import as_random_state, check_number, naming
+from skbayes_sgld._checks import check_number, naming
+from skbayes_sgld._random import as_random_state
 from skbayes_sgld.blocks.moments import Moments
 from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
 from skbayes_sgld.estimators.block_predictions import by_block

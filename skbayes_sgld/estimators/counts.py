@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
-from skbayes_sgld._arrays import check_lengths
+from skbayes_sgld._checks import check_lengths
 from skbayes_sgld._linalg import column_moments
 from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.source import RowSource

@@ -11,7 +11,8 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._components import Registry, check_flag
+from skbayes_sgld._checks import check_flag
+from skbayes_sgld._components import Registry
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.blocks.moments import Moments
 from skbayes_sgld.blocks.source import RowSource

@@ -9,14 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from skbayes_sgld._components import (
-    Registry,
-    check_flag,
-    check_number,
-    check_seed,
-    draw_seed,
-    start_generators,
-)
+from skbayes_sgld._checks import check_flag, check_number
+from skbayes_sgld._components import Registry
+from skbayes_sgld._random import check_seed, draw_seed, start_generators
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.callbacks import show_progress

@@ -10,14 +10,9 @@ from sklearn.base import clone
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._components import (
-    as_int,
-    check_number,
-    check_seed,
-    draw_seed,
-    start_normals,
-)
+from skbayes_sgld._checks import as_int, check_number
 from skbayes_sgld._progress import unending
+from skbayes_sgld._random import check_seed, draw_seed, start_normals
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
 from skbayes_sgld.estimators.callbacks import show_progress

@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import Bunch
 
-from skbayes_sgld._components import as_random_state
+from skbayes_sgld._random import as_random_state
 from skbayes_sgld.blocks.source import kind_of
 from skbayes_sgld.inference.decisions import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_array
 
-from skbayes_sgld._arrays import as_array, check_lengths
-from skbayes_sgld._components import check_number, draw_seed, naming
+from skbayes_sgld._checks import as_array, check_lengths, check_number, naming
 from skbayes_sgld._linalg import column_moments
+from skbayes_sgld._random import draw_seed
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld.estimators.validation import FLOATS, check_columns, check_real
 from skbayes_sgld.posterior import CoefficientPrior, Likelihood, NoisePrior

@@ -12,8 +12,8 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._arrays import as_array, check_lengths, check_size
-from skbayes_sgld._components import as_random_state, check_flag, check_number
+from skbayes_sgld._checks import as_array, check_flag, check_lengths, check_number, check_size
+from skbayes_sgld._random import as_random_state
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
 from skbayes_sgld.estimators.block_predictions import LazyRows, by_block

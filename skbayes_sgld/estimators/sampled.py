@@ -10,7 +10,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._components import ByColumnRegistry, Registry, check_number
+from skbayes_sgld._checks import check_number
+from skbayes_sgld._components import Registry
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, Rows
@@ -201,7 +202,7 @@ class SampledEstimator(LinearEstimator):
     _registries: ClassVar[dict[str, Registry]] = {
         **LinearEstimator._registries,
         **REGISTRIES,
-        "prior": ByColumnRegistry(Prior, PRIORS, HIERARCHICAL_PRIORS),
+        "prior": Registry(Prior, PRIORS, HIERARCHICAL_PRIORS),
     }
     _automatic = {"sampler", "gradient", "preconditioner"}
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
-from skbayes_sgld._arrays import check_size
-from skbayes_sgld._components import LARGEST, SMALLEST, array_of, naming
+from skbayes_sgld._checks import LARGEST, SMALLEST, array_of, check_size, naming
 from skbayes_sgld._linalg import column_ranges, sums_of_squares
 from skbayes_sgld._warnings import warn
 

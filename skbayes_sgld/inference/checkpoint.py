@@ -25,7 +25,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from skbayes_sgld._components import ChainStreams, printable
+from skbayes_sgld._checks import printable
+from skbayes_sgld._random import ChainStreams
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.decisions import Fallback
 from skbayes_sgld.inference.plan import Plan

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._components import start_normals
 from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld._random import start_normals
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior, require

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._components import ChainStreams
+from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.inference.decisions import GIVEN, Choice, as_given
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._components import start_normals
+from skbayes_sgld._random import start_normals
 from skbayes_sgld.inference.diagnosis import firmer_priors
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.posterior.base import BasePosterior

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._components import start_normals
 from skbayes_sgld._linalg import inverse_root
+from skbayes_sgld._random import start_normals
 from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference.decisions import (
     Choice,

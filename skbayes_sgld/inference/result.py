@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skbayes_sgld._components import check_number
+from skbayes_sgld._checks import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.diagnostics import have_left_start, summarize
 from skbayes_sgld.inference import arviz

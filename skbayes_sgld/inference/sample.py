@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from skbayes_sgld._components import check_flag
+from skbayes_sgld._checks import check_flag
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.inference.result import SamplingResult

@@ -9,17 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skbayes_sgld._components import (
-    Component,
-    Registry,
-    check_flag,
-    check_number,
-    check_path,
-    check_seed,
-    draw_seed,
-    resolve,
-)
+from skbayes_sgld._checks import check_flag, check_number, check_path
+from skbayes_sgld._components import Component, Registry, resolve
 from skbayes_sgld._memory import available_memory
+from skbayes_sgld._random import check_seed, draw_seed
 from skbayes_sgld.sampling import (
     CLIPS,
     GRADIENTS,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._components import start_generators, start_normals
+from skbayes_sgld._random import start_generators, start_normals
 from skbayes_sgld.inference.decisions import GIVEN, Choice, Tuned
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from skbayes_sgld._arrays import as_array, as_weights, check_lengths, check_size
+from skbayes_sgld._checks import as_array, as_weights, check_lengths, check_size
 from skbayes_sgld._numpy_errors import numpy_defaults
 
 Array = NDArray[Any]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sgld._arrays import as_array, check_lengths, check_size
+from skbayes_sgld._checks import as_array, check_lengths, check_size
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.metrics.distributions import check_rows, mean_of_rows
 from skbayes_sgld.prediction.intervals import check_coverage, check_quantiles

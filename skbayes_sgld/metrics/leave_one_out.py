@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from skbayes_sgld._arrays import as_weights
-from skbayes_sgld._components import as_random_state, check_number
+from skbayes_sgld._checks import as_weights, check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._random import as_random_state
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.diagnostics import effective_sample_size

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sgld._arrays import as_array, as_weights, check_lengths
-from skbayes_sgld._components import check_number
+from skbayes_sgld._checks import as_array, as_weights, check_lengths, check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.metrics.distributions import mean_of_rows
 from skbayes_sgld.metrics.intervals import check_norm

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from skbayes_sgld._components import check_number
+from skbayes_sgld._checks import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.metrics.distributions import integrated_crps, mean_of_rows, summed_crps
 from skbayes_sgld.metrics.intervals import (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom, rankdata
 
-from skbayes_sgld._components import check_number
+from skbayes_sgld._checks import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.diagnostics import autocovariance
 from skbayes_sgld.plotting.axes import COLORS, GREY, Array, finish

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.stats import gaussian_kde
 
-from skbayes_sgld._components import check_number
+from skbayes_sgld._checks import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.diagnostics import quantiles
 from skbayes_sgld.plotting.axes import BLUE, GREY, Array, Display, finish, percent

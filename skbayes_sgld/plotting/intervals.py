@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skbayes_sgld._arrays import as_array, check_lengths
-from skbayes_sgld._components import check_number
+from skbayes_sgld._checks import as_array, check_lengths, check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.metrics import interval_coverage
 from skbayes_sgld.plotting.axes import (

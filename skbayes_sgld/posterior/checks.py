@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sgld._arrays import as_numbers
-from skbayes_sgld._components import check_number
+from skbayes_sgld._checks import as_numbers, check_number
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import HasRows, Posterior

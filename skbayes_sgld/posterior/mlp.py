@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skbayes_sgld._components import check_number
+from skbayes_sgld._checks import check_number
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.likelihoods import Likelihood

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._components import Component, Registry, check_array_or_number
+from skbayes_sgld._checks import check_array_or_number
+from skbayes_sgld._components import Component, Registry
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.log_linear_noise import LogLinearNoisePosterior

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
-from skbayes_sgld._components import Component, Registry, check_number, resolve
+from skbayes_sgld._checks import check_number
+from skbayes_sgld._components import Component, Registry, resolve
 from skbayes_sgld.posterior.base import by_name
 
 Array = NDArray[Any]

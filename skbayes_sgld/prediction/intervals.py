@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._components import check_number
+from skbayes_sgld._checks import check_number
 
 Array = NDArray[Any]
 

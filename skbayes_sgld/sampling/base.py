@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sgld._components import Component, check_flag
+from skbayes_sgld._checks import check_flag
+from skbayes_sgld._components import Component
 from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Expansion, Posterior

@@ -18,8 +18,8 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sgld._components import ChainStreams
 from skbayes_sgld._linalg import one_blas_thread
+from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.base import Algorithm, Schedule, check_requirements
 from skbayes_sgld.sampling.dynamics import Dynamics, State

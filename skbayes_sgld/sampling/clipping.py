@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._components import Component, Registry, check_number
+from skbayes_sgld._checks import check_number
+from skbayes_sgld._components import Component, Registry
 
 
 class Clip(Component):

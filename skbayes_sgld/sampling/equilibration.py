@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._components import start_normals
+from skbayes_sgld._random import start_normals
 from skbayes_sgld.sampling.metric import Diagonal
 
 Array = NDArray[Any]

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skbayes_sgld._arrays import as_numbers
-from skbayes_sgld._components import ChainStreams, Registry, check_number, resolve
+from skbayes_sgld._checks import as_numbers, check_number
+from skbayes_sgld._components import Registry, resolve
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Posterior

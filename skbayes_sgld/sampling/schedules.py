@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sgld._components import Registry, check_number
+from skbayes_sgld._checks import check_number
+from skbayes_sgld._components import Registry
 from skbayes_sgld.sampling.base import Schedule
 
 _CHECKED = 10_000  # most steps at which a schedule is checked before a run

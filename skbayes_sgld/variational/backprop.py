@@ -10,17 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._arrays import as_numbers
-from skbayes_sgld._components import (
-    ChainStreams,
-    Component,
-    RandomSource,
-    as_random_state,
-    check_number,
-    draw_seed,
-    resolve,
-)
+from skbayes_sgld._checks import as_numbers, check_number
+from skbayes_sgld._components import Component, resolve
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._random import ChainStreams, RandomSource, as_random_state, draw_seed
 from skbayes_sgld.posterior import as_posterior
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import HasRows, Posterior

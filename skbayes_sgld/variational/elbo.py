@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sgld._components import RandomSource, as_random_state, check_number, resolve
+from skbayes_sgld._checks import check_number
+from skbayes_sgld._components import resolve
+from skbayes_sgld._random import RandomSource, as_random_state
 from skbayes_sgld.posterior import as_posterior
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import HasRows, Posterior

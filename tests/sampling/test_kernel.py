@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skbayes_sgld._components import ChainStreams
+from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.posterior import (
     Bernoulli,
     FixedGaussian,

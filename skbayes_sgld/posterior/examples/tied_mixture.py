@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.utils import Bunch
 
-from skbayes_sgld._components import check_number
+from skbayes_sgld._checks import check_number
 from skbayes_sgld.posterior.custom import CustomPosterior
 from skbayes_sgld.posterior.facts import Facts
 

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import sparray
 
-from skbayes_sgld._components import LARGEST, SMALLEST, Component
+from skbayes_sgld._checks import LARGEST, SMALLEST
+from skbayes_sgld._components import Component
 from skbayes_sgld.posterior.likelihoods.kernel import Kernel, WeightedKernel
 from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from skbayes_sgld._components import check_number
+from skbayes_sgld._checks import check_number
 from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
 from skbayes_sgld.posterior.likelihoods.kernel import Kernel
 from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile

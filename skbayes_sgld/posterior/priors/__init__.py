@@ -1,6 +1,6 @@
 """Priors of coefficients and of the noise, by name."""
 
-from skbayes_sgld._components import ByColumnRegistry, Registry
+from skbayes_sgld._components import Registry
 from skbayes_sgld.posterior.priors.base import CoefficientPrior, Prior
 from skbayes_sgld.posterior.priors.conjugate import ConjugateNormal
 from skbayes_sgld.posterior.priors.flat import Flat
@@ -19,7 +19,7 @@ from skbayes_sgld.posterior.priors.noise import (
 from skbayes_sgld.posterior.priors.normal import Normal
 from skbayes_sgld.posterior.priors.student_t import Cauchy, StudentT
 
-PRIORS: Registry[CoefficientPrior] = ByColumnRegistry(
+PRIORS: Registry[CoefficientPrior] = Registry(
     CoefficientPrior,
     normal=Normal,
     conjugate_normal=ConjugateNormal,
@@ -29,7 +29,7 @@ PRIORS: Registry[CoefficientPrior] = ByColumnRegistry(
     flat=Flat,
 )
 
-HIERARCHICAL_PRIORS: Registry[HierarchicalPrior] = ByColumnRegistry(
+HIERARCHICAL_PRIORS: Registry[HierarchicalPrior] = Registry(
     HierarchicalPrior, hierarchical_normal=HierarchicalNormal, horseshoe=Horseshoe
 )
 

@@ -10,17 +10,24 @@ does; the intercept has a prior of its own.
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
+from sklearn.base import clone
 
-from skbayes_sgld._components import ByColumn
+from skbayes_sgld._checks import check_array_or_number
+from skbayes_sgld._components import Component
 
 Array = NDArray[np.float64]
 
 
-class Prior(ByColumn):
-    """A distribution of the coefficients, with or without parameters of its own.
+class Prior(Component):
+    """A distribution of the coefficients, with or without hyperparameters.
+
+    Its parameters are numbers for each column of X, or single ones for all. A scale may be
+    ``"auto"``, which the data then set.
 
     Attributes
     ----------
@@ -35,6 +42,46 @@ class Prior(ByColumn):
     hierarchical = False
     proper = True
     scaled_by_noise = False
+
+    def check_as(self, argument: str) -> None:
+        """Check, with the argument's name in errors: priors serve slopes and intercepts."""
+        self.check(argument=argument)
+
+    def check(self, n_features: int | None = None, argument: str = "prior") -> None:
+        """Raise where a parameter is out of range, or is not one number per column of X."""
+        for name, value in self._by_column().items():
+            if name == "scale" and isinstance(value, str):
+                if value != "auto":
+                    raise ValueError(
+                        f"{argument}.scale={value!r} is not known; give 'auto', a positive number "
+                        "or one for each column of X."
+                    )
+                continue
+            positive = name == "scale"
+            check_array_or_number(value, f"{argument}.{name}", n_features, positive=positive)
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the data set the scale."""
+        return isinstance(self._by_column().get("scale"), str)
+
+    def for_data(self, unit: float, spread: float | Array) -> Self:
+        """Component whose ``scale="auto"`` is ``unit / spread``; itself with a scale of its own.
+
+        Parameters
+        ----------
+        unit : float
+            Size of an effect that one spread of a column may have, in units of the predictor.
+        spread : float or ndarray of shape (d,)
+            Spread of each column.
+        """
+        if not self.automatic:
+            return self
+        return clone(self).set_params(scale=unit / spread)
+
+    def _by_column(self) -> dict[str, Any]:
+        """Parameters that are single numbers, or one number per column of X."""
+        return self.get_params(deep=False)
 
 
 class CoefficientPrior(Prior):

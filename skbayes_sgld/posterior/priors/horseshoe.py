@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from skbayes_sgld._components import check_number
+from skbayes_sgld._checks import check_number
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors.base import Array
 from skbayes_sgld.posterior.priors.hierarchical import HierarchicalPrior, log_half_cauchy

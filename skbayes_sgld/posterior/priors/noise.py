@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skbayes_sgld._components import Component, check_number
+from skbayes_sgld._checks import check_number
+from skbayes_sgld._components import Component
 
 Array = NDArray[np.float64]
 

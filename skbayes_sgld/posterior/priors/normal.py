@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from scipy.special import ndtri
 
-from skbayes_sgld._arrays import check_covariance
+from skbayes_sgld._checks import check_covariance
 from skbayes_sgld._linalg import inverse_root, matmul_rows
 from skbayes_sgld.posterior.priors.base import CoefficientPrior
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._components import check_number
+from skbayes_sgld._checks import check_number
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.sampling.base import Gradient

@@ -5,8 +5,8 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from skbayes_sgld._arrays import as_numbers
-from skbayes_sgld._components import check_number, resolve
+from skbayes_sgld._checks import as_numbers, check_number
+from skbayes_sgld._components import resolve
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.posterior.base import BasePosterior

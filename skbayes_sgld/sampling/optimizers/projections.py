@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 
-from skbayes_sgld._components import Component, Registry, check_array_or_number, check_number
+from skbayes_sgld._checks import check_array_or_number, check_number
+from skbayes_sgld._components import Component, Registry
 
 Array = NDArray[Any]
 

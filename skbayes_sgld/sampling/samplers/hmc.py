@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from skbayes_sgld._components import check_number
+from skbayes_sgld._checks import check_number
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.samplers.hamiltonian import Hamiltonian, kinetic
 

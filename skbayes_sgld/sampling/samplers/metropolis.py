@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr
 
-from skbayes_sgld._components import check_number
+from skbayes_sgld._checks import check_number
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from skbayes_sgld._components import ChainStreams, start_normals
 from skbayes_sgld._linalg import GROUP, MAX_DENSE, inverse_root, one_blas_thread
+from skbayes_sgld._random import ChainStreams, start_normals
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.chains import Run, draw_block, run_chains

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._components import ChainStreams, start_normals
+from skbayes_sgld._random import ChainStreams, start_normals
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.chains import Run, run_chains

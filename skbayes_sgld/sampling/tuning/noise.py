@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._components import ChainStreams, start_normals
 from skbayes_sgld._linalg import MAX_DENSE, largest_eigenvalue, largest_eigenvalue_of
+from skbayes_sgld._random import ChainStreams, start_normals
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.gradients import BoundGradient, ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.metric import Metric

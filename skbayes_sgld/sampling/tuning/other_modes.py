@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from skbayes_sgld._components import start_normals
 from skbayes_sgld._linalg import one_blas_thread
+from skbayes_sgld._random import start_normals
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.dynamics import Array
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 
-from skbayes_sgld._components import ChainStreams
+from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.sampling import SGD, Curvature, NormClip, Polynomial, SVRGDescent, find_mode
 from skbayes_sgld.sampling.chains import run_chains

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
-from skbayes_sgld._components import ChainStreams
+from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.posterior import FunctionPosterior, Normal, as_posterior
 from skbayes_sgld.sampling import OPTIMIZERS, SGD, Curvature, Harmonic, Momentum, Polynomial

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skbayes_sgld._components import ChainStreams
+from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.posterior import FunctionPosterior
 from skbayes_sgld.sampling import HMC, MALA
 from skbayes_sgld.sampling.metric import identity

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from skbayes_sgld._components import start_normals
+from skbayes_sgld._random import start_normals
 from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, Normal
 from skbayes_sgld.sampling import ControlVariate, Full, Minibatch, find_mode
 from skbayes_sgld.sampling.metric import identity

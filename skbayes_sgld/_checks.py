@@ -1,0 +1,259 @@
+"""Checks of users' arguments: numbers, flags and arrays; the errors name the argument."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral
+from os import fspath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+Array = NDArray[Any]
+
+SMALLEST, LARGEST = 1e-50, 1e50  # sizes of data whose products of four stay in floats' range
+
+_LARGEST_COUNT = 2**53  # beyond which floats skip whole numbers
+_ASYMMETRY = 1e-8  # accepted in a matrix scaled to a unit diagonal
+_SINGULAR = 1e-13  # smallest eigenvalue accepted in such a matrix
+
+
+def check_number(
+    value: Any,
+    argument: str,
+    *,
+    low: float = -np.inf,
+    high: float = np.inf,
+    closed: str = "neither",
+    integer: bool = False,
+    any_size: bool = False,
+) -> None:
+    """Raise where ``value`` is not a number in the interval from ``low`` to ``high``.
+
+    Parameters
+    ----------
+    value : object
+        What the user wrote.
+    argument : str
+        Name of the argument in errors.
+    low, high : float, default=-inf and inf
+        Ends of the interval.
+    closed : {"neither", "left", "right", "both"}, default="neither"
+        Ends that belong to the interval.
+    integer : bool, default=False
+        Whether ``value`` must be a whole number.
+    any_size : bool, default=False
+        Whether its square may leave the range of floating point numbers.
+
+    Raises
+    ------
+    TypeError
+        When ``value`` is not a number, or not a whole one.
+    ValueError
+        When it is out of range.
+    """
+    kind = "a whole number" if integer else "a number"
+    left, right = closed in ("left", "both"), closed in ("right", "both")
+    bounds = f"{'[' if left else '('}{low:g}, {high:g}{']' if right else ')'}"
+    accepted = f"it must be {kind} in {bounds}"
+    # fractions and the like pass for real numbers, but NumPy cannot reckon with them
+    family: Any = Integral if integer else (int, float, np.integer, np.floating)
+    if not isinstance(value, family) or isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{argument}={value!r} is not {kind}; {accepted}.")
+    # in half precision the ends of the interval would overflow
+    size = float(value) if isinstance(value, np.floating) else value
+    inside = (size >= low if left else size > low) and (size <= high if right else size < high)
+    if not inside:
+        raise ValueError(f"{argument}={value!r} is out of range; {accepted}.")
+    if integer and abs(value) > _LARGEST_COUNT:
+        raise ValueError(
+            f"{argument}={value!r} is out of range; whole numbers must be within {_LARGEST_COUNT}."
+        )
+    least, most = SMALLEST**2, LARGEST**2
+    if not (integer or any_size or value == 0 or least <= abs(float(value)) <= most):
+        raise ValueError(
+            f"{argument}={value!r} is out of range; its size must be in [{least:g}, {most:g}], "
+            "beyond which squares leave the range of floating point numbers."
+        )
+
+
+def as_int(value: Any) -> Any:
+    """A whole number as Python's int, since one of NumPy's may overflow; all else as it is."""
+    whole = isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
+    return int(value) if whole else value
+
+
+def check_flag(value: Any, argument: str) -> bool:
+    """A bool; raise where the value is something else."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{argument}={value!r} is not accepted; give True or False.")
+    return bool(value)
+
+
+def check_array_or_number(
+    value: Any, argument: str, size: int | None, *, positive: bool = False
+) -> None:
+    """Raise where ``value`` is neither one number nor a vector of ``size`` numbers."""
+    array = array_of(value)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"{argument}={value!r} is not a number or an array of numbers.")
+    if not np.all(np.isfinite(array)) or (positive and np.any(array <= 0)):
+        accepted = "positive and finite" if positive else "finite"
+        raise ValueError(f"{argument}={value!r} is out of range; it must be {accepted}.")
+    sizes = np.abs(array[array != 0].astype(float))
+    if sizes.size and not SMALLEST**2 <= sizes.min() <= sizes.max() <= LARGEST**2:
+        raise ValueError(
+            f"{argument}={value!r} is out of range; sizes must be in [{SMALLEST**2:g}, "
+            f"{LARGEST**2:g}], beyond which squares leave the range of floating point numbers."
+        )
+    if array.ndim > 1 or (array.ndim == 1 and size is not None and array.size != size):
+        wanted = "a vector" if size is None else f"a vector of {size}, one per column of X"
+        raise ValueError(
+            f"{argument} has shape {array.shape}; it must be a single number or {wanted}."
+        )
+
+
+def array_of(value: Any) -> Any:
+    """Array of a value; of objects where its rows have different lengths."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        return np.asarray(None)
+
+
+@contextmanager
+def naming(*arguments: str) -> Iterator[None]:
+    """Put the names in front of errors that name none of the arguments."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        message = str(error)
+        if any(re.search(rf"\b{name}\b", message) for name in arguments):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{' and '.join(arguments)}: {message}") from None
+
+
+def printable(text: Any) -> str:
+    """Text of a file on one line of a message: escapes stand for what a terminal would obey."""
+    line = " ".join(str(text).split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
+def check_path(value: Any, argument: str) -> None:
+    """Raise where no file can have such a path."""
+    if "\0" in fspath(value):
+        raise ValueError(
+            f"{argument}={value!r} has a null character, which no path has; give another."
+        )
+
+
+def as_array(value: Any, argument: str, n_dims: tuple[int, ...] = (1,), **how: Any) -> Array:
+    """Array of finite numbers, with an accepted number of dimensions.
+
+    Parameters
+    ----------
+    value : object
+        What the user wrote.
+    argument : str
+        Name of the argument in errors.
+    n_dims : tuple of int, default=(1,)
+        Accepted numbers of dimensions.
+    **how : dict
+        Arguments of ``sklearn.utils.check_array``.
+    """
+    how = {"dtype": np.float64, **how}
+    with naming(argument):
+        array: Array = check_array(
+            value, ensure_2d=False, allow_nd=True, input_name=argument, **how
+        )
+    if array.ndim not in n_dims:
+        wanted = " or ".join(f"{n}" for n in n_dims)
+        raise ValueError(
+            f"{argument} has shape {array.shape}; it must be an array of {wanted} dimension"
+            f"{'' if wanted == '1' else 's'}."
+        )
+    return array
+
+
+def check_lengths(**arrays: Any) -> None:
+    """Raise if the named arrays have different numbers of rows."""
+    lengths = {name: array.shape[0] for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name} has {n}" for name, n in lengths.items())
+        raise ValueError(f"{' and '.join(lengths)} have inconsistent numbers of rows: {listed}.")
+
+
+def as_weights(value: Any, argument: str, size: int) -> Array:
+    """Weights ``(size,)``, none negative and one positive; None stands for ones."""
+    if value is None:
+        return np.ones(size)
+    weights = as_array(value, argument)
+    if weights.shape != (size,):
+        raise ValueError(f"{argument} has shape {weights.shape}; it must be ({size},).")
+    if np.any(weights < 0) or not 0.0 < weights.sum() < np.inf:
+        raise ValueError(
+            f"{argument} has values from {weights.min():g} to {weights.max():g}; weights must not "
+            "be negative, and one of them must be positive."
+        )
+    return weights
+
+
+def as_numbers(value: Any, argument: str) -> Any:
+    """Array of finite floats, of any shape.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``value`` holds anything else, or a number that is not finite.
+    """
+    array = array_of(value)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{argument}={value!r} is not an array of numbers.")
+    array = np.array(array, dtype=float)
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{argument}={value!r} is out of range; all numbers must be finite.")
+    return array
+
+
+def check_covariance(value: Any, argument: str, size: int | None) -> None:
+    """Raise unless ``value`` is a symmetric positive definite matrix with ``size`` columns."""
+    matrix = array_of(value)
+    if matrix.dtype.kind not in "fiu":
+        raise TypeError(f"{argument}={value!r} is not a matrix of numbers.")
+    shape = "a square matrix" if size is None else f"a matrix of shape ({size}, {size})"
+    d = size or len(np.atleast_1d(matrix))
+    if matrix.shape != (d, d):
+        raise ValueError(f"{argument} has shape {matrix.shape}; it must be {shape}.")
+    accepted = "it must be a symmetric positive definite matrix of finite numbers"
+    if not np.all(np.isfinite(matrix)):
+        raise ValueError(f"{argument}={value!r} is out of range; {accepted}.")
+    sds = np.sqrt(np.abs(np.diagonal(matrix)))
+    if np.any(sds == 0):
+        raise ValueError(f"{argument}={value!r} has a zero on its diagonal; {accepted}.")
+    unit = matrix / sds / sds[:, None]
+    if np.max(np.abs(unit - unit.T)) > _ASYMMETRY:
+        raise ValueError(f"{argument}={value!r} is not symmetric; {accepted}.")
+    smallest = float(np.linalg.eigvalsh(unit)[0])
+    if smallest < _SINGULAR:
+        raise ValueError(
+            f"{argument}={value!r} has the smallest eigenvalue {smallest:.2g} after scaling to a "
+            f"unit diagonal; {accepted}."
+        )
+
+
+def check_size(largest: float, argument: str, low: float = SMALLEST, high: float = LARGEST) -> None:
+    """Raise unless the largest absolute value of an argument is 0 or in a range.
+
+    Outside the range, squares and products leave the range of floating point numbers.
+    """
+    if not (largest == 0.0 or low <= largest <= high):
+        raise ValueError(
+            f"{argument} has values of size {largest:.3g}; it must be 0 or in [{low:g}, {high:g}], "
+            f"since their squares leave the range of floating point numbers. Change the unit: "
+            f"divide by {largest:.0e}."
+        )

@@ -1,0 +1,124 @@
+"""Random numbers: ``random_state`` gives a seed, and the seed gives the streams of each chain.
+
+A stream depends on the seed and its chain's number alone.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+Array = NDArray[Any]
+
+RandomSource = int | np.random.RandomState | np.random.Generator | None
+
+_START, _INDEX, _NOISE = range(3)  # what a stream of a chain is for
+
+
+def as_random_state(random_state: Any) -> np.random.RandomState:
+    """RandomState from a seed or from a Generator, which advances; a RandomState itself."""
+    check_seed(random_state)
+    if isinstance(random_state, np.random.Generator):
+        entropy = random_state.integers(2**32, size=4, dtype=np.uint32)
+        return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(entropy.tolist())))
+    return check_random_state(random_state)
+
+
+def draw_seed(random_state: Any) -> int:
+    """Seed of a run; a RandomState or Generator advances."""
+    return int(as_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def check_seed(value: Any) -> None:
+    """Raise where ``random_state`` seeds nothing; nothing advances."""
+    if isinstance(value, (np.random.Generator, np.random.RandomState)):
+        return
+    if isinstance(value, Integral) and 0 <= int(value) < 2**32:  # without a generator of it
+        return
+    try:
+        check_random_state(value)
+    except (TypeError, ValueError):
+        error = ValueError if isinstance(value, (int, float, np.number)) else TypeError
+        raise error(
+            f"random_state={value!r} is not accepted; give None, a whole number in [0, 2**32 - 1], "
+            "a numpy.random.RandomState or a numpy.random.Generator."
+        ) from None
+
+
+class ChainStreams:
+    """The streams of one chain: one for minibatches, one for the injected noise."""
+
+    def __init__(self, seed: int, chain: int) -> None:
+        self._of = seed, chain
+        self._noise = _generator(seed, chain, _NOISE)
+
+    @cached_property
+    def _index(self) -> np.random.Generator:
+        # made where rows are drawn: sixty-four walkers that take all of them have no use for it
+        return _generator(*self._of, _INDEX)
+
+    @classmethod
+    def of(cls, generator: np.random.Generator) -> ChainStreams:
+        """Streams that are both one generator."""
+        streams = cls.__new__(cls)
+        vars(streams).update(_noise=generator, _index=generator)
+        return streams
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """State of both streams, in numbers and words that JSON can hold."""
+        streams = {"index": self._index, "noise": self._noise}
+        return {name: stream.bit_generator.state for name, stream in streams.items()}
+
+    @classmethod
+    def resumed(cls, state: dict[str, Any]) -> ChainStreams:
+        """Streams that go on from a state."""
+        streams = cls(0, 0)
+        streams._index.bit_generator.state = state["index"]
+        streams._noise.bit_generator.state = state["noise"]
+        return streams
+
+    def normals(self, n_steps: int, n_params: int) -> Array:
+        """Standard normals ``(n_steps, n_params)``."""
+        return self._noise.standard_normal((n_steps, n_params))
+
+    def rows(self, n_steps: int, n_samples: int, batch_size: int, replacement: bool) -> Array:
+        """Rows of each step's minibatch ``(n_steps, batch_size)``."""
+        if replacement:
+            return self._index.integers(0, n_samples, size=(n_steps, batch_size))
+        if batch_size * batch_size > 8 * n_samples:
+            keys = self._index.random((n_steps, n_samples))
+            return np.argpartition(keys, batch_size - 1, axis=1)[:, :batch_size]
+        return _floyd(self._index.random((n_steps, batch_size)), n_samples)
+
+
+def _generator(seed: int, chain: int, purpose: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(chain, purpose)))
+
+
+def start_generators(seed: int, chains: range) -> list[np.random.Generator]:
+    """Generators of the chains' starts, one a chain."""
+    return [_generator(seed, c, _START) for c in chains]
+
+
+def start_normals(seed: int, chains: range, n_params: int) -> Array:
+    """Standard normals ``(C, n_params)`` for the chains' starting points."""
+    rows = [g.standard_normal(n_params) for g in start_generators(seed, chains)]
+    return np.array(rows).reshape(len(chains), n_params)
+
+
+def _floyd(uniforms: Array, n_samples: int) -> Array:
+    """Random subsets, one a row of uniforms, by Floyd's algorithm (Bentley & Floyd 1987)."""
+    n_steps, size = uniforms.shape
+    chosen = np.empty((n_steps, size), dtype=np.int64)
+    for j in range(size):
+        last = n_samples - size + j
+        candidate = (uniforms[:, j] * (last + 1)).astype(np.int64)
+        taken = (chosen[:, :j] == candidate[:, None]).any(axis=1)
+        chosen[:, j] = np.where(taken, last, candidate)
+    return chosen
