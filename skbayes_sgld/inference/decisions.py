@@ -1,12 +1,11 @@
-"""The choices of gradient, sampler and step size, each with its reason.
+"""The choices of gradient, sampler, step size, lengths and walkers, each with its reason.
 
-They depend on the posterior and on random numbers of the pilots' own, never on the chains that are
-run with them.
+Each "auto" has one function, which takes the settings and what was measured. The choices depend on
+the posterior and on random numbers of the pilots' own, never on the chains that are run with them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from textwrap import wrap
@@ -23,7 +22,7 @@ from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.dynamics import Dynamics
-from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
+from skbayes_sgld.sampling.gradients import ControlVariate, Full
 from skbayes_sgld.sampling.metric import preconditioned_eigenvalues
 from skbayes_sgld.sampling.samplers import HMC
 from skbayes_sgld.sampling.schedules import Constant
@@ -47,27 +46,8 @@ GIVEN, DEFAULT = "given", "the default"
 # Reasons for a run to end before its last draw, and the remedy of each
 EARLY_ENDS = {"max_time": "raise max_time", "callback": "let the callback stop later"}
 
-_MANY, _ROWS_EACH = 300, 5  # parameters, and rows for each, below which a batch is noisy
-_MANY_ACCEPTANCE = 0.65  # acceptance aimed at in many dimensions (Beskos et al. 2013)
-# Number of walkers of a chain, and the largest share of its steps that their burn-in may take. A
-# product with 16 positions costs half of 16 products with one; more positions gain little
-_WALKERS = (32, 0.1), (16, 0.2), (4, 0.1)
-_TIME = 2.0  # autocorrelation time of steps of size 1
-_POSITIONS = 4  # at which single and double precision are compared
-_NO_ERROR = 0.01  # error of a whitened gradient: log acceptance ratios change by about as much
-_NO_WEIGHT = 1e-3  # error of a log density: draws are weighted wrongly by as much
 _NO_BIAS = 1e-3  # error of a whitened gradient without accept or reject: means move as many sds
-_RANGE = 64.0  # longest over shortest step, where a posterior has narrow parts
-_PUBLISHED_THIN = 10  # steps from draw to draw where nothing is known of the posterior
-# Burn-in of walkers that trajectories have led: share of the usual one, and of a chain's draws
-_SETTLED, _MOST_SETTLED = 0.5, 0.06
-# Burn-in after the pilot, in autocorrelation times; the correlation between walkers that begin at
-# neighbouring ends of one pilot chain falls to 10 %
-_AFTER_PILOT = 2.0
-_FEWEST_DRAWS = 16  # of a chain, whatever they cost
-_WHITENED_WALKERS = 16, 8, 4  # of a chain, along rows
-_OWN_ENDS = 3  # chains whose walkers all begin at pilot ends of their own
-_SMALL_STEP = 0.2  # over the sampler's own; below it the bias is that on a normal target
+_POSITIONS = 4  # at which single and double precision are compared
 
 
 class Choice(NamedTuple):
@@ -88,7 +68,7 @@ class Fallback(NamedTuple):
     Attributes
     ----------
     why : str
-        What overflowed.
+        Chain, step and step size of the overflow.
     step_size : float or None
         Shorter step size, from starts around the mode; None: HMC on all rows, which cannot
         overflow.
@@ -98,15 +78,65 @@ class Fallback(NamedTuple):
     step_size: float | None = None
 
 
+@dataclass(frozen=True)
+class Tuned:
+    """A run whose sampler, metric and step size are chosen, with the pilot's findings.
+
+    Attributes
+    ----------
+    run : Run
+    center : Mode or None
+        Centre and metric of the posterior: the mode's, or of a pilot's draws.
+    time : float or None
+        Steps to an independent draw, in the slowest direction; None where it is not known.
+    why_sampler, why_step_size : str
+        Reasons for the two.
+    bias : tuple of float or None
+        Largest bias of the step size, with twice its standard error; None where not measured.
+    autocorrelation : float
+        Integrated autocorrelation time of the pilot's slowest direction, in steps.
+    most_spaced : int
+        Largest affordable number of steps from draw to draw.
+    share : float
+        Affordable share of the draws, where steps are expensive.
+    pilot_ends : ndarray of shape (n_ends, n_params) or None
+        Positions at which the pilot's chains have forgotten their start, so that chains of the run
+        may begin there; None where there are none.
+    pilot_steps : int
+        Steps that the pilot's chains took to get there.
+    """
+
+    run: Run
+    center: Mode | None
+    time: float | None
+    why_sampler: str = GIVEN
+    why_step_size: str = GIVEN
+    bias: tuple[float, float] | None = None
+    autocorrelation: float = 1.0
+    most_spaced: int = THRESHOLDS.max_thin
+    share: float = 1.0
+    pilot_ends: Array | None = None
+    pilot_steps: int = 0
+
+    def at(self, step_size: float, why: str) -> Tuned:
+        """The same at another step size, for the reason ``why``."""
+        return replace(self, run=replace(self.run, step_size=step_size), why_step_size=why)
+
+
+# ---- settings that are used as they are given ---------------------------------------------------
+
+
 def as_given(settings: Settings) -> dict[str, Choice]:
-    """Choices that are as the user gave them: schedule, temperature and clipping."""
+    """Schedule, temperature, preconditioner and clipping."""
     temperature, tau = settings.temperature.schedule, settings.tau
-    values = {
+    defaults = {
         "schedule": (settings.schedule, isinstance(settings.schedule, Constant)),
         "temperature": (temperature or tau, temperature is None and tau == 1),
         "clip": (settings.clip, settings.clip is None),
     }
-    return {name: Choice(v, DEFAULT if default else GIVEN) for name, (v, default) in values.items()}
+    choices = {name: Choice(v, DEFAULT if same else GIVEN) for name, (v, same) in defaults.items()}
+    why = "its steps have no unit, on any data" if settings.preconditioner is None else GIVEN
+    return choices | {"preconditioner": Choice(settings.metric, why)}
 
 
 def as_table(choices: dict[str, Choice]) -> str:
@@ -127,47 +157,7 @@ def shown(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-@dataclass
-class Tuned:
-    """A run whose sampler, metric and step size are chosen, with the pilot's findings.
-
-    Attributes
-    ----------
-    run : Run
-    center : Mode or None
-        Centre and metric of the posterior: the mode's, or of a pilot's draws.
-    time : float or None
-        Steps to an independent draw, in the slowest direction; None where it is not known.
-    bias : tuple of float or None
-        Largest bias of the step size, with twice its standard error; None where not measured.
-    autocorrelation : float
-        Integrated autocorrelation time of the pilot's slowest direction, in steps.
-    most_spaced : int
-        Largest affordable number of steps from draw to draw.
-    share : float
-        Affordable share of the draws, where steps are expensive.
-    finding : str
-        Finding of the pilot that ran the cheap sampler.
-    why : str
-        Reason for the step size.
-    pilot_ends : ndarray of shape (n_ends, n_params) or None
-        Positions at which the pilot's chains have forgotten their start, so that chains of the run
-        may begin there; None where there are none.
-    pilot_steps : int
-        Steps that the pilot's chains took to get there.
-    """
-
-    run: Run
-    center: Mode | None
-    time: float | None
-    bias: tuple[float, float] | None = None
-    autocorrelation: float = 1.0
-    most_spaced: int = THRESHOLDS.max_thin
-    share: float = 1.0
-    finding: str = ""
-    why: str = ""
-    pilot_ends: Array | None = None
-    pilot_steps: int = 0
+# ---- gradient and batch size --------------------------------------------------------------------
 
 
 def choose_gradient(
@@ -176,24 +166,23 @@ def choose_gradient(
     reference: Mode,
     seed: int,
     fallback: Fallback | None = None,
-) -> tuple[Gradient, int | None, NoiseLevel | None, dict[str, Choice]]:
-    """Gradient, batch size (None: all rows), minibatch noise if measured, and both choices."""
+) -> tuple[dict[str, Choice], NoiseLevel | None]:
+    """Gradient and batch size (None: all rows), and the minibatches' noise if it was measured."""
     gradient, batch_size = settings.gradient, settings.batch_size
     n, tau = posterior.n_samples, settings.tau
     if gradient is None and batch_size is None:
         n_walkers = expected_walkers(settings, posterior)
         if settings.sampler is not None and settings.sampler.full_gradient:
-            gradient, why, noise = Full(), f"{settings.sampler} takes all rows", None
-        elif fallback is not None and fallback.step_size is None:
-            gradient, why, noise = Full(), f"{HMC()} takes all rows", None
-        elif why := reason_for_all_rows(posterior, n_walkers):
-            gradient, noise = Full(), None
-        else:
-            gradient, batch_size, why, noise = cheapest_gradient(
-                posterior, reference, tau, seed, n_walkers
-            )
-        return gradient, batch_size, noise, _both(gradient, why, batch_size, why)
-    why = GIVEN
+            return all_rows(f"{settings.sampler} takes all rows"), None
+        if fallback is not None and fallback.step_size is None:
+            return all_rows(f"{HMC()} takes all rows"), None
+        if why := reason_for_all_rows(posterior, n_walkers):
+            return all_rows(why), None
+        gradient, batch_size, why, noise = cheapest_gradient(
+            posterior, reference, tau, seed, n_walkers
+        )
+        return {"gradient": Choice(gradient, why), "batch_size": Choice(batch_size, why)}, noise
+    why = why_size = GIVEN
     if gradient is None:
         # the second order takes a matrix of parameters by parameters
         gradient = ControlVariate(2 if posterior.n_params <= MAX_DENSE else 1)
@@ -204,7 +193,8 @@ def choose_gradient(
                 f"batch_size={batch_size!r} is not used by gradient={gradient!r}, which takes all "
                 "rows; set gradient='minibatch' or batch_size='auto'."
             )
-        return gradient, None, None, _both(gradient, why, None, "all rows at every step")
+        size = Choice(None, "all rows at every step")
+        return {"gradient": Choice(gradient, why), "batch_size": size}, None
     if settings.gradient is None and n == 0:
         raise ValueError(
             f"batch_size={batch_size} needs a posterior with rows, and this one has none; set "
@@ -220,7 +210,6 @@ def choose_gradient(
     noise = None
     if batch_size is None or settings.step_size is None:
         noise = measure_noise(posterior, gradient, reference, tau, seed)
-    why_size = GIVEN
     if batch_size is None:
         assert noise is not None
         batch_size = choose_batch_size(noise, n, tau)
@@ -232,7 +221,12 @@ def choose_gradient(
                 "as gradient='full' does to read them; set gradient='auto', or give batch_size.",
                 UserWarning,
             )
-    return gradient, batch_size, noise, _both(gradient, why, batch_size, why_size)
+    return {"gradient": Choice(gradient, why), "batch_size": Choice(batch_size, why_size)}, noise
+
+
+def all_rows(why: str) -> dict[str, Choice]:
+    """Choices of a run whose every step takes all rows."""
+    return {"gradient": Choice(Full(), why), "batch_size": Choice(None, why)}
 
 
 def expected_walkers(settings: Settings, posterior: BasePosterior) -> int:
@@ -241,41 +235,22 @@ def expected_walkers(settings: Settings, posterior: BasePosterior) -> int:
     shared = settings.automatic and settings.allows_walkers
     if not (shared and facts.one_mode and facts.shares_batches):
         return 1
-    n_burnin, thin = choose_spacing(_TIME)
-    n_steps = settings.n_draws * (settings.thin or thin)
-    n_burnin = n_burnin if settings.n_burnin is None else settings.n_burnin
-    return most_walkers(n_burnin, n_steps)
+    time = 2.0  # autocorrelation time of steps of size 1
+    n_burnin = usual_burnin(time) if settings.n_burnin is None else settings.n_burnin
+    return most_walkers(n_burnin, settings.n_draws * (settings.thin or usual_thin(time)))
 
 
 def most_walkers(n_burnin: int, n_steps: int, most: float = np.inf) -> int:
     """Number of walkers, up to ``most``, whose burn-in is a small share of a chain's steps."""
-    return next((w for w, share in _WALKERS if w <= most and w * n_burnin <= share * n_steps), 1)
-
-
-def choose_spacing(time: float) -> tuple[int, int]:
-    """Burn-in and thinning of chains whose autocorrelation time is ``time`` steps.
-
-    Draws spaced by ``time`` are nearly independent. Long times are halved: draws are then worth
-    half as much, at half the cost. After a burn-in of ten times it the start is forgotten.
-    """
-    time = round(max(time, 1.0), 6)  # rounding must not add a step
-    thin = time if time <= THRESHOLDS.short_thin else max(THRESHOLDS.short_thin, 0.5 * time)
-    n_burnin = min(np.ceil(THRESHOLDS.burnin * time), THRESHOLDS.max_burnin)
-    return int(n_burnin), int(min(np.ceil(thin), THRESHOLDS.max_thin))
-
-
-def _both(
-    gradient: Gradient, why_gradient: str, batch_size: int | None, why_size: str
-) -> dict[str, Choice]:
-    return {
-        "gradient": Choice(gradient, why_gradient),
-        "batch_size": Choice(batch_size, why_size),
-    }
+    # a product with 16 positions costs half of 16 products with one; more positions gain little
+    largest_share = {32: 0.1, 16: 0.2, 4: 0.1}
+    fit = (w for w, share in largest_share.items() if w <= most and w * n_burnin <= share * n_steps)
+    return next(fit, 1)
 
 
 def reason_for_all_rows(posterior: BasePosterior, n_walkers: int = 1) -> str:
     """Reason why every step takes all rows, whatever a batch's noise; empty if there is none."""
-    n = posterior.n_samples
+    n, P = posterior.n_samples, posterior.n_params
     if n == 0:
         return "a density without rows"
     if posterior.facts.cheap_full_gradient:
@@ -284,138 +259,124 @@ def reason_for_all_rows(posterior: BasePosterior, n_walkers: int = 1) -> str:
         return f"{n:,} rows: all of them cost little more than a batch"
     if not posterior.abilities.issuperset(ControlVariate().requires):
         return "rows without local parameters: a batch would be noisy"
-    if posterior.n_params > MAX_DENSE:
-        return f"{posterior.n_params:,} parameters: the curvature at the mode is not formed"
-    if posterior.n_params >= _MANY and n < _ROWS_EACH * posterior.n_params:
-        return f"{n:,} rows of {posterior.n_params:,} parameters: a batch would be noisy"
+    if P > MAX_DENSE:
+        return f"{P:,} parameters: the curvature at the mode is not formed"
+    if P >= 300 and n < 5 * P:
+        return f"{n:,} rows of {P:,} parameters: a batch would be noisy"
     return ""
 
 
-def choose_step_size(
+# ---- sampler and step size ----------------------------------------------------------------------
+
+
+def choose_sampler(
     draft: Run,
     mode: Mode | None,
     settings: Settings,
     noise: NoiseLevel | None,
     seed: int,
     fallback: Fallback | None = None,
-) -> tuple[Tuned, dict[str, Choice]]:
-    """Run with its sampler and step size, findings of the pilots, and the choices."""
-    free_sampler, given = settings.sampler is None, settings.step_size
-    first = float(draft.schedule(0))  # by which the step size is multiplied at the first step
-    why_sampler, why = GIVEN, GIVEN
-    if free_sampler:
-        why_sampler = "several modes" if draft.sampler.full_gradient else "the cheapest"
+) -> Tuned:
+    """Run with its sampler and step size, their reasons, and the findings of the pilots."""
+    given, why = settings.step_size, GIVEN
+    if settings.sampler is None:
+        why = "several modes" if draft.sampler.full_gradient else "the cheapest"
     if mode is None:
         assert given is not None
-        tuned = Tuned(replace(draft, step_size=given), None, None)
-    elif given is None and settings.uses_curvature:
-        why_again = fallback.why if fallback else ""
+        return Tuned(replace(draft, step_size=given), None, None, why)
+    first = float(draft.schedule(0))  # by which the step size is multiplied at the first step
+    if given is None and settings.uses_curvature:
         free_batches = settings.gradient is None and settings.batch_size is None
         # of few rows a batch is no reason for shorter steps
-        all_rows = draft.batch_size is None or (
-            free_batches and draft.n_samples <= THRESHOLDS.few_rows
-        )
+        few = free_batches and draft.n_samples <= THRESHOLDS.few_rows
         # clipped gradients move no trajectory of HMC well
-        may_switch = all_rows and settings.clip is None and free_sampler
-        others = [HMC()] if may_switch else []
-        tuned = tune(draft, mode, seed, others, overflowed=why_again, quiet=free_batches)
-        why = tuned.why
+        may_switch = settings.sampler is None and settings.clip is None
+        may_switch = may_switch and (few or draft.batch_size is None)
+        overflowed = fallback.why if fallback else ""
+        tuned = tune(draft, mode, seed, may_switch, overflowed, quiet=free_batches)
+        finding = tuned.why_sampler
         if tuned.run.sampler is not draft.sampler:
-            why_sampler = f"{draft.sampler}: {tuned.finding}"
-        elif free_sampler:
-            why_sampler = f"{why_sampler}; {tuned.finding}" if tuned.finding else why_sampler
+            why = f"{draft.sampler}: {finding}"
+        elif settings.sampler is None and finding:
+            why = f"{why}; {finding}"
+        tuned = replace(tuned, why_sampler=why)
         if noise is not None and draft.batch_size is not None and not free_batches:
             # a sampler's own share of the noise; the thermostat's is none
             gain = max(draft.sampler.noise_gain, 1e-12)
             quiet = noise.step_size(draft.batch_size, settings.tau) / gain
             if quiet < tuned.run.step_size:
                 step_size = max(quiet, pilots.step_sizes(draft.sampler)[-1])
-                tuned.run.step_size, why = step_size, "a longer one needs a larger batch"
-                tuned.time = draft.sampler.pace(np.ones(mode.theta.size), step_size)[1]
-        tuned.run.step_size /= first
+                time = draft.sampler.pace(np.ones(mode.theta.size), step_size)[1]
+                tuned = tuned.at(step_size, "a longer one needs a larger batch")
+                tuned = replace(tuned, time=time)
     else:
         rates = preconditioned_eigenvalues(draft.dynamics.preconditioner, mode.metric)
         with np.errstate(over="ignore", divide="ignore"):  # the time may be infinite
             eta, time = draft.sampler.pace(rates, None if given is None else given * first)
-        tuned = Tuned(replace(draft, step_size=eta / first), mode, time)
-        if given is None:
-            why = "stable in the steepest direction at the mode"
-    if fallback is not None and fallback.step_size is not None:
-        tuned, why = shortened(tuned, fallback.step_size), f"shortened: {fallback.why}"
-    # otherwise a chain that accepts nothing shows in the diagnosis of its draws
-    tuned.run.stops_lost = not free_sampler or given is not None
-    choices = {}
-    if draft.batch_size is not None and tuned.run.batch_size is None:
-        takes = f"{tuned.run.sampler} takes all rows"
-        choices = _both(Full(), takes, None, takes)
-    return tuned, choices | {
-        "sampler": Choice(tuned.run.sampler, why_sampler),
-        "step_size": Choice(tuned.run.step_size, why),
-        "preconditioner": Choice(
-            settings.metric,
-            "its steps have no unit, on any data" if settings.preconditioner is None else GIVEN,
-        ),
-    }
-
-
-def shortened(tuned: Tuned, step_size: float) -> Tuned:
-    """Tuned run at a shorter step size, at which chains take as many more steps."""
-    longer = max(1.0, tuned.run.step_size / step_size)
-    run, time = replace(tuned.run, step_size=tuned.run.step_size / longer), tuned.time
-    return replace(tuned, run=run, time=None if time is None else longer * time)
+        stable = "stable in the steepest direction at the mode"
+        tuned = Tuned(replace(draft, step_size=eta), mode, time, why)
+        tuned = replace(tuned, why_step_size=stable if given is None else GIVEN)
+    tuned = tuned.at(tuned.run.step_size / first, tuned.why_step_size)
+    if fallback is None or fallback.step_size is None:
+        return tuned
+    longer = max(1.0, tuned.run.step_size / fallback.step_size)
+    time = None if tuned.time is None else longer * tuned.time
+    shortened = tuned.at(tuned.run.step_size / longer, f"shortened: {fallback.why}")
+    return replace(shortened, time=time)
 
 
 def tune(
     run: Run,
     mode: Mode,
     seed: int,
-    others: Sequence[Sampler] = (),
+    may_switch: bool = False,
     overflowed: str = "",
     quiet: bool = False,
 ) -> Tuned:
     """Choose sampler and step size of a run in the metric of the curvature.
 
     The run's own sampler is taken where a pilot finds no error in it at the largest step size.
-    Where it does, or where chains have ``overflowed``, the first of ``others``, which accepts or
-    rejects, is adapted; without any the step size falls until the error is gone. ``quiet`` says
-    that batches have no visible noise.
+    Where it does, or where chains have ``overflowed``, HMC is adapted if the sampler
+    ``may_switch``;
+    otherwise the step size falls until the error is gone. ``quiet`` says that batches have no
+    visible noise. The reason for the sampler is the finding.
     """
-    finding = ""
     if run.batch_size is None:
         run = replace(run, dynamics=round_gradient(run.dynamics, mode, _NO_BIAS))
     posterior, center = run.dynamics.gradient.posterior, mode
-    if posterior.facts.far_from_mode and (others or run.sampler.adjusted):
-        center = averaged(run, mode, collapse=bool(others))
-    if not run.sampler.adjusted:
-        if others and posterior.facts.steep:
-            finding = "the noise is too uncertain for steps that are not accepted or rejected"
-        elif others and center is not mode:
-            finding = "the posterior is far from its mode, with few rows per parameter"
-            rows = center.whitened if run.dynamics.clip is None else None
-            others = [along_rows(rows) if rows else HMC(target_acceptance=_MANY_ACCEPTANCE)]
-        elif others and (jump := _jump(run, mode, seed)):
-            finding = f"the density jumps by {jump:.2g} nats, of which its gradient says nothing"
-        elif others and overflowed:
-            finding = overflowed
+    if posterior.facts.far_from_mode and (may_switch or run.sampler.adjusted):
+        center = averaged(run, mode, collapse=may_switch)
+    if run.sampler.adjusted:
+        return _adapted(run, mode, center, seed, "", may_switch)
+    exact: Sampler = HMC()
+    if may_switch and posterior.facts.steep:
+        finding = "the noise is too uncertain for steps that are not accepted or rejected"
+    elif may_switch and center is not mode:
+        finding = "the posterior is far from its mode, with few rows per parameter"
+        # acceptance aimed at in many dimensions: Beskos et al. (2013)
+        exact = along_rows(center.whitened) if center.whitened else HMC(target_acceptance=0.65)
+    elif may_switch and (jump := _jump(run, mode, seed)):
+        finding = f"the density jumps by {jump:.2g} nats, of which its gradient says nothing"
+    elif may_switch and overflowed:
+        finding = overflowed
+    else:
+        piloted = _on_all_rows(run, mode) if quiet and _all_rows_cost_less(run) else run
+        chosen = pilots.choose_step_size(piloted, mode, seed, spare=may_switch)
+        if chosen is None:
+            finding = f"a pilot's moments are off by more than {THRESHOLDS.max_bias:.1%}"
+        elif may_switch and not pilots.holds_far_out(run, mode, chosen[0], seed):
+            finding = f"a pilot's steps of {chosen[0]:g} overflow from far out"
         else:
-            all_rows = quiet and _all_rows_cost_less(run)
-            piloted = _on_all_rows(run, mode) if all_rows else run
-            chosen = pilots.choose_step_size(piloted, mode, seed, spare=bool(others))
-            if chosen is None:
-                finding = f"a pilot's moments are off by more than {THRESHOLDS.max_bias:.1%}"
-            elif others and not pilots.holds_far_out(run, mode, chosen[0], seed):
-                finding = f"a pilot's steps of {chosen[0]:g} overflow from far out"
-            else:
-                step_size, pilot = chosen
-                bias, doubt, width, *_ = pilot
-                finding = f"a pilot's moments are off by {bias:.1%} +- {doubt:.1%} at {step_size:g}"
-                if not others or width <= THRESHOLDS.max_width:
-                    time = _time(run.sampler, step_size, mode.theta.size, pilot)
-                    run = replace(run, step_size=step_size)
-                    return Tuned(run, mode, time, (bias, doubt), finding=finding, why=finding)
-                finding = f"a pilot's variances are {width:.1f} times those at the mode"
-        run = replace(_on_all_rows(run, mode), sampler=others[0])
-    return _adapted(run, mode, center, seed, finding, bool(others))
+            step_size, pilot = chosen
+            bias, doubt, width, *_ = pilot
+            finding = f"a pilot's moments are off by {bias:.1%} +- {doubt:.1%} at {step_size:g}"
+            if not may_switch or width <= THRESHOLDS.max_width:
+                time = _time(run.sampler, step_size, mode.theta.size, pilot)
+                run = replace(run, step_size=step_size)
+                return Tuned(run, mode, time, finding, finding, (bias, doubt))
+            finding = f"a pilot's variances are {width:.1f} times those at the mode"
+    run = replace(_on_all_rows(run, mode), sampler=exact)
+    return _adapted(run, mode, center, seed, finding, may_switch)
 
 
 def _jump(run: Run, mode: Mode, seed: int) -> float:
@@ -460,41 +421,41 @@ def _adapted(run: Run, mode: Mode, center: Mode, seed: int, finding: str, may_va
     ``may_vary`` lets its steps vary in length, where the posterior has narrow parts.
     """
     if center.whitened is None:
-        dynamics = round_gradient(soften(run.dynamics, mode), center, _NO_ERROR)
+        # log acceptance ratios change by about as much as the whitened gradient
+        dynamics = round_gradient(soften(run.dynamics, mode), center, 0.01)
         run = replace(run, dynamics=round_density(dynamics, center))
     adapted = adapt(run, center, seed)
     if may_vary and center.whitened is None and adapted.lost > THRESHOLDS.max_lost:
         finding += (
             f"; {adapted.lost:.0%} of a pilot's trajectories entered parts too narrow for them"
         )
-        run = replace(run, sampler=replace(run.sampler, step_range=_RANGE))
+        run = replace(run, sampler=replace(run.sampler, step_range=64.0))  # longest over shortest
         adapted = adapt(run, center, seed)
     dynamics = around(run.dynamics, adapted.mode)
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
-    known = run.sampler.pace(np.ones(mode.theta.size), adapted.step_size)[1]
+    n_gradients = run.sampler.gradients(run.step_size)
+    known = run.sampler.pace(np.ones(mode.theta.size), run.step_size)[1]
     # a step may be expensive, and draws that are worth half of independent ones are the cheapest
     measured = adapted.autocorrelation - THRESHOLDS.spared
-    most = THRESHOLDS.max_gradients / run.sampler.gradients(run.step_size)
-    time = min(max(1.0, measured, 0.5 * known), max(1.0, most))
-    why = f"a pilot accepted {adapted.acceptance:.0%} at about it"
+    most = THRESHOLDS.max_gradients / n_gradients
     share = 1.0
     if dynamics.whitened is not None:
-        work = dynamics.whitened.work_of(run.sampler.gradients(run.step_size))
-        of_half, of_all = (most / work for most in THRESHOLDS.max_draw)
+        work = dynamics.whitened.work_of(n_gradients)
+        of_half, of_all = (limit / work for limit in THRESHOLDS.max_draw)
         share = min(1.0, max(of_all, min(0.5, of_half)))
     # where there may be several modes, chains that begin far apart find more of them
-    led = run.dynamics.posterior.facts.log_concave and len(adapted.places) > 0
+    begins_at_ends = run.dynamics.posterior.facts.log_concave and len(adapted.places) > 0
     return Tuned(
         run,
         adapted.mode,
-        time,
+        min(max(1.0, measured, 0.5 * known), max(1.0, most)),
+        finding,
+        f"a pilot accepted {adapted.acceptance:.0%} at about it",
         (0.0, 0.0),
         autocorrelation=adapted.autocorrelation,
         most_spaced=affordable(run),
         share=share,
-        finding=finding,
-        why=why,
-        pilot_ends=adapted.places if led else None,
+        pilot_ends=adapted.places if begins_at_ends else None,
         pilot_steps=adapted.n_settling,
     )
 
@@ -522,10 +483,10 @@ def round_gradient(dynamics: Dynamics, mode: Mode, limit: float) -> Dynamics:
 
 
 def round_density(dynamics: Dynamics, mode: Mode) -> Dynamics:
-    """Dynamics whose densities accept or reject in single precision, too, where that is safe.
+    """Dynamics whose densities accept or reject in single precision too, where that is safe.
 
-    It is where they agree with those of double precision to a thousandth: so much a draw's weight
-    is off, at random.
+    It is safe where they agree with double precision to a thousandth: a draw's weight is then off
+    by as much, at random.
     """
     target = dynamics.posterior
     rounded = target.rounded(density=True)
@@ -534,37 +495,22 @@ def round_density(dynamics: Dynamics, mode: Mode) -> Dynamics:
     theta = mode.theta + mode.metric.sqrt(start_normals(0, range(_POSITIONS), mode.theta.size))
     with np.errstate(over="ignore", invalid="ignore"):  # of exponentials that it cannot hold
         error = rounded.bind_value_and_grad()(theta)[0] - target.log_density(theta)
-        if not float(np.ptp(error)) < _NO_WEIGHT * float(dynamics.temperature):
+        if not float(np.ptp(error)) < 1e-3 * float(dynamics.temperature):
             return dynamics
     return replace(dynamics, target=rounded)
 
 
-def several_a_trajectory(tuned: Tuned, n_draws: int, most: int) -> tuple[Tuned, int]:
-    """Run with several draws a trajectory along rows, and how many.
-
-    A trajectory may take seconds. Fewer of them than draws, ``most`` at the most, are enough for
-    intervals where they mix as well as the pilot's.
-    """
-    rows = tuned.run.dynamics.whitened
-    assert rows is not None and tuned.time is not None
-    few = most < n_draws
-    enough = most if few else THRESHOLDS.enough * tuned.autocorrelation
-    n_points = int(np.clip(n_draws / enough, 1, THRESHOLDS.max_points[few]))
-    if n_points == 1:
-        return tuned, 1
-    sampler = along_rows(rows, n_points)
-    step_size = sampler.whole_steps(tuned.run.step_size)
-    run, time = replace(tuned.run, sampler=sampler, step_size=step_size), n_points * tuned.time
-    return replace(tuned, run=run, time=time, most_spaced=1), n_points
-
-
-def measure_bias(
+def step_bias(
     run: Run, mode: Mode, eta: float, in_curvature: bool, seed: int
 ) -> tuple[float, float]:
-    """Largest bias at step size eta (means in sds, sds relative), with twice its standard error."""
+    """Largest bias at step size eta (means in sds, sds relative), with twice its standard error.
+
+    A pilot measures it where the metric is the curvature's. Shorter steps than a fifth of the
+    sampler's own have the bias of a normal target, which is known.
+    """
     if run.sampler.adjusted:
         return 0.0, 0.0
-    if in_curvature and eta > _SMALL_STEP * run.sampler.pace(np.ones(1))[0]:
+    if in_curvature and eta > 0.2 * run.sampler.pace(np.ones(1))[0]:
         return pilots.measure_bias(run, mode, eta, seed)[:2]
     rates = preconditioned_eigenvalues(run.dynamics.preconditioner, mode.metric)
     slowest, steepest = (eta * run.sampler.speed(rate) for rate in (rates[0], rates[-1]))
@@ -579,75 +525,94 @@ def measure_bias(
 # ---- lengths and numbers ------------------------------------------------------------------------
 
 
-def choose_number(
-    tuned: Tuned, settings: Settings, posterior: BasePosterior
-) -> tuple[Tuned, int, dict[str, Choice]]:
-    """Run with a number of draws a trajectory, the number of draws of a chain, and the choice.
+def choose_n_draws(tuned: Tuned, settings: Settings, n_params: int) -> tuple[Tuned, Choice]:
+    """Number of draws of a chain, and the run, which may make several of them a trajectory.
 
-    The choice is empty where the number is ``settings.n_draws``.
+    Trajectories along rows may take seconds. Fewer of them than draws are enough for intervals
+    where they mix as well as the pilot's.
     """
-    wanted, size = settings.n_draws, settings.n_chains * len(posterior.constrained_names)
-    if settings.n_chains * wanted > THRESHOLDS.max_numbers:
+    wanted, n_chains = settings.n_draws, settings.n_chains
+    if n_chains * wanted > THRESHOLDS.max_numbers:
         raise ValueError(
-            f"n_draws={wanted}: of {settings.n_chains} chains, even with one parameter, these are "
+            f"n_draws={wanted}: of {n_chains} chains, even with one parameter, these are "
             f"more than the {THRESHOLDS.max_numbers:,.0f} numbers that a run keeps; give at most "
-            f"{THRESHOLDS.max_numbers // settings.n_chains:.0f}."
+            f"{THRESHOLDS.max_numbers // n_chains:.0f}."
         )
-    in_memory, in_time = int(THRESHOLDS.max_numbers // size), ceil(tuned.share * wanted)
-    free_trajectories = settings.sampler is None and settings.thin is None
-    rows = tuned.run.dynamics.whitened if free_trajectories else None
-    if rows is not None and not rows.collapsed:
-        tuned, n_points = several_a_trajectory(tuned, wanted, in_time)
-        in_time *= n_points
-    n_draws = max(min(wanted, in_memory, in_time), min(wanted, _FEWEST_DRAWS))
-    if n_draws == wanted:
-        return tuned, wanted, {}
+    in_memory = int(THRESHOLDS.max_numbers // (n_chains * n_params))
+    in_time = ceil(tuned.share * wanted)
+    rows = tuned.run.dynamics.whitened
+    if rows and not rows.collapsed and settings.sampler is None and settings.thin is None:
+        few = in_time < wanted
+        enough = in_time if few else THRESHOLDS.enough * tuned.autocorrelation
+        n_points = int(np.clip(wanted / enough, 1, THRESHOLDS.max_points[few]))
+        if n_points > 1:
+            assert tuned.time is not None
+            sampler = along_rows(rows, n_points)
+            step_size = sampler.whole_steps(tuned.run.step_size)
+            run = replace(tuned.run, sampler=sampler, step_size=step_size)
+            tuned = replace(tuned, run=run, time=n_points * tuned.time, most_spaced=1)
+            in_time *= n_points
+    fewest = 16  # whatever they cost
+    n_draws = max(min(wanted, in_memory, in_time), min(wanted, fewest))
     limit = "memory" if in_memory < in_time else "time"
-    why = (
-        f"{wanted:,} of {len(posterior.constrained_names):,} parameters would take too much {limit}"
-    )
-    return tuned, n_draws, {"n_draws": Choice(n_draws, why)}
+    why = f"{wanted:,} of {n_params:,} parameters would take too much {limit}"
+    return tuned, Choice(n_draws, GIVEN if n_draws == wanted else why)
 
 
-def choose_lengths(
-    tuned: Tuned, settings: Settings, n_draws: int, goes_on: bool
-) -> tuple[int, int, dict[str, Choice]]:
-    """Burn-in and thinning, in steps, and both choices."""
-    n_burnin, thin = settings.n_burnin, settings.thin
+def usual_thin(time: float) -> int:
+    """Steps from draw to draw of chains whose autocorrelation time is ``time`` steps.
+
+    Draws spaced by ``time`` are nearly independent. Long times are halved: draws are then worth
+    half as much, at half the cost.
+    """
+    time = round(max(time, 1.0), 6)  # rounding must not add a step
+    thin = time if time <= THRESHOLDS.short_thin else max(THRESHOLDS.short_thin, 0.5 * time)
+    return int(min(np.ceil(thin), THRESHOLDS.max_thin))
+
+
+def usual_burnin(time: float) -> int:
+    """Burn-in of ten autocorrelation times, after which the start is forgotten."""
+    time = round(max(time, 1.0), 6)
+    return int(min(np.ceil(THRESHOLDS.burnin * time), THRESHOLDS.max_burnin))
+
+
+def choose_thin(tuned: Tuned, settings: Settings) -> Choice:
+    """Steps from draw to draw."""
+    if settings.thin is not None:
+        return Choice(settings.thin, GIVEN)
     if tuned.time is None:
-        spacing, why_thin = _PUBLISHED_THIN, "nothing is known of the posterior's widths"
-        burnin, why_burnin = n_draws * (thin or spacing), "half of the run"
-    else:
-        burnin, spacing = choose_spacing(tuned.time)
-        why_thin = f"{tuned.time:.3g} steps to an independent draw"
-        if tuned.most_spaced < spacing:
-            spacing = tuned.most_spaced
-            why_thin += ", and more steps a draw would take too long"
-        elif spacing + 1 <= tuned.time:
-            why_thin += "; closer draws cost less"
-        burnin = min(burnin, n_draws * (thin or spacing))
-        why_burnin = "ten independent draws' worth, at most half of the run"
+        return Choice(10, "nothing is known of the posterior's widths")
+    thin, why = usual_thin(tuned.time), f"{tuned.time:.3g} steps to an independent draw"
+    if tuned.most_spaced < thin:
+        return Choice(tuned.most_spaced, f"{why}, and more steps a draw would take too long")
+    return Choice(thin, f"{why}; closer draws cost less" if thin + 1 <= tuned.time else why)
+
+
+def choose_burnin(
+    tuned: Tuned, settings: Settings, n_draws: int, thin: int, continues: bool
+) -> Choice:
+    """Steps before the first draw; none where chains continue those of the last fit."""
+    if settings.n_burnin is not None:
+        return Choice(settings.n_burnin, GIVEN)
+    if continues:
+        return Choice(0, "the chains of the last fit go on")
+    n_burnin, why = n_draws * thin, "half of the run"
+    if tuned.time is not None:
+        n_burnin = min(usual_burnin(tuned.time), n_burnin)
+        why = "ten independent draws' worth, at most half of the run"
         if tuned.run.dynamics.whitened is not None:
-            burnin = min(ceil(_SETTLED * burnin), ceil(_MOST_SETTLED * n_draws) * (thin or spacing))
-            why_burnin = "five independent draws' worth, from where trajectories have led already"
+            n_burnin = min(ceil(0.5 * n_burnin), ceil(0.06 * n_draws) * thin)
+            why = "five independent draws' worth, from where trajectories have led already"
         elif settings.chooses_start and tuned.pilot_ends is not None:
-            least = min(burnin, ceil(_AFTER_PILOT * tuned.time))
-            burnin, why_burnin = burnin - tuned.pilot_steps, f"{why_burnin}, with the pilot's part"
-            if burnin < least:
-                burnin, why_burnin = least, "two independent draws' worth, after those of the pilot"
+            # the correlation between walkers from one pilot chain falls to 10 %
+            least = min(n_burnin, ceil(2.0 * tuned.time))
+            n_burnin, why = n_burnin - tuned.pilot_steps, f"{why}, with the pilot's part"
+            if n_burnin < least:
+                n_burnin, why = least, "two independent draws' worth, after those of the pilot"
     if settings.temperature.n_hot:
-        burnin += settings.temperature.n_hot
-        why_burnin += " after the temperature has settled"
-    if goes_on:
-        burnin, why_burnin = 0, "the chains of the last fit go on"
-    return (
-        burnin if n_burnin is None else n_burnin,
-        thin or spacing,
-        {
-            "n_burnin": Choice(burnin, why_burnin) if n_burnin is None else Choice(n_burnin, GIVEN),
-            "thin": Choice(spacing, why_thin) if thin is None else Choice(thin, GIVEN),
-        },
-    )
+        n_burnin += settings.temperature.n_hot
+        why += " after the temperature has settled"
+    return Choice(n_burnin, why)
 
 
 def choose_walkers(tuned: Tuned, settings: Settings, n_draws: int, n_burnin: int, thin: int) -> int:
@@ -657,13 +622,14 @@ def choose_walkers(tuned: Tuned, settings: Settings, n_draws: int, n_burnin: int
     """
     dynamics = tuned.run.dynamics
     if dynamics.whitened is not None:
-        few = _WHITENED_WALKERS[-1:] if dynamics.whitened.collapsed else _WHITENED_WALKERS
-        return next((w for w in few if n_draws >= w**2), few[-1])
+        most = (4,) if dynamics.whitened.collapsed else (16, 8, 4)
+        return next((w for w in most if n_draws >= w**2), 4)
     posterior = dynamics.posterior
     # where a whole block of steps is made at once it costs the same
     diagonal = dynamics.preconditioner.diagonal
     alone = diagonal is None or posterior.facts.slope_of_last is None
     if not (settings.automatic and alone and posterior.facts.one_mode):
         return 1
-    most = np.inf if tuned.pilot_ends is None else len(tuned.pilot_ends) / _OWN_ENDS
-    return most_walkers(n_burnin, n_draws * thin, most)
+    # at least three chains have walkers that all begin at pilot ends of their own
+    ends = np.inf if tuned.pilot_ends is None else len(tuned.pilot_ends) / 3
+    return most_walkers(n_burnin, n_draws * thin, ends)

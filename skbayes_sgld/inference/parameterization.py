@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root
+from skbayes_sgld.inference.decisions import GIVEN, Choice
 from skbayes_sgld.inference.hyperparameters import standardise
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior
@@ -37,9 +38,7 @@ _NEEDS = {
 }
 
 
-def reparameterize(
-    posterior: Any, settings: Settings
-) -> tuple[BasePosterior, Mode | None, tuple[str, str]]:
+def reparameterize(posterior: Any, settings: Settings) -> tuple[BasePosterior, Mode | None, Choice]:
     """Posterior in the coordinates to be sampled, its mode there, if known, and the reason.
 
     ``"auto"`` leaves the model's own coordinates only where the metric is the curvature's and
@@ -50,7 +49,7 @@ def reparameterize(
     ValueError
         Where the parameterization is not available for this model.
     """
-    name, why = settings.parameterization, "given"
+    name, why = settings.parameterization, GIVEN
     offered = posterior.facts.parameterizations
     if name is None:
         name, why = _choose(posterior, settings)
@@ -59,19 +58,20 @@ def reparameterize(
             f"parameterization={name!r} needs {_NEEDS[name]}; set parameterization='auto' or "
             f"{offered[0]!r}."
         )
+    choice = Choice(name, why)
     if posterior.facts.hierarchical:
         if settings.uses_curvature:
-            return *standardise(posterior, settings.tau), (name, why)
+            return *standardise(posterior, settings.tau), choice
         center, eta = np.split(posterior.start(), [posterior.n_linear])
         coordinates = noncentered_scales(posterior, center, eta, temperature=settings.tau)
-        return coordinates, None, (name, why)
+        return coordinates, None, choice
     if name == "row_space":
         posterior = RowSpacePosterior(posterior, settings.tau)
     if name == "noncentered" and isinstance(posterior, LogLinearNoisePosterior):
-        return *integrate_mean(posterior, settings.tau), (name, why)
+        return *integrate_mean(posterior, settings.tau), choice
     if name != "centered" and "noncentered" in posterior.facts.parameterizations:
-        return *noncenter(posterior, settings.tau), (name, why)
-    return posterior, None, (name, why)
+        return *noncenter(posterior, settings.tau), choice
+    return posterior, None, choice
 
 
 def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:

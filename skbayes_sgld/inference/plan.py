@@ -14,16 +14,18 @@ from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference.decisions import (
     Choice,
     Fallback,
+    all_rows,
     as_given,
     as_table,
+    choose_burnin,
     choose_gradient,
-    choose_lengths,
-    choose_number,
-    choose_step_size,
+    choose_n_draws,
+    choose_sampler,
+    choose_thin,
     choose_walkers,
-    measure_bias,
     reason_for_all_rows,
     shown,
+    step_bias,
 )
 from skbayes_sgld.inference.diagnosis import diagnose_outputs
 from skbayes_sgld.inference.ensemble import choose_ensemble, is_ensemble
@@ -38,7 +40,6 @@ from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.metric import Dense, Diagonal
 from skbayes_sgld.sampling.samplers import SGLD, ParallelTempering
 from skbayes_sgld.sampling.schedules import Constant, check_multipliers
-from skbayes_sgld.sampling.tuning import bias as pilots
 from skbayes_sgld.sampling.tuning.mode import TOLERANCE, Mode, NoModeError, find_mode
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel
 from skbayes_sgld.sampling.tuning.other_modes import KnownMode, find_modes
@@ -126,8 +127,8 @@ class Plan:
     @property
     def n_hot(self) -> int:
         """Steps before the final temperature."""
-        goes_on = self.choices["init"].value == "last positions"  # of chains that have cooled
-        return 0 if goes_on else self.settings.temperature.n_hot
+        continues = self.choices["init"].value == "last positions"  # of chains that have cooled
+        return 0 if continues else self.settings.temperature.n_hot
 
     @property
     def n_steps(self) -> int:
@@ -165,14 +166,14 @@ class Plan:
         return f"Plan({', '.join(f'{k}={shown(v.value)}' for k, v in self.choices.items())})"
 
 
-def plan(
+def make_plan(
     posterior: BasePosterior,
     settings: Settings,
     seed: int,
     positions: Array | None = None,
     fallback: Fallback | None = None,
 ) -> Plan:
-    """Resolve every ``"auto"`` of a run.
+    """Plan of a run, in which every ``"auto"`` is resolved.
 
     Parameters
     ----------
@@ -184,11 +185,7 @@ def plan(
         Last positions of an earlier run's chains, in the user's parameters: the run continues from
         there, without burn-in.
     fallback : Fallback or None
-        What to do otherwise, since a chain overflowed by the plan that was made without it.
-
-    Returns
-    -------
-    plan : Plan
+        Change of the plan, since a chain overflowed by the one that was made without it.
 
     Raises
     ------
@@ -197,53 +194,58 @@ def plan(
     """
     if is_ensemble(posterior, settings):
         return _plan_ensemble(posterior, settings, seed)
+    # model: coordinates and mode
     if "tempered" in posterior.abilities:
         posterior = posterior.tempered(settings.tau)
     posterior, mode, coordinates = reparameterize(posterior, settings)
     if mode is None and _needs_mode(posterior, settings):
         mode = _locate(posterior, settings)
-    modes = _several(posterior, mode, settings, seed)
+    modes: tuple[KnownMode, ...] = ()
+    if posterior.facts.user_defined and not posterior.facts.multimodal and mode is not None:
+        modes = tuple(find_modes(posterior, mode, settings.tau, seed))
+    # algorithm: gradient, sampler and step size
     center = mode or Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))
-    gradient, batch_size, noise, choices = choose_gradient(
-        posterior, settings, center, seed, fallback
-    )
+    chosen, noise = choose_gradient(posterior, settings, center, seed, fallback)
+    choices = as_given(settings) | chosen | {"parameterization": coordinates}
+    gradient, batch_size = choices["gradient"].value, choices["batch_size"].value
     draft = _draft(posterior, settings, mode, gradient, batch_size, bool(modes))
-    tuned, chosen = choose_step_size(draft, mode, settings, noise, seed, fallback)
-    choices |= chosen
-    goes_on = positions is not None
-    walkers_allowed, n_draws = settings.allows_walkers and not goes_on, settings.n_draws
-    if walkers_allowed:
-        tuned, n_draws, chosen = choose_number(tuned, settings, posterior)
-        choices |= chosen
+    tuned = choose_sampler(draft, mode, settings, noise, seed, fallback)
+    if batch_size is not None and tuned.run.batch_size is None:
+        choices |= all_rows(f"{tuned.run.sampler} takes all rows")
+    # lengths: draws, burn-in, thinning and walkers
+    continues, n_draws, n_walkers = positions is not None, settings.n_draws, 1
+    may_share = settings.allows_walkers and not continues
+    if may_share:
+        tuned, choice = choose_n_draws(tuned, settings, len(posterior.constrained_names))
+        n_draws = choice.value
+        choices |= {} if choice.given else {"n_draws": choice}
     check_memory(settings.n_chains, n_draws, posterior.n_params)
-    n_burnin, thin, chosen = choose_lengths(tuned, settings, n_draws, goes_on)
-    choices |= chosen
+    choices["thin"] = choose_thin(tuned, settings)
+    thin = choices["thin"].value
+    choices["n_burnin"] = choose_burnin(tuned, settings, n_draws, thin, continues)
+    n_burnin = choices["n_burnin"].value
     if not isinstance(settings.schedule, Constant):
         check_multipliers(settings.schedule, n_burnin + n_draws * thin)
+    if may_share:
+        n_walkers = choose_walkers(tuned, settings, n_draws, n_burnin, thin)
     run, bias = tuned.run, tuned.bias
     if mode is not None and bias is None:
         # that of the last draw: a schedule may have made the step small by then
         eta = float(run.step_sizes(n_draws * thin))
-        bias = measure_bias(run, mode, eta, settings.metric.uses_curvature, seed)
-    n_walkers = 1
-    if walkers_allowed:
-        n_walkers = choose_walkers(tuned, settings, n_draws, n_burnin, thin)
-    # the walkers of a chain share each batch, unless the user asked for minibatches
-    chose_batches = run.batch_size is not None and settings.takes_all_rows
-    share_batches = chose_batches and posterior.facts.shares_batches
-    start, init = choose_start(
+        bias = step_bias(run, mode, eta, settings.metric.uses_curvature, seed)
+    start, choices["init"] = choose_start(
         posterior, settings, tuned, seed, positions, n_walkers, fallback is not None
     )
-    # the sampler may have come to make several draws a trajectory
-    choices["sampler"] = choices["sampler"]._replace(value=run.sampler)
-    choices["step_size"] = choices["step_size"]._replace(value=run.step_size)
-    choices |= {"init": init, "parameterization": Choice(*coordinates)}
-    choices |= as_given(settings)
+    choices["sampler"] = Choice(run.sampler, tuned.why_sampler)
+    choices["step_size"] = Choice(run.step_size, tuned.why_step_size)
+    # the walkers of a chain share each batch, unless the user asked for minibatches
+    shares = settings.takes_all_rows and run.batch_size is not None
+    shares = shares and posterior.facts.shares_batches
     run = replace(
         run,
-        dynamics=run.dynamics.of_walkers(n_walkers, share_batches),
-        # everything else is for the last temperature; chains that go on have cooled already
-        temperature=None if goes_on else settings.temperature.schedule,
+        dynamics=run.dynamics.of_walkers(n_walkers, shares),
+        # everything else is for the last temperature; chains that continue have cooled already
+        temperature=None if continues else settings.temperature.schedule,
     )
     return Plan(
         posterior=posterior,
@@ -289,10 +291,12 @@ def _draft(
             center=at_mode if settings.uses_curvature else None,
         ),
         settings.schedule,
-        pilots.STEP_SIZES[0],
+        1.0,
         posterior.n_samples,
         batch_size,
         gradient.replacement,
+        # otherwise a chain that accepts nothing shows in the diagnosis of its draws
+        stops_lost=settings.sampler is not None or settings.step_size is not None,
     )
 
 
@@ -330,15 +334,6 @@ _ORDER = (
     "n_burnin",
     "thin",
 )
-
-
-def _several(
-    posterior: BasePosterior, mode: Mode | None, settings: Settings, seed: int
-) -> tuple[KnownMode, ...]:
-    """Modes of a user's own model, if climbs find several."""
-    if not posterior.facts.user_defined or posterior.facts.multimodal or mode is None:
-        return ()
-    return tuple(find_modes(posterior, mode, settings.tau, seed))
 
 
 def _needs_mode(posterior: BasePosterior, settings: Settings) -> bool:

@@ -14,7 +14,7 @@ from skbayes_sgld._checks import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.diagnostics import have_left_start, summarize
 from skbayes_sgld.inference import arviz
-from skbayes_sgld.inference.decisions import Choice, as_table, measure_bias, shown
+from skbayes_sgld.inference.decisions import Choice, as_table, shown, step_bias
 from skbayes_sgld.inference.diagnosis import (
     Diagnosis,
     NetworkDiagnosis,
@@ -333,7 +333,7 @@ class SamplingResult(PosteriorDraws):
         if not plan.has_data or plan.mode is None:
             return float("nan")
         eta = 0.5 * float(plan.run.step_sizes(plan.n_draws * plan.thin))
-        return measure_bias(plan.run, plan.mode, eta, plan.settings.metric.uses_curvature, 0)[0]
+        return step_bias(plan.run, plan.mode, eta, plan.settings.metric.uses_curvature, 0)[0]
 
     def _mean_acceptance(self) -> float:
         """Mean Metropolis acceptance of the chains' transitions; nan without the data.

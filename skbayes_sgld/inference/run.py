@@ -23,8 +23,7 @@ from skbayes_sgld.inference.diagnosis import diagnose_outputs, warn_of
 from skbayes_sgld.inference.ensemble import warm_up
 from skbayes_sgld.inference.long_run import draw
 from skbayes_sgld.inference.overflow import explain_overflow
-from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.inference.plan import plan as plan_of
+from skbayes_sgld.inference.plan import Plan, make_plan
 from skbayes_sgld.inference.problems import find_problems
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.inference.settings import Settings
@@ -106,14 +105,14 @@ def plan_and_run(
     whichever overflowed: only then do the draws of a chain depend on those that run beside it.
 
     ``inputs`` are the data and the settings, by name, by which a checkpoint knows its run. The
-    other parameters and the errors are those of :func:`~skbayes_sgld.inference.plan.plan` and
+    other parameters and the errors are those of :func:`~skbayes_sgld.inference.plan.make_plan` and
     :func:`run`.
     """
     origin = Origin.of(settings, inputs, seed, positions)
     try:
         n_left = _FALLBACKS
         while True:
-            plan = plan_of(posterior, settings, origin.seed, origin.positions, origin.fallback)
+            plan = make_plan(posterior, settings, origin.seed, origin.positions, origin.fallback)
             try:
                 return _run_plan(plan, watch, origin, workers)
             except ChainOverflowError as error:

@@ -165,7 +165,7 @@ def test_where_the_pilot_finds_an_error_chains_accept_or_reject(monkeypatch, mos
     run = make_run(target, sampler=SGLD(), preconditioner=Curvature(), mode=mode)
     found = None if most is None else (1.0, Bias(most, 0.0, width, 2.0, most))
     monkeypatch.setattr(decisions.pilots, "choose_step_size", lambda *args, **kwargs: found)
-    assert isinstance(decisions.tune(run, mode, 0, [HMC()]).run.sampler, HMC) == exact
+    assert isinstance(decisions.tune(run, mode, 0, may_switch=True).run.sampler, HMC) == exact
 
 
 @pytest.mark.parametrize("width", [1.99, 2.01, 2.2, 2.3, 3.0, 5.0, 10.0])

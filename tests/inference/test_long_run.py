@@ -96,7 +96,7 @@ def test_an_interrupt_of_the_tuning_names_what_there_is(finished, tmp_path, monk
     resumed = SGLDLinearRegression(**SETTINGS | {"n_draws": 90}, resume_from=finished)
     nothing = r"nothing was written to checkpoint='.*(new|run).npz' yet, so begin anew"
     cases = [(fresh, Y, nothing), (other, Y + 1.0, nothing), (resumed, Y, "goes on from 60 draws")]
-    monkeypatch.setattr("skbayes_sgld.inference.run.plan_of", interrupt)
+    monkeypatch.setattr("skbayes_sgld.inference.run.make_plan", interrupt)
     for model, y, message in cases:
         with pytest.raises(KeyboardInterrupt, match=message):
             model.fit(X, y)

@@ -220,7 +220,7 @@ def test_the_look_for_modes_and_jumps_costs_less_than_the_run(monkeypatch):
     assert isinstance(result.choices["sampler"].value, SGLD)
     with_look, rows[0] = rows[0], 0
     with monkeypatch.context() as without:
-        without.setattr("skbayes_sgld.inference.plan._several", lambda *_: ())
+        without.setattr("skbayes_sgld.inference.plan.find_modes", lambda *_: ())
         without.setattr("skbayes_sgld.inference.decisions._jump", lambda *_: 0.0)
         again = sample(model, check_gradient=False, random_state=0)
     np.testing.assert_array_equal(again.values, result.values)

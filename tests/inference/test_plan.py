@@ -13,7 +13,7 @@ from sklearn.model_selection import cross_val_score
 import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.inference import plan as planning
-from skbayes_sgld.inference.decisions import measure_bias
+from skbayes_sgld.inference.decisions import step_bias
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior import FunctionPosterior, Laplace, Normal
 from skbayes_sgld.sampling import HMC, SGLD, Schedule
@@ -250,7 +250,7 @@ def test_without_the_curvature_eulers_bias_is_that_of_the_closed_form_and_certai
     target = NormalMean()  # of precision 25
     mode = Mode(np.array([target.y.mean()]), Diagonal(np.array([1.0 / target.precision])))
     run = make_run(target, sampler=SGLD("euler"), mode=mode)
-    bias, doubt = measure_bias(run, mode, eta, False, 0)
+    bias, doubt = step_bias(run, mode, eta, False, 0)
     inflation = 1.0 / (1.0 - 12.5 * eta) if eta < 0.08 else np.inf
     assert bias == pytest.approx(np.sqrt(inflation) - 1.0)
     assert doubt == 0.0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.inference.plan import plan
+from skbayes_sgld.inference.plan import make_plan
 from skbayes_sgld.inference.run import run
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior import (
@@ -125,7 +125,7 @@ def passes(estimator, likelihood, prior, noise_prior=None):
     counted = X.view(Counted)
     counted.read = {}
     posterior = GLMPosterior(counted, y, likelihood, prior, noise_prior, center=True)
-    run(plan(posterior, Settings.check(estimator), seed=0))
+    run(make_plan(posterior, Settings.check(estimator), seed=0))
     reads = chain(*counted.read.values())
     return sum(stop - start for of, start, stop in reads if of == n) / n
 
