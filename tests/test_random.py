@@ -17,6 +17,7 @@ from skbayes_sgld._random import as_random_state, check_seed
 from skbayes_sgld.posterior import FunctionPosterior
 from skbayes_sgld.variational import BayesByBackprop
 
+# 10 or 20 draws a chain are too few, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 X = np.random.default_rng(0).standard_normal((40, 2))
 Y = X @ [1.0, -1.0] + np.random.default_rng(1).standard_normal(40)

@@ -66,6 +66,7 @@ CALLS = [
 ]
 
 
+# scikit-learn warns of blocks, which are arrays without names
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
 @pytest.mark.parametrize("make", [frame_of, array_of])
 @pytest.mark.parametrize(("name", "method", "given"), CALLS)

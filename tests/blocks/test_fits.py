@@ -370,6 +370,7 @@ def test_the_least_log_probability_of_a_row_has_no_weight(size):
     assert found.value == pytest.approx(weight @ log_p, rel=1e-9)
 
 
+# 50 draws of two chains are too few, and fit says so
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("size", [0.01, 30.0])
 @pytest.mark.parametrize("as_blocks", [True, False])

@@ -59,6 +59,7 @@ def test_moments_and_spread_are_those_of_the_array(dtype, weighted):
     assert np.allclose(extent.spread(sd), spread, rtol=1e-6 if dtype == np.float64 else 1e-5)
 
 
+# 20 draws of two chains are too few, and fit says so
 @pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
 @pytest.mark.parametrize("order", [1, -1])
 def test_scales_of_priors_from_blocks_are_those_of_the_array(order):

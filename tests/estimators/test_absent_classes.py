@@ -114,6 +114,7 @@ def test_one_class_alone_is_refused_under_a_flat_intercept_with_the_remedy():
     assert np.all(fitted.predict_proba(X)[:, 1] > 0.5)
 
 
+# 50 draws a chain are too few, and fit says so
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "model",

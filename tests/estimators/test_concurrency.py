@@ -15,6 +15,7 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
 )
 
+# the runs are too short for usable draws, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 RNG = np.random.default_rng(0)

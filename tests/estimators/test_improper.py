@@ -28,6 +28,7 @@ from tests.estimators.test_bad_input import (
 # 100 draws are too few for the summaries to be relied on, and the estimators say so
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    # the conjugate prior warns of few rows a column
     pytest.mark.filterwarnings(r"ignore:\d+ rows for \d+ columns"),
 ]
 
@@ -69,6 +70,7 @@ SINGLE = r"one row has a weight \(n_samples=1\): neither.*improper, or nearly"
 PROPER_LEVEL = {"intercept_prior": "normal"}
 
 
+# weights of next to nothing are the subject
 @pytest.mark.filterwarnings("ignore:sample_weight sums to")
 @pytest.mark.parametrize(
     ("cls", "y", "weight", "params", "match"),
@@ -103,6 +105,7 @@ def test_weights_that_leave_next_to_nothing_are_refused(cls, y, weight, params, 
         model.fit(blocks)
 
 
+# weights of next to nothing are the subject
 @pytest.mark.filterwarnings("ignore:sample_weight sums to")
 def test_small_weights_under_proper_priors_leave_the_prior():
     priors = {"prior": Normal(scale=0.5), "intercept_prior": Normal(scale=2.0)}

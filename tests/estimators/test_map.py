@@ -26,6 +26,7 @@ from skbayes_sgld.sampling.tuning import mode as tuning
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.modes import SHORT_TASKS, distance, newton_mode, task
 
+# few passes over the rows end far from the mode, and fit says so
 ENDS_EARLY = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 X, Y = load_diabetes(return_X_y=True)
 LABELS = (np.median(Y) < Y).astype(float)

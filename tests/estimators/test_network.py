@@ -395,6 +395,7 @@ def test_the_diagnosis_is_of_the_predictions_at_the_rows_that_are_given(name, y,
     assert model.diagnose().r_hat < weights  # which label switching spoils
 
 
+# the module ignores the warning whose absence is tested here
 @pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 def test_the_defaults_do_not_warn_where_classes_are_nearly_separated():
     rows, labels = load_iris(return_X_y=True)

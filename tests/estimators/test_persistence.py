@@ -23,6 +23,7 @@ from skbayes_sgld import (
 )
 
 skops_io = pytest.importorskip("skops.io")
+# 25 draws a chain are too few, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 ROOT = Path(__file__).parents[2]

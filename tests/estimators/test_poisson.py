@@ -15,6 +15,7 @@ from skbayes_sgld.posterior import ImproperPosteriorError, Laplace, Normal
 from tests.references.closed_forms import importance_sampling, laplace_fit
 
 SHORT = {"n_draws": 50, "n_burnin": 10, "thin": 1, "step_size": 0.5, "random_state": 0}
+# 50 draws a chain are too few, and fit says so
 short_run = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
@@ -189,6 +190,7 @@ def scales_of(kind, X, y, weight, exposure):
     return model.fit(source).prior_.scale
 
 
+# the tails of these posteriors are heavy
 @pytest.mark.filterwarnings("ignore:The standard deviation of")
 @pytest.mark.parametrize("prior", ["normal", "laplace", "horseshoe", "hierarchical_normal"])
 def test_counts_that_are_all_zero_are_fitted_without_an_intercept(prior):
@@ -203,6 +205,7 @@ def test_counts_that_are_all_zero_are_fitted_without_an_intercept(prior):
         SGLDPoissonRegressor(prior=prior).fit(X, np.zeros(60))
 
 
+# 20 draws a chain are too few, and fit says so
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["array", "stream", "few blocks", "many blocks"])

@@ -91,6 +91,7 @@ def test_labels_have_their_probabilities():
         (SGLDPoissonRegressor(prior="student_t", fit_intercept=False), np.arange(5)),
     ],
 )
+# 20 draws a chain are too few, and fit says so
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_fit_keeps_the_prior_that_it_was_given(model, y):
     if "n_draws" in model.get_params():

@@ -12,6 +12,7 @@ from tests.sharing import share_after
 # 100 draws and fewer are too few for the summaries to be relied on, and the estimators say so
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    # the conjugate prior warns of few rows a column
     pytest.mark.filterwarnings(r"ignore:\d+ rows for \d+ columns"),
 ]
 

@@ -12,6 +12,7 @@ from skbayes_sgld import (
 )
 from skbayes_sgld.sampling import ValueClip
 
+# the runs are too short for usable draws, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 RNG = np.random.default_rng(0)

@@ -42,6 +42,7 @@ from skbayes_sgld.sampling import (
 # 100 draws and fewer are too few for the summaries to be relied on, and the estimators say so
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    # the conjugate prior warns of few rows a column
     pytest.mark.filterwarnings(r"ignore:\d+ rows for \d+ columns"),
     # scikit-learn's checks of regressors have no counts
     pytest.mark.filterwarnings("ignore:y has the value .*, and the model is of whole counts"),

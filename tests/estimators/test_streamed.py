@@ -179,10 +179,12 @@ def test_a_site_after_a_site_has_the_mean_gradient_and_curvature_of_both(center,
 
 
 SHORT = {"n_draws": 50, "n_chains": 2, "n_burnin": 20}
+# 50 draws of two chains are too few, and fit says so
 shortly = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 @shortly
+# weights of next to nothing leave the posterior as it is
 @pytest.mark.filterwarnings("ignore:sample_weight sums to")
 @pytest.mark.parametrize("name", ["linear", "binary", "poisson"])
 def test_every_batch_draws_new_random_numbers(name):

@@ -129,6 +129,7 @@ OFFSET_Y = OFFSET_ROWS @ [1.0, -1.0, 0.5] + np.random.default_rng(6).standard_no
 UNEQUAL = {"noise_model": "log_linear", "n_draws": 60, "random_state": 0}
 
 
+# 60 draws a chain are too few, and fit says so
 @pytest.mark.filterwarnings("error::RuntimeWarning", "ignore:The draws are not to be relied on")
 @pytest.mark.parametrize("prior", ["conjugate_normal", "normal", "student_t", "laplace"])
 def test_no_unit_and_no_offset_leaks_a_warning_of_numpys_from_unequal_noise(prior):

@@ -30,6 +30,7 @@ def rookies():
     return StandardScaler().fit_transform(np.nan_to_num(X)), y
 
 
+# 5 draws of two chains are too few, and fit says so
 @pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
 def test_a_gradient_whose_batches_would_be_all_rows_is_warned_of():
     X, y = make_logistic(2500, coef=np.linspace(-1, 1, 5), random_state=0)
@@ -219,6 +220,7 @@ def test_exponentials_beyond_single_precision_are_no_reason_to_warn():
 
 
 @pytest.mark.parametrize(("most", "order"), [(4, 2), (3, 1)])
+# 2 draws a chain are too few, and fit says so
 @pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
 def test_minibatches_have_the_second_order_where_the_curvature_is_formed(most, order, monkeypatch):
     monkeypatch.setattr(decisions, "MAX_DENSE", most)  # of four parameters

@@ -179,6 +179,7 @@ def test_proposals_out_of_range_name_the_noise_that_nothing_tells_and_a_prior_th
     assert undefined_problem(0.0009, "", False) == []
 
 
+# the long Euler step is the subject, and fit warns of its bias
 @pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
 def test_the_bias_is_told_at_the_step_size_and_at_half_of_it(capsys):
     X, y = make_correlated_pair(random_state=0)

@@ -60,6 +60,7 @@ def test_a_hot_fit_of_a_normal_posterior_is_its_laplace_approximation():
     np.testing.assert_allclose(ratio, 3.0, rtol=0.08)
 
 
+# the draws are the starts, which cannot converge
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("temperature", [1.0, 4.0])
 def test_chains_start_half_as_wide_again_as_the_posterior(temperature):

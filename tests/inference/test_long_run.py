@@ -42,6 +42,7 @@ CASES = {
     "trajectories": (SGLDLogisticRegression, {"sampler": "hmc", "prior": Normal(scale=3.0)}),
     "ladder": (SGLDLogisticRegression, {"sampler": "parallel_tempering", "step_size": 0.3}),
 }
+# the runs are short or stopped early, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
 
 

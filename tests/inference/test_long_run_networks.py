@@ -23,6 +23,7 @@ CASES = {
     "velocity": (SGLDMLPClassifier(hidden_layer_sizes=(4,), **SHORT), KeyboardInterrupt, [1, 2]),
     "batches": (SGLDMLPRegressor(hidden_layer_sizes=4, batch_size=7, **SHORT), MemoryError, [1]),
 }
+# the runs are short or stopped early, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
 assert_equal = np.testing.assert_array_equal
 

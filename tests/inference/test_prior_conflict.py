@@ -162,6 +162,7 @@ def test_what_is_learned_or_gone_is_not_measured(capsys):
     assert kept.without_data().diagnose().conflict is None
 
 
+# 40 draws a chain are too few, and fit says so
 @pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
 def test_classes_of_next_to_no_weight_leave_the_prior_and_the_data_comparable():
     X = 20.0 * np.random.default_rng(0).standard_normal((50, 2))

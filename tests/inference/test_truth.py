@@ -141,6 +141,7 @@ def test_three_classes_agree_with_importance_sampling():
     agrees(SGLDLogisticRegression(random_state=0).fit(X, y), reference)
 
 
+# plain SGLD does not converge here: that is the subject
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_plain_sgld_does_not_sample_the_rookies(rookies, rookies_target):
     # why the default is not the plain recursion: the published schedule and batch size

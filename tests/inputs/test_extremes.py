@@ -17,6 +17,7 @@ from skbayes_sgld.inference.overflow import explain_overflow
 from skbayes_sgld.sampling import HMC, Polynomial
 from tests.inputs.test_named import X, Y, make, refuse
 
+# the runs are too short for usable draws, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
@@ -29,6 +30,7 @@ def test_counts_of_zero_over_long_exposures_have_a_mode():
     assert np.all(np.abs(moved - [0.0, 0.0, 0.0, np.log(1e8)]) < 0.3 * sd)
 
 
+# the count of 1e-12 is the subject
 @pytest.mark.filterwarnings("ignore:y has the value 1e-12, and the model is of whole counts")
 def test_counts_of_nearly_nothing_are_refused():
     model = make(SGLDPoissonRegressor, sampler="hmc", step_size=1e-16, thin=10)

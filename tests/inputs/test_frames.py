@@ -6,6 +6,7 @@ import pytest
 
 from skbayes_sgld import SGDMAPClassifier, SGLDLinearRegression, SGLDMLPRegressor
 
+# 20 draws of two chains are too few, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 RNG = np.random.default_rng(0)
@@ -77,6 +78,7 @@ def fitted():
     }
 
 
+# scikit-learn warns of arrays where frames were fitted
 @pytest.mark.filterwarnings("ignore:.*feature names")
 @pytest.mark.parametrize("kind", TIMES)
 @pytest.mark.parametrize("cls", [SGLDLinearRegression, SGDMAPClassifier, SGLDMLPRegressor])

@@ -47,7 +47,9 @@ from skbayes_sgld.variational import BayesByBackprop
 from tests.inputs.surface import NORMAL
 
 pytestmark = [
+    # 20 draws of two chains are too few, and fit says so
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    # the conjugate prior warns of few rows a column
     pytest.mark.filterwarnings(r"ignore:\d+ rows for \d+ columns"),
 ]
 

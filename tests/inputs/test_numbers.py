@@ -15,6 +15,7 @@ from tests.inputs import surface
 from tests.inputs.cases import closed_form
 from tests.inputs.oracle import numbers_of
 
+# the runs are too short for usable draws, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 RNG = np.random.default_rng(7)

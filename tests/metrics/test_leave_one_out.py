@@ -229,6 +229,7 @@ def test_exposures_are_those_of_the_fit():
     assert loo(model, X, y, exposure=exposure).elpd == pytest.approx(exact.sum(), abs=0.2)
 
 
+# weights have an influential row for networks, and loo says so
 @pytest.mark.filterwarnings("ignore:The Pareto k")
 def test_networks_and_laplace_approximations_are_taken_too():
     _, y, _ = FAMILIES["normal"]

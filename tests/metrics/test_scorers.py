@@ -35,9 +35,8 @@ from skbayes_sgld.metrics import (
     pinball_loss,
 )
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning"
-)  # short runs
+# the runs are too short for usable draws, and fit says so
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 N = 80
 MODEL = SGLDLinearRegression(n_draws=100, random_state=0)

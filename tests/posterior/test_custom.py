@@ -371,6 +371,7 @@ def test_functions_of_one_theta_are_told_of_batched():
         ({}, "is not finite at the start, where a=0, b=0, s=0; give a start"),
     ],
 )
+# the density divides by zero on purpose
 @pytest.mark.filterwarnings("ignore:divide by zero|invalid value:RuntimeWarning")
 def test_arguments_that_cannot_be_used_are_named(kwargs, match):
     with pytest.raises(ValueError, match=match):

@@ -198,6 +198,7 @@ def test_many_useless_columns_shrink_as_those_of_bayesian_ridge():
 
 
 @pytest.mark.truth
+# 100 draws a chain are too few, and fit says so
 @pytest.mark.filterwarnings("ignore:The draws:sklearn.exceptions.ConvergenceWarning")
 def test_ranks_of_true_parameters_are_uniform():
     """Parameters from the prior, data from the model: simulation-based calibration, in small."""
@@ -240,7 +241,6 @@ def test_draws_of_the_prior_have_heavy_tails_before_and_after_a_fit():
     np.testing.assert_allclose(*(np.median(np.std(d, axis=0)) for d in (before, after)), rtol=0.2)
 
 
-@pytest.mark.filterwarnings("ignore:The draws:sklearn.exceptions.ConvergenceWarning")
 @every_prior
 def test_predictions_do_not_know_the_units(name):
     X, y = table()
@@ -395,7 +395,6 @@ def test_the_pseudo_variance_of_classes_is_that_of_their_shares(n_classes):
         assert Bernoulli().pseudo_variance(y, None) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:The standard deviation of")
 def test_units_of_columns_and_target_do_not_change_what_a_horseshoe_of_a_given_scale_predicts():
     X, _, _ = counts_and_columns()
     X = X[:, :3] - 2.0

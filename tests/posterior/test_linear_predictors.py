@@ -43,6 +43,7 @@ MODELS = {
 
 @few_draws
 @pytest.mark.parametrize("name", MODELS)
+# the conjugate prior warns of few rows a column
 @pytest.mark.filterwarnings(r"ignore:\d+ rows for \d+ columns")
 def test_draws_depend_neither_on_the_dtype_nor_on_the_order_of_X(name):
     # float32 products left Newton's method without a mode in one fit of seven, and the layouts

@@ -213,6 +213,7 @@ def test_automatic_scales_know_the_units():
     np.testing.assert_allclose(second.noise_coef_ * [1e-6, 1e6], first.noise_coef_, atol=0.02)
 
 
+# 100 draws a chain are too few, and fit says so
 @pytest.mark.filterwarnings("ignore:The draws:sklearn.exceptions.ConvergenceWarning")
 def test_predictions_are_those_of_the_mixture_over_the_draws():
     X, y, weight = unequal()
@@ -249,6 +250,7 @@ def test_minibatches_have_the_same_posterior():
     assert np.abs(b["sd"] / a["sd"] - 1).max() < 0.08
 
 
+# 100 draws a chain are too few, and fit says so
 @pytest.mark.filterwarnings("ignore:The draws:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.truth
 def test_ranks_of_true_parameters_are_uniform():
@@ -277,6 +279,7 @@ def test_ranks_of_true_parameters_are_uniform():
     assert np.abs(spread).max() < 3.5
 
 
+# 50 draws a chain are too few, and fit says so
 @pytest.mark.filterwarnings("ignore:The draws:sklearn.exceptions.ConvergenceWarning")
 def test_columns_by_name_and_what_is_refused():
     X, y, _ = unequal()

@@ -18,6 +18,7 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
 )
 
+# 100 draws of two chains are too few, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
 
 RNG = np.random.default_rng(5)

@@ -203,6 +203,7 @@ def test_threads_change_no_bit_and_no_state(fits, monkeypatch):
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
+# Python 3.12 warns of a fork of a process with threads
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_process_predicts(fits):
     every_prediction(fits)  # the parent's threads are running

@@ -160,6 +160,7 @@ def test_weights_enter_every_moment_of_a_prediction(n_rows):
     np.testing.assert_allclose(spread.variance(coordinates), variance)
 
 
+# decaying steps leave the chains apart, and fit says so
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_weighted_probability_its_log_and_its_log_odds_agree(n_classes):
@@ -183,6 +184,7 @@ def test_a_weighted_probability_its_log_and_its_log_odds_agree(n_classes):
     np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-9)
 
 
+# decaying steps leave the chains apart, and fit says so
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_predictive_variance_of_weighted_draws_is_that_of_their_mixture():
     X, y = make_correlated_pair(80, random_state=0)

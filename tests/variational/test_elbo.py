@@ -116,6 +116,7 @@ def test_sampled_scales_are_half_normal_and_draws_from_q_count_twice():
     assert np.all(np.abs(theta.var(axis=0) / twice - 1.0) < 4.5 * np.sqrt(3.0 / ess))
 
 
+# the few pairs of a step widen the scales, and the fit says so
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_plain_sgld_of_small_batches_samples_the_same_density():
     # a few draws of the noise a step: on a normal posterior the means' gradient has no error,
@@ -140,6 +141,7 @@ def test_plain_sgld_of_small_batches_samples_the_same_density():
     assert np.all(np.abs(np.log(ratio)) < 4.5 / np.sqrt(2 * ess) + 0.02)
 
 
+# the cold draws stand for the mode and are not to be relied on
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_its_mode_is_what_bayes_by_backprop_finds():
     elbo = VariationalPosterior(NORMAL, "full_rank", n_pairs=8)

@@ -230,6 +230,7 @@ def test_the_logistic_model_agrees_with_importance_sampling_of_its_rows():
     assert np.all(np.abs(eta.std(axis=0) / sd - 1) < 0.06)
 
 
+# the conjugate prior warns of few rows a column
 @pytest.mark.filterwarnings(r"ignore:\d+ rows for \d+ columns")
 def test_predictions_of_many_columns_are_those_of_few(wide, monkeypatch):
     X, y = wide
@@ -241,7 +242,6 @@ def test_predictions_of_many_columns_are_those_of_few(wide, monkeypatch):
     np.testing.assert_allclose(model.predict_interval(X), interval, atol=1e-4 * std.max())
 
 
-@pytest.mark.filterwarnings(r"ignore:\d+ rows for \d+ columns")
 def test_chains_of_many_columns_do_not_depend_on_each_other(wide):
     X, y = wide
     settings = {"n_draws": 30, "random_state": 1}

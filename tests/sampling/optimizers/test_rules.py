@@ -155,6 +155,7 @@ def test_the_path_climbs_from_the_start_to_the_mode(rookies):
     np.testing.assert_array_equal(model.coef_path_[0], 0.0)
 
 
+# one pass over the rows ends far from the mode, and fit says so
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("max_iter", [1, 1000])
 @pytest.mark.parametrize("temperature", [1.0, 4.0])
