@@ -20,10 +20,10 @@ from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.sampling.base import Sampler
-from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import ControlVariate, Full
 from skbayes_sgld.sampling.metric import preconditioned_eigenvalues
+from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import HMC
 from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning import bias as pilots

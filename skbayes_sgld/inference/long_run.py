@@ -13,8 +13,9 @@ from skbayes_sgld._progress import Progress
 from skbayes_sgld.inference.checkpoint import Origin, Writer
 from skbayes_sgld.inference.decisions import EARLY_ENDS, Choice
 from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.sampling.chains import Chains, Stretch, join_parts, run_chains, run_parts
+from skbayes_sgld.sampling.chains import run_chains, run_parts
 from skbayes_sgld.sampling.overflow import ChainOverflowError
+from skbayes_sgld.sampling.run import Chains, Stretch, join_parts
 from skbayes_sgld.sampling.workers import Workers
 
 Array = NDArray[Any]

@@ -12,8 +12,9 @@ from skbayes_sgld._random import start_normals
 from skbayes_sgld.inference.diagnosis import firmer_priors
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.chains import Chains, Run, constrained_draws, run_chains
+from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError
+from skbayes_sgld.sampling.run import Chains, Run, constrained_draws
 
 Array = NDArray[Any]
 

@@ -35,9 +35,9 @@ from skbayes_sgld.inference.starts import choose_start
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.propriety import check_mode
 from skbayes_sgld.sampling.base import Gradient, check_requirements
-from skbayes_sgld.sampling.chains import Run, constrained_draws
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.metric import Dense, Diagonal
+from skbayes_sgld.sampling.run import Run, constrained_draws
 from skbayes_sgld.sampling.samplers import SGLD, ParallelTempering
 from skbayes_sgld.sampling.schedules import Constant, check_multipliers
 from skbayes_sgld.sampling.tuning.mode import TOLERANCE, Mode, NoModeError, find_mode

@@ -28,8 +28,8 @@ from skbayes_sgld.inference.problems import find_problems
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.chains import Chains, constrained_draws
 from skbayes_sgld.sampling.overflow import ChainOverflowError
+from skbayes_sgld.sampling.run import Chains, constrained_draws
 from skbayes_sgld.sampling.tuning.bias import sd_error
 from skbayes_sgld.sampling.tuning.noise import measure_noise
 from skbayes_sgld.sampling.workers import Workers

@@ -23,12 +23,13 @@ from skbayes_sgld.sampling.base import (
     Schedule,
     check_requirements,
 )
-from skbayes_sgld.sampling.chains import Chains, Run, RunState, draw_block, run_chains
+from skbayes_sgld.sampling.chains import draw_block, run_chains
 from skbayes_sgld.sampling.clipping import CLIPS, Clip
 from skbayes_sgld.sampling.dynamics import Array, Dynamics
 from skbayes_sgld.sampling.gradients import GRADIENTS, Full, Minibatch
 from skbayes_sgld.sampling.optimizers import OPTIMIZERS, Newton, Optimizer
 from skbayes_sgld.sampling.preconditioners import PRECONDITIONERS, Identity, Matrix
+from skbayes_sgld.sampling.run import Chains, Run, RunState
 from skbayes_sgld.sampling.samplers import SAMPLERS
 from skbayes_sgld.sampling.schedules import SCHEDULES
 from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
@@ -192,19 +193,10 @@ class Kernel:
         run, theta = self._run, np.array(np.atleast_2d(state.position), dtype=float)
         now = {name: array.copy() for name, array in state.memory.items()} | {"theta": theta}
         streams = [ChainStreams.of(np.random.default_rng(key))] * len(theta)
-        eta, dynamics = run.step_sizes(np.array([state.n_steps])), self._dynamics
-        if run.temperature is not None:
-            dynamics.temperature = float(run.temperature(state.n_steps))
         with one_blas_thread(), np.errstate(all="ignore"):
-            if run.sampler.uses_noise and "normals" not in now:
-                now["normals"] = run.first_normals(streams, theta.shape[1])
-            normals, idx = draw_block(run, streams, 1, theta.shape[1])
-            noise = None
-            if normals is not None:
-                noise = run.sampler.prepare(normals, now["normals"], eta, dynamics)[0]
-                now["normals"] = normals[0]
-            batch = None if idx is None else next(dynamics.gradient.batches(idx))
-            run.sampler.step(now, eta[0], noise, batch, dynamics)
+            block = draw_block(run, self._dynamics, now, streams, state.n_steps, 1)
+            for _ in block.steps(run.sampler, now, self._dynamics):
+                pass
         theta = now.pop("theta")
         return KernelState(theta.reshape(np.shape(state.position)), now, state.n_steps + 1)
 

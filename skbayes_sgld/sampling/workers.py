@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from itertools import pairwise
 from math import ceil, lcm
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
-import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
 from skbayes_sgld._linalg import GROUP, cpu_count, in_threads
 from skbayes_sgld.sampling.overflow import ChainOverflowError
+from skbayes_sgld.sampling.run import Chains, Run, RunState, Stretch, join_chains, join_parts
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 Share = Callable[[Iterable[Any]], list[Any]]
-T = TypeVar("T")
+"""A function from joblib's delayed calls to their results."""
 
 # Numbers of X that are read
 _STEP_NUMBERS = 2**16  # by all chains in a step: they stay in cache
@@ -62,52 +61,70 @@ class Processes:
                 yield parallel
         except KeyboardInterrupt:
             # within joblib's own end it leaves a closed pool in the backend of a parallel_config
-            get_active_backend()[0].terminate()
+            backend = get_active_backend()[0]
+            if getattr(backend, "_pool", None) is not None:
+                backend.terminate()
             raise
 
 
 def side_by_side(
-    parallel: Share,
-    function: Callable[..., Any],
-    run: Any,
-    state: Any,
+    share: Share,
+    advance: Callable[..., Chains],
+    run: Run,
+    state: RunState,
     edges: list[int],
-    how: tuple[Any, ...],
-    n_jobs: int | None,
-) -> Any:
-    """Chains of ``function(run, first, state, *how)`` for the chains from edge to edge.
-
-    ``first`` is the number of a share's first chain.
+    *how: Any,
+) -> Chains:
+    """Chains of ``advance(run, state, *how)``, called for the chains from edge to edge.
 
     Raises
     ------
     ChainOverflowError
         When chains overflow: the earliest, in the order of steps.
-    RuntimeError
+    BrokenExecutor
         When one of the processes ends on its own.
     """
-    shares = [(a, _select(state, a, b), *how) for a, b in pairwise(edges)]
+    # the run is the first argument, which a cluster sends to each worker once
+    results = share(
+        delayed(_attempt)(run, advance, first, state.of_chains(slice(first, last)), *how)
+        for first, last in pairwise(edges)
+    )
+    errors = [each for each in results if isinstance(each, ChainOverflowError)]
+    if errors:
+        raise min(errors, key=lambda error: (error.step, error.chain))
+    return join_chains(results)
+
+
+def _attempt(
+    run: Run, advance: Callable[..., Chains], first: int, state: RunState, *how: Any
+) -> Chains | ChainOverflowError:
+    """Chains from number ``first`` on, or their overflow: others may have overflowed earlier."""
     try:
-        # the run is the first argument, which a cluster sends to each worker once
-        results = parallel(delayed(_attempt)(run, function, *share) for share in shares)
+        return advance(run.of_chains(slice(first, first + len(state.streams))), state, *how)
+    except ChainOverflowError as error:
+        return ChainOverflowError(error.step, error.chain + first, error.parameter, error.rejected)
+
+
+@contextmanager
+def ended_processes(n_jobs: int | None, state: RunState) -> Iterator[None]:
+    """Context that explains the end of a process that runs chains."""
+    try:
+        yield
     except BrokenExecutor:
         raise RuntimeError(
             f"n_jobs={n_jobs}: a process that runs chains {state.step} steps into the run has "
             "ended before it was done. It was killed, the memory was at an end, or the model "
             "itself ended it; set n_jobs=None, with which all runs in this process."
         ) from None
-    errors = [each for each in results if isinstance(each, ChainOverflowError)]
-    if errors:
-        raise min(errors, key=lambda error: (error.step, error.chain))
-    return _join(results)
 
 
-def _numbers(run: Any) -> int:
+def _numbers(run: Run) -> int:
     """About how many numbers of X a chain reads in a step."""
-    return int(run.batch_size * run.dynamics.posterior.n_params)
+    assert run.batch_size is not None
+    return run.batch_size * run.dynamics.posterior.n_params
 
 
-def groups_of(run: Any, n_chains: int) -> tuple[int, bool] | None:
+def groups_of(run: Run, n_chains: int) -> tuple[int, bool] | None:
     """Chains of a group, and whether threads share the groups; None for one group.
 
     Threads halve the time of two cores for long steps (1,000 rows of 100 columns).
@@ -130,29 +147,30 @@ def groups_of(run: Any, n_chains: int) -> tuple[int, bool] | None:
 
 
 def in_groups(
-    function: Callable[..., Any],
-    run: Any,
-    state: Any,
-    stretch: Any,
+    advance: Callable[..., Chains],
+    run: Run,
+    state: RunState,
+    stretch: Stretch,
     groups: tuple[int, bool],
-    how: tuple[Any, ...],
+    block_size: int | None,
     progress: Callable[[int], bool] | None,
-) -> Iterator[Any]:
-    """Yield the parts of a stretch whose chains run in groups, see :func:`groups_of`.
+) -> Chains:
+    """Chains of a stretch that are run in groups, see :func:`groups_of`.
 
-    A part has few steps, so that an interrupt takes effect soon.
+    Each call of ``advance`` makes few steps, so that an interrupt takes effect soon.
     """
     n_chains, (size, shared) = len(state.streams), groups
     edges = [*range(0, n_chains, size), n_chains]
-    parallel = _in_threads if shared else _one_by_one
+    share = _in_threads if shared else _one_by_one
     n_steps = max(1, run.dynamics.shared * _STRETCH_NUMBERS // (n_chains * _numbers(run)))
+    parts: list[Chains] = []
     while stretch.n_steps:
         now, stretch = stretch.cut(n_steps)
-        part = side_by_side(parallel, function, run, state, edges, (now, *how), None)
-        state = part.state
-        yield part
+        parts.append(side_by_side(share, advance, run, state, edges, now, block_size))
+        state = parts[-1].state
         if progress is not None and progress(now.n_steps):
-            return
+            break
+    return join_parts(parts)
 
 
 def _one_by_one(calls: Iterable[Any]) -> list[Any]:
@@ -163,35 +181,3 @@ def _one_by_one(calls: Iterable[Any]) -> list[Any]:
 def _in_threads(calls: Iterable[Any]) -> list[Any]:
     """Results of joblib's delayed calls, computed in threads of this process."""
     return in_threads(lambda call: _one_by_one([call])[0], list(calls))
-
-
-def _select(state: Any, first: int, last: int) -> Any:
-    """State of some of the chains."""
-    arrays = {name: array[first:last] for name, array in state.sampler_state.items()}
-    return replace(state, sampler_state=arrays, streams=state.streams[first:last])
-
-
-def _join(parts: list[Any]) -> Any:
-    """Chains of all shares, with one state."""
-    state = parts[0].state
-    arrays = {
-        name: np.concatenate([part.state.sampler_state[name] for part in parts])
-        for name in state.sampler_state
-    }
-    streams = [stream for part in parts for stream in part.state.streams]
-    return replace(
-        parts[0],
-        draws=np.concatenate([part.draws for part in parts]),
-        clipped=np.concatenate([part.clipped for part in parts]),
-        state=replace(state, sampler_state=arrays, streams=streams),
-    )
-
-
-def _attempt(
-    run: Any, function: Callable[..., T], first: int, *rest: Any
-) -> T | ChainOverflowError:
-    """Result of a share, or its overflow: another share may have overflowed earlier."""
-    try:
-        return function(run, first, *rest)
-    except ChainOverflowError as error:
-        return ChainOverflowError(error.step, error.chain + first, error.parameter, error.rejected)

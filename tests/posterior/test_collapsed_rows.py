@@ -8,9 +8,10 @@ from scipy.special import log_ndtr
 
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.posterior.collapsed_rows import CollapsedRows, _terms, collapsed_rows
-from skbayes_sgld.sampling.chains import Run, run_chains
+from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import Full
+from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
 from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.adaptation import around

@@ -134,10 +134,10 @@ import os, sys
 import numpy as np
 from skbayes_sgld import sample
 from skbayes_sgld.posterior import FunctionPosterior
-from skbayes_sgld.sampling import chains
+from skbayes_sgld.sampling import workers
 from skbayes_sgld.sampling.tuning.thresholds import Thresholds
 
-chains.THRESHOLDS = Thresholds(shared_seconds=0.0)
+workers.THRESHOLDS = Thresholds(shared_seconds=0.0)
 parent = os.getpid()
 
 def grad(x):

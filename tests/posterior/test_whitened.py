@@ -9,7 +9,7 @@ from skbayes_sgld.posterior import Bernoulli, Flat, GLMPosterior, Normal
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
 from skbayes_sgld.posterior.whitened import WhitenedRows, whiten_rows
 from skbayes_sgld.sampling import find_mode
-from skbayes_sgld.sampling.chains import Chains
+from skbayes_sgld.sampling.run import Chains
 
 
 def make_posterior(n=700, d=25, *, weighted=False, scale=1.5, intercept_prior=None, seed=0):

@@ -29,6 +29,7 @@ from skbayes_sgld.sampling import (
 )
 from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError
+from skbayes_sgld.sampling.run import Stretch
 from tests.references.targets import NormalMean, make_run
 from tests.sharing import share_after
 
@@ -115,7 +116,7 @@ def test_processes_are_not_started_for_a_run_that_is_short(case, monkeypatch):
 
 @pytest.mark.parametrize("lengths", [(0, 1, 1), (1, 3, 7), (100, 2, 1), (7, 50, 3)])
 def test_stretches_are_the_whole_run(lengths):
-    whole = rest = chains.Stretch(*lengths)
+    whole = rest = Stretch(*lengths)
     n_burnin = n_draws = 0
     for _ in range(1000):
         if not rest.n_steps:
@@ -219,7 +220,7 @@ def test_the_weight_of_a_draw_is_the_step_size_of_its_step(block_size):
 
 def test_parts_of_a_run_become_twice_as_long_while_there_is_time():
     run = make_run(NormalMean(), step_size=0.01)
-    parts = chains.run_parts(run, np.zeros((1, 1)), chains.Stretch(0, 50, 2), seconds=1e9)
+    parts = chains.run_parts(run, np.zeros((1, 1)), Stretch(0, 50, 2), seconds=1e9)
     assert [part.n_steps for part in parts] == [2, 4, 8, 16, 32, 38]
 
 

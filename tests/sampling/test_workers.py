@@ -61,10 +61,10 @@ LENGTHS = {"n_draws": 10, "n_burnin": 4, "thin": 2, "seed": 3}
 @pytest.mark.parametrize("gradient", GRADIENTS.values(), ids=GRADIENTS)
 def test_groups_draw_what_all_chains_draw_together(gradient, clip, two_chains_a_group, monkeypatch):
     run, start = run_of(gradient, clip)
-    sizes, plain = [], chains._run
+    sizes, plain = [], chains.advance_together
     monkeypatch.setattr(
         chains,
-        "_run",
+        "advance_together",
         lambda run, state, *how: (sizes.append(len(state.streams)), plain(run, state, *how))[1],
     )
     told = []
@@ -122,8 +122,9 @@ def test_a_chains_walkers_share_its_rows_and_depend_on_no_other_chain(two_chains
     for first in (0, 4):
         alone = run_chains(run, start[first : first + 4], first_chain=first, **LENGTHS)
         np.testing.assert_array_equal(alone.draws, both.draws[first : first + 4])
-    _, idx = chains.draw_block(run, both.state.streams, 3, P)
-    assert idx.shape == (3, 2, BATCH)
+    end = both.state
+    block = chains.draw_block(run, run.dynamics, end.sampler_state, end.streams, end.step, 3)
+    assert block.idx.shape == (3, 2, BATCH)
     part = run_chains(run, start, n_draws=3, seed=3)
     rest = run_chains(run, part.state, n_draws=4, block_size=2)
     whole = run_chains(run, start, n_draws=7, seed=3)
@@ -137,6 +138,14 @@ def test_a_run_in_groups_ends_where_progress_says_so(two_chains_a_group):
     rest = run_chains(run, part.state, n_draws=20 - part.n_steps)
     whole = run_chains(run, start, n_draws=20, seed=3)
     np.testing.assert_array_equal(rest.draws, whole.draws[:, part.n_steps :])
+
+
+def test_a_run_in_groups_may_have_no_steps(two_chains_a_group):
+    run, start = run_of(Minibatch())  # as a fit with max_time or a checkpoint begins
+    none = run_chains(run, start, n_draws=0, seed=3)
+    assert none.draws.shape == (5, 0, P)
+    rest, whole = run_chains(run, none.state, n_draws=4), run_chains(run, start, n_draws=4, seed=3)
+    np.testing.assert_array_equal(rest.draws, whole.draws)
 
 
 def test_groups_leave_the_state_that_they_start_from(two_chains_a_group):

@@ -13,10 +13,11 @@ from skbayes_sgld._linalg import GROUP, MAX_DENSE, inverse_root, one_blas_thread
 from skbayes_sgld._random import ChainStreams, start_normals
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
-from skbayes_sgld.sampling.chains import Run, draw_block, run_chains
+from skbayes_sgld.sampling.chains import draw_normals, run_chains
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.overflow import ChainOverflowError
+from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers.hamiltonian import along_rows
 from skbayes_sgld.sampling.samplers.sgld import SGLD
 from skbayes_sgld.sampling.tuning.mode import Mode
@@ -183,8 +184,7 @@ def _run_pilot(
     center, log_step = np.log(step_size), np.log(step_size)
     error = average = accepted = lost = 0.0
     with one_blas_thread(), np.errstate(all="ignore"):
-        normals, _ = draw_block(run, streams, n_steps, P)
-        assert normals is not None
+        normals = draw_normals(run, streams, n_steps, P)
         for t in range(n_steps):
             eta = np.exp(log_step)
             own = normals[t : t + 1]

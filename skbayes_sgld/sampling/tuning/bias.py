@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from skbayes_sgld._random import ChainStreams, start_normals
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.base import Sampler
-from skbayes_sgld.sampling.chains import Run, run_chains
+from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.dynamics import Dynamics, State
 from skbayes_sgld.sampling.gradients import BoundGradient, Full
 from skbayes_sgld.sampling.metric import Diagonal, identity
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.paths import LastCoordinate
+from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Mode

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import MAX_DENSE, inverse_root
 from skbayes_sgld.posterior.whitening import CollapsedPosterior, WhitenedPosterior
-from skbayes_sgld.sampling.chains import Run
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.metric import Dense
+from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
 from skbayes_sgld.sampling.samplers.hmc import HMC
 from skbayes_sgld.sampling.tuning.mode import Mode
