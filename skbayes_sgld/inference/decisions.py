@@ -14,15 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld._linalg import MAX_DENSE, inverse_root
 from skbayes_sgld._random import start_normals
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.posterior.averaging import averaged_normal
 from skbayes_sgld.posterior.base import BasePosterior, require
+from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import ControlVariate, Full
-from skbayes_sgld.sampling.metric import preconditioned_eigenvalues
+from skbayes_sgld.sampling.metric import Dense, preconditioned_eigenvalues
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import HMC
 from skbayes_sgld.sampling.schedules import Constant
@@ -38,7 +40,7 @@ from skbayes_sgld.sampling.tuning.noise import (
     measure_noise,
 )
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
-from skbayes_sgld.sampling.tuning.trajectories import affordable, along_rows, averaged, soften
+from skbayes_sgld.sampling.tuning.trajectories import affordable, along_rows, soften
 
 Array = NDArray[Any]
 
@@ -345,7 +347,7 @@ def tune(
         run = replace(run, dynamics=round_gradient(run.dynamics, mode, _NO_BIAS))
     posterior, center = run.dynamics.gradient.posterior, mode
     if posterior.facts.far_from_mode and (may_switch or run.sampler.adjusted):
-        center = averaged(run, mode, collapse=may_switch)
+        center = _nearest_normal(run, mode, collapse=may_switch)
     if run.sampler.adjusted:
         return _adapted(run, mode, center, seed, "", may_switch)
     exact: Sampler = HMC()
@@ -458,6 +460,21 @@ def _adapted(run: Run, mode: Mode, center: Mode, seed: int, finding: str, may_va
         pilot_ends=adapted.places if begins_at_ends else None,
         pilot_steps=adapted.n_settling,
     )
+
+
+def _nearest_normal(run: Run, mode: Mode, collapse: bool) -> Mode:
+    """Normal distribution nearest in expectation to a posterior far from its mode.
+
+    ``collapse`` says whether the sampler may be the one that a collapsed posterior needs.
+    """
+    posterior = run.dynamics.gradient.posterior
+    assert isinstance(posterior, GLMPosterior)
+    found = averaged_normal(posterior, mode.theta, float(run.dynamics.temperature), collapse)
+    if found is None:
+        return mode
+    if found.whitened is not None:
+        return Mode.of_whitened(found.whitened)
+    return Mode(found.mean, Dense(inverse_root(found.precision), found.precision))
 
 
 def round_gradient(dynamics: Dynamics, mode: Mode, limit: float) -> Dynamics:

@@ -9,7 +9,7 @@ has its mean where the averaged gradient vanishes, and the averaged curvature as
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,8 @@ from skbayes_sgld._linalg import (
     one_blas_thread,
 )
 from skbayes_sgld.posterior.collapsed_rows import collapsed_rows
-from skbayes_sgld.posterior.likelihoods import Kernel, Likelihood, WeightedKernel
-from skbayes_sgld.posterior.protocol import AveragedNormal
+from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.likelihoods import Likelihood, RowKernel, WeightedKernel
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import as_array
 from skbayes_sgld.posterior.sparse_rows import sparse_rows
@@ -32,7 +32,6 @@ from skbayes_sgld.posterior.whitened import whiten_rows
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 
 Array = NDArray[Any]
-GLMPosterior = Any  # which imports this module
 
 _ROUNDS = 20
 _DAMPING = 0.5, 0.7  # factors on the log variances' change: the first rounds overshoot most
@@ -42,7 +41,24 @@ _DAMPING = 0.5, 0.7  # factors on the log variances' change: the first rounds ov
 _CHANGE = 0.35
 
 
-class AveragedKernel(Kernel):
+class AveragedNormal(NamedTuple):
+    """Normal distribution nearest to a posterior in expectation.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (P,)
+    precision : ndarray of shape (P, P), or (P,) where it is diagonal
+        At temperature 1.
+    whitened : WhitenedPosterior or None
+        The posterior in its coordinates, where trajectories there are cheaper.
+    """
+
+    mean: Array
+    precision: Array
+    whitened: WhitenedPosterior | None
+
+
+class AveragedKernel(RowKernel):
     """Score and curvature of rows, averaged over normal errors of their predictors."""
 
     def __init__(self, likelihood: Likelihood, y: Array, variance: Array) -> None:
@@ -60,7 +76,7 @@ class AveragedKernel(Kernel):
 
 
 def averaged_normal(
-    posterior: GLMPosterior, theta: Array, temperature: float
+    posterior: GLMPosterior, theta: Array, temperature: float, collapse: bool = True
 ) -> AveragedNormal | None:
     """Normal distribution nearest in expectation.
 
@@ -71,6 +87,8 @@ def averaged_normal(
     theta : ndarray of shape (P,)
         Mode of the posterior, or a point near it, from which the rounds begin.
     temperature : float
+    collapse : bool, default=True
+        Whether the sampler may be the one that rows without their own noise need.
 
     Returns
     -------
@@ -81,7 +99,8 @@ def averaged_normal(
         rows: WhitenedPosterior | None = None
         if issparse(posterior.X):
             # at another temperature it would be the tempered likelihood that is integrated
-            rows = collapsed_rows(posterior, theta) if temperature == 1.0 else None
+            collapse = collapse and temperature == 1.0
+            rows = collapsed_rows(posterior, theta) if collapse else None
             rows = rows or sparse_rows(posterior, theta)
         return None if rows is None else AveragedNormal(theta, rows.inverse, rows)
     with one_blas_thread():
@@ -145,7 +164,7 @@ def _averaged(
     """
     sums = posterior.rows(dtype)
     variance: Array = variances.astype(dtype, copy=False)
-    kernel: Kernel = AveragedKernel(posterior.likelihood, posterior.y.astype(dtype), variance)
+    kernel: RowKernel = AveragedKernel(posterior.likelihood, posterior.y.astype(dtype), variance)
     if posterior.weight is not None:
         kernel = WeightedKernel(kernel, posterior.weight.astype(dtype))
     found = RowSum(sums.design, kernel, sums.predictors).expand(theta)

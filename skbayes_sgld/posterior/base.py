@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from skbayes_sgld._linalg import GROUP
 from skbayes_sgld.posterior.differences import difference_curvature, probed_diagonal
 from skbayes_sgld.posterior.facts import Facts
-from skbayes_sgld.posterior.protocol import MEMBERS, AveragedNormal, Expansion
+from skbayes_sgld.posterior.protocol import MEMBERS, Expansion
 
 Array = NDArray[Any]
 
@@ -163,10 +163,6 @@ class BasePosterior:
     def add_prior_curvature(self, H: Array, theta: Array) -> None:
         """Add minus the Hessian of the log prior at one ``theta (P,)`` to ``H (P, P)``."""
         H += difference_curvature(self.grad_log_prior, theta, 0)
-
-    def averaged_normal(self, theta: Array, temperature: float) -> AveragedNormal | None:
-        """Normal distribution nearest in expectation; None where the mode serves."""
-        return None
 
     def centered_normal(self, anyway: bool = False) -> tuple[Array, Array] | None:
         """Mean and precision of a normal near the posterior; None where the mode is its centre."""

@@ -28,13 +28,12 @@ from scipy.stats import kstwobign
 
 from skbayes_sgld._linalg import in_threads
 from skbayes_sgld._sparse import scale_columns
+from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import Bernoulli
 from skbayes_sgld.posterior.sparse_design import SparseDesign
-from skbayes_sgld.posterior.sparse_rows import SparseRows, sparse_rows
 from skbayes_sgld.posterior.whitening import CollapsedPosterior, Place
 
 Array = NDArray[Any]
-GLMPosterior = Any  # which imports this module
 
 _SHARE = 0.5  # of K's least eigenvalue, rows of unit length, that is noise of the rows' own
 _LANCZOS = 60  # products that its extreme eigenvalues are found by
@@ -68,7 +67,7 @@ class CollapsedRows(CollapsedPosterior):
 
     def __init__(self, posterior: GLMPosterior, theta: Array) -> None:
         P, n = posterior.n_params, posterior.n_samples
-        self._posterior, self._theta, self.n_rows = posterior, theta, n
+        self.n_rows = n
         self.n_params, self.param_names = P, [f"z[{j}]" for j in range(P)]
         own, pull = posterior.prior_diagonal(theta), posterior.grad_log_prior(theta[None])[0]
         flat = own <= 0.0
@@ -138,10 +137,6 @@ class CollapsedRows(CollapsedPosterior):
     def work_of(self, n_steps: int) -> float:
         """Multiplications of a trajectory, its momentum and the draw at its end."""
         return self.work * (n_steps + len(self._root_terms) + len(self._inverse_terms))
-
-    def uncollapsed(self) -> SparseRows | None:
-        """The rows for samplers that follow the likelihood itself."""
-        return sparse_rows(self._posterior, self._theta)
 
     # ---- products -----------------------------------------------------------------------------
 

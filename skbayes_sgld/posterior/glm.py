@@ -18,7 +18,6 @@ from skbayes_sgld._linalg import (
     column_moments,
 )
 from skbayes_sgld._sparse import as_rows
-from skbayes_sgld.posterior.averaging import averaged_normal
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.batches import LinearBatches
 from skbayes_sgld.posterior.design import DenseDesign
@@ -29,7 +28,7 @@ from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.predictor_maps import Contrasts, MeanAndNoise, Predictors
 from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 from skbayes_sgld.posterior.priors.noise import NoisePrior
-from skbayes_sgld.posterior.protocol import AveragedNormal, Expansion
+from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import SparseDesign
 from skbayes_sgld.posterior.statistics import GaussianStatistics
@@ -480,10 +479,6 @@ class GLMPosterior(LinearParameters, BasePosterior):
             return diagonal.ravel()
         assert self.noise_prior is not None
         return np.append(diagonal.ravel(), corner + self.noise_prior.curvature(g))
-
-    def averaged_normal(self, theta: Array, temperature: float) -> AveragedNormal | None:
-        """Normal distribution nearest in expectation, from the mode; None where that serves."""
-        return averaged_normal(self, theta, temperature) if self.facts.far_from_mode else None
 
     def curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log posterior ``(P, P)`` at one ``theta (P,)``."""

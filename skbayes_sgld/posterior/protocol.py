@@ -37,23 +37,6 @@ class Expansion(NamedTuple):
     by_row: tuple[Array, ...] = ()
 
 
-class AveragedNormal(NamedTuple):
-    """Normal distribution nearest to a posterior in expectation.
-
-    Attributes
-    ----------
-    mean : ndarray of shape (P,)
-    precision : ndarray of shape (P, P), or (P,) where it is diagonal
-        At temperature 1.
-    whitened : :class:`~skbayes_sgld.posterior.whitening.WhitenedPosterior` or None
-        The posterior in its coordinates, where trajectories there are cheaper.
-    """
-
-    mean: Array
-    precision: Array
-    whitened: Any
-
-
 @runtime_checkable
 class Posterior(Protocol):
     """A log density with its gradient: all that a sampler on the full gradient needs.

@@ -24,13 +24,13 @@ from skbayes_sgld._linalg import (
     weighted_gram,
 )
 from skbayes_sgld.posterior.design import DenseDesign
-from skbayes_sgld.posterior.likelihoods import Kernel
+from skbayes_sgld.posterior.likelihoods import RowKernel
 from skbayes_sgld.posterior.predictor_maps import Predictors
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.sparse_design import SparseDesign, weighted_squares
 
 Array = NDArray[Any]
-Blocks = list[tuple[slice, Kernel, Any]]  # rows, their kernel, and their design where it is held
+Blocks = list[tuple[slice, RowKernel, Any]]  # rows, their kernel, and their design where it is held
 
 
 class RowSum:
@@ -40,14 +40,14 @@ class RowSum:
     ----------
     design : DenseDesign or SparseDesign
         Its dtype is that of products and of the likelihood's functions.
-    kernel : Kernel
+    kernel : RowKernel
         The likelihood of all rows, in that dtype.
     predictors : Predictors
         Map from theta to the coefficients of the design.
     """
 
     def __init__(
-        self, design: DenseDesign | SparseDesign, kernel: Kernel, predictors: Predictors
+        self, design: DenseDesign | SparseDesign, kernel: RowKernel, predictors: Predictors
     ) -> None:
         self.design: Any = design
         self.kernel, self.predictors = kernel, predictors
@@ -66,7 +66,7 @@ class RowSum:
     def _coefficients(self, theta: Array) -> Array:
         return self.predictors.coefficients(theta).astype(self.design.dtype, copy=False)
 
-    def _blocks(self, part: Blocks) -> Iterator[tuple[slice, Kernel, Any]]:
+    def _blocks(self, part: Blocks) -> Iterator[tuple[slice, RowKernel, Any]]:
         room = None
         for rows, kernel, block in part:
             if block is None:
@@ -79,7 +79,7 @@ class RowSum:
         self,
         theta: Array,
         group: int | None,
-        of_block: Callable[[Kernel, Any, Array], tuple[Array, ...]],
+        of_block: Callable[[RowKernel, Any, Array], tuple[Array, ...]],
     ) -> tuple[Array, ...]:
         """Sums over the blocks of what ``of_block(kernel, block, left)`` returns.
 
@@ -142,13 +142,13 @@ class RowSum:
         grad = score.reshape(*left.shape[:2], -1) @ block
         return grad.reshape(-1, self.predictors.n_products, left.shape[2])
 
-    def _value(self, kernel: Kernel, block: Any, left: Array) -> tuple[Array]:
+    def _value(self, kernel: RowKernel, block: Any, left: Array) -> tuple[Array]:
         return (kernel.log_density(self._local(block, left)).sum(axis=1, dtype=float),)
 
-    def _grad(self, kernel: Kernel, block: Any, left: Array) -> tuple[Array]:
+    def _grad(self, kernel: RowKernel, block: Any, left: Array) -> tuple[Array]:
         return (self._adjoint(kernel.score(self._local(block, left)), block, left),)
 
-    def _value_and_grad(self, kernel: Kernel, block: Any, left: Array) -> tuple[Array, Array]:
+    def _value_and_grad(self, kernel: RowKernel, block: Any, left: Array) -> tuple[Array, Array]:
         value, score = kernel.value_and_score(self._local(block, left))
         return value.sum(axis=1, dtype=float), self._adjoint(score, block, left)
 

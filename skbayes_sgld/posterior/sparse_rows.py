@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 
 Array = NDArray[Any]
-GLMPosterior = Any  # which imports this module
 
 _SLOWER = 14.0  # a multiplication of a sparse product than one of a dense one, 16 columns wide
 _LEAST = 1e-6  # of the rows' curvature in the metric, at least

@@ -22,13 +22,13 @@ from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import equal_slices, in_threads, matmul_rows, one_blas_thread
 from skbayes_sgld.posterior.design import DenseDesign
-from skbayes_sgld.posterior.likelihoods import Kernel
+from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.likelihoods import RowKernel
 from skbayes_sgld.posterior.predictor_maps import Predictors
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 
 Array = NDArray[Any]
-GLMPosterior = Any  # which imports this module
 
 # Positions of a product, whose rounding then does not depend on how many there are: a product of
 # 64 takes 1.5 times as long as one of 32, and that 1.3 times as long as one of 16
@@ -41,10 +41,10 @@ _PROBES = 4
 _ERROR = 0.02  # of a log density, or of a gradient: an acceptance ratio changes by as little
 
 
-class QuadraticKernel(Kernel):
+class QuadraticKernel(RowKernel):
     """Rows of a kernel at ``v + offset``, plus ``curvature v^2 / 2``."""
 
-    def __init__(self, kernel: Kernel, offset: Array, curvature: Array) -> None:
+    def __init__(self, kernel: RowKernel, offset: Array, curvature: Array) -> None:
         self.kernel, self.offset, self.curvature = kernel, offset, curvature
 
     def __getitem__(self, at: Any) -> QuadraticKernel:

@@ -111,7 +111,3 @@ class CollapsedPosterior(WhitenedPosterior):
     def leave(self, place: Place, generators: list[np.random.Generator]) -> Array:
         """Whitened positions z ``(C, P)``, drawn given where trajectories are."""
         raise NotImplementedError
-
-    def uncollapsed(self) -> WhitenedPosterior | None:
-        """The posterior for samplers that follow the likelihood itself."""
-        raise NotImplementedError

@@ -9,7 +9,7 @@ from skbayes_sgld.posterior.likelihoods.gaussian import (
     Gaussian,
     HeteroscedasticGaussian,
 )
-from skbayes_sgld.posterior.likelihoods.kernel import Kernel, WeightedKernel
+from skbayes_sgld.posterior.likelihoods.kernel import RowKernel, WeightedKernel
 from skbayes_sgld.posterior.likelihoods.poisson import Poisson
 
 LIKELIHOODS: Registry[Likelihood] = Registry(
@@ -29,7 +29,7 @@ __all__ = [
     "FixedGaussian",
     "Gaussian",
     "HeteroscedasticGaussian",
-    "Kernel",
+    "RowKernel",
     "LabelLikelihood",
     "Likelihood",
     "Poisson",

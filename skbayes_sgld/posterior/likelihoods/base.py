@@ -21,7 +21,7 @@ from scipy.sparse import sparray
 
 from skbayes_sgld._checks import LARGEST, SMALLEST
 from skbayes_sgld._components import Component
-from skbayes_sgld.posterior.likelihoods.kernel import Kernel, WeightedKernel
+from skbayes_sgld.posterior.likelihoods.kernel import RowKernel, WeightedKernel
 from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 
 Array = NDArray[Any]
@@ -64,7 +64,7 @@ class Likelihood(Component):
         errors.
     sizes : tuple of float
         Between which the largest absolute value of y must be, unless it is 0.
-    kernel : type of Kernel
+    kernel : type of RowKernel
         Functions of the rows that sums call. A family with a kernel of its own defines
         :meth:`log_density`, :meth:`score` and :meth:`curvature` there alone.
     """
@@ -80,7 +80,7 @@ class Likelihood(Component):
     reach: ClassVar[float] = 1.0
     improper: ClassVar[str] = ""
     sizes: ClassVar[tuple[float, float]] = SMALLEST, LARGEST
-    kernel: ClassVar[type[Kernel]] = Kernel
+    kernel: ClassVar[type[RowKernel]] = RowKernel
 
     @property
     def n_local(self) -> int:
@@ -168,7 +168,7 @@ class Likelihood(Component):
 
     # ---- one observation ----------------------------------------------------------------------
 
-    def bind(self, y: Array, weight: Array | None = None, dtype: type = np.float64) -> Kernel:
+    def bind(self, y: Array, weight: Array | None = None, dtype: type = np.float64) -> RowKernel:
         """Kernel of observations ``y (..., B)``, which computes in ``dtype``.
 
         Parameters
@@ -208,8 +208,8 @@ class Likelihood(Component):
         value, score = self.bind(y).value_and_score(self._products(u))
         return value, self._of_local(score, 1)
 
-    def _own_kernel(self, y: Array) -> Kernel:
-        if self.kernel is Kernel:
+    def _own_kernel(self, y: Array) -> RowKernel:
+        if self.kernel is RowKernel:
             raise NotImplementedError(
                 f"{type(self).__name__} defines neither log_density, score and curvature nor a "
                 "kernel."

@@ -8,12 +8,12 @@ import numpy as np
 from scipy.special import expit
 
 from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood, Likelihood
-from skbayes_sgld.posterior.likelihoods.kernel import Kernel
+from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
 
 _LARGEST = 80.0  # predictor whose exponential single precision holds
 
 
-class BernoulliKernel(Kernel):
+class BernoulliKernel(RowKernel):
     """Binary rows, by the signs of their labels: v is the predictor times the sign."""
 
     @classmethod

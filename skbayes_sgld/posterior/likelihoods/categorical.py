@@ -10,12 +10,12 @@ from scipy import sparse
 from scipy.special import log_softmax, logsumexp
 
 from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood, Likelihood
-from skbayes_sgld.posterior.likelihoods.kernel import Kernel
+from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
 
 _LARGEST = 80.0  # predictor whose exponential single precision holds, a thousand times
 
 
-class CategoricalKernel(Kernel):
+class CategoricalKernel(RowKernel):
     """Softmax rows, by the contrasts of all classes but the last with the last.
 
     One exponential and one product fewer than classes: 1.5x for three classes.

@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
-from skbayes_sgld.posterior.likelihoods.kernel import Kernel
+from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
 from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 
 _LOG_2_PI = float(np.log(2 * np.pi))
@@ -60,7 +60,7 @@ class _Normal(Likelihood):
         return u[:, 0] + rng.standard_normal(u[:, 0].shape) * np.sqrt(self.variance(u))
 
 
-class GaussianKernel(Kernel):
+class GaussianKernel(RowKernel):
     """Normal rows of mean eta and log variance gamma, from one exponential a row."""
 
     def log_density(self, u: Array) -> Array:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-class Kernel:
+class RowKernel:
     """Log density and its derivatives in u of rows whose observations are known.
 
     ``u (C, n_products, B)`` holds the linear predictors of B rows for C positions and, last, the
@@ -54,10 +54,10 @@ class Kernel:
         return self.score(u), curvature
 
 
-class WeightedKernel(Kernel):
+class WeightedKernel(RowKernel):
     """A kernel whose rows count with weights ``(..., B)``."""
 
-    def __init__(self, kernel: Kernel, weight: Array) -> None:
+    def __init__(self, kernel: RowKernel, weight: Array) -> None:
         self.kernel, self.weight = kernel, weight
 
     def __getitem__(self, at: Any) -> WeightedKernel:

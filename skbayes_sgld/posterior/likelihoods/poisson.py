@@ -9,13 +9,13 @@ import numpy as np
 from scipy.special import gammaln, pdtr, xlogy
 
 from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
-from skbayes_sgld.posterior.likelihoods.kernel import Kernel
+from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
 
 _FARTHEST = 350.0  # predictor whose rate can be squared
 _LARGEST = 1e18  # rate at which NumPy still draws
 
 
-class PoissonKernel(Kernel):
+class PoissonKernel(RowKernel):
     """Counts; what their log densities need beside the predictor is computed at the first one.
 
     Batches take scores only.

@@ -7,11 +7,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import MAX_DENSE, inverse_root
+from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.posterior.whitening import CollapsedPosterior, WhitenedPosterior
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import Full
-from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
 from skbayes_sgld.sampling.samplers.hmc import HMC
@@ -24,25 +23,6 @@ Array = NDArray[Any]
 # effective draws of a mean, and 1.24, 0.95 and 0.46 of a square, for a gradient of 32 positions of
 # paths of 1.5, 2 and 2.8
 _ALONG_ROWS = {"path_length": 2.0, "target_acceptance": 0.8}
-
-
-def averaged(run: Run, mode: Mode, collapse: bool) -> Mode:
-    """Normal distribution nearest in expectation, where the bulk is far from the mode.
-
-    ``collapse`` says whether the sampler may be the one that a collapsed posterior needs.
-    """
-    posterior, tau = run.dynamics.gradient.posterior, float(run.dynamics.temperature)
-    found = posterior.averaged_normal(mode.theta, tau)
-    if found is None:
-        return mode
-    whitened = found.whitened
-    if isinstance(whitened, CollapsedPosterior) and not collapse:
-        whitened = whitened.uncollapsed()
-        if whitened is None:
-            return mode
-    if whitened is not None:
-        return Mode.of_whitened(whitened)
-    return Mode(found.mean, Dense(inverse_root(found.precision), found.precision))
 
 
 def along_rows(rows: WhitenedPosterior, n_points: int = 1) -> HMC:
