@@ -197,14 +197,13 @@ def test_draws_along_sparse_rows_obey_the_identities_of_their_density(monkeypatc
 
 def test_a_fit_of_thousands_of_sparse_columns_makes_fewer_draws_and_says_so(monkeypatch):
     monkeypatch.setattr(adaptation, "_VERY_LARGE", 0.0)
-    monkeypatch.setattr(decisions, "_FEWEST_DRAWS", 8)
     monkeypatch.setitem(vars(decisions.THRESHOLDS), "max_draw", (1.0, 1.0))
     X, y = make_rows(3005, 3100, 0.002, seed=8)
     with pytest.warns(UserWarning, match="effective sample size|R-hat"):
         model = SGLDLogisticRegression(random_state=0, n_chains=2).fit(X, y)
     plan = model.result_.plan
-    assert plan.choices["n_draws"].value == model.posterior_.values.shape[1] == 8
+    assert plan.choices["n_draws"].value == model.posterior_.values.shape[1] == 16
     assert "too much time" in plan.choices["n_draws"].why
-    assert "n_draws=8" in repr(model.result_)
+    assert "n_draws=16" in repr(model.result_)
     p = model.predict_proba(X)[:, 1]
     assert np.mean((p > 0.5) == y) > 0.8
