@@ -55,16 +55,6 @@ class _Record:
     n_splits: int = 0
     settings: str = ""
 
-    @property
-    def fit(self) -> str:
-        """Candidate, settings and split, in words."""
-        if not self.candidate:
-            return ""
-        return (
-            f"candidate {self.candidate} of {self.n_candidates} ({self.settings}), split "
-            f"{self.split} of {self.n_splits}"
-        )
-
 
 def warn(message: str, category: type[Warning]) -> None:
     """Issue a warning at the user's own line; inside a search it names candidate and split."""
@@ -76,12 +66,14 @@ def warn(message: str, category: type[Warning]) -> None:
     if known.pop("in_pipeline", False) and _NUMBERED.search(message):
         message += _HINT
     record = _Record(message, issubclass(category, ConvergenceWarning), **known)
-    gathers = _gathering()
-    if gathers is not None:
-        gathers._records.append(record)
-    elif not _write(record):
-        where = f" This is of {record.fit}." if record.fit else ""
-        warnings.warn(f"{message}{where}", category, stacklevel=level)
+    if _gather(record):
+        return
+    if record.candidate:
+        message += (
+            f" This is of candidate {record.candidate} of {record.n_candidates} "
+            f"({record.settings}), split {record.split} of {record.n_splits}."
+        )
+    warnings.warn(message, category, stacklevel=level)
 
 
 def _known_of(frame: FrameType) -> dict[str, Any]:
@@ -107,8 +99,34 @@ def _known_of(frame: FrameType) -> dict[str, Any]:
 
 # ---- gathered -----------------------------------------------------------------------------------
 
-_GATHERED: list[gather_warnings] = []  # the contexts that this process is in
-_FOLDERS: list[Path] = []  # of a worker: where the process that gathers reads warnings
+# folders in which warnings are gathered: of the contexts that this process is in, and of the
+# process that sent this one an estimator
+_OF_CONTEXTS: list[str] = []
+_OF_SENDER: list[str] = []
+
+
+def gathering_folder() -> str | None:
+    """Folder of the innermost context, which pickles of estimators take to other processes."""
+    return _OF_CONTEXTS[-1] if _OF_CONTEXTS else None
+
+
+def gather_into(folder: str | None) -> None:
+    """Gather the warnings of this process in another one's folder; None: issue them."""
+    _OF_SENDER[:] = [] if folder is None else [folder]
+
+
+def _gather(record: _Record) -> bool:
+    """Write a warning into the folder of the context; False if there is none."""
+    folders = _OF_CONTEXTS or _OF_SENDER
+    if not folders:
+        return False
+    try:
+        with (Path(folders[-1]) / f"{os.getpid()}.jsonl").open("a") as file:
+            file.write(json.dumps(asdict(record)) + "\n")
+    except OSError:  # the sender's context has ended, or is on another machine
+        _OF_SENDER.clear()
+        return False
+    return True
 
 
 class gather_warnings:  # noqa: N801  (a context, as warnings.catch_warnings is)
@@ -120,10 +138,10 @@ class gather_warnings:  # noqa: N801  (a context, as warnings.catch_warnings is)
     Attributes
     ----------
     table : pandas.DataFrame
-        A row for each warning: ``candidate``, ``n_candidates``, ``split``, ``n_splits``,
-        ``settings``, ``message`` and ``convergence`` (whether draws or a mode should not be
-        trusted). Candidates and splits are numbered from 1; 0 is a fit outside a search, such as
-        the final fit of the best candidate.
+        A row for each warning, once the context has ended: ``candidate``, ``n_candidates``,
+        ``split``, ``n_splits``, ``settings``, ``message`` and ``convergence`` (whether draws or a
+        mode should not be trusted). Candidates and splits are numbered from 1; 0 is a fit outside a
+        search, such as the final fit of the best candidate.
 
     Warns
     -----
@@ -149,27 +167,27 @@ class gather_warnings:  # noqa: N801  (a context, as warnings.catch_warnings is)
 
     def __init__(self) -> None:
         self._records: list[_Record] = []
-        self._process = os.getpid()
-        self._folder: Path | None = None  # for the warnings of other processes
 
     def __enter__(self) -> Self:
         """Gather the warnings of this process and of its workers."""
-        _GATHERED.append(self)
+        self._folder = tempfile.mkdtemp(prefix="skbayes_sgld-warnings-")
+        _OF_CONTEXTS.append(self._folder)
         return self
 
     def __exit__(self, kind: Any, *exception: object) -> None:
         """Issue the one warning."""
-        _GATHERED.remove(self)
-        if self._folder is not None:
-            self._records += _read(self._folder)
-            shutil.rmtree(self._folder, ignore_errors=True)
+        _OF_CONTEXTS.remove(self._folder)
+        files = sorted(Path(self._folder).iterdir())
+        lines = [line for file in files for line in file.read_text().splitlines()]
+        self._records += [_Record(**json.loads(line)) for line in lines]
+        shutil.rmtree(self._folder, ignore_errors=True)
         if self._records and kind is None:
             convergence = any(each.convergence for each in self._records)
             warn(str(self), ConvergenceWarning if convergence else UserWarning)
 
     @property
     def table(self) -> pd.DataFrame:
-        """A row for each warning."""
+        """A row for each warning, once the context has ended."""
         return pd.DataFrame(
             [asdict(each) for each in self._records], columns=list(_Record.__annotations__)
         )
@@ -197,42 +215,3 @@ class gather_warnings:  # noqa: N801  (a context, as warnings.catch_warnings is)
         if any(each.message.endswith(_HINT) for each in self._records):
             lines.append(_HINT.strip())
         return "\n".join(lines)
-
-
-def _gathering() -> gather_warnings | None:
-    """Innermost context of this process; a forked process does not inherit its parent's."""
-    own = [each for each in _GATHERED if each._process == os.getpid()]
-    return own[-1] if own else None
-
-
-def gathering_folder() -> str | None:
-    """Folder in which workers write warnings; None outside a context."""
-    gathers = _gathering()
-    if gathers is None:
-        return None
-    if gathers._folder is None:
-        gathers._folder = Path(tempfile.mkdtemp(prefix="skbayes_sgld-warnings-"))
-    return str(gathers._folder)
-
-
-def gather_into(folder: str | None) -> None:
-    """Make this worker write its warnings into a folder; None: issue them."""
-    _FOLDERS[:] = [] if folder is None else [Path(folder)]
-
-
-def _write(record: _Record) -> bool:
-    """Write a warning for the gathering process; False if there is none."""
-    for folder in _FOLDERS:
-        try:
-            with (folder / f"{os.getpid()}.jsonl").open("a") as file:
-                file.write(json.dumps(asdict(record)) + "\n")
-            return True
-        except OSError:  # the context has ended, or is on another machine
-            _FOLDERS.clear()
-    return False
-
-
-def _read(folder: Path) -> list[_Record]:
-    """Warnings that other processes wrote."""
-    lines = [line for path in sorted(folder.iterdir()) for line in path.read_text().splitlines()]
-    return [_Record(**json.loads(line)) for line in lines]
