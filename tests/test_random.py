@@ -82,9 +82,3 @@ def test_a_number_and_a_random_state_stand_for_what_they_always_did():
     np.testing.assert_array_equal(as_random_state(3).standard_normal(4), expected)
     given = np.random.RandomState(3)
     assert as_random_state(given) is given
-
-
-@pytest.mark.parametrize(("seed", "error"), [("0", TypeError), (-1, ValueError), (0.5, ValueError)])
-def test_what_seeds_nothing_is_refused(seed, error):
-    with pytest.raises(error, match="random_state=.*numpy.random.Generator"):
-        SGLDLinearRegression(random_state=seed).fit(X, Y)

@@ -49,52 +49,46 @@ def test_its_quantiles_are_the_intervals_of_the_mean(linear):
     np.testing.assert_allclose(interval, found, rtol=1e-5)
 
 
+def softmaxed(eta):
+    return softmax(eta, axis=2)
+
+
+def of_two(eta):
+    return np.stack([1.0 - expit(eta), expit(eta)], axis=2)
+
+
+SHORT = {"n_draws": 100, "random_state": 0}
+THREE = np.digitize(Y, [-1, 1.5])
+FUNCTIONS = {
+    "linear": (SGLDLinearRegression(**SHORT), Y, np.asarray),
+    "weighted draws": (SGLDLinearRegression(schedule="polynomial", **SHORT), Y, np.asarray),
+    "rates": (SGLDPoissonRegressor(**SHORT), COUNTS, np.exp),
+    "two classes": (SGLDLogisticRegression(**SHORT), np.where(Y > 0, "up", "down"), of_two),
+    "mode": (SGDMAPClassifier(random_state=0), np.where(Y > 0, "up", "down"), of_two),
+    "three classes": (SGLDLogisticRegression(**SHORT), THREE, softmaxed),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("n_samples", [None, 7])
-def test_draws_are_those_of_the_parameters(linear, n_samples):
-    draws = linear.sample_posterior(n_samples, random_state=3)
-    functions = linear.posterior_mean_draws(NEW, n_samples, random_state=3)
-    expected = draws.coef @ NEW.T + draws.intercept[:, None]
-    np.testing.assert_allclose(functions, expected)
-
-
-def test_draws_follow_the_weights_of_a_decaying_schedule():
-    model = SGLDLinearRegression(schedule="polynomial", n_draws=200, random_state=3).fit(X, Y)
-    assert model.posterior_.weights is not None
-    draws = model.sample_posterior()
-    expected = draws.coef @ NEW.T + draws.intercept[:, None]
-    np.testing.assert_allclose(model.posterior_mean_draws(NEW), expected)
-
-
-def test_rates_are_multiplied_by_exposures():
-    model = SGLDPoissonRegressor(n_draws=100, random_state=0).fit(X, COUNTS)
-    draws, exposure = model.sample_posterior(20), np.arange(1.0, 6.0)
-    rate = np.exp(draws.coef @ NEW.T + draws.intercept[:, None])
-    np.testing.assert_allclose(model.posterior_mean_draws(NEW, 20), rate)
-    found = model.posterior_mean_draws(NEW, 20, exposure=exposure)
-    np.testing.assert_allclose(found, rate * exposure)
-
-
-@pytest.mark.parametrize("estimator", [SGLDLogisticRegression(n_draws=200), SGDMAPClassifier()])
-def test_two_classes_have_the_logistic_function_of_each_draw(estimator):
-    model = estimator.set_params(random_state=0).fit(X, np.where(Y > 0, "up", "down"))
-    draws = model.sample_posterior(9)
-    p = expit(draws.coef @ NEW.T + draws.intercept[:, None])
-    np.testing.assert_allclose(model.posterior_mean_draws(NEW, 9), np.stack([1 - p, p], axis=2))
-
-
-def test_three_classes_have_the_softmax_of_each_draw_whose_mean_is_predict_proba():
-    model = SGLDLogisticRegression(n_draws=200, random_state=0).fit(X, np.digitize(Y, [-1, 1.5]))
-    draws = model.sample_posterior()
-    eta = np.einsum("skd,nd->snk", draws.coef, NEW) + draws.intercept[:, None]
-    found = model.posterior_mean_draws(NEW)
-    np.testing.assert_allclose(found, softmax(eta, axis=2))
-    np.testing.assert_allclose(found.mean(axis=0), model.predict_proba(NEW), rtol=1e-5)
+def test_draws_are_functions_of_the_draws_of_the_parameters(name, n_samples):
+    model, y, link = FUNCTIONS[name]
+    draws = model.fit(X, y).sample_posterior(n_samples, random_state=3)
+    assert (model.posterior_.weights is not None) == (name == "weighted draws")
+    eta = np.einsum("s...d,nd->sn...", draws.coef, NEW) + draws.intercept[:, None]
+    found = model.posterior_mean_draws(NEW, n_samples, random_state=3)
+    np.testing.assert_allclose(found, link(eta))
+    if name == "rates":
+        exposure = np.arange(1.0, 6.0)
+        over = model.posterior_mean_draws(NEW, n_samples, random_state=3, exposure=exposure)
+        np.testing.assert_allclose(over, found * exposure)
+    if name == "three classes" and n_samples is None:
+        np.testing.assert_allclose(found.mean(axis=0), model.predict_proba(NEW), rtol=1e-5)
 
 
 def test_a_class_of_no_weight_has_probability_zero():
-    labels = np.digitize(Y, [-1, 1.5])
-    model = SGLDLogisticRegression(n_draws=100, random_state=0)
-    found = model.fit(X, labels, sample_weight=labels != 1).posterior_mean_draws(NEW, 10)
+    model = SGLDLogisticRegression(**SHORT)
+    found = model.fit(X, THREE, sample_weight=THREE != 1).posterior_mean_draws(NEW, 10)
     assert found.shape == (10, 5, 3)
     assert np.all(found[..., 1] == 0.0)
     np.testing.assert_allclose(found.sum(axis=2), 1.0)

@@ -24,6 +24,7 @@ from skbayes_sgld.posterior import (
 from skbayes_sgld.sampling import OPTIMIZERS, find_mode
 from skbayes_sgld.sampling.tuning import mode as tuning
 from skbayes_sgld.sampling.tuning.mode import Mode
+from tests.inference.test_own_models import Logistic
 from tests.references.modes import SHORT_TASKS, distance, newton_mode, task
 
 # few passes over the rows end far from the mode, and fit says so
@@ -130,30 +131,21 @@ def test_temperature_widens_the_approximation_and_leaves_the_mode(model, y):
 SHAPES = [(200, 5), (50, 3), (300, 20), (100, 30), (500, 2)]
 
 
-@pytest.mark.parametrize("optimizer", ["gd", "sgd", "momentum", "svrg"])
+@pytest.mark.parametrize("max_iter", [1, 4, 2000])
 @pytest.mark.parametrize("noise", [1e-6, 1e-2, 1.0])
-def test_data_with_little_noise_are_fitted(optimizer, noise):
+@pytest.mark.parametrize("optimizer", ["gd", "sgd", "momentum", "svrg"])
+def test_data_with_little_noise_are_fitted_or_the_distance_is_told(optimizer, noise, max_iter):
     # in the metric at the mode the gradient vanishes where sigma^2 is far too large
-    for seed, shape in enumerate(SHAPES):
-        X, y = low_noise(shape, noise, seed)
-        fit = SGDMAPRegressor(optimizer=optimizer, random_state=seed)
-        assert not told(fit, X, y)
-        assert fit.score(X, y) == pytest.approx(LinearRegression().fit(X, y).score(X, y), abs=0.01)
-        assert true_distance(fit, X, y) < 1.1 * fit.tol
-
-
-@pytest.mark.parametrize("max_iter", [1, 4])
-@pytest.mark.parametrize("noise", [1e-6, 1e-2, 1.0])
-@pytest.mark.parametrize("optimizer", ["gd", "sgd", "momentum", "svrg"])
-def test_what_a_fit_says_of_its_distance_is_within_a_factor_of_two(optimizer, noise, max_iter):
-    for seed, shape in enumerate(SHAPES[:3]):
+    for seed, shape in enumerate(SHAPES[: 3 if max_iter < 2000 else None]):
         X, y = low_noise(shape, noise, seed)
         fit = SGDMAPRegressor(optimizer=optimizer, max_iter=max_iter, random_state=seed)
         figures, truth = told(fit, X, y), true_distance(fit, X, y)
         if figures:
+            assert max_iter < 2000
             assert 0.5 * truth < figures[0] < 2.0 * truth
-        else:
-            assert truth < 1.1 * fit.tol
+            continue
+        assert truth < 1.1 * fit.tol
+        assert fit.score(X, y) == pytest.approx(LinearRegression().fit(X, y).score(X, y), abs=0.01)
 
 
 @pytest.mark.parametrize(("model", "data"), [*SHORT_TASKS, (SGDMAPRegressor, "raw units")])
@@ -308,34 +300,9 @@ def test_a_given_step_and_batch_are_algorithm_14(replacement):
 # ---- the mode of any posterior ----------------------------------------------------------------
 
 
-class Rows:
-    """A logistic model of one's own, with rows and nothing else."""
-
-    n_samples, n_params = X.shape[0], X.shape[1] + 1
-    param_names = [f"beta{j}" for j in range(n_params)]
-
-    def __init__(self):
-        self.A = np.column_stack([X / X.std(axis=0), np.ones(len(X))])
-
-    def log_likelihood(self, theta, idx=None):
-        A, y = (self.A, LABELS) if idx is None else (self.A[idx[0]], LABELS[idx[0]])
-        eta = theta @ A.T
-        return y * eta - np.logaddexp(0.0, eta)
-
-    def grad_log_likelihood(self, theta, idx=None):
-        A, y = (self.A, LABELS) if idx is None else (self.A[idx[0]], LABELS[idx[0]])
-        return (y - 1 / (1 + np.exp(-theta @ A.T))) @ A
-
-    def log_prior(self, theta):
-        return -0.5 * np.square(theta).sum(axis=1)
-
-    def grad_log_prior(self, theta):
-        return -theta
-
-
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_any_optimizer_finds_the_mode_of_any_posterior(optimizer):
-    own = CustomPosterior(Rows())
+    own = CustomPosterior(Logistic(442, 5))
     exact = tuning.find_mode(own, np.zeros(own.n_params))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -349,21 +316,7 @@ def test_any_optimizer_finds_the_mode_of_any_posterior(optimizer):
         assert away < 0.11
 
 
-def test_the_mode_of_a_glm_by_sgd():
-    posterior = GLMPosterior(X / X.std(axis=0), LABELS, Bernoulli(), Normal())
-    exact = find_mode(posterior)
-    found = find_mode(posterior, optimizer="sgd", tol=0.1)
-    assert np.all(np.abs(found.theta - exact.theta) < 1.1 * 0.1 * exact.metric.marginal_sd)
-
-
 def test_a_start_of_another_shape_is_refused():
     posterior = GLMPosterior(X, LABELS, Bernoulli(), Normal())
     with pytest.raises(ValueError, match=r"start has shape \(3,\); it must be \(11,\)"):
         find_mode(posterior, np.zeros(3), "sgd")
-
-
-def test_the_warning_of_a_short_climb_points_at_the_users_line():
-    X = np.random.default_rng(0).standard_normal((60, 3))
-    with pytest.warns(ConvergenceWarning, match="from the mode") as told:
-        SGDMAPRegressor(max_iter=1, tol=1e-9, random_state=0).fit(X, X.sum(axis=1))
-    assert told[0].filename == __file__

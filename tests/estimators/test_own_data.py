@@ -1,7 +1,6 @@
 """A fit does not depend on what becomes of the caller's arrays, and holds no more than it needs."""
 
 import gc
-import pickle
 import weakref
 
 import numpy as np
@@ -77,17 +76,3 @@ def test_a_fit_that_keeps_no_copy_keeps_nothing_of_the_data_alive(name, monkeypa
         assert "not measured" in report or model.result_.predictions is not None
         assert "nan" not in report
         assert "step_size" in str(model.result_.plan)
-
-
-@every_fit
-def test_a_pickle_holds_no_row_and_does_not_grow_with_their_number(name):
-    model, y = FITS[name]
-    few = pickle.dumps(model.fit(X, y))
-    assert not any(row[:2].tobytes() in few for row in X)
-    many = pickle.dumps(model.fit(np.tile(X, (8, 1)), np.tile(y, 8)))
-    paths = 8 * 120 * 4 if name == "map" else 0
-    assert len(many) < 1.02 * len(few) + paths + 2000
-    read = pickle.loads(many)
-    np.testing.assert_array_equal(read.predict(X), model.predict(X))
-    if hasattr(model, "result_"):
-        assert str(read.result_.plan) == str(model.result_.plan)

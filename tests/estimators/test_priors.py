@@ -4,12 +4,9 @@ The linear models have a closed form; logistic ones are integrated by importance
 multivariate t at the mode that BFGS finds.
 """
 
-import warnings
-
 import numpy as np
 import pytest
-from scipy import optimize, special, stats
-from sklearn.exceptions import ConvergenceWarning
+from scipy import special, stats
 
 from skbayes_sgld import (
     SGDMAPClassifier,
@@ -19,7 +16,7 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
 )
 from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, Laplace, Normal
-from tests.references.closed_forms import laplace_fit
+from tests.references.closed_forms import importance_sampling, laplace_fit
 
 N, D = 60, 3
 V = np.array([[4.0, 1.2, -0.5], [1.2, 1.0, 0.1], [-0.5, 0.1, 0.25]])
@@ -93,25 +90,39 @@ def test_the_lecture_s_model_with_a_matrix_v_has_its_closed_form(intercept, sett
     assert_agrees(model, *normal_inverse_gamma(X, y, MU, V, at, variance, 2.0, 1.0))
 
 
-@pytest.mark.parametrize("center", [True, False])
-def test_known_noise_with_normal_priors_has_its_closed_form(center):
-    X, y = linear_data()
-    model = SGLDLinearRegression(
-        prior=Normal(covariance=V, location=MU),
-        intercept_prior=Normal(scale=0.3, location=-2.0),
-        noise_variance=0.6,
-        preconditioner="auto"
-        if center
-        else np.linalg.inv(np.column_stack([X, np.ones(N)]).T @ np.column_stack([X, np.ones(N)])),
-        n_draws=1000,
-        random_state=0,
-    )
+def known_noise(X, y):
+    """Mean and sds under N(MU, V), an intercept of N(-2, 0.3^2) and a noise variance of 0.6."""
     A = np.column_stack([X, np.ones(N)])
     prior = np.zeros((D + 1, D + 1))
     prior[:D, :D], prior[D, D] = np.linalg.inv(V), 1 / 0.09
     precision = A.T @ A / 0.6 + prior
     mean = np.linalg.solve(precision, A.T @ y / 0.6 + prior @ np.append(MU, -2.0))
-    assert_agrees(model.fit(X, y), mean, np.sqrt(np.diag(np.linalg.inv(precision))))
+    return mean, np.sqrt(np.diag(np.linalg.inv(precision)))
+
+
+KNOWN = {
+    "prior": Normal(covariance=V, location=MU),
+    "intercept_prior": Normal(scale=0.3, location=-2.0),
+    "noise_variance": 0.6,
+    "random_state": 0,
+}
+CLIMB = {"optimizer": "gd", "schedule": "constant", "tol": 1e-3, "random_state": 0}
+
+
+@pytest.mark.parametrize("center", [True, False])
+def test_known_noise_with_normal_priors_has_its_closed_form(center):
+    X, y = linear_data()
+    A = np.column_stack([X, np.ones(N)])
+    metric = "auto" if center else np.linalg.inv(A.T @ A)
+    model = SGLDLinearRegression(preconditioner=metric, n_draws=1000, **KNOWN)
+    assert_agrees(model.fit(X, y), *known_noise(X, y))
+
+
+def test_map_of_a_linear_model_is_the_closed_form_s_mode():
+    X, y = linear_data()
+    model = SGDMAPRegressor(**KNOWN | CLIMB).fit(X, y)
+    mean, sd = known_noise(X, y)
+    assert np.all(np.abs(np.append(model.coef_, model.intercept_) - mean) < 0.05 * sd)
 
 
 @pytest.mark.slow  # matrices of 2,100 x 2,100
@@ -143,114 +154,92 @@ def test_more_columns_than_rows_with_a_matrix_v_have_their_closed_form():
     np.testing.assert_allclose(np.mean(table["sd"] / sd), 1.0, atol=0.02)
 
 
-def importance_sampling(log_density, n_params, n=30_000, near=None, of=lambda draws: draws):
-    """Means and sds of a function of the parameters; ``near`` is a smooth density to propose by."""
-    mode, covariance = laplace_fit(near or log_density, n_params)
-    proposal = stats.multivariate_t(mode, 1.3 * covariance, df=6, seed=0)
-    draws = proposal.rvs(n)
-    log_weight = np.concatenate([log_density(part) for part in np.array_split(draws, 30)])
-    weight = special.softmax(log_weight - proposal.logpdf(draws))
-    values = of(draws)
-    mean = weight @ values
-    assert 1.0 / np.sum(weight**2) > 0.5 * n
-    return mean, np.sqrt(weight @ (values - mean) ** 2)
+X, _ = linear_data()
+LABELS = labels(X)
+WIDE, THREE = linear_data(120)[0][:, :2], labels(linear_data(120)[0][:, :2], 3)
+RATED = np.random.default_rng(3).standard_normal((50, 2)) + 1.0
+COUNTS = np.random.default_rng(4).poisson(np.exp(RATED @ [0.4, -0.3] + 0.2))
 
 
-@pytest.mark.parametrize("family", ["normal", "laplace"])
-def test_logistic_fits_agree_with_importance_sampling(family):
-    X, _ = linear_data()
-    y = labels(X)
-    intercept = Normal(0.7, 1.0) if family == "normal" else Laplace(0.4, 1.0)
-    model = SGLDLogisticRegression(
-        prior=Normal(covariance=V, location=MU), intercept_prior=intercept, random_state=0
-    ).fit(X, y)
-    sign, Q = 2.0 * y - 1.0, np.linalg.inv(V)
-
-    def smooth(theta):
-        return log_density(theta, "normal")
-
-    def log_density(theta, family=family):
-        coef, level = theta[:, :D], theta[:, D]
-        value = -np.logaddexp(0.0, -sign * (coef @ X.T + level[:, None])).sum(1)
-        value -= 0.5 * np.einsum("cd,de,ce->c", coef - MU, Q, coef - MU)
-        if family == "normal":
-            return value - 0.5 * ((level - 1.0) / 0.7) ** 2
-        return value - np.abs(level - 1.0) / 0.4
-
-    assert_agrees(model, *importance_sampling(log_density, D + 1, near=smooth))
+def normal_prior(coef, location=0.0):
+    """Log density of N(location, V) for each row of coefficients ``(..., d)``."""
+    moved, d = coef - location, coef.shape[-1]
+    return -0.5 * np.einsum("...d,de,...e->...", moved, np.linalg.inv(V[:d, :d]), moved)
 
 
-def test_several_classes_agree_with_importance_sampling():
-    X, _ = linear_data(120)
-    X, K = X[:, :2], 3
-    y = labels(X, K)
-    Q = np.linalg.inv(V[:2, :2])
-    model = SGLDLogisticRegression(
-        prior=Normal(covariance=V[:2, :2]), intercept_prior=Normal(0.5, 0.3), random_state=0
-    ).fit(X, y)
-
-    def log_density(theta):
-        linear = theta.reshape(-1, K, 3)
-        u = linear[..., :2] @ X.T + linear[..., 2:]
-        value = (u[:, y, np.arange(len(y))] - special.logsumexp(u, axis=1)).sum(1)
-        value -= 0.5 * np.einsum("ckd,de,cke->c", linear[..., :2], Q, linear[..., :2])
-        return value - 0.5 * np.square((linear[..., 2] - 0.3) / 0.5).sum(1)
-
-    def reported(theta):  # less the mean over the classes, which no data see
-        linear = theta.reshape(-1, K, 3)
-        return (linear - linear.mean(axis=1, keepdims=True)).reshape(-1, 9)
-
-    assert_agrees(model, *importance_sampling(log_density, 9, of=reported))
+def log_likelihood_of_labels(theta):
+    u = theta[:, :D] @ X.T + theta[:, D:]
+    return -np.logaddexp(0.0, (1.0 - 2.0 * LABELS) * u).sum(1)
 
 
-def quiet_fit(model, X, y):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(X, y)
+def with_normal_intercept(theta):
+    level = (theta[:, D] - 1.0) / 0.7
+    return log_likelihood_of_labels(theta) + normal_prior(theta[:, :D], MU) - 0.5 * level**2
 
 
-def test_map_of_a_linear_model_is_the_closed_form_s_mode():
-    X, y = linear_data()
-    model = SGDMAPRegressor(
-        prior=Normal(covariance=V, location=MU),
-        intercept_prior=Normal(0.3, -2.0),
-        noise_variance=0.6,
-        optimizer="gd",
-        schedule="constant",
-        tol=1e-3,
-        random_state=0,
+def with_laplace_intercept(theta):
+    level = np.abs(theta[:, D] - 1.0) / 0.4
+    return log_likelihood_of_labels(theta) + normal_prior(theta[:, :D], MU) - level
+
+
+def of_three_classes(theta):
+    linear = theta.reshape(-1, 3, 3)
+    u = linear[..., :2] @ WIDE.T + linear[..., 2:]
+    value = (u[:, THREE, np.arange(120)] - special.logsumexp(u, axis=1)).sum(1)
+    value += normal_prior(linear[..., :2]).sum(1)
+    return value - 0.5 * np.square((linear[..., 2] - 0.3) / 0.5).sum(1)
+
+
+def of_counts(theta):
+    eta = theta[:, :2] @ RATED.T + theta[:, 2:]
+    value = eta @ COUNTS - np.exp(eta).sum(1) + normal_prior(theta[:, :2])
+    return value - 0.5 * np.square((theta[:, 2] + 0.5) / 0.3)
+
+
+def less_the_mean(theta):
+    """Coefficients less their mean over the three classes, which no data see."""
+    linear = theta.reshape(-1, 3, 3)
+    return (linear - linear.mean(axis=1, keepdims=True)).reshape(-1, 9)
+
+
+# priors, data, log density, the smooth density to propose by, and what is reported
+BOTH, PAIR = Normal(covariance=V, location=MU), Normal(covariance=V[:2, :2])
+SAMPLED = {
+    "normal intercept": (
+        SGLDLogisticRegression(prior=BOTH, intercept_prior=Normal(0.7, 1.0)),
+        *(X, LABELS, with_normal_intercept, with_normal_intercept, np.asarray),
+    ),
+    "laplace intercept": (
+        SGLDLogisticRegression(prior=BOTH, intercept_prior=Laplace(0.4, 1.0)),
+        *(X, LABELS, with_laplace_intercept, with_normal_intercept, np.asarray),
+    ),
+    "three classes": (
+        SGLDLogisticRegression(prior=PAIR, intercept_prior=Normal(0.5, 0.3)),
+        *(WIDE, THREE, of_three_classes, of_three_classes, less_the_mean),
+    ),
+    "counts": (
+        SGLDPoissonRegressor(prior=PAIR, intercept_prior=Normal(0.3, -0.5)),
+        *(RATED, COUNTS, of_counts, of_counts, np.asarray),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_fits_agree_with_importance_sampling(name):
+    model, X, y, log_density, smooth, reported = SAMPLED[name]
+    n_params = 9 if name == "three classes" else X.shape[1] + 1
+    seen = importance_sampling(
+        log_density, *laplace_fit(smooth, n_params), n_draws=30_000, transform=reported
     )
-    A = np.column_stack([X, np.ones(N)])
-    prior = np.zeros((D + 1, D + 1))
-    prior[:D, :D], prior[D, D] = np.linalg.inv(V), 1 / 0.09
-    precision = A.T @ A / 0.6 + prior
-    mean = np.linalg.solve(precision, A.T @ y / 0.6 + prior @ np.append(MU, -2.0))
-    quiet_fit(model, X, y)
-    sd = np.sqrt(np.diag(np.linalg.inv(precision)))
-    assert np.all(np.abs(np.append(model.coef_, model.intercept_) - mean) < 0.05 * sd)
+    assert seen.ess > 10_000
+    assert_agrees(model.set_params(random_state=0).fit(X, y), seen.mean, seen.sd)
 
 
 def test_map_of_a_logistic_model_is_the_mode_of_its_density():
-    X, _ = linear_data()
-    y = labels(X)
-    sign = 2.0 * y - 1.0
-    model = SGDMAPClassifier(
-        prior=Normal(scale=1.0),
-        intercept_prior=Normal(0.3, 1.0),
-        optimizer="gd",
-        schedule="constant",
-        tol=1e-3,
-        random_state=0,
-    )
-
-    def negative(t):
-        value = np.logaddexp(0.0, -sign * (X @ t[:D] + t[D])).sum() + 0.5 * t[:D] @ t[:D]
-        return value + 0.5 * ((t[D] - 1.0) / 0.3) ** 2
-
-    mode = optimize.minimize(negative, np.zeros(D + 1), method="BFGS")
-    quiet_fit(model, X, y)
+    model = SGDMAPClassifier(prior=BOTH, intercept_prior=Normal(0.7, 1.0), **CLIMB).fit(X, LABELS)
+    mode, covariance = laplace_fit(with_normal_intercept, D + 1)
     got = np.append(model.coef_[0], model.intercept_)
-    assert np.all(np.abs(got - mode.x) < 0.05 * np.sqrt(np.diag(mode.hess_inv)))
+    assert np.all(np.abs(got - mode) < 0.05 * np.sqrt(np.diag(covariance)))
 
 
 def test_nested_parameters_of_the_intercept_s_prior():
@@ -274,21 +263,3 @@ def test_a_prior_of_the_intercept_that_cannot_be_used_is_named(family, value, me
     X, y = linear_data(20)
     with pytest.raises((ValueError, TypeError), match=message):
         family(intercept_prior=value).fit(X, y > np.median(y))
-
-
-def test_poisson_fits_agree_with_importance_sampling():
-    rng = np.random.default_rng(3)
-    X = rng.standard_normal((50, 2)) + 1.0
-    y = rng.poisson(np.exp(X @ [0.4, -0.3] + 0.2))
-    Q = np.linalg.inv(V[:2, :2])
-    model = SGLDPoissonRegressor(
-        prior=Normal(covariance=V[:2, :2]), intercept_prior=Normal(0.3, -0.5), random_state=0
-    ).fit(X, y)
-
-    def log_density(theta):
-        eta = theta[:, :2] @ X.T + theta[:, 2:]
-        value = eta @ y - np.exp(eta).sum(1)
-        value -= 0.5 * np.einsum("cd,de,ce->c", theta[:, :2], Q, theta[:, :2])
-        return value - 0.5 * np.square((theta[:, 2] + 0.5) / 0.3)
-
-    assert_agrees(model, *importance_sampling(log_density, 3))

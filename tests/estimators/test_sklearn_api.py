@@ -1,7 +1,5 @@
 """The estimators as scikit-learn sees them: its own checks, and the tools that users combine."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -209,15 +207,6 @@ def test_grid_search_of_a_network_really_uses_what_it_searches(name, value):
     assert scores[0] != scores[1]
 
 
-def test_grid_search_may_choose_the_prior_and_its_scale_together():
-    grid = {"prior": ["normal", "laplace"], "prior__scale": [0.05, 1.0]}
-    estimator, y = make("linear")
-    search = GridSearchCV(estimator, grid, cv=2, error_score="raise").fit(X, y)
-    priors = [prior(scale=scale) for prior in (Normal, Laplace) for scale in (0.05, 1.0)]
-    expected = [cross_val_score(estimator.set_params(prior=p), X, y, cv=2).mean() for p in priors]
-    assert_equal(search.cv_results_["mean_test_score"], expected)
-
-
 @pytest.mark.parametrize("prior", ["normal", Normal()], ids=["name", "instance"])
 def test_coefficients_shrink_with_the_prior_scale_as_ridge_does(prior):
     model = SGLDLinearRegression(prior=prior, noise_variance=1.0, n_draws=500, random_state=0)
@@ -230,13 +219,6 @@ def test_coefficients_shrink_with_the_prior_scale_as_ridge_does(prior):
         assert np.all(np.abs(table["sd"] / sd - 1.0) < 4.5 / np.sqrt(2.0 * ess))
         norms.append(np.linalg.norm(model.coef_))
     assert norms == sorted(norms)
-
-
-def test_temperature_widens_the_draws_by_its_square_root():
-    model, y = make("linear", prior=Normal(scale=1.0), noise_variance=1.0)
-    cold, warm = (draws(model.set_params(temperature=t).fit(X, y)) for t in (0.25, 4.0))
-    mode = ridge(1.0, 1.0)[0]
-    np.testing.assert_allclose(warm - mode, 4.0 * (cold - mode), atol=1e-8)
 
 
 NESTED = {
@@ -300,24 +282,6 @@ def test_clone_copies_components_and_fit_never_changes_the_users():
     for name, component in COMPONENTS.items():
         assert getattr(model, name) is component and getattr(copy, name) is not component
         assert vars(component) == before[name]
-
-
-@every_fit
-def test_a_pickled_model_predicts_and_remembers_the_same(name):
-    model, y = make(name)
-    copy = pickle.loads(pickle.dumps(model.fit(X, y)))
-    assert_equal(predictions(copy, X), predictions(model, X))
-    assert_equal(draws(copy), draws(model))
-    assert_equal(copy.sample_y(X, 3, random_state=1), model.sample_y(X, 3, random_state=1))
-    pd.testing.assert_frame_equal(copy.summary(), model.summary())
-
-
-@every_fit
-def test_random_state_fixes_every_draw(name):
-    model, y = make(name)
-    first, again, other = (draws(model.set_params(random_state=k).fit(X, y)) for k in (3, 3, 4))
-    assert_equal(first, again)
-    assert not np.any(first == other)
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -119,11 +119,6 @@ def test_the_spread_of_a_column(dtype, weighted):
     np.testing.assert_allclose(spread, expected, rtol=1e-9)
 
 
-def test_a_row_of_weight_zero_has_no_spread():
-    X = np.array([[0.0], [1.0], [0.0], [7.5]])
-    assert column_moments(X, np.array([1.0, 2.0, 1.0, 0.0]))[1] == 1.0
-
-
 OFFSET_ROWS = np.random.default_rng(5).standard_normal((60, 3))
 OFFSET_Y = OFFSET_ROWS @ [1.0, -1.0, 0.5] + np.random.default_rng(6).standard_normal(60)
 UNEQUAL = {"noise_model": "log_linear", "n_draws": 60, "random_state": 0}
