@@ -306,7 +306,7 @@ class MLPPosterior(BasePosterior):
         units: Units | None = None,
     ) -> None:
         self.X, self.y, self.weight, self.units = X, y, sample_weight, units
-        self._rounded: Array | None = None  # X in single precision, where gradients are
+        self._inputs: Array = X  # in the precision of gradients
         self.n_samples = X.shape[0]
         self.likelihood, self.noise_prior = likelihood, noise_prior
         sizes = (X.shape[1], *hidden_layer_sizes, likelihood.n_predictors)
@@ -413,48 +413,43 @@ class MLPPosterior(BasePosterior):
 
     def _batches(
         self, idx: Array | None, source: Array
-    ) -> Iterator[tuple[Array, Array, Array | None]]:
+    ) -> Iterator[tuple[Array, Array, Array | float]]:
         """Rows of ``source``, targets and weights: of the minibatch, or all, block by block."""
-        if idx is not None:
-            yield source[idx], self.y[idx], None if self.weight is None else self.weight[idx]
-            return
         size = max(1, _BLOCK // max(self.network.sizes))
-        for first in range(0, self.n_samples, size):
-            rows = slice(first, first + size)
-            yield source[rows], self.y[rows], None if self.weight is None else self.weight[rows]
+        for first in range(0, self.n_samples, size) if idx is None else [0]:
+            rows: Any = slice(first, first + size) if idx is None else idx
+            yield source[rows], self.y[rows], 1.0 if self.weight is None else self.weight[rows]
 
     def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Weighted log likelihood of each row ``(C, B)``."""
-        values = []
-        for X, y, weight in self._batches(idx, self.X):
-            value = self.likelihood.log_density(self.predict(theta, X), y)
-            values.append(value if weight is None else value * weight)
+        values = [
+            self.likelihood.log_density(self.predict(theta, X), y) * weight
+            for X, y, weight in self._batches(idx, self.X)
+        ]
         return np.concatenate(values, axis=1)
 
     def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Gradient of the log likelihood, summed over the rows ``(C, P)``."""
         grad = np.zeros_like(theta)
-        source = self.X if self._rounded is None else self._rounded
-        at = theta if self._rounded is None else theta.astype(np.float32)
-        for X, y, weight in self._batches(idx, source):
+        at = theta.astype(self._inputs.dtype, copy=False)
+        for X, y, weight in self._batches(idx, self._inputs):
             values = self.network.forward(at, X)
             score = self.likelihood.score(self._local(theta, values[-1]), y)
             self._pull_back(at, values, score, weight, grad)
         return grad
 
     def _pull_back(
-        self, theta: Array, values: list[Array], score: Array, weight: Array | None, grad: Array
+        self,
+        theta: Array,
+        values: list[Array],
+        score: Array,
+        weight: Array | float,
+        grad: Array,
     ) -> None:
         """Add to ``grad`` the gradient in theta that the rows' scores give."""
-        if weight is not None:
-            score = score * (weight if weight.ndim == 1 else weight[:, None])
+        score = score * np.expand_dims(weight, -2) if np.ndim(weight) else score
         delta = score[:, : self.likelihood.n_predictors].swapaxes(-1, -2)
-        if theta.dtype == grad.dtype:
-            self.network.backward(theta, values, delta, grad)
-        else:
-            of_rows = np.zeros_like(theta)
-            self.network.backward(theta, values, delta.astype(theta.dtype), of_rows)
-            grad += of_rows
+        self.network.backward(theta, values, delta.astype(theta.dtype, copy=False), grad)
         if self.likelihood.infers_noise:
             grad[:, -1] += score[:, -1].sum(axis=1)
 
@@ -466,7 +461,7 @@ class MLPPosterior(BasePosterior):
         if self.n_samples * max(self.network.sizes) < _FEW_NUMBERS:
             return self
         other = copy(self)
-        other._rounded = self.X.astype(np.float32)
+        other._inputs = self.X.astype(np.float32)
         return other
 
     # ---- prior and posterior ------------------------------------------------------------------
@@ -504,6 +499,6 @@ class MLPPosterior(BasePosterior):
         for X, y, weight in self._batches(None, self.X):
             values = self.network.forward(theta, X)
             log_density, score = self.likelihood.value_and_score(self._local(theta, values[-1]), y)
-            value += (log_density if weight is None else log_density * weight).sum(axis=1)
+            value += (log_density * weight).sum(axis=1)
             self._pull_back(theta, values, score, weight, grad)
         return value, grad
