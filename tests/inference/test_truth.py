@@ -12,7 +12,6 @@ from tests.references.closed_forms import (
     importance_sampling,
     laplace_fit,
     logistic_log_density,
-    metropolis,
     normal_inverse_gamma,
 )
 
@@ -44,13 +43,6 @@ def test_rookies_agree_with_importance_sampling(rookies, rookies_target):
     reference = importance_sampling(*rookies_target, n_draws=10_000)
     assert reference.ess > 5000  # the reference is worth more than what it judges
     agrees(SGLDLogisticRegression(random_state=0).fit(*rookies), reference)
-
-
-@pytest.mark.slow
-def test_rookies_agree_with_a_long_metropolis_run(rookies, rookies_target):
-    reference = metropolis(*rookies_target)
-    assert reference.ess > 4000
-    agrees(SGLDLogisticRegression(random_state=1).fit(*rookies), reference)
 
 
 @pytest.mark.parametrize("data", ["diabetes", "lecture", "cubic"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 
 
 @dataclass
@@ -49,58 +49,42 @@ def logistic_log_density(X, y, scale):
     return log_density
 
 
-def laplace_fit(log_density, n_params):
-    """Mode and the inverse of a finite-difference Hessian there."""
-    found = optimize.minimize(lambda t: -log_density(t[None])[0], np.zeros(n_params), method="BFGS")
-    mode = optimize.minimize(lambda t: -log_density(t[None])[0], found.x, method="BFGS").x
-    h = 1e-3
-    unit = h * np.eye(n_params)
-    pairs = [mode + s * a + t * b for a in unit for b in unit for s in (1, -1) for t in (1, -1)]
-    value = log_density(np.array(pairs)).reshape(n_params, n_params, 2, 2)
-    hessian = (value[..., 0, 0] - value[..., 0, 1] - value[..., 1, 0] + value[..., 1, 1]) / (
-        4 * h * h
-    )
-    return mode, np.linalg.inv(-hessian)
+def laplace_fit(log_density, n_params=None, start=None):
+    """Mode, and the inverse of minus the Hessian there, by central differences."""
+
+    def loss(theta):
+        return -log_density(theta[None])[0]
+
+    start = np.zeros(n_params) if start is None else start
+    for _ in range(2):  # BFGS ends early; begun again, it goes on
+        start = optimize.minimize(loss, start, method="BFGS").x
+    unit = np.eye(len(start))
+    step = np.full(len(start), 1e-3)
+    for _ in range(2):  # the second time by steps of the sds that the first has found
+        moves = unit * step
+        pairs = [
+            start + s * a + t * b for a in moves for b in moves for s in (1, -1) for t in (1, -1)
+        ]
+        value = log_density(np.array(pairs)).reshape(len(start), len(start), 4)
+        H = -(value @ [1.0, -1.0, -1.0, 1.0]) / (4.0 * np.outer(step, step))
+        step = 0.05 / np.sqrt(np.abs(np.diagonal(H)))
+    return start, np.linalg.inv(H)
 
 
-def importance_sampling(
-    log_density, mode, covariance, n_draws=200_000, df=8, seed=0, transform=lambda theta: theta
-):
-    """Moments of transform(theta) by importance sampling from a multivariate t."""
-    rng = np.random.default_rng(seed)
-    P = len(mode)
-    root = np.linalg.cholesky(covariance)
-    z = rng.standard_normal((n_draws, P))
+def weighted_draws(log_density, mode, covariance, n_draws=200_000, df=8, seed=0):
+    """Draws ``(S, P)`` of a multivariate t, and the weights that make them draws of a density."""
+    rng, P = np.random.default_rng(seed), len(mode)
     u = rng.chisquare(df, n_draws) / df
-    theta = mode + (z / np.sqrt(u)[:, None]) @ root.T
-    log_proposal = -0.5 * (df + P) * np.log1p((z**2).sum(1) / u / df)
-    blocks = np.array_split(np.arange(n_draws), max(1, n_draws // 5000))
-    log_weight = np.concatenate([log_density(theta[b]) for b in blocks]) - log_proposal
-    w = np.exp(log_weight - log_weight.max())
-    w /= w.sum()
+    z = rng.standard_normal((n_draws, P)) / np.sqrt(u)[:, None]
+    theta = mode + z @ np.linalg.cholesky(covariance).T
+    blocks = np.array_split(theta, max(1, n_draws // 5000))
+    log_weight = np.concatenate([log_density(block) for block in blocks])
+    return theta, special.softmax(log_weight + (df + P) / 2 * np.log1p((z**2).sum(1) / df))
+
+
+def importance_sampling(*proposal, transform=lambda theta: theta, **settings):
+    """Moments of ``transform(theta)`` by ``weighted_draws``."""
+    theta, weight = weighted_draws(*proposal, **settings)
     values = transform(theta)
-    mean = w @ values
-    return Moments(mean, np.sqrt(w @ (values - mean) ** 2), 1.0 / (w**2).sum())
-
-
-def metropolis(log_density, mode, covariance, n_steps=6000, n_chains=64, seed=0):
-    """Moments by a random-walk Metropolis run with the Laplace covariance."""
-    rng = np.random.default_rng(seed)
-    P = len(mode)
-    root = np.linalg.cholesky(covariance) * 2.38 / np.sqrt(P)
-    theta = mode + rng.standard_normal((n_chains, P)) @ root.T
-    value = log_density(theta)
-    total, square, kept = np.zeros((n_chains, P)), np.zeros((n_chains, P)), 0
-    for step in range(n_steps):
-        proposal = theta + rng.standard_normal((n_chains, P)) @ root.T
-        new = log_density(proposal)
-        accept = np.log(rng.random(n_chains)) < new - value
-        theta = np.where(accept[:, None], proposal, theta)
-        value = np.where(accept, new, value)
-        if step >= n_steps // 10:
-            total, square, kept = total + theta, square + theta**2, kept + 1
-    mean = total.mean(0) / kept
-    sd = np.sqrt(square.mean(0) / kept - mean**2)
-    # the chains are independent: their means tell how much the run is worth
-    ess = n_chains * np.min(sd**2 / (total / kept).var(0, ddof=1))
-    return Moments(mean, sd, ess)
+    mean = weight @ values
+    return Moments(mean, np.sqrt(weight @ (values - mean) ** 2), 1.0 / (weight**2).sum())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg, special
 
+from .closed_forms import weighted_draws
 from .references import Reference, from_draws, variance_of
 
 # Between the halves of a run, the worst parameter; their mean is off by about half of it.
@@ -135,20 +136,11 @@ class Classification:
 def importance(problem, n_draws=100_000, df=8, seed=0):
     """Posterior by importance sampling from a multivariate t, refitted twice."""
     target = Classification(problem)
-    centre, covariance = target.laplace_fit()
+    proposal = target.laplace_fit()
     rng = np.random.default_rng(seed)
-    block = max(1, int(2e7 / target.K / len(problem.y)))
     for n in (n_draws // 5, n_draws // 5, n_draws):
-        root = np.linalg.cholesky(covariance)
-        u = rng.chisquare(df, n) / df
-        z = rng.standard_normal((n, target.P)) / np.sqrt(u)[:, None]
-        theta = centre + z @ root.T
-        parts = [target(theta[i : i + block])[0] for i in range(0, n, block)]
-        log_weight = np.concatenate(parts) + (df + target.P) / 2 * np.log1p((z**2).sum(1) / df)
-        weight = special.softmax(log_weight)
-        centre = weight @ theta
-        deviation = theta - centre
-        covariance = (weight * deviation.T) @ deviation
+        theta, weight = weighted_draws(lambda t: target(t)[0], *proposal, n, df, rng)
+        proposal = weight @ theta, np.cov(theta.T, aweights=weight, ddof=0)
     ess = 1 / (weight**2).sum()
     problems = [] if ess > 5000 else [f"the reference has an ESS of {ess:.0f} only"]
     return Reference(
