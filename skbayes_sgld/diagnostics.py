@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 from scipy.stats import chi2, rankdata
 
 from skbayes_sgld._checks import check_number
-from skbayes_sgld._linalg import in_threads
 from skbayes_sgld._numpy_errors import numpy_defaults
 
 __all__ = [
@@ -69,9 +67,9 @@ def effective_sample_size(draws: Array, kind: str = "bulk") -> Array:
     True
     """
     check_draws(draws)
-    if not isinstance(kind, str) or kind not in _ESS:
+    if not isinstance(kind, str) or kind not in ("bulk", "mean", "tail"):
         raise ValueError(f"kind={kind!r} is not known; choose one of 'bulk', 'mean', 'tail'.")
-    return _by_block(_ESS[kind], _without_units(draws))
+    return _ess(draws, kind)
 
 
 @numpy_defaults
@@ -97,7 +95,9 @@ def potential_scale_reduction(draws: Array) -> Array:
     True
     """
     check_draws(draws)
-    return _by_block(_rhat_and_ess, _without_units(draws), 3)[:, 0]
+    if draws.shape[1] < _MIN_DRAWS:
+        return np.full(draws.shape[2], np.nan)
+    return np.fmax(*_by_block(_r_hats, _without_units(draws)))
 
 
 def check_draws(draws: Any) -> None:
@@ -115,42 +115,53 @@ def check_draws(draws: Any) -> None:
 def _without_units(draws: Array) -> Array:
     """Draws scaled so that the largest magnitude of every parameter is in [0.5, 1).
 
-    The functions below take draws within 1e-15 of each other as constant. A power of two changes no
-    digit.
+    arviz-stats takes draws within 1e-15 of each other as constant. A power of two changes no digit.
     """
     with np.errstate(invalid="ignore"):  # of NaN and infinite draws, which stay so
         _, exponent = np.frexp(np.abs(draws).max(axis=(0, 1)))
     return np.ldexp(draws.astype(float, copy=False), -exponent)
 
 
-# ---- estimators of many parameters at once ------------------------------------------------------
+# ---- figures of each parameter -------------------------------------------------------------------
 
 
-def _by_block(function: Callable[[Array], Array], draws: Array, size: int = 1) -> Array:
-    """Statistics of each parameter by a function of blocks ``(block, n_chains, n_draws)``.
+def _ess(draws: Array, kind: str) -> Array:
+    """Effective sample size ``(n_params,)`` by a method of arviz-stats; NaN where draws are NaN."""
+    from arviz_stats.base import array_stats  # its import costs a fifth of this package's
 
-    They are NaN with too few draws, and for parameters with a NaN among their draws. ``size`` is
-    the number of statistics a parameter: one makes a vector, more a matrix.
-    """
-    n_chains, n_draws, n_params = draws.shape
-    if n_draws < _MIN_DRAWS:
-        return np.full(n_params if size == 1 else (n_params, size), np.nan)
-    length = max(1, _BLOCK // (n_chains * n_draws))
-
-    def work(first: int) -> Array:
-        block = np.ascontiguousarray(draws[..., first : first + length].transpose(2, 0, 1))
-        return function(block.astype(float, copy=False))
-
+    options = {"prob": _TAILS} if kind == "tail" else {}
     with np.errstate(all="ignore"):
-        values = np.concatenate(in_threads(work, range(0, n_params, length)))
-    values[np.isnan(draws).any(axis=(0, 1))] = np.nan
-    return values
+        ess: Array = array_stats.ess(
+            _without_units(draws), chain_axis=0, draw_axis=1, method=kind, **options
+        )
+    return ess
+
+
+def _by_block(function: Callable[[Array], Array], draws: Array) -> Array:
+    """Figures ``(..., P)``, by a function of blocks of parameters ``(p, C, n)`` in cache."""
+    n_chains, n_draws, n_params = draws.shape
+    size = max(1, _BLOCK // (n_chains * n_draws))
+    with np.errstate(all="ignore"):
+        values = [
+            function(np.array(draws[..., j : j + size].transpose(2, 0, 1), dtype=float, order="C"))
+            for j in range(0, n_params, size)
+        ]
+    return np.concatenate(values, axis=-1)
+
+
+def _r_hats(block: Array) -> Array:
+    """R-hat of the draws' ranks, and of the ranks of their distances from the median ``(2, p)``.
+
+    The distances may mix more slowly. arviz-stats has no R-hat of a single chain.
+    """
+    halves = _split(block)
+    distances = np.abs(halves - np.median(halves, axis=(1, 2), keepdims=True))
+    return np.stack([_rhat(_normal_scores(values)) for values in (halves, distances)])
 
 
 def _split(block: Array) -> Array:
+    """Halves of the chains ``(p, 2 C, n // 2)``."""
     half = block.shape[2] // 2
-    if 2 * half == block.shape[2]:
-        return block.reshape(len(block), -1, half)
     return np.concatenate([block[..., :half], block[..., -half:]], axis=1)
 
 
@@ -161,64 +172,34 @@ def _normal_scores(block: Array) -> Array:
     return ndtri((ranks - 0.375) / (flat.shape[1] + 0.25)).reshape(block.shape)
 
 
-def autocovariance(apart: Array) -> Array:
-    """Autocovariance at every lag ``(P, n)`` of ``apart (P, C, n)``, averaged over the chains.
-
-    Each chain's mean is 0.
-    """
-    n = apart.shape[2]
-    length = next_fast_len(2 * n)
-    power = np.square(np.abs(rfft(apart, length, axis=2))).mean(axis=1)
-    covariance: Array = irfft(power, length, axis=1)[:, :n] / n
-    return covariance
+def _rhat(block: Array) -> Array:
+    """R-hat of numbers of order 1, by sums and sums of squares."""
+    n = block.shape[2]
+    mean = block.sum(axis=2).astype(float) / n
+    variance = (np.einsum("pcn,pcn->pc", block, block) - n * mean * mean) / (n - 1.0)
+    between = n * np.var(mean, axis=1, ddof=1)
+    return np.sqrt((between / variance.mean(axis=1) + n - 1.0) / n)
 
 
-def _autocorrelation_ess(block: Array) -> Array:
-    """Effective sample size from Geyer's initial monotone sequence of autocorrelations."""
-    _, n_chains, n = block.shape
-    means = block.mean(axis=2, keepdims=True)
-    covariance = autocovariance(block - means)
-    total = covariance[:, :1] + np.var(means[..., 0], axis=1, ddof=1, keepdims=True)
-    rho = 1.0 - (covariance[:, :1] * n / (n - 1.0) - covariance) / total
-    rho[:, 0] = 1.0
-    pairs = rho[:, : n // 2 * 2].reshape(len(rho), -1, 2).sum(axis=2)
-    last = max((n - 3) // 2, 0)
-    ends = pairs[:, : last + 1] <= 0.0
-    k = np.where(ends.any(axis=1), ends.argmax(axis=1), last)[:, None]  # the first pair left out
-    monotone = np.minimum.accumulate(pairs, axis=1)
-    inside = np.where(np.arange(pairs.shape[1]) < k, monotone, 0.0).sum(axis=1)
-    even, pair = (np.take_along_axis(a, i, axis=1)[:, 0] for a, i in ((rho, 2 * k), (pairs, k)))
-    tau = -1.0 + 2.0 * inside + np.where((even > 0.0) | (pair >= 0.0), even, 0.0)
-    n_draws = n_chains * n
-    ess = n_draws / np.maximum(tau, 1.0 / np.log10(n_draws))
-    constant = np.ptp(block, axis=(1, 2)) < np.finfo(float).resolution
-    return np.where(constant, n_draws, ess)
-
-
-def _ess_tail(block: Array) -> Array:
-    ends = np.quantile(block, _TAILS, axis=(1, 2), keepdims=True)
-    below = (_split(block <= end).astype(float) for end in ends)
-    return np.minimum(*map(_autocorrelation_ess, below))
-
-
-def _sd_errors(block: Array) -> Array:
-    """Kurtosis, and relative errors of the sds by it and by a fitted tail ``(block, 3)``.
+def _sd_errors(draws: Array) -> Array:
+    """Kurtosis, and relative errors of the sds by it and by a fitted tail ``(3, n_params)``.
 
     The variance of a variance depends on the fourth moment, most of which may be in a tail that a
     run seldom visits. The last figure takes the fourth moment of a generalised Pareto tail where
     that is larger. It is infinite where the tail has no fourth moment (a shape of the squares of
     0.5 or more).
     """
-    apart = block - block.mean(axis=(1, 2), keepdims=True)
-    squares = np.square(apart / np.abs(apart).max(axis=(1, 2), keepdims=True))
-    squares /= squares.mean(axis=(1, 2), keepdims=True)
-    ess = _autocorrelation_ess(_split(squares))
-    ordered = np.sort(squares.reshape(len(block), -1), axis=1)
-    seen = np.square(ordered).mean(axis=1)
-    fourth = np.array([_fourth_moment(*one) for one in zip(ordered, seen, ess, strict=True)])
-    errors = np.sqrt(np.maximum(np.stack([seen, fourth], axis=1) - 1.0, 0.0) / ess[:, None]) / 2.0
-    errors = np.where(np.ptp(block, axis=(1, 2))[:, None] == 0.0, 0.0, errors)
-    return np.concatenate([seen[:, None], errors], axis=1)
+    draws = _without_units(draws)
+    ess = _ess(draws, "sd")
+    with np.errstate(all="ignore"):
+        apart = (draws - draws.mean(axis=(0, 1))).reshape(-1, draws.shape[2])
+        squares = np.square(apart / np.abs(apart).max(axis=0))
+        ordered = np.sort(squares / squares.mean(axis=0), axis=0).T
+        seen = np.square(ordered).mean(axis=1)
+        fourth = [_fourth_moment(*one) for one in zip(ordered, seen, ess, strict=True)]
+        errors = np.sqrt(np.maximum(np.stack([seen, fourth]) - 1.0, 0.0) / ess) / 2.0
+    errors[:, np.ptp(draws, axis=(0, 1)) == 0.0] = 0.0
+    return np.stack([seen, *errors])
 
 
 def _fourth_moment(squares: Array, seen: float, ess: float) -> float:
@@ -227,75 +208,21 @@ def _fourth_moment(squares: Array, seen: float, ess: float) -> float:
     It is at least ``seen``, the mean square of the draws. The size of the tail is that of Vehtari
     et al. (2024, Section 2.4) for as many independent draws.
     """
+    from arviz_stats.base import array_stats
+
     if not np.isfinite(seen) or not ess >= _FEWEST_IN_TAIL / _TAIL_SHARE:
         return float(seen)
     n_tail = int(min(_TAIL_SHARE * min(ess, squares.size), 3.0 * np.sqrt(ess)))
     cut, excess = squares[-n_tail - 1], squares[-n_tail:] - squares[-n_tail - 1]
     if not excess[len(excess) // 4] > 0.0:  # of a few values
         return float(seen)
-    shape, mean = _pareto_shape(excess), excess.mean()
+    largest = squares[-int(min(ess, squares.size)) :]  # whose tail has this size
+    shape, mean = array_stats.psislw(-np.log(largest))[1], excess.mean()
     if shape >= 0.5:
         return np.inf
     of_tail = cut**2 + 2.0 * cut * mean + 2.0 * mean**2 * (1.0 - shape) / (1.0 - 2.0 * shape)
     whole = (np.square(squares[:-n_tail]).sum() + n_tail * of_tail) / squares.size
     return max(float(seen), float(whole))
-
-
-def _pareto_shape(excess: Array) -> float:
-    """Shape of the generalised Pareto distribution of ordered ``excess (M,)``.
-
-    By Zhang & Stephens (2009), shrunk to 0.5 as by ten observations (Vehtari et al. 2024).
-    """
-    n = len(excess)
-    m = 30 + int(np.sqrt(n))
-    rates = 1.0 - np.sqrt(m / (np.arange(1, m + 1) - 0.5))
-    rates = 1.0 / excess[-1] + rates / (3.0 * excess[int(n / 4 + 0.5) - 1])
-    shapes = np.log1p(-rates[:, None] * excess).mean(axis=1)
-    fit = n * (np.log(-rates / shapes) - shapes - 1.0)
-    weights = np.exp(fit - fit.max())
-    rate = float(rates @ weights / weights.sum())
-    shape = np.log1p(-rate * excess).mean()
-    return float((n * shape + 10 * 0.5) / (n + 10))
-
-
-_ESS: dict[str, Callable[[Array], Array]] = {
-    "bulk": lambda block: _autocorrelation_ess(_normal_scores(_split(block))),
-    "tail": _ess_tail,
-    "mean": lambda block: _autocorrelation_ess(_split(block)),
-}
-
-
-def _rhat_and_ess(block: Array) -> Array:
-    """R-hat, bulk effective sample size, and the effective sample size behind R-hat ``(block, 3)``.
-
-    R-hat is the larger of two: of the ranks of the draws, and of the ranks of their distances from
-    the median, which may mix more slowly.
-    """
-    halves = _split(block)
-    folded = np.abs(halves - np.median(halves, axis=(1, 2), keepdims=True))
-    scores, distances = _normal_scores(halves), _normal_scores(folded)
-    location, scale = _rhat(scores), _rhat(distances)
-    bulk, ess = _autocorrelation_ess(scores), _autocorrelation_ess(distances)
-    wider = scale > location  # a NaN of the scale alone is ignored
-    r_hat = np.where(wider, scale, location)
-    return np.stack([r_hat, bulk, np.where(wider, ess, bulk)], axis=1)
-
-
-def _rhat(block: Array) -> Array:
-    return _rhat_of(block.mean(axis=2), np.var(block, axis=2, ddof=1), block.shape[2])
-
-
-def _rhat_of_sums(block: Array) -> Array:
-    """R-hat of numbers of order 1, by sums and sums of squares."""
-    n = block.shape[2]
-    total = block.sum(axis=2).astype(float)
-    variance = (np.einsum("pcn,pcn->pc", block, block) - total * total / n) / (n - 1.0)
-    return _rhat_of(total / n, variance, n)
-
-
-def _rhat_of(mean: Array, variance: Array, n: int) -> Array:
-    between = n * np.var(mean, axis=1, ddof=1)
-    return np.sqrt((between / variance.mean(axis=1) + n - 1.0) / n)
 
 
 @numpy_defaults
@@ -356,7 +283,7 @@ def summarize(
             "ess_tail": effective_sample_size(draws, "tail"),
             "r_hat": potential_scale_reduction(draws),
             "mcse_mean": sd / np.sqrt(ess),
-            "mcse_sd": sd * _by_block(_sd_errors, _without_units(draws), 3)[:, 2],
+            "mcse_sd": sd * _sd_errors(draws)[2],
         },
         index=pd.Index(names, name="parameter"),
     )
@@ -400,29 +327,24 @@ def plainly_converged(draws: Array, needed: int | None = None) -> Array:
     ms with it and 17 ms without. ``needed`` is the effective sample size that is enough; None: the
     one that so many chains need.
     """
-    n_chains, n, n_params = draws.shape
+    n_chains, n_draws, n_params = draws.shape
     needed = _needed_ess(n_chains) if needed is None else needed
-    if n < _FEWEST_SCREENED:
+    if n_draws < _FEWEST_SCREENED:
         return np.zeros(n_params, dtype=bool)
-    clean = np.empty(n_params, dtype=bool)
-    size = max(1, _BLOCK // (n_chains * n))
-    with np.errstate(all="ignore"):
-        for first in range(0, n_params, size):
-            block = draws[..., first : first + size].transpose(2, 0, 1)
-            z = np.array(block, dtype=float, order="C")
-            z -= _middle(z[..., ::_EVERY])
-            width = _middle(np.abs(z[..., ::_EVERY]))
-            z /= _CLIP * width
-            z = np.clip(z, -1.0, 1.0, dtype=np.float32)  # whose digits are enough to judge by
-            fewest = np.min([_batch_ess(z, count) for count in _SCREEN_BATCHES], axis=0)
-            distance = np.abs(z)
-            near = np.sqrt(np.sqrt(distance))  # as normal scores, it tells small ones apart
-            largest = np.max([_rhat_of_sums(_split(v)) for v in (z, distance, near)], axis=0)
-            # a NaN compares as False
-            clean[first : first + size] = (largest <= _SCREEN_RHAT) & (
-                fewest >= _SCREEN_ESS * needed
-            )
-    return clean
+
+    def are_clean(z: Array) -> Array:
+        z -= _middle(z[..., ::_EVERY])
+        width = _middle(np.abs(z[..., ::_EVERY]))
+        z /= _CLIP * width
+        z = np.clip(z, -1.0, 1.0, dtype=np.float32)  # whose digits are enough to judge by
+        fewest = np.min([_batch_ess(z, count) for count in _SCREEN_BATCHES], axis=0)
+        distance = np.abs(z)
+        near = np.sqrt(np.sqrt(distance))  # as normal scores, it tells small ones apart
+        largest = np.max([_rhat(_split(v)) for v in (z, distance, near)], axis=0)
+        # a NaN compares as False
+        return (largest <= _SCREEN_RHAT) & (fewest >= _SCREEN_ESS * needed)
+
+    return _by_block(are_clean, draws)
 
 
 def _middle(block: Array) -> Array:
@@ -445,7 +367,7 @@ def _batch_ess(block: Array, count: int) -> Array:
 
 def least_ess(draws: Array) -> tuple[float, int]:
     """Least bulk effective sample size of any parameter, and the parameter's number; NaN, 0."""
-    ess = _by_block(_ESS["bulk"], draws)
+    ess = _ess(draws, "bulk")
     worst = int(np.argmin(np.nan_to_num(ess, nan=np.inf)))
     return float(ess[worst]), worst
 
@@ -495,7 +417,9 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
             "the chains have not left their starts: no parameter varies within chains a tenth as "
             "much as between them"
         ]
-    r_hat, ess, worth = _by_block(_rhat_and_ess, draws, 3).T
+    location, scale = _by_block(_r_hats, _without_units(draws))
+    r_hat, ess = np.fmax(location, scale), _ess(draws, "bulk")
+    worth = np.where(scale > location, _ess(draws, "folded"), ess)  # that behind the larger R-hat
     limit = np.maximum(MAX_RHAT, _chance_rhat(np.maximum(worth, needed), len(draws), n_params))
     if np.any(r_hat > limit):
         worst = int(np.nanargmax(r_hat / limit))
@@ -554,7 +478,7 @@ def uncertain_sds(draws: Array, names: Sequence[str]) -> dict[str, float]:
     suspects = np.flatnonzero(~(_by_block(_batch_sd_errors, draws) < _SUSPECT * _TOLD_SEEN))
     if not len(suspects):
         return {}
-    kurtosis, seen, error = _by_block(_sd_errors, _without_units(draws[..., suspects]), 3).T
+    kurtosis, seen, error = _sd_errors(draws[..., suspects])
     heavy = (kurtosis > _TOLD_KURTOSIS) & (seen > _TOLD_SEEN) & (error > _TOLD_SD)
     told = np.flatnonzero(heavy | (seen > _TOLD_SD))
     return {names[suspects[j]]: float(error[j]) for j in told}

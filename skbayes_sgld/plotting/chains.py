@@ -10,7 +10,6 @@ from scipy.stats import binom, rankdata
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld.diagnostics import autocovariance
 from skbayes_sgld.plotting.axes import COLORS, GREY, Array, finish
 from skbayes_sgld.plotting.draws import DrawsDisplay
 
@@ -194,13 +193,14 @@ class AutocorrelationDisplay(DrawsDisplay):
         -------
         display : AutocorrelationDisplay
         """
+        from arviz_stats.base import array_stats
+
         check_number(max_lag, "max_lag", low=1, closed="left", integer=True)
         panel = self._panel(ax, (6.4, 3.6))
         self._tell_omitted(panel)
         n_chains, n_draws, _ = self.values.shape
-        by_parameter = self.values.transpose(2, 0, 1)
-        covariance = autocovariance(by_parameter - by_parameter.mean(axis=2, keepdims=True))
-        correlation = (covariance / covariance[:, :1])[:, : max_lag + 1]
+        covariance = array_stats.autocov(self.values, axis=1).mean(axis=0)
+        correlation = (covariance / covariance[0])[: max_lag + 1].T
         chance = 1.96 / np.sqrt(n_chains * n_draws)
         panel.axhspan(-chance, chance, color="0.9", zorder=0)
         lines = []
