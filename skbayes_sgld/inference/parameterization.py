@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from skbayes_sgld._linalg import MAX_DENSE, inverse_root
+from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.inference.decisions import GIVEN, Choice
 from skbayes_sgld.inference.hyperparameters import standardise
 from skbayes_sgld.inference.settings import Settings
@@ -19,7 +19,7 @@ from skbayes_sgld.posterior.parameterizations.hyperparameters import noncentered
 from skbayes_sgld.posterior.parameterizations.noncentered import noncentered
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
 from skbayes_sgld.posterior.parameterizations.unequal_noise import UnequalNoisePosterior
-from skbayes_sgld.sampling.metric import Dense, Diagonal
+from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
 
 _MANY = 2000  # parameters: with more, the space of the rows saves more than its products cost
@@ -115,7 +115,7 @@ def integrate_mean(
     H = np.eye(len(center))
     H[L:, L:] = precision[L:, L:]
     center = np.append(np.zeros(L), center[L:])
-    return noncentered, Mode(center, Dense(inverse_root(H), H))
+    return noncentered, Mode.of_curvature(center, H)
 
 
 def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[Reparameterized, Mode]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import inverse_root
 from skbayes_sgld._random import start_normals
 from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference.decisions import (
@@ -36,7 +35,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.propriety import check_mode
 from skbayes_sgld.sampling.base import Gradient, check_requirements
 from skbayes_sgld.sampling.dynamics import Dynamics
-from skbayes_sgld.sampling.metric import Dense, Diagonal
+from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.run import Run, constrained_draws
 from skbayes_sgld.sampling.samplers import SGLD, ParallelTempering
 from skbayes_sgld.sampling.schedules import Constant, check_multipliers
@@ -358,7 +357,7 @@ def _locate(posterior: BasePosterior, settings: Settings) -> Mode:
     """Mode and curvature there; for a posterior that may have no mode, the start alone."""
     known = posterior.centered_normal()
     if known is not None:
-        return _mode_of(*known)
+        return Mode.of_curvature(*known)
     tolerance = TOLERANCE
     if posterior.facts.far_from_mode and _looks_for_center(settings):
         tolerance = _BESIDE * posterior.n_params
@@ -367,14 +366,9 @@ def _locate(posterior: BasePosterior, settings: Settings) -> Mode:
     except NoModeError:
         known = posterior.centered_normal(anyway=True)
         if known is not None:
-            return _mode_of(*known)
+            return Mode.of_curvature(*known)
         if posterior.facts.has_mode:
             raise
         return Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))
     check_mode(posterior, mode.theta)
     return mode
-
-
-def _mode_of(center: Array, precision: Array) -> Mode:
-    """Centre and metric of a normal distribution near the posterior."""
-    return Mode(center, Dense(inverse_root(precision), precision))

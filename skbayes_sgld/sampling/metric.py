@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from skbayes_sgld._linalg import GROUP, MAX_DENSE, largest_eigenvalue_of, matmul_rows
+from skbayes_sgld._linalg import GROUP, MAX_DENSE, inverse_root, largest_eigenvalue_of, matmul_rows
 
 Array = NDArray[Any]
 
@@ -171,6 +171,11 @@ class Dense(Metric):
         self._root, self._curvature = root, curvature
         if inverse_t is not None:
             self._inverse_t = inverse_t
+
+    @classmethod
+    def of_curvature(cls, H: Array) -> Self:
+        """Metric ``H^{-1}``; raise LinAlgError if H is not positive definite."""
+        return cls(inverse_root(H), H)
 
     @property
     def root(self) -> Array:

@@ -10,11 +10,12 @@ import numpy as np
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.gradients import Full
-from skbayes_sgld.sampling.metric import Diagonal, Metric, Scaled
+from skbayes_sgld.sampling.metric import Metric, Scaled
 from skbayes_sgld.sampling.optimizers.newton_step import NewtonStep, newton_step
 from skbayes_sgld.sampling.optimizers.pace import ClimbSettings, Pace
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners import Identity
+from skbayes_sgld.sampling.tuning.curvature import inverse_diagonal
 
 _BLOCK_NUMBERS = 2**16  # gathered values of a block, which then stays in cache
 _PATH_POINTS = 500
@@ -248,6 +249,4 @@ def column_scales(posterior: BasePosterior, start: NewtonStep) -> Metric:
         diagonal, factor = posterior.curvature_factor(start.theta)
         if factor is not None:
             diagonal = diagonal + np.square(factor).sum(axis=0)
-    positive = diagonal > 0
-    usual = np.median(diagonal[positive]) if positive.any() else 1.0
-    return Diagonal(1.0 / np.where(positive, diagonal, usual))
+    return inverse_diagonal(diagonal)

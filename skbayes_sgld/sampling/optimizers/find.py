@@ -14,6 +14,7 @@ from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Posterior
 from skbayes_sgld.sampling.base import Schedule
 from skbayes_sgld.sampling.clipping import CLIPS, Clip
+from skbayes_sgld.sampling.optimizers import OPTIMIZERS
 from skbayes_sgld.sampling.optimizers.climb import climb
 from skbayes_sgld.sampling.optimizers.pace import ClimbSettings
 from skbayes_sgld.sampling.optimizers.rules import Newton, Optimizer
@@ -101,8 +102,6 @@ def find_mode(
     theta = as_numbers(bound.start() if start is None else start, "start")
     if theta.shape != (bound.n_params,):
         raise ValueError(f"start has shape {theta.shape}; it must be ({bound.n_params},).")
-    from skbayes_sgld.sampling.optimizers import OPTIMIZERS  # which holds this module
-
     rule = resolve(optimizer, OPTIMIZERS, "optimizer")
     if isinstance(rule, Newton):
         return tuning.find_mode(bound, theta, near=_EXACT)

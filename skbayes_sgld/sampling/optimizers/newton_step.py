@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skbayes_sgld._linalg import MAX_DENSE, inverse_root
+from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.dynamics import Array
 from skbayes_sgld.sampling.metric import Dense, Metric
@@ -107,7 +107,7 @@ def _metric_at(
         H[noise], H[:, noise] = 0.0, 0.0
         H[noise, noise] = expected
     try:
-        return Dense(inverse_root(H), H), H
+        return Dense.of_curvature(H), H
     except np.linalg.LinAlgError:
         return Dense(_absolute_root(H)), H
 

@@ -370,7 +370,7 @@ def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> M
         H = posterior.mean_curvature(flat[:: max(1, len(flat) // _CURVATURES)])
         if H is None:
             return Mode(center, mode.metric.stretched(np.full(P, np.sqrt(variances.mean()))))
-        return Mode(center, Dense(inverse_root(H), H))
+        return Mode.of_curvature(center, H)
     shrunk = share * (u.T @ u) / len(flat) + (1.0 - share) * variances.mean() * np.eye(P)
     try:
         if P > _MANY:  # a triangular root, as both factors are: products with it cost less

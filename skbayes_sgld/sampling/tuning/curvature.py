@@ -22,7 +22,11 @@ def structured_metric(posterior: BasePosterior, theta: Array) -> Metric:
     diagonal, factor = posterior.curvature_factor(theta)
     if factor is not None:
         return LowRank(diagonal, factor)
+    return inverse_diagonal(diagonal)
+
+
+def inverse_diagonal(diagonal: Array) -> Diagonal:
+    """Inverse of a diagonal; where that is not positive, the median of the others stands in."""
     positive = diagonal > 0
-    # where the curvature is zero or negative the median of the others stands in
     usual = np.median(diagonal[positive]) if positive.any() else 1.0
     return Diagonal(1.0 / np.where(positive, diagonal, usual))

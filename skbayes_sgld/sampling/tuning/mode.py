@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from skbayes_sgld._linalg import MAX_DENSE, inverse_root, one_blas_thread, solve_positive
+from skbayes_sgld._linalg import MAX_DENSE, one_blas_thread, solve_positive
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Expansion, Posterior
@@ -70,6 +69,11 @@ class Mode(NamedTuple):
         else:
             metric = Diagonal(np.square(root))
         return cls(whitened.center, metric, whitened=whitened)
+
+    @classmethod
+    def of_curvature(cls, theta: Array, H: Array) -> Mode:
+        """Mode with a metric that is the inverse of a matrix."""
+        return cls(theta, Dense.of_curvature(H))
 
     def __repr__(self) -> str:
         """Number of parameters."""
@@ -168,9 +172,9 @@ def mode_of_expansion(
     expanded = _Expanded(posterior, expansion)
     if posterior.facts.quadratic_prior:  # then it is normal
         with suppress(np.linalg.LinAlgError), one_blas_thread(), np.errstate(all="ignore"):
-            H, grad = expanded.curvature(start), expanded.grad(start[None])[0]
-            root = inverse_root(H)
-            return Mode(start + root @ (grad @ root), Dense(root, H))
+            metric = Dense.of_curvature(expanded.curvature(start))
+            move = metric.sqrt(metric.sqrt_t(expanded.grad(start[None])))[0]
+            return Mode(start + move, metric)
     return _find(expanded, start, tolerance)
 
 
@@ -249,7 +253,7 @@ def _damped_newton(posterior: BasePosterior, theta: Array, tolerance: float) -> 
             f"the mode of the posterior was not found in {_MAX_STEPS} Newton steps: the posterior "
             "may be improper; give the coefficients a proper prior, such as prior='normal'."
         )
-    return Mode(theta, Dense(inverse_root(H), H))
+    return Mode.of_curvature(theta, H)
 
 
 def _damped_step(H: Array, grad: Array) -> tuple[Array, bool]:
@@ -290,29 +294,30 @@ def _climb(posterior: BasePosterior, theta: Array) -> Mode:
         slope = metric.sqrt_t(posterior.grad(theta[None]))
         if np.square(slope).sum() < _CLIMB_TOLERANCE:
             return Mode(theta, metric)
-        found = minimize(
-            _whitened(posterior, theta, metric),
-            np.zeros_like(theta),
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": _CLIMB_STEPS, "ftol": 1e-15, "gtol": steepest},
+        z = climb_whitened(
+            posterior, theta, metric, maxiter=_CLIMB_STEPS, ftol=1e-15, gtol=steepest
         )
-        theta = theta + metric.sqrt(found.x[None])[0]
+        theta = theta + metric.sqrt(z[None])[0]
     raise NoModeError(
         f"the mode of the posterior was not found in {_MAX_CLIMBS * _CLIMB_STEPS} steps: the "
         "posterior may be improper; give the parameters proper priors, such as prior='normal'."
     )
 
 
-def _whitened(
-    posterior: BasePosterior, origin: Array, metric: Metric
-) -> Callable[[Array], tuple[float, Array]]:
-    """Minus the log density and its gradient, as functions of the whitened theta."""
+def climb_whitened(
+    posterior: BasePosterior,
+    origin: Array,
+    metric: Metric,
+    z: Array | None = None,
+    **options: Any,
+) -> Array:
+    """End ``(P,)`` of a climb by L-BFGS from z, in coordinates whitened about the origin."""
 
     def negative(z: Array) -> tuple[float, Array]:
         value, grad = posterior.value_and_grad(origin + metric.sqrt(z[None]))
-        if not np.isfinite(value[0]):
-            return np.inf, np.zeros_like(z)
-        return -float(value[0]), -metric.sqrt_t(grad)[0]
+        if not (np.isfinite(value).all() and np.isfinite(grad).all()):
+            return 1e300, np.zeros_like(z)
+        return -float(value[0]), -metric.sqrt_t(grad)[0].astype(float)
 
-    return negative
+    start = np.zeros_like(origin) if z is None else z
+    return minimize(negative, start, jac=True, method="L-BFGS-B", options=options).x

@@ -12,14 +12,13 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._random import start_normals
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.dynamics import Array
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
-from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.mode import Mode, climb_whitened
 
 MOST_PARAMS = 300  # with more, a climb and the curvature at its end cost more than the run
 LEAST_SHARE = 0.01  # of the posterior: a mode of less is not worth another sampler
@@ -118,19 +117,13 @@ def _climb(posterior: BasePosterior, mode: Mode, start: Array) -> Array | None:
         if np.isfinite(posterior.log_density(mode.theta + mode.metric.sqrt(z[None]))).all():
             break
         z *= 0.5
-
-    def negative(z: Array) -> tuple[float, Array]:
-        value, grad = posterior.value_and_grad(mode.theta + mode.metric.sqrt(z[None]))
-        if not (np.isfinite(value).all() and np.isfinite(grad).all()):
-            return 1e300, np.zeros_like(z)
-        return -float(value[0]), -mode.metric.sqrt_t(grad)[0].astype(float)
-
-    options = {"maxiter": _STEPS, "gtol": 0.1 * _STEEPEST, "ftol": 1e-12}
-    found = minimize(negative, z, jac=True, method="L-BFGS-B", options=options)
-    value, slope = negative(found.x)
-    if value == 1e300 or not np.abs(slope).max() < _STEEPEST:
-        return None
-    return mode.theta + mode.metric.sqrt(found.x[None])[0]
+    z = climb_whitened(
+        posterior, mode.theta, mode.metric, z, maxiter=_STEPS, gtol=0.1 * _STEEPEST, ftol=1e-12
+    )
+    theta = mode.theta + mode.metric.sqrt(z[None])
+    value, grad = posterior.value_and_grad(theta)
+    slope = np.abs(mode.metric.sqrt_t(grad)).max()
+    return theta[0] if np.isfinite(value[0]) and slope < _STEEPEST else None
 
 
 def _apart(posterior: BasePosterior, mode: Mode, a: Array, b: Array) -> bool:
