@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import MAX_DENSE, inverse_root
+from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld._random import start_normals
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.settings import Settings
@@ -24,7 +24,7 @@ from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import ControlVariate, Full
-from skbayes_sgld.sampling.metric import Dense, preconditioned_eigenvalues
+from skbayes_sgld.sampling.metric import preconditioned_eigenvalues
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import HMC
 from skbayes_sgld.sampling.schedules import Constant
@@ -474,7 +474,7 @@ def _nearest_normal(run: Run, mode: Mode, collapse: bool) -> Mode:
         return mode
     if found.whitened is not None:
         return Mode.of_whitened(found.whitened)
-    return Mode(found.mean, Dense(inverse_root(found.precision), found.precision))
+    return Mode.of_curvature(found.mean, found.precision)
 
 
 def round_gradient(dynamics: Dynamics, mode: Mode, limit: float) -> Dynamics:
