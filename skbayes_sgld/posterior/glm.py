@@ -109,28 +109,33 @@ class GLMPosterior(LinearParameters, BasePosterior):
         columns: tuple[Array, Array] | None = None,
     ) -> None:
         X, fit_intercept = as_rows(X) if issparse(X) else X, bool(fit_intercept)
-        K, infers_noise, statistics = likelihood.n_predictors, likelihood.infers_noise, None
+        K, infers_noise = likelihood.n_predictors, likelihood.infers_noise
+        statistics: GaussianStatistics | None = None
         if likelihood.quadratic and X.shape[1] <= MAX_DENSE:
             statistics = GaussianStatistics.of_rows(X, y, sample_weight, fit_intercept, refine=True)
-        mean, spread = None if columns is None else columns[0], None
-        if prior.automatic:
-            mean, spread = column_moments(X, sample_weight) if columns is None else columns
-        self._spread = spread if columns is None else columns[1]
-        if statistics is not None:
-            mean = statistics.x_mean
-        if not (center and fit_intercept):
-            mean = None
-        elif mean is None:
-            mean = column_means(X, sample_weight)
+        if columns is None and prior.automatic:
+            columns = column_moments(X, sample_weight)
+        self._columns, mean = columns, None
+        if center and fit_intercept:
+            if statistics is not None:
+                mean = statistics.x_mean
+            else:
+                mean = column_means(X, sample_weight) if columns is None else columns[0]
         super().__init__(X.shape[1], K, infers_noise, fit_intercept, mean)
         self.likelihood, self.noise_prior = likelihood, noise_prior
         self.noise_columns: Array | None = None  # columns of X that the noise depends on, if any
-        self._bind(X, y, sample_weight)
-        self._statistics = statistics
+        self.X: Any = X
+        self.y, self.weight, self.n_samples = y, sample_weight, X.shape[0]
+        self._statistics, self._sums = statistics, dict[type, RowSum]()
         self.total_weight = float(len(y) if sample_weight is None else sample_weight.sum())
-        priors, data = (prior, intercept_prior or Flat()), (X, y, sample_weight)
         self.linear_prior = LinearPrior.of_data(
-            *priors, likelihood, data, spread, self.center, fit_intercept
+            prior,
+            intercept_prior or Flat(),
+            likelihood,
+            (X, y, sample_weight),
+            columns[1] if columns is not None and prior.automatic else None,
+            self.center,
+            fit_intercept,
         )
         self._dtype: type = np.float64  # of bound gradients
         self._density_dtype: type = np.float64  # of densities bound with them
@@ -141,15 +146,6 @@ class GLMPosterior(LinearParameters, BasePosterior):
         """Names of the reported parameters."""
         linear = self.param_names[: self._n_linear]
         return linear + ["noise_variance"] * self._infers_noise
-
-    _statistics: GaussianStatistics | None
-    _spread: Array | None
-
-    def _bind(self, X: Any, y: Array, weight: Array | None) -> None:
-        """Take these rows; statistics and sums of other rows are dropped."""
-        self.X, self.y, self.weight, self.n_samples = X, y, weight, X.shape[0]
-        self._statistics = None
-        self._sums: dict[type, RowSum] = {}
 
     # ---- rows: a design, a likelihood, and their sum -------------------------------------------
 
@@ -185,41 +181,46 @@ class GLMPosterior(LinearParameters, BasePosterior):
         # 2.5x of the products of 16 walkers, 10,000 rows of 300 columns
         pays = n_walkers > 1 and batch_size * self.n_features >= _ROUNDED_BATCH
         rounds = pays and self.X.size <= ROUNDED_NUMBERS[1] and not issparse(self.X)
-        sums, data = (
-            self.rows(np.float32 if rounds else np.float64),
-            (self.likelihood, self.y, self.weight),
+        sums = self.rows(np.float32 if rounds else np.float64)
+        return LinearBatches(
+            sums.design,
+            self.likelihood,
+            self.y,
+            self.weight,
+            sums.predictors,
+            n_chains,
+            batch_size,
+            n_walkers,
         )
-        return LinearBatches(sums.design, *data, sums.predictors, n_chains, batch_size, n_walkers)
 
     # ---- subsets that stand for all rows --------------------------------------------------------
 
     def subset(self, rows: slice) -> Self:
         """Posterior given some of the rows, reweighted to stand for all.
 
-        Rows of a rare class are all in it: a few of them would say little of where it is.
+        Rows of a rare class are all in it: a few of them would say little of where it is. They
+        stand for no others.
         """
-        return self.with_rows(*self._thinned(rows, self.likelihood.rare(self.y)))
+        chosen, rare = np.zeros(self.n_samples, bool), self.likelihood.rare(self.y)
+        chosen[rows] = True
+        idx = np.flatnonzero(chosen if rare is None else chosen | rare)
+        weight = np.full(len(idx), self.n_samples / chosen.sum())
+        if rare is not None:
+            weight[rare[idx]] = 1.0
+        if self.weight is not None:
+            weight *= self.weight[idx]
+        return self.with_rows(self.X[idx], self.y[idx], weight)
 
     def with_rows(self, X: Array, y: Array, weight: Array | None) -> Self:
         """Posterior given other rows, under the same prior and in the same coordinates."""
-        other = copy(self)
-        other._bind(X, y, weight)
-        return other
+        rows: dict[str, Any] = {"X": X, "y": y, "weight": weight, "n_samples": X.shape[0]}
+        return self._with(**rows, _statistics=None, _sums={})
 
-    def _thinned(self, rows: slice, rare: Array | None) -> tuple[Array, Array, Array]:
-        """X, y and weights of a subset; rows that are not rare stand for others too."""
-        if rare is None:
-            y = self.y[rows]
-            each = self.n_samples / len(y)
-            weight = np.full(len(y), each) if self.weight is None else each * self.weight[rows]
-            return self.X[rows], y, weight
-        chosen = np.zeros(self.n_samples, bool)
-        chosen[rows] = True
-        idx = np.flatnonzero(chosen | rare)
-        weight = np.where(rare[idx], 1.0, self.n_samples / chosen.sum())
-        if self.weight is not None:
-            weight *= self.weight[idx]
-        return self.X[idx], self.y[idx], weight
+    def _with(self, **attributes: Any) -> Self:
+        """Posterior that differs in some attributes."""
+        other = copy(self)
+        vars(other).update(attributes)
+        return other
 
     # ---- facts ----------------------------------------------------------------------------------
 
@@ -231,9 +232,9 @@ class GLMPosterior(LinearParameters, BasePosterior):
     @property
     def column_spread(self) -> Array:
         """Spread of each column ``(d,)``, which automatic scales are in units of."""
-        if self._spread is None:
-            self._spread = column_moments(self.X, self.weight)[1]
-        return self._spread
+        if self._columns is None:
+            self._columns = column_moments(self.X, self.weight)
+        return self._columns[1]
 
     @property
     def intercept_is_free(self) -> bool:
@@ -413,12 +414,15 @@ class GLMPosterior(LinearParameters, BasePosterior):
 
     def given_noise(self, variance: float) -> GLMPosterior:
         """Posterior of the linear parameters where the noise variance is known."""
-        other = copy(self)
-        other.likelihood, other.noise_prior = FixedGaussian(variance), None
-        other._infers_noise, other._sums = False, {}
-        other.linear_prior = self.linear_prior.given_noise(variance)
-        other.n_params, other.param_names = self._n_linear, self.param_names[: self._n_linear]
-        return other
+        return self._with(
+            likelihood=FixedGaussian(variance),
+            noise_prior=None,
+            linear_prior=self.linear_prior.given_noise(variance),
+            n_params=self._n_linear,
+            param_names=self.param_names[: self._n_linear],
+            _infers_noise=False,
+            _sums={},
+        )
 
     def likelihood_curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log likelihood ``(P, P)``; a mean over draws ``(S, P)``."""
@@ -515,9 +519,8 @@ class GLMPosterior(LinearParameters, BasePosterior):
         known = self._density_dtype if density else self._dtype
         if not pays or known is np.float32 or issparse(self.X):
             return self
-        other = copy(self)
-        other._dtype, other._density_dtype = np.float32, np.float32 if density else np.float64
-        return other
+        densities = np.float32 if density else np.float64
+        return self._with(_dtype=np.float32, _density_dtype=densities)
 
     def smoothed(self, spread: Array | None) -> GLMPosterior:
         """Posterior with its prior averaged over errors of sd ``spread``, None: its own width.
@@ -534,6 +537,4 @@ class GLMPosterior(LinearParameters, BasePosterior):
 
     def with_prior(self, prior: LinearPrior) -> Self:
         """Posterior of the same rows under another prior of the linear parameters."""
-        other = copy(self)
-        other.linear_prior = prior
-        return other
+        return self._with(linear_prior=prior)
