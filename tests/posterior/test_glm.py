@@ -75,86 +75,45 @@ def finite_difference(function, theta, h=1e-5):
 
 
 @every_posterior
-def test_gradients_are_those_of_the_densities(likelihood, prior, noise, kwargs):
+def test_gradients_curvatures_and_expansions_are_those_of_the_densities(
+    likelihood, prior, noise, kwargs
+):
     posterior = make(likelihood, prior, noise, **kwargs)
-    theta = some_theta(posterior)
+    theta, idx = some_theta(posterior), np.tile(np.arange(N), (3, 1))
     assert isinstance(posterior, Posterior)
     for density, grad in [
         (lambda t: posterior.log_likelihood(t).sum(axis=1), posterior.grad_log_likelihood),
+        (lambda t: posterior.log_likelihood(t, idx[:, ::-1]), posterior.grad_log_likelihood),
         (posterior.log_prior, posterior.grad_log_prior),
         (posterior.log_density, posterior.grad),
     ]:
-        expected = finite_difference(density, theta)
+        expected = finite_difference(lambda t, f=density: f(t).reshape(3, -1).sum(axis=1), theta)
         near_zero = 1e-6 * max(1.0, np.abs(expected).max())
         np.testing.assert_allclose(grad(theta), expected, rtol=1e-6, atol=near_zero)
-
-
-@every_posterior
-def test_curvature_is_that_of_the_gradient(likelihood, prior, noise, kwargs):
-    posterior = make(likelihood, prior, noise, **kwargs)
-    theta = some_theta(posterior, 1)
-    hessian = finite_difference(posterior.grad, theta)[0]
-    np.testing.assert_allclose(
-        posterior.curvature(theta[0]), -hessian, rtol=1e-5, atol=1e-5 * np.abs(hessian).max()
-    )
-
-
-@every_posterior
-def test_an_expansion_is_of_gradient_and_curvature(likelihood, prior, noise, kwargs):
-    posterior = make(likelihood, prior, noise, **kwargs)
-    theta, off = some_theta(posterior)[:2]
-    found = posterior.expand_likelihood(theta)
-    grad = posterior.grad_log_likelihood(theta[None])[0]
-    curvature = posterior.likelihood_curvature(theta)
+    batch = posterior.grad_log_likelihood(theta, idx)
+    np.testing.assert_allclose(batch, posterior.grad_log_likelihood(theta), rtol=1e-9)
+    hessian = finite_difference(posterior.grad, theta[:1])[0]
+    H, close = posterior.curvature(theta[0]), 1e-5 * np.abs(hessian).max()
+    np.testing.assert_allclose(H, -hessian, rtol=1e-5, atol=close)
+    of_prior = np.zeros_like(H)
+    posterior.add_prior_curvature(of_prior, theta[0])
+    found = posterior.expand_likelihood(theta[0])
+    grad = posterior.grad_log_likelihood(theta[:1])[0]
     np.testing.assert_allclose(found.grad, grad, rtol=1e-9)
-    slope = posterior.expand_likelihood(theta, curvature)
-    np.testing.assert_allclose(slope.grad, grad, rtol=1e-9, atol=1e-9 * np.abs(grad).max())
-    assert slope.curvature is curvature
-    np.testing.assert_allclose(found.curvature, curvature, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        found.curvature, H - of_prior, rtol=1e-9, atol=1e-9 * np.abs(H).max()
+    )
+    known = posterior.expand_likelihood(theta[0], found.curvature)
+    np.testing.assert_allclose(known.grad, grad, rtol=1e-9, atol=1e-9 * np.abs(grad).max())
+    assert known.curvature is found.curvature
     if found.by_row:
-        batches = posterior.bind_batches(1, N)
-        rows = batches.gather(np.arange(N)[None, None])[0]
         level, slope = found.by_row
-        expanded = level - slope * batches.local(off[None], rows)[0, 0]
+        batches = posterior.bind_batches(1, N)
+        rows = batches.gather(idx[None, :1])[0]
+        expanded = level - slope * batches.local(theta[1:2], rows)[0, 0]
         by_row = batches.pullback(expanded[None, None], rows)[0]
-        expected = grad - curvature @ (off - theta)
+        expected = grad - found.curvature @ (theta[1] - theta[0])
         np.testing.assert_allclose(by_row, expected, rtol=1e-8, atol=1e-9 * np.abs(grad).max())
-
-
-@every_posterior
-def test_a_batch_of_all_rows_is_the_whole(likelihood, prior, noise, kwargs):
-    posterior = make(likelihood, prior, noise, **kwargs)
-    theta = some_theta(posterior)
-    idx = np.tile(np.arange(N), (len(theta), 1))
-    np.testing.assert_allclose(
-        posterior.grad_log_likelihood(theta, idx), posterior.grad_log_likelihood(theta), rtol=1e-9
-    )
-    np.testing.assert_allclose(
-        posterior.log_likelihood(theta, idx), posterior.log_likelihood(theta), rtol=1e-10
-    )
-
-
-def test_likelihoods_are_the_laws_they_name():
-    X, y, weight = data(Gaussian())
-    theta = np.array([[0.1, -0.2, 0.01, 0.3, 0.4]])
-    eta = X @ theta[0, :3] + 0.3
-    posterior = make(Gaussian(), Normal())
-    expected = weight * stats.norm(eta, np.exp(0.2)).logpdf(y)
-    np.testing.assert_allclose(posterior.log_likelihood(theta)[0], expected)
-    fixed = make(FixedGaussian(0.7), Normal())
-    expected = weight * stats.norm(eta, np.sqrt(0.7)).logpdf(y)
-    np.testing.assert_allclose(fixed.log_likelihood(theta[:, :4])[0], expected)
-    X, y, weight = data(Bernoulli())
-    logistic = make(Bernoulli(), Normal())
-    expected = weight * stats.bernoulli(1 / (1 + np.exp(-eta))).logpmf(y)
-    np.testing.assert_allclose(logistic.log_likelihood(theta[:, :4])[0], expected)
-    X, y, weight = data(Categorical(3))
-    softmax = make(Categorical(3), Normal())
-    many = some_theta(softmax, 1)
-    eta = X @ many.reshape(3, 4)[:, :3].T + many.reshape(3, 4)[:, 3]
-    p = np.exp(eta) / np.exp(eta).sum(1, keepdims=True)
-    expected = weight * np.log(p[np.arange(N), y.astype(int)])
-    np.testing.assert_allclose(softmax.log_likelihood(many)[0], expected)
 
 
 @pytest.mark.parametrize("center", [True, False])

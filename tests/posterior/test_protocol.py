@@ -173,9 +173,6 @@ class Wrong(Ellipse):
         ("grad", lambda theta, y: -theta, TypeError, r"^grad takes \(theta, y\).*take \(theta\)"),
         ("log_density", lambda t: np.zeros((2, 1)), ValueError, r"shape \(2, 1\) .* return \(2,\)"),
         ("log_density", lambda t: t[:, 0] * 1j, TypeError, "returned complex numbers at a=0"),
-        ("log_density", lambda t: t[:, 0].astype(object), TypeError, "ndarray of object at a=0"),
-        ("log_density", lambda t: t[:, 0].astype(str), TypeError, "returned strings at a=0"),
-        ("grad", lambda t: None, TypeError, "returned NoneType of object at a=0"),
         ("grad", lambda t: t * np.nan, ValueError, "grad is not finite at the start, where a=0"),
         ("n_params", 0, ValueError, "posterior.n_params=0 is out of range"),
         ("param_names", ["a"], ValueError, "must be 2 different names"),
@@ -221,15 +218,6 @@ def test_every_ability_has_a_default_or_an_error_that_names_it():
             require(posterior, ability, "sampler", "x", "y")
         for member in MEMBERS[ability]:
             assert hasattr(BasePosterior, member), f"{ability}: {member} has no default"
-
-
-def test_numbers_that_are_whole_or_listed_become_floats():
-    class Lists(Ellipse):
-        def grad(self, theta):
-            return [[int(-x) for x in row] for row in theta]
-
-    grad = as_posterior(Lists()).grad(np.array([[3.0, 4.0]]))
-    assert grad.dtype == float and grad.tolist() == [[-3.0, -4.0]]
 
 
 def test_the_mode_of_four_members_is_found():

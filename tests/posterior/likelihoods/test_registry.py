@@ -2,20 +2,21 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.posterior import LIKELIHOODS, LabelLikelihood
-from tests.posterior.likelihoods import in_fits
-from tests.posterior.likelihoods import test_likelihoods as parts
+from skbayes_sgld.posterior import LIKELIHOODS, Bernoulli, Categorical, LabelLikelihood
+from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
+from tests.posterior.likelihoods import in_fits, of_density
 
 
 def check_likelihood(name):
     """Raise where the likelihood of this name contradicts its own density."""
     likelihood = resolve(name, LIKELIHOODS, "likelihood")
     for own_rows in (False, True):
-        parts.test_the_score_is_the_derivative_of_the_log_density(likelihood, own_rows)
-    parts.test_the_curvature_is_minus_the_derivative_of_the_score(likelihood)
-    parts.test_samples_have_the_mean_and_the_variance(likelihood)
+        of_density.check_score(likelihood, own_rows)
+    of_density.check_curvature(likelihood)
+    of_density.check_samples(likelihood)
     in_fits.check_in_fits(name, likelihood)
     for check in (
         in_fits.check_shape,
@@ -27,19 +28,19 @@ def check_likelihood(name):
     ):
         check(name, likelihood)
     if isinstance(likelihood, LabelLikelihood):
-        parts.test_probabilities_are_those_of_the_density_and_sum_to_one(likelihood)
+        of_density.check_probabilities(likelihood)
         in_fits.check_labels(likelihood)
         return
     check_moments(likelihood)
-    parts.test_the_distribution_function_is_that_of_the_density(likelihood)
-    parts.test_samples_follow_the_distribution_function(likelihood)
-    for q in (0.05, 0.5, 0.9):
-        parts.test_mixture_quantiles_solve_the_mean_of_the_distribution_functions(likelihood, q)
+    of_density.check_cdf(likelihood)
+    of_density.check_samples_by_cdf(likelihood)
+    for q in (1e-5, 0.05, 0.5, 0.9, 0.99999):
+        of_density.check_mixture_quantile(likelihood, q)
 
 
 def check_moments(likelihood):
     """Mass, mean and variance of the density by sums, which know no Monte Carlo error."""
-    u = parts.some_u(likelihood, 1)
+    u = of_density.some_u(likelihood, 1)
     mean, variance = likelihood.mean(u), likelihood.variance(u)
     if likelihood.whole:
         y = np.tile(np.arange(np.ceil((mean + 42.0 * np.sqrt(variance)).max()) + 1), (len(u), 1))
@@ -59,3 +60,42 @@ def check_moments(likelihood):
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_a_likelihood_is_what_its_density_says(name):
     check_likelihood(name)
+
+
+@pytest.mark.parametrize("likelihood", [Bernoulli(), Categorical(3)])
+def test_no_digit_of_a_small_probability_is_lost(likelihood):
+    u = np.zeros((2, likelihood.n_local, 1))
+    u[:, -1] = np.array([[40.0], [1000.0]])
+    others = max(likelihood.n_predictors - 1, 1)
+    log_p, log_rest = likelihood.log_probabilities(u)
+    expected = np.array([-40.0, -1000.0]) + np.log(others)
+    np.testing.assert_allclose(log_rest[:, -1, 0], expected, rtol=1e-12)
+    np.testing.assert_allclose(log_p[:, 0, 0], [-40.0, -1000.0], rtol=1e-12)
+    np.testing.assert_allclose(likelihood.probabilities(u)[1][0, -1, 0], others * np.exp(-40.0))
+
+
+def test_codes_that_are_none_are_refused():
+    with pytest.raises(ValueError, match=r"value 2, which is not a code.*0 \.\.\. 1"):
+        Bernoulli().check_target(np.array([0.0, 2.0]))
+    with pytest.raises(ValueError, match=r"value 0\.5, which is not a code.*0 \.\.\. 3"):
+        Categorical(4).check_target(np.array([0.0, 0.5, 3.0]))
+
+
+@pytest.mark.parametrize("rate", [1e-3, 0.7, 30.0, 1e6])
+@pytest.mark.parametrize("q", [1e-6, 0.05, 0.5, 0.95, 0.999999])
+def test_whole_quantiles_are_exact_at_every_size(rate, q):
+    def cdf(t, rows):
+        return stats.poisson.cdf(t, rate)
+
+    found = solve_quantile(cdf, q, np.array([rate]), np.sqrt([rate]), whole=True)
+    np.testing.assert_allclose(found, stats.poisson.ppf(q, rate), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "law", [stats.logistic(), stats.t(2.5), stats.expon()], ids=["logistic", "t", "exponential"]
+)
+def test_quantiles_are_found_to_a_hundred_thousandth_of_a_sd(law):
+    mean, sd = np.array([law.mean()]), np.array([law.std()])
+    for q in (1e-4, 0.05, 0.5, 0.74, 0.975):
+        found = solve_quantile(lambda t, _: law.cdf(t), q, mean, sd)
+        assert abs(found[0] - law.ppf(q)) < 1e-5 * sd[0]

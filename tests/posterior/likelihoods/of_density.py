@@ -1,0 +1,120 @@
+"""What a likelihood says of one observation, against its own density."""
+
+import numpy as np
+
+from skbayes_sgld.posterior import LabelLikelihood
+
+C, B, S = 3, 7, 4000
+
+
+def some_u(likelihood, size=B, seed=0):
+    return 0.2 + 0.7 * np.random.default_rng(seed).standard_normal((C, likelihood.n_local, size))
+
+
+def some_y(likelihood, u, seed=0):
+    return likelihood.sample(u, np.random.RandomState(seed)).astype(float)
+
+
+def in_u(function, u, h=1e-5):
+    """Central differences of ``function`` in every local parameter, on the axis after the first."""
+    columns = []
+    for k in range(u.shape[1]):
+        step = np.zeros_like(u)
+        step[:, k] = h
+        columns.append((function(u + step) - function(u - step)) / (2 * h))
+    return np.stack(columns, axis=1)
+
+
+def check_score(likelihood, own_rows):
+    """Raise where the score is not the derivative of the log density."""
+    u = some_u(likelihood)
+    y = some_y(likelihood, u)
+    y = y if own_rows else y[0]
+    value, score = likelihood.value_and_score(u, y)
+    np.testing.assert_allclose(
+        likelihood.score(u, y), in_u(lambda v: likelihood.log_density(v, y), u), atol=1e-8
+    )
+    np.testing.assert_allclose(score, likelihood.score(u, y), atol=1e-12)
+    np.testing.assert_allclose(value, likelihood.log_density(u, y), atol=1e-12)
+
+
+def check_curvature(likelihood):
+    """Raise where the curvature is not minus the derivative of the score."""
+    u = some_u(likelihood)
+    y = some_y(likelihood, u)
+    expected = -in_u(lambda v: likelihood.score(v, y), u)
+    np.testing.assert_allclose(likelihood.curvature(u, y), expected, atol=1e-7)
+
+
+def check_samples(likelihood):
+    """Raise where samples have another mean or variance."""
+    u = np.repeat(some_u(likelihood, 1), S, axis=2)
+    y, mean = some_y(likelihood, u), likelihood.mean(u)
+    if isinstance(likelihood, LabelLikelihood):
+        p = likelihood.probabilities(u)[0][..., 0]
+        share = np.stack([(y == k).mean(axis=1) for k in range(likelihood.n_classes)], axis=1)
+        assert np.all(np.abs(share - p) < 4.5 * np.sqrt(p * (1 - p) / S))
+        expected = p if mean.ndim == 3 else p[:, 1]
+        np.testing.assert_allclose(mean[..., 0], expected, rtol=1e-12)
+        return
+    variance = likelihood.variance(u)[:, 0]
+    square = (y - mean) ** 2
+    assert np.all(np.abs(y.mean(axis=1) - mean[:, 0]) < 4.5 * np.sqrt(variance / S))
+    error = square.std(axis=1) / np.sqrt(S)
+    assert np.all(np.abs(square.mean(axis=1) - variance) < 4.5 * error)
+
+
+def check_cdf(likelihood):
+    """Raise where the distribution function is not that of the density."""
+    u = some_u(likelihood)
+    y = some_y(likelihood, u)
+    density = np.exp(likelihood.log_density(u, y))
+    if likelihood.whole:
+        step = likelihood.cdf(u, y) - likelihood.cdf(u, y - 1.0)
+    else:
+        h = 1e-5
+        step = (likelihood.cdf(u, y + h) - likelihood.cdf(u, y - h)) / (2 * h)
+    np.testing.assert_allclose(step, density, rtol=1e-6)
+
+
+def check_samples_by_cdf(likelihood):
+    """Raise where samples do not follow the distribution function."""
+    u = np.repeat(some_u(likelihood, 1), S, axis=2)
+    y = some_y(likelihood, u)
+    for t in np.quantile(y, [0.1, 0.5, 0.9]):
+        p = likelihood.cdf(u, np.full((C, 1), t))[:, 0]
+        assert np.all(np.abs((y <= t).mean(axis=1) - p) < 4.5 * np.sqrt(p * (1 - p) / S) + 1e-12)
+
+
+def check_mixture_quantile(likelihood, q):
+    """Raise where a quantile does not solve the mean of the distribution functions."""
+    rng = np.random.default_rng(1)
+    n, draws = 5, 300
+    eta = np.linspace(-2, 6, n)[:, None] + 0.4 * rng.standard_normal((n, draws))
+    gamma = 0.5 * rng.standard_normal(draws) if likelihood.infers_noise else None
+    share = rng.dirichlet(np.ones(draws))
+    rows = [eta] if gamma is None else [eta, np.broadcast_to(gamma, eta.shape)]
+    u = np.stack(rows, axis=1)
+    t = likelihood.mixture_quantile(u, share, q)
+    at, sd = likelihood.cdf(u, t[:, None]) @ share, np.sqrt(likelihood.variance(u) @ share)
+    if likelihood.whole:
+        assert np.all(at >= q)
+        assert np.all(likelihood.cdf(u, t[:, None] - 1.0) @ share < q)
+    else:
+        h = 1e-4 * sd
+        assert np.all(likelihood.cdf(u, (t - h)[:, None]) @ share < q)
+        assert np.all(likelihood.cdf(u, (t + h)[:, None]) @ share > q)
+
+
+def check_probabilities(likelihood):
+    """Raise where probabilities are not those of the density, or do not sum to one."""
+    u = some_u(likelihood)
+    p, rest = likelihood.probabilities(u)
+    for k in range(likelihood.n_classes):
+        code = np.full(B, float(k))
+        np.testing.assert_allclose(p[:, k], np.exp(likelihood.log_density(u, code)), rtol=1e-12)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-14)
+    np.testing.assert_allclose(p + rest, 1.0, rtol=1e-14)
+    log_p, log_rest = likelihood.log_probabilities(u)
+    np.testing.assert_allclose(log_p, np.log(p), atol=1e-13)
+    np.testing.assert_allclose(log_rest, np.log(rest), atol=1e-13)
