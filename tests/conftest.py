@@ -1,9 +1,23 @@
-"""What every process that runs tests does once."""
+"""What every process that runs tests does once, and what tests of figures share."""
 
 import gc
+
+import pytest
 
 
 def pytest_collection_finish(session):
     """Keep modules and tests, which stay to the end, from every search for garbage."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def draw_fast(monkeypatch):
+    """Leave out layout and fine lines: half of a script's time, and no test looks at them."""
+    pytest.importorskip("matplotlib", reason="the figures need the extra 'plot'")
+    from matplotlib.figure import Figure
+
+    engine = "matplotlib.layout_engine.ConstrainedLayoutEngine.execute"
+    monkeypatch.setattr(engine, lambda engine, figure: None)
+    savefig = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, path, dpi: savefig(self, path, dpi=50))

@@ -30,18 +30,6 @@ def test_every_extra_that_is_named_can_be_installed(page):
         assert set(re.findall(r"`(\w+)` \(", sentence)) <= known
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_an_included_source_is_there(page):
-    text = page.read_text()
-    included = re.findall(r"\{literalinclude\} (\S+)\n(?::.*\n)*", text)
-    for name in included:
-        assert (page.parent / name).is_file(), name
-    for name, cls in re.findall(
-        r"\{literalinclude\} (\S+)\n(?::language:.*\n)?:pyobject: (\w+)", text
-    ):
-        assert re.search(rf"^class {cls}\b", (page.parent / name).read_text(), re.M), cls
-
-
 def listed():
     """Names and modules of the API reference; a module's page lists its `__all__`."""
     tables = re.findall(

@@ -28,28 +28,6 @@ def small_search(model, grid, **settings):
     return GridSearchCV(model, ends, **settings | {"cv": 3})
 
 
-@pytest.fixture
-def run_example(tmp_path, monkeypatch, capsys):
-    """Run an example as its command line does, but in this process: imports cost seconds."""
-    pytest.importorskip("matplotlib", reason="the figures need the extra 'plot'")
-    monkeypatch.syspath_prepend(EXAMPLES)
-    # half of an example's time, and no test looks at where the axes lie or at fine lines
-    monkeypatch.setattr(
-        "matplotlib.layout_engine.ConstrainedLayoutEngine.execute", lambda engine, figure: None
-    )
-    from matplotlib.figure import Figure
-
-    savefig = Figure.savefig
-    monkeypatch.setattr(Figure, "savefig", lambda self, path, dpi: savefig(self, path, dpi=50))
-
-    def run(name, *options):
-        monkeypatch.setattr(sys, "argv", [name, "--output", str(tmp_path), *options])
-        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
-        return capsys.readouterr().out
-
-    return run
-
-
 def check_figures(folder, printed):
     figures = list(folder.iterdir())
     assert figures
@@ -170,8 +148,11 @@ def test_gradients_are_counted_as_often_as_a_users_functions_are_called(samplers
 
 
 @pytest.mark.slow
-def test_the_lectures_paths_end_where_they_must(tmp_path, run_example):
-    printed = run_example("plot_lecture_sgd_paths.py")
+def test_the_lectures_paths_end_where_they_must(tmp_path, draw_fast, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    name = "plot_lecture_sgd_paths.py"
+    runpy.run_path(str(EXAMPLES / name))["main"](["--output", str(tmp_path)])
+    printed = capsys.readouterr().out
     check_figures(tmp_path, printed)
     found = re.findall(r"([\d.]+) \+- ([\d.]+) \(([\d.]+)\)", printed)
     assert len(found) == 9

@@ -23,18 +23,6 @@ OF_SPEED = {"benchmark_bounds.png", "benchmark_floor.png", "benchmark_growth.png
 OF_SPEED |= {FIGURE.name, grid.FIGURE.name}
 
 
-@pytest.fixture
-def draw_fast(monkeypatch):
-    """Layout and fine lines are half of a script's time, and no test looks at them."""
-    pytest.importorskip("matplotlib", reason="the figures need the extra 'plot'")
-    from matplotlib.figure import Figure
-
-    engine = "matplotlib.layout_engine.ConstrainedLayoutEngine.execute"
-    monkeypatch.setattr(engine, lambda engine, figure: None)
-    savefig = Figure.savefig
-    monkeypatch.setattr(Figure, "savefig", lambda self, path, dpi: savefig(self, path, dpi=50))
-
-
 # ---- pages against what was measured -------------------------------------------------------------
 
 

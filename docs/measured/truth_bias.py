@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from _figure import parse, show_rows
 from _numbers import measured
 
@@ -14,16 +13,15 @@ QUICK, N_SEEDS = ("lecture", "spector"), 20
 
 def row(found):
     """The largest errors, with their own errors, and what is typical."""
-    cells, marks = found.cells(), found.broken()
-    j, k = np.argmax(np.abs(found.mean)), np.argmax(np.abs(found.sd))
-    mean, sd = abs(found.mean[j]), abs(found.sd[k])
+    marks, size = found.broken(), found.largest()
+    mean_error, sd_error = size["its se, mean"], size["its se, sd"]
     return {
         "case": found.name,
         "reference": found.worth,
-        "mean": measured(mean, found.mean_error[j], "±.3f" + " !" * ("mean" in marks)),
-        "sd": measured(sd, found.sd_error[k], "±.1f %" + "!" * ("sd" in marks)),
-        "all means": measured(float(cells[6]), found.mean_error[j], ".3f"),
-        "all sds": measured(float(cells[7].rstrip("%")) / 100.0, found.sd_error[k], ".1f %"),
+        "mean": measured(size["mean"], mean_error, "±.3f" + " !" * ("mean" in marks)),
+        "sd": measured(size["sd"], sd_error, "±.1f %" + "!" * ("sd" in marks)),
+        "all means": measured(size["all means"], mean_error, ".3f"),
+        "all sds": measured(size["all sds"], sd_error, ".1f %"),
     }
 
 

@@ -1,4 +1,4 @@
-"""Run both proofs and print their tables: ``python -m tests.calibration [--markdown]``.
+"""Run both proofs and print their tables: ``python -m tests.calibration [--replications N]``.
 
 The progress goes to the standard error.
 """
@@ -13,7 +13,7 @@ import pandas as pd
 from .calibration import calibrate, family_p_value
 from .coverage import cover
 from .models import MODELS
-from .running import N_REPLICATIONS, as_text
+from .running import N_REPLICATIONS
 
 
 def main() -> None:
@@ -21,7 +21,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m tests.calibration", description="Run both proofs and print their tables."
     )
-    parser.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
     parser.add_argument("--replications", type=int, default=N_REPLICATIONS)
     options = parser.parse_args()
     for title, proof in (("Simulation-based calibration", calibrate), ("Coverage", cover)):
@@ -34,8 +33,7 @@ def main() -> None:
         notes += f"fits that warned: {warned}."
         if proof is calibrate:
             notes += f" Smallest p-value times {len(table)}: {family_p_value(table):.3f}."
-        heading = f"## {title}" if options.markdown else title
-        print(f"{heading}\n\n{as_text(table, options.markdown)}\n\n{notes}\n", flush=True)
+        print(f"{title}\n\n{table.round(3).to_string(index=False)}\n\n{notes}\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ import pytest
 
 from .calibration import calibrate, family_p_value
 from .models import MODELS
-from .running import as_text
 
 pytestmark = pytest.mark.truth
 
@@ -13,7 +12,7 @@ pytestmark = pytest.mark.truth
 def test_ranks_of_the_true_parameters_are_uniform():
     parts = [calibrate(name) for name in MODELS]
     table = pd.concat([part for part, _ in parts], ignore_index=True)
-    print(as_text(table), f"\nfits that warned: {[warned for _, warned in parts]}")
+    print(table.to_string(index=False), f"\nfits that warned: {[warned for _, warned in parts]}")
     assert family_p_value(table) > 0.001
     assert table[["location", "width"]].abs().to_numpy().max() < 4.5
 
@@ -28,7 +27,7 @@ def test_ranks_of_the_true_parameters_are_uniform():
 )
 def test_a_wrong_posterior_is_found_out(name, wrong, sign):
     table, _ = calibrate(name, 150, **wrong)
-    print(as_text(table))
+    print(table.to_string(index=False))
     assert family_p_value(table) < 1e-6
     coefficients = table["parameter"].str.startswith("coef")
     assert (sign * table["width"])[coefficients].max() > 4.5  # too wide, or too narrow

@@ -5,14 +5,13 @@ import pytest
 
 from .coverage import cover
 from .models import MODELS
-from .running import as_text
 
 pytestmark = pytest.mark.truth
 
 
 def test_intervals_cover_as_often_as_they_say():
     table = pd.concat([cover(name)[0] for name in MODELS], ignore_index=True)
-    print(as_text(table))
+    print(table.to_string(index=False))
     assert table["deviation"].abs().max() < 3.5
 
 
@@ -26,5 +25,5 @@ def test_intervals_cover_as_often_as_they_say():
 )
 def test_a_wrong_posterior_is_found_out(name, wrong, sign):
     table, _ = cover(name, 150, **wrong)
-    print(as_text(table))
+    print(table.to_string(index=False))
     assert (sign * table["deviation"]).max() > 3.5

@@ -11,17 +11,6 @@ from threadpoolctl import threadpool_limits
 
 MAX_MEAN, MAX_SD = 0.01, 0.005
 CHANCE = 3.5  # standard errors that the largest of a case's errors may be beyond a bound
-HEAD = ["case", "reference", "mean", "its se", "sd", "its se", "all means", "all sds", "used"]
-WIDTHS = (31, 22, 7, 7, 7, 7, 9, 8, 0)
-
-
-def line(texts):
-    """A row in columns, the figures to the right."""
-    last = len(texts) - 1
-    cells = zip(texts, WIDTHS, strict=True)
-    return "  ".join(
-        t.ljust(w) if i in (0, 1, last) else t.rjust(w) for i, (t, w) in enumerate(cells)
-    )
 
 
 @dataclass
@@ -45,25 +34,15 @@ class Pooled:
             found.append("sd")
         return found
 
-    def cells(self):
-        """A row of the table: the largest errors, and their mean square less that of chance."""
-        marks = self.broken()
-        j, k = np.argmax(np.abs(self.mean)), np.argmax(np.abs(self.sd))
-        typical = [
-            np.sqrt(max(0.0, np.mean(error**2 - chance**2)))
-            for error, chance in ((self.mean, self.mean_error), (self.sd, self.sd_error))
-        ]
-        return [
-            self.name,
-            self.worth,
-            f"{abs(self.mean[j]):.3f}" + "!" * ("mean" in marks),
-            f"{self.mean_error[j]:.3f}",
-            f"{abs(self.sd[k]):.1%}" + "!" * ("sd" in marks),
-            f"{self.sd_error[k]:.1%}",
-            f"{typical[0]:.3f}",
-            f"{typical[1]:.1%}",
-            self.used,
-        ]
+    def largest(self):
+        """The largest errors with their standard errors, and mean squares less those of chance."""
+        found = {}
+        parts = (("mean", self.mean, self.mean_error), ("sd", self.sd, self.sd_error))
+        for name, error, chance in parts:
+            worst = np.argmax(np.abs(error))
+            found[name], found[f"its se, {name}"] = abs(error[worst]), chance[worst]
+            found[f"all {name}s"] = np.sqrt(max(0.0, np.mean(error**2 - chance**2)))
+        return found
 
 
 def reference_error(reference):
