@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from importlib.metadata import version
 from numbers import Integral
@@ -15,9 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_y,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
 
-from skbayes_sgld._checks import check_number
+from skbayes_sgld._checks import check_number, naming
 from skbayes_sgld._components import Component, Registry, resolve
 from skbayes_sgld._doc_link import doc_link_template
 from skbayes_sgld._linalg import one_blas_thread
@@ -34,7 +39,6 @@ from skbayes_sgld.estimators.validation import (
     check_finite,
     check_real,
     check_weight,
-    raise_naming_rows,
     warn_of_light_rows,
 )
 from skbayes_sgld.inference.result import PosteriorDraws
@@ -44,7 +48,7 @@ from skbayes_sgld.prediction.predictors import Predictor
 
 Array = NDArray[Any]
 
-_WIDE = 500  # columns; below, passes over rows share the cores, and BLAS would wait for itself
+_WIDE = 500  # columns from which BLAS takes all threads
 _STAMP = "_skbayes_sgld_version"
 _FOLDER = "_skbayes_sgld_warnings"
 
@@ -67,11 +71,6 @@ class Rows(NamedTuple):
     y: Array
     weight: Array | None
     columns: tuple[Array, Array] | None = None
-
-
-def limit_blas(n_columns: int) -> AbstractContextManager[None]:
-    """Context of a fit: one thread of BLAS, unless X has many columns."""
-    return one_blas_thread() if n_columns < _WIDE else nullcontext()
 
 
 @contextmanager
@@ -217,7 +216,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             settings = self._settings()
             rows = self._source(**data) or self._check_data(**data)
             n_columns = rows.n_features if isinstance(rows, RowSource) else rows.X.shape[1]
-            with limit_blas(n_columns):
+            # where columns are few, passes over rows share the cores: BLAS would wait for itself
+            with one_blas_thread() if n_columns < _WIDE else nullcontext():
                 posterior = self._model(settings, rows)
                 self._run(settings, posterior, rows)
         return self
@@ -279,18 +279,19 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _validate_rows(self, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
         """Rows checked by scikit-learn, sparse ones in compressed form; and y, if given."""
-        formats = "csr" if self._takes_sparse else False
-        with_target = not (isinstance(y, str) and y == "no_validation")
+        formats, y_numeric = "csr" if self._takes_sparse else False, checks.pop("y_numeric", False)
         checks = {"dtype": FLOATS, "accept_sparse": formats, **checks}
         check_real(X)
-        try:
-            with np.errstate(all="ignore"):  # infinities are added
-                checked = validate_data(self, X, y, **checks)
-        except (TypeError, ValueError) as error:
-            raise_naming_rows(error, self, X, with_target, checks)
-        rows, *target = checked if with_target else (checked,)
+        with np.errstate(all="ignore"), naming("X"):  # infinities are added
+            rows = validate_data(self, X, **checks, **({"y": None} if y is None else {}))
         rows = as_rows(rows) if issparse(rows) else rows
-        return (rows, *target) if target else rows
+        if isinstance(y, str) and y == "no_validation":
+            return rows
+        with np.errstate(all="ignore"), naming("y"):
+            y = _check_y(y, y_numeric=y_numeric, estimator=self)
+        with naming("X", "y"):
+            check_consistent_length(rows, y)
+        return rows, y
 
     # ---- the fitted estimator -----------------------------------------------------------------
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from copy import copy
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
+from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from skbayes_sgld._checks import LARGEST, SMALLEST, array_of, check_size, naming
 from skbayes_sgld._linalg import column_ranges, sums_of_squares
@@ -19,7 +18,6 @@ Array = NDArray[Any]
 
 _TIMES = np.datetime64, np.timedelta64  # whose float is a number of their units
 FLOATS = [np.float64, np.float32]
-_OF_TARGETS = "multi_output", "y_numeric"  # of scikit-learn's checks, those of y
 _ROWS_EACH = 2.0  # rows a column at which 90 % intervals under the conjugate prior hold 76 %
 _WEIGHTS = 1e-20, 1e20  # beyond them a row counts as nothing, or as more than any data have
 
@@ -196,23 +194,6 @@ def check_real(X: Any) -> None:
         )
 
 
-def raise_naming_rows(
-    error: Exception, estimator: Any, X: Any, with_target: bool, checks: dict[str, Any]
-) -> NoReturn:
-    """Raise an error of scikit-learn's checks, with ``X`` or ``y`` in front where it names neither.
-
-    Where both are checked at once, the same ``checks`` of ``X`` alone tell whether it is the wrong
-    one.
-    """
-    names = ["X", "y"] if with_target else ["X"]
-    if with_target and "inconsistent" not in str(error):
-        names = ["y" if _passes(estimator, X, checks) else "X"]
-    if names == ["X"]:
-        _check_kinds(X)
-    with naming(*names):
-        raise error
-
-
 def _check_kinds(X: Any) -> None:
     """Raise where a column of a data frame, of any library, has values that are not numbers."""
     names = getattr(X, "column_names", getattr(X, "columns", ()))  # Arrow's, or a frame's
@@ -247,13 +228,3 @@ def _not_numbers(values: Array) -> list[Any]:
         except (TypeError, ValueError):
             return [value]
     return []
-
-
-def _passes(estimator: Any, X: Any, checks: dict[str, Any]) -> bool:
-    """Whether X alone is what the estimator takes."""
-    of_rows = {name: value for name, value in checks.items() if name not in _OF_TARGETS}
-    try:
-        validate_data(copy(estimator), X, **of_rows)  # a copy, whose columns may be set
-    except (TypeError, ValueError):
-        return False
-    return True
