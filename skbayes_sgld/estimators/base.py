@@ -34,6 +34,7 @@ from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.source import RowSource, without_exposure
 from skbayes_sgld.estimators import arviz
 from skbayes_sgld.estimators.callbacks import CallbackSupportMixin, fit_task, with_callbacks
+from skbayes_sgld.estimators.outputs import by_output
 from skbayes_sgld.estimators.validation import (
     FLOATS,
     check_finite,
@@ -304,6 +305,14 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _check_observed(self, X: Any, y: Any) -> tuple[Array, Array]:
         """Rows and their observations: numbers, or codes of labels."""
+        check_is_fitted(self)
+        numeric = self._y_checks.get("y_numeric", False)
+        X, y = self._validate_rows(X, y, reset=False, y_numeric=numeric)
+        self._check_values(X, fitting=False)
+        return X, self._as_observed(y)
+
+    def _as_observed(self, y: Array) -> Array:
+        """Observations as numbers, or codes of labels; raise where there can be no such ones."""
         raise NotImplementedError
 
     def _observed(self, X: Any, y: Any) -> tuple[Array, ...]:
@@ -333,6 +342,24 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """Weights of the chosen draws; None where all count alike."""
         weights = self.posterior_.flat_weights
         return None if weights is None else weights[chosen]
+
+    @by_output(2)
+    def log_likelihood(self, X: ArrayLike, y: ArrayLike) -> Array:
+        """Log density of every observation under every draw; of a label its log probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            For a classifier labels among ``classes_``.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_draws_of_all_chains, n_samples)
+            In the order of ``posterior_.flat``. Under a decaying schedule the draws have weights,
+            ``posterior_.flat_weights``.
+        """
+        return self._predictive().log_likelihood(*self._observed(X, y)).T
 
     def summary(self, coverage: float = 0.9) -> pd.DataFrame:
         """Summary table of the posterior, one row a parameter.

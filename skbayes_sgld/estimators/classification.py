@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import check_number, naming
 from skbayes_sgld._random import as_random_state
@@ -262,24 +261,6 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         rows, chosen = self._check_rows(X), self._choose_draws(n_samples, random_state)
         return np.moveaxis(self._predictive(chosen).probability_draws(rows), -1, 0)
 
-    def log_likelihood(self, X: ArrayLike, y: ArrayLike) -> Array:
-        """Log probability of every label under every draw.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Labels among ``classes_``.
-
-        Returns
-        -------
-        log_likelihood : ndarray of shape (n_draws_of_all_chains, n_samples)
-            In the order of ``posterior_.flat``. Under a decaying schedule the draws have weights,
-            ``posterior_.flat_weights``.
-        """
-        rows, codes = self._check_observed(X, y)
-        return self._predictive().log_likelihood(rows, codes.astype(float)).T
-
     def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> Array:
         """Log posterior predictive probability of every label.
 
@@ -298,18 +279,8 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         log_probability = self._point_predictive().log_probability(rows)[..., 0]
         return np.take_along_axis(log_probability, codes[:, None], axis=1)[:, 0]
 
-    def _check_observed(self, X: Any, y: Any) -> tuple[Array, Array]:
-        """Rows and the codes of their labels."""
-        check_is_fitted(self)
-        X, y = self._validate_rows(X, y, reset=False)
-        self._check_values(X, fitting=False)
-        known = np.isin(y, self.classes_)
-        if not known.all():
-            raise ValueError(
-                f"y has the label {y[~known].tolist()[0]!r}, which is not among the classes of "
-                f"the fit, {self.classes_.tolist()}."
-            )
-        return X, np.searchsorted(self.classes_, y)
+    def _as_observed(self, y: Array) -> Array:
+        return codes_of(y, self.classes_, "the fit")
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Draws of labels from the posterior predictive distribution.
@@ -361,6 +332,17 @@ def _check_one_column(y: Any) -> None:
     raise ValueError(
         f"{told} Of columns that are 1 for the class of the row give y.argmax(axis=1)."
     )
+
+
+def codes_of(y: Array, classes: Array, known_from: str) -> Array:
+    """Positions of labels among the classes; raise for a label that is none of them."""
+    known = np.isin(y, classes)
+    if not known.all():
+        raise ValueError(
+            f"y has the label {y[~known].tolist()[0]!r}, which is not among the classes of "
+            f"{known_from}, {classes.tolist()}."
+        )
+    return np.searchsorted(classes, y)
 
 
 def unique_labels(y: Array) -> Array:
@@ -422,12 +404,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
                 f"class_weight={self.class_weight!r} depends on rows that are yet to come; "
                 "partial_fit takes None or a dict of class to weight."
             )
-        known = np.isin(y, self.classes_)
-        if not known.all():
-            raise ValueError(
-                f"y has the label {y[~known].tolist()[0]!r}, which is not among the classes of "
-                f"the first call of partial_fit, {self.classes_.tolist()}."
-            )
+        codes_of(y, self.classes_, "the first call of partial_fit")
         return self.classes_
 
     def _as_numbers(self, y: Array) -> Array:

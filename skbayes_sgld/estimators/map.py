@@ -26,6 +26,7 @@ from skbayes_sgld.inference.settings import (
     number_or_auto,
     resolve_preconditioner,
 )
+from skbayes_sgld.inference.starts import given_start
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import check_mode
 from skbayes_sgld.sampling import OPTIMIZERS, PROJECTIONS, Curvature, Newton, Projection, find_mode
@@ -288,24 +289,14 @@ def check_average(average: Any, max_iter: int) -> int:
 
 def start_of(posterior: GLMPosterior, settings: MAPSettings) -> Array:
     """Point ``(P,)`` that the climb starts from."""
-    init, start = settings.init, posterior.start()
-    if not isinstance(init, str):
-        names = posterior.constrained_names
-        if init.size != posterior.n_params:
-            raise ValueError(
-                f"init has {init.size} values; it must have {posterior.n_params}, one for each of "
-                f"{', '.join(names[:6])}{', ...' * (len(names) > 6)}."
-            )
-        noise = posterior.facts.noise_index
-        if noise is not None and init[noise] <= 0:
-            raise ValueError(f"init has a noise variance of {init[noise]:g}; it must be positive.")
-        return posterior.unconstrain(init[None])[0]
-    if init == "zeros":
+    if not isinstance(settings.init, str):
+        return given_start(posterior, settings.init, 1)[0]
+    if settings.init == "zeros":
         return posterior.zeros()
-    if init == "prior":
+    if settings.init == "prior":
         drawn = posterior.draw_prior(start_generators(settings.climb.seed, range(1)))
         return posterior.unconstrain(drawn)[0]
-    return start
+    return posterior.start()
 
 
 def find(posterior: GLMPosterior, start: Array, settings: MAPSettings, progress: Any) -> Climb:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import as_array, check_flag, check_lengths, check_number, check_size
 from skbayes_sgld._random import as_random_state
@@ -74,15 +73,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             raise TypeError(f"y has dtype {y.dtype}; the target of a regression must be numeric.")
         check_size(float(np.abs(y).max()), "y", *self._likelihood().sizes)
 
-    def _check_observed(self, X: Any, y: Any) -> tuple[Array, Array]:
-        check_is_fitted(self)
-        X, y = self._validate_rows(X, y, reset=False, y_numeric=True)
-        self._check_values(X, fitting=False)
-        self._check_size(y)
-        return X, self._as_observed(y)
-
     def _as_observed(self, y: Array) -> Array:
-        """Observations as the likelihood takes them."""
+        self._check_size(y)
         return self._likelihood().check_target(y)
 
     # ---- predictions --------------------------------------------------------------------------
@@ -247,23 +239,6 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         check_lengths(X=rows, y=t)
         return self._predictive().cdf(rows, t.reshape(len(t), -1), offset).reshape(t.shape)
 
-    @by_output(2)
-    def log_likelihood(self, X: ArrayLike, y: ArrayLike) -> Array:
-        """Log density of every observation under every draw.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        log_likelihood : ndarray of shape (n_draws_of_all_chains, n_samples)
-            In the order of ``posterior_.flat``. Under a decaying schedule the draws have weights,
-            ``posterior_.flat_weights``.
-        """
-        return self._predictive().log_likelihood(*self._observed(X, y)).T
-
     @by_output(1)
     def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> Array:
         """Log posterior predictive density of every observation.
@@ -357,6 +332,7 @@ class NormalModel(RegressionModel):
         return likelihood
 
     def _as_observed(self, y: Array) -> Array:
+        self._check_size(y)
         return y.astype(float)  # a likelihood refuses a single one
 
     def _noise_draws(self) -> Array:

@@ -73,7 +73,7 @@ def _start_elsewhere(
     """
     init, why = settings.init, GIVEN
     if not isinstance(init, str):
-        start = _given(posterior, np.asarray(init, dtype=float), settings.n_chains)
+        start = given_start(posterior, np.asarray(init, dtype=float), settings.n_chains)
         return start, Choice("array", why)
     if init == "zeros":
         return np.tile(posterior.zeros(), (len(chains), 1)), Choice("zeros", why)
@@ -93,15 +93,15 @@ def _start_elsewhere(
     return posterior.start() + np.array(moves), Choice("uniform", why)
 
 
-def _given(posterior: BasePosterior, init: Array, n_chains: int) -> Array:
+def given_start(posterior: BasePosterior, init: Array, n_chains: int) -> Array:
     """Starting points ``(C, P)`` at the user's values."""
     n_params = len(posterior.constrained_names)
     if init.shape not in ((n_params,), (n_chains, n_params)):
         names = posterior.constrained_names
         listed = ", ".join(names if n_params <= 6 else [*names[:3], "...", names[-1]])
+        several = f" or ({n_chains}, {n_params})" if n_chains > 1 else ""
         raise ValueError(
-            f"init has shape {init.shape}; it must be ({n_params},) or ({n_chains}, {n_params}): "
-            f"{listed}."
+            f"init has shape {init.shape}; it must be ({n_params},){several}: {listed}."
         )
     with np.errstate(all="ignore"):
         start = posterior.unconstrain(np.broadcast_to(init, (n_chains, n_params)).copy())
@@ -119,8 +119,9 @@ def _out_of_range(posterior: BasePosterior, init: Array) -> str:
             probe[0, j] = values[j]
             with np.errstate(all="ignore"):
                 if not np.all(np.isfinite(posterior.unconstrain(probe))):
+                    where = f" in chain {chain}" if len(init) > 1 else ""
                     return (
-                        f"init has the value {values[j]:g} for {name} in chain {chain}, which is "
-                        "out of its range; scales and variances must be above 0."
+                        f"init has the value {values[j]:g} for {name}{where} which is out of its "
+                        "range; scales and variances must be above 0."
                     )
     return f"init is out of range for {', '.join(posterior.constrained_names)} together."

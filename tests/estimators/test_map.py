@@ -229,10 +229,10 @@ def test_starts_drawn_from_the_prior_have_its_moments():
     ("init", "match"),
     [
         ("mode", r"init='mode' is not known.*'auto', 'zeros'"),
-        ([1.0, 2.0], r"init has 2 values; it must have 12, one for each of coef\[x0\]"),
+        ([1.0, 2.0], r"init has shape \(2,\); it must be \(12,\): coef\[x0\]"),
         ([[1.0]], r"init has shape \(1, 1\)"),
         (np.full(12, np.nan), r"init=.*not finite"),
-        (np.zeros(12), r"init has a noise variance of 0; it must be positive"),
+        (np.zeros(12), r"init has the value 0 for noise_variance which is out of its range"),
         (None, r"init=None is not accepted|init has shape"),
     ],
 )
