@@ -353,12 +353,6 @@ class GLMPosterior(LinearParameters, BasePosterior):
                 grad[:, -1] += in_gamma
         return grad
 
-    def bind_grad_log_prior(self) -> Callable[[Array], Array]:
-        """:meth:`grad_log_prior`, as one product where the prior is normal."""
-        if self._infers_noise:
-            return self.grad_log_prior
-        return self.linear_prior.bind_grad(self.n_predictors, self._width)
-
     def log_density(self, theta: Array) -> Array:
         """Log posterior density up to a constant ``(C,)``."""
         if self._statistics is not None:
@@ -382,11 +376,11 @@ class GLMPosterior(LinearParameters, BasePosterior):
         """:meth:`grad` for one run in one thread."""
         if self._statistics is not None:
             return lambda theta: self.grad_log_likelihood(theta) + self.grad_log_prior(theta)
-        rows, of_prior = self.rows(self._dtype), self.bind_grad_log_prior()
+        rows = self.rows(self._dtype)
 
         def grad(theta: Array) -> Array:
             out = rows.grad(theta, group)
-            out += of_prior(theta)
+            out += self.grad_log_prior(theta)
             return out
 
         return grad
@@ -402,12 +396,11 @@ class GLMPosterior(LinearParameters, BasePosterior):
             sums: Callable[[Array], tuple[Array, Array]] = self._statistics_value_and_grad
         else:
             sums = partial(self.rows(self._density_dtype).value_and_grad, group=group)
-        of_prior = other.bind_grad_log_prior()
 
         def value_and_grad(theta: Array) -> tuple[Array, Array]:
             value, grad = sums(theta)
             value += self.log_prior(theta)
-            grad += of_prior(theta)
+            grad += other.grad_log_prior(theta)
             return value, grad
 
         return value_and_grad

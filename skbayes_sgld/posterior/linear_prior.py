@@ -5,9 +5,8 @@ The conventions are those of :mod:`~skbayes_sgld.posterior.priors.base`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -140,37 +139,6 @@ class LinearPrior:
         if self.pin is not None:
             out -= linear.sum(axis=1, keepdims=True) * self.pin / linear.shape[1]
         return out, in_gamma
-
-    def bind_grad(self, n_predictors: int, width: int) -> Callable[[Array], Array]:
-        """Gradient at ``theta (C, K * width)``, for models whose noise is not a parameter.
-
-        Under independent normal priors it is one product.
-        """
-        shape, origin = (-1, n_predictors, width), np.zeros((1, n_predictors, width))
-        of_coef = self.coef.curvature(origin[0, :, : self.n_features], None)[0]
-        own_columns = self.intercept is None or (self.intercept.normal and self.center is None)
-        if not (self.coef.normal and of_coef.ndim == 2 and own_columns):
-            return lambda theta: self.grad(theta.reshape(shape), None)[0].reshape(theta.shape)
-        unpinned = replace(self, pin=None)
-        slope = -unpinned.diagonal(origin[0], None)[0].reshape(1, -1)
-        # a row for each chain: products of arrays of one shape take a third of the time
-        slopes = lru_cache(1)(lambda n_chains: np.repeat(slope, n_chains, axis=0))
-        offset = unpinned.grad(origin, None)[0].reshape(1, -1)
-        shifts, pinned, pull = bool(offset.any()), slice(0, 0), np.zeros(0)
-        if self.pin is not None and self.pin.any():
-            pinned = slice(int(np.flatnonzero(self.pin)[0]), None)
-            pull = self.pin[pinned] / n_predictors
-
-        def grad(theta: Array) -> Array:
-            out: Array = theta * slopes(len(theta))
-            if shifts:
-                out += offset
-            if pull.size:
-                own = theta.reshape(shape)[..., pinned]
-                out.reshape(shape)[..., pinned] -= own.sum(axis=1, keepdims=True) * pull
-            return out
-
-        return grad
 
     # ---- curvature ------------------------------------------------------------------------------
 

@@ -43,7 +43,6 @@ class SparseRows(WhitenedPosterior):
         self.inverse_t = np.sqrt(self.inverse)
         self.root = 1.0 / self.inverse_t
         self._rows = posterior.rows(np.float32)
-        self._grad_log_prior = posterior.bind_grad_log_prior()
         squares = self._rows.design.lengths(self.root)
         self.softness = float(1.0 / np.sqrt(np.median(squares)))
         self.work = _SLOWER * 2.0 * posterior.X.nnz
@@ -53,7 +52,7 @@ class SparseRows(WhitenedPosterior):
         theta = self.locate(z)
         value, grad = self._rows.value_and_grad(theta, None)
         value += self._posterior.log_prior(theta)
-        grad += self._grad_log_prior(theta)
+        grad += self._posterior.grad_log_prior(theta)
         grad *= self.root
         return value, grad
 
@@ -66,7 +65,7 @@ class SparseRows(WhitenedPosterior):
         """Gradient at ``z (C, P)``."""
         theta = self.locate(z)
         grad = self._rows.grad(theta, None)
-        grad += self._grad_log_prior(theta)
+        grad += self._posterior.grad_log_prior(theta)
         grad *= self.root
         return grad
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -46,12 +45,6 @@ class TiltedPrior(LinearPrior):
         """Gradient in the parameters ``(C, K, width)``."""
         slope = self._pull(linear)[1] + self.slope.ravel()
         return super().grad(linear, gamma)[0] + slope.reshape(linear.shape), None
-
-    def bind_grad(self, n_predictors: int, width: int) -> Callable[[Array], Array]:
-        """Gradient at ``theta (C, K * width)``."""
-        prior = LinearPrior(**{f.name: getattr(self, f.name) for f in fields(LinearPrior)})
-        of_prior, slope = prior.bind_grad(n_predictors, width), self.slope.ravel()
-        return lambda theta: of_prior(theta) + slope + self._pull(theta)[1]
 
     def diagonal(self, linear: Array, gamma: float | None) -> tuple[Array, float]:
         """Diagonal of the curvature at one ``linear (K, width)``."""

@@ -117,12 +117,3 @@ def test_a_gradient_stays_when_the_next_is_computed():
     kept = first.copy()
     bound.gradient(-theta, rows[1])
     np.testing.assert_array_equal(first, kept)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_the_bound_gradient_of_the_prior_is_the_priors(name):
-    posterior = make_posterior(name, 50)
-    theta = np.random.default_rng(1).standard_normal((C, posterior.n_params))
-    expected = posterior.grad_log_prior(theta)
-    assert np.abs(expected).max() > 0.1
-    np.testing.assert_allclose(posterior.bind_grad_log_prior()(theta), expected, rtol=1e-13)

@@ -98,8 +98,6 @@ def test_gradient_and_curvature_are_those_of_the_density(likelihood, pair, cente
         (posterior.log_density, posterior.grad),
     ):
         assert_derivative(grad(theta), derivative(value, theta)[chains, chains], pair)
-    bound = posterior.bind_grad_log_prior()(theta)
-    np.testing.assert_allclose(bound, posterior.grad_log_prior(theta), rtol=1e-10, atol=1e-12)
     hessian = -derivative(lambda t: posterior.grad(t[None])[0], theta[0])
     H = posterior.curvature(theta[0])
     assert_derivative(H, hessian, pair)
@@ -315,7 +313,6 @@ def test_beside_a_site_gradient_and_curvature_are_those_of_the_density(likelihoo
     theta = points(posterior, 2)
     expected = derivative(posterior.log_prior, theta)[[0, 1], [0, 1]]
     assert_derivative(posterior.grad_log_prior(theta), expected, "grad_log_prior")
-    assert_derivative(posterior.bind_grad_log_prior()(theta), expected, "the bound gradient")
     H = np.zeros((posterior.n_params, posterior.n_params))
     posterior.add_prior_curvature(H, theta[0])
     slope = derivative(lambda t: posterior.grad_log_prior(t[None])[0], theta[0])

@@ -175,7 +175,7 @@ class OtherNoncentered(Reparameterized):
         """Log density under ``prior``, if that is given, and gradient under ``followed``."""
         at, tau, L = self.coordinates, self.temperature, len(self.coordinates.origin)
         eigen, own = at.coefficients, None if prior is None else prior.unscaled_part()
-        in_prior = followed.unscaled_part().bind_grad(1, L)
+        in_prior = followed.unscaled_part()
 
         def value_and_grad(phi: Array) -> tuple[Array, Array]:
             z, scale = at.split(phi)
@@ -186,7 +186,8 @@ class OtherNoncentered(Reparameterized):
             beta = at.origin + solved.beta
             pull = in_rows - of_rows * w
             inner = 0.5 * np.einsum("cl,cl->c", in_rows + pull, w)
-            in_w = matmul_rows(in_prior(beta), eigen.basis, size) + pull
+            slope = in_prior.grad(beta[:, None], None)[0][:, 0]
+            in_w = matmul_rows(slope, eigen.basis, size) + pull
             value, in_eta = self._at_origin(scale.theta)
             in_phi, grad = eigen.pull_back_w(solved, in_w, tau), np.empty_like(phi)
             grad[:, :L] = in_phi.z

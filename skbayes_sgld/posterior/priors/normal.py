@@ -117,9 +117,9 @@ class Normal(CoefficientPrior):
 
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
         """Minus the inverse covariance times ``beta - mu``; gamma does not enter."""
-        z = self.whiten(coef - self.location)
-        slope = z / self.scale if self.covariance is None else _rows_times(z, self._factors()[1].T)
-        return -slope, None
+        if self.covariance is None:
+            return (self.location - coef) / np.square(self.scale), None
+        return -_rows_times(self.whiten(coef - self.location), self._factors()[1].T), None
 
     def root(self, d: int) -> Array:
         """Root ``(d, d)`` of the covariance."""
