@@ -82,8 +82,10 @@ def with_error(value: float, error: float, digits: int = 3) -> str:
     return f"{value:.{digits}f} ± {error:.{digits}f}"
 
 
-def tidy(axes: Any, grid: str = "both") -> None:
-    """Take the lines off that say nothing."""
+def tidy(axes: Any, title: str = "", grid: str = "both") -> None:
+    """Give axes a small title, if any, and leave out frames on top and right."""
+    if title:
+        axes.set_title(title, fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis=grid, color="0.9", linewidth=0.8)
     axes.set_axisbelow(True)

@@ -118,8 +118,7 @@ def draw_start(axes: Any, draws: np.ndarray) -> None:
     axes.plot([], [], color="black", linestyle="--", linewidth=1, label="true value")
     axes.legend(fontsize=9, frameon=False)
     axes.set(xlabel="iteration", ylabel="coefficient", xlim=(0, 500))
-    axes.set_title("As printed: the first 500 draws", fontsize=10)
-    tidy(axes)
+    tidy(axes, "As printed: the first 500 draws")
 
 
 def draw_rest(panels: Any, draws: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> None:
@@ -232,8 +231,7 @@ def draw_scores(
         margin = 0.15 * (high - low)
         axes.set(ylim=(unit * (low - margin), unit * (high + margin)), xlim=(10, n_steps))
         axes.set(xlabel="iteration", ylabel=label, xscale="log")
-        axes.set_title(f"{name}, {len(y):,} rows", fontsize=10)
-        tidy(axes)
+        tidy(axes, f"{name}, {len(y):,} rows")
         late = single[:, len(x) // 2 :]
         spread = late.mean(axis=1).std(ddof=1) / np.sqrt(len(late))
         found[key] = {

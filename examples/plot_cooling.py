@@ -58,8 +58,7 @@ def draw_traces(axes: Any, draws: np.ndarray, color: str, title: str) -> None:
         axes.plot(steps, chain[:, 1], color=color, linewidth=0.4, alpha=0.7)
     axes.axvspan(COOLING.settles_at, steps[-1], color="0.9", label="draws kept", zorder=0)
     axes.set(ylabel=r"$\theta_2$ of eight chains", ylim=(-2.8, 2.8), xlim=(0, steps[-1]))
-    axes.set_title(title, fontsize=10)
-    tidy(axes)
+    tidy(axes, title)
 
 
 def draw_plane(axes: Any, grid: Any, draws: np.ndarray, color: str) -> None:
@@ -74,8 +73,7 @@ def draw_plane(axes: Any, grid: Any, draws: np.ndarray, color: str) -> None:
     axes.set(xlim=(-1, 2), ylim=(-2.5, 2.5), xlabel=r"$\theta_1$", ylabel=r"$\theta_2$")
     above, error = share_above(draws)
     found, exact = f"{100 * above:.0f} ± {100 * error:.0f} %", f"{100 * grid.mass[0]:.0f} %"
-    axes.set_title(rf"$\theta_2 > 0$: {found}, exact {exact}", fontsize=10)
-    tidy(axes)
+    tidy(axes, rf"$\theta_2 > 0$: {found}, exact {exact}")
 
 
 def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
@@ -106,8 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     heat.set(xlabel="step", ylabel="temperature", yscale="log", yticks=[1, 3, 10])
     heat.set_yticklabels(["1", "3", "10"])
     heat.minorticks_off()
-    heat.set_title("Temperature of the two runs", fontsize=10)
-    tidy(heat)
+    tidy(heat, "Temperature of the two runs")
     for name in "AB":
         panels[name].tick_params(labelbottom=False)
     handles = panels["A"].get_legend_handles_labels()

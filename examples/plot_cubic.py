@@ -79,8 +79,7 @@ def draw_trace(axes: Any, plain: np.ndarray, exact: Any, name: str) -> None:
     ticks = (-1000, -100, -10, 0, 10, 100, 1000)
     axes.set_yticks(ticks, [f"{tick:,}" for tick in ticks])
     axes.set(xlim=(0, steps[-1]), xlabel="step")
-    axes.set_title(f"Coefficient of {name} (true: {TRUTH[name]:g})", fontsize=10)
-    tidy(axes)
+    tidy(axes, f"Coefficient of {name} (true: {TRUTH[name]:g})")
 
 
 def draw_density(axes: Any, default: np.ndarray, exact: Any, name: str) -> None:

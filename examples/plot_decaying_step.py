@@ -94,8 +94,7 @@ def draw_heights(figure: Any, posterior: Any, path: np.ndarray, grid: Any) -> di
         contours = {"levels": top, "colors": EXACT, "linewidths": 0.9, "linestyles": "-"}
         axes.contour(grid.theta1, grid.theta2, log_density, **contours)
         axes.set(xlabel=r"$\theta_1$", ylabel=r"$\theta_2$", xlim=(-1.5, 2.5), ylim=(-3, 3))
-        axes.set_title(f"Height {title}: sd {height.std():.1f} nats", fontsize=10)
-        tidy(axes)
+        tidy(axes, f"Height {title}: sd {height.std():.1f} nats")
     figure.suptitle(
         "Draws of the printed run's second half by their log posterior. "
         "Red: contours of the exact density"

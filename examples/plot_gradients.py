@@ -127,8 +127,7 @@ def draw(figure: Any, found: dict[str, dict[str, Any]], chosen: dict[str, Method
                 label=name,
             )
         axes.set(xscale="log", yscale="log", xlabel="rows read by a chain")
-        axes.set_title(title, fontsize=10)
-        tidy(axes)
+        tidy(axes, title)
     panels[0].set_ylabel("error of one chain (root mean square)")
     handles = panels[0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside lower center", ncols=3, frameon=False)

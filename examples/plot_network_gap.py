@@ -66,8 +66,7 @@ def draw(axes: Any, model: Any, grid: np.ndarray, data: Any, color: str, title: 
     axes.plot(grid, truth(grid), color=EXACT, linewidth=1.2, label="truth")
     axes.plot(data[0][:, 0], data[1], "k.", markersize=5, label="data")
     axes.set(xlabel="x", ylabel="y", ylim=(-3.4, 2.2), xlim=(grid[0], grid[-1]))
-    axes.set_title(title, fontsize=10)
-    tidy(axes)
+    tidy(axes, title)
 
 
 def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:

@@ -68,8 +68,7 @@ def draw_panel(axes: Any, grid: Any, title: str, draws: np.ndarray | None, color
     style = {"levels": peak * np.array([0.05, 0.2, 0.4, 0.6, 0.8, 0.95]), "linewidths": 1.0}
     axes.contour(grid.theta1, grid.theta2, grid.density.T, colors=EXACT, **style)
     axes.set(xlim=(-1.5, 3), ylim=(-3.5, 3.5), xlabel=r"$\theta_1$", ylabel=r"$\theta_2$")
-    axes.set_title(title, fontsize=10)
-    tidy(axes)
+    tidy(axes, title)
 
 
 def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:

@@ -90,8 +90,7 @@ def draw_slopes(axes: Any, plain: np.ndarray, default: np.ndarray, density: np.n
     axes.set(xlabel="slope of $x_1$ (log odds)", ylabel="slope of $x_2$ (log odds)")
     axes.legend(fontsize=8, frameon=False, loc="upper left")
     axes.set_ylim(-4.5, 2.4)
-    axes.set_title("The posterior of the slopes", fontsize=10)
-    tidy(axes)
+    tidy(axes, "The posterior of the slopes")
 
 
 def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
