@@ -1,4 +1,4 @@
-"""What the examples share: the command line, the colours, and figures that need no display."""
+"""Tools of the examples: the command line, colours, and figures that need no display."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIGURES = Path(__file__).resolve().parents[1] / "docs" / "figures"
 def parse(
     description: str | None, arguments: Sequence[str] | None = None, output: Path = FIGURES
 ) -> argparse.Namespace:
-    """Read the command line: ``output``, a folder that is there from now on, and ``quick``."""
+    """Options of the command line, ``output`` and ``quick``; makes the folder ``output``."""
     parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
     parser.add_argument(
         "--output",
@@ -72,7 +72,7 @@ def show(table: pd.DataFrame) -> None:
 
 
 def show_rows(rows: dict[str, dict[str, Any]]) -> None:
-    """Print rows of numbers that were measured, as their page has them."""
+    """Print rows of measured numbers as the pages show them."""
     cells = [{name: write(cell) for name, cell in row.items()} for row in rows.values()]
     show(pd.DataFrame(cells, list(rows)))
 
@@ -93,7 +93,7 @@ def tidy(axes: Any, title: str = "", grid: str = "both") -> None:
 
 @contextmanager
 def unconverged(expected: bool = True) -> Iterator[None]:
-    """Let a run go wrong without the warning that says so, where that is expected of it."""
+    """Ignore the warning of a run that is expected not to converge."""
     with warnings.catch_warnings():
         if expected:
             warnings.simplefilter("ignore", ConvergenceWarning)  # the subject of the figure

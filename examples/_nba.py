@@ -1,4 +1,4 @@
-"""What the parts of ``nba_rookies.py`` share: the table, the pipeline, the folds."""
+"""Shared parts of ``nba_rookies.py``: the table, the pipeline, the folds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COVERAGE = 0.9
 
 @dataclass(frozen=True)
 class Work:
-    """How much of it to do."""
+    """Sizes of a run: folds, draws, and settings to search."""
 
     n_folds: int = 5
     n_draws: int = 1000
@@ -48,7 +48,7 @@ def plain(column: str) -> str:
 
 
 def load() -> Bunch:
-    """Load the rookies without contradictions and copies, and say what went."""
+    """Load the rookies without contradictory rows and copies, and print how many were dropped."""
     table, rookies = load_nba_rookies(), load_nba_rookies(duplicates="drop")
     season = [table.names, *(table.data[column] for column in table.data)]
     labels = table.target.groupby(season, dropna=False).transform("nunique")
@@ -73,8 +73,8 @@ def load() -> Bunch:
 def pipeline(model: BaseEstimator) -> Pipeline:
     """Model behind imputation and scaling.
 
-    A missing percentage is one without attempts, and 0 is the value that such rows hold. Data
-    frames keep the names of the columns on their way to the model.
+    A percentage is missing where there was no attempt, and is set to 0. Data frames keep the names
+    of the columns for the model.
     """
     return Pipeline(
         [

@@ -1,4 +1,4 @@
-"""Numbers that a page quotes, with their errors: ``docs/pages.py`` keeps and prints them."""
+"""Numbers that the pages quote, with their errors; ``docs/pages.py`` keeps and prints them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Values = dict[str, Any]
 def measured(value: float, error: float | None = 0.0, show: str = ".2f") -> dict[str, Any]:
     """Number that a page quotes: ``main`` returns a dictionary of them, for ``docs/pages.py``.
 
-    ``error`` is its Monte Carlo standard error: 0 if it has none, None if it is never the same
-    twice, as seconds. ``show`` is a format, with ± before it and a unit after it if need be:
-    "±.3f", ",.0f", ".1f %" (which multiplies by 100).
+    ``error`` is its Monte Carlo standard error: 0 for an exact number, None for one that is never
+    the same twice, such as seconds. ``show`` is a format. It may begin with ±, to show the error,
+    and end with a unit: "±.3f", ",.0f s", ".1f %" (which multiplies by 100).
     """
     return {"value": float(value), "error": None if error is None else float(error), "show": show}
 
@@ -39,19 +39,15 @@ def share_of_draws(hits: Any, show: str = "±.3f") -> Values:
 def draws_worth(draws: Any) -> Values:
     """Least effective sample size of draws ``(chain, draw, parameter)``.
 
-    An estimate of it from n draws that are nearly independent is off by a tenth of it or less; of
-    draws that are hardly worth ten it may be off by all of it.
+    Its error is a tenth of it for nearly independent draws; with an effective sample size below ten
+    it is as large as the estimate.
     """
     size = float(effective_sample_size(draws).min())
     return measured(size, max(0.1 * size, min(10.0, size)), ",.0f")
 
 
 def write(number: Any, show: str | None = None) -> str:
-    """Text of a number.
-
-    ``show`` is a format, with ± before it for the standard error, and a unit after it, of which
-    % multiplies by 100.
-    """
+    """Text of a number, in its own format or in ``show`` (see ``measured``)."""
     if isinstance(number, str):
         return number
     form, _, unit = (show or number["show"]).partition(" ")
@@ -71,7 +67,7 @@ def last_digit(number: Values) -> float:
 
 
 def ends(values: Any, way: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """Numbers and texts of nested values, with the way to each."""
+    """Path and value of every number and text in nested values."""
     if isinstance(values, str) or "value" in values:
         yield " / ".join(way), values
     else:
@@ -80,10 +76,10 @@ def ends(values: Any, way: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
 
 
 def disagreements(kept: Values, found: Values) -> list[str]:
-    """Where a script's numbers are not those that were kept.
+    """Differences between a script's numbers and the kept ones, in words.
 
-    They may differ by five standard errors of the difference and half of the last digit shown. A
-    number whose error is None, such as a time, is not compared. A quick run returns fewer numbers.
+    Numbers may differ by five standard errors of the difference plus half of the last digit shown.
+    Numbers whose error is None, such as times, are not compared, nor those missing in a quick run.
     """
     known, said = dict(ends(kept)), []
     for way, now in ends(found):

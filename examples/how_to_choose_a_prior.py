@@ -2,9 +2,9 @@
 Searching for a prior by what it predicts
 =========================================
 
-A prior's scale is what a penalty is elsewhere, and a search finds one as it finds ``alpha`` of
-``Ridge``. It should be judged by a score of the predicted distribution: accuracy and R² see only
-its middle.
+The scale of a prior plays the part of a penalty such as ``alpha`` of ``Ridge``, and a search can
+choose it in the same way. Judge it by a score of the predicted distribution: accuracy and R² see
+only its middle.
 """
 
 # %%
@@ -30,9 +30,8 @@ X, X_new, y, y_new = X[:n], X[n:], y[:n], y[n:]
 # %%
 # Search
 # ------
-# Every part of a model takes a name or an instance, and is searched over either way:
-# ``prior__scale`` is the scale of the prior that is named, in the units of the coefficients.
-# ``get_scorer`` has the scores by name.
+# Pass a prior by name or as an instance; both can be searched over. ``prior__scale`` is the scale
+# of the prior, in the units of the coefficients. ``get_scorer`` returns scores by name.
 
 search = GridSearchCV(
     SGLDLinearRegression(prior="normal", n_draws=250, random_state=0),
@@ -45,11 +44,11 @@ scores = pd.DataFrame(search.cv_results_).set_index("param_prior__scale")["mean_
 print(scores.round(3))
 
 # %%
-# What it is worth
-# ----------------
-# On new rows, in nats a row. A prior that is much too narrow costs a nat; with scales above 0.5
-# the data decide, and the default, whose scale is taken from the data, is as good as what was
-# found.
+# The gain
+# --------
+# Log predictive densities of new rows, in nats a row. A prior that is much too narrow costs a nat.
+# With scales above 0.5 the data decide, and the default, whose scale comes from the data, is as
+# good as the best of the search.
 
 score = get_scorer("log_predictive_density")
 default = SGLDLinearRegression(prior="normal", n_draws=250, random_state=0).fit(X, y)

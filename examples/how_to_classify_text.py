@@ -2,16 +2,15 @@
 Which words decide?
 ===================
 
-Text becomes thousands of sparse columns, most of which are in a few documents only. A point
-estimate gives every word a weight; the posterior also says for which of them the data know its
-sign. Here sentences about medicine are told from others, in the descriptions of scikit-learn's own
-data sets.
+Text becomes thousands of sparse columns, and most words occur in a few documents only. A point
+estimate gives every word a weight; the posterior also says which signs the data determine. Here
+sentences about medicine are told from others, in the descriptions of scikit-learn's own data sets.
 """
 
 # %%
 # Sentences as sparse rows
 # ------------------------
-# ``TfidfVectorizer`` makes sparse rows, which are never made dense.
+# ``TfidfVectorizer`` makes sparse rows, and the fit keeps them sparse.
 
 import re
 
@@ -50,11 +49,11 @@ sure = np.abs(positive - 0.5) > 0.475
 print(f"the sign of {sure.sum()} words is known with a probability of 97.5 %")
 
 # %%
-# What it looks like
-# ------------------
-# On the left the 90 % credible intervals of the words whose sign is known best. On the right the
-# other sentences, in the order of their probabilities; those on the level stretch have no word that
-# the fit has seen.
+# Figures
+# -------
+# Left: 90 % credible intervals of the words whose sign is known best. Right: sentences that the fit
+# has not seen, in the order of their probabilities. Those with equal probabilities, on the level
+# stretch, contain no word that the fit has seen.
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
 shown = np.argsort(np.abs(positive - 0.5))[-14:]

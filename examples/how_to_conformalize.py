@@ -2,19 +2,19 @@
 Conformal intervals on top
 ==========================
 
-A posterior predictive interval holds its share of new rows where the model is right. A conformal
-interval holds it on average under any model, for new rows that come as the others did, and pays
-with rows kept back or with further fits. `MAPIE <https://mapie.readthedocs.io>`_ makes them of
-these estimators as they are. Here the points per game of NBA rookies, who differ the more the more
-they score.
+A posterior predictive interval has its coverage if the model is right. A conformal interval has it
+on average under any model, for new rows exchangeable with the old ones. The price is rows kept
+back, or further fits. `MAPIE <https://mapie.readthedocs.io>`_ makes conformal intervals of these
+estimators without an adapter. Here they are about the points per game of NBA rookies, which vary
+more among rookies who score more.
 """
 
 # %%
 # Three sets of rookies
 # ---------------------
-# Those to fit, those kept back to conformalize, and those to judge by. How they shot is left out,
-# since it would give their points away. The rows are an array without names, since MAPIE looks at a
-# fitted estimator by predictions for one.
+# One set to fit, one kept back to conformalize, one to judge by. Columns about shooting are left
+# out, since they would give the points away. The rows are an array without names, because MAPIE
+# predicts from arrays to check a fitted estimator.
 
 import numpy as np
 import pandas as pd
@@ -41,8 +41,9 @@ X_train, X_kept, y_train, y_kept = train_test_split(X_rest, y_rest, test_size=30
 # %%
 # Intervals of the posterior
 # --------------------------
-# All rows but those to judge by are fitted: none need be kept back. The first model has one noise
-# for all rookies, which is wrong here; the log noise of the second is linear in the columns.
+# Both models are fitted to all rows but those to judge by: none need be kept back. The first model
+# has constant noise, which is wrong here. In the second, the log of the noise is linear in the
+# columns.
 
 one_noise = SGLDLinearRegression(random_state=0)
 own_noise = SGLDLinearRegression(noise_model="log_linear", random_state=0)
@@ -54,8 +55,8 @@ intervals = {
 # %%
 # Split and cross conformal
 # -------------------------
-# Both have the predictions of a model with one noise. Split adds a quantile of the errors of rows
-# kept back; cross takes five fits, each judged by the rows that it has not seen.
+# Both start from the predictions of a model with constant noise. Split adds a quantile of the
+# errors of the rows kept back. Cross makes five fits, each judged by rows that it has not seen.
 
 split = mapie.SplitConformalRegressor(one_noise.fit(X_train, y_train), confidence_level=0.9)
 split.conformalize(X_kept, y_kept)
@@ -69,8 +70,9 @@ intervals["cross"] = cross.predict_interval(X_test)[1][:, :, 0]
 # %%
 # Conformalized quantiles
 # -----------------------
-# ``ConformalizedQuantileRegressor`` takes three fitted regressors: of the lower quantile, the upper
-# one and the median. One posterior has them all, so a thin adapter shows it as three.
+# ``ConformalizedQuantileRegressor`` takes three fitted regressors: of the lower quantile, of the
+# upper one and of the median. One posterior has all three, so a small adapter turns it into three
+# regressors.
 
 
 class Quantile(RegressorMixin, BaseEstimator):
@@ -98,13 +100,14 @@ cqr.conformalize(X_kept, y_kept)
 intervals["quantiles"] = cqr.predict_interval(X_test)[1][:, :, 0]
 
 # %%
-# What they hold
-# --------------
-# Of all rookies, and of thirds by the points that the first model predicts. Conformal intervals
-# promise nothing about the thirds: whichever model has one noise for all holds nearly all of those
-# who score little, and too few of the others. Where the model has their own noise, the thirds are
-# alike, and the conformal step has little to correct. By chance alone a share of 400 rookies is 1.5
-# points off, that of a third 2.6; the 300 rows kept back add 1.7 to the conformal ones.
+# Coverage
+# --------
+# The coverage of all rookies, and of thirds by the points that the first model predicts. Conformal
+# intervals promise nothing about the thirds: with constant noise they hold nearly all rookies who
+# score little, and too few of the others. With noise that follows the columns the thirds are alike,
+# and the conformal step has little to correct. By chance alone the share of 400 rookies is off by
+# 1.5 percentage points and that of a third by 2.6; the 300 rows kept back add 1.7 to the conformal
+# ones.
 
 names = ["low", "middle", "high"]
 thirds = pd.qcut(one_noise.predict(X_test), 3, labels=names)

@@ -10,9 +10,9 @@ those whose credible band does not leave the decision clear.
 # %%
 # A band for every probability
 # ----------------------------
-# ``predict_proba`` is the mean of the probability over the posterior, and
-# ``predict_proba_interval`` has its credible band. To leave something open, the fit sees 100 rows
-# and four of the columns.
+# ``predict_proba`` returns the posterior mean of the probability, and ``predict_proba_interval``
+# its credible band. The fit sees only 100 rows and four of the columns, so that some cases stay
+# uncertain.
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -34,8 +34,8 @@ model = make_pipeline(StandardScaler(), SGLDLogisticRegression(random_state=0))
 probability = model.fit(X_train, y_train).predict_proba(X_test)[:, 1]
 
 # %%
-# A pipeline forwards ``predict_proba``, not the methods that scikit-learn does not know. The
-# package's function of the same name looks into it.
+# A pipeline forwards only methods that scikit-learn knows, such as ``predict_proba``. The package's
+# function ``predict_proba_interval`` looks into the pipeline.
 
 low, high = predict_proba_interval(model, X_test, coverage=0.9)[:, 1].T
 clear = (low > 0.5) | (high < 0.5)
@@ -46,11 +46,11 @@ print(
 print(f"of the others {wrong[~clear].mean():.0%} are wrong")
 
 # %%
-# What it looks like
-# ------------------
-# On the left every case with its band, in the order of the probabilities; the cases to look at
-# again are those whose band crosses 0.5. On the right: among cases with a predicted probability of
-# p about the share p is malignant.
+# Figures
+# -------
+# Left: every case with its band, in the order of the probabilities. Look again at the cases whose
+# band crosses 0.5. Right: among cases with the predicted probability p, about the share p is
+# malignant.
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 order = np.argsort(probability)

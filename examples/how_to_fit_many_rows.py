@@ -2,14 +2,14 @@
 A posterior from 200,000 rows
 =============================
 
-With many rows the posterior costs little more than its mode: after three passes over the rows each
-step takes a small batch, and control variates take the noise out of it. ``print(result_.plan)``
-says what was chosen, and why.
+With many rows the posterior costs little more than its mode. After three passes over the rows each
+step takes a small batch, and control variates remove its noise. ``print(result_.plan)`` shows every
+setting with its reason.
 """
 
 # %%
-# Fit, beside the point estimate
-# ------------------------------
+# Fit, and compare with the point estimate
+# ----------------------------------------
 
 import time
 
@@ -32,16 +32,16 @@ end = time.perf_counter()
 print(f"LogisticRegression {middle - start:.2f} s, the posterior {end - middle:.2f} s")
 
 # %%
-# What was chosen
-# ---------------
+# The chosen settings
+# -------------------
 
 print(model.result_.plan)
 
 # %%
-# What is known
+# The posterior
 # -------------
-# Where there is this much data, the posterior is narrow, and its mean is next to the point
-# estimate: the distance is a small part of a standard deviation.
+# With so many data the posterior is narrow, and its mean differs from the point estimate by a small
+# part of a standard deviation.
 
 sd = model.sample_posterior().coef.std(axis=0)
 distance = np.abs(model.coef_ - point.coef_)[0] / sd

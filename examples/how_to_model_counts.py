@@ -2,9 +2,8 @@
 Counts over unequal exposures
 =============================
 
-Machines fail more or less often, and have been watched for more or less time. A Poisson model of
-the rate takes the time as the exposure: a machine that failed twice in a month says more than one
-that failed twice in a year.
+Machines fail at different rates, and were watched for different times. In a Poisson model of the
+rate the time is the exposure: two failures in a month mean a higher rate than two in a year.
 """
 
 # %%
@@ -43,9 +42,8 @@ print(model.summary()[["mean", "sd", "5%", "95%"]].round(3))
 # %%
 # Rates and counts
 # ----------------
-# ``predict`` and ``kind="mean"`` are about the rate, a year; ``predict_interval`` with an
-# ``exposure`` is about the count in that time. A count is a whole number, and so are the ends of
-# its interval.
+# ``predict`` and ``kind="mean"`` are about the rate, a year. ``predict_interval`` with an
+# ``exposure`` is about the count in that time; its ends are whole counts.
 
 new = pd.DataFrame({"temperature": [30.0, 55.0], "maintained": [1, 0]})
 rates = model.predict_interval(new, kind="mean")

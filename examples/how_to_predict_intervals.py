@@ -2,16 +2,16 @@
 How sure is a prediction?
 =========================
 
-A point prediction says where the next observation is most likely to be; a predictive interval says
-how far off it may be. Here the progression of diabetes after a year, from ten measurements at the
+A point prediction says where to expect the next observation; a predictive interval says how far off
+it may be. Here the progression of diabetes after a year is predicted from ten measurements at the
 beginning, with intervals that hold nine patients in ten.
 """
 
 # %%
 # Fit
 # ---
-# Nothing is different from any other regressor of scikit-learn, and nothing has to be tuned. The
-# columns may be in any units.
+# Fit it like any other regressor of scikit-learn. There is nothing to tune, and the columns may be
+# in any units.
 
 from matplotlib import pyplot as plt
 from sklearn.datasets import load_diabetes
@@ -29,9 +29,9 @@ print(f"R² of patients left out: {model.score(X_test, y_test):.2f}")
 # %%
 # Two kinds of interval
 # ---------------------
-# ``kind="predictive"``, the default, is about the next patient like this one, whose progression
-# has noise of its own. ``kind="mean"`` is about the average of all patients like this one: it has
-# only what the data leave open about the coefficients, and is much narrower.
+# ``kind="predictive"``, the default, is about the next patient like this one, and includes the
+# noise of a single patient. ``kind="mean"`` is about the average of all patients like this one: it
+# includes only the uncertainty of the coefficients, and is much narrower.
 
 first = X_test.iloc[:1]
 for kind in ("predictive", "mean"):
@@ -39,11 +39,11 @@ for kind in ("predictive", "mean"):
     print(f"{kind:10s} {low:4.0f} to {high:4.0f}")
 
 # %%
-# Do they hold what they say?
-# ---------------------------
-# Of patients that the fit has not seen, about nine in ten must be inside a 90 % interval, and
-# about half inside a 50 % one. The curve on the right shows all levels at once; the band is what
-# chance allows for so many patients. Several levels may be asked for at once.
+# Do they hold their share?
+# -------------------------
+# Of patients that the fit has not seen, about nine in ten must be inside a 90 % interval, and about
+# half inside a 50 % interval. ``coverage`` takes several levels at once. The curve on the right
+# shows all levels; the band shows how far chance may move it with so many patients.
 
 levels = [0.5, 0.8, 0.9, 0.95]
 intervals = model.predict_interval(X_test, coverage=levels)

@@ -1,10 +1,10 @@
 """
-Are the draws to be relied on?
-==============================
+Can you rely on the draws?
+==========================
 
-A sampler always returns numbers. Whether they are draws of the posterior is another question, and
-``fit`` warns when they are not. Here is the same model of the rookies of the NBA twice: by default,
-and by SGLD with a decaying step size as it is usually written.
+A sampler always returns numbers, but they need not be draws of the posterior. ``fit`` warns if they
+are not. Here the same model of the NBA rookies is fitted twice: with the default settings, and by
+SGLD with a decaying step size as it was published.
 """
 
 # %%
@@ -43,9 +43,9 @@ print(told[0].message)
 # The table
 # ---------
 # ``r_hat`` compares the chains with each other: above 1.01 they have not all seen the same
-# distribution. ``ess_bulk`` is the number of independent draws that would know the mean as well;
-# 400 are plenty for a mean and a standard deviation. ``mcse_mean`` is the Monte Carlo error of the
-# mean, in the units of the parameter.
+# distribution. ``ess_bulk`` is the number of independent draws that would give the mean with the
+# same error; 400 are plenty for a mean and a standard deviation. ``mcse_mean`` is the Monte Carlo
+# error of the mean, in the units of the parameter.
 
 shown = ["coef[games_played]", "coef[points]"]
 columns = ["mean", "sd", "r_hat", "ess_bulk", "mcse_mean"]
@@ -55,7 +55,7 @@ for name, model in {"default": default, "plain": plain}.items():
 # %%
 # The report
 # ----------
-# ``diagnose`` says in words what was found, and what to do.
+# ``diagnose`` says in words what is wrong, and what to do.
 
 report = default.diagnose()
 print("usable:", report.usable)
@@ -63,8 +63,8 @@ print("usable:", report.usable)
 # %%
 # Pictures
 # --------
-# Chains that have mixed lie on each other, and each has its share of low and of high draws: ranks
-# are even. Those of the plain run wander, each in its own region.
+# Traces of chains that have mixed lie on each other, and their ranks are uniform: each chain has
+# its share of low and high draws. The chains of the plain run wander, each in its own region.
 
 figure, axes = plt.subplots(2, 2, figsize=(11, 6), layout="constrained")
 for column, (name, model) in enumerate({"default": default, "plain SGLD": plain}.items()):

@@ -2,8 +2,8 @@
 A model of your own: when did the accidents become fewer?
 =========================================================
 
-``sample`` takes any log density with its gradient. Here a rate that falls smoothly from one level
-to another around an unknown year: counts of accidents in mines, simulated in the manner of the
+``sample`` takes any log density with its gradient. Here the rate of accidents in mines falls
+smoothly from one level to another around an unknown year. The counts are simulated to look like the
 well-known British ones.
 """
 
@@ -53,8 +53,8 @@ def gradient(theta):
 # %%
 # Sample
 # ------
-# Rates are positive; ``transforms`` says so, and the chains move in coordinates without a bound.
-# The gradient is checked against differences of the density before anything else is done.
+# Rates are positive: ``transforms`` says so, and the chains move in unbounded coordinates.
+# ``sample`` first checks the gradient against finite differences of the density.
 
 posterior = FunctionPosterior(
     log_density,

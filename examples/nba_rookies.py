@@ -1,12 +1,12 @@
 """NBA rookies: from a table of first seasons to decisions about careers
 =====================================================================
 
-1. classify: does the career last five years? Scores over folds, beside other classifiers;
-2. search: step size and temperature of plain SGLD by held-out log loss, beside the default
-   settings, which have no step size to choose;
+1. classify: does the career last five years? Scores over folds, compared with other classifiers;
+2. search: the step size and temperature of plain SGLD with the least held-out log loss, compared
+   with the default settings, which have no step size to choose;
 3. coefficients: means, intervals and diagnostics, as a table and a forest plot;
-4. six rookies that the fit has not seen: probability, credible band, what became of them;
-5. points, regressed on the columns that are not about shooting: do 50, 80, 90 and 95 % predictive
+4. six rookies that the fit has not seen: probability, credible band and true outcome;
+5. points, predicted from the columns that are not about shooting: do 50, 80, 90 and 95 % predictive
    intervals hold that share of rookies whom the fit has not seen?
 
 Usage: ``python examples/nba_rookies.py [--output DIR] [--quick]``. It prints as it goes, takes
