@@ -33,8 +33,6 @@ from skbayes_sgld.sampling.workers import (
 )
 
 _BLOCK_NUMBERS = 2**16  # random numbers of a block of steps, which then stays in cache
-_BLOCK_STEPS = 512
-_STRETCHES = 20  # parts of a run that processes share; progress is reported after each
 _LOOK = 50  # steps between checks for an overflow
 
 
@@ -133,7 +131,8 @@ def run_parts(
     if workers is None and effective_n_jobs(n_jobs) > 1:
         workers = Processes(n_jobs)
     n_workers = 1 if workers is None else min(workers.n_workers, n_wholes)
-    share, made, spent = -(-rest.n_steps // _STRETCHES), 0, 0.0
+    # processes share a twentieth of the run at a time; progress is reported after each
+    share, made, spent = -(-rest.n_steps // 20), 0, 0.0
     size = rest.n_steps if n_workers == 1 else share
     if seconds is not None:
         size = rest.thin  # later parts are about as long as the seconds allow
@@ -329,4 +328,4 @@ def _default_block(run: Run, n_chains: int, n_params: int) -> int:
     numbers = n_chains * (n_params + (run.batch_size or 0) // run.dynamics.shared)
     # a dense metric multiplies 16 steps' noise at a time; of many chains the calls cost more
     least = 64 if numbers <= 2**12 else 16 if numbers <= _BLOCK_NUMBERS else 1
-    return int(np.clip(_BLOCK_NUMBERS // numbers, least, _BLOCK_STEPS))
+    return int(np.clip(_BLOCK_NUMBERS // numbers, least, 512))

@@ -13,9 +13,7 @@ from skbayes_sgld.sampling.metric import Diagonal
 
 Array = NDArray[Any]
 
-_STEP = 1e-4  # of a finite difference, in units of the spread
 _PROBES = 10
-_POWER = 12  # iterations, which find the largest eigenvalue to a tenth
 
 
 def row_norms(gradient: Callable[[Array], Array], theta: Array, spread: Array, seed: int) -> Array:
@@ -56,7 +54,7 @@ def equilibrate(
     """
     roots = 1.0 / np.sqrt(norms)
     v = np.ones_like(theta) * np.where(np.arange(theta.shape[1]) % 2, 1.0, -1.0)
-    for _ in range(_POWER):
+    for _ in range(12):  # which find it to a tenth
         v /= np.linalg.norm(v, axis=1, keepdims=True)
         v = roots * _product(gradient, theta, spread, roots * v)
         largest = np.linalg.norm(v, axis=1, keepdims=True)
@@ -65,6 +63,6 @@ def equilibrate(
 
 def _product(gradient: Callable[[Array], Array], theta: Array, spread: Array, v: Array) -> Array:
     """Minus the Hessian's product with ``v (C, P)``, both in units of the spread."""
-    h = _STEP / np.sqrt(np.mean(np.square(v), axis=1, keepdims=True))
+    h = 1e-4 / np.sqrt(np.mean(np.square(v), axis=1, keepdims=True))
     move = h * v * spread
     return spread * (gradient(theta - move) - gradient(theta + move)) / (2.0 * h)

@@ -20,7 +20,6 @@ from skbayes_sgld._linalg import GROUP, MAX_DENSE, inverse_root, largest_eigenva
 
 Array = NDArray[Any]
 
-_WIDE = 256  # parameters from which a root does not stay in cache, and one in float32 is faster
 _ROWS = 16  # rows of noise in a product: fixed, so that draws do not depend on the block size
 
 
@@ -136,17 +135,9 @@ class Diagonal(Metric):
         return self if self._variances.ndim == 1 else Diagonal(self._variances[some])
 
 
-class _Identity(Diagonal):
-    """The metric of coordinates that are left as they are."""
-
-    def scale(self, v: Array) -> Array:
-        """``v`` itself."""
-        return v
-
-
 def identity(n_params: int) -> Diagonal:
     """The metric of coordinates that are left as they are."""
-    return _Identity(np.ones(n_params))
+    return Diagonal(np.ones(n_params))
 
 
 class Dense(Metric):
@@ -208,8 +199,11 @@ class Dense(Metric):
         return Dense(self._root.astype(np.float32))
 
     def rounded(self) -> Metric:
-        """Metric with the root in float32, for many parameters."""
-        return self._single.in_groups_of(self._group) if self.n_params >= _WIDE else self
+        """Metric with the root in float32, from 256 parameters on.
+
+        A root in float64 does not stay in cache then.
+        """
+        return self._single.in_groups_of(self._group) if self.n_params >= 256 else self
 
     def scale(self, v: Array) -> Array:
         """``G v``."""

@@ -11,8 +11,6 @@ from skbayes_sgld.sampling.dynamics import State
 
 Array = NDArray[Any]
 
-_LOST = 50  # impossible proposals in a row, which chains that mix never have
-
 
 class ChainOverflowError(ValueError):
     """A chain, or an optimizer, left the range of floating point numbers: its steps are too long.
@@ -78,9 +76,12 @@ def overflow_at(step: int, values: Array, n_params: int) -> ChainOverflowError:
 
 
 def check_lost(state: State, step: int) -> None:
-    """Raise where a chain stands still because its proposals can never be accepted."""
+    """Raise where a chain stands still because its proposals can never be accepted.
+
+    Chains that mix never have 50 impossible proposals in a row.
+    """
     lost = state["lost"]
-    if lost.max() >= _LOST:
+    if lost.max() >= 50:
         chain, rejected = int(lost.argmax()), int(lost.max())
         parameter = int(state["lost_in"][chain])
         raise ChainOverflowError(step + 1 - rejected, chain, parameter, rejected)

@@ -15,12 +15,10 @@ from skbayes_sgld._checks import check_number
 from skbayes_sgld._components import Registry
 from skbayes_sgld.sampling.base import Schedule
 
-_CHECKED = 10_000  # most steps at which a schedule is checked before a run
-
 
 def check_multipliers(schedule: Schedule, n_steps: int) -> None:
-    """Raise unless a schedule is a positive finite number at the steps that are checked."""
-    steps = np.unique(np.linspace(0, max(n_steps - 1, 0), _CHECKED).astype(int))
+    """Raise unless a schedule is a positive finite number at 10,000 steps of a run, or at all."""
+    steps = np.unique(np.linspace(0, max(n_steps - 1, 0), 10_000).astype(int))
     values = np.asarray(schedule(steps))
     if values.shape != steps.shape:
         raise ValueError(

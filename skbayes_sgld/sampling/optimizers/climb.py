@@ -18,8 +18,6 @@ from skbayes_sgld.sampling.preconditioners import Identity
 from skbayes_sgld.sampling.tuning.curvature import inverse_diagonal
 
 _BLOCK_NUMBERS = 2**16  # gathered values of a block, which then stays in cache
-_PATH_POINTS = 500
-_PATH_NUMBERS = 2**22
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ def climb(
     """
     ascent = _Ascent(posterior, start, settings)
     path, passes = [ascent.point], [0]
-    every = max(1, -(-settings.max_iter * start.size // _PATH_NUMBERS))
+    every = max(1, -(-settings.max_iter * start.size // 2**22))  # 32 megabytes of points at most
     here, due = None, 1
     for done in range(1, settings.max_iter + 1):
         ascent.make_pass(done - 1)
@@ -84,7 +82,7 @@ def climb(
     if passes[-1] != done:
         path.append(here.theta)
         passes.append(done)
-    kept = np.unique(np.linspace(0, len(path) - 1, min(len(path), _PATH_POINTS)).astype(int))
+    kept = np.unique(np.linspace(0, len(path) - 1, min(len(path), 500)).astype(int))
     return Climb(
         here,
         np.array(path)[kept],

@@ -24,8 +24,6 @@ from skbayes_sgld.sampling.tuning import mode as tuning
 
 __all__ = ["far_message", "find_mode"]
 
-_EXACT = 1e-10  # squared distance to the mode in sds that Newton's method may leave
-
 
 @numpy_defaults
 def find_mode(
@@ -104,7 +102,7 @@ def find_mode(
         raise ValueError(f"start has shape {theta.shape}; it must be ({bound.n_params},).")
     rule = resolve(optimizer, OPTIMIZERS, "optimizer")
     if isinstance(rule, Newton):
-        return tuning.find_mode(bound, theta, near=_EXACT)
+        return tuning.find_mode(bound, theta, near=tuning.TOLERANCE)
     check_number(max_iter, "max_iter", low=1, closed="left", integer=True)
     check_number(tol, "tol", low=0, closed="left")
     if step_size is not None:

@@ -13,9 +13,6 @@ from skbayes_sgld.sampling.metric import Dense, Metric
 from skbayes_sgld.sampling.optimizers.projections import BoundProjection
 from skbayes_sgld.sampling.tuning.curvature import structured_metric
 
-_LEAST = 1e-12  # of the largest eigenvalue: floor where the curvature is zero or negative
-_NO_NOISE = 1e-300
-
 
 @dataclass(frozen=True)
 class NewtonStep:
@@ -73,7 +70,7 @@ def newton_step(
         step = metric.whiten((end - theta)[None])[0]
         if noise is not None:
             slope = posterior.grad(end[None])[0, noise]
-            ratio = max(1.0 + slope / expected, _NO_NOISE)
+            ratio = max(1.0 + slope / expected, 1e-300)
             step = step / np.sqrt(ratio)
             step[noise] = np.sqrt(expected) * np.log(ratio)
         step = step / np.sqrt(temperature)
@@ -118,5 +115,5 @@ def _absolute_root(H: Array) -> Array:
         return np.full_like(H, np.nan)
     values, vectors = np.linalg.eigh(H)
     size = np.abs(values)
-    size = np.maximum(size, max(_LEAST * size.max(), np.finfo(float).tiny))
+    size = np.maximum(size, max(1e-12 * size.max(), np.finfo(float).tiny))
     return vectors / np.sqrt(size)

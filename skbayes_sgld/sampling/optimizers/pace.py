@@ -17,16 +17,7 @@ from skbayes_sgld.sampling.optimizers.rules import SGD, Optimizer
 from skbayes_sgld.sampling.preconditioners import Identity, Preconditioner
 from skbayes_sgld.sampling.schedules import Polynomial
 
-_HEAVY = 4.0  # largest share of a row in the curvature, over that of the mean row
 _FLUSH = 8  # last passes, with all rows: they forget the noise of the batches before
-_NEAR = 0.9  # share of tol that the passes to come must reach
-_GAP = 0.25  # share of the passes so far, until the distance is measured again
-_CHEAP = 50  # parameters for which a Newton step costs about as much as a pass
-_LEAST = 1e-12  # floor of a curvature, over the steepest; below are rounding errors
-# Ratios of root mean square distances over all directions, which fall more evenly than the largest
-_DIVERGED = 3.0  # over the nearest so far: the steps are too long
-_STALLED = 0.8  # over the last one: a rule of unit steps needs shorter steps
-_SHORTER = 0.25
 
 
 @dataclass(frozen=True)
@@ -140,11 +131,12 @@ class Pace:
 
     def follow(self, here: NewtonStep, metric: Metric, n_passes: int) -> bool:
         """Set the pace from a later point; False where the climb has diverged."""
+        # root mean squares over all directions, which fall more evenly than the largest distance
         away = float(np.linalg.norm(here.step)) / np.sqrt(here.step.size)
-        diverged = not away <= _DIVERGED * max(self._nearest, self._settings.tol)
+        diverged = not away <= 3.0 * max(self._nearest, self._settings.tol)
         if diverged and self.chooses_steps:
             return False
-        if away > _STALLED * self._last and self._rule.unit_steps:
+        if away > 0.8 * self._last and self._rule.unit_steps:
             self._halve(n_passes)
         self._nearest, self._last = min(self._nearest, away), away
         self._set(here, metric, n_passes)
@@ -152,8 +144,8 @@ class Pace:
 
     def shorten(self) -> None:
         """Shorten all later steps."""
-        self._factor *= _SHORTER
-        self.step_size *= _SHORTER
+        self._factor *= 0.25
+        self.step_size *= 0.25
 
     def _halve(self, n_passes: int) -> None:
         """Halve the steps while they are longer than ``tol`` asks, then double the batches."""
@@ -167,12 +159,13 @@ class Pace:
     def _set(self, here: NewtonStep, metric: Metric, n_passes: int) -> None:
         rates, left, coordinates = _directions(here, metric)
         first = float(self._settings.schedule(0))
-        self.patience = max(1, int(_GAP * n_passes), rates.size // _CHEAP)
+        # of fifty parameters a Newton step costs about as much as a pass
+        self.patience = max(1, n_passes // 4, rates.size // 50)
 
         def step_of(batch: int | None) -> float:
             if not self.chooses_steps:
                 return self.step_size
-            heavy = 0.0 if batch is None else _HEAVY * rates.size / batch
+            heavy = 0.0 if batch is None else 4.0 * rates.size / batch
             return self._factor * self._rule.step_size(rates[-1] + heavy, self._away) / first
 
         if self._grows and self._rule.noisy and not self._rule.unit_steps:
@@ -197,7 +190,7 @@ class Pace:
         """
         all_rows = 1.0 - pull_of(None)
         for passes in range(1, _FLUSH + 1):
-            if np.abs(coordinates @ (left * all_rows**passes)).max() < _NEAR * self._settings.tol:
+            if np.abs(coordinates @ (left * all_rows**passes)).max() < 0.9 * self._settings.tol:
                 self.batch_size, self.patience = None, passes
                 return
         best, squares = np.inf, np.square(coordinates)
@@ -231,7 +224,7 @@ def _directions(here: NewtonStep, metric: Metric) -> tuple[Array, Array, Array]:
         return rates, np.full(rates.size, here.distance), np.eye(rates.size)
     whitened = here.metric.whiten(metric.sqrt(np.eye(metric.n_params)))
     rates, vectors = np.linalg.eigh(whitened @ whitened.T)
-    rates = np.maximum(rates, _LEAST * rates[-1])
+    rates = np.maximum(rates, 1e-12 * rates[-1])  # below are rounding errors
     ways = whitened.T @ (vectors / np.sqrt(rates))
     return rates, here.step @ ways, here.coordinates @ ways
 

@@ -14,7 +14,6 @@ from skbayes_sgld.sampling.gradients import Full, Gradient, Minibatch
 from skbayes_sgld.sampling.gradients.svrg import SVRG
 
 _FEWEST = 32  # rows of the first batches
-_UNITS = 20.0  # unit steps from the start to the mode
 
 
 class Optimizer(Algorithm):
@@ -206,7 +205,7 @@ class _UnitSteps(Optimizer):
 
     def step_size(self, steepest: float, away: float) -> float:
         """A twentieth of the distance to the mode, in the coordinates of the steps."""
-        return max(away, 1.0) / _UNITS / float(np.sqrt(steepest))
+        return max(away, 1.0) / 20.0 / float(np.sqrt(steepest))
 
 
 @dataclass(eq=False, repr=False)

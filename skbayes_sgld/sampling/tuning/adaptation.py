@@ -26,39 +26,16 @@ Array = NDArray[Any]
 
 FIRST_CHAIN = 2**31  # chain numbers from here on are the pilots' own
 
-# Trajectories. A metric of a third of the right width is too narrow by 14 to 19 % after 4, 8 and 8,
-# by 8 to 10 % after these, and by 1 to 3 % after 4, 8, 8 and 10, which are a third more work
-_ROUNDS = (4, 4, 6, 8)
-_FEW_ROUNDS = (15, 15, 20)  # where each is much work
-_SHORT_ROUNDS = (4, 4, 6)  # of many chains, whose metric has one number to learn
-_FEWER_ROUNDS = (1, 1, 3)  # of as many, where each is much work
-_FEWEST_ROUNDS = (1, 1, 1)  # of few, where each is very much work
-_COLLAPSED_ROUND = (1,)  # of few, after those that are not rejected
-_COLLAPSED_STEP = 2.4  # of the softness over the fourth root of the rows: 0.85 is accepted
-_LARGE_WORK, _VERY_LARGE = 1e8, 1e9  # multiplications of a trajectory
+_VERY_LARGE = 1e9  # multiplications of a trajectory: very much work
+_LARGE = 1_000_000  # rows times parameters: beyond, the pilot runs few chains
+_MIN_CHAINS = 16
 _LEARNING = 5  # trajectories at least of a round that learns its step, but of the last one
 _APART = 2  # trajectories from place to place of a pilot's chain: of two in a row one may be a stay
-_FAILED, _SHORTER = 0.4, 0.7  # acceptance of a step that was not learned, and what then makes it
 _SOFT = 0.75  # of the rows' softness, which leapfrog steps may take
-_CURVATURES = 64  # draws whose curvatures are averaged
-_GAIN, _DELAY, _FORGET = 0.05, 10.0, 0.75  # gamma, t0 and kappa of Hoffman & Gelman 2014
-_SETTLE_STEP = 0.2
-_SETTLE_TIME = 4.0
-_SETTLE_TRAJECTORIES, _QUARTER = 2, 1.5  # of so long a path, nearly a quarter of a period
-_LOST = 30.0  # sds from the mode at which a free chain has left the posterior
-_NEARER = 0.1
+_NEARER = 0.1  # of the way from the mode to a start
 _CHANCE = 5.0  # nats, plus one a parameter: largest fall of the log density within a posterior
-_LOW = 3.0  # nats a parameter; starts that are 1.5 sds out on a normal posterior are 1.1 below
 _TYPICAL = 3.0  # sds of the fall of normal draws, beyond its mean, up to which none is too far out
-_HALVINGS = 50
-_TRIES = 10
-_SETTLE, _DEAD_END = 0x5E771E, 0xDEAD  # for random numbers other than the run's own
-_FEW_CHAINS, _MIN_CHAINS, _MAX_CHAINS = 4, 16, 32
-_CHAIN_ROWS = 24_000  # chains times rows of a step of the pilot
-_MANY, _LITTLE = 300, 0.1  # parameters, and share of the draws: the metric then keeps its shape
-_LARGE = 1_000_000  # rows times parameters: beyond, the pilot runs few chains
-_STUCK = 0.98  # largest correlation of neighbouring draws that a pilot can tell from 1
-_PILOT_SHARE = 0.6  # of the slowest autocorrelation time: it is the largest of many noisy ones
+_MANY = 300  # parameters: few draws then tell little of a covariance
 
 
 @dataclass
@@ -101,23 +78,7 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     mode tells. The step size is averaged towards the sampler's target acceptance.
     """
     P, tau = mode.theta.size, float(run.dynamics.temperature)
-    n = max(run.n_samples, 1)
-    fewest = _MIN_CHAINS if n * P < _LARGE else _FEW_CHAINS
-    n_chains = int(np.clip(_CHAIN_ROWS // n, fewest, _MAX_CHAINS))
-    step_size = 0.5 * run.sampler.largest_step
-    rounds: tuple[int, ...] = _ROUNDS if n * P < _LARGE else _FEW_ROUNDS
-    if mode.whitened is not None:
-        # a product of whitened rows with few positions costs nearly as much
-        n_chains, rounds = mode.whitened.n_together, _SHORT_ROUNDS
-        step_size = min(step_size, _SOFT * mode.whitened.softness)
-        work = mode.whitened.work_of(run.sampler.gradients(step_size))
-        if work > _LARGE_WORK:
-            rounds = _FEWER_ROUNDS
-        if work > _VERY_LARGE:
-            n_chains, rounds = mode.whitened.n_fewest, _FEWEST_ROUNDS
-        if mode.whitened.collapsed:
-            n_chains, rounds = mode.whitened.n_fewest, _COLLAPSED_ROUND
-            step_size = _COLLAPSED_STEP * mode.whitened.softness * n**-0.25
+    n_chains, rounds, step_size = _pilot_of(run, mode)
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
     normals = start_normals(seed, chains, P)
     position = mode.theta + np.sqrt(tau) * mode.metric.sqrt(normals)
@@ -138,8 +99,8 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
             metric = _metric(late, mode, tau, run.dynamics.gradient.posterior)
             if before is not None and metric.whitened is not None:
                 step_size *= metric.whitened.softness / before.softness
-    if not learns and acceptance < _FAILED:
-        step_size *= _SHORTER
+    if not learns and acceptance < 0.4:
+        step_size *= 0.7
     step_size = run.sampler.whole_steps(step_size)
     # a chain that has stood still may stay there; neighbouring draws may be one place twice
     led = draws[(draws != position[:, None]).any(axis=(1, 2))]
@@ -148,6 +109,27 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     places, age = late.swapaxes(0, 1).reshape(-1, P), sum(rounds) - (n_steps - 1) // _APART * _APART
     time = _autocorrelation(np.concatenate([kept, draws], axis=1), metric)
     return Adapted(metric, step_size, acceptance, time, places, age, lost)
+
+
+def _pilot_of(run: Run, mode: Mode) -> tuple[int, tuple[int, ...], float]:
+    """Number of chains, trajectories of each round, and the first step size."""
+    n, step_size, rows = max(run.n_samples, 1), 0.5 * run.sampler.largest_step, mode.whitened
+    if rows is None:
+        little = n * mode.theta.size < _LARGE
+        n_chains = int(np.clip(24_000 // n, _MIN_CHAINS if little else 4, 32))
+        # a metric of a third of the right width is too narrow by 14 to 19 % after 4, 8 and 8
+        # trajectories, by 8 to 10 % after 4, 4, 6 and 8, and by 1 to 3 % after 4, 8, 8 and 10,
+        # which are a third more work
+        return n_chains, (4, 4, 6, 8) if little else (15, 15, 20), step_size
+    if rows.collapsed:  # the softness over the fourth root of the rows: 0.85 is accepted
+        return rows.n_fewest, (1,), 2.4 * rows.softness * n**-0.25
+    step_size = min(step_size, _SOFT * rows.softness)
+    work = rows.work_of(run.sampler.gradients(step_size))
+    if work > _VERY_LARGE:
+        return rows.n_fewest, (1, 1, 1), step_size
+    # a product of whitened rows with few positions costs nearly as much; of many chains the
+    # metric has one number to learn
+    return rows.n_together, (1, 1, 3) if work > 1e8 else (4, 4, 6), step_size
 
 
 def around(dynamics: Dynamics, mode: Mode) -> Dynamics:
@@ -166,6 +148,8 @@ def _run_pilot(
     learns: bool = True,
 ) -> tuple[Array, float, float, float]:
     """Run chains by dual averaging of the step size (Hoffman & Gelman 2014, eq. 6), if it learns.
+
+    Their constants: gamma = 0.05, t0 = 10, kappa = 0.75.
 
     Returns
     -------
@@ -193,14 +177,14 @@ def _run_pilot(
             draws[:, t] = state["theta"]
             total = float(state["accepted"].mean())
             lost += float(np.mean(state["lost"] > 0))
-            rate = 1.0 / (t + 1.0 + _DELAY)
+            rate = 1.0 / (t + 1.0 + 10.0)
             error += rate * (sampler.target_acceptance - (total - accepted) - error)
             accepted = total
             if not learns:
                 error = 0.0
-            log_step = center - np.sqrt(t + 1.0) / _GAIN * error
+            log_step = center - np.sqrt(t + 1.0) / 0.05 * error
             log_step = min(log_step, np.log(sampler.largest_step))
-            weight = (t + 1.0) ** -_FORGET
+            weight = (t + 1.0) ** -0.75
             average = weight * log_step + (1.0 - weight) * average
     return draws, float(np.exp(average)), accepted / n_steps, lost / n_steps
 
@@ -220,13 +204,12 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
         # its first trajectories are not rejected, and soon at the typical distance from there
         return mode.theta + _NEARER * (position - mode.theta)
     if mode.whitened is not None:
-        return _settle_along(mode.whitened, position, mode, run, seed ^ _SETTLE, first_chain)
+        return _settle_along(mode.whitened, position, mode, run, seed ^ 0x5E771E, first_chain)
     before, P = _values(run, position), position.shape[1]
     low = ~(before >= _lowest(run, mode, _typical_fall(run, P)))
     if not low.any():
         return position
-    free = replace(run, sampler=SGLD("leimkuhler_matthews"), step_size=_SETTLE_STEP)
-    n_steps, seed = int(np.ceil(_SETTLE_TIME / _SETTLE_STEP)), seed ^ _SETTLE
+    free = replace(run, sampler=SGLD("leimkuhler_matthews"), step_size=0.2)
     settled = position.copy()
     try:
         for some in _stretches(low):
@@ -234,8 +217,8 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
                 free,
                 position[some],
                 n_draws=1,
-                thin=n_steps,
-                seed=seed,
+                thin=20,
+                seed=seed ^ 0x5E771E,  # random numbers other than the run's own
                 first_chain=first_chain + some.start,
             )
             settled[some] = part.draws[:, -1]
@@ -244,7 +227,7 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
     with np.errstate(invalid="ignore"):  # of a density that is 0 at both ends
         gain = _values(run, settled) - before
     away = np.abs((settled - mode.theta) / mode.metric.marginal_sd).max(axis=1)
-    kept = (away < _LOST) & (gain > -run.dynamics.temperature * (_CHANCE + P))
+    kept = (away < 30.0) & (gain > -run.dynamics.temperature * (_CHANCE + P))
     nearer = mode.theta + _NEARER * (position - mode.theta)
     led = np.where(kept[:, None], settled, nearer)
     return np.where(low[:, None], led, position)
@@ -265,16 +248,10 @@ def leave_dead_ends(
     Where a density falls off much more steeply than at the mode, every trajectory from a start may
     have an acceptance probability of 0.
     """
-    for number in range(_TRIES):
+    for number in range(10):
         try:
-            made = run_chains(
-                run,
-                position,
-                n_draws=1,
-                thin=1,
-                seed=(seed ^ _DEAD_END) + number,
-                first_chain=first_chain,
-            )
+            own = (seed ^ 0xDEAD) + number
+            made = run_chains(run, position, n_draws=1, seed=own, first_chain=first_chain)
         except ChainOverflowError:
             break
         lost = made.state.sampler_state.get("lost")
@@ -306,9 +283,10 @@ def _steepest_fall(run: Run, n_params: int) -> float:
     """Fall beyond which no posterior's draw is expected, however it falls off.
 
     Few rows under a wide prior, or a noise whose logarithm is linear in the columns, fall off as
-    the exponential of an exponential does: starts 1.5 sds out may be far below the mode.
+    the exponential of an exponential does: starts 1.5 sds out may be far below the mode. On a
+    normal posterior these are 1.1 nats a parameter below it.
     """
-    return float(run.dynamics.temperature) * (_CHANCE + _LOW * n_params)
+    return float(run.dynamics.temperature) * (_CHANCE + 3.0 * n_params)
 
 
 def nearer_to_mode(run: Run, position: Array, mode: Mode, fall: float | None = None) -> Array:
@@ -318,7 +296,7 @@ def nearer_to_mode(run: Run, position: Array, mode: Mode, fall: float | None = N
     """
     fall = _typical_fall(run, position.shape[1]) if fall is None else fall
     lowest = _lowest(run, mode, fall)
-    for _ in range(_HALVINGS):
+    for _ in range(50):
         low = ~(_values(run, position) >= lowest)
         if not low.any():
             break
@@ -334,12 +312,13 @@ def _settle_along(
     Steps of leapfrog keep an energy that differs from the exact one by more within the posterior
     than at its mode, on each of thousands of rows: chains that reject would stay there.
     """
-    n_steps = int(np.ceil(_QUARTER / (_SOFT * rows.softness)))
-    step = np.full((len(position), 1), _QUARTER / n_steps)
+    length = 1.5  # nearly a quarter of a period
+    n_steps = int(np.ceil(length / (_SOFT * rows.softness)))
+    step = np.full((len(position), 1), length / n_steps)
     z = _NEARER * mode.metric.whiten(position - mode.theta)
     heat = np.sqrt(run.dynamics.temperature)
     costly = rows.work_of(n_steps) > _VERY_LARGE
-    for number in range(1 if costly else _SETTLE_TRAJECTORIES):
+    for number in range(1 if costly else 2):
         chains = range(first_chain, first_chain + len(z))
         momentum = heat * start_normals(seed + number, chains, rows.n_params)
         with one_blas_thread(), np.errstate(all="ignore"):
@@ -365,9 +344,9 @@ def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> M
         target = share * variances + (1.0 - share) * variances.mean()
         return Mode(center, mode.metric.stretched(np.sqrt(target)))
     share = worth / (worth + 5.0 * P)
-    if share < _LITTLE and P > _MANY and isinstance(mode.metric, Dense):
-        # too few draws for a covariance; the mean of as many curvatures is known well
-        H = posterior.mean_curvature(flat[:: max(1, len(flat) // _CURVATURES)])
+    if share < 0.1 and P > _MANY and isinstance(mode.metric, Dense):
+        # too few draws for a covariance; the mean of 64 curvatures is known well
+        H = posterior.mean_curvature(flat[:: max(1, len(flat) // 64)])
         if H is None:
             return Mode(center, mode.metric.stretched(np.full(P, np.sqrt(variances.mean()))))
         return Mode.of_curvature(center, H)
@@ -397,7 +376,7 @@ def _autocorrelation(draws: Array, metric: Mode) -> float:
     u = metric.metric.whiten((draws - metric.theta).reshape(-1, P)).reshape(draws.shape)
     # the median of the largest of 2 P chi-squares over their mean, were no direction slow
     chance = chi2.isf(np.log(2.0) / (2 * P), n_chains - 1) / (n_chains - 1)
-    share = min(_PILOT_SHARE, 1.0 / chance)
+    share = min(0.6, 1.0 / chance)  # the largest time is that of many noisy ones
     # and about that of the largest of 2 P correlations
     excess = np.sqrt(2.0 * np.log(2 * P) / (n_chains * (n_steps - 1)))
     worst = 1.0
@@ -407,7 +386,7 @@ def _autocorrelation(draws: Array, metric: Mode) -> float:
         between = values.mean(axis=1).var(axis=0, ddof=1)
         product = np.einsum("ctp,ctp->p", values[:, 1:], values[:, :-1])
         lag = float((product / (n_chains * (n_steps - 1) * total)).max()) - excess
-        lag = min(max(lag, 0.0), _STUCK)
+        lag = min(max(lag, 0.0), 0.98)  # a pilot cannot tell more from 1
         worst = max(
             worst, share * n_steps * float((between / total).max()), (1.0 + lag) / (1.0 - lag)
         )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -36,18 +35,9 @@ Array = NDArray[Any]
 
 STEP_SIZES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.125, 0.09, 0.0625, 0.045, 0.03, 0.02)
 
-_SMALLEST = 0.05  # step size at which a variance is measured; below, it is extrapolated
-_LOST = 1e4  # times the variance at the mode: such chains have left the posterior
 _BLOCK = 20  # steps whose random numbers are drawn at a time
-_SEED = 0x5EED  # of measurements that do not depend on the posterior
-_LOOKS = (0.125, 0.25, 0.5)  # shares of a pilot after which it may stop
-_CERTAIN = 2.0  # times the doubt: an error beyond it is none of chance's, in many parameters
-_HOPELESS = 1.25  # times the limit that a pilot would end at, were all of what it has seen chance
 _SLOWEST, _FASTEST = 2.0, 4.0  # powers of the step with which an error may fall: with kinks, or not
-_FAR, _FAR_STEPS = 2.0, 20  # sds of starts that are farther out than a run's, and steps from there
-_FEW_STARTS = 16
-_AWAY = 1e3  # sds from the mode: a chain beyond is on its way to an overflow
-_KNOWN = 0.2  # share of a measured error down to which the slowest power is trusted unseen
+_INFLATIONS: dict[tuple[Any, ...], float] = {}  # that were measured, by sampler and step size
 
 
 class Bias(NamedTuple):
@@ -166,18 +156,16 @@ def measure_bias(
     dynamics = run.dynamics.in_groups_of(None)
     gradient = _Remembered(dynamics.gradient)
     dynamics = replace(dynamics, gradient=gradient)
-    actual = _Chain(run.sampler, dynamics, mode.theta + mode.metric.sqrt(whitened))
-    dynamics = Dynamics(Full().bind(StandardNormal(P)), identity(P), temperature=tau)
-    normal = _Chain(run.sampler, dynamics, whitened)
+    standard = Dynamics(Full().bind(StandardNormal(P)), identity(P), temperature=tau)
+    uses_noise = run.sampler.uses_noise
+    noise = _mirrored(streams.normals(n_pairs, n_normals)) if uses_noise else None
+    actual = _Chain(run.sampler, dynamics, mode.theta + mode.metric.sqrt(whitened), noise)
+    normal = _Chain(run.sampler, standard, whitened, noise)
     declared = run.sampler.pace(np.ones(P), step_size)[1]
     n_burnin = int(np.ceil(THRESHOLDS.pilot_burnin * declared))
     most = int(np.ceil(THRESHOLDS.pilot_steps / step_size))
-    looks = [n_burnin + int(np.ceil(share * most)) for share in _LOOKS if limit is not None]
+    looks = [n_burnin + int(np.ceil(share * most)) for share in (0.125, 0.25, 0.5)]
     sums = _Sums(np.zeros((5, *shape)), tau, normal_inflation(run.sampler, step_size, P) - 1.0)
-    uses_noise = run.sampler.uses_noise
-    noise = _mirrored(streams.normals(n_pairs, n_normals)) if uses_noise else None
-    for chain in (actual, normal):
-        chain.begin(noise)
     eta = np.full(_BLOCK, step_size)
     with np.errstate(all="ignore"):
         for t in range(n_burnin + most):
@@ -203,11 +191,12 @@ def measure_bias(
             normal.step(eta[at], at, None)
             if t + 1 in looks and limit is not None:
                 size, doubt = sums.errors()
-                if not np.isfinite(size).all() or (size - _CERTAIN * doubt).max() > limit:
+                # beyond twice the doubt an error is none of chance's, in many parameters
+                if not np.isfinite(size).all() or (size - 2.0 * doubt).max() > limit:
                     break
                 likely = (size + doubt).max()
                 at_end = likely * np.sqrt((t + 1 - n_burnin) / most)  # if all of it is chance
-                if likely <= limit or (decides and at_end > _HOPELESS * limit):
+                if likely <= limit or (decides and at_end > 1.25 * limit):
                     break
     return sums.bias(declared)
 
@@ -248,7 +237,8 @@ class _Sums:
         kept, tau = self._kept, self._tau
         size, doubt = self.errors()
         width = float(self._wider.mean(axis=0).max() / (kept * tau) + 1.0 + self._excess)
-        if not np.isfinite(size).all() or not width < _LOST:
+        # chains beyond 1e4 times the variance at the mode have left the posterior
+        if not np.isfinite(size).all() or not width < 1e4:
             return Bias(np.inf, 0.0, np.inf, declared, np.inf)
         worst = np.unravel_index(np.argmax(size - doubt), size.shape)
         variance = tau * (1.0 + self._excess)
@@ -334,7 +324,8 @@ def choose_unbiased(
             return sizes[at], bias
         for shorter in range(at + 1, last + 1):
             share = (sizes[shorter] / sizes[at]) ** _SLOWEST
-            if share * bound <= limit and share >= _KNOWN:
+            # down to a fifth of a measured error the slowest power is trusted unseen
+            if share * bound <= limit and share >= 0.2:
                 bias = bias._replace(size=share * bias.size, doubt=share * bias.doubt)
                 return sizes[shorter], bias._replace(most=share * bound)
         least = max(bias.size - bias.doubt, 1e-3 * limit)
@@ -363,17 +354,16 @@ def holds_far_out(run: Run, mode: Mode, step_size: float, seed: int) -> bool:
     run, mode = _not_normal(run, mode)
     run = replace(run, step_size=step_size, schedule=Constant())
     # of one coordinate a few starts show its range, in a quarter of the time
-    n_starts = n_chains(run) if mode.theta.size > 1 else _FEW_STARTS
+    n_starts = n_chains(run) if mode.theta.size > 1 else 16
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_starts)
-    width = _FAR * np.sqrt(float(run.dynamics.temperature))
+    width = 2.0 * np.sqrt(float(run.dynamics.temperature))  # in sds: farther out than a run's
     start = mode.theta + width * mode.metric.sqrt(start_normals(seed, chains, mode.theta.size))
     try:
-        made = run_chains(
-            run, start, n_draws=1, thin=_FAR_STEPS, seed=seed, first_chain=FIRST_CHAIN
-        )
+        made = run_chains(run, start, n_draws=1, thin=20, seed=seed, first_chain=FIRST_CHAIN)
     except ChainOverflowError:
         return False
-    return bool(np.abs(mode.metric.whiten(made.draws[:, -1] - mode.theta)).max() < _AWAY)
+    # a chain a thousand sds from the mode is on its way to an overflow
+    return bool(np.abs(mode.metric.whiten(made.draws[:, -1] - mode.theta)).max() < 1e3)
 
 
 def _exact_on_normal(sampler: Sampler, step_size: float) -> bool:
@@ -425,16 +415,18 @@ def step_sizes(sampler: Sampler) -> tuple[float, ...]:
 
 
 class _Chain:
-    """Chains of a run's sampler on one of the two targets."""
+    """Chains of a run's sampler on one of the two targets.
 
-    def __init__(self, sampler: Sampler, dynamics: Dynamics, start: Array) -> None:
-        self._sampler, self._dynamics, self._start = sampler, dynamics, start
+    ``normals`` are those of the step before the first; None for a sampler without noise.
+    """
 
-    def begin(self, normals: Array | None) -> None:
-        """Make the state, as a run does."""
-        self.state, self._previous = self._sampler.init(self._start.copy()), normals
-        self._sampler.settle(self.state, float(self._dynamics.temperature))
-        self.state |= self._dynamics.gradient.begin(self._start)
+    def __init__(
+        self, sampler: Sampler, dynamics: Dynamics, start: Array, normals: Array | None
+    ) -> None:
+        self._sampler, self._dynamics, self._previous = sampler, dynamics, normals
+        self.state = sampler.init(start.copy())
+        sampler.settle(self.state, float(dynamics.temperature))
+        self.state |= dynamics.gradient.begin(start)
 
     def prepare(self, normals: Array | None, eta: Array) -> None:
         """Turn the normals of the next steps into what the steps add."""
@@ -463,33 +455,22 @@ def normal_inflation(sampler: Sampler, step_size: float, n_params: int) -> float
     declared = sampler.gaussian_inflation(step_size)
     if declared is not None:
         return float(declared) if declared > 0 else np.inf  # beyond where a closed form holds
-    measured_at = max(step_size, _SMALLEST)  # chains of tiny steps would take too long
-    excess = _measured_inflation(_Key(sampler), measured_at, n_params) - 1.0
-    return 1.0 + excess * step_size / measured_at  # of first order in the step, or higher
+    measured_at = max(step_size, 0.05)  # chains of tiny steps would take too long
+    parameters = repr(sorted(sampler.get_params().items()))
+    key = type(sampler), parameters, measured_at, n_params
+    if key not in _INFLATIONS:
+        _INFLATIONS[key] = _measured_inflation(sampler, measured_at, n_params)
+    # of first order in the step, or higher
+    return 1.0 + (_INFLATIONS[key] - 1.0) * step_size / measured_at
 
 
-class _Key:
-    """A sampler as a key of the cache: two of the same class and parameters are one."""
-
-    def __init__(self, sampler: Sampler) -> None:
-        self.sampler = sampler
-        self._identity = (type(sampler), repr(sorted(sampler.get_params().items())))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self._identity == other._identity
-
-    def __hash__(self) -> int:
-        return hash(self._identity)
-
-
-@lru_cache(maxsize=256)
-def _measured_inflation(key: _Key, step_size: float, n_params: int) -> float:
-    sampler, P = key.sampler, n_params
+def _measured_inflation(sampler: Sampler, step_size: float, P: int) -> float:
     n_chains = max(1, THRESHOLDS.normal_coordinates // P)
     target = Full().bind(StandardNormal(P))
-    rng, n_normals = np.random.default_rng(_SEED), sampler.n_normals(P)
-    chain = _Chain(sampler, Dynamics(target, identity(P)), rng.standard_normal((n_chains, P)))
-    chain.begin(rng.standard_normal((n_chains, n_normals)) if sampler.uses_noise else None)
+    rng, n_normals = np.random.default_rng(0x5EED), sampler.n_normals(P)
+    start = rng.standard_normal((n_chains, P))
+    before = rng.standard_normal((n_chains, n_normals)) if sampler.uses_noise else None
+    chain = _Chain(sampler, Dynamics(target, identity(P)), start, before)
     time = sampler.pace(np.ones(P), step_size)[1]
     n_burnin, kept = int(np.ceil(10.0 * time)), int(np.ceil(25.0 * time))
     square, eta = 0.0, np.full(_BLOCK, step_size)

@@ -14,17 +14,10 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.dynamics import Array
 from skbayes_sgld.sampling.tuning.mode import Mode
 
-_STEP, _N_STEPS = 0.25, 6  # a quarter of a period
-_TOLD = 0.2  # nats that a trajectory's energy is off by
-_SAME = 0.6  # of the error at twice the step: a kink leaves half of it, a smooth density a quarter
-_LEAST = 0.04  # share of the trajectories
-_NUMBERS = 20_000  # trajectories times rows
-_FEWEST, _MOST = 16, 64  # trajectories
-
 
 def n_trajectories(posterior: BasePosterior) -> int:
-    """Trajectories that are cheap beside a run."""
-    return int(np.clip(_NUMBERS // max(posterior.n_samples, 1), _FEWEST, _MOST))
+    """Number of trajectories whose cost, 20,000 rows in all, is small beside a run's."""
+    return int(np.clip(20_000 // max(posterior.n_samples, 1), 16, 64))
 
 
 def energy_error(
@@ -49,14 +42,15 @@ def energy_error(
         0 where the density is smooth.
     """
     momentum = np.sqrt(tau) * np.random.default_rng(seed).standard_normal(theta.shape)
-    with one_blas_thread(), np.errstate(all="ignore"):
+    with one_blas_thread(), np.errstate(all="ignore"):  # a quarter of a period, nearly
         whole, half = (
-            np.abs(_change(posterior, mode, theta, momentum, _STEP / parts, parts * _N_STEPS)) / tau
+            np.abs(_change(posterior, mode, theta, momentum, 0.25 / parts, 6 * parts)) / tau
             for parts in (1, 2)
         )
-    jumps = (half > _TOLD) & (half > _SAME * whole)
+    # of the error at twice the step a kink leaves half, a smooth density a quarter
+    jumps = (half > 0.2) & (half > 0.6 * whole)
     share = float(jumps.mean())
-    if share < _LEAST:
+    if share < 0.04:
         return 0.0, 0.0
     return share, float(np.median(half[jumps]))
 

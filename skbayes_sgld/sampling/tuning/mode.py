@@ -22,25 +22,10 @@ Array = NDArray[Any]
 
 _MAX_STEPS = 300  # a curved valley of nearly dependent columns has taken 109
 TOLERANCE = 1e-10  # Newton decrement: squared distance to the mode in posterior sds
-_FINE = 0.01  # Newton decrement from which steps by a rounded Hessian must shrink it tenfold
 _SUBSET_FROM = 8192  # rows: beyond, the search begins at the mode of a subset
-_SHARES = 8, 64  # rows for each one of the subset: of many rows, such that _SUBSET_FROM are left
 _ROUGH = 1.0  # squared distance to the mode of a subset, which is tens from that of all rows
-_SAMPLED = 0.1  # of that for each parameter, in sds of the subset's: as little goes unseen
-_SUBSET_LEAST, _ROWS_EACH = 1000, 10  # rows of a subset at least, in all and for each parameter
-_MAX_EXPANSIONS = 8
 _NEAR = 2.5e-3  # squared distance to the mode in sds, which no choice of the tuning could see
-# finely spaced: of collinear columns, whose weak curvature is 1e-7 of the strong, more creeps
-_DAMPING = (0.0, *np.logspace(-10, 4, 15))
-_MAX_HALVINGS = 34
-_SHRUNK = 0.02  # most of the squared distance that may be left before the last step
-_SHRUNK_ROUGH = 0.2  # the same of a subset, whose curvature is used once
-_MAX_WIDTHS = 26  # over which kinks are averaged
-_SAME_WIDTH = 0.02  # relative change at which the last one is taken
-_DIFFERENCED = 2000  # parameters: with more, no curvature is taken by differences of gradients
-_MAX_CLIMBS = 20
-_CLIMB_STEPS = 200
-_CLIMB_TOLERANCE = 1e-8
+_MAX_CLIMBS, _CLIMB_STEPS, _CLIMB_TOLERANCE = 20, 200, 1e-8
 
 
 class Mode(NamedTuple):
@@ -121,7 +106,8 @@ def find_mode(
         # the rows left out may be those that determine the mode, and may be far from where it is
         with suppress(NoModeError), one_blas_thread(), np.errstate(all="ignore"):
             subset = posterior.subset(slice(None, None, _share(posterior.n_samples)))
-            rough = max(_ROUGH, _SAMPLED * posterior.n_params)
+            # a tenth of an sd a parameter goes unseen
+            rough = max(_ROUGH, 0.1 * posterior.n_params)
             of_subset = find_mode(subset, start, near=rough, tolerance=rough)
             start = of_subset.theta
             if "row_curvature" in posterior.abilities:
@@ -133,12 +119,12 @@ def _has_subsets(posterior: BasePosterior) -> bool:
     n, P = posterior.n_samples, posterior.n_params
     if posterior.facts.cheap_full_gradient or "subset" not in posterior.abilities:
         return False
-    least = max(_SUBSET_LEAST, _ROWS_EACH * P)
-    return n > _SUBSET_FROM and n >= _share(n) * least and P <= MAX_DENSE
+    return n > _SUBSET_FROM and n >= _share(n) * max(1000, 10 * P) and P <= MAX_DENSE
 
 
 def _share(n_samples: int) -> int:
-    return int(np.clip(n_samples // _SUBSET_FROM, *_SHARES))
+    """Rows for each one of the subset: of many rows, such that ``_SUBSET_FROM`` are left."""
+    return int(np.clip(n_samples // _SUBSET_FROM, 8, 64))
 
 
 def _expand(posterior: BasePosterior, subset: BasePosterior, of_subset: Mode, near: float) -> Mode:
@@ -151,8 +137,9 @@ def _expand(posterior: BasePosterior, subset: BasePosterior, of_subset: Mode, ne
     H = subset.expand_likelihood(theta).curvature if known is None else known.curvature
     mode = mode_of_expansion(posterior, posterior.expand_likelihood(theta, H), theta)
     moved = mode.squared_distance(theta)
-    most = _SHRUNK if near < _ROUGH else _SHRUNK_ROUGH
-    for _ in range(_MAX_EXPANSIONS):
+    # of the squared distance before the last step; the curvature of a subset is used once
+    most = 0.02 if near < _ROUGH else 0.2
+    for _ in range(8):
         expansion = posterior.expand_likelihood(mode.theta)
         found = mode_of_expansion(posterior, expansion, mode.theta)
         left = found.squared_distance(mode.theta)
@@ -216,17 +203,18 @@ def _find(
     smooth = posterior.smoothed(spread)
     if smooth is posterior:
         return _search(posterior, start, tolerance)
-    for _ in range(_MAX_WIDTHS):
+    for _ in range(26):
         rough = _search(smooth, start, max(tolerance, _NEAR))
         start, previous, spread = rough.theta, spread, rough.metric.marginal_sd
-        if previous is not None and np.allclose(spread, previous, rtol=_SAME_WIDTH):
+        if previous is not None and np.allclose(spread, previous, rtol=0.02):
             break
         smooth = posterior.smoothed(spread)
     return _search(smooth, start, tolerance)
 
 
 def _search(posterior: BasePosterior, start: Array, tolerance: float) -> Mode:
-    largest = MAX_DENSE if "curvature" in posterior.abilities else min(_DIFFERENCED, MAX_DENSE)
+    # beyond 2,000 parameters no curvature is taken by differences of gradients
+    largest = MAX_DENSE if "curvature" in posterior.abilities else min(2000, MAX_DENSE)
     newton = partial(_damped_newton, tolerance=tolerance)
     find = newton if start.size <= largest else _climb
     # a Cholesky factorisation by two threads of BLAS takes twenty times as long on a busy machine;
@@ -259,7 +247,8 @@ def _damped_newton(posterior: BasePosterior, theta: Array, tolerance: float) -> 
 def _damped_step(H: Array, grad: Array) -> tuple[Array, bool]:
     """Newton's step, with as much of H's diagonal added to H as makes it positive definite."""
     diagonal = np.abs(np.diagonal(H))
-    for damping in _DAMPING:
+    # finely spaced: of collinear columns, whose weak curvature is 1e-7 of the strong, more creeps
+    for damping in (0.0, *np.logspace(-10, 4, 15)):
         try:
             damped = H + np.diag(damping * diagonal) if damping else H
             return solve_positive(damped, grad), damping > 0
@@ -278,7 +267,7 @@ def _line_search(
     """Point along the step, with the log density and the gradient there."""
     # near the mode the gain is below the rounding error
     rounding = 1e-12 * (abs(value) + 1.0)
-    for fraction in 0.5 ** np.arange(_MAX_HALVINGS):
+    for fraction in 0.5 ** np.arange(34):
         proposal = theta + fraction * step
         new, grad = (of_one[0] for of_one in posterior.value_and_grad(proposal[None]))
         if np.isfinite(new) and new >= value + 1e-4 * fraction * decrement - rounding:

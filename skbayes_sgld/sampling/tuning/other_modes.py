@@ -20,22 +20,7 @@ from skbayes_sgld.sampling.dynamics import Array
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Mode, climb_whitened
 
-MOST_PARAMS = 300  # with more, a climb and the curvature at its end cost more than the run
-LEAST_SHARE = 0.01  # of the posterior: a mode of less is not worth another sampler
-
-# Of mirrored pairs of starts, in sds of the known mode (root mean square over the coordinates)
-_RADII = np.geomspace(1.5, 40.0, 12)
-_POINTS, _WIDTH = 4096, 1.5  # around the known mode, and their sds in its own
-_NUMBERS = 2**19  # points times rows or parameters
-_HIGHEST = 2  # points from which climbs begin, of those where the density is higher
-_ABOVE = 0.1  # nats above the known mode
-_ASCENDING = 0.1  # slope at the known mode, in sds, of a search that found none
-_HALVINGS = 20  # of the way from the mode to a start whose density is 0
-_STEPS = 200  # of a climb
 _STEEPEST = 1e-3  # slope at the end of a climb, in sds
-_SAME = 1.0  # distance in sds below which two ends are one
-_DIP = 0.5  # nats by which the density is lower between two modes, if they are two
-_BETWEEN = 33  # points of the way between them
 
 
 class KnownMode(NamedTuple):
@@ -68,12 +53,14 @@ def find_modes(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> l
         Seed of the starts.
     """
     P = mode.theta.size
-    if P > MOST_PARAMS:
+    if P > 300:  # a climb and the curvature at its end cost more than the run
         return []
+    # of mirrored pairs of starts, in sds of the known mode (root mean square over the coordinates)
+    radii = np.geomspace(1.5, 40.0, 12)
     with one_blas_thread(), np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a user's functions far from where chains go
-        half = start_normals(seed, range(FIRST_CHAIN, FIRST_CHAIN + len(_RADII)), P)
-        lengths = np.sqrt(P) * _RADII[:, None]
+        half = start_normals(seed, range(FIRST_CHAIN, FIRST_CHAIN + len(radii)), P)
+        lengths = np.sqrt(P) * radii[:, None]
         moves = lengths * half / np.linalg.norm(half, axis=1, keepdims=True)
         far = mode.theta + mode.metric.sqrt(np.concatenate([moves, -moves]))
         ends = [mode.theta] if _is_mode(posterior, mode, tau) else []
@@ -90,35 +77,35 @@ def find_modes(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> l
 def _is_mode(posterior: BasePosterior, mode: Mode, tau: float) -> bool:
     """Whether a search that may have found none, or a saddle, ended at a mode."""
     slope = np.abs(mode.metric.sqrt_t(posterior.grad(mode.theta[None]))).max()
-    if not slope < _ASCENDING * np.sqrt(tau):
+    if not slope < 0.1 * np.sqrt(tau):
         return False
     return bool(np.linalg.eigvalsh(posterior.curvature(mode.theta))[0] > 0.0)
 
 
 def _higher(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> Array:
-    """Points around the mode at which the density is higher, the highest ones."""
+    """The two highest of many points around the mode, if they are 0.1 nats above it."""
     P = mode.theta.size
-    size = min(_POINTS, _NUMBERS // max(posterior.n_samples, P))
+    size = min(4096, 2**19 // max(posterior.n_samples, P))  # points; and points times rows
     normals = np.random.default_rng([seed, FIRST_CHAIN]).standard_normal((size, P))
-    points = mode.theta + mode.metric.sqrt(_WIDTH * np.sqrt(tau) * normals)
+    points = mode.theta + mode.metric.sqrt(1.5 * np.sqrt(tau) * normals)
     try:
         values = np.nan_to_num(posterior.log_density(points), nan=-np.inf)
     except Exception:
         return points[:0]
-    order = np.argsort(values)[::-1][:_HIGHEST]
-    least = float(posterior.log_density(mode.theta[None])[0]) + _ABOVE * tau
+    order = np.argsort(values)[::-1][:2]
+    least = float(posterior.log_density(mode.theta[None])[0]) + 0.1 * tau
     return points[order[values[order] > least]]
 
 
 def _climb(posterior: BasePosterior, mode: Mode, start: Array) -> Array | None:
     """End of a climb in coordinates of the known mode's sds; None where it ends at no mode."""
     z = mode.metric.whiten((start - mode.theta)[None])[0]
-    for _ in range(_HALVINGS):
+    for _ in range(20):  # halvings of the way to a start whose density is 0
         if np.isfinite(posterior.log_density(mode.theta + mode.metric.sqrt(z[None]))).all():
             break
         z *= 0.5
     z = climb_whitened(
-        posterior, mode.theta, mode.metric, z, maxiter=_STEPS, gtol=0.1 * _STEEPEST, ftol=1e-12
+        posterior, mode.theta, mode.metric, z, maxiter=200, gtol=0.1 * _STEEPEST, ftol=1e-12
     )
     theta = mode.theta + mode.metric.sqrt(z[None])
     value, grad = posterior.value_and_grad(theta)
@@ -127,13 +114,13 @@ def _climb(posterior: BasePosterior, mode: Mode, start: Array) -> Array | None:
 
 
 def _apart(posterior: BasePosterior, mode: Mode, a: Array, b: Array) -> bool:
-    """Whether two ends of climbs are different modes: the density between them is lower."""
+    """Whether two ends of climbs are different modes: the density between is half a nat lower."""
     z = mode.metric.whiten((a - b)[None])[0]
-    if np.abs(z).max() < _SAME * 1e-3:
+    if np.abs(z).max() < 1e-3:
         return False
-    way = b + np.linspace(0.0, 1.0, _BETWEEN)[:, None] * (a - b)
+    way = b + np.linspace(0.0, 1.0, 33)[:, None] * (a - b)
     value = posterior.log_density(way)
-    return not value.min() > min(value[0], value[-1]) - _DIP
+    return not value.min() > min(value[0], value[-1]) - 0.5
 
 
 def _with_shares(posterior: BasePosterior, ends: list[Array], tau: float) -> list[KnownMode]:
@@ -152,6 +139,6 @@ def _with_shares(posterior: BasePosterior, ends: list[Array], tau: float) -> lis
     of_some = [
         one._replace(share=float(share))
         for one, share in zip(found, shares, strict=True)
-        if share > LEAST_SHARE
+        if share > 0.01  # a mode of less is not worth another sampler
     ]
     return of_some if len(of_some) > 1 else []

@@ -1,4 +1,4 @@
-"""A matrix given by the user as preconditioner."""
+"""Preconditioners by name: the identity, the curvature at the mode, or a user's own matrix."""
 
 from __future__ import annotations
 
@@ -8,8 +8,49 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg
 
+from skbayes_sgld._components import Registry
 from skbayes_sgld.sampling.base import Preconditioner
-from skbayes_sgld.sampling.metric import Dense, Diagonal, Metric
+from skbayes_sgld.sampling.metric import Dense, Diagonal, Metric, identity
+
+
+@dataclass(eq=False, repr=False)
+class Identity(Preconditioner):
+    """No preconditioning: the step size is in the raw units of the parameters.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLogisticRegression
+    >>> SGLDLogisticRegression(preconditioner="none", step_size=1e-4)
+    SGLDLogisticRegression(preconditioner='none', step_size=0.0001)
+    """
+
+    def bind(self, n_params: int, metric: Metric | None) -> Metric:
+        """The identity."""
+        return identity(n_params)
+
+
+@dataclass(eq=False, repr=False)
+class Curvature(Preconditioner):
+    """The inverse curvature at the mode, ``G = H^{-1}``: Newton's metric.
+
+    In it a step size has no unit: 0.2 moves a fifth of the way to the mode, on any data. Up to
+    3,000 parameters it is a matrix. Above, it is diagonal; but where a single linear predictor
+    has fewer rows than parameters, and no more than 3,000, it is exact: the prior's diagonal and
+    a term for each row.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLogisticRegression
+    >>> SGLDLogisticRegression(preconditioner="curvature", step_size=0.2)
+    SGLDLogisticRegression(preconditioner='curvature', step_size=0.2)
+    """
+
+    uses_curvature = True
+
+    def bind(self, n_params: int, metric: Metric | None) -> Metric:
+        """Metric of the mode."""
+        assert metric is not None
+        return metric
 
 
 @dataclass(eq=False, repr=False)
@@ -70,3 +111,10 @@ class Matrix(Preconditioner):
             raise ValueError(
                 f"preconditioner has an eigenvalue of {smallest:.3g}; it must be positive definite."
             ) from None
+
+
+PRECONDITIONERS: Registry[Preconditioner] = Registry(
+    Preconditioner,
+    none=Identity,
+    curvature=Curvature,
+)
