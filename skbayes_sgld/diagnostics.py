@@ -210,7 +210,7 @@ def _fourth_moment(squares: Array, seen: float, ess: float) -> float:
     """
     from arviz_stats.base import array_stats
 
-    if not np.isfinite(seen) or not ess >= _FEWEST_IN_TAIL / _TAIL_SHARE:
+    if not np.isfinite(seen) or not min(ess, squares.size) >= _FEWEST_IN_TAIL / _TAIL_SHARE:
         return float(seen)
     n_tail = int(min(_TAIL_SHARE * min(ess, squares.size), 3.0 * np.sqrt(ess)))
     cut, excess = squares[-n_tail - 1], squares[-n_tail:] - squares[-n_tail - 1]

@@ -257,63 +257,55 @@ def _mode(**given):
 
 
 ROWS = posterior.GLMPosterior(X, LABELS, posterior.Bernoulli(), posterior.Normal(2.5))
-_FUNCTIONS = {
-    metrics.crps: {"y_true": Y, "y_draws": np.stack([Y, Y + 1.0, Y - 2.0], axis=1)},
-    metrics.log_predictive_density: {"log_likelihood": -np.abs(DRAWS[0])},
-    metrics.interval_coverage: {"y_true": Y, "interval": INTERVAL},
-    metrics.interval_score: {"y_true": Y, "interval": INTERVAL, "coverage": 0.9},
-    metrics.interval_width: {"interval": INTERVAL},
-    metrics.pinball_loss: {"y_true": Y, "y_quantiles": INTERVAL, "q": [0.1, 0.9]},
-    metrics.quantile_calibration_error: {
-        "y_true": Y,
-        "y_quantiles": INTERVAL,
-        "q": [0.1, 0.9],
-        "norm": "l1",
-    },
-    metrics.brier_score: {"y_true": LABELS, "y_proba": PROBA, "labels": [0.0, 1.0]},
-    metrics.calibration_error: {
-        "y_true": LABELS,
-        "y_proba": PROBA,
-        "n_bins": 5,
-        "strategy": "uniform",
-        "norm": "l1",
-        "labels": [0.0, 1.0],
-    },
-    metrics.get_scorer: {"name": "neg_crps"},
-    datasets.load_nba_rookies: {"return_X_y": False, "as_frame": True, "duplicates": "keep"},
-    datasets.make_correlated_pair: {"n_samples": 9, "rho": 0.5, "random_state": 0},
-    datasets.make_cubic: {"n_samples": 9, "noise": 1.0, "random_state": 0},
-    datasets.make_two_clusters: {"n_samples": 9, "std": 1.0, "random_state": 0},
-    datasets.make_logistic: {
-        "n_samples": 9,
-        "coef": [1.0, 2.0],
-        "intercept": 0.5,
-        "random_state": 0,
-    },
-    datasets.make_stochastic_volatility: {
-        "n_samples": 9,
-        "sigma": 0.1,
-        "nu": 10.0,
-        "initial_volatility": 0.01,
-        "random_state": 0,
-    },
-    datasets.make_tied_means_mixture: {
-        "n_samples": 9,
-        "theta1": 0.0,
-        "theta2": 1.0,
-        "variance": 2.0,
-        "random_state": 0,
-    },
-    diagnostics.effective_sample_size: {"draws": DRAWS, "kind": "bulk"},
-    diagnostics.potential_scale_reduction: {"draws": DRAWS},
-    diagnostics.summarize: {"draws": DRAWS, "names": ["a", "b", "c"], "coverage": 0.9},
-    posterior.as_posterior: {"model": NORMAL},
-    posterior.check_gradient: {"posterior": NORMAL, "theta": np.zeros(2), "rtol": 1e-5},
+# good values of arguments by their names, and of a function's own
+_BY_NAME = {
+    "y_true": Y,
+    "y_draws": np.stack([Y, Y + 1.0, Y - 2.0], axis=1),
+    "y_quantiles": INTERVAL,
+    "q": [0.1, 0.9],
+    "interval": INTERVAL,
+    "coverage": 0.9,
+    "log_likelihood": -np.abs(DRAWS[0]),
+    "y_proba": PROBA,
+    "labels": [0.0, 1.0],
+    "n_bins": 5,
+    "strategy": "uniform",
+    "norm": "l1",
+    "draws": DRAWS,
+    "names": ["a", "b", "c"],
+    "n_samples": 9,
+    "coef": [1.0, 2.0],
+    "random_state": 0,
+    "model": NORMAL,
+    "posterior": NORMAL,
+    "theta": np.zeros(2),
 }
+_OWN = {
+    metrics.crps: {"draw_weights": np.array([1.0, 2.0, 3.0])},
+    metrics.brier_score: {"y_true": LABELS},
+    metrics.calibration_error: {"y_true": LABELS},
+    metrics.get_scorer: {"name": "neg_crps"},
+    diagnostics.effective_sample_size: {"kind": "bulk"},
+}
+_NOT_CALLED = {"get_scorer_names", "load_sp500_returns", "loo"}
 _ARRAYS = {"y_true", "y_draws", "y_quantiles", "y_proba", "interval", "log_likelihood", "draws"}
 _ARRAYS |= {"sample_weight", "draw_weights", "labels", "theta", "start", "scale", "X", "coef"}
 _WEIGHTED = [metrics.crps, metrics.interval_score, metrics.pinball_loss, metrics.brier_score]
 _WEIGHTED += [metrics.calibration_error, metrics.interval_coverage, metrics.interval_width]
+
+
+def _plain_functions():
+    """Functions of arrays and numbers, with good values of their required arguments and more."""
+    found = [posterior.as_posterior, posterior.check_gradient]
+    for module in (metrics, datasets, diagnostics):
+        found += [getattr(module, n) for n in module.__all__ if n not in _NOT_CALLED]
+    for function in filter(inspect.isfunction, found):
+        taken = inspect.signature(function).parameters.values()
+        good = {p.name: p.default for p in taken if p.default not in (p.empty, None)}
+        good.pop("argument", None)  # a name for errors
+        good |= {p.name: _BY_NAME[p.name] for p in taken if p.name in _BY_NAME}
+        weight = {"sample_weight": WEIGHT} if function in _WEIGHTED else {}
+        yield _function(function, good | weight | _OWN.get(function, {}))
 
 
 def _function(function, good, **more):
@@ -323,12 +315,7 @@ def _function(function, good, **more):
 
 
 def _functions():
-    for function, good in _FUNCTIONS.items():
-        if function in _WEIGHTED:
-            good = good | {"sample_weight": WEIGHT}
-        if function is metrics.crps:
-            good = good | {"draw_weights": np.array([1.0, 2.0, 3.0])}
-        yield _function(function, good)
+    yield from _plain_functions()
     few = {"n_draws": 20, "n_chains": 2, "random_state": 0, "check_gradient": False}
     names = [name for name in Settings.__dataclass_fields__ if name not in _ELSEWHERE]
     kinds = dict.fromkeys([*names, "posterior", "check_gradient"], "setting")
