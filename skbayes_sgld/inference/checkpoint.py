@@ -12,7 +12,7 @@ import json
 import os
 import platform
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b, file_digest
 from importlib.metadata import version
 from pathlib import Path
@@ -59,11 +59,8 @@ class Checkpoint:
     path : Path
     chains : Chains
         All steps so far.
-    seed : int
-    positions : ndarray or None
-        Last positions of an earlier fit, where the chains began.
-    inputs : dict
-        Digest and short text of the data and of every setting, by name.
+    origin : Origin
+        Seed, first positions and inputs of the run.
     first : ndarray
         Start, first positions and log densities of the chains, which a resumed run must repeat.
     lengths : dict of str to int
@@ -72,25 +69,21 @@ class Checkpoint:
         Versions of the libraries that round, and the machine.
     finished : bool
         Whether the run came to its end.
-    fallback : Fallback or None
-        What the run does otherwise, since an earlier plan overflowed.
     """
 
     path: Path
     chains: Chains
-    seed: int
-    positions: Array | None
-    inputs: dict[str, list[str]]
+    origin: Origin
     first: Array
     lengths: dict[str, int]
     libraries: dict[str, str]
     finished: bool
-    fallback: Fallback | None
 
     def check_inputs(self, inputs: dict[str, list[str]]) -> None:
         """Raise unless data and settings are those of the run, naming the first that is not."""
-        for name in sorted(self.inputs.keys() | inputs.keys()):
-            then, now = self.inputs.get(name, ["", "absent"]), inputs.get(name, ["", "absent"])
+        known, absent = self.origin.inputs, ["", "absent"]
+        for name in sorted(known.keys() | inputs.keys()):
+            then, now = known.get(name, absent), inputs.get(name, absent)
             if then[0] != now[0]:
                 there, here = printable(then[1]), printable(now[1])
                 both = f"{there} there, {here} here"
@@ -153,17 +146,15 @@ def read(path: Path) -> Checkpoint:
     state = {k.removeprefix(_STATE): v for k, v in arrays.items() if k.startswith(_STATE)}
     streams = [ChainStreams.resumed(each) for each in header["streams"]]
     draws, step, fallback = arrays["draws"], header["step"], header["fallback"]
+    fallback = fallback and Fallback(*fallback)
     return Checkpoint(
         path,
         Chains(draws, arrays["weights"], arrays["clipped"], RunState(step, state, streams), step),
-        header["seed"],
-        arrays.get("positions"),
-        header["inputs"],
+        Origin(header["seed"], arrays.get("positions"), header["inputs"], fallback),
         arrays["first"],
         header["lengths"],
         header["libraries"],
         header["finished"],
-        fallback and Fallback(*fallback),
     )
 
 
@@ -211,20 +202,20 @@ class Origin:
     positions : ndarray of shape (n_chains, n_params) or None
         Last positions of an earlier fit, where the chains begin.
     inputs : dict
-        Digest and short text of the data and of every setting, by name.
+        Digest and short text of the data and of every setting, by name; empty without files.
+    fallback : Fallback or None
+        Change of the plan, since an earlier one overflowed.
     saved : Checkpoint or None
     begin : float
         When the work began, on the monotonic clock.
-    fallback : Fallback or None
-        What the run does otherwise, since an earlier plan overflowed.
     """
 
     seed: int
-    positions: Array | None
-    inputs: dict[str, list[str]]
-    saved: Checkpoint | None
-    begin: float
+    positions: Array | None = None
+    inputs: dict[str, list[str]] = field(default_factory=dict)
     fallback: Fallback | None = None
+    saved: Checkpoint | None = None
+    begin: float = field(default_factory=monotonic)
 
     @classmethod
     def of(
@@ -243,16 +234,16 @@ class Origin:
         FileNotFoundError, FileExistsError, ValueError
             Where the checkpoint cannot be resumed from, or would replace an unfinished run.
         """
-        begin = monotonic()
+        origin = cls(seed, positions)
         if settings.checkpoint is None and settings.resume_from is None:
-            return cls(seed, positions, {}, None, begin)
+            return origin
         check_free(settings)
-        digests = digest(inputs, settings.random_state)
+        inputs = digest(inputs, settings.random_state)
         if settings.resume_from is None:
-            return cls(seed, positions, digests, None, begin)
+            return replace(origin, inputs=inputs)
         saved = read(settings.resume_from)
-        saved.check_inputs(digests)
-        return cls(saved.seed, saved.positions, digests, saved, begin, saved.fallback)
+        saved.check_inputs(inputs)
+        return replace(saved.origin, saved=saved, begin=origin.begin)
 
     def interrupted(self, path: Path | None) -> KeyboardInterrupt:
         """Interrupt that names the checkpoint to resume from, of a run with files.
@@ -265,7 +256,7 @@ class Origin:
         with suppress(OSError, ValueError):
             own = None if path is None else read(path)
             # the file may be that of another run, which has come to its end
-            if own is not None and (own.seed, own.inputs) == (self.seed, self.inputs):
+            if own and (own.origin.seed, own.origin.inputs) == (self.seed, self.inputs):
                 last = own
         if last is None:
             return KeyboardInterrupt(

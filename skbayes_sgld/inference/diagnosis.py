@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
-from skbayes_sgld._warnings import warn
 from skbayes_sgld.diagnostics import effective_sample_size, potential_scale_reduction
 from skbayes_sgld.inference.decisions import EARLY_ENDS, Choice
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.sampling.base import Schedule
 from skbayes_sgld.sampling.schedules import Constant
@@ -224,6 +223,13 @@ def prior_notes(conflict: PriorConflict | None) -> list[str]:
     return notes
 
 
+def describe_point(posterior: BasePosterior, theta: Array) -> str:
+    """Values of the first five parameters at ``theta (P,)``, by name."""
+    values = posterior.constrain(theta[None])[0, :5]
+    named = zip(posterior.constrained_names, values, strict=False)
+    return ", ".join(f"{name}={value:.3g}" for name, value in named)
+
+
 def firmer_priors(n_rows: float, names: list[str]) -> str:
     """Clause that recommends narrower priors, where rows are few for the named parameters."""
     if not 0 < n_rows < THRESHOLDS.told_rows * len(names):
@@ -311,29 +317,31 @@ def diagnose_outputs(
     # pandas leaves NaN out
     r_hat = pd.Series(figures["r_hat"].ravel()).quantile(1.0 - _TAIL)
     ess = pd.Series(figures["ess_bulk"].ravel()).quantile(_TAIL)
-    diagnosis = NetworkDiagnosis(figures, float(r_hat), float(ess), clipped)
-    diagnosis.problems = _problems(diagnosis, n_draws, stopped_by)
-    return diagnosis
+    problems = _problems(float(r_hat), float(ess), clipped, n_draws, stopped_by)
+    return NetworkDiagnosis(figures, float(r_hat), float(ess), clipped, problems)
 
 
-def _problems(judged: NetworkDiagnosis, n_draws: int, stopped_by: Choice | None) -> list[str]:
+def _problems(
+    r_hat: float, ess: float, clipped: float, n_draws: int, stopped_by: Choice | None
+) -> list[str]:
+    """Sentences on predictions that do not agree, or have too small an effective sample size."""
     more = None if stopped_by is None else EARLY_ENDS.get(stopped_by.value)
     if n_draws < _FEWEST:
         return [f"{n_draws} draws a chain are too few to judge" + (f"; {more}" if more else "")]
     problems = cap_problem(stopped_by)
-    if judged.r_hat > _MAX_RHAT:
+    if r_hat > _MAX_RHAT:
         problems.append(
-            f"R-hat of the predictions is {judged.r_hat:.2f}, above {_MAX_RHAT}: the chains do not "
+            f"R-hat of the predictions is {r_hat:.2f}, above {_MAX_RHAT}: the chains do not "
             f"agree; {more or 'raise thin, n_burnin or n_chains'}"
         )
-    elif judged.ess < _MIN_ESS:
+    elif ess < _MIN_ESS:
         problems.append(
-            f"the effective sample size of the predictions is {judged.ess:.0f}, below {_MIN_ESS}; "
+            f"the effective sample size of the predictions is {ess:.0f}, below {_MIN_ESS}; "
             f"{more or 'raise thin or n_draws'}"
         )
-    if judged.clipped > THRESHOLDS.told_clipped:
+    if clipped > THRESHOLDS.told_clipped:
         problems.append(
-            f"the gradient was bounded on {judged.clipped:.1%} of the steps; set step_size='auto', "
+            f"the gradient was bounded on {clipped:.1%} of the steps; set step_size='auto', "
             "or lower it"
         )
     return problems
@@ -344,8 +352,3 @@ def cap_problem(stopped_by: Choice | None) -> list[str]:
     if stopped_by is None or stopped_by.value != "cap":
         return []
     return [f"{stopped_by.why}; raise n_draws, or lower target_ess"]
-
-
-def warn_of(problems: list[str]) -> None:
-    """Warn the user who called ``fit`` or ``sample`` of problems of the draws."""
-    warn(f"The draws are not to be relied on: {'; '.join(problems)}.", ConvergenceWarning)

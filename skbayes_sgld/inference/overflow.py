@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._random import start_normals
-from skbayes_sgld.inference.diagnosis import firmer_priors
+from skbayes_sgld.inference.diagnosis import describe_point, firmer_priors
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.chains import run_chains
@@ -27,7 +27,7 @@ _GRADIENTS = 6_000  # affordable number of gradients of all trials: a second on 
 _BLOCK = 32  # steps from one check for an overflow to the next: far too long steps overflow at once
 _FAR = 1e6  # distance, over the size of the start, from which a chain is about to overflow
 _LEAST = 1e-12  # least step size tried, over that of the run or over 1
-_POINTS, _SHOWN = 200, 5  # around the start, where the gradient is computed; parameters shown
+_POINTS = 200  # around the start, where the gradient is computed
 _AT_ONCE = 10  # steps; an overflow within them comes of a far too long step size
 _MOVES = 0.01  # share of proposals accepted, below which another seed may see none
 _FIRST = 50  # steps of a trial from zeros
@@ -129,11 +129,9 @@ def _without_gradient(posterior: BasePosterior, run: Run, start: Array, seed: in
     with np.errstate(all="ignore"):
         points = np.concatenate([start, start[:1] + run.dynamics.preconditioner.sqrt(normals)])
         bad = ~np.isfinite(posterior.grad(points)).all(axis=1)
-        values = posterior.constrain(points[bad][:1])[..., :_SHOWN].ravel()
-    if not bad.any():
-        return ""
-    named = zip(posterior.constrained_names, values, strict=False)
-    where = ", ".join(f"{name}={value:.3g}" for name, value in named)
+        if not bad.any():
+            return ""
+        where = describe_point(posterior, points[bad.argmax()])
     return (
         f" The gradient is not finite at {where}: it must be finite wherever the log density is; "
         "mend it, or give the range of a parameter (transforms={'s': 'positive'})."

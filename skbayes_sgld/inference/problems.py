@@ -15,12 +15,11 @@ from skbayes_sgld.diagnostics import (
     least_ess,
 )
 from skbayes_sgld.inference.decisions import EARLY_ENDS
-from skbayes_sgld.inference.diagnosis import cap_problem
+from skbayes_sgld.inference.diagnosis import cap_problem, describe_point, firmer_priors
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.sampling.samplers import ParallelTempering
 from skbayes_sgld.sampling.tuning.energy import energy_error, n_trajectories
-from skbayes_sgld.sampling.tuning.other_modes import KnownMode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 Array = NDArray[Any]
@@ -28,7 +27,6 @@ Array = NDArray[Any]
 _FAIR = 0.2  # effective over all draws, below which the settings are to blame
 _TOLD_BIAS = 100.0  # relative bias beyond which messages give no figure
 _MISSED = 0.25  # share of the draws over the share of a mode, below which chains missed it
-_SHOWN = 5  # parameters that a message shows
 
 
 def find_problems(result: SamplingResult) -> list[str]:
@@ -42,7 +40,7 @@ def find_problems(result: SamplingResult) -> list[str]:
     if result.mode is not None or not apart:  # chains that do not agree tell nothing of the bias
         problems += bias_problem(*result.bias, step_size.value, step_size.given, bool(noisy))
     problems += noisy
-    n_hot, n_burnin = result.n_hot, choices["n_burnin"].value
+    n_hot, n_burnin = result.plan.n_hot, choices["n_burnin"].value
     if n_burnin < n_hot:
         problems.append(
             f"the temperature settles at step {n_hot} and n_burnin={n_burnin}: the draws before "
@@ -61,13 +59,14 @@ def _remedy(apart: list[str], result: SamplingResult) -> str:
     stopped_by = choices.get("stopped_by")
     if stopped_by is not None and stopped_by.value in EARLY_ENDS:
         return EARLY_ENDS[stopped_by.value]
+    firmer = firmer_priors(result.plan.posterior.facts.total_weight, result.names)
     given = [name for name in ("step_size", "preconditioner") if choices[name].given]
     if any(STILL in problem for problem in apart) and not result.plan.settings.chooses_start:
         given = ["init", *given]
     few = any(TOO_FEW in problem for problem in apart)
     slow = given and least_ess(result.values)[0] < _FAIR * result.values[..., 0].size
     if few and not slow:
-        return f"set n_draws={enough_draws(result.values)}{result.firmer_priors()}"
+        return f"set n_draws={enough_draws(result.values)}{firmer}"
     remedies = [f"set {' and '.join(given)} to 'auto'"] if given else []
     if choices["schedule"].value.decay_power != 0.0:  # steps may have become too small to move
         remedies.append("set schedule='constant'")
@@ -79,8 +78,8 @@ def _remedy(apart: list[str], result: SamplingResult) -> str:
                 "raise the sampler's max_temperature and n_temperatures, or sample each mode alone"
             )
         modes = "raise n_draws; or, where there are several modes, set sampler='parallel_tempering'"
-        return modes + result.firmer_priors()
-    return "raise n_draws" + result.firmer_priors()
+        return modes + firmer
+    return "raise n_draws" + firmer
 
 
 def noise_problem(noise_ratio: float, given: bool) -> list[str]:
@@ -173,16 +172,11 @@ def missed_problem(plan: Plan, flat: Array) -> list[str]:
     remedy = "set sampler='parallel_tempering'"
     if isinstance(plan.run.sampler, ParallelTempering):
         remedy = "raise the sampler's max_temperature and n_temperatures, or sample each mode alone"
+    where = describe_point(plan.posterior, mode.theta)
     return [
-        f"a mode at {_where(plan, mode)} has about {mode.share:.0%} of the posterior, by its "
+        f"a mode at {where} has about {mode.share:.0%} of the posterior, by its "
         f"curvature, and {seen[worst]:.1%} of the draws: chains do not cross to it; {remedy}"
     ]
-
-
-def _where(plan: Plan, mode: KnownMode) -> str:
-    values = plan.posterior.constrain(mode.theta[None])[0]
-    listed = list(zip(plan.posterior.constrained_names, values, strict=True))
-    return ", ".join(f"{name}={value:.3g}" for name, value in listed[:_SHOWN])
 
 
 def jump_problem(plan: Plan, flat: Array) -> list[str]:

@@ -19,11 +19,10 @@ from skbayes_sgld.inference.diagnosis import (
     Diagnosis,
     NetworkDiagnosis,
     condition_27_notes,
-    firmer_priors,
     prior_notes,
 )
 from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.posterior.conflict import PriorConflict, prior_conflict
+from skbayes_sgld.posterior.conflict import prior_conflict
 from skbayes_sgld.sampling.samplers.hamiltonian import transition_acceptance
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -194,16 +193,10 @@ class SamplingResult(PosteriorDraws):
         Those of :class:`PosteriorDraws`.
     plan : Plan
         Plan of the run; ``print(result.plan)`` is a table. The data are not pickled with it.
-    mode : Mode or None
-        Mode of the posterior and the curvature there; None where nothing asked for it.
     theta : ndarray of shape (n_chains, n_draws, n_params)
         The draws in the coordinates that were sampled.
     mean : ndarray of shape (n_params,)
         Mean of each parameter, by the weights of the draws.
-    temperature : float
-        Temperature of the draws.
-    n_hot : int
-        Steps before the chains reached that temperature.
     positions : ndarray of shape (n_chains, n_params)
         Last positions of the chains, in the parameters' own units.
     clipped : float
@@ -226,11 +219,8 @@ class SamplingResult(PosteriorDraws):
     """
 
     plan: Plan
-    mode: Mode | None
     theta: Array
     mean: Array
-    temperature: float
-    n_hot: int
     positions: Array
     clipped: float
     acceptance: float | None
@@ -245,6 +235,21 @@ class SamplingResult(PosteriorDraws):
     def draws(self) -> PosteriorDraws:
         """The draws alone."""
         return PosteriorDraws(self.values, self.names, self.weights, self.choices, self.coords)
+
+    @property
+    def mode(self) -> Mode | None:
+        """Mode of the posterior and the curvature there; None where nothing asked for it."""
+        return self.plan.mode
+
+    @property
+    def temperature(self) -> float:
+        """Temperature of the draws."""
+        return self.plan.settings.tau
+
+    @property
+    def n_hot(self) -> int:
+        """Steps before the chains reached that temperature."""
+        return self.plan.n_hot
 
     @property
     def left_start(self) -> bool:
@@ -296,6 +301,9 @@ class SamplingResult(PosteriorDraws):
         table = self.summary()
         table["error_mean"] = table["mcse_mean"] / table["sd"]
         table["error_sd"] = table["mcse_sd"] / table["sd"]
+        conflict = None
+        if self.plan.has_data:
+            conflict = prior_conflict(self.plan.posterior, self.mean, table["sd"].to_numpy())
         problems, divergent = [*self.problems], self.divergent(THRESHOLDS.told_distance)
         if divergent:
             remedy = "lower step_size" if self.choices["step_size"].given else "raise n_burnin"
@@ -310,22 +318,12 @@ class SamplingResult(PosteriorDraws):
             *self.from_laplace(),
             self.clipped,
             divergent,
-            conflict := self._prior_conflict(table["sd"].to_numpy()),
+            conflict,
             problems,
             [*self.notes, *condition_27_notes(schedule) * (not exact), *prior_notes(conflict)],
         )
         print(diagnosis)
         return diagnosis
-
-    def _prior_conflict(self, sds: Array) -> PriorConflict | None:
-        """Distance between prior and data; None where it is not known."""
-        if not self.plan.has_data:
-            return None
-        return prior_conflict(self.plan.posterior, self.mean, sds)
-
-    def firmer_priors(self) -> str:
-        """Clause that recommends narrower priors, where rows are few."""
-        return firmer_priors(self.plan.posterior.facts.total_weight, self.names)
 
     def _halved_bias(self) -> float:
         """Bias at half the step size; nan without the mode or the data."""

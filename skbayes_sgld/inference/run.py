@@ -19,7 +19,7 @@ from skbayes_sgld._warnings import warn
 from skbayes_sgld.diagnostics import mean_of_draws, say_uncertain, uncertain_sds
 from skbayes_sgld.inference.checkpoint import Origin
 from skbayes_sgld.inference.decisions import Fallback
-from skbayes_sgld.inference.diagnosis import diagnose_outputs, warn_of
+from skbayes_sgld.inference.diagnosis import describe_point, diagnose_outputs
 from skbayes_sgld.inference.ensemble import warm_up
 from skbayes_sgld.inference.long_run import draw
 from skbayes_sgld.inference.overflow import explain_overflow
@@ -37,14 +37,8 @@ from skbayes_sgld.sampling.workers import Workers
 Array = NDArray[Any]
 Watch = Callable[[int, str], AbstractContextManager[Progress | None]]
 
-_BATCHES = 20  # of draws, whose means give the Monte Carlo error
-_NUMBERS = 2**16  # predictors of all rows in a block of draws
-_WORK = 2e8  # multiplications that the gradients at the draws may take
-_JUDGED, _LARGEST = 1000, 2**22  # draws whose density is computed, and numbers that it takes
-_CHANCE = 1e-3  # probability of a false alarm, over all parameters
 # Number of second plans after overflows, and the next step size over the last
 _FALLBACKS, _SHORTER = 5, 0.25
-_SHOWN = 5  # parameters that a message shows
 
 
 def run(
@@ -63,14 +57,9 @@ def run(
         finished ones to, which returns True to end the run with the draws so far. None shows a bar
         where the plan's settings are verbose.
     origin : Origin or None
-        Where the run comes from: without it no checkpoint is written, nothing is resumed, and the
-        draws are as many as were asked for.
+        Data and checkpoint of the run; None where it resumes nothing.
     workers : Workers or None
-        Where chains run side by side; None: in the processes of ``n_jobs``.
-
-    Returns
-    -------
-    result : SamplingResult
+        Workers that run chains side by side; None: the processes of ``n_jobs``.
 
     Raises
     ------
@@ -82,10 +71,27 @@ def run(
     ConvergenceWarning
         Where the draws are not to be relied on; it names each problem, its figure and its remedy.
     """
-    try:
-        return _run_plan(plan, watch, origin, workers)
-    except ChainOverflowError as error:
-        raise explain_overflow(error, plan) from None
+    origin = origin or Origin(plan.seed)
+    if watch is None and plan.settings.verbose:
+        watch = partial(progress_bar, plan.settings.verbose)
+    with nullcontext() if watch is None else watch(plan.n_steps, "sampling") as progress:
+        if plan.n_training:
+            plan = _warmed_up(plan, origin, progress, workers)
+        chains, stopped_by = draw(plan, origin, progress, workers)
+    values = constrained_draws(plan.posterior, chains.draws, plan.n_burnin, plan.thin)
+    if stopped_by is not None:
+        choices = plan.choices | {"stopped_by": stopped_by}
+        plan = replace(plan, n_draws=values.shape[1], choices=choices)
+    with np.errstate(all="ignore"):  # of chains that diverge the squares overflow
+        result = _of_draws(plan, chains, values)
+        if plan.posterior.facts.ensemble:
+            result = _judged_by_predictions(result)
+        else:
+            result = _judged(result, chains)
+    if result.problems:
+        message = f"The draws are not to be relied on: {'; '.join(result.problems)}."
+        warn(message, ConvergenceWarning)
+    return result
 
 
 def plan_and_run(
@@ -99,14 +105,14 @@ def plan_and_run(
 ) -> SamplingResult:
     """Result of a run by its settings; where steps that nobody chose overflow, of a second plan.
 
-    The second plan takes HMC, which cannot overflow, and says in its table what did. Where the
+    The second plan takes HMC, which cannot overflow, and names the overflow in its table. Where the
     settings rule that out (minibatches, a bound on the gradient, another metric), it takes a
     quarter of the step, from around the mode, and may do so again. All chains begin again,
     whichever overflowed: only then do the draws of a chain depend on those that run beside it.
 
     ``inputs`` are the data and the settings, by name, by which a checkpoint knows its run. The
-    other parameters and the errors are those of :func:`~skbayes_sgld.inference.plan.make_plan` and
-    :func:`run`.
+    other parameters are those of :func:`~skbayes_sgld.inference.plan.make_plan` and :func:`run`,
+    and so are the errors; that of an overflow names a step size that held.
     """
     origin = Origin.of(settings, inputs, seed, positions)
     try:
@@ -114,7 +120,7 @@ def plan_and_run(
         while True:
             plan = make_plan(posterior, settings, origin.seed, origin.positions, origin.fallback)
             try:
-                return _run_plan(plan, watch, origin, workers)
+                return run(plan, watch, origin, workers)
             except ChainOverflowError as error:
                 fallback = _fallback(error, plan) if n_left else None
                 if fallback is None:
@@ -136,32 +142,12 @@ def _fallback(error: ChainOverflowError, plan: Plan) -> Fallback | None:
     return Fallback(why, _SHORTER * step_size)
 
 
-def _run_plan(
-    plan: Plan, watch: Watch | None, origin: Origin | None, workers: Workers | None
-) -> SamplingResult:
-    """Result of the chains of a plan; the error of an overflow is not explained yet."""
-    if watch is None and plan.settings.verbose:
-        watch = partial(progress_bar, plan.settings.verbose)
-    with nullcontext() if watch is None else watch(plan.n_steps, "sampling") as progress:
-        if plan.n_training:
-            plan = _warmed_up(plan, origin, progress, workers)
-        chains, stopped_by = draw(plan, origin, progress, workers)
-    at = plan.n_burnin, plan.thin, plan.n_walkers
-    values = constrained_draws(plan.posterior, chains.draws, *at)
-    if stopped_by is not None:
-        choices = plan.choices | {"stopped_by": stopped_by}
-        plan = replace(plan, n_draws=values.shape[1], choices=choices)
-    with np.errstate(all="ignore"):  # of chains that diverge the squares overflow
-        result = _network_result if plan.posterior.facts.ensemble else _result
-        return result(plan, chains, values)
-
-
 def _warmed_up(
-    plan: Plan, origin: Origin | None, progress: Progress | None, workers: Workers | None
+    plan: Plan, origin: Origin, progress: Progress | None, workers: Workers | None
 ) -> Plan:
     """Plan of an ensemble's draws, after its chains were trained and its metric was measured."""
     # a resumed run has draws already
-    limit = origin.limit(plan.settings) if origin and not origin.saved else np.inf
+    limit = np.inf if origin.saved else origin.limit(plan.settings)
 
     def report(n_done: int) -> bool:
         if monotonic() >= limit:
@@ -188,66 +174,59 @@ def _warmed_up(
     return replace(plan, run=run, start=start, seed=seed, n_training=0, n_burnin=0)
 
 
-def _result(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
-    """Result whose problems the user has been warned of."""
-    posterior = plan.posterior
+def _of_draws(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
+    """Result before its draws are judged."""
+    posterior, weights = plan.posterior, chains.weights
+    scaled = weights / weights.mean() if np.ptp(weights) > 0 else None
+    return SamplingResult(
+        values,
+        list(posterior.constrained_names),
+        scaled,
+        plan.choices,
+        {name: list(each) for name, each in posterior.coords.items()},
+        plan=plan,
+        theta=chains.draws,
+        mean=mean_of_draws(values, scaled),
+        positions=posterior.constrain(chains.state.sampler_state["theta"][:: plan.n_walkers]),
+        clipped=float(chains.clipped.mean()),
+        acceptance=chains.acceptance,
+    )
+
+
+def _judged_by_predictions(result: SamplingResult) -> SamplingResult:
+    """Result of an ensemble with the diagnosis of its predictions."""
+    posterior: Any = result.plan.posterior
+    found = diagnose_outputs(
+        posterior.outputs(result.theta),
+        result.clipped,
+        posterior.likelihood.shift_invariant,
+        result.choices.get("stopped_by"),
+    )
+    return replace(result, predictions=found, problems=tuple(found.problems))
+
+
+def _judged(result: SamplingResult, chains: Chains) -> SamplingResult:
+    """Result with the bias of its step, the noise of its batches, its problems and its notes."""
+    plan = result.plan
     result = replace(
-        _of_draws(plan, chains, values),
+        result,
         noise_ratio=_noise_ratio(plan, chains),
         bias=plan.bias if np.isfinite(plan.bias[0]) else _bias_of_draws(plan, chains.draws),
-        undefined=_undefined(posterior, chains),
+        undefined=_undefined(plan.posterior, chains),
     )
-    problems = find_problems(result)
-    if problems:
-        warn_of(problems)
+    if problems := find_problems(result):
         return replace(result, problems=tuple(problems))
-    uncertain = uncertain_sds(values, result.names)
+    uncertain = uncertain_sds(result.values, result.names)
     if not uncertain:
         return result
     given = result.choices["step_size"].given
     remedy = "set step_size to 'auto'" if given else "take quantiles in its place"
     # a variance or a scale, whose logarithm is sampled, has such a tail wherever data are few
-    told = {name: uncertain[name] for name in uncertain if _is_of_interest(posterior, name)}
-    if told:
-        note = say_uncertain(told)
+    shown = {n: sd for n, sd in uncertain.items() if _is_of_interest(plan.posterior, n)}
+    if shown:
+        note = say_uncertain(shown)
         warn(f"{note[0].upper()}{note[1:]}; {remedy}.", ConvergenceWarning)
     return replace(result, notes=(f"{say_uncertain(uncertain)}; {remedy}",))
-
-
-def _network_result(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
-    """Result of an ensemble, by its predictions; the user has been warned of its problems."""
-    posterior: Any = plan.posterior
-    result, invariant = _of_draws(plan, chains, values), posterior.likelihood.shift_invariant
-    found = diagnose_outputs(
-        posterior.outputs(result.theta), result.clipped, invariant, plan.choices.get("stopped_by")
-    )
-    if found.problems:
-        warn_of(found.problems)
-    return replace(result, predictions=found, problems=tuple(found.problems))
-
-
-def _of_draws(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
-    """Result before its draws are judged."""
-    posterior, weights = plan.posterior, chains.weights
-    names = list(posterior.constrained_names)
-    coords = {name: list(each) for name, each in posterior.coords.items()}
-    scaled = weights / weights.mean() if np.ptp(weights) > 0 else None
-    return SamplingResult(
-        values,
-        names,
-        scaled,
-        plan.choices,
-        coords,
-        plan=plan,
-        mode=plan.mode,
-        theta=chains.draws,
-        mean=mean_of_draws(values, scaled),
-        temperature=plan.settings.tau,
-        n_hot=plan.n_hot,
-        positions=posterior.constrain(chains.state.sampler_state["theta"][:: plan.n_walkers]),
-        clipped=float(chains.clipped.mean()),
-        acceptance=chains.acceptance,
-    )
 
 
 def _is_of_interest(posterior: BasePosterior, name: str) -> bool:
@@ -265,21 +244,18 @@ def _undefined(posterior: BasePosterior, chains: Chains) -> tuple[float, str]:
     density is positive everywhere, overflowed.
     """
     share, theta = chains.undefined
-    if chains.acceptance is None and not posterior.facts.full_support:
-        flat = chains.draws.reshape(-1, chains.draws.shape[2])
-        size = int(np.clip(_LARGEST // max(posterior.n_samples, flat.shape[1]), 1, _JUDGED))
-        some = flat[:: -(-len(flat) // size)]
-        with np.errstate(all="ignore"):
-            bad = ~np.isfinite(posterior.log_density(some))
-        share, theta = float(bad.mean()), some[bad.argmax()] if bad.any() else None
-    if theta is None:
-        return 0.0, ""
     with np.errstate(all="ignore"):
-        values = posterior.constrain(theta[None])[0]
-    if posterior.facts.full_support and not np.isfinite(values).all():
-        return share, ""
-    listed = zip(posterior.constrained_names[:_SHOWN], values[:_SHOWN], strict=True)
-    return share, ", ".join(f"{name}={value:.3g}" for name, value in listed)
+        if chains.acceptance is None and not posterior.facts.full_support:
+            flat = chains.draws.reshape(-1, chains.draws.shape[2])
+            affordable = 2**22 // max(posterior.n_samples, flat.shape[1])
+            some = flat[:: -(-len(flat) // int(np.clip(affordable, 1, 1000)))]
+            bad = ~np.isfinite(posterior.log_density(some))
+            share, theta = float(bad.mean()), some[bad.argmax()] if bad.any() else None
+        if theta is None:
+            return 0.0, ""
+        if posterior.facts.full_support and not np.isfinite(posterior.constrain(theta[None])).all():
+            return share, ""
+        return share, describe_point(posterior, theta)
 
 
 def _noise_ratio(plan: Plan, chains: Chains) -> float:
@@ -309,22 +285,24 @@ def _bias_of_draws(plan: Plan, theta: Array) -> tuple[float, float]:
     nothing.
     """
     posterior, tau, (n_chains, n_draws, P) = plan.posterior, plan.settings.tau, theta.shape
-    n_batches = max(1, _BATCHES // n_chains)
-    affordable = int(_WORK / (max(posterior.n_samples, 1) * P * n_chains * n_batches))
+    n_batches = max(1, 20 // n_chains)  # whose means give the Monte Carlo error
+    # multiplications that the gradients at the draws may take
+    affordable = int(2e8 / (max(posterior.n_samples, 1) * P * n_chains * n_batches))
     each = min(max(affordable, 2), n_draws // n_batches)
     if plan.run.sampler.adjusted or each < 2:
         return 0.0, 0.0
     kept = np.linspace(0, n_draws - 1, each * n_batches).astype(int)
     some = theta[:, kept]
     # a few draws at a time, whose temporaries stay in cache
-    size = max(1, _NUMBERS // max(posterior.n_samples, P))
+    size = max(1, 2**16 // max(posterior.n_samples, P))
     flat = some.reshape(-1, P)
     parts = [flat[a : a + size] for a in range(0, len(flat), size)]
     bound = posterior.bind_grad()
     gradient = np.concatenate([bound(part) for part in parts]).reshape(some.shape)
     virial = -(some - some.mean(axis=(0, 1))) * gradient / tau
     batches = virial.reshape(n_chains * n_batches, each, P).mean(axis=1)
-    quantile = student_t.isf(_CHANCE / P, len(batches) - 1)
+    # one false alarm in a thousand fits, over all parameters
+    quantile = student_t.isf(1e-3 / P, len(batches) - 1)
     doubts = quantile * batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
     errors, doubts = sd_error(batches.mean(axis=0) - 1.0, doubts)
     worst = int(np.argmax(np.abs(errors) - doubts))

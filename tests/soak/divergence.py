@@ -105,7 +105,7 @@ def reference(model: str) -> tuple[np.ndarray, np.ndarray]:
 @contextmanager
 def counted(sampler: type) -> Iterator[list[int]]:
     """Steps of the chains until an overflow was found, without pilots and what comes after."""
-    step, begin, explain = sampler.step, long_run.run_chains, running.explain_overflow
+    step, begin, explain = sampler.step, long_run.run_parts, running.explain_overflow
     counts, seen, made = [0], [], []
 
     def started(*args, **kwargs):
@@ -123,7 +123,7 @@ def counted(sampler: type) -> Iterator[list[int]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sampler, "step", counting)
-        patch.setattr(long_run, "run_chains", started)
+        patch.setattr(long_run, "run_parts", started)
         patch.setattr(running, "explain_overflow", explaining)
         yield made
 
