@@ -1,7 +1,10 @@
-"""What the tests of long runs share."""
+"""Data and fixtures that several tests of inference share."""
 
+import numpy as np
 import pytest
+from sklearn.preprocessing import StandardScaler
 
+from skbayes_sgld.datasets import load_nba_rookies
 from skbayes_sgld.inference import checkpoint as files
 from skbayes_sgld.inference import long_run
 
@@ -31,3 +34,10 @@ def stops(monkeypatch):
         monkeypatch.setattr(files.Writer, "write", stopping)
 
     return stop
+
+
+@pytest.fixture(scope="session")
+def rookies():
+    """Standardised columns and labels of the rookies."""
+    X, y = load_nba_rookies(return_X_y=True, as_frame=False)
+    return StandardScaler().fit_transform(np.nan_to_num(X)), y

@@ -33,9 +33,8 @@ def test_every_eighth_trajectory_is_short_where_there_are_walls():
     short = walls < 0.2
     assert short.mean() == pytest.approx(0.125, abs=0.012)  # four standard errors
     for steps, size in ((walls[short], 0.125), (walls[~short], 0.5)):
-        jitter = steps / size
-        assert jitter.min() >= 0.8 and jitter.max() <= 1.2
-        assert jitter.mean() == pytest.approx(1.0, abs=0.012)
+        assert steps.min() / size >= 0.8 and steps.max() / size <= 1.2
+        assert steps.mean() / size == pytest.approx(1.0, abs=0.012)
 
 
 @pytest.mark.parametrize(

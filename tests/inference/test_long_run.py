@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import resource
 import shutil
 import subprocess
@@ -16,10 +15,15 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import cross_val_score
 
 import skbayes_sgld
-from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
+from skbayes_sgld import (
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDMLPClassifier,
+    SGLDMLPRegressor,
+    SGLDPoissonRegressor,
+)
 from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference import checkpoint as files
 from skbayes_sgld.inference import long_run
@@ -31,6 +35,7 @@ X = RNG.standard_normal((60, 3))
 Y = X @ [1.0, -2.0, 0.5] + RNG.standard_normal(60)
 PLAIN = {"preconditioner": None, "gradient": "minibatch", "batch_size": 6, "step_size": 0.01}
 SETTINGS = {"n_draws": 60, "random_state": 0}
+NETWORK = {"hidden_layer_sizes": (4,), "n_burnin": 40, "thin": 3, "n_chains": 2}
 CASES = {
     "linear": (SGLDLinearRegression, {}),
     "logistic": (SGLDLogisticRegression, {"temperature": "cooling", "n_burnin": 30}),
@@ -41,13 +46,16 @@ CASES = {
     "velocity": (SGLDLogisticRegression, {"sampler": "sgnht", "step_size": 0.1}),
     "trajectories": (SGLDLogisticRegression, {"sampler": "hmc", "prior": Normal(scale=3.0)}),
     "ladder": (SGLDLogisticRegression, {"sampler": "parallel_tempering", "step_size": 0.3}),
+    "network with velocity": (SGLDMLPClassifier, NETWORK),
+    "network on batches": (SGLDMLPRegressor, NETWORK | {"batch_size": 7}),
 }
 # the runs are short or stopped early, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
 
 
 def target(model):
-    return Y if isinstance(model, SGLDLinearRegression) else (Y > 0).astype(int)
+    numeric = isinstance(model, (SGLDLinearRegression, SGLDMLPRegressor))
+    return Y if numeric else (Y > 0).astype(int)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -76,15 +84,6 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_draws(
         np.testing.assert_array_equal(resumed.result_.positions, whole.result_.positions)
         assert resumed.result_.acceptance == whole.result_.acceptance
         assert resumed.clipped_fraction_ == whole.clipped_fraction_
-
-
-def test_an_interrupted_resumption_names_the_file_that_it_came_from(finished, monkeypatch):
-    def interrupt(*args):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(long_run, "_stopped", interrupt)
-    with pytest.raises(KeyboardInterrupt, match=r"run.npz' goes on from 60 draws a chain"):
-        SGLDLinearRegression(**SETTINGS | {"n_draws": 90}, resume_from=finished).fit(X, Y)
 
 
 def test_an_interrupt_of_the_tuning_names_what_there_is(finished, tmp_path, monkeypatch):
@@ -192,16 +191,15 @@ def test_a_file_that_is_no_checkpoint_is_refused(finished, tmp_path):
     for name in ("array.npy", "objects.npz"):
         with pytest.raises(ValueError, match="is not a checkpoint"):
             clone(model).set_params(resume_from=tmp_path / name).fit(X, Y)
-    other = rewritten(finished, tmp_path / "other", version="0.0.1")
-    with pytest.raises(ValueError, match=r"written by skbayes-sgld 0.0.1 .*install the version"):
-        clone(model).set_params(resume_from=other).fit(X, Y)
-    other = rewritten(finished, tmp_path / "other", format=0)
-    with pytest.raises(ValueError, match=r"\(format 0\), and this is .*\(format \d\)"):
-        clone(model).set_params(resume_from=other).fit(X, Y)
+    for change, match in (
+        ({"version": "0.0.1"}, "0.0.1 .*install the version"),
+        ({"format": 0}, r".*\(format 0\), and this is .*\(format \d\)"),
+    ):
+        other = rewritten(finished, tmp_path / "other", **change)
+        with pytest.raises(ValueError, match=f"written by skbayes-sgld {match}"):
+            clone(model).set_params(resume_from=other).fit(X, Y)
     with pytest.raises(FileNotFoundError, match="resume_from='.*nothing': there is no such file"):
         clone(model).set_params(resume_from=tmp_path / "nothing").fit(X, Y)
-    with pytest.raises(TypeError, match="checkpoint=True is not accepted; give the path"):
-        clone(model).set_params(checkpoint=True).fit(X, Y)
 
 
 def test_only_a_finished_run_is_replaced(finished, tmp_path):
@@ -228,19 +226,26 @@ def test_a_run_replaces_what_a_killed_run_left_and_follows_no_link(finished, tmp
     assert (tmp_path / "mine").read_text() == "mine"
 
 
-@pytest.mark.parametrize("name", ["checkpoint", "resume_from"])
-def test_paths_that_no_file_can_have_are_refused_by_name(name, tmp_path):
-    model = SGLDLinearRegression(**SETTINGS)
-    with pytest.raises(ValueError, match=rf"{name}='a\\x00b' has a null character"):
-        clone(model).set_params(**{name: "a\0b"}).fit(X, Y)
-    with pytest.raises(IsADirectoryError, match=rf"{name}='.*' is a folder; give the path of a f"):
-        clone(model).set_params(**{name: str(tmp_path)}).fit(X, Y)
+@pytest.mark.parametrize(
+    ("name", "value", "error", "match"),
+    [
+        ("checkpoint", "a\0b", ValueError, r"'a\\x00b' has a null character"),
+        ("resume_from", ".", IsADirectoryError, "'.' is a folder; give the path of a file"),
+        ("checkpoint", True, TypeError, "True is not accepted; give the path"),
+        ("max_time", 0, ValueError, "0"),
+        ("target_ess", -1.0, ValueError, "-1.0"),
+        ("target_ess", "1", TypeError, "'1'"),
+    ],
+)
+def test_paths_and_limits_that_cannot_be_are_refused_by_name(name, value, error, match):
+    with pytest.raises(error, match=f"{name}={match}"):
+        SGLDLinearRegression(**{name: value}).fit(X, Y)
 
 
 @pytest.mark.parametrize("entry", ["version", "format", "libraries", "inputs", "a name"])
 def test_text_of_a_file_in_an_error_cannot_steer_a_terminal(entry, finished, tmp_path):
     escape = "\x1b[2J\x07\x9b\u202e"
-    inputs = files.read(finished).inputs
+    inputs = files.read(finished).origin.inputs
     change = {
         "version": {"version": escape},
         "format": {"format": escape},
@@ -292,13 +297,13 @@ def test_a_disk_that_is_full_leaves_the_draws_in_memory_and_the_last_checkpoint(
 
 def test_a_run_that_is_killed_leaves_a_file_that_loads():
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "benchmarks.kills", "20"],
+        [sys.executable, "-W", "ignore", "-m", "benchmarks.kills", "8"],
         capture_output=True,
         text=True,
         cwd=Path(__file__).parents[2],
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("20 kills")
+    assert done.stdout.startswith("8 kills")
 
 
 INTERRUPTED = """
@@ -380,7 +385,7 @@ def test_draws_are_made_until_their_effective_number_is_reached():
     assert more.posterior_.values.shape[1] > 1000 and more.summary().ess_bulk.min() >= 6000
     np.testing.assert_array_equal(more.posterior_.values[:, :n_draws], model.posterior_.values)
     # one look earlier there were too few
-    before = max(n for n in long_run.looks(1000, 600) if n < n_draws)
+    before = max(n for n in long_run.stopping_points(1000, 600) if n < n_draws)
     assert least_ess(model.posterior_.values[:, :before])[0] < 600
 
 
@@ -402,7 +407,7 @@ def test_a_target_that_is_not_reached_is_told():
 
 def test_the_time_is_kept_and_the_run_goes_on_another_time(tmp_path):
     path = tmp_path / "run.npz"
-    model = SGLDLinearRegression(**SETTINGS | {"n_draws": 10**6}, thin=2, n_burnin=4)
+    model = SGLDLinearRegression(**SETTINGS | {"n_draws": 10**6}, thin=100, n_burnin=4)
     model.set_params(max_time=0.4, checkpoint=path)
     begin = time.perf_counter()
     model.fit(X, Y)
@@ -425,24 +430,10 @@ def test_time_that_is_up_before_the_first_draw_is_an_error_that_can_be_resumed_f
     assert files.read(path).chains.n_steps > 0
 
 
-@pytest.mark.parametrize("name", ["max_time", "target_ess"])
-@pytest.mark.parametrize(
-    ("value", "error"), [(0, ValueError), (-1.0, ValueError), ("1", TypeError)]
-)
-def test_limits_that_are_no_positive_numbers_are_refused(name, value, error):
-    with pytest.raises(error, match=re.escape(f"{name}={value!r}")):
-        SGLDLinearRegression(**{name: value}).fit(X, Y)
-
-
-def test_copies_in_a_search_run_to_their_own_ends():
-    model = SGLDLinearRegression(**SETTINGS, target_ess=50, max_time=60.0)
-    assert clone(model).get_params()["target_ess"] == 50
-    assert cross_val_score(model, X, Y, cv=2).min() > 0.5
-
-
 def test_no_option_costs_nothing(monkeypatch):
-    monkeypatch.setattr(long_run, "_draw_in_parts", None)
+    monkeypatch.setattr(long_run, "_SECONDS", None)  # a run in parts would compare it
     monkeypatch.setattr(files, "digest", None)
     SGLDLinearRegression(**SETTINGS).fit(X, Y)
-    with pytest.raises(TypeError, match="not callable"):
-        SGLDLinearRegression(**SETTINGS, max_time=1.0).fit(X, Y)
+    for option, error in (({"max_time": 1.0}, "not supported"), ({"checkpoint": "x"}, "callable")):
+        with pytest.raises(TypeError, match=error):
+            SGLDLinearRegression(**SETTINGS, **option).fit(X, Y)

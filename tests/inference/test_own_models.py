@@ -35,6 +35,7 @@ def mixture(means, sds, weights):
 
 
 TWO = mixture([[3.0], [-3.0]], [1.0, 1.0], [0.2, 0.8])
+APART = mixture([[4.0], [-4.0]], [1.0, 1.0], [0.5, 0.5])
 SPIKE = mixture([[0.0, 0.0], [2.0, 2.0]], [1.0, 0.05], [0.7, 0.3])
 JUMP = FunctionPosterior(
     lambda x: -0.5 * x[:, 0] ** 2 + np.log(4.0) * (x[:, 0] > 0.0), lambda x: -x, n_params=1
@@ -56,21 +57,15 @@ def share_above_zero(result):
     return share, 4.0 * np.sqrt(share * (1.0 - share) / effective_sample_size(above, "mean")[0])
 
 
-def test_two_modes_are_found_and_have_their_masses():
+# the start of the second is a saddle
+@pytest.mark.parametrize(("posterior", "expected"), [(TWO, 0.2), (APART, 0.5)])
+def test_two_modes_are_found_and_have_their_masses(posterior, expected):
     # R-hat was 1.000 with all chains in one of them
-    result, warned, report = told(TWO)
+    result, warned, report = told(posterior)
     assert isinstance(result.choices["sampler"].value, ParallelTempering)
-    assert warned == "" and report.usable
+    assert warned == "" and report.usable and len(result.plan.modes) == 2
     share, error = share_above_zero(result)
-    assert abs(share - 0.2) < error < 0.1
-
-
-def test_a_saddle_at_the_start_does_not_hide_the_modes_on_either_side():
-    result, _, _ = told(mixture([[4.0], [-4.0]], [1.0, 1.0], [0.5, 0.5]), n_draws=500)
-    assert isinstance(result.choices["sampler"].value, ParallelTempering)
-    assert len(result.plan.modes) == 2
-    share, error = share_above_zero(result)
-    assert abs(share - 0.5) < error
+    assert abs(share - expected) < error < 0.1
 
 
 @pytest.mark.parametrize("settings", [{}, {"sampler": "sgld"}, {"sampler": "hmc"}], ids=str)
@@ -165,33 +160,13 @@ def student(d, df):
     )
 
 
-def funnel(d):
-    """Coefficients that share a scale, with data that tell it: log scale and standard normals."""
-    y = np.random.default_rng(0).standard_normal(d - 1)
-
-    def log_density(x):
-        r = y - np.exp(x[:, :1]) * x[:, 1:]
-        return -0.5 * (x**2).sum(axis=1) - 2.0 * (r**2).sum(axis=1)
-
-    def grad(x):
-        scale = np.exp(x[:, :1])
-        r = 4.0 * (y - scale * x[:, 1:]) * scale
-        return -x + np.hstack([(r * x[:, 1:]).sum(axis=1, keepdims=True), r])
-
-    return FunctionPosterior(log_density, grad, d)
-
-
 UNIMODAL = {
     "normal of 1": normal(1, 0.0),
     "normal of 50, correlated": normal(50, 0.9),
     "banana": banana(0.2, 2),
-    "banana of 10": banana(0.2, 10),
-    "Student t of 5": student(5, 9.0),
     "Student t of 20": student(20, 12.0),
     "logistic of 1": CustomPosterior(Logistic(50, 1)),
-    "logistic of 20": CustomPosterior(Logistic(500, 20)),
     "logistic of 50": Logistic(300, 50),
-    "funnel": funnel(6),
     "quartic": FunctionPosterior(lambda x: -(x**4).sum(1), lambda x: -4.0 * x**3, 3),
     "kink": FunctionPosterior(
         lambda x: -np.abs(x - 0.3).sum(1), lambda x: -np.sign(x - 0.3), 2, start=[1.0, 1.0]
@@ -273,8 +248,10 @@ BOX = FunctionPosterior(
 )
 
 
-@pytest.mark.parametrize("metric", ["auto", None])
-@pytest.mark.parametrize("name", ["auto", *SAMPLERS])
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [("sgld", None), ("hmc", None), ("auto", "auto"), *((name, "auto") for name in SAMPLERS)],
+)
 def test_a_uniform_box_is_sampled_without_a_runtime_warning(name, metric):
     # the density is 0 at both ends of the way from some starts: -inf less -inf
     with warnings.catch_warnings():

@@ -109,46 +109,24 @@ def test_weights_too_small_to_tell_the_noise_are_named_and_not_the_temperature()
         SGLDLinearRegression(random_state=0).fit(X, TARGET, np.full(60, 1 / 60))
 
 
-def test_a_column_keeps_its_name():
-    frame = pd.DataFrame(X, columns=["log_noise_variance", "b", "c"])
-    model = SGLDLinearRegression(n_draws=20, random_state=0)
-    names = model.fit(frame, TARGET).posterior_.names
-    assert names[0] == "coef[log_noise_variance]" and names[-1] == "noise_variance"
-
-
-def test_flags_of_numpy_are_flags():
-    model = SGLDLinearRegression(fit_intercept=np.True_, warm_start=np.False_, n_draws=100)
-    assert "intercept" in model.set_params(random_state=0).fit(X, TARGET).posterior_.names
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("n_jobs", 1.5),
-        ("n_jobs", []),
-        ("n_jobs", 0),
         ("verbose", "loud"),
         ("verbose", -1),
         ("warm_start", "yes"),
-        ("random_state", -1),
         ("random_state", "seed"),
         ("parameterization", "funnel"),
-        ("sampler", "nuts"),
-        ("prior", "spike_and_slab"),
+        ("noise_prior", "half_flat"),
     ],
 )
 def test_settings_that_are_not_used_are_checked_too(name, value):
     with pytest.raises((ValueError, TypeError), match=f"{name}="):
-        SGLDLogisticRegression(**{name: value}).fit(X, LABELS)
-
-
-def test_an_unknown_noise_prior_is_refused_where_the_noise_is_known():
-    with pytest.raises(ValueError, match="noise_prior='half_flat' is not known"):
-        SGLDLinearRegression(noise_variance=1.0, noise_prior="half_flat").fit(X, TARGET)
+        SGLDLinearRegression(noise_variance=1.0, **{name: value}).fit(X, TARGET)
 
 
 def test_the_draws_are_a_mapping_of_names():
-    frame = pd.DataFrame(X, columns=["age", "points", "team"])
+    frame = pd.DataFrame(X, columns=["age", "points", "log_noise_variance"])
     model = SGLDLogisticRegression(n_draws=20, random_state=0).fit(frame, LABELS)
     names = [*(f"coef[{column}]" for column in frame), "intercept"]
     for draws in (model.posterior_, model.result_):

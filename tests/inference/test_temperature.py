@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import skbayes_sgld
-from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.inference.settings import resolve_temperature
 from skbayes_sgld.posterior import TiedGaussianMixture
@@ -45,13 +45,9 @@ def chains_from_one_mode(mixture, temperature, sampler=None, step_size=0.01, n_c
     return draws[..., 1] < 0, grid.mass[1]
 
 
-def test_plain_sgld_stays_in_the_mode_where_it_starts(mixture):
+def test_plain_sgld_holds_both_modes_only_where_it_starts_hot(mixture):
     other, mass = chains_from_one_mode(mixture, None)
-    assert 0.3 < mass < 0.7
-    assert not other.any()
-
-
-def test_plain_sgld_that_starts_hot_holds_both_modes(mixture):
+    assert 0.3 < mass < 0.7 and not other.any()
     other, mass = chains_from_one_mode(mixture, COOLING)
     assert np.all(other == other[:, :1])  # cold again, no chain crosses
     error = np.sqrt(mass * (1 - mass) / len(other))
@@ -61,18 +57,15 @@ def test_plain_sgld_that_starts_hot_holds_both_modes(mixture):
 @pytest.mark.parametrize(
     "sampler, step_size",
     [
-        (SGLD("leimkuhler_matthews"), 0.01),
         (SGHMC(), 0.003),
-        (MALA(), 0.01),
-        (HMC(path_length=0.3), 0.15),
         (RandomWalk(), 0.2),
+        (ParallelTempering(n_temperatures=3, max_temperature=10.0, path_length=0.3), 0.15),
     ],
     ids=repr,
 )
 def test_every_sampler_can_start_hot(mixture, sampler, step_size):
-    # a step of an exact sampler is exact for its own step's temperature
-    other, _ = chains_from_one_mode(mixture, COOLING, sampler, step_size, n_chains=32)
-    assert 4 <= other[:, 0].sum() <= 28
+    other, _ = chains_from_one_mode(mixture, COOLING, sampler, step_size, n_chains=16)
+    assert 2 <= other[:, 0].sum() <= 14
 
 
 class KnownMean(NormalMean):
@@ -112,13 +105,6 @@ def test_a_hot_step_is_as_wide_as_its_temperature():
         assert draws[:, t].var() == pytest.approx(variance, abs=4 * error)
 
 
-def test_parallel_tempering_keeps_its_ladder_above_a_temperature_that_falls(mixture):
-    sampler = ParallelTempering(n_temperatures=3, max_temperature=10.0, path_length=0.3)
-    other, _ = chains_from_one_mode(mixture, COOLING, sampler, 0.15, n_chains=8)
-    assert other.any()
-    assert not other.all()
-
-
 def test_a_chain_cools_alike_whatever_the_blocks_and_after_a_pause(mixture):
     run = make_run(mixture, step_size=0.01)
     run.temperature = Cooling(high=20.0, hold=3, decay=20)
@@ -133,14 +119,20 @@ def test_a_chain_cools_alike_whatever_the_blocks_and_after_a_pause(mixture):
 
 def test_an_estimator_s_draws_are_of_the_last_temperature_and_burn_in_covers_the_rest():
     X, y = make_correlated_pair(300, random_state=0)
-    hot = SGLDLinearRegression(
-        noise_variance=0.2, temperature=Cooling(high=30.0, hold=50, decay=200), random_state=0
-    ).fit(X, y)
+    hot = (
+        SGLDLinearRegression(
+            noise_variance=0.2, temperature=Cooling(high=30.0, hold=50, decay=200), random_state=0
+        )
+        .set_params(warm_start=True)
+        .fit(X, y)
+    )
     plain = SGLDLinearRegression(noise_variance=0.2, random_state=0).fit(X, y)
     assert hot.n_burnin_ == 250 + plain.n_burnin_
     ratio = hot.summary()["sd"] / plain.summary()["sd"]
     np.testing.assert_allclose(ratio, 1.0, atol=4 / np.sqrt(4000))
     assert hot.diagnose().usable
+    hot.fit(X, y)  # chains that continue are not heated again
+    assert hot.n_burnin_ == hot.result_.n_hot == 0 and hot.result_.plan.run.temperature is None
 
 
 def test_draws_that_are_kept_while_it_cools_are_told():
@@ -148,15 +140,6 @@ def test_draws_that_are_kept_while_it_cools_are_told():
     model = SGLDLinearRegression(temperature="cooling", n_burnin=100, random_state=0)
     with pytest.warns(UserWarning, match="settles at step 2500 and n_burnin=100.*'auto'"):
         model.fit(X, y)
-
-
-def test_chains_that_go_on_are_not_heated_again():
-    X, y = make_correlated_pair(200, random_state=0)
-    model = SGLDLogisticRegression(
-        temperature=Cooling(high=30.0, hold=10, decay=90), warm_start=True, random_state=0
-    )
-    model.fit(X, y > np.median(y)).fit(X, y > np.median(y))
-    assert model.n_burnin_ == 0
 
 
 def test_nested_parameters_of_the_temperature_can_be_searched():
@@ -172,12 +155,9 @@ def test_a_temperature_that_never_settles_is_refused(value, mixture):
         skbayes_sgld.sample(mixture, temperature=value)
 
 
-def test_a_constant_schedule_is_a_number():
+def test_a_temperature_is_a_number_or_settles_within_a_thousand_million_steps():
     assert resolve_temperature("constant") == resolve_temperature(1)
     assert resolve_temperature(FlatDecayFlat(floor=0.5)).final == 0.5
-
-
-def test_a_temperature_settles_within_a_thousand_million_steps():
     assert resolve_temperature(Cooling(hold=10**9 - 10, decay=10)).n_hot == 10**9
     with pytest.raises(ValueError, match="settles after 1e[+]09 steps"):
         resolve_temperature(Cooling(hold=10**9 - 9, decay=10))

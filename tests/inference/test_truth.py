@@ -6,7 +6,7 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.datasets import load_nba_rookies, make_correlated_pair, make_cubic
+from skbayes_sgld.datasets import make_correlated_pair, make_cubic
 from skbayes_sgld.posterior import ConjugateNormal, InverseGamma
 from tests.references.closed_forms import (
     importance_sampling,
@@ -28,12 +28,6 @@ def agrees(model, reference, mean_tolerance=0.1, sd_tolerance=0.05):
 
 
 @pytest.fixture(scope="module")
-def rookies():
-    X, y = load_nba_rookies(return_X_y=True, as_frame=False)
-    return StandardScaler().fit_transform(np.nan_to_num(X)), y
-
-
-@pytest.fixture(scope="module")
 def rookies_target(rookies):
     log_density = logistic_log_density(*rookies, scale=1.0)
     return log_density, *laplace_fit(log_density, 20)
@@ -45,34 +39,25 @@ def test_rookies_agree_with_importance_sampling(rookies, rookies_target):
     agrees(SGLDLogisticRegression(random_state=0).fit(*rookies), reference)
 
 
-@pytest.mark.parametrize("data", ["diabetes", "lecture", "cubic"])
-def test_the_default_linear_model_agrees_with_the_closed_form(data):
-    X, y = {
-        "diabetes": lambda: load_diabetes(return_X_y=True),
-        "lecture": lambda: make_correlated_pair(random_state=0),
-        "cubic": lambda: make_cubic(random_state=0),
-    }[data]()
-    model = SGLDLinearRegression(prior=ConjugateNormal(scale=10.0), random_state=0).fit(X, y)
-    agrees(model, normal_inverse_gamma(X, y, scale=10.0, shape=1e-3, rate=1e-3 * y.var()))
-
-
-def test_the_handouts_prior_agrees_with_the_closed_form():
-    X, y = make_correlated_pair(200, random_state=2)
-    model = SGLDLinearRegression(
-        prior=ConjugateNormal(scale=0.5), noise_prior=InverseGamma(3.0, 1.0), random_state=0
-    ).fit(X, y)
-    agrees(model, normal_inverse_gamma(X, y, scale=0.5, shape=3.0, rate=1.0))
-
-
-def test_no_intercept_agrees_with_the_closed_form():
-    X, y = load_diabetes(return_X_y=True)
-    prior = ConjugateNormal(scale=10.0)
-    model = SGLDLinearRegression(prior=prior, fit_intercept=False, random_state=0).fit(X, y)
-    rate = 1e-3 * y.var()
-    agrees(
-        model,
-        normal_inverse_gamma(X, y, scale=10.0, shape=1e-3, rate=rate, fit_intercept=False),
-    )
+@pytest.mark.parametrize("data", ["diabetes", "lecture", "cubic", "no intercept", "handout"])
+def test_the_linear_model_agrees_with_the_closed_form(data):
+    shape, scale, with_intercept = 1e-3, 10.0, data != "no intercept"
+    if data == "lecture":
+        X, y = make_correlated_pair(random_state=0)
+    elif data == "cubic":
+        X, y = make_cubic(random_state=0)
+    elif data == "handout":
+        X, y = make_correlated_pair(200, random_state=2)
+        shape, scale = 3.0, 0.5
+    else:
+        X, y = load_diabetes(return_X_y=True)
+    settings = {"prior": ConjugateNormal(scale=scale), "fit_intercept": with_intercept}
+    rate = shape * y.var()
+    if data == "handout":
+        settings["noise_prior"], rate = InverseGamma(shape, 1.0), 1.0
+    model = SGLDLinearRegression(**settings, random_state=0).fit(X, y)
+    exact = {"scale": scale, "shape": shape, "rate": rate, "fit_intercept": with_intercept}
+    agrees(model, normal_inverse_gamma(X, y, **exact))
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1e5])
@@ -131,24 +116,3 @@ def test_three_classes_agree_with_importance_sampling():
     )
     assert reference.ess > 4000
     agrees(SGLDLogisticRegression(random_state=0).fit(X, y), reference)
-
-
-# plain SGLD does not converge here: that is the subject
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_plain_sgld_does_not_sample_the_rookies(rookies, rookies_target):
-    # why the default is not the plain recursion: the published schedule and batch size
-    from skbayes_sgld.sampling import SGLD, Polynomial
-
-    plain = SGLDLogisticRegression(
-        sampler=SGLD(integrator="euler"),
-        preconditioner=None,
-        schedule=Polynomial(offset=6, power=0.55),
-        step_size=0.03 / 2,
-        gradient="minibatch",
-        batch_size=30,
-        n_draws=4000,
-        n_burnin=0,
-        thin=1,
-        random_state=0,
-    ).fit(*rookies)
-    assert plain.summary()["ess_bulk"].min() < 40  # a hundredth of the draws of one chain
