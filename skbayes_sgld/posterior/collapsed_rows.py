@@ -5,8 +5,8 @@ have the covariance ``K = A A^T``. Where the rows are linearly independent ``K -
 definite for a diagonal D, and u is the sum of v, of covariance ``K - D``, and of independent noise
 of variance D, which can be integrated out row by row: the logistic function becomes one as wide as
 the noise, and steps of leapfrog are as long (a collapsed likelihood; Liu 1994). The logistic
-distribution is itself a normal one whose variance is random (Andrews & Mallows 1974), so that the
-sum of both noises is normal, and the likelihood of v a product of normal distribution functions.
+distribution is nearly a normal one beside that noise, which is several times as wide: the sum of
+both is taken for normal, and the likelihood of v for a product of normal distribution functions.
 
 With ``v = (K - D) a``, trajectories are of mass ``(K - D)^{-1}``: the prior turns a and its
 momentum as it does v, and a kick by the gradient g of the log likelihood is g in the one and
@@ -16,31 +16,31 @@ at the end: u given v and y, and z given u, by one linear system in K.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.polynomial import chebyshev
+from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
-from scipy.linalg import eigh_tridiagonal
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
-from scipy.stats import kstwobign
 
 from skbayes_sgld._linalg import in_threads
 from skbayes_sgld._sparse import scale_columns
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import Bernoulli
+from skbayes_sgld.posterior.priors import Normal
 from skbayes_sgld.posterior.sparse_design import SparseDesign
 from skbayes_sgld.posterior.whitening import CollapsedPosterior, Place
 
 Array = NDArray[Any]
 
 _SHARE = 0.5  # of K's least eigenvalue, rows of unit length, that is noise of the rows' own
-_LANCZOS = 60  # products that its extreme eigenvalues are found by
-_MARGINS = 0.9, 1.05  # on these: those of few products are inside the spectrum
+# Restarts of the Lanczos process, of 40 products at most, and its error: at 0.05 it passes over
+# rows that are there twice
+_LANCZOS = {"maxiter": 10, "tol": 0.01}
+_MARGINS = 0.9, 1.05  # on the extreme eigenvalues: those that it finds are inside the spectrum
 _LEAST = 0.02, 4.0  # eigenvalue, and noise of every row in logits, for which it is worth while
 _ERROR = 3e-3  # of a polynomial, relative: of the root, it changes a momentum by as much
-_NODES = np.linspace(0.0, 1.0, 2**13 + 1)[1:-1]
 _LOGISTIC = np.pi**2 / 3.0  # variance of the logistic distribution
 _SLOWER = 9.0  # a multiplication of a sparse product of 16 columns than one of a dense one
 # Curvature of a row in the intercept, over that of its noise: what the coefficients leave of it
@@ -60,7 +60,7 @@ class CollapsedRows(CollapsedPosterior):
     Raises
     ------
     ValueError
-        Where the rows are not independent enough, or the prior is another one.
+        Where the rows are not independent enough, or too short.
     """
 
     n_fewest = 8
@@ -70,18 +70,15 @@ class CollapsedRows(CollapsedPosterior):
         self.n_rows = n
         self.n_params, self.param_names = P, [f"z[{j}]" for j in range(P)]
         own, pull = posterior.prior_diagonal(theta), posterior.grad_log_prior(theta[None])[0]
-        flat = own <= 0.0
+        flat = own <= 0.0  # of the intercept
         self._set_metric(np.where(flat, 1.0, own))
         self.center = theta + np.where(flat, 0.0, pull / self.inverse)
         design = posterior.design(slice(0, n))
         self._d, signs = design.columns.shape[1], 2.0 * posterior.y - 1.0
         self._has_level = np.float32(self._d < P)
-        if flat.sum() != self._has_level:
-            raise ValueError("the intercept's prior is not flat")
-        self._check_prior(posterior)
         self._offset = (signs * (design @ self.center))[:, None].astype(np.float32)
         design = self._less_centered(design)
-        norms = _norms(design, self.root[: self._d])
+        norms = np.sqrt(design.lengths(self.root[: self._d]))
         # columns in units of the prior, and rows, signed, of unit length
         center = None if design.center is None else design.center * self.root[: self._d]
         X = scale_columns(design.columns, self.root[: self._d]).astype(np.float32)
@@ -110,15 +107,6 @@ class CollapsedRows(CollapsedPosterior):
         self.inverse, self.inverse_t = inverse, np.sqrt(inverse)
         self.root = 1.0 / self.inverse_t
 
-    def _check_prior(self, posterior: GLMPosterior) -> None:
-        """Raise where the log prior is not that of independent normal coefficients."""
-        z = np.random.default_rng(0).standard_normal((2, self.n_params))
-        z[1] *= 2.0
-        found = np.diff(posterior.log_prior(self.locate(z)))[0]
-        expected = -0.5 * np.diff(np.square(z[:, : self._d]).sum(axis=1))[0]
-        if not np.isclose(found, expected, rtol=1e-6):
-            raise ValueError("the prior is another one")
-
     def _less_centered(self, design: SparseDesign) -> SparseDesign:
         """Rows about a share of their centre, which leaves them independent.
 
@@ -129,7 +117,7 @@ class CollapsedRows(CollapsedPosterior):
         if design.center is None:
             return design
         scaled = design.center * self.root[: self._d]
-        steepness = np.sqrt(np.sum(1.0 / np.square(_norms(design, self.root[: self._d]))))
+        steepness = np.sqrt(np.sum(1.0 / design.lengths(self.root[: self._d])))
         left = min(1.0, 1.0 / max(float(steepness * np.linalg.norm(scaled)), 1e-12))
         self._slope = (left * scaled)[:, None].astype(np.float32)
         return SparseDesign(design.columns, (1.0 - left) * design.center, True)
@@ -179,25 +167,15 @@ class CollapsedRows(CollapsedPosterior):
         return total
 
     def _extremes(self) -> tuple[float, float]:
-        """Bounds on the eigenvalues of K, by the Lanczos process."""
-        start = np.random.default_rng(0).standard_normal((len(self._norms), 1))
-        q: Array = (start / np.linalg.norm(start)).astype(np.float32)
-        basis: list[Array] = []
-        alphas: list[float] = []
-        betas: list[float] = []
-        for _ in range(_LANCZOS):
-            basis.append(q)
-            w = self._gram(q)
-            alphas.append(float(np.vdot(q, w)))
-            known = np.hstack(basis)
-            for _ in range(2):  # orthogonal to all before, in single precision
-                w = w - known @ (known.T @ w)
-            betas.append(float(np.linalg.norm(w)))
-            if betas[-1] < 1e-5:
-                break
-            q = w / np.float32(betas[-1])
-        values = eigh_tridiagonal(alphas, betas[: len(alphas) - 1], eigvals_only=True)
-        return _MARGINS[0] * float(values[0]), _MARGINS[1] * float(values[-1])
+        """Bounds on the eigenvalues of K."""
+        n = self.n_rows
+        gram = LinearOperator((n, n), lambda x: self._gram(x.reshape(n, 1))[:, 0], dtype=np.float32)
+        start = np.random.default_rng(0).standard_normal(n, dtype=np.float32)
+        try:
+            found = eigsh(gram, 2, which="BE", ncv=min(n, 40), v0=start, **_LANCZOS)[0]
+        except ArpackNoConvergence:
+            raise ValueError("the rows are too dependent on each other") from None
+        return _MARGINS[0] * float(found[0]), _MARGINS[1] * float(found[-1])
 
     # ---- likelihood of the duals ---------------------------------------------------------------
 
@@ -217,14 +195,16 @@ class CollapsedRows(CollapsedPosterior):
         mills *= self._norms
         return mills, of_level
 
-    def log_collapsed(self, place: Place) -> Array:
+    def log_likelihood_at(self, place: Place) -> Array:
         """Log likelihood ``(C,)``, the rows' own noise integrated out."""
         x = self._logits(place.value, place.level)
         return np.concatenate(in_threads(_sum_of_log_ndtr, np.array_split(x, 4, axis=1)))
 
-    def potential(self, place: Place) -> Array:
-        """Minus the log density ``(C,)`` of a place."""
-        return 0.5 * _sums(place.dual, place.value) - self.log_collapsed(place)
+    def energy(self, place: Place, momentum: Place) -> Array:
+        """Minus the log density ``(C,)`` of a place and a momentum."""
+        quadratic = _sums(place.dual, place.value) + _sums(momentum.dual, momentum.value)
+        quadratic += np.square(momentum.level.astype(float))
+        return 0.5 * quadratic - self.log_likelihood_at(place)
 
     # ---- moves --------------------------------------------------------------------------------
 
@@ -254,11 +234,6 @@ class CollapsedRows(CollapsedPosterior):
         dual = self._polynomial(self._root_terms, normals[:-1])
         return Place(dual, normals[-1] * self._has_level, self._less_own(dual))
 
-    def kinetic(self, momentum: Place) -> Array:
-        """Kinetic energy ``(C,)``."""
-        of_level = np.square(momentum.level.astype(float))
-        return 0.5 * (_sums(momentum.dual, momentum.value) + of_level)
-
     def follow(
         self, place: Place, momentum: Place, step: Array, n_steps: int
     ) -> tuple[Place, Place]:
@@ -279,21 +254,18 @@ class CollapsedRows(CollapsedPosterior):
 
     def leave(self, place: Place, generators: list[np.random.Generator]) -> Array:
         """Whitened positions z ``(C, P)`` given where trajectories are."""
-        n, P = len(self._norms), self._d
-        normals = self._normals(generators, 3 * n + P)
-        chosen, own, other = normals[: 3 * n].reshape(3, n, -1)
-        # the logistic noise is normal, of a variance that the rows hardly tell anything of
-        logistic = np.square(2.0 * np.interp(ndtr(other), _NODES, _kolmogorov())).astype(np.float32)
-        square = np.square(self._noise)
-        total = np.sqrt(square + logistic)
-        x = self._logits(place.value, place.level) * self._total / total
+        n, P = self.n_rows, self._d
+        normals = self._normals(generators, 2 * n + P)
+        chosen, own = normals[: 2 * n].reshape(2, n, -1)
+        x = self._logits(place.value, place.level).astype(float)
         # of both noises together, given that the label is as it is
-        both = -ndtri(ndtr(chosen.astype(float)) * ndtr(x.astype(float)))
-        both = np.where(np.isfinite(both), both, -x.astype(float)).astype(np.float32)
-        noise = square / total * both + self._noise * np.sqrt(logistic) / total * own
+        both = -ndtri(ndtr(chosen.astype(float)) * ndtr(x))
+        both = np.where(np.isfinite(both), both, -x).astype(np.float32)
+        other = np.float32(np.sqrt(_LOGISTIC))
+        noise = (np.square(self._noise) * both + self._noise * other * own) / self._total
         u = place.value + noise / self._norms
         columns = np.zeros((self.n_params, u.shape[1]), np.float32)
-        columns[:P] = normals[3 * n :]
+        columns[:P] = normals[2 * n :]
         left = u - self._predictors(columns)
         columns += self._back(self._polynomial(self._inverse_terms, left))
         if self._has_level:
@@ -310,17 +282,14 @@ class CollapsedRows(CollapsedPosterior):
         return self
 
 
-@cache
-def _kolmogorov() -> Array:
-    """Quantiles at the nodes, made where a model first needs them."""
-    return np.asarray(kstwobign.ppf(_NODES))
-
-
 def collapsed_rows(posterior: GLMPosterior, theta: Array) -> CollapsedRows | None:
     """Sparse rows with noise of their own split off; None where they cannot be, or need not."""
-    if posterior.n_samples > posterior.n_params or posterior.weight is not None:
+    if not 2 < posterior.n_samples <= posterior.n_params or posterior.weight is not None:
         return None
-    if type(posterior.likelihood) is not Bernoulli or posterior.n_predictors > 1:
+    prior = posterior.prior
+    separate = isinstance(prior, Normal) and prior.covariance is None and prior.proper
+    flat = posterior.linear_prior.intercept is None
+    if not (type(posterior.likelihood) is Bernoulli and separate and flat):
         return None
     try:
         return CollapsedRows(posterior, theta)
@@ -328,26 +297,14 @@ def collapsed_rows(posterior: GLMPosterior, theta: Array) -> CollapsedRows | Non
         return None
 
 
-def _norms(design: SparseDesign, root: Array) -> Array:
-    """Lengths ``(n,)`` of the rows, centred and scaled by ``root (d,)``."""
-    X, center = design.columns, np.zeros(len(root)) if design.center is None else design.center
-    each = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    squares = np.bincount(each, np.square(X.data * root[X.indices]), X.shape[0])
-    scaled = np.square(root) * center
-    return np.asarray(np.sqrt(np.maximum(squares - 2.0 * (X @ scaled) + scaled @ center, 1e-12)))
-
-
 def _terms(function: Any, low: float, high: float, error: float) -> Array:
     """Coefficients of as many Chebyshev polynomials on an interval as leave this relative error."""
-    x = 0.5 * (high - low) * np.cos(np.pi * np.linspace(0.0, 1.0, 1001)) + 0.5 * (high + low)
+    x = np.linspace(low, high, 1001)
     for degree in range(2, 200):
-        terms = chebyshev.chebinterpolate(
-            lambda t: function(0.5 * (high - low) * t + 0.5 * (high + low)), degree
-        )
-        found = chebyshev.chebval((2.0 * x - high - low) / (high - low), terms)
-        if np.abs(found / function(x) - 1.0).max() < error:
+        series = Chebyshev.interpolate(function, degree, [low, high])
+        if np.abs(series(x) / function(x) - 1.0).max() < error:
             break
-    return np.asarray(terms)
+    return np.asarray(series.coef)
 
 
 def _turned(place: Place, momentum: Place, angle: Array) -> tuple[Place, Place]:

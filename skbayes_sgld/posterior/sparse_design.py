@@ -212,10 +212,14 @@ class SparseDesign:
         return np.append(of_columns, weight.sum()) if self._has_level else of_columns
 
     def lengths(self, scale: Array) -> Array:
-        """Squared lengths ``(n,)`` of the rows of X whose columns are scaled by ``scale``."""
+        """Squared lengths ``(n,)`` of the rows about the centre, columns times ``scale (d,)``."""
         each = np.repeat(np.arange(self._X.shape[0]), np.diff(self._X.indptr))
         scaled = self._X.data * scale[self._X.indices]
-        return np.bincount(each, np.square(scaled), self._X.shape[0])
+        squares = np.bincount(each, np.square(scaled), self._X.shape[0])
+        if self._center is None:
+            return squares
+        moved = np.square(scale) * self._center
+        return np.maximum(squares - 2.0 * (self._X @ moved) + moved @ self._center, 1e-24)
 
     def toarray(self) -> Array:
         """A block of rows as an array, where what is computed of it is dense in any case."""

@@ -43,7 +43,7 @@ class SparseRows(WhitenedPosterior):
         self.inverse_t = np.sqrt(self.inverse)
         self.root = 1.0 / self.inverse_t
         self._rows = posterior.rows(np.float32)
-        squares = self._rows.design.lengths(self.root)
+        squares = self._rows.design.lengths(self.root[: posterior.n_features])
         self.softness = float(1.0 / np.sqrt(np.median(squares)))
         self.work = _SLOWER * 2.0 * posterior.X.nnz
 

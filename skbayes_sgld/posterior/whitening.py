@@ -90,16 +90,12 @@ class CollapsedPosterior(WhitenedPosterior):
         """Place of duals ``(n, C)``."""
         raise NotImplementedError
 
-    def potential(self, place: Place) -> Array:
-        """Minus the log density ``(C,)`` of a place."""
+    def energy(self, place: Place, momentum: Place) -> Array:
+        """Minus the log density ``(C,)`` of a place and a momentum."""
         raise NotImplementedError
 
     def momentum(self, generators: list[np.random.Generator]) -> Place:
         """Momentum of a trajectory."""
-        raise NotImplementedError
-
-    def kinetic(self, momentum: Place) -> Array:
-        """Kinetic energy ``(C,)``."""
         raise NotImplementedError
 
     def follow(

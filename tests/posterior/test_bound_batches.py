@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from skbayes_sgld._linalg import BLOCK_NUMBERS
 from skbayes_sgld.posterior import (
     Bernoulli,
     Categorical,
@@ -13,6 +12,7 @@ from skbayes_sgld.posterior import (
     Normal,
     Poisson,
 )
+from skbayes_sgld.posterior.design import HELD_NUMBERS
 
 C, B, D = 3, 7, 4
 LAYOUTS = {
@@ -64,7 +64,7 @@ def close(got, expected):
     np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-11)
 
 
-MANY = pytest.mark.parametrize("n", [50, BLOCK_NUMBERS // D + 1], ids=["few rows", "many rows"])
+MANY = pytest.mark.parametrize("n", [50, HELD_NUMBERS // D + 1], ids=["few rows", "many rows"])
 
 
 @MANY

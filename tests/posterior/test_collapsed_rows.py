@@ -80,22 +80,22 @@ def test_a_place_has_the_predictors_of_z_but_for_the_noise_of_the_rows():
 def test_the_kick_is_the_gradient_of_the_log_likelihood():
     place, _, _ = place_of(ROWS)
     x = ROWS._logits(place.value, place.level).astype(float)
-    np.testing.assert_allclose(ROWS.log_collapsed(place), log_ndtr(x).sum(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(ROWS.log_likelihood_at(place), log_ndtr(x).sum(axis=0), rtol=1e-5)
     force, of_level = ROWS._kick(place.value, place.level)
     move = 1e-2 * np.random.default_rng(3).standard_normal(place.value.shape).astype(np.float32)
-    ends = [ROWS.log_collapsed(place._replace(value=place.value + s * move)) for s in (1, -1)]
+    ends = [ROWS.log_likelihood_at(place._replace(value=place.value + s * move)) for s in (1, -1)]
     np.testing.assert_allclose((ends[0] - ends[1]) / 2, (force * move).sum(axis=0), rtol=0.01)
-    ends = [ROWS.log_collapsed(place._replace(level=place.level + s)) for s in (0.02, -0.02)]
+    ends = [ROWS.log_likelihood_at(place._replace(level=place.level + s)) for s in (0.02, -0.02)]
     np.testing.assert_allclose((ends[0] - ends[1]) / 0.04, of_level, rtol=0.01, atol=1e-3)
 
 
 def test_the_error_of_the_energy_falls_with_the_square_of_the_step():
     place, _, generators = place_of(ROWS)
     momentum = ROWS.momentum(generators)
-    before, errors = ROWS.potential(place) + ROWS.kinetic(momentum), []
+    before, errors = ROWS.energy(place, momentum), []
     for n_steps in (20, 40):
         end, moving = ROWS.follow(place, momentum, np.full(3, 1.0 / n_steps), n_steps)
-        errors.append(np.abs(ROWS.potential(end) + ROWS.kinetic(moving) - before).max())
+        errors.append(np.abs(ROWS.energy(end, moving) - before).max())
     assert 2.5 < errors[0] / errors[1] < 6.0
 
 

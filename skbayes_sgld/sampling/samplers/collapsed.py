@@ -71,8 +71,7 @@ class CollapsedHMC(HMC):
             place = rows.place(state["dual"].T, state["level"])
         momentum = rows.momentum(generators)
         end, moving = self._follow(rows, place, momentum, float(eta), noise)
-        start = rows.potential(place) + rows.kinetic(momentum)
-        gain = start - rows.potential(end) - rows.kinetic(moving)
+        gain = rows.energy(place, momentum) - rows.energy(end, moving)
         accept = np.log(ndtr(noise[:, -2])) < gain
         place = Place(*(np.where(accept, new, old) for new, old in zip(end, place, strict=True)))
         z = rows.leave(place, generators)
