@@ -152,10 +152,6 @@ class WrongKernelInFloat32(posterior.Poisson):
     kernel = scaled(posterior.Poisson.kernel, 1.001, np.float32)
 
 
-class TwiceKernel(posterior.Categorical):
-    kernel = scaled(posterior.Categorical.kernel, 2.0)
-
-
 class WrongRowCurvature(posterior.Bernoulli):
     class kernel(posterior.Bernoulli.kernel):
         def score_and_curvature(self, u):
@@ -179,11 +175,6 @@ class WideLabels(posterior.Bernoulli):
 class FarStart(posterior.Poisson):
     def start(self, y, weight, has_level):
         return super().start(y, weight, has_level) + 50.0 * has_level
-
-
-class FarLabels(posterior.Bernoulli):
-    def start(self, y, weight, has_level):
-        return np.full(1, 50.0)
 
 
 class NeverFree(posterior.Bernoulli):
@@ -215,10 +206,6 @@ class WrongGains(posterior.Poisson):
 
 class NoWalls(posterior.Poisson):
     bounded_curvature = True
-
-
-class Walls(posterior.Bernoulli):
-    bounded_curvature = False
 
 
 class NotConcave(posterior.Likelihood):
@@ -326,16 +313,6 @@ class _BiasedGradient(MinibatchGradient):
         return prior + (super().__call__(theta, batch, memory) - prior) * size / (size + 1)
 
 
-class OffByOnePercent(sampling.Minibatch):
-    def bind(self, target, center):
-        return _OffByOnePercent(target)
-
-
-class _OffByOnePercent(MinibatchGradient):
-    def __call__(self, theta, batch, memory=None):
-        return 1.01 * super().__call__(theta, batch, memory)
-
-
 class WrongInRuns(sampling.Full):
     """The gradient that a run binds is off by one per cent."""
 
@@ -390,18 +367,15 @@ PLANTED = {
     WrongRowCurvature: ("LIKELIHOODS", check_likelihood, "Not equal|curvature"),
     WrongKernel: ("LIKELIHOODS", check_likelihood, "Not equal|bound gradient"),
     WrongKernelInFloat32: ("LIKELIHOODS", check_likelihood, "in float32"),
-    TwiceKernel: ("LIKELIHOODS", check_likelihood, "Not equal|bound gradient"),
     WrongBatches: ("LIKELIHOODS", check_likelihood, "Not equal|bound batch"),
     WideLabels: ("LIKELIHOODS", check_likelihood, "variance"),
     FarStart: ("LIKELIHOODS", check_likelihood, "nats a row worse"),
-    FarLabels: ("LIKELIHOODS", check_likelihood, "nats a row worse"),
     NeverFree: ("LIKELIHOODS", check_likelihood, "level_is_free"),
     AlwaysHeld: ("LIKELIHOODS", check_likelihood, "level_is_free|level_weight"),
     WrongAverages: ("LIKELIHOODS", check_likelihood, "averaged curvature"),
     OthersAverages: ("LIKELIHOODS", check_likelihood, "averaged score"),
     WrongGains: ("LIKELIHOODS", check_likelihood, "gains"),
     NoWalls: ("LIKELIHOODS", check_likelihood, "bounded_curvature"),
-    Walls: ("LIKELIHOODS", check_likelihood, "bounded_curvature"),
     NotConcave: ("LIKELIHOODS", check_likelihood, "not concave"),
     FalselyConcave: ("PRIORS", check_prior, "log_concave"),
     WrongGradient: ("PRIORS", check_prior, "gradient in the coefficients"),
@@ -412,7 +386,6 @@ PLANTED = {
     NoJacobian: ("HIERARCHICAL_PRIORS", check_hierarchical_prior, "not of the density"),
     OthersRoot: ("PRECONDITIONERS", check_preconditioner, "root"),
     Biased: ("GRADIENTS", check_gradient, "mean of the estimates"),
-    OffByOnePercent: ("GRADIENTS", check_gradient, "mean of the estimates"),
     WrongInRuns: ("GRADIENTS", check_gradient, "mean of the estimates"),
     TooWide: ("SAMPLERS", check_sampler, "variance"),
     Uphill: ("OPTIMIZERS", check_optimizer, "sds away"),

@@ -129,6 +129,7 @@ DATA = [
     *case("no weight", r"(?i)sample.weight.*(non-zero|positive)", weight=np.zeros(N)),
 ]
 ON_NOISE = listed(name for name, prior in PRIORS.items() if not prior.scaled_by_noise)
+NEWTON = {"optimizer": "newton"}
 TOO_LARGE, LEFT = r"batch_size=61.*60 rows.*at most 60", {"batch_size": 61}
 SETTINGS = [
     *case("short", r"prior\.scale.*\(2,\).*vector of 3", prior=Normal(scale=[1.0, 2.0])),
@@ -146,6 +147,14 @@ SETTINGS = [
     *case("climbing batch", TOO_LARGE, CLIMBED, replacement=False, **LEFT),
     *case("full", r"batch_size=61.*Full\(\).*'minibatch'", SAMPLED, gradient="full", **LEFT),
     *case("gd", r"batch_size=61.*'gd'.*'sgd'", CLIMBED, optimizer="gd", **LEFT),
+    *case("replacement", "replacement='no'.*True or False", CLIMBED, replacement="no"),
+    *case("average", r"average=1\.5.*whole number in \[1, 200\]", CLIMBED, average=1.5),
+    *case("verbose", r"verbose=-1 is out of range", verbose=-1),
+    *case("loud", r"verbose='loud' is not", verbose="loud"),
+    *case("unused prior", "'gauss' is not", REGRESSORS, noise_prior="gauss", noise_variance=1.0),
+    *case("newton's step", "step_size=0.5 is not used", CLIMBED, step_size=0.5, **NEWTON),
+    *case("newton's set", "projection='box' is not used", CLIMBED, projection="box", **NEWTON),
+    *case("newton's clip", "clip='norm' is not used", CLIMBED, clip="norm", **NEWTON),
     *case("noise", f"prior='conj.*{ON_NOISE}", CLASSIFIERS, prior="conjugate_normal"),
 ]
 SKEW, INDEFINITE = np.eye(5) + np.eye(5, k=1), np.diag([1.0, 1.0, -1.0, 1.0, 1.0])
@@ -214,7 +223,7 @@ POSITIVE = [0, -1.0, np.nan, np.inf, "fast", None, True]
 COUNTS = [-1, 2.5, 5.0, np.nan, np.inf, "many", None, True]
 NUMBERS = {
     "step_size": (EVERY, POSITIVE),
-    "temperature": (SAMPLED, POSITIVE),
+    "temperature": (EVERY, POSITIVE),
     "noise_variance": (REGRESSORS, [*POSITIVE, "auto"]),
     "tol": (CLIMBED, POSITIVE[1:]),
     "n_burnin": (SAMPLED, COUNTS),

@@ -106,14 +106,6 @@ def test_newton_finds_the_mode(model, y):
 
 
 @each
-@pytest.mark.parametrize("name", ["step_size", "projection", "clip"])
-def test_what_newton_does_not_use_is_refused(model, y, name):
-    value = {"step_size": 0.5, "projection": "box", "clip": "norm"}[name]
-    with pytest.raises(ValueError, match=f"{name}={value!r} is not used by optimizer='newton'"):
-        model(optimizer="newton", **{name: value}).fit(X, y)
-
-
-@each
 def test_temperature_widens_the_approximation_and_leaves_the_mode(model, y):
     cold, hot = (
         model(optimizer="newton", temperature=t, random_state=0).fit(X, y) for t in (1.0, 4.0)
@@ -252,30 +244,6 @@ def test_batches_of_more_rows_than_there_are_take_no_memory(model, y, batch_size
         model(batch_size=batch_size).fit(X, y)
     assert tracemalloc.get_traced_memory()[1] < 1e7
     tracemalloc.stop()
-
-
-@each
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("replacement", "no"),
-        ("replacement", 1),
-        ("verbose", "loud"),
-        ("verbose", -1),
-        ("average", 1.5),
-        ("temperature", 0.0),
-        ("temperature", "hot"),
-        ("batch_size", 1e9),
-    ],
-)
-def test_every_setting_is_checked(model, y, name, value):
-    with pytest.raises((ValueError, TypeError), match=rf"{name}={re.escape(repr(value))}"):
-        model(**{name: value}).fit(X, y)
-
-
-def test_a_noise_prior_that_is_not_used_is_checked():
-    with pytest.raises(ValueError, match="noise_prior='gauss' is not known"):
-        SGDMAPRegressor(noise_variance=1.0, noise_prior="gauss").fit(X, Y)
 
 
 @ENDS_EARLY

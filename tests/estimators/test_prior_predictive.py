@@ -15,7 +15,6 @@ from skbayes_sgld import (
 )
 from skbayes_sgld.posterior import (
     ConjugateNormal,
-    HalfNormal,
     HalfStudentT,
     InverseGamma,
     Laplace,
@@ -145,15 +144,6 @@ def test_all_that_a_default_linear_model_needs_is_told_at_once():
         model.sample_prior(X)
     model.set_params(intercept_prior="normal", noise_prior="half_normal")
     assert np.isfinite(model.sample_prior(X, 9, y=Y)).all()
-
-
-def test_the_seed_fixes_the_draws():
-    model = SGLDLinearRegression(
-        prior=Normal(scale=1.0), noise_prior=HalfNormal(scale=1.0), fit_intercept=False
-    )
-    first, again = model.sample_prior(X, 3), model.sample_prior(X, 3)
-    np.testing.assert_array_equal(first, again)
-    assert not np.any(first == model.sample_prior(X, 3, random_state=1))
 
 
 def test_sparse_rows_are_as_dense_ones():

@@ -42,16 +42,8 @@ class Case:
 
 # numbers of steps, draws, units and the like, and what they are found from
 _COUNTS = {"n_draws", "n_burnin", "thin", "n_chains", "max_iter", "hidden_layer_sizes", "n_samples"}
-_COUNTS |= {
-    "n_particles",
-    "grid_resolution",
-    "n_bins",
-    "hold",
-    "decay",
-    "n_temperatures",
-    "n_pairs",
-}
-_COUNTS |= {"period", "path_length", "max_lag"}
+_COUNTS |= {"n_particles", "grid_resolution", "n_bins", "n_temperatures", "n_pairs", "max_lag"}
+_COUNTS |= {"hold", "decay", "period", "path_length"}
 
 
 # ---- one argument of a call --------------------------------------------------------------------
