@@ -1,44 +1,119 @@
 """Break lines on purpose, one at a time, and see whether a test fails.
 
 A mutant changes one operator, constant or sign of one line of sampling, posteriors, inference,
-prediction or diagnostics. It is run, in a copy of the tree, against the tests that enter that
-line, the nearest file's first; the first test that fails kills it. Tests that take three times
-the CPU time of a clean run have been killed too: it hangs.
+prediction or diagnostics. It is run in a copy of the tree, against the tests that enter its line,
+those of the nearest file first, until one fails and so kills it. Tests that take three times the
+CPU time of a clean run have killed it too: it hangs.
 
-Results are kept in ``tests/mutation/results.json``. What was killed, or has a reason for being
-equivalent ("by"), is run again only where its function has changed; all others are run. Which
-tests enter a line is found in a first run of all of them, and kept in ``build/mutation``.
+Results are kept in ``tests/mutation/results.json``. A mutant that was killed, or that is equivalent
+for a reason ("by"), is run again only if its function has changed; all others are run. A first run
+of all tests under ``coverage`` finds the tests that enter each line. It is kept in
+``build/mutation`` until a file of the package or of the tests changes.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
+import os
 import re
+import resource
+import shutil
+import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from pathlib import Path
+from queue import Queue
+from xml.etree import ElementTree
 
-from tests.mutation.mutants import PACKAGE, PLACES, ROOT, Mutant, sample_mutants
-from tests.mutation.processes import Sessions, copy_tree, preload, start_pytest, stop
-from tests.mutation.session import Session
-from tests.mutation.switches import VARIABLE, put_switches
+from coverage import CoverageData
 
-MIRRORED = {place: f"test_{place}" if place.endswith(".py") else place for place in PLACES}
-FARTHER = ("estimators", "blocks")  # for what no part's own tests kill
-RESULTS = Path(__file__).with_name("results.json")
-MAP = ROOT / "build" / "mutation" / "entered.json"
+from tests.mutation.mutants import PACKAGE, PLACES, RESULTS, ROOT, Mutant, sample_mutants
+
+MAP = ROOT / "build" / "mutation"
+FOLDERS = [f"tests/test_{place}" if place.endswith(".py") else f"tests/{place}" for place in PLACES]
+FOLDERS += ["tests/estimators", "tests/blocks"]  # for mutants that no part's own tests kill
+ENVIRONMENT = {"MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 Result = dict[str, str]
-Tests = dict[str, float]  # their names and seconds of CPU time
+Tests = dict[str, float]  # their names and seconds
+
+
+def run_pytest(folder: Path, options: Iterable[str], cpu: float | None = None) -> tuple[int, str]:
+    """Exit code and output of pytest in a folder; ``cpu`` bounds its seconds."""
+
+    def limit() -> None:
+        if cpu is not None:
+            resource.setrlimit(resource.RLIMIT_CPU, (int(cpu), int(cpu) + 5))
+
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", *options],
+            cwd=folder,
+            env=os.environ | ENVIRONMENT | {"PYTHONPATH": str(folder)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=None if cpu is None else 20.0 * cpu,  # one that waits takes no CPU time
+            preexec_fn=limit,
+        )
+    except subprocess.TimeoutExpired:
+        return -1, ""
+    return done.returncode, done.stdout
+
+
+class Map:
+    """Tests that enter each line, and their seconds, from one run under coverage."""
+
+    def __init__(self, jobs: int) -> None:
+        sources = sorted([*(ROOT / PACKAGE).rglob("*.py"), *(ROOT / "tests").rglob("*.py")])
+        digest = sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+        kept = MAP / "digest"
+        if not kept.exists() or kept.read_text() != digest:
+            MAP.mkdir(parents=True, exist_ok=True)
+            os.environ["COVERAGE_FILE"] = str(MAP / "lines")
+            options = [f"--cov={PACKAGE}", "--cov-context=test", "--cov-report=", f"-n{jobs}"]
+            run_pytest(ROOT, [*options, f"--junitxml={MAP / 'seconds.xml'}", *FOLDERS])
+            kept.write_text(digest)
+        self._data = CoverageData(str(MAP / "lines"))
+        self._data.read()
+        self._seconds: dict[str, float] = {}
+        self._failed: set[str] = set()
+        for case in ElementTree.parse(MAP / "seconds.xml").iter("testcase"):
+            name = f"{case.get('classname')}.{case.get('name')}"
+            self._seconds[name] = float(case.get("time") or 0.0)
+            if case.find("failure") is not None or case.find("error") is not None:
+                self._failed.add(name)
+        self._of_file: dict[str, set[str]] = defaultdict(set)
+        for test in {context.partition("|")[0] for context in self._data.measured_contexts()}:
+            self._of_file[test.partition("::")[0]].add(test)
+
+    def tests(self, mutant: Mutant) -> Tests:
+        """Tests that pass and enter a mutant's statement, or its file if it runs at import."""
+        lines = self._data.contexts_by_lineno(str(ROOT / mutant.path))
+        own = range(mutant.first, mutant.line + 1) if mutant.function else lines
+        found: set[str] = set()
+        for context in {context for line in own for context in lines.get(line, ()) if context}:
+            test, _, phase = context.partition("|")
+            # a fixture is set up for the first of the tests that share it
+            found |= {test} if phase == "run" else self._of_file[test.partition("::")[0]]
+        names = {test: _name_in_xml(test) for test in found}
+        passed = {test: name for test, name in names.items() if name not in self._failed}
+        return {test: self._seconds.get(name, 0.0) for test, name in passed.items()}
+
+
+def _name_in_xml(test: str) -> str:
+    file, _, name = test.partition("::")
+    return f"{file.removesuffix('.py').replace('/', '.')}.{name}"
 
 
 def choose_tests(mutant: Mutant, tests: Tests, most: float) -> Tests:
-    """Those that take so many seconds together, of the nearest and fastest files first."""
+    """Tests that take ``most`` seconds together, those of the nearest and fastest files first."""
     by_file: dict[str, Tests] = defaultdict(dict)
-    for test, seconds in tests.items():
+    for test, seconds in sorted(tests.items()):
         by_file[test.partition("::")[0]][test] = seconds
     own = Path(mutant.path).relative_to(PACKAGE).with_suffix("").parts
 
@@ -55,79 +130,20 @@ def choose_tests(mutant: Mutant, tests: Tests, most: float) -> Tests:
     return chosen
 
 
-class Map:
-    """Which tests enter the line of a mutant, kept by the contents of the test files."""
-
-    def __init__(self, keys: list[str]) -> None:
-        kept = json.loads(MAP.read_text()) if MAP.exists() else {"keys": [], "files": {}}
-        self._keys = keys
-        self._files = kept["files"] if set(keys) <= set(kept["keys"]) else {}
-
-    def missing(self, files: Sequence[str]) -> list[str]:
-        """Files that have changed since, or were never run."""
-        return [file for file in files if self._files.get(file, {}).get("digest") != _digest(file)]
-
-    def add(self, file: str, entered: list[tuple[str, float, list[int]]]) -> None:
-        """Keep what the tests of a file have entered."""
-        tests = {
-            test: {"seconds": seconds, "keys": [self._keys[number] for number in numbers]}
-            for test, seconds, numbers in entered
-        }
-        self._files[file] = {"digest": _digest(file), "tests": tests}
-        MAP.parent.mkdir(parents=True, exist_ok=True)
-        MAP.write_text(json.dumps({"keys": self._keys, "files": self._files}, indent=1))
-
-    def tests(self, mutant: Mutant, files: Sequence[str]) -> Tests:
-        """Tests of some files that enter a mutant's line."""
-        return {
-            test: entry["seconds"]
-            for file in files
-            for test, entry in self._files[file]["tests"].items()
-            if mutant.key in entry["keys"]
-        }
-
-
-def _digest(file: str) -> str:
-    return hashlib.sha256((ROOT / file).read_bytes()).hexdigest()[:12]
-
-
-def _test_files(places: Sequence[str]) -> list[str]:
-    found: list[Path] = []
-    for name in places:
-        at = ROOT / "tests" / name
-        found += sorted(at.rglob("test_*.py")) if at.is_dir() else [at]
-    return [str(file.relative_to(ROOT)) for file in found]
-
-
-def _stages(options: argparse.Namespace) -> list[tuple[Sequence[str], list[str]]]:
-    """Parts, each with the folders of tests that are run: its own first, then all others."""
-    own: list[tuple[Sequence[str], list[str]]]
-    own = [([place], [MIRRORED[place]]) for place in options.places or PLACES]
-    if options.own:
-        return own
-    return [*own, (PLACES, [*MIRRORED.values()]), (PLACES, [*FARTHER])]
-
-
-def _folders(options: argparse.Namespace) -> list[str]:
-    return list(dict.fromkeys(name for _, folders in _stages(options) for name in folders))
-
-
-def _is_settled(result: Result | None, mutant: Mutant) -> bool:
-    if result is None or result["digest"] != mutant.digest:
-        return False
-    return result["outcome"] != "open"
-
-
-def _run_afresh(folder: Path, number: int, tests: Tests, cpu: float) -> str:
-    """Name of the first test that fails where mutant ``number`` is there when all is imported."""
-    output = folder.parent / "afresh.txt"
-    process = start_pytest(folder, [*tests], output, {VARIABLE: str(number)})
-    process.join(20.0 * cpu)
-    code = process.exitcode
-    stop(process)
-    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", output.read_text(errors="replace"), re.MULTILINE)
-    if code is None:
+def first_failure(mutant: Mutant, tests: Tests, folder: Path) -> str:
+    """First of the tests that fails under a mutant, "time" if they take too long, or ""."""
+    path = folder / mutant.path
+    text = path.read_text()
+    listed = folder.parent / f"{folder.name}.tests"
+    listed.write_text("\n".join(tests))
+    path.write_text(mutant.source(text))
+    try:
+        code, output = run_pytest(folder, ["-x", f"@{listed}"], 3.0 * sum(tests.values()) + 40.0)
+    finally:
+        path.write_text(text)
+    if code < 0:
         return "time"
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
     return (failed[1] if failed else "an error at import") if code else ""
 
 
@@ -145,6 +161,12 @@ def _print_table(mutants: list[Mutant], results: dict[str, Result]) -> int:
     return counts["all"]["open"] + counts["all"]["not run"]
 
 
+def _is_settled(result: Result | None, mutant: Mutant, again: bool) -> bool:
+    if result is None or result["digest"] != mutant.digest or result["outcome"] == "open":
+        return False
+    return not (again and result["outcome"] == "killed")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tests.mutation",
@@ -154,9 +176,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("places", nargs="*", help=f"only those in {', '.join(PLACES)}")
     parser.add_argument("--number", type=int, default=200, help="mutants (200)")
     parser.add_argument("--seed", type=int, default=0, help="seed of their choice (0)")
-    parser.add_argument("--most", type=float, default=60.0, help="CPU seconds of tests (60)")
+    parser.add_argument("--most", type=float, default=120.0, help="seconds of tests (120)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
-    parser.add_argument("--own", action="store_true", help="with tests of the same folder alone")
     parser.add_argument("--again", action="store_true", help="run those that were killed too")
     parser.add_argument("--table", action="store_true", help="print the table and run nothing")
     return parser
@@ -168,61 +189,39 @@ def main() -> int:
     mutants = sample_mutants(options.number, options.seed)
     results: dict[str, Result] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     wanted = [
-        number
-        for number, mutant in enumerate(mutants)
+        mutant
+        for mutant in mutants
         if not options.places or Path(mutant.path).parts[1] in options.places
-        if not _is_settled(results.get(mutant.key), mutant)
-        or (options.again and results[mutant.key]["outcome"] == "killed")
+        if not _is_settled(results.get(mutant.key), mutant, options.again)
     ]
     if options.table or not wanted:
         return int(_print_table(mutants, results) > 0)
+    entered = Map(options.jobs)
+    chosen = [choose_tests(mutant, entered.tests(mutant), options.most) for mutant in wanted]
+    copies: Queue[Path] = Queue()
 
-    def keep(number: int, by: str) -> None:
-        mutant = mutants[number]
-        results[mutant.key] = {
-            "path": mutant.path,
-            "digest": mutant.digest,
-            "outcome": "killed" if by else "open",
-            "by": by,
-        }
-        RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
-        print(f"{mutant.path}:{mutant.line} {by or 'OPEN'}", flush=True)
-        if not by:
-            print(f"    - {mutant.text}\n    + {mutant.changed()}", flush=True)
-
-    def killed(number: int) -> bool:
-        known = results.get(mutants[number].key)
-        return known is not None and _is_settled(known, mutants[number])
-
-    if options.again:
-        for number in wanted:
-            results.pop(mutants[number].key, None)
-    preload()
-    seen = Map([mutant.key for mutant in mutants])
-    with tempfile.TemporaryDirectory() as place:
-        folder = copy_tree(place)
-        put_switches(folder, mutants)
-        sessions = Sessions(options.jobs, folder, _test_files(_folders(options)), Session)
+    def run(mutant: Mutant, tests: Tests) -> str:
+        folder = copies.get()
         try:
-            for inside, folders in _stages(options):
-                now = [n for n in wanted if Path(mutants[n].path).parts[1] in inside]
-                now = [n for n in now if not killed(n)]
-                files = _test_files(folders) if now else []
-                for (file,), entered in sessions.answers([(f,) for f in seen.missing(files)]):
-                    seen.add(file, entered)
-                    print(f"{file}: {len(entered)} tests", flush=True)
-                tests = {n: seen.tests(mutants[n], files) for n in now}
-                tests = {n: choose_tests(mutants[n], tests[n], options.most) for n in now}
-                limits = {n: 3.0 * sum(tests[n].values()) + 20.0 for n in now}
-                tasks = [(n, [*tests[n]], limits[n]) for n in now if mutants[n].function]
-                for (number, *_), by in sessions.answers(tasks):
-                    keep(number, by)
-                for number in now:
-                    if not mutants[number].function:
-                        of = tests[number]
-                        keep(number, _run_afresh(folder, number, of, limits[number]) if of else "")
+            return first_failure(mutant, tests, folder) if tests else ""
         finally:
-            sessions.stop()
+            copies.put(folder)
+
+    with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(options.jobs) as pool:
+        left_out = shutil.ignore_patterns(".*", "_build", "build", "dist", "__pycache__")
+        for job in range(options.jobs):
+            copies.put(shutil.copytree(ROOT, Path(place) / f"copy{job}", ignore=left_out))
+        for mutant, by in zip(wanted, pool.map(run, wanted, chosen), strict=True):
+            results[mutant.key] = {
+                "path": mutant.path,
+                "digest": mutant.digest,
+                "outcome": "killed" if by else "open",
+                "by": by,
+            }
+            RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+            print(f"{mutant.path}:{mutant.line} {by or 'OPEN'}", flush=True)
+            if not by:
+                print(f"    - {mutant.text}\n    + {mutant.changed()}", flush=True)
     return int(_print_table(mutants, results) > 0)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "skbayes_sgld"
+RESULTS = Path(__file__).with_name("results.json")
 PLACES = ("sampling", "posterior", "inference", "prediction", "diagnostics.py")
 _OPERATORS = {
     ast.Add: ("+", "-"),
@@ -36,12 +37,16 @@ _LEFT_ALONE = (ast.Raise, ast.Assert, ast.JoinedStr, ast.AnnAssign, ast.argument
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
+Where = tuple[str, str, int]  # function, digest of its code, line of the statement
+
+
 @dataclass(frozen=True)
 class Mutant:
     """A change of one line."""
 
     path: str  # from the root
     function: str  # qualified name; "" outside of functions
+    first: int  # line of the statement
     line: int
     start: int
     end: int
@@ -96,12 +101,12 @@ def find_mutants(text: str, path: str) -> Iterator[Mutant]:
     """Every mutant of a file; messages, annotations, decorators and defaults are not among them."""
     lines = text.splitlines()
 
-    def mutant(where: tuple[str, str], line: int, start: int, old: str, new: str) -> Mutant:
-        at = lines[line - 1].strip()
-        return Mutant(path, where[0], line, start, start + len(old), old, new, at, where[1])
+    def mutant(where: Where, line: int, start: int, old: str, new: str) -> Mutant:
+        at, (function, digest, first) = lines[line - 1].strip(), where
+        return Mutant(path, function, first, line, start, start + len(old), old, new, at, digest)
 
     def between(
-        where: tuple[str, str], left: ast.expr, right: ast.expr, operator: ast.AST
+        where: Where, left: ast.expr, right: ast.expr, operator: ast.AST
     ) -> Iterator[Mutant]:
         if type(operator) not in _OPERATORS or left.end_lineno != right.lineno:
             return
@@ -112,7 +117,7 @@ def find_mutants(text: str, path: str) -> Iterator[Mutant]:
             start = (left.end_col_offset or 0) + len(found[1])
             yield mutant(where, right.lineno, start, old, new)
 
-    def of_node(node: ast.AST, where: tuple[str, str]) -> Iterator[Mutant]:
+    def of_node(node: ast.AST, where: Where) -> Iterator[Mutant]:
         if isinstance(node, ast.BinOp):
             yield from between(where, node.left, node.right, node.op)
         elif isinstance(node, ast.Compare):
@@ -129,22 +134,22 @@ def find_mutants(text: str, path: str) -> Iterator[Mutant]:
             old = line[node.col_offset : node.end_col_offset].decode()
             yield mutant(where, node.lineno, node.col_offset, old, _other(node.value))
 
-    def visit(node: ast.AST, scope: tuple[str, ...], where: tuple[str, str]) -> Iterator[Mutant]:
+    def visit(node: ast.AST, scope: tuple[str, ...], where: Where) -> Iterator[Mutant]:
         if isinstance(node, _LEFT_ALONE):
             return
         if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
             scope = (*scope, node.name)
         if isinstance(node, FUNCTIONS):
-            where = (".".join(scope), _digest(node))
-        elif isinstance(node, ast.stmt) and not where[0]:
-            where = ("", _digest(node))
+            where = (".".join(scope), _digest(node), node.lineno)
+        elif isinstance(node, ast.stmt):
+            where = (where[0], where[1] if where[0] else _digest(node), node.lineno)
         yield from of_node(node, where)
         decorators = getattr(node, "decorator_list", [])
         for child in ast.iter_child_nodes(node):
             if child not in decorators:
                 yield from visit(child, scope, where)
 
-    yield from visit(ast.parse(text), (), ("", ""))
+    yield from visit(ast.parse(text), (), ("", "", 0))
 
 
 def _other(value: bool | int | float) -> str:
