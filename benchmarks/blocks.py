@@ -388,7 +388,7 @@ def _passes(
     def blocks(y: np.ndarray) -> RowBlocks:
         return RowBlocks(lambda: ((X[part], y[part]) for part in parts))
 
-    moments, _, sample = passes.look(blocks(labels), None, 0)
+    moments, _, sample, _ = passes.first_pass(blocks(labels), None, 0)
     encoding = passes.Encoding(moments.labels, np.arange(2.0), np.ones(2))
     rows, y, weight = encoding.sampled(sample, moments)
     model = GLMPosterior(rows, y, Bernoulli(), Normal(), sample_weight=weight, center=True)
@@ -398,7 +398,7 @@ def _passes(
             with nullcontext() if how == "with" else without_checksums():
                 source = blocks(labels)
                 steps: dict[str, Callable[[], Any]] = {
-                    "logistic, first": lambda source=source: passes.look(source, None, 0),
+                    "logistic, first": lambda source=source: passes.first_pass(source, None, 0),
                     "logistic, later": lambda source=source: passes._Passes(
                         model, source, encoding
                     ).expand_likelihood(np.zeros(model.n_params)),

@@ -27,7 +27,7 @@ from skbayes_sgld.estimators.validation import (
     warn_of_fraction,
     warn_of_light_rows,
 )
-from skbayes_sgld.inference.passes import NUMBERS, Encoding, find_posterior, look, sum_up
+from skbayes_sgld.inference.passes import NUMBERS, Encoding, find_posterior, first_pass, sum_up
 from skbayes_sgld.posterior import (
     PRIORS,
     CoefficientPrior,
@@ -202,7 +202,7 @@ class LinearEstimator(BayesianEstimator):
         ``likelihood`` is None where y is a label.
         """
         seed = int(self.random_state) if isinstance(self.random_state, Integral) else 0
-        moments, extent, sample, fraction = look(source, likelihood, seed)
+        moments, extent, sample, fraction = first_pass(source, likelihood, seed)
         check_ranges(extent.low, extent.high, self)
         warn_of_fraction(fraction.value, source.has_exposure)
         encoding = self._encoding(moments)

@@ -288,7 +288,7 @@ class SGLDNetwork(NetworkEstimator):
         """Plan and run the chains, and set the fitted attributes."""
         data = {"X": rows.X, "y": rows.y, "sample_weight": rows.weight}
         inputs = {**self.get_params(deep=False), **data}
-        watch, seed = partial(show_progress, self), settings.draw_seed()
+        watch, seed = partial(show_progress, self), draw_seed(self.random_state)
         result = plan_and_run(posterior, settings, inputs, seed, None, watch)
         self.result_, self.posterior_ = result.without_data(), result.draws
         for name in ("step_size", "batch_size", "n_burnin", "thin"):

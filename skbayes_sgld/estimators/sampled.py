@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._components import Registry
 from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld._random import draw_seed
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, Rows
 from skbayes_sgld.estimators.callbacks import has_callbacks, show_progress
@@ -228,7 +229,7 @@ class SampledEstimator(LinearEstimator):
         positions, n_fits = self._last_positions(settings, target.constrained_names)
         n_batches = 0 if stream is None else stream.n_batches
         # chains that continue, and batches, must not repeat earlier noise
-        seed = settings.draw_seed() + n_fits + n_batches
+        seed = draw_seed(self.random_state) + n_fits + n_batches
         watched = self.verbose or has_callbacks(self)
         watch = partial(show_progress, self) if watched else None
         workers = rows.workers(settings.n_jobs) if isinstance(rows, RowSource) else None

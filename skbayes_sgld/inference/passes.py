@@ -50,12 +50,12 @@ def add_up(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(x if y is None else y if x is None else x.plus(y) for x, y in pairs)
 
 
-def _with_weight(block: Block) -> tuple[Array, Array, Array | None]:
-    """Rows, targets and weights of a block, without rows of weight zero."""
-    if block.weight is None or block.weight.all():
-        return block.X, block.y, block.weight
-    kept = block.weight > 0
-    return block.X[kept], block.y[kept], block.weight[kept]
+def _with_weight(X: Array, y: Array, weight: Array | None) -> tuple[Array, Array, Array | None]:
+    """Rows of positive weight."""
+    if weight is None or weight.all():
+        return X, y, weight
+    kept = weight > 0
+    return X[kept], y[kept], weight[kept]
 
 
 def _numbers(block: Block) -> Block:
@@ -69,7 +69,8 @@ def _numbers(block: Block) -> Block:
 
 
 def _sums(block: Block) -> tuple[GaussianStatistics | None, Extent | None]:
-    X, y, weight = _with_weight(_numbers(block))
+    block = _numbers(block)
+    X, y, weight = _with_weight(block.X, block.y, block.weight)
     return (GaussianStatistics.of_rows(X, y, weight), Extent.of_rows(X)) if len(y) else (None, None)
 
 
@@ -102,7 +103,7 @@ class Fraction:
         return other if self.value is None else self
 
 
-def _look(
+def _moments_and_sample(
     block: Block, likelihood: Likelihood | None, how: Sampling
 ) -> tuple[Moments, Extent | None, Sample, Fraction]:
     labels, codes, fraction = np.zeros(1), None, Fraction(None)
@@ -112,7 +113,7 @@ def _look(
         block = _numbers(block)
         _check_target(block, likelihood)
         fraction = Fraction.of_block(block) if likelihood.whole else fraction
-    X, _, weight = _with_weight(block)
+    X, *_ = _with_weight(block.X, block.y, block.weight)
     moments = Moments.of_block(block, np.asarray(labels), codes)
     if not len(X):
         return moments, None, Sample.of_block(block, how, *np.zeros((2, X.shape[1]))), fraction
@@ -138,7 +139,7 @@ def _check_target(block: Block, likelihood: Likelihood) -> None:
         raise ValueError(f"block {block.number}: {error}") from None
 
 
-def look(
+def first_pass(
     source: RowSource, likelihood: Likelihood | None, seed: int
 ) -> tuple[Moments, Extent, Sample, Fraction]:
     """Moments and ranges of the columns, a sample of rows and a fraction, in one pass.
@@ -146,7 +147,8 @@ def look(
     ``likelihood`` is None where y is a label.
     """
     how = Sampling(source.pool_size, seed, _GROUP_ROWS, likelihood is None, source.n_rows)
-    found: tuple[Any, ...] = source.reduce(partial(_look, likelihood=likelihood, how=how), add_up)
+    read = partial(_moments_and_sample, likelihood=likelihood, how=how)
+    found: tuple[Any, ...] = source.reduce(read, add_up)
     return _some(found)
 
 
@@ -182,9 +184,7 @@ class Encoding:
             if np.any(self.factors != 1.0):
                 factor = self.factors[at]
                 weight = factor if weight is None else weight * factor
-        if weight is not None and not weight.all():
-            kept = weight > 0
-            X, y, weight = X[kept], y[kept], weight[kept]
+        X, y, weight = _with_weight(X, y, weight)
         if weight is not None and np.all(weight == 1.0):
             weight = None
         return X, y, weight

@@ -8,6 +8,7 @@ from typing import Any
 from skbayes_sgld._checks import check_flag
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._random import draw_seed
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import Settings
@@ -91,4 +92,4 @@ def sample(
     with one_blas_thread():
         # what a model computes, and from which data, shows in the first steps of its chains
         inputs = vars(settings) | {"posterior": (type(posterior).__name__, model.param_names)}
-        return plan_and_run(model, settings, inputs, settings.draw_seed())
+        return plan_and_run(model, settings, inputs, draw_seed(random_state))

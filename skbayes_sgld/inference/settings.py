@@ -12,7 +12,7 @@ import numpy as np
 from skbayes_sgld._checks import check_flag, check_number, check_path
 from skbayes_sgld._components import Component, Registry, resolve
 from skbayes_sgld._memory import available_memory
-from skbayes_sgld._random import check_seed, draw_seed
+from skbayes_sgld._random import check_seed
 from skbayes_sgld.sampling import (
     CLIPS,
     GRADIENTS,
@@ -206,10 +206,6 @@ class Settings:
     def metric(self) -> Preconditioner:
         """Preconditioner; the curvature's where it is ``"auto"``."""
         return Curvature() if self.preconditioner is None else self.preconditioner
-
-    def draw_seed(self) -> int:
-        """Seed of a run, drawn from ``random_state``."""
-        return draw_seed(self.random_state)
 
 
 def _component(value: Any, name: str, automatic: bool = False) -> Any:

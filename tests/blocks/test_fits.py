@@ -14,7 +14,7 @@ from skbayes_sgld import (
 )
 from skbayes_sgld.blocks import sample as drawing
 from skbayes_sgld.inference import passes
-from skbayes_sgld.inference.passes import NUMBERS, find_posterior, look
+from skbayes_sgld.inference.passes import NUMBERS, find_posterior, first_pass
 from skbayes_sgld.posterior import (
     Bernoulli,
     Categorical,
@@ -83,7 +83,7 @@ def test_mode_and_density_are_those_of_all_rows(name, likelihood, prior):
     source = RowBlocks(
         lambda: ((X[a : a + 900], y[a : a + 900]) for a in range(0, N, 900)), pool_size=800
     )
-    first, _, sample, _ = look(source, likelihood, 0)
+    first, _, sample, _ = first_pass(source, likelihood, 0)
     rows = NUMBERS.sampled(sample, first)
     model = GLMPosterior(
         rows[0], rows[1], likelihood, prior, sample_weight=rows[2], center=True, columns=moments
@@ -225,7 +225,7 @@ def test_columns_that_the_sample_has_few_rows_of(monkeypatch):
     source = RowBlocks(
         lambda: ((rare[a : a + 900], y[a : a + 900]) for a in range(0, N, 900)), pool_size=250
     )
-    first, _, sample, _ = look(source, Bernoulli(), 0)
+    first, _, sample, _ = first_pass(source, Bernoulli(), 0)
     model = GLMPosterior(*NUMBERS.sampled(sample, first)[:2], Bernoulli(), Flat(), center=False)
     assert model.X[:, 1:].sum(axis=0).min() < 2
     mode, precision = find_posterior(model, source, NUMBERS).centered_normal()
@@ -403,7 +403,7 @@ def test_partial_fit_and_rows_without_weight_are_refused():
 
 def test_the_sample_spares_a_pass_over_all_rows():
     source = source_of("logistic", pool_size=2000)
-    first, _, sample, _ = look(source, Bernoulli(), 0)
+    first, _, sample, _ = first_pass(source, Bernoulli(), 0)
     rows, y, weight = NUMBERS.sampled(sample, first)
     model = GLMPosterior(rows, y, Bernoulli(), Normal(), sample_weight=weight, center=True)
     steps = []
@@ -427,7 +427,7 @@ def test_rare_counts_are_found_in_as_few_passes():
         lambda: ((rows[a : a + 9000], counts[a : a + 9000]) for a in range(0, 60_000, 9000)),
         pool_size=3000,
     )
-    first, _, sample, _ = look(source, Poisson(), 0)
+    first, _, sample, _ = first_pass(source, Poisson(), 0)
     assert sample.rows()[1].sum() == counts.sum()
     X, y, weight = NUMBERS.sampled(sample, first)
     known = {"center": True, "columns": (rows.mean(axis=0), rows.std(axis=0))}
