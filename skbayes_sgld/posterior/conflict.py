@@ -1,4 +1,4 @@
-r"""How far the prior of the coefficients is from what the data say, and how hard it pulls.
+r"""Conflict between the prior of the coefficients and the data, and the pull of the prior.
 
 With the log likelihood expanded to second order, the prior :math:`N(\mu, s^2)` and the posterior
 variances :math:`v`, the posterior mean of data that follow the prior has the variance
@@ -40,29 +40,29 @@ _STEPS = 20  # of Newton's method; where classes are separated they do not end
 
 @dataclass(frozen=True)
 class PriorConflict:
-    """What the data say of the prior of the coefficients.
+    """Measures of the conflict between the prior of the coefficients and the data.
 
     Attributes
     ----------
     names : list of str
         Names of the coefficients.
     n_rows : float
-        What the rows count as.
+        Sum of the rows' weights.
     from_data : bool
         Whether the scale of the prior was taken from the data.
     probability : float
-        Of data at least as far from the prior's centre, were they drawn from the prior; 1 under a
-        flat prior.
+        Probability of data at least as far from the prior's centre, if the prior were true; 1
+        under a flat prior.
     distance : ndarray of shape (n_coef,)
-        Of what all but a coefficient's own prior say of it from that prior's centre, in sds of the
-        two together.
+        Distance of each coefficient, estimated without its own prior, from that prior's centre,
+        in sds of the two together.
     pull : ndarray of shape (n_coef,)
-        From the maximum likelihood estimate to the posterior, in posterior sds: of the mean, or of
-        the mode under a normal prior. It is infinite where the data alone determine no estimate,
-        and 0 under a flat prior.
+        Posterior minus maximum likelihood estimate, in posterior sds. The posterior stands at its
+        mean, or at its mode under a normal prior. Infinite if the data alone determine no
+        estimate, and 0 under a flat prior.
     effective : float
-        Number of coefficients of one linear predictor that the data determine, in which those that
-        the prior determines count little (MacKay 1992, eq. 4.9).
+        Effective number of coefficients of one linear predictor that the data determine (MacKay
+        1992, eq. 4.9).
     """
 
     names: list[str]
@@ -75,13 +75,13 @@ class PriorConflict:
 
     @property
     def furthest(self) -> tuple[int, float]:
-        """Coefficient on which the pull is largest, and its size."""
+        """Position of the coefficient with the largest pull, and the size of that pull."""
         worst = int(np.abs(self.pull).argmax())
         return worst, float(abs(self.pull[worst]))
 
 
 def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict | None:
-    """How far the coefficients' prior and the data are apart; None where it is not measured.
+    """Conflict of the coefficients' prior with the data; None for models without the measure.
 
     Parameters
     ----------
@@ -104,34 +104,38 @@ def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict |
     linear = theta[:L].reshape(K, -1)
     number = np.arange(L).reshape(K, -1)[:, :d].ravel()
     names = [posterior.constrained_names[j] for j in number]
-    about = names, posterior.facts.total_weight, prior.from_data
-    gamma = float(theta[-1]) if posterior.likelihood.infers_noise else None
-    own = prior.coef if gamma is None else prior.coef.given_noise(float(np.exp(gamma)))
+    about = names, posterior.total_weight, prior.from_data
+    infers_noise = posterior.likelihood.infers_noise
+    own = prior.coef.given_noise(float(np.exp(theta[-1]))) if infers_noise else prior.coef
     if own.flat:
         return PriorConflict(*about, 1.0, np.zeros(K * d), np.zeros(K * d), float(d))
     quantiles = own.quantiles(ndtr(_NODES), d)
     if quantiles is None:
         return None
-    H, g = _likelihood_of_coefficients(posterior, theta, linear, gamma)
+    flat = posterior.with_prior(replace(prior, coef=Flat()))
+    expansion = _expand(flat, theta)
+    H, g = _at_best_level(*expansion, number)
     moved = (linear[:, :d] - own.get_params()["location"]).ravel()
     root: Array = np.kron(np.eye(K), own.root(d))
     rate, U = linalg.eigh(root.T @ H @ root)
     rate = np.maximum(rate, 0.0)
     score = U.T @ (root.T @ (g + H @ moved))
     ways = root @ U
-    seen = np.square(ways) @ (rate / (1.0 + rate))  # variance of the posterior mean
-    left = np.square(ways) @ (1.0 / (1.0 + rate))  # that of the posterior
+    variance_of_mean = np.square(ways) @ (rate / (1.0 + rate))  # of the posterior mean, over data
+    variance = np.square(ways) @ (1.0 / (1.0 + rate))  # of the posterior
     mean = ways @ (score / (1.0 + rate))
-    told = seen > _LEAST * (seen + left)
-    seen = np.where(told, seen, 1.0)
-    distance = np.where(told, mean / np.sqrt(seen), 0.0)
-    apart = mean * (seen + left) / seen
-    width = np.sqrt(left * (seen + left) / seen)
+    informed = variance_of_mean > _LEAST * (variance_of_mean + variance)
+    variance_of_mean = np.where(informed, variance_of_mean, 1.0)
+    distance = np.where(informed, mean / np.sqrt(variance_of_mean), 0.0)
+    apart = mean * (variance_of_mean + variance) / variance_of_mean
+    width = np.sqrt(variance * (variance_of_mean + variance) / variance_of_mean)
     # a posterior mean may be beside the mode for its skewness alone
     held = mean + linear[:, :d].ravel() - moved if own.normal else linear[:, :d].ravel()
-    pull = _joint_pull(posterior, theta, held.reshape(K, d), sds[number].reshape(K, d))
-    chance = np.where(told, _tail(np.tile(quantiles, K), np.abs(apart), width), 1.0)
-    probability = float(chance.min()) * max(int(told.sum()), 1)
+    estimate, known = _estimate(flat, theta, sds[number].reshape(K, d), expansion)
+    moves = _without_shift(held.reshape(K, d) - estimate) / sds[number].reshape(K, d)
+    pull = np.where(known, moves, np.inf).ravel()
+    chance = np.where(informed, _tail(np.tile(quantiles, K), np.abs(apart), width), 1.0)
+    probability = float(chance.min()) * max(int(informed.sum()), 1)
     if own.normal:
         known = rate > _LEAST * max(1.0, float(rate.max()))
         square = np.sum(np.square(score[known]) / (rate[known] * (1.0 + rate[known])))
@@ -140,105 +144,78 @@ def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict |
     return PriorConflict(*about, min(probability, 1.0), distance, pull, effective)
 
 
-def _joint_pull(posterior: GLMPosterior, theta: Array, held: Array, sds: Array) -> Array:
-    """From the estimate without the coefficients' prior to ``held (K, d)``, in ``sds (K, d)``."""
-    K, d = held.shape
-    estimate, known = _without_prior(posterior, theta, sds)
-    if K > 1:  # softmax coefficients are known up to a common shift
-        held, estimate = held - held.mean(axis=0), estimate - estimate.mean(axis=0)
-    return np.where(known, (held - estimate) / sds, np.inf).ravel()
+def _expand(posterior: GLMPosterior, theta: Array) -> tuple[Array, Array]:
+    """Minus the Hessian of the log density in the linear parameters, and its gradient."""
+    with np.errstate(all="ignore"):
+        rows, L = posterior.expand_likelihood(theta), posterior.n_params
+        H = rows.curvature.copy()
+        posterior.add_prior_curvature(H, theta)
+        g = rows.grad + posterior.grad_log_prior(theta[None])[0]
+    L -= posterior.likelihood.infers_noise
+    return H[:L, :L], g[:L]
 
 
-def _without_prior(posterior: GLMPosterior, theta: Array, sds: Array) -> tuple[Array, Array]:
-    """Maximum likelihood estimate ``(K, d)`` of the coefficients, and whether there is one.
+def _at_best_level(H: Array, g: Array, coef: Array) -> tuple[Array, Array]:
+    """Curvature and gradient in the parameters ``coef``, maximised over the others."""
+    level = np.setdiff1d(np.arange(len(g)), coef)
+    cross = H[np.ix_(coef, level)]
+    # singular where a class has next to no weight
+    solved = linalg.lstsq(H[np.ix_(level, level)], cross.T)[0] if level.size else cross.T
+    return H[np.ix_(coef, coef)] - cross @ solved, g[coef] - solved.T @ g[level]
 
-    Newton's method goes on from ``theta (P,)`` until it moves no coefficient by a tenth of its sd:
-    one step is enough where the prior hardly matters. A coefficient has no estimate where a
-    direction without curvature moves it, or where the steps do not end, as of separated classes.
+
+def _estimate(
+    posterior: GLMPosterior, theta: Array, sds: Array, expansion: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """Mode ``(K, d)`` under a flat prior of the coefficients, and whether there is one.
+
+    Newton's method starts at ``theta (P,)``, whose expansion is given, and ends when no
+    coefficient moves by a tenth of its sd: one step is enough if the prior hardly matters. A
+    coefficient has no estimate if a direction without curvature moves it, or if the steps do not
+    end, as with separated classes.
     """
-    K, d = sds.shape
-    width = d + posterior.fit_intercept
-    L = K * width
-    basis = None  # of softmax predictors, whose common shift the data cannot tell
-    if K > 1:
-        basis = np.kron(linalg.null_space(np.ones((1, K))), np.eye(width))
-    rest = replace(posterior.linear_prior, coef=Flat())
-    at_gamma = theta[L:] if theta.size > L else None
-
-    def slope(at: Array) -> Array:
-        in_rest = rest.grad(at[:L].reshape(1, K, width), at_gamma)[0].ravel()
-        with np.errstate(all="ignore"):
-            grad = posterior.grad_log_likelihood(at[None])[0, :L] + in_rest
-            return grad if basis is None else basis.T @ grad
-
-    def linear(x: Array) -> Array:
-        return x if basis is None else basis @ x
-
-    def coefficients(x: Array) -> Array:
-        return linear(x).reshape(K, width, -1)[:, :d]
-
-    gamma = None if at_gamma is None else float(at_gamma[0])
-    g, known = slope(theta), np.zeros((K, d), dtype=bool)
+    (K, d), (H, g) = sds.shape, expansion
+    width, known = len(g) // K, np.zeros((K, d), dtype=bool)
     for _ in range(_STEPS):
-        H = posterior.likelihood_curvature(theta)[:L, :L]
-        H = H + rest.curvature(theta[:L].reshape(K, width), gamma)[0]
-        if basis is not None:
-            H = basis.T @ H @ basis
         if not (np.isfinite(H).all() and np.isfinite(g).all()):
             break
+        if K > 1:  # hold the common shift of softmax predictors, which changes nothing
+            by_column = np.diagonal(H).reshape(K, width).mean(axis=0)
+            H = H + np.kron(np.ones((K, K)), np.diag(by_column))
         unit = np.sqrt(np.maximum(np.diagonal(H), 0.0))
         unit = np.where(unit > 0.0, unit, 1.0)
         rates, ways = linalg.eigh(H / np.outer(unit, unit))
         ways = ways / unit[:, None]
         seen = rates > _LEAST * rates[-1]
-        loose = np.abs(coefficients(ways[:, ~seen])).max(axis=2, initial=0.0) / sds
+        unseen = _without_shift(ways[:, ~seen].reshape(K, width, -1)[:, :d])
+        loose = np.abs(unseen).max(axis=2, initial=0.0) / sds
         known = loose <= 1e-3 * loose.max(initial=0.0)
-        ways, rates = ways[:, seen], rates[seen]
-        step = ways @ ((ways.T @ g) / rates)
+        step = ways[:, seen] @ ((ways[:, seen].T @ g) / rates[seen])
         rise = g @ step
         while True:
             landing = theta.copy()
-            landing[:L] += linear(step)
-            g = slope(landing)
+            landing[: len(g)] += step
+            H, g = _expand(posterior, landing)
             if np.isfinite(g).all() and g @ step >= -0.9 * rise:
                 break  # not beyond the maximum along it by nearly as much as before it
             step, rise = 0.5 * step, 0.5 * rise
         theta = landing
-        moving = np.abs(coefficients(step)[..., 0]) > _SMALL * sds
+        moving = np.abs(_without_shift(step.reshape(K, width)[:, :d])) > _SMALL * sds
         if not (moving & known).any():
             break
     else:
         known = known & ~moving
     if separated(posterior, theta):
         known = np.zeros((K, d), dtype=bool)
-    return theta[:L].reshape(K, width)[:, :d], known
+    return theta[: K * width].reshape(K, width)[:, :d], known
+
+
+def _without_shift(coef: Array) -> Array:
+    """Coefficients ``(K, d, ...)`` less their mean over softmax predictors, which is not known."""
+    return coef - coef.mean(axis=0) if len(coef) > 1 else coef
 
 
 def _tail(quantiles: Array, apart: Array, width: Array) -> Array:
-    """Probability that a draw of the prior and an error of sd ``width`` are ``apart`` or more."""
+    """Probability of two-sided distances above ``apart``, for prior draws plus normal errors."""
     weight = np.exp(-0.5 * np.square(_NODES))
     return 2.0 * (weight / weight.sum()) @ ndtr((quantiles - apart) / width)
-
-
-def _likelihood_of_coefficients(
-    posterior: GLMPosterior, theta: Array, linear: Array, gamma: float | None
-) -> tuple[Array, Array]:
-    """Minus the Hessian and the gradient of the coefficients' log likelihood, at its best level.
-
-    The intercepts, under their own prior, are where the likelihood is largest.
-    """
-    L, d = linear.size, posterior.n_features
-    rest = replace(posterior.linear_prior, coef=Flat())
-    at_gamma = None if gamma is None else np.array([gamma])
-    H = posterior.likelihood_curvature(theta)[:L, :L] + rest.curvature(linear, gamma)[0]
-    g = posterior.grad_log_likelihood(theta[None])[0, :L]
-    g = g + rest.grad(linear[None], at_gamma)[0].ravel()
-    number = np.arange(L).reshape(linear.shape)
-    coef, level = number[:, :d].ravel(), number[:, d:].ravel()
-    H_coef, g_coef = H[np.ix_(coef, coef)], g[coef]
-    if level.size:
-        cross = H[np.ix_(coef, level)]
-        # singular where a class has next to no weight
-        solved = linalg.lstsq(H[np.ix_(level, level)], cross.T)[0]
-        H_coef, g_coef = H_coef - cross @ solved, g_coef - solved.T @ g[level]
-    return H_coef, g_coef
