@@ -182,7 +182,7 @@ class LinearPrior:
         return H, *self.add_curvature(H, linear, gamma)
 
     def add_curvature(self, H: Array, linear: Array, gamma: float | None) -> tuple[Array, float]:
-        """Add to ``H (K * width, K * width)`` what :meth:`curvature` returns first."""
+        """Add minus the Hessian to ``H (K * width, K * width)``; return cross and corner."""
         (K, width), d = linear.shape, self.n_features
         of_coef, with_gamma, corner = self.coef.curvature(linear[:, :d], gamma)
         direction, own, shared, more = self.of_intercept(linear, gamma)
@@ -220,22 +220,17 @@ class LinearPrior:
 
     # ---- the prior in other forms ---------------------------------------------------------------
 
-    def scaled_part(self) -> LinearPrior:
-        """Prior whose parts that the noise does not scale are made flat."""
-        intercept = self.intercept
-        if intercept is not None and not intercept.scaled_by_noise:
-            intercept = None
-        return replace(
-            self, coef=self.coef if self.coef.scaled_by_noise else Flat(), intercept=intercept
-        )
+    def part(self, scaled_by_noise: bool) -> LinearPrior:
+        """Prior of the parts that the noise scales, or does not; the other parts are flat."""
 
-    def unscaled_part(self) -> LinearPrior:
-        """Prior whose parts that the noise scales are made flat."""
-        intercept = self.intercept
-        if intercept is not None and intercept.scaled_by_noise:
-            intercept = None
-        coef = Flat() if self.coef.scaled_by_noise else self.coef
-        return replace(self, coef=coef, intercept=intercept)
+        def keeps(prior: CoefficientPrior | None) -> bool:
+            return prior is not None and prior.scaled_by_noise == scaled_by_noise
+
+        return replace(
+            self,
+            coef=self.coef if keeps(self.coef) else Flat(),
+            intercept=self.intercept if keeps(self.intercept) else None,
+        )
 
     def given_noise(self, variance: float) -> LinearPrior:
         """Prior where the noise variance is known."""

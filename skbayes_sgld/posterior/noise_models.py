@@ -1,4 +1,4 @@
-"""Models of the noise of a normal regression, by name: the same in every row, or not."""
+"""Models of the noise of a normal regression, by name: constant, or log-linear in columns."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Array = NDArray[Any]
 
 
 class NoiseModel(Component):
-    """How the noise of a normal regression depends on the row.
+    """Model of how the noise of a normal regression varies from row to row.
 
     Attributes
     ----------
     constant : bool
-        Whether it does not.
+        Whether the noise is the same in every row.
     """
 
     constant = False
@@ -75,24 +75,24 @@ class LogLinearNoise(NoiseModel):
 
     .. math:: \log \sigma_i = \alpha_0 + z_i \alpha, \quad \alpha_j \sim N(0, s_j^2).
 
-    ``noise_prior`` is of the noise at the mean of the columns, which also is the unit of
-    ``prior="conjugate_normal"``: with ``alpha = 0`` the model is that of constant noise.
+    ``noise_prior`` is the prior of the noise at the mean of the columns. That noise is also the
+    unit of ``prior="conjugate_normal"``: with ``alpha = 0`` the model has constant noise.
 
     Parameters
     ----------
     columns : "all" or sequence of str or int, default="all"
         Columns of X that the noise depends on: names, or positions.
     scale : "auto", float or array-like of shape (n_columns,), default="auto"
-        Standard deviations s of the prior. ``"auto"`` is ``1 / sd(x_j)``: one standard deviation
-        of a column, or the difference of a column's two values, may well change the noise by a
-        factor of e.
+        Standard deviations s of the prior. ``"auto"`` is ``1 / sd(x_j)``, so that one standard
+        deviation of a column changes the noise by a typical factor of e. For a column of two
+        values their difference stands for the standard deviation.
 
     Notes
     -----
-    A column has a coefficient of the mean and one of the noise. With few rows for each, some may be
-    fitted nearly without noise. Under normal priors the coefficients of the mean are integrated out
-    then, exactly (``parameterization="noncentered"``); under others chains mix badly, and the fit
-    warns.
+    Each column has a coefficient of the mean and one of the noise. With few rows per coefficient
+    some rows may be fitted nearly without noise. Under normal priors the coefficients of the mean
+    are then integrated out exactly (``parameterization="noncentered"``). Under other priors chains
+    mix badly, and the fit warns.
 
     Examples
     --------

@@ -55,19 +55,19 @@ def check_proper(posterior: GLMPosterior) -> None:
 
 
 def weight_of_level(posterior: GLMPosterior) -> float:
-    """Weight of the rows that keep the intercept from infinity; infinite under a proper prior."""
+    """Total weight of the rows that keep the intercept finite; infinite under a proper prior."""
     if not posterior.intercept_is_free:
         return np.inf
     return posterior.likelihood.level_weight(posterior.y, posterior.weight)
 
 
 def level_is_held(posterior: GLMPosterior) -> bool:
-    """Whether the rows say where the intercept is, or its prior does."""
+    """Whether the rows or the prior determine the intercept."""
     return weight_of_level(posterior) >= _HELD
 
 
 def check_weights(posterior: GLMPosterior) -> None:
-    """Raise where the weights of the rows are so small that a flat prior is left, or nearly.
+    """Raise if the weights of the rows are so small that the posterior is nearly the flat prior.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def check_weights(posterior: GLMPosterior) -> None:
 
 
 def check_mode(posterior: Any, theta: Array) -> None:
-    """Raise where coefficients under a flat prior would grow without limit from ``theta (P,)``.
+    """Raise if coefficients under a flat prior would grow without limit from ``theta (P,)``.
 
     The likelihood at the supposed mode is then 1. Classes are also separated wherever some theta
     gives every label a probability above a half.
@@ -114,26 +114,26 @@ def check_mode(posterior: Any, theta: Array) -> None:
     ImproperPosteriorError
         With the reason and a remedy.
     """
-    if not isinstance(posterior, GLMPosterior) or posterior.prior.proper:
-        return
-    if separated(posterior, theta):
+    flat = isinstance(posterior, GLMPosterior) and not posterior.prior.proper
+    if flat and separated(posterior, theta):
         raise _unbounded(posterior)
 
 
 def separated(posterior: GLMPosterior, theta: Array) -> bool:
-    """Whether the likelihood at ``theta (P,)`` shows that coefficients are unbounded without prior.
+    """Whether the coefficients have no maximum likelihood estimate, judged at ``theta (P,)``.
 
-    Its value is then 1, or every label has a probability above a half.
+    The likelihood is then 1, or every label has a probability above a half.
     """
     if not posterior.likelihood.improper:
         return False
     by_row = posterior.log_likelihood(theta[None])[0]
+    weight = 1.0 if posterior.weight is None else posterior.weight
     labels = isinstance(posterior.likelihood, LabelLikelihood)
-    return float(by_row.sum()) > -1e-3 or (labels and _all_right(posterior, by_row))
+    return bool(by_row.sum() > -1e-3 or (labels and np.all(by_row > weight * np.log(0.5))))
 
 
 def check_expanded(posterior: GLMPosterior, precision: Array, value: float, least: float) -> None:
-    """Raise where what all rows say at a supposed mode shows that flat priors leave it unbounded.
+    """Raise if all rows at a supposed mode show that it is unbounded under flat priors.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def check_expanded(posterior: GLMPosterior, precision: Array, value: float, leas
     precision : ndarray of shape (P, P)
         Curvature of the log posterior of all rows.
     value, least : float
-        Log likelihood of all rows, and of that row of weight 1 whose is the least.
+        Log likelihood of all rows, and the least log likelihood of a row of weight 1.
 
     Raises
     ------
@@ -167,12 +167,6 @@ def _check_independent(H: Array, scale: Array, names: list[str]) -> None:
             f"columns {', '.join(involved)} of X are linearly dependent: under prior='flat' the "
             f"posterior is improper; drop one of them or {_REMEDY}."
         )
-
-
-def _all_right(posterior: GLMPosterior, by_row: Array) -> bool:
-    """Whether the label of every row has a probability above a half."""
-    weight = 1.0 if posterior.weight is None else posterior.weight
-    return bool(np.all(by_row > weight * np.log(0.5)))
 
 
 def _unbounded(posterior: GLMPosterior) -> ImproperPosteriorError:
@@ -205,7 +199,7 @@ def _check_rank(posterior: GLMPosterior, names: list[str]) -> None:
 
 
 def _check_directions(posterior: GLMPosterior) -> None:
-    """Raise where the likelihood rises for some row and falls for none along some direction.
+    """Raise if along some direction the likelihood rises for some row and falls for none.
 
     A linear programme (Konis 2007, Section 4) finds the direction from the likelihood's
     :meth:`~skbayes_sgld.posterior.Likelihood.gains`.

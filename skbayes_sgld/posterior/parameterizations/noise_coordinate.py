@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline, PchipInterpolator
+from scipy.interpolate import CubicSpline, PchipInterpolator, PPoly
 from scipy.special import ndtri_exp
 
 from skbayes_sgld.posterior.parameterizations.base import Affine, Expanded, Map
@@ -44,32 +44,26 @@ class NormalQuantiles(Map):
 
     def __init__(self, spline: CubicSpline) -> None:
         ends = spline.x[[0, -1]]
-        # a straight piece at either end
-        beyond = np.stack([np.zeros(2), np.zeros(2), spline(ends, 1), spline(ends)])
-        self._pieces = np.hstack([beyond[:, :1], spline.c, beyond[:, 1:]])
-        self._origins = np.concatenate([ends[:1], spline.x[:-1], ends[1:]])
-        self._start, self._spacing = ends[0], spline.x[1] - spline.x[0]
-        self._known = spline.x, spline(spline.x)
-
-    def _place(self, x: Array) -> tuple[Array, Array]:
-        """Coefficients of the pieces in which x lie, and the distances from their origins."""
-        piece = np.ceil((np.nan_to_num(x) - self._start) / self._spacing)
-        piece = np.clip(piece, 0, len(self._origins) - 1).astype(int)
-        return self._pieces[:, piece], x - self._origins[piece]
+        # a straight piece at either end, which goes on beyond its own end
+        straight = np.stack([np.zeros(2), np.zeros(2), spline(ends, 1), spline(ends)])
+        straight[3, 0] -= straight[2, 0]
+        pieces = np.hstack([straight[:, :1], spline.c, straight[:, 1:]])
+        self._gamma = PPoly(pieces, np.r_[ends[0] - 1.0, spline.x, ends[1] + 1.0])
+        self._slope, self._bend = self._gamma.derivative(), self._gamma.derivative(2)
+        self.knots = spline.x
 
     def expand(self, phi: Array) -> Expanded:
         """Log noise variance ``(C, 1)`` at ``phi (C, 1)``, the log Jacobian and the chain rule."""
-        (a, b, c, d), u = self._place(phi)
-        slope = (3.0 * a * u + 2.0 * b) * u + c
+        slope = self._slope(phi)
 
         def pull_back(grad: Array, tau: float) -> Array:
-            return slope * grad + tau * (6.0 * a * u + 2.0 * b) / slope
+            return slope * grad + tau * self._bend(phi) / slope
 
-        return Expanded(((a * u + b) * u + c) * u + d, np.log(slope[:, 0]), pull_back)
+        return Expanded(self._gamma(phi), np.log(slope[:, 0]), pull_back)
 
     def inverse(self, theta: Array) -> Array:
         """Coordinate of the log noise variance, by Newton steps from the knots."""
-        x = np.interp(theta, self._known[1], self._known[0])
+        x = np.interp(theta, self._gamma(self.knots), self.knots)
         for _ in range(20):
             at = self.expand(x)
             x = x - (at.theta - theta) / np.exp(at.log_jacobian)[:, None]

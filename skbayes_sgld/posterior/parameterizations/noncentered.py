@@ -174,8 +174,8 @@ class OtherNoncentered(Reparameterized):
     ) -> Callable[[Array], tuple[Array, Array]]:
         """Log density under ``prior``, if that is given, and gradient under ``followed``."""
         at, tau, L = self.coordinates, self.temperature, len(self.coordinates.origin)
-        eigen, own = at.coefficients, None if prior is None else prior.unscaled_part()
-        in_prior = followed.unscaled_part()
+        eigen, own = at.coefficients, None if prior is None else prior.part(scaled_by_noise=False)
+        in_prior = followed.part(scaled_by_noise=False)
 
         def value_and_grad(phi: Array) -> tuple[Array, Array]:
             z, scale = at.split(phi)
@@ -230,7 +230,7 @@ def noncentered(
     if prior.follows_noise:
         coefficients = EigenScales(root, np.zeros(1), 0.0)
     else:
-        scaled = prior.scaled_part()
+        scaled = prior.part(scaled_by_noise=True)
         H = posterior.likelihood_curvature(theta)[:-1, :-1] + scaled.curvature(linear[0], gamma)[0]
         g = posterior.grad_log_likelihood(theta[None])[0, :-1]
         g = g + scaled.grad(linear, theta[-1:])[0].ravel()
@@ -242,7 +242,7 @@ def noncentered(
 
     at_origin = noise_density(posterior, theta)
     if prior.normal:
-        rest = prior.unscaled_part().log_density(linear, None)
+        rest = prior.part(scaled_by_noise=False).log_density(linear, None)
         at_origin = at_origin._replace(constant=at_origin.constant + float(rest[0]))
 
     def in_coordinates(scale_map: Map, steep: bool = False) -> Reparameterized:

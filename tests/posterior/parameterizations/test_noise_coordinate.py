@@ -43,7 +43,7 @@ def test_gamma_is_normal_in_its_quantiles(tempered):
 
 def test_the_map_has_no_jump_at_its_knots(tempered):
     quantiles, _ = tempered
-    knots = quantiles._known[0]
+    knots = quantiles.knots
     below, above = (
         quantiles.forward(np.nextafter(knots, side)[:, None]) for side in (-np.inf, np.inf)
     )
