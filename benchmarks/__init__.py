@@ -1,4 +1,4 @@
-"""How fast the package is, beside other libraries.
+"""Speed of the package, compared with other libraries.
 
 ``python -m benchmarks [row ...]`` measures the rows of the table (``benchmarks/rows``), each in a
 process of its own; ``python -m benchmarks.page`` makes the pages of the documentation from what was

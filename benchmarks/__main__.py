@@ -21,7 +21,7 @@ MODES = {"no-avx512": "without AVX-512", "all-features": "with all features"}
 
 
 def available() -> list[str]:
-    """What can be measured here: the machine as it is, and without AVX-512 if it has that."""
+    """Conditions that can be measured here: all features, and without AVX-512 if there is any."""
     return ["no-avx512", "all-features"] if _machine.avx512() else ["no-avx512"]
 
 
@@ -37,7 +37,7 @@ def measure(name: str, rounds: int | None, quick: bool, target: Path) -> None:
 
 
 def run(name: str, mode: str, options: argparse.Namespace) -> dict[str, Any] | None:
-    """What a row finds in a process of its own, None where it fails.
+    """Result of a row in its own process, None if it fails.
 
     What one rival sets up for itself is then not to slow the next one down.
     """

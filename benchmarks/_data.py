@@ -62,7 +62,7 @@ def logistic(n: int, d: int, seed: int = 0) -> Sample:
 
 
 def classes(n: int, d: int, n_classes: int, seed: int = 0) -> Sample:
-    """The same for more classes."""
+    """Data of several classes."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
     p = softmax(X @ rng.standard_normal((d, n_classes)) / np.sqrt(d), axis=1)

@@ -44,7 +44,7 @@ def draw(results: Results, folder: Path) -> list[Path]:
 
 
 def margin(figure: Figure, value: float | None = None) -> float:
-    """How many times worse than its bound a figure is; below 1 it is met."""
+    """Multiple of its bound that a figure is; below 1 the bound is met."""
     value = figure.value if value is None else value
     return value / figure.at_most if figure.at_most is not None else figure.at_least / value
 
@@ -137,7 +137,7 @@ def _one(results: Results, name: str) -> tuple[str, dict[str, Any]] | None:
 
 
 def floor(results: Results) -> Any:
-    """What the machine needs for what a fit has to move, beside what the fit takes."""
+    """Figure of the least time of fits on this machine, and of the time taken."""
     found = _one(results, "sizes")
     if found is None:
         return None

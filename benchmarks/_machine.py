@@ -1,4 +1,4 @@
-"""What a figure was measured with: the machine, the versions, and the SIMD features in force."""
+"""Conditions of a measurement: the machine, the versions, and the SIMD features in use."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def draw_logistic(X: np.ndarray, y: np.ndarray, n_draws: int) -> tuple[np.ndarra
 
 
 def softmax(X: np.ndarray, y: np.ndarray, prior_sd: float = 1.0) -> _Model:
-    """The same for more classes, class by class, the mean over the classes taken out.
+    """Draws of several classes, class by class, less the mean over the classes.
 
     What is sampled are the coordinates of an orthonormal basis of what remains then: a class
     fewer, and no direction that the data do not see.

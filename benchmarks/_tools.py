@@ -1,4 +1,4 @@
-"""What the benchmarks share: the registry of rows, interleaved timing, ratios, and tables."""
+"""Shared tools: the registry of rows, interleaved timing, ratios, and tables."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def interleave(
 
 
 def within(limit: float, task: Callable[..., Any], *arguments: Any) -> Any:
-    """What a task returns in a process of its own; None where it takes longer, in seconds."""
+    """Result of a task in its own process; None if it takes more than ``limit`` seconds."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:  # leaving it ends the process
         try:
             return pool.apply_async(task, arguments).get(limit)
@@ -183,7 +183,7 @@ def smallest_ess(draws: np.ndarray) -> float:
 
 
 def agreement(ours: np.ndarray, theirs: np.ndarray, ess: tuple[float, float]) -> str:
-    """How far two sets of draws ``(S, P)`` are apart, beside the Monte Carlo error."""
+    """Differences between two sets of draws ``(S, P)``, with the Monte Carlo error."""
     sd = theirs.std(axis=0)
     shift = np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) / sd
     ratio = ours.std(axis=0) / sd

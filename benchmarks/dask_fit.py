@@ -67,7 +67,7 @@ def on_workers(n_rows: int) -> tuple[Any, Any]:
 
 
 def in_memory(n_rows: int) -> tuple[Any, Any]:
-    """The same rows as arrays."""
+    """Rows as arrays."""
     size = block_size(n_rows)
     X, target = np.empty((n_rows, D), np.float32), np.empty(n_rows)
     for start in range(0, n_rows, size):
@@ -100,7 +100,7 @@ def sent(dask_worker: Any) -> int:
 
 
 def fit(name: str, X: Any, target: Any, client: Client | None) -> dict[str, Any]:
-    """What one fit took."""
+    """Time and memory of one fit."""
     y = target > 0 if name == "logistic" else target
     if client is not None:
         y = y.persist()

@@ -38,7 +38,7 @@ def figures_of(result: dict[str, Any]) -> list[Figure]:
 
 
 def data_of(result: dict[str, Any], name: str) -> Any:
-    """What a row kept for the pages under a name, None where it was not measured."""
+    """Values that a row kept for the pages under a name, None if it was not measured."""
     found = [f for row in result["rows"].values() for f in row["found"] if not is_figure(f)]
     return next((f["values"] for f in found if f["data"] == name), None)
 
@@ -81,7 +81,7 @@ def machine_block(results: Results) -> str:
 
 
 def summary_block(results: Results) -> str:
-    """How many bounds are met, and which are not."""
+    """Number of bounds that are met, and the names of those that are not."""
     lines = []
     for mode, result in results.items():
         bounded = [figure for figure in figures_of(result) if figure.met is not None]
@@ -120,7 +120,7 @@ def table_block(results: Results) -> str:
 
 
 def notes_block(results: Results) -> str:
-    """What was noted beside the figures: above all, whether the two posteriors agree."""
+    """Notes on the figures: above all, whether the two posteriors agree."""
 
     def write(result: dict[str, Any]) -> str:
         noted = [figure for figure in figures_of(result) if figure.note]
@@ -130,7 +130,7 @@ def notes_block(results: Results) -> str:
 
 
 def rates_block(results: Results) -> str:
-    """What the machine can move a second, in billions."""
+    """Rates of the machine, in billions a second."""
     columns = {mode: data_of(result, "machine") for mode, result in results.items()}
     columns = {mode: column for mode, column in columns.items() if column}
     names: dict[str, None] = dict.fromkeys(name for column in columns.values() for name in column)
@@ -147,7 +147,7 @@ def least_seconds(part: dict[str, Any], rates: dict[str, float]) -> float:
 
 
 def sizes_block(results: Results) -> str:
-    """What the fits of three sizes have to move, the least that takes here, and what they take."""
+    """Work of fits of three sizes, its least time on this machine, and the time taken."""
     head = ["", "bytes", "operations", "exp", "normal numbers", "least time", "taken", "ratio"]
 
     def write(result: dict[str, Any]) -> str:
@@ -188,7 +188,7 @@ def growth_block(results: Results) -> str:
 
 
 def grid_block(results: Results) -> str:
-    """How fits of a grid of sizes compare with fits of more rows of the same columns."""
+    """Fits of a grid of sizes, compared with fits of more rows of the same columns."""
     path, rows = RESULTS / "grid.json", []
     known = json.loads(path.read_text())["models"] if path.exists() else {}
     for name, cells in known.items():

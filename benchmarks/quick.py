@@ -1,4 +1,4 @@
-"""What became slower: this checkout (head) beside another commit (base), in two minutes.
+"""Slower and faster parts of this checkout (head) than of a commit (base), in two minutes.
 
 ``python -m benchmarks.quick [task ...] [--base REF]`` runs small tasks in two long-lived processes,
 one a checkout, by turns. The base is a commit or a folder; without one it is the last commit where
@@ -51,7 +51,7 @@ def interval(ratios: np.ndarray) -> tuple[float, float]:
 
 
 def verdict(ratios: np.ndarray) -> str:
-    """What ``ratios`` of head over base say: "slower", "faster" or nothing."""
+    """Verdict on ``ratios`` of head over base: "slower", "faster" or ""."""
     (low, high), median = interval(ratios), np.median(ratios)
     if low > 1 and median > 1 + _LEAST:
         return "slower"

@@ -125,7 +125,7 @@ def standard_error(weights: np.ndarray, eta: np.ndarray) -> float:
 
 
 def influence(weights: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, float]:
-    """How much of each normal, and of the start, is in the average of the last draws.
+    """Weights of each normal number, and of the start, in the average of the last draws.
 
     On a standard normal posterior the chain is linear in them: theta becomes
     (1 - eta_t) theta + sqrt(2 eta_t) (normal_t + normal_{t+1}) / 2. Starts are 1.5 normals.

@@ -78,7 +78,7 @@ def held_out_quantiles(
 
 
 def is_inside(quantiles: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Which rows are inside the interval of each level, ``(n_rows, n_levels)``."""
+    """Whether each row is inside the interval of each level, ``(n_rows, n_levels)``."""
     low, high = quantiles[:, : len(LEVELS)], quantiles[:, len(LEVELS) : -1]
     return (low <= y[:, None]) & (y[:, None] <= high)
 

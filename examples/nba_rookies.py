@@ -140,7 +140,7 @@ def held_out_losses(
 
 
 def judge_search(losses: pd.DataFrame) -> str:
-    """What the search shows, the differences taken fold by fold."""
+    """Results of the search, with differences fold by fold."""
     plain = losses.drop(index="auto", level="step_size")
     steps = plain.index.get_level_values("step_size")
     best = plain.loc[plain.mean(axis=1).idxmin()]

@@ -99,7 +99,7 @@ def step_numbers(result: SamplingResult) -> np.ndarray:
 
 
 def distances(draws: np.ndarray, weights: np.ndarray, mean: Any, sd: Any) -> np.ndarray:
-    """How far one chain's running means are from the posterior's, in its sds ``(2, T)``.
+    """Error of one chain's running means in posterior sds ``(2, T)``.
 
     Root mean square over chains and coefficients, and its standard error over the chains.
     """

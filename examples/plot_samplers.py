@@ -141,7 +141,7 @@ def run_gradients(draws: Any) -> int:
 
 
 def measure(posterior: Any, exact: Exact, sampler: Any, **settings: Any) -> dict[str, float]:
-    """What a sampler gives on a posterior, at what cost."""
+    """Effective draws and errors of a sampler on a posterior, and their cost."""
     watched, counted = count_gradients(posterior)
     started = time.process_time()
     with unconverged():

@@ -80,7 +80,7 @@ def run(posterior: StochasticVolatility, n_draws: int, hmc: bool = False) -> np.
 
 
 def walk_of(posterior: StochasticVolatility, sigma: float | None = None) -> CustomPosterior:
-    """The same posterior in (log sigma, log nu, h), as the post has it."""
+    """Posterior in (log sigma, log nu, h), as in the post."""
     start = posterior.constrain(posterior.start()[None])[0]
     return CustomPosterior(
         posterior.model,
@@ -118,7 +118,7 @@ def share_inside(draws: np.ndarray, volatility: np.ndarray) -> float:
 
 
 def inside(draws: np.ndarray, volatility: np.ndarray) -> str:
-    """The same in words."""
+    """Share of the days inside, in words."""
     return f"{100 * share_inside(draws, volatility):.0f} % of days inside"
 
 

@@ -1,4 +1,4 @@
-"""What every process that runs tests does once, and what tests of figures share."""
+"""Set-up of every process that runs tests, and a fixture of tests that draw."""
 
 import gc
 

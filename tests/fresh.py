@@ -1,4 +1,4 @@
-"""What a process finds that imports the package, and then every module of it.
+"""Modules loaded by a process that imports the package, and then every module of it.
 
 A process of its own, since this one has imported most of it; one for all tests that ask, since
 imports cost seconds.

@@ -55,7 +55,7 @@ def test_the_main_job_goes_from_the_table_to_decisions(tmp_path):
 
 @pytest.mark.parametrize("name", TASKS)
 def test_every_example_of_a_task_runs_by_itself_without_a_warning(name, monkeypatch, capsys):
-    """It may be downloaded alone, so it has nothing from beside it."""
+    """Each may be downloaded alone, so it imports nothing from its folder."""
     pyplot = pytest.importorskip("matplotlib.pyplot", reason="the figures need the extra 'plot'")
     if name in LIBRARIES:
         pytest.importorskip(LIBRARIES[name], reason=f"{name} is about {LIBRARIES[name]}")

@@ -1,4 +1,4 @@
-"""What a caller sets by ``np.errstate`` changes nothing in any public call."""
+"""A caller's ``np.errstate`` changes nothing in any public call."""
 
 import inspect
 from contextlib import nullcontext

@@ -291,7 +291,7 @@ class NoJacobian(posterior.HierarchicalNormal):
 
 
 class OthersRoot(sampling.Preconditioner):
-    """Its noise is that of another matrix than its drift."""
+    """Preconditioner whose noise has another matrix than its drift."""
 
     def bind(self, n_params, metric):
         metric = Diagonal(np.linspace(1.0, 2.0, n_params))

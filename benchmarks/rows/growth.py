@@ -1,4 +1,4 @@
-"""What the machine can move, what a fit has to, and how its cost grows: data of the documentation.
+"""Rates of the machine, work of a fit, and growth of its cost: data of the documentation.
 
 A row of this module yields data, not figures: ``docs/performance.md`` is made from them.
 """
@@ -42,7 +42,7 @@ def _on_all_cores(task: Callable[[int], Any]) -> Callable[[], Any]:
 
 @row("machine", rounds=5)
 def machine(rounds: int, quick: bool) -> Iterator[Data]:
-    """What the machine can move a second: bytes, operations, exponentials, normal numbers."""
+    """Rates of the machine: bytes, operations, exponentials, normal numbers a second."""
     size = 2**22 if quick else 2**25
     stream = [np.ones(size) for _ in range(CORES)]
     pieces = [np.linspace(-3.0, 3.0, _PIECE) for _ in range(CORES)]

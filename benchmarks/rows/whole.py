@@ -1,4 +1,4 @@
-"""What a user waits for besides a fit: searches, predictions, the import; and published work."""
+"""Waiting times besides a fit: searches, predictions, the import; and published work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the automatic settings are chosen by, for ``docs/how_auto_works.md``; about two minutes."""
+"""Measurements behind the automatic settings, for ``docs/how_auto_works.md``; about two minutes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How near each optimizer comes to the mode, for ``docs/optimizers.md``; about four minutes.
+"""Distance of each optimizer from the mode, for ``docs/optimizers.md``; about four minutes.
 
 Distances are those of the worst coordinate, in its posterior sds; the mode is by scikit-learn
 (``LogisticRegression``) or in closed form. A fit is the same each time on one machine; rounding on
@@ -37,7 +37,7 @@ HASTE = {"nba, classifier", "diabetes, classifier", "lecture, regressor", "iris,
 
 
 def climb(model, data, **settings):
-    """How far from the mode a fit ended, whether it warned, its passes and seconds."""
+    """Distance from the mode at which a fit ended, whether it warned, its passes and seconds."""
     X, y = task(model, data)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -24,7 +24,7 @@ _SPARE = 8.0  # standard deviations of the number of rows below a limit, which l
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a sample is drawn.
+    """Settings of a random sample of rows.
 
     Attributes
     ----------

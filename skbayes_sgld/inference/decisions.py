@@ -121,7 +121,7 @@ class Tuned:
     pilot_steps: int = 0
 
     def at(self, step_size: float, why: str) -> Tuned:
-        """The same at another step size, for the reason ``why``."""
+        """Copy with another step size and its reason."""
         return replace(self, run=replace(self.run, step_size=step_size), why_step_size=why)
 
 

@@ -196,7 +196,7 @@ class _Checked:
         return self._floats(self.name, returned, shape, theta)
 
     def call(self, theta: Array, idx: Array | None = None) -> Any:
-        """What the function returns; its own errors have a note of where it was called."""
+        """Call the function; an error that it raises gets a note with the position."""
         try:
             return self.function(theta) if idx is None else self.function(theta, idx)
         except Exception as error:
@@ -253,7 +253,7 @@ def _check_signature(function: Callable[..., Any], name: str, n_arguments: int) 
 
 
 def _at(param_names: Sequence[str], theta: Array) -> str:
-    """Where a function was called, in words: the first of its points."""
+    """Position of the first chain at which a function was called, in words."""
     shown = zip(param_names[:_SHOWN], np.ravel(theta[:1]), strict=False)
     others = " and other points" if len(theta) > 1 else ""
     return f"at {', '.join(f'{name}={value:g}' for name, value in shown)}{others}"

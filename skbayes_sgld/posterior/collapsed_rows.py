@@ -278,7 +278,7 @@ class CollapsedRows(CollapsedPosterior):
         return np.ascontiguousarray(np.transpose(drawn))
 
     def matched(self, draws: Array, temperature: float) -> CollapsedRows:
-        """The same rows: their metric is the prior's, whatever the draws."""
+        """Itself: the metric is the prior's, whatever the draws."""
         return self
 
 

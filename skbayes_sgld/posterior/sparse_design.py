@@ -84,7 +84,7 @@ class SparseDesign:
 
     @property
     def center(self) -> Array | None:
-        """What is subtracted from the columns ``(d,)``."""
+        """Means ``(d,)`` that are subtracted from the columns, or None."""
         return self._center
 
     def __len__(self) -> int:
@@ -112,7 +112,7 @@ class SparseDesign:
         return self._of(self._X[idx.ravel()], idx.shape)
 
     def reshape(self, *shape: int) -> SparseDesign:
-        """The same rows on other leading axes."""
+        """Design of the same rows with other leading axes."""
         return self._of(self._X, shape[:-1])
 
     @property

@@ -64,7 +64,7 @@ class WhitenedPosterior(BasePosterior):
 
 
 class Place(NamedTuple):
-    """Where collapsed trajectories are: duals ``(n, C)``, the intercept's, and v of the duals."""
+    """Position of collapsed trajectories: duals ``(n, C)``, the intercept's, and v of the duals."""
 
     dual: Array
     level: Array

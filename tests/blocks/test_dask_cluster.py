@@ -88,7 +88,7 @@ def made_on_workers(change=None):
 
 @pytest.fixture(scope="module")
 def in_blocks():
-    """The same fit of the same blocks, without Dask."""
+    """Fit of the same blocks without Dask."""
 
     def read():
         for number in range(N_BLOCKS):

@@ -37,7 +37,7 @@ def ranks(name: str, number: int, changes: dict[str, Any]) -> tuple[dict[str, in
 
 
 def judge(ranks: np.ndarray) -> dict[str, float]:
-    """What the ranks of one parameter say.
+    """Test statistics of the ranks of one parameter.
 
     Returns
     -------

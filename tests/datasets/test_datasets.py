@@ -48,7 +48,7 @@ def labels(raw):
 
 
 def rows_of(bunch):
-    """What was loaded, in the form of ``raw``."""
+    """Loaded data in the form of ``raw``."""
     for name, values, label in zip(bunch.names, bunch.data.to_numpy(), bunch.target, strict=True):
         yield (name, *(None if np.isnan(v) else float(v) for v in values)), int(label)
 

@@ -1,4 +1,4 @@
-"""What cannot be used is refused by name, says what is accepted, and changes no estimator.
+"""Unusable input is refused by name, with what is accepted, and changes no estimator.
 
 Every case goes through ``refuse``: an estimator that was never fitted must stay bare, and one
 that was must keep what it learned and predict as before.
@@ -89,7 +89,7 @@ def assert_raises_and_changes_nothing(cls, match, params, data, errors=(ValueErr
 
 
 def refuse(cls, match, params, X=X, y=None, weight=None):
-    """What the refusal says; ``y`` may be a function of the good target."""
+    """Message of the refusal; ``y`` may be a function of the good target."""
     y = target(cls) if y is None else y(target(cls)) if callable(y) else y
     return assert_raises_and_changes_nothing(cls, match, params, (X, y, weight))
 

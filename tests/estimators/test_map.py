@@ -45,7 +45,7 @@ def told(model, X, y):
 
 
 def true_distance(model, X, y):
-    """How far a regressor is from Newton's mode in its worst coordinate, in posterior sds."""
+    """Distance of a regressor from Newton's mode in its worst coordinate, in posterior sds."""
     prior, noise = ConjugateNormal(), InverseGamma().for_data(y.var())
     posterior = GLMPosterior(X, y, Gaussian(), prior, noise)
     mode = tuning.find_mode(posterior, posterior.start())

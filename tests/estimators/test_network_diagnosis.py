@@ -1,4 +1,4 @@
-"""What draws of a network's predictions are told to lack."""
+"""Problems that a network's draws of predictions are found to have."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What ArviZ is given: groups, dimensions and labels, and what it makes of them.
+"""Fits in ArviZ: groups, dimensions and labels, and the results of its functions.
 
 The same tests run on ArviZ 0.2x (InferenceData) and 1.x (DataTree), whichever is installed.
 """
@@ -206,7 +206,7 @@ def test_sparse_rows_are_not_written_out():
 
 
 def peak_of(work):
-    """What a call returns, and the most bytes that it had allocated."""
+    """Value that a call returns, and the most bytes that it had allocated."""
     tracemalloc.start()
     try:
         return work(), tracemalloc.get_traced_memory()[1]

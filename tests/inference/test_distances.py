@@ -1,4 +1,4 @@
-"""What a fit keeps in order to be judged: distances in the sds of the tempered posterior."""
+"""Distances that judge a fit, in sds of the tempered posterior."""
 
 from types import SimpleNamespace
 

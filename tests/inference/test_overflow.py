@@ -1,4 +1,4 @@
-"""What the error of an overflow advises: it has been tried."""
+"""The advice in the error of an overflow has been tried."""
 
 import numpy as np
 import pytest

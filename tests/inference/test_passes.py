@@ -1,4 +1,4 @@
-"""What a pass over rows in blocks makes of each block."""
+"""Passes over rows in blocks, block by block."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What a fit holds, says and keeps: pickles, warnings, repeated calls, overflows."""
+"""Results of a fit: pickles, warnings, repeated calls, overflows."""
 
 import pickle
 import re

@@ -247,7 +247,7 @@ def _wrong_prediction(model, X):
 
 
 def _wrong_posterior(model, X, y, weight, params):
-    """What contradicts the closed form of the conjugate model."""
+    """Contradiction of the closed form of the conjugate model, or ""."""
     w = np.ones(len(y)) if weight is None else weight
     # with few rows the noise decides how far the tails reach, and 20 draws tell little of them
     if not isinstance(model, _LINEAR) or params or min(w.sum(), (w > 0).sum()) < X.shape[1] + 5:
@@ -292,7 +292,7 @@ def cases():
 
 @dataclass
 class Counts:
-    """What generated cases came to.
+    """Outcomes of generated cases.
 
     Attributes
     ----------

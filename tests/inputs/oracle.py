@@ -1,4 +1,4 @@
-"""What every public call owes its caller: a right result, or an error that names the argument.
+"""Judge of public calls: a right result, or an error that names the argument.
 
 ``judge`` makes one call and says which of them it was, or what is wrong: an error of another kind,
 one that names no argument or comes from inside NumPy or SciPy, a ``RuntimeWarning``, numbers that
@@ -35,7 +35,7 @@ _FOREIGN = re.compile(r"site-packages/(numpy|scipy|pandas|joblib|threadpoolctl)[
 
 @dataclass(frozen=True)
 class Answer:
-    """What a call came to: ``"result"``, ``"error"`` or, with a reason, ``"failure"``."""
+    """Outcome of a call: ``"result"``, ``"error"`` or, with a reason, ``"failure"``."""
 
     kind: str
     reason: str = ""
@@ -144,7 +144,7 @@ def numbers_of(value, path="result"):
 
 
 def not_finite(value):
-    """Where a result has numbers that are not finite; None where all are."""
+    """Path to a number of a result that is not finite; None if all are."""
     for path, array in numbers_of(value):
         if not np.isfinite(array).all():
             return f"{path} is not finite: {array[~np.isfinite(array)].ravel()[0]}"

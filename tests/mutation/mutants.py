@@ -58,7 +58,7 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        """What stays when other code moves."""
+        """Identity of the mutant, which stays when other code moves."""
         number = f" #{self.occurrence + 1}" if self.occurrence else ""
         return f"{self.function or 'module'}: {self.text}: {self.old} -> {self.new}{number}"
 

@@ -1,4 +1,4 @@
-"""How small an error of a gradient the check finds, and how little it minds rounding."""
+"""The check of gradients finds small errors and tolerates rounding."""
 
 import numpy as np
 import pytest

@@ -39,7 +39,7 @@ class Ellipse:
 
 
 class Centered(BasePosterior, Ellipse):
-    """The same, which knows a normal near it."""
+    """Posterior that knows a normal distribution near it."""
 
     log_density, grad = Ellipse.log_density, Ellipse.grad
 

@@ -54,7 +54,7 @@ def no_dense_copy(monkeypatch):
 
 
 def pair(family, *, prior=None, weight=None, X=X, **kwargs):
-    """The same posterior of sparse and of dense rows."""
+    """Posteriors of sparse rows and of the same rows made dense."""
     noise = InverseGamma(2.0, 1.0) if family == "gaussian" else None
     priors = prior or (ConjugateNormal(2.0) if family == "gaussian" else Normal(2.0)), noise
     rows = X, DENSE.astype(X.dtype)

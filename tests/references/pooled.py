@@ -1,4 +1,4 @@
-"""What is left of a default fit's errors when the draws of many seeds are pooled: its bias."""
+"""Bias of a default fit: the errors of the pooled draws of many seeds."""
 
 from __future__ import annotations
 

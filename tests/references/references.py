@@ -1,4 +1,4 @@
-"""What a reference posterior is, and the problem it solves; no code of the package is used.
+"""Reference posteriors and the problems that they solve; no code of the package is used.
 
 Every reference is of the parameters that users see, in the order of ``posterior_.names``:
 coefficients, intercept, noise variance; with more than two classes, class by class, the mean over
@@ -58,7 +58,7 @@ class Problem:
         self.centred = self.X - self.x_mean
 
     def collapsed(self):
-        """The same problem with equal rows counted once, where there are many rows."""
+        """Problem with equal rows counted once, if there are many rows."""
         if len(self.y) < 200_000:
             return self
         key = self.X @ np.sqrt(np.arange(2.0, self.X.shape[1] + 2)) + np.pi * self.y
@@ -149,7 +149,7 @@ class _GivenNoise:
         self.rest = np.sum((target - U @ self.u) ** 2)  # what no coefficients explain
 
     def precisions(self, gamma):
-        """Those along the singular vectors ``(G, r)`` and of the prior ``(G, 1)``."""
+        """Precisions along the singular vectors ``(G, r)`` and of the prior ``(G, 1)``."""
         family = self.problem.prior.family
         prior = {
             "normal": np.ones_like(gamma),

@@ -105,7 +105,7 @@ def stationary_draws(run, posterior, n_draws=4000, n_chains=50, n_burnin=200, se
 
 
 def z_of_variance(draws, expected, rho):
-    """How many standard errors the variance of an AR(1) chain is from the expected one."""
+    """Distance of the variance of an AR(1) chain from the expected one, in standard errors."""
     variance = np.mean((draws - draws.mean()) ** 2)
     standard_error = expected * np.sqrt(2 * (1 + rho**2) / (1 - rho**2) / draws.size)
     return (variance - expected) / standard_error

@@ -1,4 +1,4 @@
-"""How often a default fit of the reference suite is warned of, or found not usable."""
+"""Share of default fits of the reference suite that warn or are found not usable."""
 
 import warnings
 
@@ -14,7 +14,7 @@ MOST = 0.02
 
 
 def alarms(name, seed):
-    """What a default fit warns of and what its report finds."""
+    """Warnings of a default fit, and problems in its report."""
     case = all_cases()[name]
     X, y, *weight = case.data()
     model = case.estimator().set_params(random_state=seed)

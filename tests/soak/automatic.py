@@ -154,7 +154,7 @@ def fit(case: Case) -> None:
 
 
 def judge(case: Case) -> tuple[str, str]:
-    """What became of a fit, and what it said.
+    """Outcome of a fit, and its message.
 
     It is "right", "warned", "improper", "leaked" or "error".
     """

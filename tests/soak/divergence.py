@@ -168,7 +168,7 @@ def _wrong_error(error: ChainOverflowError, made: list[int]) -> str:
 
 
 def _wrong_step(model, error: ChainOverflowError, y: np.ndarray) -> str:
-    """What becomes of a run with the step that is said to hold, of as many steps as that said."""
+    """Fault of a run with the advised step size and number of steps, or ""."""
     length = int(re.search(MATCH, str(error)).group(6))
     shorter = clone(model).set_params(step_size=error.held, n_draws=length)
     with warnings.catch_warnings():

@@ -83,7 +83,7 @@ def fitted(model: Any, rows: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def state() -> dict[str, Any]:
-    """What belongs to the process, and an interrupt must leave as it was."""
+    """State of the process that an interrupt must not change."""
     return {
         "BLAS threads": [library["num_threads"] for library in threadpool_info()],
         "np.geterr": np.geterr(),
@@ -130,7 +130,7 @@ def interrupted(call: Callable[[], Any], seconds: float) -> bool:
 
 
 def settled(before: dict[str, Any]) -> dict[str, Any]:
-    """What is not as it was, once there was time to end."""
+    """Parts of the state that differ after some time to settle."""
     end = time.monotonic() + LONGEST
     while True:
         now = state()
@@ -141,7 +141,7 @@ def settled(before: dict[str, Any]) -> dict[str, Any]:
 
 
 def attempts(mode: str) -> list[tuple[str, Any, Callable[[Any], np.ndarray]]]:
-    """What is interrupted: its name, the estimator if there is one, and the call."""
+    """Calls to interrupt: name, estimator if there is one, and the call."""
     n_jobs = WORKERS if mode in ("threads", "processes") else None
     if mode == "rows":
         model = SGLDLogisticRegression(**SHORT)

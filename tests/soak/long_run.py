@@ -192,7 +192,7 @@ def settle() -> None:
 
 
 class Mallinfo2(ctypes.Structure):
-    """What glibc knows of its memory (malloc.h)."""
+    """Memory of glibc (malloc.h)."""
 
     _fields_ = [
         *((f"other{k}", ctypes.c_size_t) for k in range(4)),

@@ -1,4 +1,4 @@
-"""What every soak run ends with: a table to read, what went wrong, and an exit code."""
+"""Report at the end of a soak run: a table, the failures, and an exit code."""
 
 from __future__ import annotations
 

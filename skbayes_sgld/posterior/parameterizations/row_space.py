@@ -157,7 +157,7 @@ class _Basis:
 
 
 class _SparseBasis:
-    """The same for sparse rows, whose basis is never formed.
+    """Basis of the row space of sparse rows, which is never formed.
 
     With the eigenvectors U and eigenvalues D of ``X X^T`` it is ``Q = X^T U D^{-1/2}``. Directions
     that have less than 1e-12 of the largest eigenvalue are left out.

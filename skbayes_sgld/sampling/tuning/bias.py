@@ -202,7 +202,7 @@ def measure_bias(
 
 
 class _Sums:
-    """What a pilot sums up of its pairs of chains, and what follows from it."""
+    """Sums over the steps of a pilot's pairs of chains, and the errors that follow from them."""
 
     def __init__(self, zeros: Array, tau: float, excess: float) -> None:
         self._first, self._second, self._wider, self._total, self._total_square = zeros

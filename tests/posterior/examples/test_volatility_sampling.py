@@ -40,7 +40,7 @@ def ranks():
 
 
 def z_of_mean(values, expected):
-    """How many standard errors a mean over series is from the expected one."""
+    """Distance of a mean over series from the expected one, in standard errors."""
     return (values.mean() - expected) / (values.std(ddof=1) / np.sqrt(len(values)))
 
 
@@ -88,7 +88,7 @@ def series():
 
 
 def z_scores(draws, reference):
-    """How many standard errors the means and the sds of two runs are apart."""
+    """Differences of the means and of the sds of two runs, in standard errors."""
     scores = []
     for method, statistic in {"mean": np.mean, "sd": np.std}.items():
         pair = draws, reference

@@ -1,4 +1,4 @@
-"""What a fit calls of a likelihood, against differences of its log density written here."""
+"""The functions of a likelihood that fits call, against differences of its log density."""
 
 from functools import partial
 
@@ -83,7 +83,7 @@ class Table:
         return self.of_row(u, y) @ w[rows]
 
     def grad(self, theta, rows=slice(None)):
-        """Its gradient ``(C, P)``, by differences."""
+        """Gradient ``(C, P)`` by differences."""
         one = lambda at: self.value(at[None], rows)[0]  # noqa: E731
         return np.array([derivative(one, at, h=1e-4) for at in theta])
 

@@ -1,4 +1,4 @@
-"""What a likelihood says of one observation, against its own density."""
+"""Functions of a likelihood for one observation, against its own density."""
 
 import numpy as np
 

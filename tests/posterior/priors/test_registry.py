@@ -157,7 +157,7 @@ def check_smoothed(prior):
 
 
 def check_noise(prior):
-    """What it says of the noise, and of being normal, is so."""
+    """Check what a prior says of the noise, and of being normal."""
     value, moved = prior.log_density(COEF, GAMMA), prior.log_density(COEF, GAMMA + 0.5)
     assert np.allclose(value, moved) != prior.scaled_by_noise, "scaled_by_noise"
     given = prior.given_noise(float(np.exp(GAMMA[0])))
@@ -171,7 +171,7 @@ def check_noise(prior):
 
 
 def check_concave(prior):
-    """It is log-concave where it says so, and is not where it says that it may not be."""
+    """Check that a prior is log-concave if, and only if, it says so."""
     rng = np.random.default_rng(2)
     way = rng.standard_normal((40, K, D))
     middle = np.broadcast_to(getattr(prior, "location", 0.0), (K, D))

@@ -121,7 +121,7 @@ def remembered_estimates(posterior, mode, gradient, theta, memory):
 
 
 def a_memory(posterior, mode, gradient, n_steps):
-    """Where a chain stands that has moved around, and what it remembers."""
+    """Position of a chain that has moved around, and its memory."""
     bound, rng = gradient.bind(posterior, mode.theta), np.random.default_rng(2)
     theta = mode.theta + mode.metric.marginal_sd
     memory = bound.begin(theta[None])

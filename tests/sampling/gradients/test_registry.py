@@ -38,7 +38,7 @@ def batch_of(bound, rows):
 
 
 def wander(bound, posterior, mode, replacement):
-    """Where a chain stands after a few steps, and what its gradient remembers."""
+    """Position of a chain after a few steps, and the memory of its gradient."""
     rng = np.random.default_rng(1)
     theta = (mode.theta + mode.metric.marginal_sd)[None]
     memory = bound.begin(theta)

@@ -158,7 +158,7 @@ def constrained_mode(name):
 
 
 def errors(fit, name):
-    """How far the parameters are from the constrained mode, in sds."""
+    """Distance of the parameters from the constrained mode, in sds."""
     mode, sd = constrained_mode(name)
     return (point(fit) - mode) / sd
 

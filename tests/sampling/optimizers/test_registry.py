@@ -39,7 +39,7 @@ def check_optimizer(name):
 
 
 def farthest(optimizer, schedule, preconditioner, mode):
-    """How far from the maximum the worst of the paths ends, in units of the scale."""
+    """Largest distance from the maximum at which a path ends, in units of the scale."""
     run = make_run(
         Hyperbolic(),
         sampler=optimizer,

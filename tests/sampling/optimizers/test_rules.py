@@ -38,7 +38,7 @@ def rookies():
 
 
 def end_of(fit, model, data):
-    """How far a fit ended from the mode, and how far it says that it did."""
+    """Distance from the mode at which a fit ended, and the distance that it reports."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fit.fit(*task(model, data))
