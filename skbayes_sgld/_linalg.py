@@ -34,15 +34,7 @@ BLOCK_NUMBERS = 2**17  # numbers of X in a block of rows, so that it stays in ca
 ROW_BLOCK = 8192  # rows in a block at most, so that the temporaries of a few chains stay in cache
 _FEWEST_ROWS = 32
 GROUP = 4  # chains of a product, whose rounding then does not depend on how many there are
-_SAMPLE = 1000  # rows that show the units of the columns
 _LOST = 1e-8  # deviation, relative to a column's extent, whose square is lost beside 1
-_NEAR_ZERO = 3.0  # largest mean, in ranges of the column, with which sums lose no digits
-_NARROW = 32  # columns up to which products of all pairs of predictors are one: 1.25x for 20
-_LONG = 1024  # numbers in a row of several, whose columns are summed up together
-_SHARED_NUMBERS = 2**20  # numbers of X from which threads share a pass over the rows
-_SHARED_BLOCK = 2**18  # numbers of X in a thread's block; with fewer it waits for the interpreter
-_PART_NUMBERS = 2**20  # least numbers of X in a part, so that starting a thread costs little
-_SUM_NUMBERS = 2**21  # numbers in the sums of all parts together
 
 
 @cache
@@ -184,18 +176,8 @@ def gram_of_predictors(X: Any, weights: Array) -> Array:
     if K == 1:
         return weighted_gram(X, weights[0, 0])
     H = np.zeros((K, width, K, width))
-    pairs = list(combinations_with_replacement(range(K), 2))
-    if width > _NARROW or not isinstance(X, np.ndarray):
-        for a, b in pairs:
-            H[a, :, b] = weighted_gram(X, weights[a, b])
-    else:  # all pairs in one product
-        each, first, second = np.array([weights[pair] for pair in pairs]), *np.array(pairs).T
-        for rows in row_slices(len(X), len(pairs) * width):
-            scaled = np.ascontiguousarray(X[rows].T) * each[:, None, rows]
-            H[first, :, second] += (scaled.reshape(-1, scaled.shape[2]) @ X[rows]).reshape(
-                len(pairs), width, width
-            )
-    for a, b in pairs:
+    for a, b in combinations_with_replacement(range(K), 2):
+        H[a, :, b] = weighted_gram(X, weights[a, b])
         H[b, :, a] = H[a, :, b].T
     return H.reshape(K * width, K * width)
 
@@ -224,10 +206,12 @@ def row_parts(
     ``sums`` is the size of the array that each part adds up.
     """
     numbers = n_rows * n_columns
-    if numbers < _SHARED_NUMBERS:
+    if numbers < 2**20:
         return [list(row_slices(n_rows, n_columns, fewest))]
-    blocks = list(row_slices(n_rows, n_columns, fewest, _SHARED_BLOCK))
-    n_parts = int(np.clip(min(numbers // _PART_NUMBERS, _SUM_NUMBERS // sums), 2, 16))
+    # a thread with smaller blocks waits for the interpreter
+    blocks = list(row_slices(n_rows, n_columns, fewest, 2**18))
+    # a part is worth the start of a thread, and all their sums together are of a moderate size
+    n_parts = int(np.clip(min(numbers // 2**20, 2**21 // sums), 2, 16))
     return [blocks[part] for part in equal_slices(len(blocks), n_parts)]
 
 
@@ -267,7 +251,7 @@ def _beside(X: Array) -> Array:
     A default linear fit of 1,000,000 x 5 takes 58 ms in place of 77 ms.
     """
     n, d = X.shape
-    several = _largest_divisor(n, _LONG // d)
+    several = _largest_divisor(n, 1024 // d)
     return X.reshape(n // several, several * d) if X.flags.c_contiguous else X
 
 
@@ -346,14 +330,14 @@ def column_moments(X: Array, weight: Array | None = None) -> tuple[Array, Array]
     if issparse(X):
         return _sparse.column_moments(X, weight)
     kept: Any = range(X.shape[0]) if weight is None else np.flatnonzero(weight > 0)
-    sample = X[kept[:: max(1, len(kept) // _SAMPLE)]].astype(np.float64)
+    sample = X[kept[:: max(1, len(kept) // 1000)]].astype(np.float64)
     low, high = sample.min(axis=0), sample.max(axis=0)
     extent = np.where(high > low, high - low, 1.0)
     few = np.all((sample == low) | (sample == high), axis=0)
     # sums of z = (x - shift) / unit, which is 0 or 1 in a column of two values, and otherwise
-    # such that the sums neither cancel nor overflow
+    # such that the sums neither cancel nor overflow; a mean of three ranges costs them no digits
     mean = sample.mean(axis=0)
-    shift = np.where(few, low, np.where(np.abs(mean) > _NEAR_ZERO * extent, mean, 0.0))
+    shift = np.where(few, low, np.where(np.abs(mean) > 3.0 * extent, mean, 0.0))
     unit = np.where(few | (np.abs(np.log(extent)) > 100), extent, 1.0)
     parts = row_parts(*X.shape)
     first, second = sum_in_threads(partial(_sums_of_columns, X, weight, shift, unit), parts)

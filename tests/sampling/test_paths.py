@@ -75,10 +75,10 @@ def test_a_block_of_steps_is_the_steps_one_by_one(step_size, noise_prior):
     start = mode.theta + rng.standard_normal((3, 5))
     schedule = Polynomial(power=0.3)
     draws = [
-        run_chains(
-            Run(sampler(), dynamics, schedule, step_size, 40), start, n_draws=60, n_burnin=7, thin=3
-        ).draws
-        for sampler in (SGLD, OneByOne)
+        run_chains(run, start, n_draws=60, n_burnin=7, thin=3, block_size=50).draws
+        for run in (
+            Run(sampler(), dynamics, schedule, step_size, 40) for sampler in (SGLD, OneByOne)
+        )
     ]
     assert draws[0].std() > 0.5
     np.testing.assert_allclose(draws[0], draws[1], rtol=1e-10, atol=1e-10)
