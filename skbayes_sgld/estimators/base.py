@@ -424,7 +424,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """State with the version, since another one may read the attributes otherwise."""
         state = {**super().__getstate__(), _STAMP: version("skbayes-sgld")}
-        folder = gathering_folder()  # of a context, at whose end it is removed
+        folder = gathering_folder()  # removed at the end of the context
         return state if folder is None else {**state, _FOLDER: folder}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -76,7 +76,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
     def _classes_of(self, y: Array) -> Array:
         """The different labels, sorted; at least two."""
         classes = unique_labels(y)
-        # the labels stand for y, of which the check would sort every value once more
+        # the check sorts its argument: the labels stand for y
         few = 2 * len(classes) <= len(y)
         with naming("y"), np.errstate(invalid="ignore"):  # it rounds numbers beyond 2**63
             check_classification_targets(np.repeat(classes, 2) if few else y)

@@ -280,7 +280,7 @@ class SGLDNetwork(NetworkEstimator):
 
     def _settings(self) -> Settings:
         super()._settings()
-        check_temperature(self.temperature)  # of which no schedule is known to the training
+        check_temperature(self.temperature)  # the training takes no schedule
         number_or_auto(self.n_burnin, "n_burnin", low=1, closed="left", integer=True)
         return Settings.check(self)
 

@@ -11,9 +11,9 @@ from skbayes_sgld import (
     SGLDMLPClassifier,
     SGLDMLPRegressor,
 )
-from skbayes_sgld.estimators.network_units import standardise
+from skbayes_sgld.estimators.network_units import UnitsNoisePrior, standardise
 from skbayes_sgld.inference.ensemble import train
-from skbayes_sgld.posterior import FixedGaussian, MLPPosterior, Normal
+from skbayes_sgld.posterior import FixedGaussian, InverseGamma, MLPPosterior, Normal
 
 # short runs are not to be relied on, and the estimators say so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -103,6 +103,13 @@ def test_standardised_data_are_those_of_standard_scaler():
     assert np.average(y, weights=weight) == pytest.approx(0.0, abs=1e-12)
     assert np.average(y**2, weights=weight) == pytest.approx(1.0)
     np.testing.assert_allclose(units.level + units.scale * y, Y)
+
+
+def test_a_noise_prior_in_units_of_y_is_the_same_of_the_standardised_noise():
+    prior, gamma = InverseGamma(3.0, 40.0), np.array([-1.0, 0.5])
+    ours = UnitsNoisePrior(prior, 2.0)
+    np.testing.assert_allclose(ours.log_density(gamma), prior.log_density(gamma + np.log(4.0)))
+    np.testing.assert_allclose(ours.grad(gamma), prior.grad(gamma + np.log(4.0)))
 
 
 def test_a_column_may_have_the_name_of_the_noise():
