@@ -1,10 +1,8 @@
 """Every example runs without a warning, and draws the figures that it names."""
 
-import os
+import json
 import re
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -36,17 +34,21 @@ def check_figures(folder, printed):
         assert figure.name in printed
 
 
-def test_the_main_job_goes_from_the_table_to_decisions(tmp_path):
-    """By its command line, in a process of its own, from another folder."""
-    pytest.importorskip("matplotlib", reason="the figures need the extra 'plot'")
-    environment = os.environ | {"MPLBACKEND": "Agg", "PYTHONWARNINGS": "error"}
-    command = [sys.executable, EXAMPLES / "nba_rookies.py", "--output", tmp_path, "--quick"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 0, done.stderr
-    check_figures(tmp_path, done.stdout)
+def test_the_main_job_goes_from_the_table_to_decisions(tmp_path, draw_fast, monkeypatch, capsys):
+    """And measures what is kept, as the other scripts do in tests/test_pages.py."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    from _numbers import disagreements
+
+    arguments = ["--output", str(tmp_path), "--quick"]
+    values = runpy.run_path(str(EXAMPLES / "nba_rookies.py"))["main"](arguments)
+    printed = capsys.readouterr().out
+    check_figures(tmp_path, printed)
+    kept = json.loads((ROOT / "docs" / "results" / "nba_rookies.json").read_text())
+    assert disagreements(kept["values"], values) == [], "run: make figures FIGURES=nba_rookies"
+    assert sorted(path.name for path in tmp_path.iterdir()) == kept["figures"]
     for part in ("log loss", "temperature", "R-hat", "90 % band", "95 %"):
-        assert part in done.stdout
-    text = " ".join(done.stdout.split())
+        assert part in printed
+    text = " ".join(printed.split())
     small, large = (
         re.search(rf"the {end} ([+-][\d.]+)", text) for end in ("smallest step", "largest")
     )
