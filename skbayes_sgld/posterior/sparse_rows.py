@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sgld._random import start_normals
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 
@@ -88,7 +89,8 @@ def sparse_rows(posterior: GLMPosterior, center: Array) -> SparseRows | None:
         return None
     bends = posterior.curvature_factor(center)[0] - posterior.prior_diagonal(center)
     rows = SparseRows(posterior, center, _positive(bends))
-    z = np.random.default_rng(0).standard_normal((_PROBES, posterior.n_params))
+    # not a generator's first numbers, which may be the user's rows
+    z = start_normals(0, range(_PROBES), posterior.n_params)
     exact, slope = posterior.value_and_grad(rows.locate(z))
     value, grad = rows.value_and_grad(z)
     error = np.abs(value - exact).max(), np.abs(grad - slope * rows.root).max()

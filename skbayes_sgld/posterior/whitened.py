@@ -21,6 +21,7 @@ from scipy import linalg
 from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import equal_slices, in_threads, matmul_rows, one_blas_thread
+from skbayes_sgld._random import start_normals
 from skbayes_sgld.posterior.design import DenseDesign
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import RowKernel
@@ -104,7 +105,9 @@ class WhitenedRows(WhitenedPosterior):
             inverse, _ = linalg.lapack.dtrtri(lower, lower=1)
             self.inverse, self.root, self.inverse_t = H, np.ascontiguousarray(inverse.T), lower
             self._rows, lengths = _whiten(posterior, center, weights, self.root.astype(np.float32))
-        self.softness = float(1.0 / np.sqrt(np.median(lengths)))
+        # a wall throws a trajectory away that enters it by one step; scores of labels are bounded
+        walls = not posterior.likelihood.bounded_curvature
+        self.softness = float(1.0 / np.sqrt(lengths.max() if walls else np.median(lengths)))
         self.work = float(2 * n * P)
         self._slope = self.root.T @ posterior.grad_log_prior(center[None])[0]
         self._level = float(posterior.log_prior(center[None])[0])
@@ -149,8 +152,10 @@ class WhitenedRows(WhitenedPosterior):
         """
         posterior, center = self._posterior, draws.mean(axis=0)
         weights, variance = np.empty((2, posterior.n_samples))
-        # share of the variance (Silverman 1986, eq. 3.28)
-        smoothing = min((4.0 / (3.0 * len(draws))) ** 0.4, 1.0)
+        # share of the variance (Silverman 1986, eq. 3.28); kernels would reach through walls, whose
+        # curvature is not bounded
+        walls = not posterior.likelihood.bounded_curvature
+        smoothing = 0.0 if walls else min((4.0 / (3.0 * len(draws))) ** 0.4, 1.0)
         with one_blas_thread():
             for start in range(0, posterior.n_samples, _BLOCK):
                 rows = slice(start, min(start + _BLOCK, posterior.n_samples))
@@ -181,7 +186,8 @@ def whiten_rows(posterior: GLMPosterior, center: Array, weights: Array) -> White
         rows = WhitenedRows(posterior, center, weights)
     except np.linalg.LinAlgError:
         return None
-    z = np.random.default_rng(0).standard_normal((_PROBES, posterior.n_params))
+    # not a generator's first numbers, which may be the user's rows
+    z = start_normals(0, range(_PROBES), posterior.n_params)
     exact, slope = posterior.value_and_grad(center + z @ rows.root.T)
     value, grad = rows.value_and_grad(z)
     error = np.abs(value - exact).max(), np.linalg.norm(grad - slope @ rows.root, axis=1).max()

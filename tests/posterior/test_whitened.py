@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from skbayes_sgld import SGLDLogisticRegression
-from skbayes_sgld.posterior import Bernoulli, Flat, GLMPosterior, Normal
+from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
+from skbayes_sgld.posterior import Bernoulli, Flat, GLMPosterior, Normal, Poisson
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
 from skbayes_sgld.posterior.whitened import WhitenedRows, whiten_rows
 from skbayes_sgld.sampling import find_mode
@@ -31,7 +31,17 @@ def make_models(**size):
     }
 
 
-MODELS = make_models() | {"row space": RowSpacePosterior(make_posterior(20, 45))}
+def make_counts(n=700, d=25):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    y = rng.poisson(np.exp(0.5 + 0.5 * X @ rng.standard_normal(d) / np.sqrt(d))).astype(float)
+    return GLMPosterior(X, y, Poisson(), Normal(), center=True)
+
+
+MODELS = make_models() | {
+    "row space": RowSpacePosterior(make_posterior(20, 45)),
+    "counts": make_counts(),
+}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -115,6 +125,36 @@ def test_nearly_collinear_columns_and_flat_priors_are_not_whitened():
         assert whiten_rows(other, np.zeros(other.n_params), weights) is None
 
 
+def test_curvatures_of_counts_are_means_over_the_draws_themselves():
+    # smoothed over, they would be those of walls that no draw is at
+    posterior = make_counts(200, 5)
+    rows = WhitenedRows(posterior, np.zeros(6), np.ones(200))
+    draws = 2.0 * np.random.default_rng(8).standard_normal((64, 6))
+    exact = np.exp(posterior.design(slice(None)) @ draws.T).mean(axis=1)
+    found = rows.matched(draws, 1.0)._rows.kernel.curvature
+    kept = found > 1.1 * found.min()  # which is a thousandth of their mean
+    np.testing.assert_allclose(found[kept] / found.max(), exact[kept] / exact.max(), rtol=1e-5)
+
+
+def test_steps_into_walls_are_shorter_than_those_between_them():
+    posterior = make_counts()
+    posterior.X[0] *= 20.0
+    rows = WhitenedRows(posterior, np.zeros(posterior.n_params), np.full(700, 0.1))
+    lengths = np.linalg.norm(posterior.design(slice(None)) @ rows.root, axis=1)
+    assert rows.softness == pytest.approx(1.0 / lengths[0], rel=1e-4)
+    labels = make_posterior()
+    rows = WhitenedRows(labels, np.zeros(labels.n_params), np.full(700, 0.1))
+    lengths = np.linalg.norm(labels.design(slice(None)) @ rows.root, axis=1)
+    assert rows.softness == pytest.approx(1.0 / np.median(lengths), rel=1e-3)
+
+
+def test_no_probe_of_the_rounding_is_a_row_of_a_users_generator():
+    # along its own row a coefficient vector has a rate that single precision cannot hold
+    X = np.random.default_rng(0).standard_normal((700, 299))
+    posterior = GLMPosterior(X, np.ones(700), Poisson(), Normal(scale=0.2), center=True)
+    assert whiten_rows(posterior, np.zeros(300), np.ones(700)) is not None
+
+
 def test_draws_of_walkers_follow_one_another():
     draws = np.arange(24.0).reshape(6, 4, 1)  # walker w, draw t: 4 w + t
     chains = Chains(draws, np.arange(4.0), np.zeros(6), None, 4).in_a_row(3, 10)
@@ -123,13 +163,17 @@ def test_draws_of_walkers_follow_one_another():
     np.testing.assert_array_equal(chains.weights[:5], [0, 1, 2, 3, 0])
 
 
-def test_a_wide_fit_is_right_and_its_chains_do_not_depend_on_how_many_there_are():
+@pytest.mark.parametrize("estimator", [SGLDLogisticRegression, SGLDPoissonRegressor])
+def test_a_wide_fit_is_right_and_its_chains_do_not_depend_on_how_many_there_are(estimator):
     rng = np.random.default_rng(5)
     X = rng.standard_normal((320, 300))
-    y = X @ rng.standard_normal(300) / 8.0 + rng.logistic(size=320) > 0
+    u = X @ rng.standard_normal(300)
+    y = u / 8.0 + rng.logistic(size=320) > 0
+    if estimator is SGLDPoissonRegressor:
+        y = rng.poisson(np.exp(0.5 + 0.03 * u))
 
     def fit(n_chains):
-        return SGLDLogisticRegression(n_draws=90, n_chains=n_chains, random_state=0).fit(X, y)
+        return estimator(n_draws=90, n_chains=n_chains, random_state=0).fit(X, y)
 
     with pytest.warns(UserWarning, match="effective sample size|R-hat"):
         one = fit(1)

@@ -69,6 +69,7 @@ class Poisson(Likelihood):
     """Counts, ``P(y) = mu^y exp(-mu) / y!`` of rate ``mu = exp(eta)``."""
 
     kernel = PoissonKernel
+    averages = True
     whole = True
     increasing = True
     bounded_curvature = False
@@ -103,6 +104,11 @@ class Poisson(Likelihood):
                 f"X has a row whose rate is exp({largest:.3g}) under a draw, out of the range of "
                 "floating point numbers; check the units of its columns, and the exposure."
             )
+
+    def averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
+        """Score and curvature averaged over normal errors: the mean rate is log-normal's."""
+        rate = np.exp(u + 0.5 * variance)
+        return y - rate, rate
 
     def mean(self, u: Array) -> Array:
         """``mu``."""

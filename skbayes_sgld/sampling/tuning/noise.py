@@ -192,14 +192,14 @@ def _larger_probe_pays(posterior: BasePosterior, batch_size: int, n_walkers: int
 def batch_pays(posterior: BasePosterior, batch_size: int, n_walkers: int) -> bool:
     """Whether a step on a batch, which ``n_walkers`` share, costs less than one on all rows.
 
-    Up to 2,000 rows it has to cost much less, since all rows have no noise.
+    Where all rows cost little it has to cost much less, since they have no noise.
     """
     n = posterior.n_samples
-    few = n <= THRESHOLDS.few_rows
     if n_walkers == 1:
-        return not few and THRESHOLDS.gathered_cost * batch_size <= n
+        return n > THRESHOLDS.few_rows and THRESHOLDS.gathered_cost * batch_size <= n
     of_batch, of_all = step_costs(posterior, batch_size)
-    return of_batch <= (THRESHOLDS.much_cheaper if few else 1.0) * of_all
+    little = of_all <= THRESHOLDS.cheap_step
+    return of_batch <= (THRESHOLDS.much_cheaper if little else 1.0) * of_all
 
 
 def step_costs(posterior: BasePosterior, batch_size: int) -> tuple[float, float]:

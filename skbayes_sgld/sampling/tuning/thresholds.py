@@ -39,10 +39,13 @@ class Thresholds:
 
     # ---- rows ---------------------------------------------------------------------------------
 
-    # Rows up to which a step on all of them, without noise, is taken unless one on a batch costs
-    # at most 0.4 of it. Four chains without walkers take 75 microseconds on all of the rookies, and
-    # 54 on a batch
+    # Rows up to which chains without walkers take all of them at every step, without noise: four
+    # take 75 microseconds on all of the rookies, and 54 on a batch
     few_rows: int = 2000
+    # Nanoseconds a position of all rows, up to which those of a batch that walkers share must be at
+    # most 0.4 of them: as much again is a step's own. On the rookies (2,400) a batch costs 0.42
+    # and a fit three quarters; on ten classes of 1,000 rows (13,100) 0.49 and 0.79
+    cheap_step: float = 2500.0
     much_cheaper: float = 0.4
     # A gathered row costs about four times one that is read in order
     gathered_cost: int = 4
