@@ -130,8 +130,8 @@ def _rounds(
     posterior.add_prior_curvature(H, theta)
     lower = _factor(H, dtype)
     variances = _row_variances(posterior, lower) * temperature
-    while np.any(far := variances * _curvatures(posterior, u, variances) > _FIRST):
-        variances[far] *= 0.5
+    while np.any(wide := variances * _curvatures(posterior, u, variances) > _FIRST):
+        variances[wide] *= 0.5
     for number in range(_ROUNDS):
         grad, H, weights = _averaged(posterior, theta, variances, dtype)
         lower = _factor(H, dtype)
@@ -165,8 +165,8 @@ def _row_variances(posterior: GLMPosterior, lower: Array) -> Array:
 
 def _kernel(posterior: GLMPosterior, variances: Array, dtype: type = np.float64) -> RowKernel:
     """The likelihood of all rows, averaged over normal errors of their predictors."""
-    y, variance = (a.astype(dtype, copy=False) for a in (posterior.y, variances))
-    kernel: RowKernel = AveragedKernel(posterior.likelihood, y, variance)
+    y: Array = posterior.y.astype(dtype)
+    kernel: RowKernel = AveragedKernel(posterior.likelihood, y, variances.astype(dtype))
     if posterior.weight is not None:
         kernel = WeightedKernel(kernel, posterior.weight.astype(dtype))
     return kernel
