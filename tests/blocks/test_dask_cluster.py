@@ -2,18 +2,13 @@
 
 import os
 import signal
-import subprocess
-import sys
-import time
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-import joblib
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV
 
-from skbayes_sgld import RowBlocks, SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld import RowBlocks, SGLDLogisticRegression
 from skbayes_sgld.blocks.dask_cluster import result_of
 from skbayes_sgld.blocks.dask_rows import DaskRows
 
@@ -108,26 +103,6 @@ def test_a_fit_on_a_cluster_has_the_draws_of_one_without(client, in_blocks):
 
 
 @pytest.mark.slow
-def test_a_fit_on_a_cluster_is_that_of_the_array_in_memory(client):
-    X, latent = made_on_workers()
-    table = np.vstack([block_of(number) for number in range(N_BLOCKS)])
-    on_cluster = SGLDLinearRegression(**FEW).fit(X, latent)
-    in_memory = SGLDLinearRegression(**FEW).fit(table[:, :D], table[:, D])
-    mean, sd = in_memory.posterior_.flat.mean(axis=0), in_memory.posterior_.flat.std(axis=0)
-    moved = (on_cluster.posterior_.flat.mean(axis=0) - mean) / sd
-    assert np.abs(moved).max() < 1e-6
-    labels = SGLDLogisticRegression(n_draws=2000, random_state=0)
-    on_cluster, in_memory = (
-        labels.fit(rows, y > 0).posterior_.flat.copy()
-        for rows, y in ((X, latent), (table[:, :D], table[:, D]))
-    )
-    moved = (on_cluster.mean(axis=0) - in_memory.mean(axis=0)) / in_memory.std(axis=0)
-    # standard error of a difference of means of about 8,000 draws each, and of their sds
-    assert np.abs(moved).max() < 4 * np.sqrt(2 / 4000) + 0.02
-    assert np.abs(on_cluster.std(axis=0) / in_memory.std(axis=0) - 1).max() < 0.07
-
-
-@pytest.mark.slow
 def test_chains_run_on_workers_with_the_same_draws(client, in_blocks):
     X, latent = made_on_workers()
     model = SGLDLogisticRegression(**FEW, n_jobs=-1).fit(X, latent > 0)
@@ -177,25 +152,6 @@ def test_errors_of_workers_name_the_block_and_leave_the_model(client, in_blocks)
     assert vars(in_blocks) == before
 
 
-def scores(model, X, y):
-    return {"accuracy": model.score(X, y), "process": os.getpid()}
-
-
-@pytest.mark.slow
-def test_a_search_on_the_cluster_is_that_of_one_process(client):
-    table = block_of(0)[:400]
-    X, y = table[:, :D], table[:, D] > 0
-    grid = {"step_size": [0.5, 1.0], "temperature": [1.0, 2.0]}
-    few = SGLDLogisticRegression(**FEW, gradient="full")
-    search = GridSearchCV(few, grid, cv=2, scoring=scores, refit="accuracy")
-    expected = search.fit(X, y).cv_results_["mean_test_accuracy"]
-    with joblib.parallel_config(backend="dask", scatter=[X, y]):
-        found = search.fit(X, y).cv_results_
-    np.testing.assert_array_equal(found["mean_test_accuracy"], expected)
-    ran = {p for k in range(2) for p in found[f"split{k}_test_process"]}
-    assert ran <= set(client.run(os.getpid).values())
-
-
 def test_workers_that_die_of_a_block_end_the_fit(client, in_blocks):
     def kill(block, number):
         if number == 2:
@@ -221,46 +177,3 @@ def test_a_scheduler_that_is_lost_is_told(client):
     future.cancel()  # as the client does with all futures when its scheduler is gone
     with pytest.raises(ConnectionError, match="cluster was lost in the pass: .*cancelled"):
         result_of(future, client, "the pass")
-
-
-def started(command, file, **beside):
-    """Process of a command of ``distributed``, which finds the others by a file."""
-    given = ["--scheduler-file", str(file), "--no-dashboard"]
-    given += [part for name, value in beside.items() for part in (f"--{name}", str(value))]
-    return subprocess.Popen(
-        [sys.executable, "-m", f"distributed.cli.{command}", *given], stderr=subprocess.DEVNULL
-    )
-
-
-@pytest.mark.slow
-def test_a_scheduler_that_is_killed_ends_the_fit(tmp_path, in_blocks):
-    from distributed import Client
-
-    file, made = tmp_path / "scheduler.json", tmp_path / "made"
-    made.mkdir()
-    scheduler = started("dask_scheduler", file, port=0)
-    worker = started("dask_worker", file, nthreads=1)
-    pid = scheduler.pid
-
-    def kill(block, number):
-        (made / f"{len(os.listdir(made))}-{number}").touch()
-        if len(os.listdir(made)) == N_BLOCKS + 3:  # in the second pass
-            os.kill(pid, signal.SIGKILL)
-        return block
-
-    before = dict(vars(in_blocks))
-    try:
-        while not file.exists():
-            time.sleep(0.1)
-        with (
-            dask.config.set({"distributed.comm.timeouts.connect": "5s"}),
-            Client(scheduler_file=str(file)),
-        ):
-            X, latent = made_on_workers(kill)
-            with pytest.raises(ConnectionError, match="lost in pass 2 over the rows: "):
-                in_blocks.fit(X, latent > 0)
-    finally:
-        for process in (worker, scheduler):
-            process.kill()
-            process.wait()
-    assert vars(in_blocks) == before

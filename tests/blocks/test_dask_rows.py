@@ -40,8 +40,14 @@ def frame(X, y, weight, npartitions=4):
     return dd.from_pandas(table, npartitions=npartitions)
 
 
-def in_one_chunk(X, y, w):
-    return da.from_array(X, chunks=-1), y, w
+def of_frame(make=lambda table: table, weight="w"):
+    """Layout of X, y and weights as columns of one frame."""
+
+    def layout(*rows):
+        table = make(frame(*rows))
+        return table[COLUMNS], table["y"], table[weight]
+
+    return layout
 
 
 def in_uneven_chunks(X, y, w):
@@ -52,37 +58,31 @@ def in_uneven_chunks(X, y, w):
     )
 
 
-def in_many_chunks(X, y, w):  # the tree has three levels
-    return da.from_array(X, chunks=(7, 3)), da.from_array(y, chunks=9), w.tolist()
+def in_chunks_of_unknown_sizes(*rows):
+    X, y, w = of_frame()(*rows)
+    return X.to_dask_array(), y.to_dask_array(), w
 
 
-def in_chunks_of_unknown_sizes(X, y, w):
-    table = frame(X, y, w)
-    return table[COLUMNS].to_dask_array(), table["y"].to_dask_array(), table["w"]
+def with_empty_partitions(table):
+    nothing = table[table.a > 100]
+    return dd.concat([nothing, table, nothing])
 
 
-def in_a_frame(X, y, w):
-    table = frame(X, y, w)
-    return table[COLUMNS], table["y"], table[["w"]]
+LAYOUTS = {
+    "one chunk": lambda X, y, w: (da.from_array(X, chunks=-1), y, w),
+    "uneven chunks": in_uneven_chunks,
+    "a tree of three levels": lambda X, y, w: (
+        da.from_array(X, chunks=(7, 3)),
+        da.from_array(y, chunks=9),
+        w.tolist(),
+    ),
+    "unknown sizes": in_chunks_of_unknown_sizes,
+    "frame": of_frame(weight=["w"]),
+    "empty partitions": of_frame(with_empty_partitions),
+}
 
 
-def in_a_frame_with_empty_partitions(X, y, w):
-    table = frame(X, y, w, 9)
-    every = dd.concat([table[table.a > 100], table, table[table.a > 100]])
-    return every[COLUMNS], every["y"], every["w"]
-
-
-@pytest.mark.parametrize(
-    "layout",
-    [
-        in_one_chunk,
-        in_uneven_chunks,
-        in_many_chunks,
-        in_chunks_of_unknown_sizes,
-        in_a_frame,
-        in_a_frame_with_empty_partitions,
-    ],
-)
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_a_pass_reads_every_row_once_in_order(rows, layout):
     source = as_source(*layout(*rows))
     assert isinstance(source, RowSource) and source.n_features == 3
@@ -98,9 +98,9 @@ def test_a_pass_reads_every_row_once_in_order(rows, layout):
 
 
 def test_names_and_sizes_are_told(rows):
-    array, of_frame = (as_source(*make(*rows)) for make in (in_uneven_chunks, in_a_frame))
+    array, table = (as_source(*make(*rows)) for make in (in_uneven_chunks, of_frame()))
     assert (array.feature_names, array.n_rows) == (None, 500)
-    assert (of_frame.feature_names, of_frame.n_rows) == (COLUMNS, 500)  # counted
+    assert (table.feature_names, table.n_rows) == (COLUMNS, 500)  # counted
 
 
 def test_what_rows_and_target_have_in_common_is_computed_once_a_pass(rows):
@@ -130,40 +130,6 @@ def with_a_hole(X, y, w):
     return da.from_array(X, chunks=50), y
 
 
-def with_a_short_target(X, y, w):
-    table, other = frame(X, y, w), frame(X[:-1], y[:-1], w[:-1])
-    return table[COLUMNS], other["y"]
-
-
-def with_text(X, y, w):
-    table = frame(X, y, w)
-    return table.assign(c="x", a=table.a)[COLUMNS], table["y"]
-
-
-def with_numbers_called_objects(X, y, w):
-    return da.from_array(X, chunks=50).astype(object), y
-
-
-def with_labels_in_another_number_of_blocks(X, y, w):
-    return frame(X, y, w)[COLUMNS], frame(X, y, w, 2)["y"]
-
-
-def with_an_array_beside_a_frame(X, y, w):
-    return frame(X, y, w)[COLUMNS], y
-
-
-def with_a_longer_target(X, y, w):
-    return da.from_array(X, chunks=50), np.tile(y, 2)
-
-
-def with_two_targets(X, y, w):
-    return frame(X, y, w)[COLUMNS], frame(X, y, w)[["y", "w"]]
-
-
-def without_rows(X, y, w):
-    return da.from_array(X[:0]), y[:0]
-
-
 def with_text_and_numbers_in_blocks(X, y, w):
     table = frame(X, y, w)
     return table[COLUMNS], table["y"].map_partitions(
@@ -171,29 +137,53 @@ def with_text_and_numbers_in_blocks(X, y, w):
     )
 
 
-def without_columns(X, y, w):
-    return da.from_array(X[:, :0], chunks=50), y
+def columns_of(*rows):
+    return frame(*rows)[COLUMNS]
 
 
-def in_a_series(X, y, w):
-    return frame(X, y, w)["a"], frame(X, y, w)["y"]
+def in_chunks(X):
+    return da.from_array(X, chunks=50)
 
 
 @pytest.mark.parametrize(
     ("layout", "error", "message"),
     [
         (with_a_hole, ValueError, "X is nan in row 20, column 1 of block 2"),
-        (with_a_short_target, ValueError, r"y of block 3 has shape \(\d+,\), and X has \d+ rows"),
-        (with_text, TypeError, "column 'c' of dtype (str|object)"),
-        (with_numbers_called_objects, TypeError, "dtype object"),
-        (with_labels_in_another_number_of_blocks, ValueError, "y has 2 blocks and X has 4"),
-        (with_an_array_beside_a_frame, TypeError, "y is a ndarray beside X in blocks of unknown"),
-        (with_a_longer_target, ValueError, "y has 1000 rows and X has 500"),
-        (with_two_targets, ValueError, "y has 2 columns"),
-        (without_rows, ValueError, "no rows"),
+        (
+            lambda X, y, w: (columns_of(X, y, w), frame(X[:-1], y[:-1], w[:-1])["y"]),
+            ValueError,
+            r"y of block 3 has shape \(\d+,\), and X has \d+ rows",
+        ),
+        (
+            of_frame(lambda table: table.assign(c="x", a=table.a)),
+            TypeError,
+            "column 'c' of dtype (str|object)",
+        ),
+        (lambda X, y, w: (in_chunks(X).astype(object), y), TypeError, "dtype object"),
+        (
+            lambda X, y, w: (columns_of(X, y, w), frame(X, y, w, 2)["y"]),
+            ValueError,
+            "y has 2 blocks and X has 4",
+        ),
+        (
+            lambda X, y, w: (columns_of(X, y, w), y),
+            TypeError,
+            "y is a ndarray beside X in blocks of unknown",
+        ),
+        (
+            lambda X, y, w: (in_chunks(X), np.tile(y, 2)),
+            ValueError,
+            "y has 1000 rows and X has 500",
+        ),
+        (
+            lambda X, y, w: (columns_of(X, y, w), frame(X, y, w)[["y", "w"]]),
+            ValueError,
+            "y has 2 columns",
+        ),
+        (lambda X, y, w: (da.from_array(X[:0]), y[:0]), ValueError, "no rows"),
         (with_text_and_numbers_in_blocks, TypeError, "y of block 2 is text, .* 0 is numbers"),
-        (without_columns, ValueError, "X has no columns"),
-        (in_a_series, ValueError, "X has 1 dimension"),
+        (lambda X, y, w: (in_chunks(X[:, :0]), y), ValueError, "X has no columns"),
+        (lambda X, y, w: (frame(X, y, w)["a"], y), ValueError, "X has 1 dimension"),
     ],
 )
 def test_rows_that_cannot_be_used_are_named(rows, layout, error, message):

@@ -138,19 +138,6 @@ def test_density_is_the_expansion_and_the_samples_rest():
     assert np.allclose(found.curvature(theta[1]), curvature / 2e-5, rtol=1e-4, atol=1e-2)
 
 
-@pytest.mark.parametrize("name", ["logistic", "labels"])
-def test_a_sample_of_all_rows_changes_nothing(name):
-    K = 2 if name == "logistic" else 3
-    y = np.unique(TARGETS[name], return_inverse=True)[1].astype(float)
-    family = Bernoulli() if K == 2 else Categorical(3)
-    full = GLMPosterior(X / X.std(axis=0), y, family, Normal(scale=1.0))
-    at = 0.1 * RNG.standard_normal(full.n_params)
-    same = PooledPosterior(full, full.expand_likelihood(at), at, np.eye(full.n_params))
-    theta = RNG.standard_normal((3, full.n_params))
-    assert np.allclose(same.log_density(theta), full.log_density(theta), rtol=1e-12)
-    assert np.allclose(same.grad(theta), full.grad(theta), rtol=1e-9)
-
-
 # ---- estimators ---------------------------------------------------------------------------------
 
 
@@ -235,14 +222,6 @@ def test_columns_that_the_sample_has_few_rows_of(monkeypatch):
     assert moved @ precision @ moved < 1e-12
 
 
-def test_equal_blocks_give_equal_draws():
-    rows = source_of("logistic", pool_size=1000)
-    listed = list(rows.read())
-    first = fit("logistic", rows)
-    second = fit("logistic", RowBlocks(lambda: listed, pool_size=1000))
-    assert np.array_equal(first.posterior_.values, second.posterior_.values)
-
-
 def test_a_label_of_one_block_alone_and_one_without_weight():
     y = np.where(np.arange(N) < 40, "rare", TARGETS["labels"])
     weight = np.where(y == "mid", 0.0, 1.0)
@@ -290,24 +269,7 @@ def test_an_error_in_a_later_pass_leaves_the_estimator_as_it_was():
                 TARGETS["logistic"][start : start + 1000 - (n_read == 3 and start == 2000)],
             )
 
-    with pytest.raises(ValueError, match="block 2 has 999 rows, and had 1000"):
-        model.fit(RowBlocks(read, pool_size=800))
-    assert vars(model) == before
-
-
-def test_labels_that_flip_after_the_second_pass_are_an_error():
-    y, n_read = TARGETS["logistic"], 0
-
-    def read():
-        nonlocal n_read
-        n_read += 1
-        for start in range(0, N, 1000):
-            rows = slice(start, start + 1000)
-            yield X[rows], y[rows] if n_read < 4 else 1 - y[rows]  # the first read is a look
-
-    model = SGLDLogisticRegression(random_state=0)
-    before = dict(vars(model))
-    with pytest.raises(ValueError, match="block 0 is not what it was .*: y changed; .* same rows"):
+    with pytest.raises(ValueError, match="block 2 has 999 rows, and had 1000.*same rows"):
         model.fit(RowBlocks(read, pool_size=800))
     assert vars(model) == before
 
@@ -345,10 +307,7 @@ def test_what_cannot_be_fitted_is_refused(model, y, error, message):
     assert vars(model) == before
 
 
-def test_classes_that_all_rows_separate_and_dependent_columns_are_named():
-    y = (ETA > 0).astype(int)
-    with pytest.raises(ImproperPosteriorError, match="a plane separates the classes"):
-        fit("logistic", _blocks(X, y), prior="flat")
+def test_dependent_columns_are_named():
     twice = np.column_stack([X, X[:, 0] * 2.0])
     with pytest.raises(ValueError, match="dependent|not determined"):
         fit("logistic", _blocks(twice, TARGETS["logistic"]), prior="flat")

@@ -5,7 +5,6 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from skbayes_sgld import RowBlocks, SGLDLogisticRegression
 from skbayes_sgld._linalg import column_moments
 from skbayes_sgld.blocks.moments import Extent, Moments
 from skbayes_sgld.blocks.source import Block
@@ -57,22 +56,3 @@ def test_moments_and_spread_are_those_of_the_array(dtype, weighted):
     own_mean, sd = found.together(factor)
     assert np.allclose(own_mean, mean, rtol=1e-12, atol=1e-20)
     assert np.allclose(extent.spread(sd), spread, rtol=1e-6 if dtype == np.float64 else 1e-5)
-
-
-# 20 draws of two chains are too few, and fit says so
-@pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
-@pytest.mark.parametrize("order", [1, -1])
-def test_scales_of_priors_from_blocks_are_those_of_the_array(order):
-    rows = X[:, [1, 5, 6, 7, 8, 9, 11]][::order]
-    y = (RNG.random(500) < 0.4).astype(int)
-    source = RowBlocks(lambda: ((rows[a : a + 125], y[a : a + 125]) for a in range(0, 500, 125)))
-    source.pool_size = 400
-    fits = [
-        SGLDLogisticRegression(prior="normal", n_draws=20, n_chains=2, random_state=0).fit(*data)
-        for data in ((source,), (rows, y))
-    ]
-    scales = [model.prior_.scale for model in fits]
-    np.testing.assert_allclose(*scales, rtol=1e-12)
-    ranges = np.ptp(rows, axis=0)
-    spread = np.where([TWO[j] for j in (1, 5, 6, 7, 8, 9, 11)], ranges, rows.std(axis=0))
-    np.testing.assert_allclose(scales[0] * spread, scales[0][0] * spread[0], rtol=1e-12)

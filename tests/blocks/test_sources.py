@@ -164,14 +164,12 @@ def _swapped(values, i, j):
             "X",
         ),
         (lambda X, y, w: (_swapped(X, 17, 5000), y, w), "X"),
-        (lambda X, y, w: (-X, y, w), "X"),
         (lambda X, y, w: (X, 1 - y, w), "y"),
         (lambda X, y, w: (X, _swapped(y, *np.flatnonzero(np.diff(y))[0] + [0, 1]), w), "y"),
         (lambda X, y, w: (X, TEXT[::-1], w), "y"),
         (lambda X, y, w: (X, y.astype(object), w), "y"),
         (lambda X, y, w: (X, y, _swapped(w, 0, 1)), "the weights"),
         (lambda X, y, w: (X, y), "the weights"),
-        (lambda X, y, w: (2 * X, 1 - y, w), "X and y"),
         (lambda X, y, w: (2 * X, 1 - y, 2 * w), "X and y and the weights"),
     ],
 )
@@ -221,8 +219,9 @@ def test_changes_of_signs_exponents_and_places_alone_are_found_out(change, dtype
         gather(source)
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.float32, np.float64])
-@pytest.mark.parametrize("n", [2**15, 2**15 + 3])
+@pytest.mark.parametrize(
+    ("dtype", "n"), [(np.int8, 2**15), (np.int64, 2**15 + 3), (np.float32, 2**15)]
+)
 @pytest.mark.parametrize("as_weight", [False, True])
 def test_flips_and_swaps_of_labels_and_weights_are_found_out(dtype, n, as_weight):
     rows, values = np.zeros((n, 1)), RNG.integers(0, 2, n).astype(dtype)

@@ -122,19 +122,6 @@ def test_order_statistics_are_numpys_quantiles(q, dtype):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("likelihood", [Gaussian(), Poisson()], ids=["gaussian", "poisson"])
-def test_quantiles_of_the_mean_are_those_of_the_draws(likelihood, weighted):
-    (coef, intercept), X, weights = some_draws(), some_rows(), some_weights(weighted)
-    gamma = np.zeros(DRAWS) if likelihood.infers_noise else None
-    predictive = Predictive(LinearPredictor(coef, intercept), likelihood, gamma, weights)
-    eta = X @ coef[:, 0].T + intercept[:, 0]
-    mean = likelihood.mean(eta[:, None])
-    expected = OrderStatistics(LEVELS, DRAWS, weights)(mean)
-    found = predictive.mean_quantiles(X, LEVELS)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-
-
 # ---- probabilities ------------------------------------------------------------------------------
 
 

@@ -167,22 +167,6 @@ def test_transformers_and_nested_ones_are_undone_in_their_order(data):
     assert_allclose(predict_interval(outer, X), expected, rtol=1e-6)
 
 
-def test_the_slope_of_an_inverse_is_its_derivative(data):
-    X, z = data
-    outer = around(MODEL, func=reversed_log, inverse_func=reversed_exp).fit(X, np.exp(z))
-    assert_allclose(unwrap(outer, X).slope(z, np.full(N, 0.3)), np.exp(-z), rtol=1e-7)
-    assert_array_equal(unwrap(outer.regressor_, X).slope(z, np.ones(N)), np.ones(N))
-
-
-@pytest.mark.parametrize("transformer", [PowerTransformer(), StandardScaler()])
-def test_intervals_of_a_transformed_target_cover_as_they_should(transformer, data):
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((1000, 2))
-    y = X[:, 0] + 0.5 * rng.standard_normal(1000)
-    low, high = predict_interval(around(MODEL, transformer).fit(X, y), X, 0.8).T
-    assert np.mean((low < y) & (y < high)) == pytest.approx(0.8, abs=0.04)
-
-
 def test_an_inverse_that_is_not_monotone_is_refused_for_intervals_only(data):
     X, z = data
     outer = around(MODEL, func=np.sqrt, inverse_func=np.square, check_inverse=False)

@@ -13,7 +13,7 @@ from skbayes_sgld.posterior import (
     GLMPosterior,
     Normal,
 )
-from skbayes_sgld.variational import FAMILIES, BayesByBackprop
+from skbayes_sgld.variational import BayesByBackprop
 from tests.references.targets import CorrelatedNormal, NormalMean
 
 
@@ -93,21 +93,6 @@ def test_a_density_and_its_gradient_are_enough():
         BayesByBackprop(batch_size=1).fit(Density())
 
 
-def test_a_linear_models_mean_is_exact_and_its_sds_are_conditional():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 2)) @ [[1.0, 0.9], [0.0, 0.4]] + 1.0
-    y = X @ [1.0, -2.0] + 0.5 + rng.standard_normal(60)
-    posterior = GLMPosterior(X, y, FixedGaussian(1.0), Normal(2.0))
-    A = np.column_stack([X, np.ones(60)])
-    precision = A.T @ A + np.diag([0.25, 0.25, 0.0])
-    mean = np.linalg.solve(precision, A.T @ y)
-    q = BayesByBackprop(step_size=0.3, max_iter=6000, random_state=0).fit(posterior, scale=0.1)
-    conditional = 1.0 / np.sqrt(np.diag(precision))
-    assert np.all(np.abs(q.mean_ - mean) < 0.01 * conditional)
-    z = np.log(q.sd_ / conditional) / sd_error(precision, conditional, 6000, q.n_particles)
-    assert np.all(np.abs(z) < 4.0)
-
-
 def test_on_a_logistic_model_it_maximises_the_bound():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((30, 1)) + 0.5
@@ -144,6 +129,7 @@ def test_on_an_exact_family_the_bound_is_the_evidence():
     error = q.elbo_[-20:].std() / np.sqrt(20)
     assert abs(q.elbo_[-20:].mean() - evidence) < 5 * error
     assert q.elbo_[0] < evidence - 1.0
+    assert len(q.elbo_) == len(q.elbo_steps_) and q.elbo_steps_[-1] == q.max_iter - 1
 
 
 @pytest.mark.parametrize("batch_size", [1, 5])
@@ -162,15 +148,6 @@ def test_minibatches_carry_their_share_of_the_prior(batch_size):
     error = sd**2 * 25 / np.sqrt(batch_size) * y.std() / np.sqrt(4_000)
     assert abs(q.mean_[0] - y.sum() / 50.0) < 4 * error
     assert abs(np.log(q.sd_[0] / sd)) < 4 * np.sqrt(2.0 / 4_000) / 2.0
-
-
-def test_the_learning_curve_rises_to_a_level():
-    target = CorrelatedNormal(np.array([5.0, -4.0]), np.diag([4.0, 1.0]))
-    q = BayesByBackprop(random_state=0).fit(target)
-    assert len(q.elbo_) == len(q.elbo_steps_) and q.elbo_steps_[-1] == q.max_iter - 1
-    late = q.elbo_[-20:]
-    assert q.elbo_[0] < late.mean() - 5 * late.std()
-    assert abs(late[:10].mean() - late[10:].mean()) < 4 * late.std() / np.sqrt(5)
 
 
 def test_the_start_and_the_scale_are_units():
@@ -202,7 +179,7 @@ def test_draws_follow_the_approximation_and_random_state_fixes_everything():
 
 
 @pytest.mark.parametrize(
-    "params, match",
+    "given, match",
     [
         ({"n_particles": 3}, r"n_particles=3.*even"),
         ({"batch_size": 51}, r"batch_size=51.*50 rows"),
@@ -211,25 +188,16 @@ def test_draws_follow_the_approximation_and_random_state_fixes_everything():
         ({"max_iter": 0}, r"max_iter=0"),
         ({"family": "cauchy"}, r"family='cauchy'.*'full_rank', 'gamma', 'isotropic', 'mean_field'"),
         ({"step_size": 1e4}, r"step_size=10000.*overflowed.*smaller"),
-    ],
-)
-def test_what_cannot_be_used_is_refused(params, match):
-    q = BayesByBackprop(random_state=0, **params)
-    with pytest.raises(ValueError, match=match):
-        q.fit(NormalMean())
-
-
-@pytest.mark.parametrize(
-    "arguments, match",
-    [
         ({"start": [np.nan]}, r"start=\[nan\] is out of range; all numbers must be finite"),
         ({"start": [0.0, 1.0]}, r"start=\[0\.0, 1\.0\] must be 1"),
         ({"scale": 0.0}, r"scale=0\.0 is out of range"),
     ],
 )
-def test_a_start_that_cannot_be_used_is_refused(arguments, match):
+def test_what_cannot_be_used_is_refused(given, match):
+    of_fit = {name: given[name] for name in ("start", "scale") if name in given}
+    params = {name: value for name, value in given.items() if name not in of_fit}
     with pytest.raises(ValueError, match=match):
-        BayesByBackprop(max_iter=1).fit(NormalMean(), **arguments)
+        BayesByBackprop(random_state=0, **params).fit(NormalMean(), **of_fit)
 
 
 class PoissonRates:
@@ -291,14 +259,3 @@ def test_of_a_skew_posterior_the_gamma_family_has_the_larger_bound():
         error = value.std() / np.sqrt(len(value))
     assert abs(lost["gamma"]) < 4.5 * error
     assert lost["mean_field"] > 10.0 * error
-
-
-def test_the_nearest_exponential_distribution_has_the_mean_of_the_posterior():
-    """KL(Exp || Gamma(a, b)) is least where the exponential's mean is a / b."""
-    family = FAMILIES["gamma"]()
-    noise = np.random.default_rng(0).standard_normal((1, 200_000, 1))
-    phi = np.array([[np.log(SHAPES[1] / RATE), 0.0]])
-    theta = family.transform(phi, noise)
-    grad = SHAPES[1] - RATE * np.exp(theta)  # of the log density of theta under Gamma(a, b)
-    error = grad.std() * np.sqrt(noise.size)
-    assert abs(family.pull_back(phi, noise, grad)[0, 0]) < 4.5 * error

@@ -10,7 +10,7 @@ from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import CustomPosterior, StochasticVolatility, check_gradient
 from skbayes_sgld.sampling import PSGLD, Minibatch
 from skbayes_sgld.sampling.chains import run_chains
-from skbayes_sgld.variational import FAMILIES, BayesByBackprop, VariationalPosterior
+from skbayes_sgld.variational import FAMILIES, VariationalPosterior
 from tests.references.targets import CorrelatedNormal, make_run
 
 MEAN = np.array([1.0, -2.0, 0.5])
@@ -41,12 +41,8 @@ class Quartic:
 def test_gradients_are_those_of_the_bound(name):
     check_gradient(VariationalPosterior(Quartic(), name, n_pairs=16))
     check_gradient(VariationalPosterior(NORMAL, name, over=["x0", "x2"], n_pairs=8))
-
-
-def test_tied_gradients_are_those_of_the_bound():
-    check_gradient(
-        VariationalPosterior(NORMAL, "isotropic", over=["x1", "x2"], tied="x0", n_pairs=8)
-    )
+    if name == "isotropic":
+        check_gradient(VariationalPosterior(NORMAL, name, over=["x1", "x2"], tied="x0", n_pairs=8))
 
 
 @pytest.mark.parametrize("name", NORMAL_FAMILIES)
@@ -60,21 +56,6 @@ def test_on_a_normal_posterior_the_bound_is_exact(name):
         entropy = stats.multivariate_normal(cov=covariance).entropy()
         expected = -0.5 * (z @ PRECISION @ z + np.trace(PRECISION @ covariance)) + entropy
         assert value == pytest.approx(expected, rel=1e-10)
-
-
-def test_the_gradient_is_that_of_the_expectation():
-    # against quadrature of E[g], E[g e]: for -x^4 / 4 they are known moments of the normal
-    mean, sd = np.array([0.4, -0.7]), np.array([0.8, 1.3])
-    phi = np.concatenate([mean, np.log(sd)])[None]
-    expected = np.concatenate(
-        [-(mean**3 + 3 * mean * sd**2), 1.0 - 3 * mean**2 * sd**2 - 3 * sd**4]
-    )
-    n_pairs = 100_000
-    elbo = VariationalPosterior(Quartic(), n_pairs=n_pairs)
-    bound = Minibatch().bind(elbo, None)
-    pairs = bound(np.tile(phi, (1000, 1)), bound.prepare(np.arange(1000)[None, :, None])[0])
-    error = pairs.std(axis=0) / np.sqrt(n_pairs)
-    assert np.all(np.abs(elbo.grad(phi)[0] - expected) < 4.5 * error)
 
 
 def test_minibatches_of_the_bank_are_unbiased():
@@ -139,19 +120,6 @@ def test_plain_sgld_of_small_batches_samples_the_same_density():
     assert np.all(np.abs(means.mean((0, 1)) - MEAN) < 4.5 * sd / np.sqrt(ess))
     ratio = means.std((0, 1)) / sd
     assert np.all(np.abs(np.log(ratio)) < 4.5 / np.sqrt(2 * ess) + 0.02)
-
-
-# the cold draws stand for the mode and are not to be relied on
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_its_mode_is_what_bayes_by_backprop_finds():
-    elbo = VariationalPosterior(NORMAL, "full_rank", n_pairs=8)
-    cold = sample(elbo, "sgld", temperature=1e-8, n_draws=10, random_state=0)
-    phi = cold.values[0, -1]
-    np.testing.assert_allclose(phi[:3], MEAN, atol=1e-3)
-    covariance = elbo.family.covariance(phi)
-    np.testing.assert_allclose(covariance, np.linalg.inv(PRECISION), rtol=2e-3)
-    q = BayesByBackprop(family="full_rank", random_state=0).fit(NORMAL)
-    np.testing.assert_allclose(q.covariance_, covariance, atol=0.15)
 
 
 def test_in_the_posts_model_the_entropy_undoes_the_normaliser_of_the_walk():
