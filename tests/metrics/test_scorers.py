@@ -68,18 +68,24 @@ def logs(data):
     return model.fit(X, np.exp(z))
 
 
-@pytest.mark.parametrize("name", get_scorer_names())
-def test_every_scorer_is_used_in_a_search_of_a_pipeline(name, data):
+@pytest.mark.parametrize(
+    ("model", "names"),
+    [
+        (LABELS, {"neg_brier_score"}),
+        (MODEL, set(get_scorer_names()) - {"neg_brier_score"}),
+    ],
+)
+def test_every_scorer_is_used_in_a_search_of_a_pipeline(model, names, data):
     X, z = data
-    model, y = (LABELS, z > 0.2) if name == "neg_brier_score" else (MODEL, z)
     pipe = make_pipeline(StandardScaler(), clone(model).set_params(n_draws=50))
-    scorer = get_scorer(name)
-    step = pipe.steps[-1][0]
-    search = GridSearchCV(pipe, {f"{step}__temperature": [1.0, 2.0]}, scoring=scorer, cv=2)
-    search.fit(X, y)
-    assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
-    assert search.score(X, y) == scorer(search.best_estimator_, X, y)
-    assert (search.score(X, y) <= 0) or name == "log_predictive_density"
+    grid = {f"{pipe.steps[-1][0]}__temperature": [1.0, 2.0]}
+    scorers = {name: get_scorer(name) for name in names}
+    search = GridSearchCV(pipe, grid, scoring=scorers, refit=min(names), cv=2)
+    search.fit(X, z > 0.2 if model is LABELS else z)
+    for name in names:
+        score = search.cv_results_[f"mean_test_{name}"]
+        assert np.all(np.isfinite(score))
+        assert np.all(score <= 0) or name == "log_predictive_density"
 
 
 def test_each_score_is_its_function_of_the_models_predictions(linear, data):
@@ -272,10 +278,9 @@ def test_chains_that_have_not_left_their_start_win_no_search(step_size):
     assert (stuck.predict(X) == y).mean() > 0.8  # which is what a score of the mode would see
 
 
-@pytest.mark.parametrize("step_size", [1e-300, 1e-6])
-def test_a_search_by_accuracy_alone_is_told_of_chains_at_their_start_by_their_fits(step_size):
+def test_a_search_by_accuracy_alone_is_told_of_chains_at_their_start_by_their_fits():
     model, X, y = two_classes()
-    search = GridSearchCV(model, {"step_size": [step_size, 0.5]}, cv=2, scoring="accuracy")
+    search = GridSearchCV(model, {"step_size": [1e-6, 0.5]}, cv=2, scoring="accuracy")
     with pytest.warns(ConvergenceWarning), gather_warnings() as gathered:
         search.fit(X, y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()  # which cannot tell

@@ -266,9 +266,17 @@ def counts(spread, level, weighted):
     return mixture, X, offset, rate, share
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("level", [0.05, 3.0, 1000.0])
-@pytest.mark.parametrize("spread", [0.001, 0.03, 0.5])
+@pytest.mark.parametrize(
+    ("spread", "level", "weighted"),
+    [
+        (0.001, 1000.0, False),
+        (0.03, 3.0, True),
+        (0.03, 1000.0, False),
+        (0.5, 0.05, False),
+        (0.5, 3.0, False),
+        (0.5, 1000.0, True),
+    ],
+)
 def test_counts_of_many_rows_are_those_of_the_mixture_of_all_draws(spread, level, weighted):
     mixture, X, offset, rate, share = counts(spread, level, weighted)
     y = np.random.default_rng(4).poisson(rate[:, 0]).astype(float)

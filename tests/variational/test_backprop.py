@@ -254,7 +254,7 @@ def test_of_a_skew_posterior_the_gamma_family_has_the_larger_bound():
     for family in ("gamma", "mean_field"):
         q = BayesByBackprop(family=family, max_iter=4000, random_state=0)
         member, phi, *_ = q.fit(RATES, start=RATES.start())._fitted
-        value = RATES.log_density(q.sample(400_000, random_state=0))
+        value = RATES.log_density(q.sample(100_000, random_state=0))
         lost[family] = evidence - value.mean() - member.entropy(phi[None], 2)[0]
         error = value.std() / np.sqrt(len(value))
     assert abs(lost["gamma"]) < 4.5 * error
