@@ -21,7 +21,7 @@ def as_source(
     Raises
     ------
     TypeError, ValueError
-        Where X is a source, and what is beside it does not go with it.
+        If X is a source that already holds what is given beside it, or other arguments do not fit.
     """
     beside = {"y": y, "sample_weight": sample_weight, "exposure": exposure}
     if kind_of(X).startswith("dask."):

@@ -34,7 +34,7 @@ def predict_lazily(model: Any, method: str, X: Any, given: dict[str, Any]) -> An
     Returns
     -------
     values : dask.array.Array, or a tuple of them
-        Chunked as X along the rows, with sizes as far as those of X are known.
+        Chunked as X along the rows; sizes of chunks are known if those of X are.
     """
     from dask import delayed
 

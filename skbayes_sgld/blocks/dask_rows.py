@@ -11,7 +11,7 @@ import numpy as np
 from skbayes_sgld.blocks.dask_cluster import DaskWorkers, compute, current_client
 from skbayes_sgld.blocks.source import BlockWork, RowSource, add_up, kind_of
 
-_FAN_IN = 8  # sums that a task adds up, so that no worker holds those of all blocks
+_FAN_IN = 8  # sums that a task adds up, so that no worker holds the sums of all blocks
 
 
 class DaskRows(RowSource):

@@ -50,7 +50,7 @@ def check_whole(X: Any) -> None:
 
 
 def blocks_of(X: Any, **beside: Any) -> Blocks:
-    """Function that yields windows of X, and of values of one number a row beside it.
+    """Function that yields windows of X and of arrays with one number a row.
 
     Each is an array, a memory map or an :class:`NpyFile`; what is None stays None.
     """
@@ -70,7 +70,7 @@ def blocks_of(X: Any, **beside: Any) -> Blocks:
 
 
 class NpyFile:
-    """An array in a file of NumPy, of which windows are mapped into memory one by one.
+    """An array in a file of NumPy, mapped into memory one window at a time.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def blocks_of_parquet(
 ) -> tuple[Blocks, int, list[str]]:
     """Function that yields blocks of Parquet, the number of rows and the names of the columns.
 
-    Every pass opens the files anew: the layout of a file may not be that of the one before it.
+    Every pass opens the files anew: a file may have been replaced by one of another layout.
     """
     if isinstance(path, (str, PathLike)):  # and no list of files
         check_path(path, "path")
@@ -160,7 +160,7 @@ def blocks_of_parquet(
     def block_of(batch: Any) -> tuple[Any, ...]:
         values = {k: batch.column(k).to_numpy(zero_copy_only=False) for k in [*names, *wanted]}
         parts = [values[name] for name in names]
-        # booleans of which some are missing are objects
+        # booleans with missing values are objects
         dtypes = [np.float32 if part.dtype == object else part.dtype for part in parts]
         X = np.empty((batch.num_rows, len(names)), dtype=np.result_type(*dtypes, np.float32))
         for j, part in enumerate(parts):

@@ -57,7 +57,7 @@ class Moments:
     Attributes
     ----------
     labels : ndarray of shape (G,)
-        Labels of the rows, those of weight 0 included; a single 0 where y is no label.
+        Labels of the rows, also of rows of weight 0; a single 0 if y is no label.
     n_rows, total : ndarray of shape (G,)
         Number and weight of the rows.
     own : ndarray of shape (G,)

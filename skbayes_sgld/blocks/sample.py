@@ -34,8 +34,8 @@ class Sampling:
     least : int, default=0
         Rows of each group that are kept at least.
     labels : bool, default=False
-        Whether y is a label, and each label a group. Otherwise there are two: y is 0, or not, as
-        that of a rare event is.
+        Whether y is a label; each label is then a group. Otherwise there are two groups, y = 0 and
+        other values, which keeps enough rows of a rare event.
     n_rows : int or None
         Number of all rows, where it is known: blocks then hand on few more than are kept.
     """
@@ -62,7 +62,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows with their keys: those of the smallest keys, enough to draw the sample.
+    """Rows with the smallest keys: enough to draw the sample.
 
     Attributes
     ----------

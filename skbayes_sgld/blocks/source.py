@@ -56,7 +56,7 @@ class Prints(NamedTuple):
         Kind of y: numbers, text or what else its values are.
     n_rows : int
     X, y, weight : int
-        Checksums; that of weights that are None is -1.
+        Checksums; -1 for weights that are None.
     """
 
     kind: str
@@ -132,8 +132,8 @@ class BlockWork:
         Raises
         ------
         ValueError, TypeError
-            Naming the block and the row that cannot be used; and where X, y or weights are not to
-            the bit those of the pass before.
+            Naming the block and the row that cannot be used; and if one bit of X, y or the weights
+            has changed since the pass before.
         """
         last = (self.last or {}).get(number)
         block = check_block(
@@ -151,7 +151,7 @@ class BlockWork:
         return None if prints is None else ({number: prints}, self.of_block(block))
 
     def check_unchanged(self, number: int, found: Prints | None) -> None:
-        """Raise where a block, None without rows, is not that of the pass before."""
+        """Raise if a block has changed since the pass before; ``found`` is None without rows."""
         if self.last is None:
             return
         last = self.last.get(number)
@@ -243,8 +243,8 @@ class RowSource(ABC):
         Raises
         ------
         ValueError, TypeError
-            Naming the block and the row that cannot be used; where there are no rows; and naming
-            the block of which X, y or weights are not to the bit those of the pass before.
+            Naming the block and the row that cannot be used; if there are no rows; and naming the
+            block if one bit of its X, y or weights has changed since the pass before.
         """
         work = BlockWork(of_block, self.n_features, self._dtype, self._prints, self._promise)
         total = self._pass(work, plus)

@@ -22,7 +22,7 @@ def load_sp500_returns(*, start: str | None = None, end: str | None = None) -> B
     Returns
     -------
     bunch : :class:`~sklearn.utils.Bunch`
-        ``returns (T,)``, the log of each day's adjusted close over that of the trading day before;
+        ``returns (T,)``, the log of each day's adjusted close over the previous trading day's;
         ``dates (T,)``, the trading days, ``datetime64[D]``.
 
     Raises

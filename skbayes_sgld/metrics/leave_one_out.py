@@ -127,8 +127,8 @@ def loo(
     n_rows : int or None, default=1000
         Number of rows to leave out, one at a time, chosen at random. None: all rows.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the fit. A row of weight w counts as w rows, of which one is left out. A row
-        whose weight is below 1 is left out entirely.
+        Weights of the fit. A row of weight w counts as w equal rows, and one of them is left out.
+        A row whose weight is below 1 is left out entirely.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the choice. The same seed chooses the same rows for every fit.
     **params : dict
@@ -147,8 +147,8 @@ def loo(
 
     Notes
     -----
-    Draws of ``SGDMAP*`` are those of its Laplace approximation. Weights by ``class_weight`` count
-    only if ``sample_weight`` gives them.
+    ``SGDMAP*`` draws from its Laplace approximation. Weights by ``class_weight`` count only if
+    ``sample_weight`` gives them.
 
     References
     ----------

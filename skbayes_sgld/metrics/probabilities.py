@@ -49,7 +49,7 @@ def brier_score(
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
         Probability of the second label, or of each in the order of ``labels``.
     labels : array-like of shape (n_classes,), default=None
-        The labels in their order, such as ``classes_``. None: those of ``y_true``, sorted.
+        The labels in their order, such as ``classes_``. None: the sorted values of ``y_true``.
     sample_weight : array-like of shape (n_samples,), default=None
 
     Returns
@@ -83,8 +83,8 @@ def calibration_error(
     """Expected, or maximum, calibration error of probabilities.
 
     Rows are put into bins by their predicted probability, and the mean prediction of each bin is
-    compared with the observed share. With two classes the probability is that of the second class.
-    With more it is that of the likeliest class, and the event is that this class was right.
+    compared with the observed share. With two classes the event is the second class. With more the
+    event is that the likeliest class was right.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def calibration_error(
     norm : {"l1", "max"}, default="l1"
         Mean over the bins, weighted by their rows, or the largest.
     labels : array-like of shape (n_classes,), default=None
-        The labels in their order, such as ``classes_``. None: those of ``y_true``, sorted.
+        The labels in their order, such as ``classes_``. None: the sorted values of ``y_true``.
     sample_weight : array-like of shape (n_samples,), default=None
 
     Returns
@@ -149,7 +149,7 @@ def bin_probabilities(
 
 
 def _one_hot(y_true: ArrayLike, y_proba: ArrayLike, labels: Any) -> tuple[Array, Array]:
-    """Whether each class was observed, and its probability, both ``(n_samples, n_classes)``."""
+    """Indicators of the observed classes and their probabilities ``(n_samples, n_classes)``."""
     y = as_array(y_true, "y_true", dtype=None)
     proba = as_array(y_proba, "y_proba", (1, 2))
     check_lengths(y_true=y, y_proba=proba)

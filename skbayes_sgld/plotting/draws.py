@@ -234,7 +234,7 @@ class ForestDisplay(DrawsDisplay):
     points_ : Line2D
         The means.
     intervals_ : ndarray of shape (n_shown, 2)
-        Ends of the thin lines: those of ``summary()``.
+        Ends of the thin lines, as in ``summary()``.
     lines_ : list of LineCollection
         The thin lines and the thick ones.
     """

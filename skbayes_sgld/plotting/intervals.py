@@ -95,7 +95,7 @@ class PredictiveIntervalDisplay(Display):
             Observations.
         coverage : float, default=0.9
         y_name : str or None, default=None
-            Name of the vertical axis, with its unit. None: that of a series ``y``, or "y".
+            Name of the vertical axis, with its unit. None: the name of a series ``y``, or "y".
         ax : matplotlib Axes, default=None
             Where to draw. None: in a new figure.
         **params : dict

@@ -69,12 +69,8 @@ class ReliabilityDisplay(Display):
         y: ArrayLike,
         *,
         pos_label: Any = None,
-        n_bins: int = 10,
-        strategy: str = "uniform",
-        coverage: float = 0.9,
         name: str | None = None,
-        ax: Any = None,
-        color: Any = BLUE,
+        **options: Any,
     ) -> ReliabilityDisplay:
         """Display of a fitted classifier's probabilities.
 
@@ -87,16 +83,11 @@ class ReliabilityDisplay(Display):
         y : array-like of shape (n_samples,)
         pos_label : label or None, default=None
             Class whose probability is judged. None: the second of two.
-        n_bins : int, default=10
-        strategy : {"uniform", "quantile"}, default="uniform"
-            Bins of equal width, or of equally many rows.
-        coverage : float, default=0.9
-            Probability of the intervals.
         name : str or None, default=None
             Name in the legend. None: the class of the model.
-        ax : matplotlib Axes, default=None
-            Where to draw. None: in a new figure.
-        color : Matplotlib color, default="#0072B2"
+        **options : dict
+            Arguments of :meth:`from_predictions`: ``n_bins``, ``strategy``, ``coverage``, ``ax``
+            and ``color``.
 
         Returns
         -------
@@ -109,13 +100,9 @@ class ReliabilityDisplay(Display):
         return cls.from_predictions(
             y == estimator.classes_[k],
             proba,
-            n_bins=n_bins,
-            strategy=strategy,
-            coverage=coverage,
             event=f"class {estimator.classes_[k]}",
             name=type(model).__name__ if name is None else name,
-            ax=ax,
-            color=color,
+            **options,
         )
 
     @classmethod
@@ -142,6 +129,7 @@ class ReliabilityDisplay(Display):
             Its probability.
         n_bins : int, default=10
         strategy : {"uniform", "quantile"}, default="uniform"
+            Bins of equal width, or of equally many rows.
         coverage : float, default=0.9
             Probability of the intervals.
         event : str, default="the event"

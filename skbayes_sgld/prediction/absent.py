@@ -1,4 +1,4 @@
-"""Predictions for classes of which some have no rows in the data."""
+"""Predictions over all classes, when some have no rows in the data."""
 
 from __future__ import annotations
 

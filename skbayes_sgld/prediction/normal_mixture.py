@@ -1,14 +1,16 @@
 """Quantiles of mixtures of normal distributions, one mixture a row.
 
-A row's mixture has one component a draw: its mean is the draw's predictor, its sd that of the
-draw's noise. If the components differ little, the moments of the predictors give the quantiles of
-all levels (:class:`Moments`, :func:`expand`): predictive intervals take a seventh of the time.
-Otherwise the distribution function is computed (:func:`search`), usually once a level, since the
-expansion gives the start.
+A row's mixture has one component for each draw, with the draw's predictor as mean and the sd of the
+draw's noise as sd. If the components differ little, the moments of the predictors give the
+quantiles of all levels (:class:`Moments`, :func:`expand`): predictive intervals take a seventh of
+the time. Otherwise the distribution function is computed (:func:`search`), usually once a level,
+since the expansion gives the start.
 
-Conventions ----------- ``deviation (n, S)``, each draw's predictor minus their mean, and ``scale
-(S,)``, the sds of the noise, are in units of the root mean square of the sds. ``share (S,)`` holds
-the probabilities of the draws, ``q (m,)`` the levels.
+Conventions
+-----------
+``deviation (n, S)``, each draw's predictor minus their mean, and ``scale (S,)``, the sds of the
+noise, are in units of the root mean square of the sds. ``share (S,)`` holds the probabilities of
+the draws, ``q (m,)`` the levels.
 """
 
 from __future__ import annotations
@@ -197,7 +199,7 @@ def _coefficients(moments: _ByPower, sd: Array) -> tuple[dict[int, Any], dict[in
     def term(i: int, j: int) -> Any:
         """``E[a^i b^j] / (i! j!)`` of ``a = deviation / sd`` and ``b = (ratio - 1) / 2``.
 
-        The ratio is that of the noise variance to the mixture's.
+        The ratio is the noise variance over the mixture's variance.
         """
         shift = 1.0 - variance  # excess + shift is 2 b variance
         powers = (comb(j, m) * shift ** (j - m) * moments.get((i, m), 0.0) for m in range(j + 1))
@@ -265,8 +267,8 @@ def search(deviation: Array, scale: Array, share: Array, q: float, start: Array)
 def _logit_polynomial(degree: int = 8) -> Array:
     """Coefficients c with ``Phi(z) = 1 / (1 + exp(z sum_k c_k z^2k))``, fitted on |z| <= 5.5.
 
-    The log odds of Phi are an odd, smooth function. Their error, evened out by weights, is that of
-    a tail probability relative to it: 1e-5, which moves a quantile by less than 1e-5 sds.
+    The log odds of Phi are an odd, smooth function. Weights even out their error, which is the
+    relative error of a tail probability: 1e-5. It moves a quantile by less than 1e-5 sds.
     """
     z = _REACH * np.sin(np.linspace(1e-3, 0.5 * np.pi, 1000))
     minus_log_odds = log_ndtr(-z) - log_ndtr(z)

@@ -17,8 +17,8 @@ _MOST_POSITIONS = 6  # with more, sorting costs less than partitions
 class OrderStatistics:
     """Quantiles over draws, by partial sorting: half of the time of ``numpy.quantile``.
 
-    Quantiles of draws with equal weights are interpolated, as those of ``numpy.quantile``. With
-    weights a quantile is the least draw at which the cumulative weight reaches the level.
+    Draws with equal weights are interpolated, as by ``numpy.quantile``. With weights a quantile is
+    the least draw at which the cumulative weight reaches the level.
 
     Parameters
     ----------

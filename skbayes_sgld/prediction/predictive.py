@@ -262,7 +262,7 @@ class Predictive:
         offset: Array | None,
         y: Array,
     ) -> Array:
-        """The values, replaced by those of ``plainly`` in rows that have a nan."""
+        """The values; rows that have a nan are computed again by ``plainly``."""
         rest = np.flatnonzero(np.isnan(values.reshape(len(values), -1)).any(axis=1))
         if len(rest):
             some = None if offset is None else offset[rest]

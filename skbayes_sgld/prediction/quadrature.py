@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Function = Callable[[Array], Array]
 
-_ERROR = 1e-6  # of a mean, relative to the function's largest value: that of single precision
+_ERROR = 1e-6  # of a mean, relative to the function's largest value: single precision has no more
 _MOST = 24  # largest degree; beyond it, all draws cost less
 
 

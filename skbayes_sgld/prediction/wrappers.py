@@ -132,7 +132,7 @@ def unwrap(estimator: Any, X: Any = None) -> Core:
 
 
 def has_no_posterior(model: Any) -> bool:
-    """Whether the chains never left their starts; a warning says that the score is nan.
+    """Warn and return True if the chains never left their starts, so that a score is nan.
 
     Steps that are far too short leave chains at their starts. Starts around the mode predict as
     well as the mode, so a search by accuracy would choose them.

@@ -17,7 +17,7 @@ from skbayes_sgld._random import ChainStreams, RandomSource, as_random_state, dr
 from skbayes_sgld.posterior import as_posterior
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import HasRows, Posterior
-from skbayes_sgld.sampling import Adam
+from skbayes_sgld.sampling import Adam, Full, Minibatch
 from skbayes_sgld.variational.families import FAMILIES, Family, FullRank
 
 Array = NDArray[Any]
@@ -57,7 +57,7 @@ class BayesByBackprop(Component):
     family : {"mean_field", "full_rank", "isotropic", "gamma"} or Family, default="mean_field"
         Family of the approximation. ``"full_rank"`` stores a P by P matrix for P parameters.
         ``"gamma"`` suits posteriors whose parameters are all positive and sampled by their
-        logarithms, which are then those of independent gamma variables.
+        logarithms: it approximates the parameters by independent gamma variables.
     step_size : float, default=0.05
         Initial step size of Adam, in units of ``scale``.
     max_iter : int, default=2000
@@ -160,6 +160,7 @@ class BayesByBackprop(Component):
             raise ValueError(f"scale={scale!r} is out of range; it must be positive.")
         streams = ChainStreams(draw_seed(self.random_state), 0)
         every = max(1, self.max_iter // _RECORDS)
+        gradient = (Full() if self.batch_size is None else Minibatch()).bind(target)
         adam, n_pairs = Adam(), self.n_particles // 2
         begin, unit = family.begin(unit)  # phi describes (theta - origin) / unit
         log_unit = np.log(unit).sum()
@@ -178,7 +179,8 @@ class BayesByBackprop(Component):
                 entropy = family.entropy(phi, P)[0] + log_unit
                 curve.append(self._log_joint(target, theta, idx).mean() + entropy)
                 steps.append(t)
-            grad = self._grad(target, theta, idx)
+            batch = None if idx is None else gradient.prepare(idx[None])[0]
+            grad = gradient(theta, batch)
             ascent = family.pull_back(phi, noise, unit * grad[None] / self.n_particles)
             ascent += family.grad_entropy(phi, P)
             if not np.isfinite(ascent).all():
@@ -242,13 +244,6 @@ class BayesByBackprop(Component):
             return posterior.log_density(theta)
         likelihood = posterior.log_likelihood(theta, idx).sum(axis=1)
         return likelihood * (posterior.n_samples / idx.shape[1]) + posterior.log_prior(theta)
-
-    def _grad(self, posterior: BasePosterior, theta: Array, idx: Array | None) -> Array:
-        """Estimates of the gradient at the particles ``(n_particles, n_params)``."""
-        if idx is None:
-            return posterior.grad(theta)
-        likelihood = posterior.grad_log_likelihood(theta, idx)
-        return likelihood * (posterior.n_samples / idx.shape[1]) + posterior.grad_log_prior(theta)
 
     def sample(self, n_samples: int = 1, random_state: RandomSource = None) -> Array:
         """Independent draws from the approximation.

@@ -34,7 +34,7 @@ Array = NDArray[Any]
 class Family(Component):
     """A family of distributions, as functions of standard normal noise.
 
-    The methods that are not abstract are those of normal distributions.
+    Methods with a body here are right for normal distributions.
     """
 
     def n_params(self, n_variables: int) -> int:
@@ -42,7 +42,7 @@ class Family(Component):
         raise NotImplementedError
 
     def names(self, variables: Sequence[str]) -> list[str]:
-        """Names of the variational parameters, from those of the variables."""
+        """Names of the variational parameters, made from the names of the variables."""
         raise NotImplementedError
 
     def transform(self, phi: Array, noise: Array) -> Array:
@@ -148,7 +148,7 @@ class FullRank(Family):
     """Normal variables with any covariance ``L L^T``, L lower triangular.
 
     phi holds the means, the elements of L below its diagonal row by row, and the logarithms of the
-    diagonal: ``Q (Q + 3) / 2`` numbers. The member nearest to a normal posterior is that posterior.
+    diagonal: ``Q (Q + 3) / 2`` numbers. A normal posterior is itself a member.
     """
 
     def n_params(self, n_variables: int) -> int:
