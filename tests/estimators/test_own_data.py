@@ -6,34 +6,21 @@ import weakref
 import numpy as np
 import pytest
 
-from skbayes_sgld import (
-    SGDMAPClassifier,
-    SGLDLinearRegression,
-    SGLDLogisticRegression,
-    SGLDMLPRegressor,
-    SGLDPoissonRegressor,
-)
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.estimators import sampled
+from tests.inputs.surface import ESTIMATORS, LABELS, WEIGHT, X, Y, make, target
 
 # 50 draws are too few for the summaries to be relied on, and the estimators say so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-RNG = np.random.default_rng(0)
-X = RNG.standard_normal((120, 4))
-Y = X[:, 0] + RNG.standard_normal(120)
-WEIGHT = RNG.uniform(0.5, 1.5, 120)
-SHORT = {"n_draws": 50, "random_state": 0}
-BATCH = {**SHORT, "gradient": "control_variate", "batch_size": 30}
-NETWORK = {"hidden_layer_sizes": (2,), "n_burnin": 20, "thin": 1, **SHORT}
 FITS = {
-    "linear": (SGLDLinearRegression(**SHORT), Y),
-    "laplace": (SGLDLinearRegression(prior="laplace", **SHORT), Y),
-    "logistic": (SGLDLogisticRegression(**SHORT), (Y > 0).astype(float)),
-    "softmax": (SGLDLogisticRegression(**SHORT), np.digitize(Y, [-1.0, 1.0])),
-    "minibatch": (SGLDLogisticRegression(**BATCH), (Y > 0).astype(float)),
-    "poisson": (SGLDPoissonRegressor(**SHORT), np.rint(np.abs(Y))),
-    "map": (SGDMAPClassifier(random_state=0), (Y > 0).astype(float)),
-    "network": (SGLDMLPRegressor(**NETWORK), Y),
+    "laplace": (make(SGLDLinearRegression, prior="laplace"), Y),
+    "softmax": (make(SGLDLogisticRegression), np.digitize(Y, [-1.0, 1.0])),
+    "minibatch": (
+        make(SGLDLogisticRegression, gradient="control_variate", batch_size=5),
+        LABELS,
+    ),
+    **{cls.__name__: (make(cls), target(cls)) for cls in ESTIMATORS},
 }
 every_fit = pytest.mark.parametrize("name", FITS)
 

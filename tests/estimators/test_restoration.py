@@ -3,30 +3,11 @@
 import numpy as np
 import pytest
 
-from skbayes_sgld import (
-    BayesByBackpropRegressor,
-    SGDMAPRegressor,
-    SGLDLinearRegression,
-    SGLDLogisticRegression,
-    SGLDMLPRegressor,
-)
+from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.sampling import ValueClip
+from tests.inputs.surface import ESTIMATORS, X, make, target
 
-# the runs are too short for usable draws, and fit says so
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-RNG = np.random.default_rng(0)
-X = RNG.standard_normal((40, 2))
-Y = X @ [1.0, -1.0] + 0.3 * RNG.standard_normal(40)
-MODELS = [
-    SGLDLinearRegression(n_draws=20, random_state=0),
-    SGLDLogisticRegression(n_draws=20, random_state=0),
-    SGDMAPRegressor(max_iter=5, random_state=0),
-    SGLDMLPRegressor(
-        hidden_layer_sizes=(3,), n_draws=5, n_burnin=5, thin=1, n_chains=2, random_state=0
-    ),
-    BayesByBackpropRegressor(hidden_layer_sizes=(3,), max_iter=5, random_state=0),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short
 
 
 class Stop(ValueClip):
@@ -41,17 +22,9 @@ class Stop(ValueClip):
         return super().__call__(gradient)
 
 
-def target(model):
-    return (
-        Y
-        if "Regress" in type(model).__name__ and "Logistic" not in type(model).__name__
-        else (Y > 0)
-    )
-
-
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
-def test_an_interrupt_leaves_the_last_fit_as_it_was(model, monkeypatch):
-    model.fit(X, target(model))
+@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+def test_an_interrupt_leaves_the_last_fit_as_it_was(cls, monkeypatch):
+    model = make(cls).fit(X, target(cls))
     before = dict(vars(model))
     predicted = model.predict(X)
     if "clip" in model.get_params():
@@ -60,7 +33,7 @@ def test_an_interrupt_leaves_the_last_fit_as_it_was(model, monkeypatch):
     else:  # variational: its steps are of its own
         monkeypatch.setattr("skbayes_sgld.sampling.Adam.direction", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        model.fit(2.0 * X, target(model))
+        model.fit(2.0 * X, target(cls))
     monkeypatch.undo()
     after = {name: value for name, value in vars(model).items() if name != "clip"}
     assert after.keys() == before.keys() - {"clip"}
@@ -69,10 +42,10 @@ def test_an_interrupt_leaves_the_last_fit_as_it_was(model, monkeypatch):
 
 
 def test_an_interrupted_first_fit_leaves_nothing(monkeypatch):
-    fresh = SGLDLinearRegression(clip=Stop(), n_draws=20, random_state=0)
+    fresh = make(SGLDLinearRegression, clip=Stop())
     monkeypatch.setattr(Stop, "left", 3)
     with pytest.raises(KeyboardInterrupt):
-        fresh.fit(X, Y)
+        fresh.fit(X, target(SGLDLinearRegression))
     assert vars(fresh).keys() == fresh.get_params(deep=False).keys()
 
 
