@@ -51,3 +51,13 @@ def test_no_replacement_means_that_no_batch_holds_a_row_twice():
         spread = np.sqrt(expected * (1 - size / n)) + 1e-9
         # a chi-square of n - 1 degrees of freedom, within five of its standard deviations
         assert np.sum(((counts - expected) / spread) ** 2) < n + 5 * np.sqrt(2 * n)
+
+
+def test_a_chains_starts_noise_and_batches_are_of_different_streams():
+    streams = ChainStreams(3, 1)
+    starts = stats.norm.cdf(start_normals(3, range(1, 2), 4000))
+    noise = stats.norm.cdf(streams.normals(1, 4000))
+    rows = streams.rows(1, 10_000, 4000, True) / 10_000
+    drawn = np.concatenate([starts, noise, rows])
+    assert np.abs(np.corrcoef(drawn)[np.triu_indices(3, 1)]).max() < 0.07
+    assert not np.any(starts == noise)
