@@ -23,12 +23,11 @@ from skbayes_sgld.sampling import (
     Constant,
     Curvature,
     Gradient,
-    Identity,
-    Matrix,
     Preconditioner,
     Sampler,
     Schedule,
 )
+from skbayes_sgld.sampling.preconditioners import preconditioner_of
 
 REGISTRIES: dict[str, Registry[Any]] = {
     "sampler": SAMPLERS,
@@ -216,11 +215,9 @@ def _component(value: Any, name: str, automatic: bool = False) -> Any:
 
 def resolve_preconditioner(value: Any) -> Preconditioner | None:
     """Preconditioner as a component; None for "auto", the identity for the user's None."""
-    if value is None:
-        return Identity()
-    if isinstance(value, (str, Component)):
-        return _component(value, "preconditioner", automatic=True)
-    return Matrix(value)
+    if isinstance(value, str) and value == "auto":
+        return None
+    return preconditioner_of(value, ("auto",))
 
 
 def _name(value: Any, argument: str, names: tuple[str, ...]) -> str | None:

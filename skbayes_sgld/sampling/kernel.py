@@ -28,7 +28,7 @@ from skbayes_sgld.sampling.clipping import CLIPS, Clip
 from skbayes_sgld.sampling.dynamics import Array, Dynamics
 from skbayes_sgld.sampling.gradients import GRADIENTS, Full, Minibatch
 from skbayes_sgld.sampling.optimizers import OPTIMIZERS, Newton, Optimizer
-from skbayes_sgld.sampling.preconditioners import PRECONDITIONERS, Identity, Matrix
+from skbayes_sgld.sampling.preconditioners import preconditioner_of
 from skbayes_sgld.sampling.run import Chains, Run, RunState
 from skbayes_sgld.sampling.samplers import SAMPLERS
 from skbayes_sgld.sampling.schedules import SCHEDULES
@@ -132,7 +132,7 @@ class Kernel:
             check_number(temperature, "temperature", low=0)
         estimator = _gradient_of(rule, gradient, batch_size)
         check_requirements(rule, target, batch_size)
-        named = _preconditioner_of(preconditioner)
+        named = preconditioner_of(preconditioner)
         if mode is None and (named.uses_curvature or estimator.needs_mode):
             mode = find_mode(target, target.start())
         center, metric = (None, None) if mode is None else (mode.theta, mode.metric)
@@ -278,11 +278,3 @@ def _gradient_of(
             f"gradient={estimator!r} {needs}, and batch_size={batch_size!r}; change one of them."
         )
     return estimator
-
-
-def _preconditioner_of(value: Any) -> Preconditioner:
-    if value is None:
-        return Identity()
-    if isinstance(value, (str, Preconditioner)):
-        return resolve(value, PRECONDITIONERS, "preconditioner")
-    return Matrix(value)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg
 
-from skbayes_sgld._components import Registry
+from skbayes_sgld._components import Component, Registry, resolve
 from skbayes_sgld.sampling.base import Preconditioner
 from skbayes_sgld.sampling.metric import Dense, Diagonal, Metric, identity
 
@@ -118,3 +119,12 @@ PRECONDITIONERS: Registry[Preconditioner] = Registry(
     none=Identity,
     curvature=Curvature,
 )
+
+
+def preconditioner_of(value: Any, also: tuple[str, ...] = ()) -> Preconditioner:
+    """Preconditioner that a name, an instance, an array or None (the identity) stands for."""
+    if value is None:
+        return Identity()
+    if isinstance(value, (str, Component)):
+        return resolve(value, PRECONDITIONERS, "preconditioner", also)
+    return Matrix(value)

@@ -18,7 +18,7 @@ from skbayes_sgld.sampling.optimizers import OPTIMIZERS
 from skbayes_sgld.sampling.optimizers.climb import climb
 from skbayes_sgld.sampling.optimizers.pace import ClimbSettings
 from skbayes_sgld.sampling.optimizers.rules import Newton, Optimizer
-from skbayes_sgld.sampling.preconditioners import Identity, Preconditioner
+from skbayes_sgld.sampling.preconditioners import Preconditioner, preconditioner_of
 from skbayes_sgld.sampling.schedules import SCHEDULES
 from skbayes_sgld.sampling.tuning import mode as tuning
 
@@ -35,7 +35,7 @@ def find_mode(
     schedule: str | Schedule = "polynomial",
     batch_size: int | None = None,
     replacement: bool = True,
-    preconditioner: Preconditioner | None = None,
+    preconditioner: str | Preconditioner | ArrayLike | None = None,
     clip: str | Clip | None = None,
     max_iter: int = 2000,
     tol: float = 0.1,
@@ -60,7 +60,7 @@ def find_mode(
         By default batches that grow, up to all rows.
     replacement : bool, default=True
         Whether batches of a given size are drawn with replacement.
-    preconditioner : Preconditioner, default=None
+    preconditioner : str, Preconditioner or array-like, default=None
         Taken at the start.
     clip : str or Clip, default=None
     max_iter : int, default=2000
@@ -114,7 +114,7 @@ def find_mode(
         schedule=resolve(schedule, SCHEDULES, "schedule"),
         batch_size=batch_size,
         replacement=replacement,
-        preconditioner=Identity() if preconditioner is None else preconditioner,
+        preconditioner=preconditioner_of(preconditioner),
         clip=None if clip is None else resolve(clip, CLIPS, "clip"),
         max_iter=max_iter,
         tol=tol,
