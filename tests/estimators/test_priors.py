@@ -16,7 +16,7 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
 )
 from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, Laplace, Normal
-from tests.references.closed_forms import importance_sampling, laplace_fit
+from tests.references.closed_forms import importance_sampling, laplace_fit, normal_inverse_gamma
 
 N, D = 60, 3
 V = np.array([[4.0, 1.2, -0.5], [1.2, 1.0, 0.1], [-0.5, 0.1, 0.25]])
@@ -33,27 +33,6 @@ def labels(X, n_classes=2, seed=1):
     rng = np.random.default_rng(seed)
     score = (X - 2.0) @ rng.standard_normal((X.shape[1], n_classes))
     return (score + rng.gumbel(size=score.shape)).argmax(axis=1)
-
-
-def normal_inverse_gamma(X, y, mean, V, intercept_mean, intercept_variance, shape, rate):
-    """Moments of (beta, intercept, sigma^2) under N(mean, sigma^2 V) and IG(shape, rate).
-
-    An infinite intercept variance is the flat prior, which takes half a degree of freedom.
-    """
-    n, d = X.shape
-    A = np.column_stack([X, np.ones(n)])
-    prior = np.zeros((d + 1, d + 1))
-    prior[:d, :d] = np.linalg.inv(V)
-    prior[d, d] = 1.0 / intercept_variance
-    location = np.append(mean, intercept_mean)
-    precision = A.T @ A + prior
-    at = np.linalg.solve(precision, A.T @ y + prior @ location)
-    a = shape + (n - np.isinf(intercept_variance)) / 2
-    rest = np.sum((y - A @ at) ** 2) + (at - location) @ prior @ (at - location)
-    b = rate + rest / 2
-    sd = np.sqrt(np.diag(np.linalg.inv(precision)) * b / (a - 1))
-    noise = stats.invgamma(a, scale=b)
-    return np.append(at, noise.mean()), np.append(sd, noise.std())
 
 
 def assert_agrees(model, mean, sd):
@@ -87,7 +66,9 @@ def test_the_lecture_s_model_with_a_matrix_v_has_its_closed_form(intercept, sett
         random_state=0,
         **settings,
     ).fit(X, y)
-    assert_agrees(model, *normal_inverse_gamma(X, y, MU, V, at, variance, 2.0, 1.0))
+    exact = {"V": V, "location": MU, "intercept": (at, variance), "shape": 2.0, "rate": 1.0}
+    seen = normal_inverse_gamma(X, y, **exact)
+    assert_agrees(model, seen.mean, seen.sd)
 
 
 def known_noise(X, y):

@@ -17,20 +17,35 @@ class Moments:
     ess: float = np.inf
 
 
-def normal_inverse_gamma(X, y, *, scale, shape, rate, fit_intercept=True):
-    """Posterior of (beta, intercept, sigma^2), beta | sigma^2 ~ N(0, sigma^2 scale^2 I).
+def normal_inverse_gamma(
+    X,
+    y,
+    *,
+    shape,
+    rate,
+    scale=1.0,
+    V=None,
+    location=0.0,
+    intercept=(0.0, np.inf),
+    fit_intercept=True,
+):
+    """Posterior of (beta, intercept, sigma^2), beta | sigma^2 ~ N(location, sigma^2 V).
 
-    The intercept is flat, sigma^2 ~ IG(shape, rate). Closed form: (beta, intercept) is
-    multivariate t, sigma^2 inverse gamma.
+    V is scale^2 I where it is None. The intercept has this mean and this variance over sigma^2; an
+    infinite one is the flat prior, which takes half a degree of freedom. sigma^2 ~ IG(shape, rate).
+    Closed form: (beta, intercept) is multivariate t, sigma^2 inverse gamma.
     """
     n, d = X.shape
     A = np.column_stack([X, np.ones(n)]) if fit_intercept else X
-    prior_precision = np.r_[np.full(d, scale**-2.0), np.zeros(A.shape[1] - d)]
-    precision = A.T @ A + np.diag(prior_precision)
-    mean = np.linalg.solve(precision, A.T @ y)
-    residual = y - A @ mean
-    a = shape + (n - fit_intercept) / 2
-    b = rate + 0.5 * (residual @ residual + prior_precision @ mean**2)
+    prior, at = np.zeros((A.shape[1], A.shape[1])), np.zeros(A.shape[1])
+    prior[:d, :d] = np.eye(d) / scale**2 if V is None else np.linalg.inv(V)
+    at[:d] = location
+    if fit_intercept:
+        at[d], prior[d, d] = intercept[0], 1.0 / intercept[1]
+    precision = A.T @ A + prior
+    mean = np.linalg.solve(precision, A.T @ y + prior @ at)
+    a = shape + (n - (fit_intercept and np.isinf(intercept[1]))) / 2
+    b = rate + 0.5 * (np.sum((y - A @ mean) ** 2) + (at - mean) @ prior @ (at - mean))
     sd = np.sqrt(np.diag(np.linalg.inv(precision)) * b / (a - 1))
     variance = stats.invgamma(a, scale=b)
     return Moments(np.r_[mean, variance.mean()], np.r_[sd, variance.std()])
