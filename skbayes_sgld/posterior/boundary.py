@@ -151,28 +151,25 @@ class UserPosterior(BasePosterior):
                 f"{self._argument}.start() returned the shape {np.shape(start)}; it must return "
                 f"({self.n_params},)."
             )
-        P, n = self.n_params, self.n_samples
-        shapes: dict[str, tuple[int, ...]] = {}
-        if "density" in self.abilities:
-            shapes = {"log_density": (2,), "grad": (2, P)}
-        if "rows" in self.abilities:
-            shapes |= {
-                "log_likelihood": (2, n),
-                "grad_log_likelihood": (2, P),
-                "log_prior": (2,),
-                "grad_log_prior": (2, P),
-            }
-        for name, shape in shapes.items():
+        functions = [
+            name
+            for ability in ("density", "rows")
+            if ability in self.abilities
+            for name in MEMBERS[ability]
+            if name in _CHECKED
+        ]
+        for name in functions:
             checked = getattr(self, name)
             _check_signature(checked.function, name, 2 if name in _ROW_FUNCTIONS else 1)
             returned = checked.call(theta)
-            check_returned(name, returned, shape, names or self.param_names, theta, finite=True)
+            shape, shown = checked.shape(2, None), names or self.param_names
+            check_returned(name, returned, shape, shown, theta, finite=True)
             if isinstance(returned, np.ndarray) and returned.dtype.kind == "f":
                 self._precision = max(self._precision, float(np.finfo(returned.dtype).eps))
 
 
 class _Checked:
-    """A user's function, whose errors say where, and whose results are looked at in every call.
+    """Wrapper of a user's function: checks every result, and adds theta to its errors.
 
     Lists and whole numbers are turned into arrays of floats. Numbers that are not finite pass: a
     density may be 0 in places.
@@ -186,14 +183,17 @@ class _Checked:
 
     def __call__(self, theta: Array, idx: Array | None = None) -> Any:
         returned = self.call(theta, idx)
-        shape: tuple[int, ...] = (len(theta),)
-        if self.name in _GRADIENTS:
-            shape = (len(theta), self._n_params)
-        elif self.name == "log_likelihood":
-            shape = (len(theta), self._n_samples if idx is None else idx.shape[1])
-        elif self.name == "value_and_grad":
+        if self.name == "value_and_grad":
             return self._both(returned, theta)
-        return self._floats(self.name, returned, shape, theta)
+        return self._floats(self.name, returned, self.shape(len(theta), idx), theta)
+
+    def shape(self, n_chains: int, idx: Array | None) -> tuple[int, ...]:
+        """Shape that the function must return."""
+        if self.name in _GRADIENTS:
+            return n_chains, self._n_params
+        if self.name == "log_likelihood":
+            return n_chains, self._n_samples if idx is None else idx.shape[1]
+        return (n_chains,)
 
     def call(self, theta: Array, idx: Array | None = None) -> Any:
         """Call the function; an error that it raises gets a note with the position."""
@@ -252,11 +252,16 @@ def _check_signature(function: Callable[..., Any], name: str, n_arguments: int) 
         raise TypeError(f"{name} takes {signature}; it must take {wanted}.") from None
 
 
+def _values(param_names: Sequence[str], point: Array) -> str:
+    """Names and values of the first parameters at one point ``(P,)``."""
+    shown = zip(param_names[:_SHOWN], point, strict=False)
+    return ", ".join(f"{name}={value:g}" for name, value in shown)
+
+
 def _at(param_names: Sequence[str], theta: Array) -> str:
-    """Position of the first chain at which a function was called, in words."""
-    shown = zip(param_names[:_SHOWN], np.ravel(theta[:1]), strict=False)
+    """Where a function was called, in words: the first of its points."""
     others = " and other points" if len(theta) > 1 else ""
-    return f"at {', '.join(f'{name}={value:g}' for name, value in shown)}{others}"
+    return f"at {_values(param_names, theta[0])}{others}"
 
 
 def check_returned(
@@ -309,9 +314,7 @@ def check_returned(
             "batched=False, in CustomPosterior or FunctionPosterior."
         )
     if finite and not np.all(np.isfinite(array)):
-        shown = zip(param_names[:_SHOWN], theta[0], strict=False)
         raise ValueError(
-            f"{name} is not finite at the start, where "
-            f"{', '.join(f'{n}={v:g}' for n, v in shown)}; give a start where it is, or the range "
-            "of a parameter, as in transforms={'s': 'positive'}."
+            f"{name} is not finite at the start, where {_values(param_names, theta[0])}; give a "
+            "start where it is, or the range of a parameter, as in transforms={'s': 'positive'}."
         )
