@@ -374,9 +374,6 @@ def test_tau_0_of_the_horseshoe_is_that_of_the_paper(name, scale, weighted):
     )
     known = HierarchicalPosterior(glm, prior).prior
     tau_0 = np.exp(known.start()[0])
-    assert np.median(
-        [np.exp(known.sample_hyper(np.random.default_rng(k), 0.0)[0]) for k in range(2000)]
-    ) == pytest.approx(tau_0, rel=0.2)  # half-Cauchy draws: four standard errors of their median
     # the sd of a column's effect at lambda = 1, in units of the predictor
     columns = rows.std(axis=0) if scale == "auto" else np.ones(6)
     effect = tau_0 * known.scale * columns
@@ -394,16 +391,3 @@ def test_the_pseudo_variance_of_classes_is_that_of_their_shares(n_classes):
     assert Categorical(n_classes).pseudo_variance(y, None) == pytest.approx(expected, rel=1e-12)
     if n_classes == 2:
         assert Bernoulli().pseudo_variance(y, None) == pytest.approx(expected, rel=1e-12)
-
-
-def test_units_of_columns_and_target_do_not_change_what_a_horseshoe_of_a_given_scale_predicts():
-    X, _, _ = counts_and_columns()
-    X = X[:, :3] - 2.0
-    y = X[:, 0] / 1e-3 + np.random.default_rng(0).standard_normal(90)
-    scale = 1.0 / X.std(axis=0)
-    settings = {"n_draws": 400, "random_state": 0, "noise_prior": "half_cauchy"}
-    plain = SGLDLinearRegression(prior=Horseshoe(scale=scale), **settings).fit(X, y)
-    units = np.array([1e3, 1.0, 1e-4])
-    other = SGLDLinearRegression(prior=Horseshoe(scale=50.0 * scale / units), **settings)
-    other.fit(X * units, 50.0 * y)
-    np.testing.assert_allclose(other.predict(X * units) / 50.0, plain.predict(X), atol=1e-3)

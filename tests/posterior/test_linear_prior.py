@@ -22,12 +22,8 @@ from skbayes_sgld.posterior import (
     Poisson,
 )
 from skbayes_sgld.posterior.assumed_density import NormalSite, under_priors
-from skbayes_sgld.posterior.parameterizations.base import Reparameterized
-from skbayes_sgld.posterior.parameterizations.noncentered import noncentered
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError, check_proper
-from skbayes_sgld.posterior.tilted_prior import TiltedPrior
-from skbayes_sgld.sampling import find_mode
 from tests.numeric import assert_derivative, derivative
 
 N, D = 30, 3
@@ -150,34 +146,6 @@ def test_centering_changes_the_coordinates_and_not_the_posterior(likelihood, pai
         posterior.linear_prior = replace(posterior.linear_prior, pin=None)
     got, expected = one.log_density(theta), other.log_density(moved)
     np.testing.assert_allclose(got - got[0], expected - expected[0], rtol=1e-8)
-
-
-@pytest.mark.parametrize(
-    "pair",
-    [
-        "V",
-        "V, conjugate",
-        "V, normal",
-        "covariance, normal",
-        "normal, conjugate",
-        "normal, laplace",
-    ],
-)
-@pytest.mark.parametrize("temperature", [1.0, 1.7])
-def test_noncentered_coordinates_hold_the_same_posterior(pair, temperature):
-    posterior = make(Gaussian(), pair)
-    center = find_mode(posterior.given_noise(0.8), posterior.start()[:-1])
-    root = center.metric.root
-    found, _ = noncentered(posterior, center.theta, root, np.log(0.8), temperature)
-    general, forward = found.coordinates, found.coordinates.forward
-    phi = np.random.default_rng(2).standard_normal((5, posterior.n_params))
-    jacobian = [np.linalg.slogdet(derivative(lambda p: forward(p[None])[0], row))[1] for row in phi]
-    expected = posterior.log_density(forward(phi)) + temperature * np.array(jacobian)
-    chains = np.arange(len(phi))
-    for there in (Reparameterized(posterior, general, temperature), found):
-        value = there.log_density(phi)
-        np.testing.assert_allclose(value - value[0], expected - expected[0], atol=1e-5)
-        assert_derivative(there.grad(phi), derivative(there.log_density, phi)[chains, chains], pair)
 
 
 @pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli()], ids=["gaussian", "bernoulli"])
@@ -318,35 +286,6 @@ def test_beside_a_site_gradient_and_curvature_are_those_of_the_density(likelihoo
     slope = derivative(lambda t: posterior.grad_log_prior(t[None])[0], theta[0])
     np.testing.assert_allclose(-H, np.reshape(slope, H.shape), atol=1e-5)
     np.testing.assert_allclose(posterior.prior_diagonal(theta[0]), np.diag(H), rtol=1e-12)
-
-
-def test_a_tilted_prior_adds_a_polynomial_and_its_derivatives():
-    rng = np.random.default_rng(4)
-    own = make(Bernoulli(), "normal, laplace", center=False).linear_prior
-    at, slope = rng.standard_normal((1, 4)), rng.standard_normal((1, 4))
-    precision = np.cov(rng.standard_normal((4, 9)))
-    tilted = TiltedPrior(**vars(own), at=at, slope=slope, precision=precision)
-    linear = rng.standard_normal((2, 1, 4)) + 0.3
-    moved = (linear - at)[:, 0]
-    added = moved @ slope[0] - 0.5 * np.einsum("cp,pq,cq->c", moved, precision, moved)
-    found = tilted.log_density(linear, None) - own.log_density(linear, None)
-    np.testing.assert_allclose(found, added, rtol=1e-10)
-    found = tilted.grad(linear, None)[0] - own.grad(linear, None)[0]
-    np.testing.assert_allclose(found[:, 0], slope - moved @ precision, rtol=1e-10)
-    found = tilted.curvature(linear[0], None)[0] - own.curvature(linear[0], None)[0]
-    np.testing.assert_allclose(found, precision, rtol=1e-10)
-
-
-@pytest.mark.parametrize("likelihood", ["gaussian", "known noise"])
-@pytest.mark.parametrize("pair", ["normal, conjugate", "V, normal", "flat, student_t"])
-def test_the_diagonal_of_the_priors_curvature_is_that_of_its_matrix(likelihood, pair):
-    if likelihood == "known noise" and "conjugate" in pair:
-        pair = "covariance, normal"
-    posterior = make(LIKELIHOODS[likelihood], pair)
-    theta = points(posterior, 1)[0]
-    H = np.zeros((posterior.n_params, posterior.n_params))
-    posterior.add_prior_curvature(H, theta)
-    np.testing.assert_allclose(posterior.prior_diagonal(theta), np.diag(H), rtol=1e-10)
 
 
 @pytest.mark.parametrize("likelihood", ["bernoulli", "categorical"])

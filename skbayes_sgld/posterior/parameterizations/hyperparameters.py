@@ -73,7 +73,7 @@ class HyperScales:
 
 
 class DensityWithoutEffects:
-    """Log density and its gradient in eta, as a function of eta, if all coefficients are 0.
+    """Log density and its gradient as functions of eta, with all coefficients of one predictor 0.
 
     Parameters
     ----------
@@ -84,18 +84,18 @@ class DensityWithoutEffects:
 
     def __init__(self, posterior: HierarchicalPosterior, theta: Array) -> None:
         of_model, flat = posterior.split(theta[None])[0], posterior.flat
-        self._prior, self._K = posterior.prior, posterior.n_predictors
+        self._prior = posterior.prior
         self._noise = noise_density(flat, of_model[0]) if posterior.infers_noise else None
         self._constant = 0.0 if posterior.infers_noise else float(flat.log_density(of_model)[0])
 
     def __call__(self, eta: Array) -> tuple[Array, Array]:
         """Value ``(C,)`` and gradient ``(C, m)``."""
-        prior, K, noise = self._prior, self._K, self._noise
+        prior, noise = self._prior, self._noise
         h, gamma = (eta, None) if noise is None else (eta[:, :-1], eta[:, -1])
         log_scale = prior.log_scale(h)
-        value = self._constant - K * log_scale.sum(axis=1) + prior.log_density(h, gamma)
+        value = self._constant - log_scale.sum(axis=1) + prior.log_density(h, gamma)
         in_h, in_gamma = prior.grad(h, gamma)
-        in_h = in_h + prior.pull_back(h, np.full(log_scale.shape, -float(K)))
+        in_h = in_h + prior.pull_back(h, np.full(log_scale.shape, -1.0))
         if noise is None:
             return value, in_h
         rest, slope = noise(eta)

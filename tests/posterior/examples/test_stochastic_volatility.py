@@ -7,7 +7,7 @@ from scipy import stats
 
 from skbayes_sgld.datasets import make_stochastic_volatility
 from skbayes_sgld.posterior import StochasticVolatility, check_gradient
-from skbayes_sgld.sampling import MALA, SGLD, Matrix
+from skbayes_sgld.sampling import MALA
 from skbayes_sgld.sampling.chains import run_chains
 from tests.references.targets import make_run
 
@@ -150,34 +150,6 @@ def test_the_posterior_of_two_returns_is_that_of_quadrature():
         assert abs(values.mean() - expected[name]) < 4 * error, name
 
 
-def test_plain_chains_recover_the_walk_and_its_parameters():
-    data = make_stochastic_volatility(400, sigma=0.15, nu=6.0, random_state=1)
-    posterior = StochasticVolatility(data.returns)
-    # log sigma's curvature grows with sigma: take it where sigma is not too small
-    theta = posterior.start()
-    theta[0] = np.log(0.1)
-    preconditioner = Matrix(1 / posterior.curvature_diagonal(theta))
-    run = make_run(
-        posterior,
-        sampler=SGLD("leimkuhler_matthews"),
-        preconditioner=preconditioner,
-        step_size=0.3,
-    )
-    start = theta + 0.1 * some_theta(4, 402)
-    draws = run_chains(run, start, n_draws=800, n_burnin=1500, thin=8).draws
-    ess = [array_stats.ess(draws[..., j], chain_axis=0, draw_axis=1) for j in range(402)]
-    # the returns tell little of nu; everything else is nearly as independent as that
-    assert min(ess) > 150
-    assert np.median(ess) > 1000
-    sigma, nu = np.exp(draws[..., :2]).reshape(-1, 2).T
-    for values, truth in ((sigma, data.sigma), (nu, data.nu)):
-        assert 0.005 < (values < truth).mean() < 0.995
-    log_volatility = np.log(posterior.constrain(draws.reshape(-1, 402))[:, 2:])
-    z = (np.log(data.volatility) - log_volatility.mean(0)) / log_volatility.std(0)
-    # neighbours are alike: 400 errors are worth about 400 sigma sqrt(1.5) of independent ones
-    assert abs(np.mean(z**2) - 1) < 4 * np.sqrt(2 / (400 * 0.15 * np.sqrt(1.5)))
-
-
 def test_curvature_diagonal_is_that_of_the_density_on_average_over_data():
     sigma, nu, n = 0.3, 6.0, 400
     found, h = [], 1e-3
@@ -231,10 +203,3 @@ def test_bad_input_is_named(returns, kwargs, match):
 def test_bad_arguments_of_the_simulator_are_named(name):
     with pytest.raises(ValueError, match=f"^{name}=0 is out of range"):
         make_stochastic_volatility(**{name: 0})
-
-
-def test_the_search_begins_at_the_means_of_the_priors_and_the_scale_of_the_returns():
-    posterior = StochasticVolatility(RETURNS, sigma_rate=8.0, nu_rate=0.25)
-    begin = posterior.constrain(posterior.start()[None])[0]
-    np.testing.assert_allclose(begin[:2], [0.125, 4.0])
-    np.testing.assert_allclose(begin[2:], np.sqrt(np.mean(RETURNS**2)))

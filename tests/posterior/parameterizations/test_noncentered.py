@@ -15,75 +15,82 @@ from skbayes_sgld.posterior import (
     Normal,
     StudentT,
 )
-from skbayes_sgld.posterior.parameterizations.base import Reparameterized
-from skbayes_sgld.posterior.parameterizations.noncentered import NormalNoncentered, noncentered
+from skbayes_sgld.posterior.parameterizations.noncentered import noncentered
 from skbayes_sgld.sampling import find_mode
-from tests.posterior.test_glm import finite_difference
+from tests.numeric import assert_derivative, derivative
 from tests.references.closed_forms import normal_inverse_gamma
 
 SHAPES = {"tall": (30, 4), "wide": (12, 20)}
 
+PRIORS = {  # of the coefficients, of the intercept
+    "normal": (Normal(0.7, 0.3), None),
+    "conjugate": (ConjugateNormal(2.0, 0.3), None),
+    "laplace": (Laplace(0.4), None),
+    "student": (StudentT(3.0, 0.5), None),
+    "matrix": (ConjugateNormal(covariance=[[4.0, 1.2], [1.2, 1.0]]), Normal(0.5, -1.0)),
+    "both conjugate": (ConjugateNormal(2.0), ConjugateNormal(2.0, 0.4)),
+    "normal, conjugate": (Normal(0.7), ConjugateNormal(2.0)),
+    "normal, laplace": (Normal(0.7), Laplace(0.3, 0.1)),
+}
 
-def make(prior, shape="tall", temperature=1.0):
-    n, d = SHAPES[shape]
+
+def make(name, shape="tall", temperature=1.0):
+    prior, intercept = PRIORS[name]
+    n, d = SHAPES[shape] if getattr(prior, "covariance", None) is None else (30, 2)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d)) + 3.0
     y = X[:, 0] + rng.standard_normal(n)
-    posterior = GLMPosterior(X, y, Gaussian(), prior, InverseGamma(0.5, 0.5), center=True)
+    posterior = GLMPosterior(
+        X, y, Gaussian(), prior, InverseGamma(0.5, 0.5), intercept_prior=intercept, center=True
+    )
     return posterior, noncenter(posterior, temperature)[0]
 
 
-every_prior = pytest.mark.parametrize(
-    "prior",
-    [Normal(0.7), ConjugateNormal(2.0), Laplace(0.5), StudentT(4.0)],
-    ids=["normal", "conjugate", "laplace", "student_t"],
-)
-every_shape = pytest.mark.parametrize("shape", SHAPES)
+def cases():
+    for name, (_, intercept) in PRIORS.items():
+        for shape in SHAPES if intercept is None else ["tall"]:
+            for temperature in (1.0, 1.3):
+                yield name, shape, temperature
 
 
-@every_prior
-@every_shape
-@pytest.mark.parametrize("temperature", [1.0, 1.3])
-def test_gradients_are_those_of_the_densities(prior, shape, temperature):
-    _, decoupled = make(prior, shape, temperature)
-    phi = 0.5 * np.random.default_rng(1).standard_normal((3, decoupled.n_params))
-    for density, grad in [
-        (lambda p: decoupled.log_likelihood(p).sum(axis=1), decoupled.grad_log_likelihood),
-        (decoupled.log_prior, decoupled.grad_log_prior),
-        (decoupled.log_density, decoupled.grad),
-    ]:
-        expected = finite_difference(density, phi)
-        near_zero = 1e-5 * np.abs(expected).max()
-        np.testing.assert_allclose(grad(phi), expected, rtol=1e-5, atol=near_zero)
-    value, grad = decoupled.value_and_grad(phi)
-    np.testing.assert_allclose(value, decoupled.log_density(phi))
-    np.testing.assert_allclose(grad, decoupled.grad(phi))
+@pytest.mark.parametrize(("name", "shape", "temperature"), cases())
+def test_densities_and_gradients_are_those_of_theta_with_the_jacobian(name, shape, temperature):
+    posterior, found = make(name, shape, temperature)
+    forward = found.coordinates.forward
+    phi = 0.5 * np.random.default_rng(2).standard_normal((5, found.n_params))
+    theta = forward(phi)
+    np.testing.assert_allclose(found.coordinates.inverse(theta), phi, atol=1e-8)
+    jacobian = [np.linalg.slogdet(derivative(lambda p: forward(p[None])[0], p))[1] for p in phi]
+    # up to a constant; tempering must leave the Jacobian whole
+    expected = posterior.log_density(theta) + temperature * np.array(jacobian)
+    # by rows and prior, through theta, and bound for a run of any number of chains
+    by_parts = found.log_likelihood(phi).sum(axis=1) + found.log_prior(phi)
+    for value in (found.log_density(phi), found.value_and_grad(phi)[0], by_parts):
+        np.testing.assert_allclose(value - value[0], expected - expected[0], atol=1e-6)
+    slope = derivative(found.log_density, phi)[np.arange(5), np.arange(5)]
+    grad = found.grad_log_likelihood(phi) + found.grad_log_prior(phi)
+    for got in (grad, found.grad(phi), found.value_and_grad(phi)[1]):
+        assert_derivative(got, slope, name)
+    in_rows = derivative(lambda p: found.log_likelihood(p[None])[0].sum(), phi[0])
+    assert_derivative(found.grad_log_likelihood(phi[:1])[0], in_rows, name)
 
 
-@every_prior
-@every_shape
-@pytest.mark.parametrize("temperature", [1.0, 1.3])
-def test_the_density_is_that_of_theta_times_the_jacobian(prior, shape, temperature):
-    posterior, decoupled = make(prior, shape, temperature)
-    phi = 0.5 * np.random.default_rng(2).standard_normal((2, decoupled.n_params))
-    theta = decoupled.coordinates.forward(phi)
-    np.testing.assert_allclose(decoupled.coordinates.inverse(theta), phi, atol=1e-8)
-    maps = [finite_difference(decoupled.coordinates.forward, p[None])[0] for p in phi]
-    jacobian = [np.linalg.slogdet(map_)[1] for map_ in maps]
-    # differences, since constants are dropped; tempering must leave the Jacobian whole
-    expected = np.diff(posterior.log_density(theta)) + temperature * np.diff(jacobian)
-    np.testing.assert_allclose(np.diff(decoupled.log_density(phi)), expected, rtol=1e-6, atol=1e-6)
-
-
-@every_shape
-@pytest.mark.parametrize("prior", [Normal(0.7), ConjugateNormal(2.0)], ids=["normal", "conjugate"])
-def test_under_a_normal_prior_z_is_standard_normal_whatever_the_noise(prior, shape):
-    _, decoupled = make(prior, shape)
-    phi = np.random.default_rng(3).standard_normal((5, decoupled.n_params))
-    without = phi.copy()
-    without[:, :-1] = 0.0
-    left = decoupled.log_density(phi) - decoupled.log_density(without)
-    np.testing.assert_allclose(left, -0.5 * np.square(phi[:, :-1]).sum(axis=1), atol=1e-8)
+@pytest.mark.parametrize(("name", "shape", "temperature"), cases())
+def test_bound_density_and_gradient_are_those_through_theta(name, shape, temperature):
+    _, posterior = make(name, shape, temperature)
+    soft = posterior.softened(np.ones(posterior.n_params))
+    assert (soft is posterior) == ("laplace" not in name)
+    phi = np.random.default_rng(5).standard_normal((6, posterior.n_params))
+    value, grad = posterior.bind_value_and_grad(soft)(phi)
+    expected = posterior.log_density(phi)
+    np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-9)
+    scale = np.abs(soft.grad(phi)).max()
+    np.testing.assert_allclose(grad, soft.grad(phi), rtol=0, atol=1e-9 * scale)
+    np.testing.assert_allclose(soft.bind_grad()(phi), grad, rtol=0, atol=1e-12 * scale)
+    for n_chains in (1, 2, 4, 5):
+        some_value, some_grad = posterior.bind_value_and_grad(soft)(phi[:n_chains])
+        np.testing.assert_array_equal(some_value, value[:n_chains])
+        np.testing.assert_array_equal(some_grad, grad[:n_chains])
 
 
 @pytest.mark.parametrize(
@@ -117,45 +124,6 @@ def test_few_rows_agree_with_the_closed_form_at_every_temperature(n, d, temperat
     if a > 6:  # heavier tails have no stable sample sd
         assert abs(table["mean"].iloc[-1] - noise_mean) < 0.1 * noise_sd
         assert abs(table["sd"].iloc[-1] / noise_sd - 1) < 0.08
-
-
-@every_shape
-@pytest.mark.parametrize("temperature", [1.0, 1.3])
-@pytest.mark.parametrize(
-    "prior", [Normal(0.7, 0.3), ConjugateNormal(2.0, 0.3)], ids=["normal", "conjugate"]
-)
-def test_the_closed_form_of_a_normal_prior_is_the_density(prior, shape, temperature):
-    _, closed = make(prior, shape, temperature)
-    assert type(closed) is NormalNoncentered
-    phi = np.random.default_rng(5).standard_normal((4, closed.n_params))
-    general = Reparameterized(closed.inner, closed.coordinates, temperature)
-    np.testing.assert_allclose(
-        closed.log_density(phi), general.log_density(phi), rtol=1e-7, atol=1e-7
-    )
-    np.testing.assert_allclose(closed.grad(phi), general.grad(phi), rtol=1e-6, atol=1e-7)
-
-
-@every_shape
-@pytest.mark.parametrize("temperature", [1.0, 1.3])
-@pytest.mark.parametrize(
-    "prior",
-    [Normal(0.7, 0.3), ConjugateNormal(2.0, 0.3), Laplace(0.4), StudentT(3.0, 0.5)],
-    ids=["normal", "conjugate", "laplace", "student"],
-)
-def test_bound_density_and_gradient_are_those_through_theta(prior, shape, temperature):
-    _, posterior = make(prior, shape, temperature)
-    soft = posterior.softened(np.ones(posterior.n_params))
-    phi = np.random.default_rng(5).standard_normal((6, posterior.n_params))
-    value, grad = posterior.bind_value_and_grad(soft)(phi)
-    expected = posterior.log_density(phi)
-    np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-9)
-    scale = np.abs(soft.grad(phi)).max()
-    np.testing.assert_allclose(grad, soft.grad(phi), rtol=0, atol=1e-9 * scale)
-    np.testing.assert_allclose(soft.bind_grad()(phi), grad, rtol=0, atol=1e-12 * scale)
-    for n_chains in (1, 2, 4, 5):
-        some_value, some_grad = posterior.bind_value_and_grad(soft)(phi[:n_chains])
-        np.testing.assert_array_equal(some_value, value[:n_chains])
-        np.testing.assert_array_equal(some_grad, grad[:n_chains])
 
 
 @pytest.mark.parametrize("n", [30, 10**4, 10**8])

@@ -98,7 +98,7 @@ def exact_moments(X, y, model, n_draws=50_000):
     return np.append(mean_coef, mean / 2.0), sd
 
 
-@pytest.mark.parametrize("seed, n, d", [(1, 30, 3), (1, 16, 3), (2, 12, 2)])
+@pytest.mark.parametrize("seed, n, d", [(1, 16, 3), (2, 12, 2)])
 def test_few_rows_a_column_give_the_posterior_of_unequal_noise(seed, n, d):
     # chains in the model's own coordinates missed a part without a sign: an sd was a quarter less
     X, y = heavy_columns(seed, n, d)
