@@ -515,7 +515,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
         densities = np.float32 if density else np.float64
         return self._with(_dtype=np.float32, _density_dtype=densities)
 
-    def smoothed(self, spread: Array | None) -> GLMPosterior:
+    def smoothed(self, spread: Array | None) -> Self:
         """Posterior with its prior averaged over errors of sd ``spread``, None: its own width.
 
         A posterior without kinks is returned as it is.

@@ -184,27 +184,17 @@ class LogLinearNoisePosterior(GLMPosterior):
         None with many rows per parameter, where the mode serves as well; unless one is needed
         ``anyway``, since no mode was found.
         """
-        if self.n_params > MAX_DENSE:
-            return None
-        if anyway:
-            with one_blas_thread():
-                return restricted_normal(self._averaged(None), within=np.inf)
-        if not self._few_rows:
+        if self.n_params > MAX_DENSE or not (anyway or self._few_rows):
             return None
         with one_blas_thread():
-            smooth = self._averaged(None)
-            found = restricted_normal(smooth)
-            for _ in range(_ROUNDS):
+            smooth = self.smoothed(None)
+            found = restricted_normal(smooth, within=np.inf if anyway else _NEAR)
+            for _ in range(0 if anyway else _ROUNDS):
                 if found is None or smooth is self:
                     break
-                smooth = self._averaged(np.sqrt(np.diagonal(np.linalg.inv(found[1]))))
+                smooth = self.smoothed(np.sqrt(np.diagonal(np.linalg.inv(found[1]))))
                 found = restricted_normal(smooth, found[0])
         return found
-
-    def _averaged(self, spread: Array | None) -> LogLinearNoisePosterior:
-        smooth = self.smoothed(spread)
-        assert isinstance(smooth, LogLinearNoisePosterior)
-        return smooth
 
     def mean_and_noise(self, theta: Array) -> tuple[Array, Array, Array]:
         """Designs of the mean and of the log variance, each with a level, and the log variance."""

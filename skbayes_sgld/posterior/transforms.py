@@ -1,7 +1,7 @@
 """Unbounded coordinates for bounded parameters.
 
-A sampler moves in all of R^P. A parameter x that must be positive, or lie in an interval, is a
-function x(t) of an unbounded coordinate t, and its density in t gains the factor dx/dt.
+Samplers move in all of R^P. A positive parameter x, or one in an interval, is a function x(t) of an
+unbounded coordinate t, and its density in t gains the factor dx/dt.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Transform(Component):
     low, high : float
         Ends of the interval.
     prefix : str
-        What the name of the coordinate begins with: ``"log"`` makes ``"log_sigma"`` of ``"sigma"``.
+        First part of the coordinate's name: ``"log"`` makes ``"log_sigma"`` of ``"sigma"``.
     """
 
     low: float
@@ -108,7 +108,7 @@ class Interval(Transform):
     prefix = "logit"
 
     def check(self) -> None:
-        """Raise where the ends are not two numbers in order."""
+        """Raise unless the ends are two numbers in increasing order."""
         check_number(self.low, "transform.low")
         check_number(self.high, "transform.high", low=self.low)
 
@@ -155,7 +155,7 @@ class Coordinates(Protocol):
 
 
 class Elementwise:
-    """Coordinates that transform some of the parameters one by one and leave the others alone.
+    """Coordinates that transform some of the parameters one by one; the others are unchanged.
 
     Parameters
     ----------

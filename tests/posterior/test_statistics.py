@@ -175,12 +175,13 @@ def test_products_about_a_mean_that_is_rounded_are_exact():
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_sums_of_parts_are_those_of_the_whole(kind):
+    table = STEPS + [16.0, 0.0, 0.0]  # products of the first column are taken about its mean, too
     parts = [
-        GaussianStatistics.of_rows(kind(STEPS[rows, :2]), STEPS[rows, 2], WEIGHT[rows])
+        GaussianStatistics.of_rows(kind(table[rows, :2]), table[rows, 2], WEIGHT[rows])
         for rows in (slice(0, 90), slice(90, 400))
     ]
-    assert_sums(parts[0].plus(parts[1]), *exact(STEPS, WEIGHT))
-    assert_sums(parts[0].plus(parts[1]).tempered(0.25), *exact(STEPS, 0.25 * WEIGHT))
+    assert_sums(parts[0].plus(parts[1]), *exact(table, WEIGHT))
+    assert_sums(parts[0].plus(parts[1]).tempered(0.25), *exact(table, 0.25 * WEIGHT))
 
 
 def test_six_rows_stand_for_all_of_them():

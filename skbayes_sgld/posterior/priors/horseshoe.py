@@ -14,7 +14,7 @@ from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors.base import Array
 from skbayes_sgld.posterior.priors.hierarchical import HierarchicalPrior, log_half_cauchy
 
-_SHARE = 0.1  # of the columns that are expected to matter, where nobody says how many
+_SHARE = 0.1  # of the columns are expected to matter, unless n_relevant is given
 
 
 @dataclass(eq=False, repr=False)
@@ -28,22 +28,23 @@ class Horseshoe(HierarchicalPrior):
         \lambda_j \sim C^+(0, 1), \quad \tau \sim C^+(0, \tau_0), \quad
         c^2 \sim \mathrm{IG}(\nu / 2, \nu s^2 / 2).
 
-    Columns that do not matter shrink to nearly 0, those that do hardly shrink, and c, the scale of
-    the slab, bounds them. From the number p of columns that are expected to matter,
+    Coefficients of irrelevant columns shrink to nearly 0. Those of relevant columns hardly shrink;
+    c, the scale of the slab, bounds them. The number p of columns expected to matter sets
     :math:`\tau_0 = \frac{p}{d - p} \frac{\sigma}{u \sqrt n}`, with u the geometric mean of
-    :math:`s_j \, \mathrm{sd}(x_j)`. Where these are 1, as under a scale of 1 on standardised
-    columns, this is eq. (3.12) of the paper; u keeps it free of units. Under the automatic scale u
-    is 2.5 sd(y) in linear models and 1 elsewhere. sigma is the sd of the noise. In other models it
-    is the root of the paper's pseudo-variance (Section 3.5), which is the inverse mean count, and
-    :math:`1 / (\bar y (1 - \bar y))` for two classes. For more classes it is the inverse of the
-    mean over the classes of :math:`\bar y_k (1 - \bar y_k)`, with their shares :math:`\bar y_k`.
-    The fit reports tau, lambda and c, in units of s_j, as ``prior_scale``, ``local_scale[...]`` and
-    ``slab_scale``.
+    :math:`s_j \, \mathrm{sd}(x_j)`, which keeps it free of units. If u is 1, as under a scale of 1
+    on standardised columns, this is eq. (3.12) of the paper. Under the automatic scale u is
+    2.5 sd(y) in linear models and 1 in others.
+
+    In linear models sigma is the sd of the noise. In other models it is the root of the paper's
+    pseudo-variance (Section 3.5): the inverse mean count, and :math:`1 / (\bar y (1 - \bar y))` for
+    two classes. For more classes with the shares :math:`\bar y_k` it is the inverse of the mean of
+    :math:`\bar y_k (1 - \bar y_k)`. The fit reports tau, lambda and c, in units of s_j, as
+    ``prior_scale``, ``local_scale[...]`` and ``slab_scale``.
 
     Parameters
     ----------
     n_relevant : float or "auto", default="auto"
-        p, between 0 and the number of columns; ``"auto"`` is a tenth of the columns.
+        p, above 0 and below the number of columns; ``"auto"`` is a tenth of the columns.
     slab_scale : float, default=2.0
         s, in units of s_j.
     slab_df : float, default=4.0
@@ -118,10 +119,6 @@ class Horseshoe(HierarchicalPrior):
         h[0], h[-1] = self._log_tau, 2.0 * np.log(self.slab_scale)
         return h
 
-    def _bounded(self, h: Array) -> Array:
-        """Share of the slab in each scale ``(C, d)``: 1 where c alone sets it."""
-        return expit(2.0 * (h[:, :1] + h[:, 1:-1]) - h[:, -1:])
-
     def log_scale(self, h: Array) -> Array:
         """``log(s_j tau lambda_j) - log(1 + tau^2 lambda_j^2 / c^2) / 2``."""
         own = h[:, :1] + h[:, 1:-1]
@@ -129,7 +126,8 @@ class Horseshoe(HierarchicalPrior):
 
     def pull_back(self, h: Array, in_log_scale: Array) -> Array:
         """Gradient in h ``(C, d + 2)``."""
-        bounded = self._bounded(h)
+        # share of the slab in each scale, 1 if c alone sets it
+        bounded = expit(2.0 * (h[:, :1] + h[:, 1:-1]) - h[:, -1:])
         free = in_log_scale * (1.0 - bounded)
         of_slab = 0.5 * (in_log_scale * bounded).sum(axis=1)
         return np.column_stack([free.sum(axis=1), free, of_slab])

@@ -1,7 +1,4 @@
-"""Priors on the noise of a linear model, as densities of ``gamma = log sigma^2``.
-
-Every density includes the Jacobian of the transformation.
-"""
+"""Priors of the noise of a linear model: densities of ``gamma = log sigma^2`` with its Jacobian."""
 
 from __future__ import annotations
 
@@ -19,17 +16,23 @@ Array = NDArray[np.float64]
 
 
 class NoisePrior(Component):
-    """A density on the noise variance."""
+    """Prior density of the noise variance.
+
+    Attributes
+    ----------
+    proper : bool
+        Whether the density integrates to a finite number.
+    """
 
     proper = True
 
     @property
     def conjugate(self) -> tuple[float, float] | None:
-        """``(a, b)`` where the density of gamma is ``exp(-a gamma - b exp(-gamma))``."""
+        """``(a, b)`` of the density ``exp(-a gamma - b exp(-gamma))`` of gamma; None for others."""
         return None
 
     def for_data(self, variance: float) -> NoisePrior:
-        """Prior with every ``"auto"`` set from the variance of y."""
+        """Copy whose ``"auto"`` parameters are set from the variance of y."""
         return self
 
     def log_density(self, gamma: Array) -> Array:
@@ -45,8 +48,14 @@ class NoisePrior(Component):
         raise NotImplementedError
 
     def sample(self, rng: np.random.Generator, size: int) -> Array:
-        """Variances ``(size,)`` drawn from the prior, where it is proper."""
+        """Variances ``(size,)`` drawn from the prior, if it is proper."""
         raise NotImplementedError
+
+
+def _check_scale(scale: Any) -> None:
+    """Raise unless the scale is "auto" or a positive number."""
+    if not (isinstance(scale, str) and scale == "auto"):
+        check_number(scale, "noise_prior.scale", low=0)
 
 
 @dataclass(eq=False, repr=False)
@@ -58,10 +67,10 @@ class InverseGamma(NoisePrior):
     Parameters
     ----------
     shape : float, default=1e-3
-        phi; the prior weighs as much as ``2 shape`` observations. At 0.001 the data decide.
+        phi; the prior weighs as much as ``2 shape`` observations, so at 0.001 the data decide.
     scale : float or "auto", default="auto"
-        psi, in squared units of y. ``"auto"`` is ``shape`` times the variance of y, so that the
-        answer does not change with the units of y.
+        psi, in squared units of y. ``"auto"`` is ``shape`` times the variance of y: the units of y
+        do not change the result.
 
     Examples
     --------
@@ -79,8 +88,7 @@ class InverseGamma(NoisePrior):
     def check(self) -> None:
         """Raise where shape or scale is not positive."""
         check_number(self.shape, "noise_prior.shape", low=0, high=1e15)
-        if not (isinstance(self.scale, str) and self.scale == "auto"):
-            check_number(self.scale, "noise_prior.scale", low=0)
+        _check_scale(self.scale)
 
     @property
     def conjugate(self) -> tuple[float, float]:
@@ -148,8 +156,7 @@ class _OnDeviation(NoisePrior):
 
     def check(self) -> None:
         """Raise where the scale is not positive."""
-        if not (isinstance(self.scale, str) and self.scale == "auto"):
-            check_number(self.scale, "noise_prior.scale", low=0)
+        _check_scale(self.scale)
 
     def for_data(self, variance: float) -> NoisePrior:
         """Prior with ``scale="auto"`` set to the standard deviation of y."""
