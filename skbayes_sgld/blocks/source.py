@@ -247,8 +247,8 @@ class RowSource(ABC):
         return None
 
 
-def without_exposure(source: RowSource | None) -> RowSource | None:
-    """The source; raise where its blocks have exposures, which only models of counts take."""
+def refuse_exposure(source: RowSource | None) -> RowSource | None:
+    """Source; raises if its blocks have exposures, which only models of counts take."""
     if source is not None and source.has_exposure:
         raise TypeError(
             "the blocks have exposures, which counts are made over; give blocks (X, y) or "

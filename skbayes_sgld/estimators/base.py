@@ -31,7 +31,7 @@ from skbayes_sgld._random import as_random_state
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._warnings import gather_into, gathering_folder, warn
 from skbayes_sgld.blocks import as_source
-from skbayes_sgld.blocks.source import RowSource, without_exposure
+from skbayes_sgld.blocks.source import RowSource, refuse_exposure
 from skbayes_sgld.estimators import arviz
 from skbayes_sgld.estimators.callbacks import CallbackSupportMixin, fit_task, with_callbacks
 from skbayes_sgld.estimators.outputs import by_output
@@ -225,17 +225,17 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> RowSource | None:
         """Rows in blocks; None where they are an array like any other."""
-        return without_exposure(as_source(X, y, sample_weight))
+        return refuse_exposure(as_source(X, y, sample_weight))
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any) -> Rows:
         """Checked rows of positive weight; sets ``n_features_in_``, ``classes_`` and the like."""
-        checks = {**self._y_checks, "reset": not self._goes_on}
-        if self._goes_on:  # a batch may be a single row
+        checks = {**self._y_checks, "reset": not self._is_later_batch}
+        if self._is_later_batch:  # a batch may be a single row
             checks["ensure_min_samples"] = 1
         X, y = self._validate_rows(X, y, ensure_all_finite=False, **checks)
         self._check_values(X)
         weight = None if sample_weight is None else check_weight(sample_weight, X)
-        y, weight = self._weigh(y, weight)
+        y, weight = self._target_and_weight(y, weight)
         if weight is not None:
             if not weight.all():
                 X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
@@ -246,15 +246,15 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         return Rows(X, self._as_numbers(y), weight)
 
     @property
-    def _goes_on(self) -> bool:
-        """Whether the rows are a later batch of ``partial_fit``."""
+    def _is_later_batch(self) -> bool:
+        """Whether ``partial_fit`` has fitted a batch before these rows."""
         return self._stream is not None and self._stream.n_batches > 0
 
     def _check_values(self, X: Array, fitting: bool = True) -> None:
         """Raise where values of X cannot be used to fit, or to predict."""
         check_finite(X, self)
 
-    def _weigh(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
+    def _target_and_weight(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
         """Checked target (codes of labels) and weights (times those of the classes) of all rows."""
         return y, weight
 

@@ -59,7 +59,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         _check_one_column(y)
         return super()._check_data(X, y, sample_weight)
 
-    def _weigh(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
+    def _target_and_weight(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
         """Codes of the labels, and the weights times those of the classes."""
         self.classes_: Array = self._classes_of(y)
         codes = np.searchsorted(self.classes_, y)
@@ -433,7 +433,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
     def _encoding(self, moments: Moments) -> Encoding:
         # two rows a label stand for all of them
         labels, weight = np.repeat(moments.labels, 2), np.repeat(0.5 * moments.total, 2)
-        codes, weighed = self._weigh(labels, weight)
+        codes, weighed = self._target_and_weight(labels, weight)
         assert weighed is not None
         factors = np.ones(len(moments.labels))
         if self.class_weight is not None:

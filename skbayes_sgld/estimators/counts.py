@@ -116,7 +116,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
         rows = super()._check_data(X, y, weight)
         warn_of_fraction(_first_fraction(rows.y), with_exposure=True)
         some, columns = weight > 0, None
-        if not self._goes_on:  # exposures do not change the scale of a column
+        if not self._is_later_batch:  # exposures do not change the scale of a column
             columns = column_moments(rows.X, None if own is None else own[some])
         return rows._replace(y=rows.y / exposure[some], columns=columns)
 

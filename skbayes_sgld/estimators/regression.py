@@ -63,7 +63,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         check_numeric(y)
         return super()._check_data(X, y, sample_weight)
 
-    def _weigh(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
+    def _target_and_weight(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
         self._check_size(y)
         return y, weight
 
@@ -333,7 +333,7 @@ class NormalModel(RegressionModel):
 
     def _as_observed(self, y: Array) -> Array:
         self._check_size(y)
-        return y.astype(float)  # a likelihood refuses a single one
+        return y.astype(float)  # Gaussian.check_target refuses a constant y, as a single value is
 
     def _noise_draws(self) -> Array:
         """Noise variance of every draw ``(S,)``."""
@@ -395,7 +395,7 @@ class NormalRegressor(NormalModel, LinearEstimator):
 
     def _as_numbers(self, y: Array) -> Array:
         # a later batch may be of one value, or of one row
-        return y.astype(float) if self._goes_on else super()._as_numbers(y)
+        return y.astype(float) if self._is_later_batch else super()._as_numbers(y)
 
     # ---- the posterior ------------------------------------------------------------------------
 

@@ -90,7 +90,8 @@ class Tuned:
     center : Mode or None
         Centre and metric of the posterior: the mode's, or of a pilot's draws.
     time : float or None
-        Steps to an independent draw, in the slowest direction; None where it is not known.
+        Steps to an independent draw, in the slowest direction, from which thinning and burn-in
+        follow; None if it is not known.
     why_sampler, why_step_size : str
         Reasons for the two.
     bias : tuple of float or None
@@ -138,7 +139,7 @@ def as_given(settings: Settings) -> dict[str, Choice]:
     }
     choices = {name: Choice(v, DEFAULT if same else GIVEN) for name, (v, same) in defaults.items()}
     why = "its steps have no unit, on any data" if settings.preconditioner is None else GIVEN
-    return choices | {"preconditioner": Choice(settings.metric, why)}
+    return choices | {"preconditioner": Choice(settings.preconditioner_or_curvature, why)}
 
 
 def as_table(choices: dict[str, Choice]) -> str:
@@ -305,9 +306,9 @@ def choose_sampler(
         if noise is not None and draft.batch_size is not None and not free_batches:
             # a sampler's own share of the noise; the thermostat's is none
             gain = max(draft.sampler.noise_gain, 1e-12)
-            quiet = noise.step_size(draft.batch_size, settings.tau) / gain
-            if quiet < tuned.run.step_size:
-                step_size = max(quiet, pilots.step_sizes(draft.sampler)[-1])
+            largest = noise.step_size(draft.batch_size, settings.tau) / gain
+            if largest < tuned.run.step_size:
+                step_size = max(largest, pilots.step_sizes(draft.sampler)[-1])
                 time = draft.sampler.pace(np.ones(mode.theta.size), step_size)[1]
                 tuned = tuned.at(step_size, "a longer one needs a larger batch")
                 tuned = replace(tuned, time=time)
@@ -337,11 +338,10 @@ def tune(
 ) -> Tuned:
     """Choose sampler and step size of a run in the metric of the curvature.
 
-    The run's own sampler is taken where a pilot finds no error in it at the largest step size.
-    Where it does, or where chains have ``overflowed``, HMC is adapted if the sampler
-    ``may_switch``;
-    otherwise the step size falls until the error is gone. ``quiet`` says that batches have no
-    visible noise. The reason for the sampler is the finding.
+    The run keeps its sampler if a pilot finds no error in it at the largest step size. If the pilot
+    finds one, or chains have ``overflowed``, there are two cases: HMC takes over and is adapted if
+    the sampler ``may_switch``; otherwise the step size falls until the error is gone. ``quiet``
+    says that batches have no visible noise. The result's ``why_sampler`` is the pilot's finding.
     """
     if run.batch_size is None:
         run = replace(run, dynamics=round_gradient(run.dynamics, mode, _NO_BIAS))

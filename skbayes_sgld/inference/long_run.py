@@ -1,4 +1,4 @@
-"""Chains of a plan, in parts after which they may stop or be written to a file."""
+"""Chains of a plan: every run draws them here, in parts if it may stop or writes a checkpoint."""
 
 from __future__ import annotations
 

@@ -79,7 +79,8 @@ def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
     if len(offered) == 1:
         return offered[0], "the model's own coordinates"
     if not settings.uses_curvature:
-        return "centered", f"preconditioner={settings.metric!r} is of the model's own coordinates"
+        given = settings.preconditioner
+        return "centered", f"preconditioner={given!r} is of the model's own coordinates"
     if not settings.takes_all_rows:
         return "centered", "minibatches are of the model's own coordinates"
     # the basis of many sparse rows would be dense

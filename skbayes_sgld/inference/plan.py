@@ -231,7 +231,7 @@ def make_plan(
     if mode is not None and bias is None:
         # that of the last draw: a schedule may have made the step small by then
         eta = float(run.step_sizes(n_draws * thin))
-        bias = step_bias(run, mode, eta, settings.metric.uses_curvature, seed)
+        bias = step_bias(run, mode, eta, settings.uses_curvature, seed)
     start, choices["init"] = choose_start(
         posterior, settings, tuned, seed, positions, n_walkers, fallback is not None
     )
@@ -284,13 +284,13 @@ def _draft(
         sampler,
         Dynamics(
             gradient.bind(posterior, at_mode, expansion),
-            settings.metric.bind(posterior.n_params, metric),
+            settings.preconditioner_or_curvature.bind(posterior.n_params, metric),
             settings.clip,
             settings.tau,
             center=at_mode if settings.uses_curvature else None,
         ),
         settings.schedule,
-        1.0,
+        1.0,  # until the step size is chosen
         posterior.n_samples,
         batch_size,
         gradient.replacement,

@@ -331,7 +331,7 @@ class SamplingResult(PosteriorDraws):
         if not plan.has_data or plan.mode is None:
             return float("nan")
         eta = 0.5 * float(plan.run.step_sizes(plan.n_draws * plan.thin))
-        return step_bias(plan.run, plan.mode, eta, plan.settings.metric.uses_curvature, 0)[0]
+        return step_bias(plan.run, plan.mode, eta, plan.settings.uses_curvature, 0)[0]
 
     def _mean_acceptance(self) -> float:
         """Mean Metropolis acceptance of the chains' transitions; nan without the data.

@@ -202,8 +202,8 @@ class Settings:
         return self.batch_size is None and not minibatch
 
     @property
-    def metric(self) -> Preconditioner:
-        """Preconditioner; the curvature's where it is ``"auto"``."""
+    def preconditioner_or_curvature(self) -> Preconditioner:
+        """Preconditioner; that of the curvature if it is ``"auto"``."""
         return Curvature() if self.preconditioner is None else self.preconditioner
 
 

@@ -137,7 +137,7 @@ class Algorithm(Component):
     full_gradient = False
     # whether a step is theta + eta G g(theta) + noise: for independent coordinates many steps are
     # then made at once
-    separate = False
+    separate = False  # whether a step moves independent coordinates independently
     extra_normals = 0  # normals of a step besides one a parameter
     requires: tuple[str, ...] = ()  # abilities of the posterior, see posterior.protocol.MEMBERS
     remedy = "choose another sampler"  # for a posterior that lacks them

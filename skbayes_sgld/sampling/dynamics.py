@@ -127,8 +127,8 @@ class Dynamics:
     whitened : WhitenedPosterior or None
         Target in the coordinates of the metric about the centre, which trajectories follow in
         place of the gradient.
-    group : int
-        Neighbouring positions that are walkers of one chain.
+    n_walkers : int
+        Neighbouring positions that are the walkers of one chain.
     """
 
     gradient: BoundGradient
@@ -140,7 +140,7 @@ class Dynamics:
     center: Array | None = None
     rounded: bool = False
     whitened: WhitenedPosterior | None = None
-    group: int = 1
+    n_walkers: int = 1
 
     @property
     def shared(self) -> int:
@@ -150,7 +150,7 @@ class Dynamics:
     @property
     def whole(self) -> int:
         """Neighbouring positions that one process must take together, or bits would differ."""
-        return self.group if self.whitened is None else lcm(self.group, self.whitened.group)
+        return self.n_walkers if self.whitened is None else lcm(self.n_walkers, self.whitened.group)
 
     def in_groups_of(self, size: int | None, n_walkers: int = 1) -> Dynamics:
         """Dynamics whose matrix products take so many positions at once; None: all of them.
@@ -168,7 +168,7 @@ class Dynamics:
         if n_walkers == 1:
             return self
         grouped = self.in_groups_of(n_walkers, n_walkers if share else 1)
-        return replace(grouped, group=n_walkers)
+        return replace(grouped, n_walkers=n_walkers)
 
     def of_chains(self, some: slice) -> Dynamics:
         """Dynamics of some of the chains: each may have a metric and a bound of its own."""

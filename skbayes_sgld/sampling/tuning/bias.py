@@ -53,15 +53,15 @@ class Bias(NamedTuple):
         The largest variance of the pilot's draws over that at the mode.
     time : float
         Autocorrelation time of the sampler on the normal distribution of the mode, in steps.
-    most : float
-        The largest sum of an error and its doubt: no error beyond it is likely.
+    upper : float
+        Likely upper bound of all errors: the largest sum of an error and its doubt.
     """
 
     size: float
     doubt: float
     width: float
     time: float
-    most: float
+    upper: float
 
 
 class StandardNormal(BasePosterior):
@@ -79,8 +79,11 @@ class StandardNormal(BasePosterior):
         return -theta
 
 
-def _not_normal(run: Run, mode: Mode) -> tuple[Run, Mode]:
-    """Run and mode of what a pilot has to see, where all coordinates but the last are normal."""
+def _last_coordinate(run: Run, mode: Mode) -> tuple[Run, Mode]:
+    """Run and mode of the last coordinate if all others are normal and independent, else unchanged.
+
+    A sampler without error on a normal distribution can err in the last coordinate only.
+    """
     dynamics = run.dynamics
     slope = dynamics.slope_of_last() if run.sampler.separate else None
     if slope is None:
@@ -163,12 +166,12 @@ def measure_bias(
     normal = _Chain(run.sampler, standard, whitened, noise)
     declared = run.sampler.pace(np.ones(P), step_size)[1]
     n_burnin = int(np.ceil(THRESHOLDS.pilot_burnin * declared))
-    most = int(np.ceil(THRESHOLDS.pilot_steps / step_size))
-    looks = [n_burnin + int(np.ceil(share * most)) for share in (0.125, 0.25, 0.5)]
+    n_kept = int(np.ceil(THRESHOLDS.pilot_steps / step_size))
+    looks = [n_burnin + int(np.ceil(share * n_kept)) for share in (0.125, 0.25, 0.5)]
     sums = _Sums(np.zeros((5, *shape)), tau, normal_inflation(run.sampler, step_size, P) - 1.0)
     eta = np.full(_BLOCK, step_size)
     with np.errstate(all="ignore"):
-        for t in range(n_burnin + most):
+        for t in range(n_burnin + n_kept):
             at = t % _BLOCK
             if at == 0:
                 normals: Array | None = None
@@ -195,7 +198,7 @@ def measure_bias(
                 if not np.isfinite(size).all() or (size - 2.0 * doubt).max() > limit:
                     break
                 likely = (size + doubt).max()
-                at_end = likely * np.sqrt((t + 1 - n_burnin) / most)  # if all of it is chance
+                at_end = likely * np.sqrt((t + 1 - n_burnin) / n_kept)  # if all of it is chance
                 if likely <= limit or (decides and at_end > 1.25 * limit):
                     break
     return sums.bias(declared)
@@ -245,8 +248,8 @@ class _Sums:
         of_mean = np.square(self._total).mean() / (kept * variance)
         of_square = np.square(self._total_square - kept * variance).mean()
         time = max(of_mean, of_square / (2.0 * kept * variance**2))
-        most = float((size + doubt).max())
-        return Bias(float(size[worst]), float(doubt[worst]), width, float(time), most)
+        upper = float((size + doubt).max())
+        return Bias(float(size[worst]), float(doubt[worst]), width, float(time), upper)
 
 
 def sd_error(excess: Array, doubt: Array) -> tuple[Array, Array]:
@@ -256,7 +259,7 @@ def sd_error(excess: Array, doubt: Array) -> tuple[Array, Array]:
 
 
 def n_chains(run: Run) -> int:
-    """Chains of a pilot, in mirrored pairs, whose step is cheap beside a run's."""
+    """Number of chains, in mirrored pairs, that a pilot can afford."""
     posterior = run.dynamics.gradient.posterior
     seen = (run.batch_size or run.n_samples or 1) * posterior.facts.n_predictors
     if posterior.facts.cheap_full_gradient:
@@ -312,14 +315,14 @@ def choose_unbiased(
     sizes = step_sizes(run.sampler)
     if not _exact_on_normal(run.sampler, sizes[0]):
         return _choose_rough(run, mode, seed, sizes)
-    run, mode = _not_normal(run, mode)
+    run, mode = _last_coordinate(run, mode)
     limit, at, bound = THRESHOLDS.max_bias, 0, np.inf
     last = THRESHOLDS.n_tried - 1 if spare else len(sizes) - 1
     posterior = run.dynamics.gradient.posterior
     power = _FASTEST if posterior.softened(mode.metric.marginal_sd) is posterior else _SLOWEST
     while True:
         bias = measure_bias(run, mode, sizes[at], seed, limit, decides=spare and at == last)
-        bound = min(bound, bias.most)
+        bound = min(bound, bias.upper)
         if bound <= limit and bias.size - bias.doubt <= limit:
             return sizes[at], bias
         for shorter in range(at + 1, last + 1):
@@ -327,7 +330,7 @@ def choose_unbiased(
             # down to a fifth of a measured error the slowest power is trusted unseen
             if share * bound <= limit and share >= 0.2:
                 bias = bias._replace(size=share * bias.size, doubt=share * bias.doubt)
-                return sizes[shorter], bias._replace(most=share * bound)
+                return sizes[shorter], bias._replace(upper=share * bound)
         least = max(bias.size - bias.doubt, 1e-3 * limit)
         hopeful = sizes[at] * (limit / least) ** (1.0 / power)
         worth = [i for i in range(at + 1, last + 1) if sizes[i] <= hopeful]
@@ -351,7 +354,7 @@ def holds_far_out(run: Run, mode: Mode, step_size: float, seed: int) -> bool:
     known = posterior.facts.bounded_curvature and posterior.facts.full_support
     if known and not posterior.facts.cheap_full_gradient:  # which then costs nothing
         return True
-    run, mode = _not_normal(run, mode)
+    run, mode = _last_coordinate(run, mode)
     run = replace(run, step_size=step_size, schedule=Constant())
     # of one coordinate a few starts show its range, in a quarter of the time
     n_starts = n_chains(run) if mode.theta.size > 1 else 16

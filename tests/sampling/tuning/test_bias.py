@@ -38,7 +38,7 @@ from skbayes_sgld.sampling.tuning import bias
 from skbayes_sgld.sampling.tuning.bias import (
     STEP_SIZES,
     StandardNormal,
-    _not_normal,
+    _last_coordinate,
     choose_step_size,
     largest_error,
     measure_bias,
@@ -266,7 +266,7 @@ def test_the_step_of_a_sampler_that_errs_anyway_costs_at_most_0_015_sds(
 def test_an_error_that_a_pilot_leaves_possible_shortens_the_step(monkeypatch, doubt, expected):
     (step_size, found), measured = choose(monkeypatch, lambda step: (0.0, doubt))
     assert step_size == expected and measured == [1.0]
-    assert found.most <= THRESHOLDS.max_bias
+    assert found.upper <= THRESHOLDS.max_bias
 
 
 def test_with_a_spare_sampler_three_steps_are_tried_and_none_without_hope(monkeypatch):
@@ -322,7 +322,7 @@ def test_a_pilot_accepts_a_step_of_one_where_long_chains_have_no_error(skewness,
 def test_mirrored_chains_see_through_skewness():
     # without their mirror images as many chains leave a doubt of a hundredth and more
     found = bias_of(SGLD(), Leaning(0.1), 1.0)
-    assert 0.0005 < found.most < 0.0015
+    assert 0.0005 < found.upper < 0.0015
 
 
 @pytest.mark.parametrize("n_rows", [26, 200])  # of fewer the noise is normal in its coordinate
@@ -333,7 +333,7 @@ def test_a_pilot_of_the_noise_alone_finds_what_one_of_all_coordinates_finds(n_ro
     model = GLMPosterior(X, y, Gaussian(), ConjugateNormal(), InverseGamma(2.0, 1.0))
     posterior, mode = noncenter(model, 1.0)
     run = Run(SGLD(), Dynamics(Full().bind(posterior), mode.metric), Constant(), 1.0, n_rows)
-    whole, alone = (measure_bias(*of, 1.0, 3) for of in ((run, mode), _not_normal(run, mode)))
+    whole, alone = (measure_bias(*of, 1.0, 3) for of in ((run, mode), _last_coordinate(run, mode)))
     assert alone.size > 0.005 if n_rows == 26 else alone.size < 0.002
     assert abs(alone.size - whole.size) < alone.doubt + whole.doubt
     assert alone.width == pytest.approx(whole.width, rel=0.1)
@@ -391,7 +391,7 @@ def test_a_pilot_that_decides_stops_where_its_end_could_not_show_a_small_error()
     posterior = Counted(0.3)
     mode = Mode(np.zeros(5), Diagonal(np.ones(5)))
     run = make_run(posterior, sampler=SGLD(), preconditioner=Curvature(), mode=mode)
-    possible = measure_bias(run, mode, 0.5, seed=0).most
+    possible = measure_bias(run, mode, 0.5, seed=0).upper
 
     def length(limit, decides):
         calls.clear()
