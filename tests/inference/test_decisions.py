@@ -92,17 +92,6 @@ def test_a_linear_model_takes_all_rows_from_its_statistics():
     assert isinstance(model.gradient_, Full)
 
 
-def test_settings_do_not_depend_on_the_chains_that_are_run(rookies):
-    one = SGLDLogisticRegression(n_chains=1, n_draws=400, random_state=3).fit(*rookies)
-    many = SGLDLogisticRegression(n_chains=5, n_draws=400, random_state=3).fit(*rookies)
-    assert (one.step_size_, one.thin_, one.n_burnin_) == (
-        many.step_size_,
-        many.thin_,
-        many.n_burnin_,
-    )
-    np.testing.assert_array_equal(one.posterior_.values[0], many.posterior_.values[0])
-
-
 def test_an_automatic_step_without_a_preconditioner_is_stable(rookies):
     model = SGLDLogisticRegression(preconditioner=None, n_draws=40, random_state=0)
     with pytest.warns(UserWarning, match="set preconditioner to 'auto'"):
@@ -145,14 +134,6 @@ def test_where_the_pilot_finds_an_error_chains_accept_or_reject(monkeypatch, mos
     found = None if most is None else (1.0, Bias(most, 0.0, width, 2.0, most))
     monkeypatch.setattr(decisions.pilots, "choose_step_size", lambda *args, **kwargs: found)
     assert isinstance(decisions.tune(run, mode, 0, may_switch=True).run.sampler, HMC) == exact
-
-
-@pytest.mark.parametrize("width", [1.99, 2.01, 2.2, 2.3, 3.0, 5.0, 10.0])
-def test_draws_of_a_wide_posterior_are_as_far_apart_as_makes_them_worth_half(width):
-    # steps of 1 keep 1 - 1 / width of where they were; at 2 nothing jumps
-    time = decisions._time(SGLD(), 1.0, 3, Bias(0.0, 0.0, width, 2.0, 0.0))
-    assert (1.0 - (kept := (1.0 - 1.0 / width) ** time)) / (1.0 + kept) > 0.5
-    assert time == 2.0 if width < 2.2 else time <= 2.0 * width - 1.0
 
 
 def test_few_rows_per_parameter_take_no_pilot_of_the_cheap_sampler(monkeypatch):

@@ -147,16 +147,6 @@ def test_proposals_out_of_range_name_the_noise_that_nothing_tells_and_a_prior_th
 
 
 # the long Euler step is the subject, and fit warns of its bias
-@pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
-def test_the_bias_is_told_at_the_step_size_and_at_half_of_it(capsys):
-    X, y = make_correlated_pair(random_state=0)
-    euler = {"sampler": SGLD(integrator="euler"), "step_size": 0.4, "n_draws": 100}
-    model = SGLDLinearRegression(noise_variance=1.0, prior="normal", random_state=0, **euler)
-    report = model.fit(X, y).diagnose()
-    # of the sds of a normal posterior, in the first order of its virial
-    for found, eta in ((report.bias, 0.4), (report.halved_bias, 0.2)):
-        assert found == pytest.approx(0.5 * (1.0 / (1.0 - eta / 2.0) - 1.0), abs=0.01)
-    assert "at half of it" in capsys.readouterr().out
 
 
 def test_the_noise_of_minibatches_is_told_with_the_step_size_and_by_its_size():
@@ -223,32 +213,27 @@ def test_the_sd_of_a_separating_coefficient_under_heavy_tails_is_told_to_be_unce
     assert "Note: the standard deviation of" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("eta", [0.1, 0.5, 1.0])
-def test_the_bias_of_a_step_is_the_sds_relative_error_by_pilot_and_by_draws(eta):
+@pytest.mark.parametrize("eta", [0.1, 1.0])
+@pytest.mark.parametrize("metric", ["auto", None])  # measured by a pilot, and on the draws
+def test_the_bias_of_a_step_is_the_sds_relative_error(eta, metric):
     # Euler on N(0, 1): the variance is 1 / (1 - eta / 2), so that at a step of 1 an sd is 41 % too
     # wide; half of the variance's excess, which the pilot told, is 50 %
     normal = FunctionPosterior(lambda x: -0.5 * (x**2).sum(axis=1), lambda x: -x, n_params=1)
     wide = 1.0 / np.sqrt(1.0 - eta / 2.0) - 1.0
-    told = []
-    for metric in ("auto", None):  # measured by a pilot, and on the draws
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            result = sample(
-                normal,
-                SGLD("euler"),
-                step_size=eta,
-                preconditioner=metric,
-                n_draws=4000,
-                random_state=0,
-            )
-            report = result.diagnose()
-        bias, doubt = result.bias
-        assert (report.bias, report.bias_error) == (bias, doubt)
-        assert abs(bias - wide) < (doubt if metric is None else 1e-9)
-        told += [str(w.message) for w in caught]
-    assert len(told) == 2 * (wide > THRESHOLDS.told_inflation)
-    for message in told:
-        assert abs(float(re.search(r"by (\d+)%", message)[1]) - 100 * wide) < 3.0
+    settings = {"step_size": eta, "preconditioner": metric, "n_draws": 4000, "random_state": 0}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = sample(normal, SGLD("euler"), **settings)
+    report, (bias, doubt) = result.diagnose(), result.bias
+    assert (report.bias, report.bias_error) == (bias, doubt)
+    assert abs(bias - wide) < (doubt if metric is None else 1e-9)
+    # Euler's step of half the size errs as its closed form does
+    halved = 1.0 / np.sqrt(1.0 - eta / 4.0) - 1.0
+    assert metric is None or report.halved_bias == pytest.approx(halved)
+    assert len(caught) == (wide > THRESHOLDS.told_inflation)
+    for warning in caught:
+        told = float(re.search(r"by (\d+)%", str(warning.message))[1])
+        assert abs(told - 100 * wide) < 3.0
 
 
 def test_a_fit_whose_walkers_share_batches_can_be_diagnosed():
