@@ -27,6 +27,7 @@ from skbayes_sgld.sampling import (
     Identity,
     Matrix,
     Minibatch,
+    Sampler,
     ValueClip,
 )
 from skbayes_sgld.sampling.chains import run_chains
@@ -37,20 +38,7 @@ from skbayes_sgld.sampling.run import Run
 
 Array = NDArray[Any]
 
-# With momentum the draws of iris and wine (50 units, 500 steps and then 12 a draw) have an R-hat of
-# the predictions of 1.11 to 1.14 and an effective sample size of 22 to 25; without, after 2,000
-# steps and 40 a draw, 1.33 to 1.45 and 8 to 10. Half of this friction, or twice the step size,
-# heats the chain: means are then off by an sd of importance sampling's.
-_FRICTION = 0.05
-_STEP_SIZE = 0.25  # over the curvature of the steepest direction, in the metric
-_BURNIN, _THIN = 500, 12  # steps, with momentum
-_PLAIN_BURNIN, _PLAIN_THIN = 2000, 40
 _ALL_ROWS = 2000  # largest number of rows of which every step takes all
-_SHARE = 20  # rows over those of a batch, of more rows
-_INFLATION = 0.2  # relative excess of the variance in the steepest direction, by minibatches
-_TRAINING_STEP = 0.03  # of Adam, in units of the parameters' size
-_TRAINING_ROWS = 200  # of its batches
-_FROZEN = 1e-6  # unit of a parameter that is not trained
 _ROUNDS = 10  # of the burn-in, each with a metric of its own
 _BOUND = 10.0  # sds of the metric: no gradient is longer where the chain is at home
 
@@ -73,23 +61,27 @@ def choose_ensemble(
     n, tau = posterior.n_samples, settings.tau
     batch_size, by_rows = settings.batch_size, "by the number of rows"
     if batch_size is None:
-        batch_size = n if n <= _ALL_ROWS else max(_ALL_ROWS, n // _SHARE)
+        batch_size = n if n <= _ALL_ROWS else max(_ALL_ROWS, n // 20)
     check_batch_size(batch_size, n)
     step_size = settings.step_size
     if step_size is None:
-        # minibatches add eta n / (2 B tau) to the variance where the data decide it
-        step_size = _STEP_SIZE
+        step_size = 0.25  # over the curvature of the steepest direction, in the metric
         if batch_size < n:
-            step_size = min(step_size, 2.0 * _INFLATION * tau * batch_size / n)
+            # minibatches add eta n / (2 B tau) to the variance where the data decide it: 20 %
+            step_size = min(step_size, 0.4 * tau * batch_size / n)
     gradient = Full() if batch_size == n else Minibatch(replacement=False)
     # momentum multiplies the noise of minibatches, and the kinks of relu heat it; where the noise
     # is inferred from few rows, chains do not leave the modes that they began at
     momentum = batch_size == n and posterior.network.activation == "tanh"
     momentum = momentum and not posterior.likelihood.infers_noise
     integrator = "leimkuhler_matthews"
-    sampler = SGHMC(_FRICTION, integrator) if momentum else SGLD(integrator)
-    why = "with momentum" if momentum else "without momentum"
-    n_burnin, thin = (_BURNIN, _THIN) if momentum else (_PLAIN_BURNIN, _PLAIN_THIN)
+    # R-hat of the predictions and their effective sample size on iris and wine (50 units): 1.11 to
+    # 1.14 and 22 to 25 with momentum, 1.33 to 1.45 and 8 to 10 without. Half of this friction, or
+    # twice the step size, heats the chain: means are then off by an sd of importance sampling's
+    sampler: Sampler = SGHMC(0.05, integrator)
+    why, n_burnin, thin = "with momentum", 500, 12
+    if not momentum:
+        sampler, why, n_burnin, thin = SGLD(integrator), "without momentum", 2000, 40
     n_burnin = n_burnin if settings.n_burnin is None else settings.n_burnin
     thin = settings.thin or thin
     run = Run(
@@ -164,11 +156,11 @@ def train(posterior: MLPPosterior, start: Array, n_steps: int, seed: int, **how:
     """
     n, P = posterior.n_samples, posterior.n_params
     unit = posterior.unit
-    unit[posterior.network.n_params :] = _FROZEN
+    unit[posterior.network.n_params :] = 1e-6  # not trained
     metric = Matrix(np.square(unit)).bind(P, None)
     gradient = Minibatch(replacement=False).bind(posterior.rounded(), None)
-    batch_size = min(_TRAINING_ROWS, n)
-    run = Run(Adam(), Dynamics(gradient, metric), Constant(), _TRAINING_STEP, n, batch_size, False)
+    # steps in units of the parameters' size
+    run = Run(Adam(), Dynamics(gradient, metric), Constant(), 0.03, n, min(200, n), False)
     try:
         return run_chains(run, start, n_draws=1, thin=n_steps, seed=seed, **how).draws[:, 0]
     except ChainOverflowError as error:

@@ -17,9 +17,6 @@ from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
 
 Array = NDArray[Any]
 
-_ROUNDS = 3  # each expands the likelihood where the last one found the mode
-_WIDEST = 3.0  # sds of a log scale, where the curvature would have them wider
-
 
 def standardise(
     posterior: HierarchicalPosterior, temperature: float = 1.0
@@ -31,7 +28,7 @@ def standardise(
     """
     L = posterior.n_linear
     center, eta = np.split(posterior.start(), [L])
-    for _ in range(_ROUNDS):
+    for _ in range(3):  # each expands the likelihood where the last one found the mode
         center = find_mode(posterior.given(eta), center).theta
         found = noncentered_scales(posterior, center, eta, None, 0.0, temperature)
         moved, covariance = _marginal_mode(found, L)
@@ -81,5 +78,5 @@ def _marginal_mode(posterior: Reparameterized, n_linear: int) -> tuple[Array, Ar
         found = minimize(negative, np.zeros(m), jac=True, method="L-BFGS-B").x
         H = difference_curvature(lambda v: posterior.grad(at(v))[:, n_linear:], found, 0)
     eigenvalues, vectors = np.linalg.eigh(0.5 * (H + H.T))
-    variances = 1.0 / np.maximum(eigenvalues, _WIDEST**-2)
+    variances = 1.0 / np.maximum(eigenvalues, 3.0**-2)  # no log scale has an sd above 3
     return found, (vectors * variances) @ vectors.T

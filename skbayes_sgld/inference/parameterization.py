@@ -22,14 +22,6 @@ from skbayes_sgld.posterior.parameterizations.unequal_noise import UnequalNoiseP
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
 
-_MANY = 2000  # parameters: with more, the space of the rows saves more than its products cost
-# The same for counts, whose walls make trajectories of many steps: 200 rows of 1,000 columns give
-# three times as many effective draws a second in the space of the rows
-_MANY_ALONG = 300
-_ROUNDS = 3  # the first ones find the noise level, the last is taken there
-# Change of that level, in sds of the log noise variance, at which it is taken: the posterior is the
-# same about any level, and one so near is as good as the best
-_SAME_LEVEL = 0.01
 _NEEDS = {
     "centered": "a prior without hyperparameters",
     "noncentered": "a normal likelihood whose noise is inferred, and if that is unequal also few "
@@ -85,7 +77,10 @@ def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
         return "centered", "minibatches are of the model's own coordinates"
     # the basis of many sparse rows would be dense
     spans = posterior.n_samples <= MAX_DENSE or not issparse(posterior.X)
-    many = posterior.n_params > (_MANY_ALONG if _turns_alone(posterior) else _MANY)
+    # with more parameters the space of the rows saves more than its products cost. Counts have walls
+    # that make trajectories of many steps: 200 rows of 1,000 columns give three times as many
+    # effective draws a second there
+    many = posterior.n_params > (300 if _turns_alone(posterior) else 2000)
     if "row_space" in offered and many and spans:
         return "row_space", f"{posterior.n_samples} rows see no more of {posterior.n_features}"
     if "noncentered" in offered:
@@ -128,13 +123,15 @@ def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[Reparameteri
     """
     start, spread = posterior.start(), None
     gamma = float(start[-1])
-    # where all priors follow the noise, neither mode nor coordinates depend on its level
-    for _ in range(1 if posterior.linear_prior.follows_noise else _ROUNDS):
+    # where all priors follow the noise, neither mode nor coordinates depend on its level; otherwise
+    # two rounds find it, and the third is taken there
+    for _ in range(1 if posterior.linear_prior.follows_noise else 3):
         known = posterior.given_noise(float(np.exp(gamma)))
         center = find_mode(known, start[:-1], spread=spread)
         found, line = noncentered(posterior, center.theta, center.metric.root, gamma, temperature)
         moved = abs(line.level[0] - gamma)
-        if moved < _SAME_LEVEL * line.root[0, 0]:
+        # in sds of the log noise variance; the posterior is the same about any level
+        if moved < 0.01 * line.root[0, 0]:
             break
         start, spread = np.append(center.theta, gamma), center.metric.marginal_sd
         gamma = float(line.level[0])

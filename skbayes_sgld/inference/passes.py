@@ -33,11 +33,7 @@ from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError, find_mode, mode
 
 Array = NDArray[Any]
 
-_NEAR = 1e-6  # distance from the mode, in sds, at which the search ends
 _STRICT = 1e-16  # squared distance from an expansion's mode at which its search ends
-_SHRUNK = 0.2  # distance over the last one, below which the next one is known
-_MOST = 20  # expansions
-_TURNS, _SETTLED = 20, 1e-20  # steps of a search that the sample refines; its last squared step
 _GROUP_ROWS = 1000  # rows sampled of each label, or of counts above 0, so that rare ones count
 
 
@@ -360,15 +356,16 @@ def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -
 def _approach(passes: _Passes, theta: Array, model: GLMPosterior) -> Mode | None:
     """Mode by expansions, each at the mode of the last; None where they do not converge."""
     last = np.inf
-    for _ in range(_MOST):
+    for _ in range(20):
         try:
             mode = _next_mode(passes, passes.expand_likelihood(theta), model)
         except NoModeError:
             return None
         left = np.sqrt(mode.squared_distance(theta))
         shrunk = left / last if np.isfinite(last) else 1.0
-        # the next distance is to this one as this one to the last, squared
-        if left < _NEAR or (shrunk < _SHRUNK and left * shrunk**2 < _NEAR):
+        # a millionth of an sd is near; the next distance is to this one as this one to the last,
+        # squared, once they shrink fast
+        if left < 1e-6 or (shrunk < 0.2 and left * shrunk**2 < 1e-6):
             return mode
         if not left < last:
             return None
@@ -385,7 +382,7 @@ def _next_mode(passes: _Passes, expansion: Expansion, model: GLMPosterior) -> Mo
     mode = mode_of_expansion(passes, expansion, origin, _STRICT)
     own, last = model.expand_likelihood(origin), mode.squared_distance(origin)
     plain = mode
-    for _ in range(_TURNS):
+    for _ in range(20):
         theta = mode.theta
         delta = theta - origin
         there = model.expand_likelihood(theta, own.curvature)
@@ -395,7 +392,7 @@ def _next_mode(passes: _Passes, expansion: Expansion, model: GLMPosterior) -> Mo
         step = mode.squared_distance(theta)
         if not step < last:  # too far away for the sample to help
             return plain
-        if step < _SETTLED:
+        if step < 1e-20:
             break
         last = step
     return mode

@@ -45,11 +45,6 @@ from skbayes_sgld.sampling.tuning.other_modes import KnownMode, find_modes
 
 Array = NDArray[Any]
 
-# Squared distance from the mode, in sds and for each parameter, that a search may leave where the
-# tuning moves on to a centre far from the mode. Of 3,000 rows and 2,100 columns that centre is at a
-# squared distance of 5.0 a parameter, and the search takes 3 s rather than 8 s
-_BESIDE = 0.01
-
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Plan:
@@ -360,7 +355,9 @@ def _locate(posterior: BasePosterior, settings: Settings) -> Mode:
         return Mode.of_curvature(*known)
     tolerance = TOLERANCE
     if posterior.facts.far_from_mode and _looks_for_center(settings):
-        tolerance = _BESIDE * posterior.n_params
+        # the tuning moves on to a centre far from the mode: of 3,000 rows and 2,100 columns at a
+        # squared distance of 5.0 a parameter. The search takes 3 s rather than 8 s
+        tolerance = 0.01 * posterior.n_params
     try:
         mode = find_mode(posterior, posterior.start(), tolerance=tolerance)
     except NoModeError:

@@ -24,10 +24,6 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 Array = NDArray[Any]
 
-_FAIR = 0.2  # effective over all draws, below which the settings are to blame
-_TOLD_BIAS = 100.0  # relative bias beyond which messages give no figure
-_MISSED = 0.25  # share of the draws over the share of a mode, below which chains missed it
-
 
 def find_problems(result: SamplingResult) -> list[str]:
     """Reasons not to rely on the draws, each with its figure and its remedy."""
@@ -64,7 +60,8 @@ def _remedy(apart: list[str], result: SamplingResult) -> str:
     if any(STILL in problem for problem in apart) and not result.plan.settings.chooses_start:
         given = ["init", *given]
     few = any(TOO_FEW in problem for problem in apart)
-    slow = given and least_ess(result.values)[0] < _FAIR * result.values[..., 0].size
+    # fewer than a fifth of the draws are effective: the settings are to blame
+    slow = given and least_ess(result.values)[0] < 0.2 * result.values[..., 0].size
     if few and not slow:
         return f"set n_draws={enough_draws(result.values)}{firmer}"
     remedies = [f"set {' and '.join(given)} to 'auto'"] if given else []
@@ -106,7 +103,7 @@ def bias_problem(
 
 
 def _share(error: float) -> str:
-    return f"{error:.0%}" if error < _TOLD_BIAS else "any amount"
+    return f"{error:.0%}" if error < 100.0 else "any amount"
 
 
 def clip_problem(clipped: float, clip: object) -> list[str]:
@@ -164,7 +161,7 @@ def missed_problem(plan: Plan, flat: Array) -> list[str]:
         return []
     nearest = np.argmin([mode.falls(flat) for mode in plan.modes], axis=0)
     seen = np.bincount(nearest, minlength=len(plan.modes)) / len(flat)
-    missed = [k for k, mode in enumerate(plan.modes) if seen[k] < _MISSED * mode.share]
+    missed = [k for k, mode in enumerate(plan.modes) if seen[k] < 0.25 * mode.share]
     if not missed:
         return []
     worst = max(missed, key=lambda k: plan.modes[k].share)

@@ -29,9 +29,6 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 Array = NDArray[Any]
 
-_WORK = 5e7  # multiplications that the transitions of a diagnosis may take
-_FEWEST, _MOST = 16, 256  # transitions
-
 
 @numpy_defaults
 @dataclass(repr=False, eq=False)
@@ -344,8 +341,8 @@ class SamplingResult(PosteriorDraws):
             return float("nan")
         run, (_, n_draws, P) = self.plan.run, self.theta.shape
         flat = self.theta.reshape(-1, P)
-        cost = max(self.plan.posterior.n_samples, 1) * P
-        size = int(np.clip(_WORK // cost, _FEWEST, min(_MOST, len(flat))))
+        affordable = 5e7 // (max(self.plan.posterior.n_samples, 1) * P)  # multiplications
+        size = int(np.clip(affordable, 16, min(256, len(flat))))
         theta = flat[np.linspace(0, len(flat) - 1, size).astype(int)]
         eta = float(run.step_sizes(n_draws))
         return transition_acceptance(theta, eta, replace(run.dynamics))

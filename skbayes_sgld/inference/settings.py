@@ -42,7 +42,6 @@ INITS = ("auto", "mode", "prior", "zeros")
 
 _TEMPERATURES = 1e-15, 1e15  # beyond them draws are the mode, or overflow
 _LONGEST = 1e9  # steps to the final temperature
-_ASKED = 2**28  # bytes below which the system is not asked for its free memory
 
 
 # of the settings that networks have not
@@ -318,7 +317,7 @@ def number_or_auto(value: Any, argument: str, **bounds: Any) -> Any:
 def check_memory(n_chains: int, n_draws: int, n_params: int) -> None:
     """Raise where the draws are more than the memory that is left."""
     size = 8 * n_chains * n_draws * n_params
-    free = available_memory() if size > _ASKED else None
+    free = available_memory() if size > 2**28 else None  # few bytes are there
     if free is not None and size > free:
         raise ValueError(
             f"n_draws={n_draws}: draws of {n_params} parameters from {n_chains} chains take "
