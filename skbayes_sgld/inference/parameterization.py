@@ -77,9 +77,9 @@ def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
         return "centered", "minibatches are of the model's own coordinates"
     # the basis of many sparse rows would be dense
     spans = posterior.n_samples <= MAX_DENSE or not issparse(posterior.X)
-    # with more parameters the space of the rows saves more than its products cost. Counts have walls
-    # that make trajectories of many steps: 200 rows of 1,000 columns give three times as many
-    # effective draws a second there
+    # with more parameters the space of the rows saves more than its products cost; counts have
+    # walls that make trajectories of many steps, and 200 rows of 1,000 columns give three times as
+    # many effective draws a second there
     many = posterior.n_params > (300 if _turns_alone(posterior) else 2000)
     if "row_space" in offered and many and spans:
         return "row_space", f"{posterior.n_samples} rows see no more of {posterior.n_features}"
