@@ -185,32 +185,6 @@ def test_part_of_the_rows_gives_the_metric_the_gradient_of_all(monkeypatch):
     assert np.all(np.abs(parts.mean(axis=0) - posterior.grad(theta)[0]) < 4.5 * error + 1e-9)
 
 
-def test_temperature_widens_the_function_by_its_square_root():
-    cold, warm = (
-        function_draws(
-            SGLDMLPRegressor(noise_variance=16.0, temperature=tau, **LINEAR).fit(X, Y), X
-        )
-        for tau in (0.25, 4.0)
-    )
-    ess = effective_sample_size(cold)
-    assert np.all(ess > 100)
-    ratio = warm.std(axis=(0, 1)) / cold.std(axis=(0, 1))
-    assert np.all(np.abs(np.log(ratio / 4.0)) < 4.5 / np.sqrt(ess))
-
-
-def test_bayes_by_backprop_of_a_linear_model_has_its_mean():
-    # exact for a normal posterior, however the coordinates are correlated
-    model = BayesByBackpropRegressor(noise_variance=16.0, n_draws=20_000, **LINEAR).fit(X, Y)
-    mean, covariance = linear_posterior(X, (Y - Y.mean()) / Y.std(), 16.0 / Y.var())
-    A = standardised(X)
-    conditional = 1.0 / np.sqrt(np.diag(np.linalg.inv(covariance)))
-    sd = Y.std() * np.sqrt(A**2 @ conditional**2)
-    draws = function_draws(model, X)
-    error = np.abs(draws.mean(axis=(0, 1)) - Y.mean() - Y.std() * A @ mean)
-    assert np.all(error < 4.5 / np.sqrt(20_000) * sd + 0.02 * sd)
-    np.testing.assert_allclose(draws.std(axis=(0, 1)), sd, rtol=0.05)
-
-
 # ---- what it is for ---------------------------------------------------------------------------
 
 

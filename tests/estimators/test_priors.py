@@ -13,7 +13,6 @@ from skbayes_sgld import (
     SGDMAPRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
-    SGLDPoissonRegressor,
 )
 from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, Laplace, Normal
 from tests.references.closed_forms import importance_sampling, laplace_fit, normal_inverse_gamma
@@ -138,8 +137,6 @@ def test_more_columns_than_rows_with_a_matrix_v_have_their_closed_form():
 X, _ = linear_data()
 LABELS = labels(X)
 WIDE, THREE = linear_data(120)[0][:, :2], labels(linear_data(120)[0][:, :2], 3)
-RATED = np.random.default_rng(3).standard_normal((50, 2)) + 1.0
-COUNTS = np.random.default_rng(4).poisson(np.exp(RATED @ [0.4, -0.3] + 0.2))
 
 
 def normal_prior(coef, location=0.0):
@@ -171,12 +168,6 @@ def of_three_classes(theta):
     return value - 0.5 * np.square((linear[..., 2] - 0.3) / 0.5).sum(1)
 
 
-def of_counts(theta):
-    eta = theta[:, :2] @ RATED.T + theta[:, 2:]
-    value = eta @ COUNTS - np.exp(eta).sum(1) + normal_prior(theta[:, :2])
-    return value - 0.5 * np.square((theta[:, 2] + 0.5) / 0.3)
-
-
 def less_the_mean(theta):
     """Coefficients less their mean over the three classes, which no data see."""
     linear = theta.reshape(-1, 3, 3)
@@ -197,10 +188,6 @@ SAMPLED = {
     "three classes": (
         SGLDLogisticRegression(prior=PAIR, intercept_prior=Normal(0.5, 0.3)),
         *(WIDE, THREE, of_three_classes, of_three_classes, less_the_mean),
-    ),
-    "counts": (
-        SGLDPoissonRegressor(prior=PAIR, intercept_prior=Normal(0.3, -0.5)),
-        *(RATED, COUNTS, of_counts, of_counts, np.asarray),
     ),
 }
 
