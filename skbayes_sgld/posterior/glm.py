@@ -27,7 +27,7 @@ from skbayes_sgld.posterior.linear_parameters import LinearParameters
 from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.predictor_maps import Contrasts, MeanAndNoise, Predictors
 from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
-from skbayes_sgld.posterior.priors.noise import NoisePrior
+from skbayes_sgld.posterior.priors.noise import NoisePrior, grad_with_noise, log_density_with_noise
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import SparseDesign
@@ -335,22 +335,16 @@ class GLMPosterior(LinearParameters, BasePosterior):
 
     def log_prior(self, theta: Array) -> Array:
         """Log prior up to a constant ``(C,)``."""
-        gamma = self._gamma(theta)
-        value = self.linear_prior.log_density(self._linear(theta), gamma)
-        if gamma is not None:
-            assert self.noise_prior is not None
-            value = value + self.noise_prior.log_density(gamma)
-        return value
+        linear, gamma = self._linear(theta), self._gamma(theta)
+        return log_density_with_noise(self.linear_prior, self.noise_prior, linear, gamma)
 
     def grad_log_prior(self, theta: Array) -> Array:
         """Gradient of the log prior ``(C, P)``."""
-        grad, gamma = np.empty_like(theta), self._gamma(theta)
-        self._linear(grad)[...], in_gamma = self.linear_prior.grad(self._linear(theta), gamma)
-        if gamma is not None:
-            assert self.noise_prior is not None
-            grad[:, -1] = self.noise_prior.grad(gamma)
-            if in_gamma is not None:
-                grad[:, -1] += in_gamma
+        grad, linear, gamma = np.empty_like(theta), self._linear(theta), self._gamma(theta)
+        slope, in_gamma = grad_with_noise(self.linear_prior, self.noise_prior, linear, gamma)
+        self._linear(grad)[...] = slope
+        if in_gamma is not None:
+            grad[:, -1] = in_gamma
         return grad
 
     def log_density(self, theta: Array) -> Array:

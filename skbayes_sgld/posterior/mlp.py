@@ -17,7 +17,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors import CoefficientPrior
-from skbayes_sgld.posterior.priors.noise import NoisePrior
+from skbayes_sgld.posterior.priors.noise import NoisePrior, grad_with_noise, log_density_with_noise
 
 Array = NDArray[Any]
 
@@ -474,23 +474,16 @@ class MLPPosterior(BasePosterior):
 
     def log_prior(self, theta: Array) -> Array:
         """Log prior up to a constant ``(C,)``."""
-        gamma = self._gamma(theta)
-        value = self.prior.log_density(self._coef(theta), gamma)
-        if gamma is not None:
-            assert self.noise_prior is not None
-            value = value + self.noise_prior.log_density(gamma)
-        return value
+        coef, gamma = self._coef(theta), self._gamma(theta)
+        return log_density_with_noise(self.prior, self.noise_prior, coef, gamma)
 
     def grad_log_prior(self, theta: Array) -> Array:
         """Gradient of the log prior ``(C, P)``."""
-        gamma, grad = self._gamma(theta), np.zeros_like(theta)
-        in_coef, in_gamma = self.prior.grad(self._coef(theta), gamma)
-        grad[:, : self.network.n_params] = in_coef[:, 0]
-        if gamma is not None:
-            assert self.noise_prior is not None
-            grad[:, -1] = self.noise_prior.grad(gamma)
-            if in_gamma is not None:
-                grad[:, -1] += in_gamma
+        grad, coef, gamma = np.empty_like(theta), self._coef(theta), self._gamma(theta)
+        slope, in_gamma = grad_with_noise(self.prior, self.noise_prior, coef, gamma)
+        self._coef(grad)[...] = slope
+        if in_gamma is not None:
+            grad[:, -1] = in_gamma
         return grad
 
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:

@@ -52,6 +52,28 @@ class NoisePrior(Component):
         raise NotImplementedError
 
 
+def log_density_with_noise(
+    prior: Any, noise: NoisePrior | None, linear: Array, gamma: Array | None
+) -> Array:
+    """Log prior ``(C,)`` of coefficients and of gamma, which is None where the noise is known.
+
+    ``prior`` is that of the coefficients ``linear (C, K, d)``.
+    """
+    value: Array = prior.log_density(linear, gamma)
+    return value if gamma is None or noise is None else value + noise.log_density(gamma)
+
+
+def grad_with_noise(
+    prior: Any, noise: NoisePrior | None, linear: Array, gamma: Array | None
+) -> tuple[Array, Array | None]:
+    """Gradient of :func:`log_density_with_noise` in the coefficients, and in gamma ``(C,)``."""
+    slope, in_gamma = prior.grad(linear, gamma)
+    if gamma is None or noise is None:
+        return slope, None
+    own = noise.grad(gamma)
+    return slope, own if in_gamma is None else own + in_gamma
+
+
 def _check_scale(scale: Any) -> None:
     """Raise unless the scale is "auto" or a positive number."""
     if not (isinstance(scale, str) and scale == "auto"):
