@@ -28,6 +28,13 @@ def derivative(function, x, h=1e-5):
     return stacked.reshape(stacked.shape[:-1] + x.shape)
 
 
+def derivative_by_chain(function, theta, h=1e-5):
+    """Derivatives ``(C, ..., P)`` of ``function(theta (C, P))``, each chain's in its own theta."""
+    steps = h * np.eye(theta.shape[1])
+    columns = [(function(theta + step) - function(theta - step)) / (2 * h) for step in steps]
+    return np.stack(columns, axis=-1)
+
+
 def assert_derivative(got, expected, what, rtol=1e-6):
     """Assert that a closed form is what the differences say, to ``rtol`` of the largest."""
     scale = max(1.0, float(np.abs(expected).max(initial=0.0)))

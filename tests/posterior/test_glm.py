@@ -17,6 +17,7 @@ from skbayes_sgld.posterior import (
     Normal,
     Posterior,
 )
+from tests.numeric import derivative_by_chain
 
 N, D = 12, 3
 LIKELIHOODS = {
@@ -65,15 +66,6 @@ def some_theta(posterior, n_chains=3):
     return rng.standard_normal((n_chains, posterior.n_params)) * 0.05 + 0.02
 
 
-def finite_difference(function, theta, h=1e-5):
-    columns = []
-    for j in range(theta.shape[1]):
-        step = np.zeros(theta.shape[1])
-        step[j] = h
-        columns.append((function(theta + step) - function(theta - step)) / (2 * h))
-    return np.stack(columns, axis=-1)
-
-
 @every_posterior
 def test_gradients_curvatures_and_expansions_are_those_of_the_densities(
     likelihood, prior, noise, kwargs
@@ -87,12 +79,12 @@ def test_gradients_curvatures_and_expansions_are_those_of_the_densities(
         (posterior.log_prior, posterior.grad_log_prior),
         (posterior.log_density, posterior.grad),
     ]:
-        expected = finite_difference(lambda t, f=density: f(t).reshape(3, -1).sum(axis=1), theta)
+        expected = derivative_by_chain(lambda t, f=density: f(t).reshape(3, -1).sum(axis=1), theta)
         near_zero = 1e-6 * max(1.0, np.abs(expected).max())
         np.testing.assert_allclose(grad(theta), expected, rtol=1e-6, atol=near_zero)
     batch = posterior.grad_log_likelihood(theta, idx)
     np.testing.assert_allclose(batch, posterior.grad_log_likelihood(theta), rtol=1e-9)
-    hessian = finite_difference(posterior.grad, theta[:1])[0]
+    hessian = derivative_by_chain(posterior.grad, theta[:1])[0]
     H, close = posterior.curvature(theta[0]), 1e-5 * np.abs(hessian).max()
     np.testing.assert_allclose(H, -hessian, rtol=1e-5, atol=close)
     of_prior = np.zeros_like(H)

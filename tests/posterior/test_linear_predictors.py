@@ -76,7 +76,7 @@ def test_a_network_of_float32_data_is_that_of_the_same_numbers():
 
 
 @few_draws
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_float32_data_far_from_zero_have_their_mode(seed):
     # one of these in seven raised NoModeError at offset 0, all of them at 1000 spreads
     n, d = [(50, 3), (500, 20), (2000, 40)][seed % 3]

@@ -23,6 +23,7 @@ from skbayes_sgld.posterior import (
 )
 from skbayes_sgld.posterior.mlp import MLPPosterior, Network
 from skbayes_sgld.sampling.equilibration import equilibrate, row_norms
+from tests.numeric import assert_derivative, derivative_by_chain
 
 N, D = 11, 3
 LIKELIHOODS = {
@@ -57,13 +58,9 @@ def some_theta(posterior, n_chains=3):
     return np.random.default_rng(1).standard_normal((n_chains, posterior.n_params))
 
 
-def assert_gradient(density, grad, theta, h=1e-6):
-    steps = h * np.eye(theta.shape[1])
-    expected = np.stack(
-        [(density(theta + s) - density(theta - s)) / (2 * h) for s in steps], axis=-1
-    )
-    atol = 1e-7 * max(1.0, np.abs(expected).max())
-    np.testing.assert_allclose(grad(theta), expected, rtol=1e-6, atol=atol)
+def assert_gradient(density, grad, theta):
+    expected = derivative_by_chain(density, theta, h=1e-6)
+    assert_derivative(grad(theta), expected, "gradient", rtol=1e-6)
 
 
 @every_likelihood
