@@ -91,14 +91,6 @@ def test_the_callers_errstate_changes_no_fit_and_no_prediction(kind, capsys):
     assert_same(kind)
 
 
-@pytest.mark.parametrize("prior", ["normal", "laplace", "student_t", "flat"])
-def test_the_callers_errstate_changes_no_fit_under_any_prior(prior):
-    model = skbayes_sgld.SGLDLinearRegression(prior=prior, n_draws=50, random_state=0)
-    expected = clone(model).fit(X, Y).posterior_.values
-    with np.errstate(all="raise"):
-        np.testing.assert_array_equal(model.fit(X, Y).posterior_.values, expected)
-
-
 def test_the_callers_errstate_changes_no_batch_and_no_draw_from_the_prior():
     proper = {"intercept_prior": "normal", "prior": "normal"}
     model = skbayes_sgld.SGLDLogisticRegression(n_draws=300, random_state=0, **proper)

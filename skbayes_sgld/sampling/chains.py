@@ -177,7 +177,8 @@ def advance(
 ) -> Chains:
     """Make the steps of a stretch, by groups of chains if the rows of a step exceed the cache.
 
-    The streams of the state advance where they are ``owned``, and stay as they are elsewhere.
+    The streams of the state advance where they are ``owned``, and stay as they are elsewhere:
+    a copy of the streams of 64 walkers takes five times as long as to make them.
     """
     groups = groups_of(run, len(state.streams)) if run.batch_size else None
     if groups is None or not stretch.n_steps:

@@ -14,14 +14,12 @@ from skbayes_sgld.posterior import (
 )
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling import (
-    HMC,
     SGLD,
     Adam,
     ControlVariate,
     Curvature,
     Full,
     Minibatch,
-    ParallelTempering,
     Polynomial,
     chains,
     find_mode,
@@ -75,20 +73,19 @@ def case(request):
     return run, start, expected
 
 
-@pytest.mark.parametrize("n_chains", [1, 2, 3, 5])
-def test_a_chain_does_not_depend_on_the_number_of_chains(case, n_chains):
+@pytest.mark.parametrize(
+    ("chains", "how"),
+    [
+        *((slice(n), {}) for n in (1, 2, 3, 5)),
+        *((slice(8), {"block_size": size}) for size in (1, 7, 16, 1000)),
+        (slice(3, 5), {"first_chain": 3}),
+    ],
+    ids=str,
+)
+def test_a_chain_depends_neither_on_the_others_nor_on_the_block_size(case, chains, how):
     run, start, expected = case
-    got = run_chains(run, start[:n_chains], n_draws=40, n_burnin=5, thin=2, seed=9).draws
-    np.testing.assert_array_equal(got, expected[:n_chains])
-
-
-@pytest.mark.parametrize("block_size", [1, 7, 16, 1000])
-def test_a_chain_does_not_depend_on_the_block_size(case, block_size):
-    run, start, expected = case
-    got = run_chains(
-        run, start, n_draws=40, n_burnin=5, thin=2, seed=9, block_size=block_size
-    ).draws
-    np.testing.assert_array_equal(got, expected)
+    got = run_chains(run, start[chains], n_draws=40, n_burnin=5, thin=2, seed=9, **how).draws
+    np.testing.assert_array_equal(got, expected[chains])
 
 
 @pytest.mark.parametrize("seconds", [0.0, np.inf], ids=["shared", "too short to be shared"])
@@ -128,12 +125,6 @@ def test_stretches_are_the_whole_run(lengths):
     assert (n_burnin, n_draws) == lengths[:2]
 
 
-def test_the_first_chain_may_have_any_number(case):
-    run, start, expected = case
-    got = run_chains(run, start[3:5], n_draws=40, n_burnin=5, thin=2, seed=9, first_chain=3).draws
-    np.testing.assert_array_equal(got, expected[3:5])
-
-
 def test_a_run_resumes_as_if_it_had_never_stopped(case, monkeypatch):
     run, start, expected = case
     first = run_chains(run, start, n_draws=13, n_burnin=5, thin=2, seed=9)
@@ -163,15 +154,6 @@ def test_other_seeds_draw_other_numbers(case):
     assert not np.any(got == expected)
 
 
-def test_burnin_and_thinning_keep_the_draws_they_say():
-    target = NormalMean()
-    run = make_run(target, step_size=0.01)
-    start = np.zeros((2, 1))
-    every = run_chains(run, start, n_draws=60, seed=0).draws
-    kept = run_chains(run, start, n_draws=10, n_burnin=20, thin=4, seed=0).draws
-    np.testing.assert_array_equal(kept, every[:, 23::4])
-
-
 @pytest.mark.parametrize("block_size", [1, 50, 1000])
 def test_an_overflow_names_the_step_at_which_it_happened(block_size):
     target = NormalMean()
@@ -185,37 +167,15 @@ def test_an_overflow_names_the_step_at_which_it_happened(block_size):
     assert abs(error.value.step - (steps - 1)) <= 1
 
 
-class _Bound(GLMPosterior):
-    """A posterior whose bound gradient is the only one that a run may take."""
-
-    def grad(self, theta):
-        raise AssertionError("the gradient was looked up once more")
-
-    def value_and_grad(self, theta):
-        raise AssertionError("the gradient was looked up once more")
-
-
-@pytest.mark.parametrize("sampler", [SGLD(), HMC(), ParallelTempering(n_temperatures=3)])
-def test_a_run_binds_the_full_gradient_to_its_chains(sampler, monkeypatch):
-    share_after(0.0, monkeypatch)
-    posterior = posterior_of(Bernoulli())
-    start, results = np.zeros((3, posterior.n_params)), []
-    for cls in (GLMPosterior, _Bound):
-        posterior.__class__ = cls
-        run = make_run(posterior, sampler=sampler, step_size=0.001)
-        with parallel_config(backend="threading"):
-            results += [run_chains(run, start, n_draws=5, n_jobs=n).draws for n in (1, 2)]
-    for draws in results[1:]:
-        np.testing.assert_array_equal(draws, results[0])
-
-
 @pytest.mark.parametrize("block_size", [1, 3, 5, 1000])
-def test_the_weight_of_a_draw_is_the_step_size_of_its_step(block_size):
+def test_burnin_and_thinning_keep_the_draws_they_say_and_their_step_sizes(block_size):
     schedule = Polynomial()
     run = make_run(NormalMean(), schedule=schedule, step_size=0.01)
-    lengths = {"n_draws": 6, "n_burnin": 3, "thin": 4}
-    found = run_chains(run, np.zeros((2, 1)), **lengths, block_size=block_size)
-    np.testing.assert_allclose(found.weights, 0.01 * schedule(6 + 4 * np.arange(6)), rtol=1e-14)
+    start = np.zeros((2, 1))
+    every = run_chains(run, start, n_draws=30).draws
+    kept = run_chains(run, start, n_draws=6, n_burnin=3, thin=4, block_size=block_size)
+    np.testing.assert_array_equal(kept.draws, every[:, 6:27:4])
+    np.testing.assert_allclose(kept.weights, 0.01 * schedule(6 + 4 * np.arange(6)), rtol=1e-14)
 
 
 def test_parts_of_a_run_become_twice_as_long_while_there_is_time():

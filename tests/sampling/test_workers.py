@@ -1,5 +1,6 @@
 """Chains in groups that share a cache: the same draws as of all chains together."""
 
+from dataclasses import replace
 from multiprocessing.pool import ThreadPool
 from types import SimpleNamespace
 
@@ -8,12 +9,12 @@ import numpy as np
 import pytest
 from joblib import delayed
 
-from skbayes_sgld import _linalg
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.sampling import SAGA, SVRG, ControlVariate, Minibatch, chains, find_mode, workers
 from skbayes_sgld.sampling.chains import run_chains
-from skbayes_sgld.sampling.clipping import NormClip
+from skbayes_sgld.sampling.clipping import NormClip, ValueClip
+from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from tests.references.targets import make_run
 
@@ -140,6 +141,15 @@ def test_a_run_in_groups_ends_where_progress_says_so(two_chains_a_group):
     np.testing.assert_array_equal(rest.draws, whole.draws[:, part.n_steps :])
 
 
+def test_each_chain_keeps_a_metric_and_a_bound_of_its_own(two_chains_a_group, monkeypatch):
+    run, start = run_of(Minibatch())
+    own = np.linspace(1.0, 3.0, 5 * P).reshape(5, P)
+    run.dynamics = replace(run.dynamics, preconditioner=Diagonal(own), clip=ValueClip(own))
+    got = run_chains(run, start, **LENGTHS)
+    monkeypatch.setattr(workers, "_STEP_NUMBERS", np.inf)
+    np.testing.assert_array_equal(got.draws, run_chains(run, start, **LENGTHS).draws)
+
+
 def test_a_run_in_groups_may_have_no_steps(two_chains_a_group):
     run, start = run_of(Minibatch())  # as a fit with max_time or a checkpoint begins
     none = run_chains(run, start, n_draws=0, seed=3)
@@ -176,13 +186,6 @@ def test_a_users_posterior_is_not_called_by_two_threads(two_chains_a_group):
     told = []
     run_chains(run, np.zeros((5, P)), n_draws=24, progress=lambda n: told.append(n))
     assert told == [24]
-
-
-def test_parts_within_a_part_do_not_wait_for_each_other():
-    def outer(k):
-        return sum(_linalg.in_threads(lambda j: k * j, range(3)))
-
-    assert _linalg.in_threads(outer, range(8)) == [3 * k for k in range(8)]
 
 
 def test_an_interrupt_while_joblib_ends_leaves_its_threads_usable(monkeypatch):

@@ -20,7 +20,7 @@ from skbayes_sgld.sampling.optimizers.pace import ClimbSettings, Pace, shuffled_
 
 
 @pytest.mark.parametrize("pull", [0.9, 0.3, 0.05, 0.005])
-@pytest.mark.parametrize("n_steps", [2, 8, 40])
+@pytest.mark.parametrize("n_steps", [1, 2, 8, 40])
 def test_the_noise_of_a_shuffled_pass_is_that_of_simulated_ones(pull, n_steps):
     rng = np.random.default_rng(0)
     n_paths = 4000
@@ -34,11 +34,9 @@ def test_the_noise_of_a_shuffled_pass_is_that_of_simulated_ones(pull, n_steps):
         for t in range(n_steps):
             z = z + pull * (order[:, t] - z)
     expected = float(shuffled_noise(np.array([pull]), n_steps)[0])
-    assert np.sqrt(np.mean(z**2)) == pytest.approx(expected, rel=5.0 / np.sqrt(2 * n_paths) + 0.02)
-
-
-def test_all_rows_leave_no_noise():
-    np.testing.assert_allclose(shuffled_noise(np.array([0.01, 0.5, 1.0]), 1), 0.0, atol=1e-6)
+    assert np.sqrt(np.mean(z**2)) == pytest.approx(
+        expected, rel=5.0 / np.sqrt(2 * n_paths) + 0.02, abs=1e-6
+    )
 
 
 def little_noise():

@@ -6,7 +6,6 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
 from skbayes_sgld._random import ChainStreams
@@ -47,45 +46,38 @@ def end_of(fit, model, data):
     return distance(fit, *newton_mode(model, data)), figures
 
 
-@every_task
-@pytest.mark.parametrize("rule", RULES)
-def test_every_rule_comes_within_a_tenth_of_a_sd_of_newtons_mode(model, data, rule):
-    fit = model(preconditioner="curvature", random_state=0, **RULES[rule])
-    away, told = end_of(fit, model, data)
-    if rule == "sgd without replacement" and told:  # batches of 64 leave noise, and it is told
-        assert 0.5 * away < told[0] < 2.0 * away
-    else:
-        assert fit.n_iter_ < fit.max_iter
-        assert away < MEASURED * TOL
+CURVATURE = {"preconditioner": "curvature"}
+SETTINGS = {
+    **{f"{name}, curvature": rule | CURVATURE for name, rule in RULES.items()},
+    **{f"{name}, 20 passes": rule | {"max_iter": 20} for name, rule in RULES.items()},
+    **{
+        f"{name}, {schedule!r}": CURVATURE | {"optimizer": name, "schedule": schedule}
+        for name in OPTIMIZERS
+        for schedule in ("constant", Polynomial(offset=30, power=1))
+        if name != "newton"
+    },
+    "as it comes": {},
+}
+# in 20 passes in raw units, or with the noise of batches of 64, a rule may end elsewhere
+MAY_FAIL = "passes", "without replacement"
 
 
-@every_task
-@pytest.mark.parametrize("rule", RULES)
-def test_without_the_curvature_it_arrives_or_says_how_far_it_is(model, data, rule):
-    away, told = end_of(model(random_state=0, max_iter=20, **RULES[rule]), model, data)
-    if told:
-        assert 0.5 * away < told[0] < 2.0 * away
-    else:
-        assert away < MEASURED * TOL
+SLOW = ("as it comes", SGDMAPRegressor, "nba")  # 2,000 passes are too few
 
 
 @pytest.mark.parametrize(
-    ("model", "data"), [(m, d) for m, d in SHORT_TASKS if (m, d) != (SGDMAPRegressor, "nba")]
+    ("name", "model", "data"),
+    [case for name in SETTINGS for task in SHORT_TASKS if (case := (name, *task)) != SLOW],
 )
-def test_sgd_as_it_comes_arrives_within_a_tenth_of_a_sd(model, data):
-    away, told = end_of(model(random_state=0), model, data)
-    assert not told
-    assert away < MEASURED * TOL
-
-
-@every_task
-@pytest.mark.parametrize("optimizer", [name for name in OPTIMIZERS if name != "newton"])
-@pytest.mark.parametrize("schedule", ["constant", Polynomial(offset=30, power=1)])
-def test_every_schedule_leads_there(model, data, optimizer, schedule):
-    fit = model(optimizer=optimizer, schedule=schedule, preconditioner="curvature", random_state=0)
-    away, told = end_of(fit, model, data)
-    assert not told
-    assert away < MEASURED * TOL
+def test_every_rule_comes_within_a_tenth_of_a_sd_of_newtons_mode_or_says_how_far_it_is(
+    name, model, data
+):
+    away, told = end_of(model(random_state=0, **SETTINGS[name]), model, data)
+    if told:
+        assert any(words in name for words in MAY_FAIL)
+        assert 0.5 * away < told[0] < 2.0 * away
+    else:
+        assert away < MEASURED * TOL
 
 
 @every_task
@@ -173,26 +165,6 @@ def test_laplace_draws_have_the_curvature_of_where_it_ended(rookies, max_iter, t
     error = np.cov(draws.T) - covariance
     standard_error = np.sqrt((covariance**2 + np.outer(sd, sd) ** 2) / n)
     assert np.all(np.abs(error) < 4 * standard_error)
-
-
-def test_a_decaying_schedule_ends_nearer_than_a_constant_one(rookies):
-    X, y = rookies
-    exact = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(X, y).coef_[0]
-    ends = {}
-    for name, schedule, step in [("decay", Polynomial(6, 0.9), 3.0), ("constant", "constant", 0.4)]:
-        model = SGDMAPClassifier(
-            schedule=schedule,
-            step_size=step,
-            batch_size=64,
-            preconditioner="curvature",
-            max_iter=100,
-            tol=0.0,
-            random_state=0,
-        )
-        with pytest.warns(UserWarning, match="max_iter"):
-            model.fit(X, y)
-        ends[name] = np.linalg.norm((model.coef_[0] - exact) / model.summary()["sd"][:-1])
-    assert ends["decay"] < 0.3 * ends["constant"]
 
 
 def test_momentum_is_ten_times_as_fast_as_plain_descent_where_the_density_is_flat():

@@ -9,7 +9,6 @@ from skbayes_sgld.inference.decisions import reason_for_all_rows
 from skbayes_sgld.posterior import (
     Bernoulli,
     Categorical,
-    CustomPosterior,
     FunctionPosterior,
     Gaussian,
     GLMPosterior,
@@ -31,6 +30,7 @@ from skbayes_sgld.sampling.metric import (
 from skbayes_sgld.sampling.tuning import mode as mode_module
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.curvature import structured_metric
+from tests.references.targets import CorrelatedNormal, NormalMean
 from tests.sampling.preconditioners.test_registry import check_metric
 
 P = 7
@@ -53,21 +53,24 @@ def test_every_operation_is_that_of_the_matrix(metric, G):
     check_metric(metric, G)
 
 
-@pytest.mark.parametrize("name", ["identity", "diagonal", "low rank"])
+@pytest.mark.parametrize("name", METRICS)
 def test_a_stretched_metric_has_the_variances_it_was_told(name):
-    metric, G = METRICS[name]
+    metric, _ = METRICS[name]
     sds = np.full(P, 3.0) if name == "low rank" else np.linspace(1.0, 2.0, P)
-    stretched = metric.stretched(sds)
-    np.testing.assert_allclose(stretched.scale(np.eye(P)), G * np.outer(sds, sds), rtol=1e-10)
+    root = metric.root * sds
+    check_metric(metric.stretched(sds), root @ root.T)
 
 
 def test_the_rates_are_the_eigenvalues_of_the_metric_times_the_curvature(monkeypatch):
-    metric, curved = Diagonal(1.0 / DIAGONAL), LowRank(DIAGONAL, FACTOR.copy())
-    expected = np.sort(np.linalg.eigvals(np.diag(1.0 / DIAGONAL) @ PRECISION).real)
+    metric, curved = Diagonal(0.1 / DIAGONAL), LowRank(DIAGONAL, FACTOR.copy())
+    expected = np.sort(np.linalg.eigvals(np.diag(0.1 / DIAGONAL) @ PRECISION).real)
     np.testing.assert_allclose(preconditioned_eigenvalues(metric, curved), expected, rtol=1e-8)
+    whole = preconditioned_eigenvalues(METRICS["dense"][0], curved)
+    np.testing.assert_allclose(whole, 1.0, rtol=1e-8)  # its root is not symmetric
     monkeypatch.setattr("skbayes_sgld.sampling.metric.MAX_DENSE", 1)
-    ends = preconditioned_eigenvalues(metric, curved)[[0, -1]]
-    np.testing.assert_allclose(ends, expected[[0, -1]], rtol=1e-3)
+    found = preconditioned_eigenvalues(metric, curved)
+    np.testing.assert_allclose(found[[0, -1]], expected[[0, -1]], rtol=1e-3)
+    np.testing.assert_allclose(np.diff(np.log(found)), np.log(found[-1] / found[0]) / (P - 1))
 
 
 # ---- the curvature that a posterior tells, and the one that its gradients tell ------------------
@@ -107,64 +110,26 @@ def test_without_a_factor_the_diagonal_is_the_curvatures(likelihood):
     np.testing.assert_allclose(diagonal, np.diagonal(posterior.curvature(theta)), rtol=1e-10)
 
 
-class Protocol:
-    """The four functions and nothing else: a distribution of precision A, its scales far apart."""
-
-    n_samples = 0
-
-    def __init__(self, scales, coupled=0.5):
-        self.n_params = len(scales)
-        self.param_names = [f"x{j}" for j in range(self.n_params)]
-        correlation = coupled + (1.0 - coupled) * np.eye(self.n_params)
-        self.precision = np.linalg.inv(correlation * np.outer(scales, scales))
-        self.center = np.asarray(scales) * np.linspace(1.0, 2.0, self.n_params)
-
-    def log_likelihood(self, theta, idx=None):
-        return np.zeros((len(theta), 0))
-
-    def grad_log_likelihood(self, theta, idx=None):
-        return np.zeros_like(theta)
-
-    def log_prior(self, theta):
-        left = theta - self.center
-        return -0.5 * np.einsum("cp,cp->c", left @ self.precision, left)
-
-    def grad_log_prior(self, theta):
-        return -(theta - self.center) @ self.precision
-
-
-def test_the_four_functions_alone_are_enough_at_any_scale():
-    posterior = Protocol(np.geomspace(1e-7, 1e5, 6))
+def test_the_mode_of_a_normal_distribution_is_found_at_any_scale():
+    scales = np.geomspace(1e-7, 1e5, 6)
+    covariance = 0.5 * (1.0 + np.eye(6)) * np.outer(scales, scales)
+    posterior = CorrelatedNormal(scales * np.linspace(1.0, 2.0, 6), np.linalg.inv(covariance))
     mode = find_mode(posterior, np.zeros(6))
-    covariance = np.linalg.inv(posterior.precision)
-    sds = np.sqrt(np.diagonal(covariance))
-    assert np.all(np.abs(mode.theta - posterior.center) < 1e-4 * sds)
+    assert np.all(np.abs(mode.theta - posterior.mean) < 1e-4 * scales)
+    found = mode.metric.root @ mode.metric.root.T
     np.testing.assert_allclose(
-        mode.metric.root @ mode.metric.root.T / np.outer(sds, sds),
-        covariance / np.outer(sds, sds),
-        atol=1e-5,
+        found / np.outer(scales, scales), covariance / np.outer(scales, scales), atol=1e-5
     )
 
 
-class Steep(Protocol):
-    """Scales of 1e-7 where the log density is no parabola: x^2 + x^4 in units of the scale."""
-
-    def __init__(self):
-        super().__init__([1e-7, 1.0], coupled=0.0)
-        self.center = np.zeros(2)
-        self.scales = np.array([1e-7, 1.0])
-
-    def log_prior(self, theta):
-        z = theta / self.scales
-        return -(0.5 * z**2 + z**4).sum(axis=1)
-
-    def grad_log_prior(self, theta):
-        z = theta / self.scales
-        return -(z + 4 * z**3) / self.scales
-
-
 def test_differences_are_taken_over_a_small_part_of_the_width():
-    H = as_posterior(Steep()).curvature(np.zeros(2))
+    scales = np.array([1e-7, 1.0])
+    steep = FunctionPosterior(  # x^2 / 2 + x^4 in units of the scale: no parabola
+        lambda x: -(0.5 * (x / scales) ** 2 + (x / scales) ** 4).sum(axis=1),
+        lambda x: -(x / scales + 4 * (x / scales) ** 3) / scales,
+        2,
+    )
+    H = as_posterior(steep).curvature(np.zeros(2))
     np.testing.assert_allclose(np.diagonal(H), [1e14, 1.0], rtol=1e-3)
 
 
@@ -256,10 +221,6 @@ def test_a_users_model_of_many_parameters_gets_a_diagonal_from_its_gradients(har
     assert isinstance(mode.metric, Diagonal)
     assert np.all(np.abs(mode.theta) < 1e-3 * scales)
     np.testing.assert_allclose(mode.metric.marginal_sd, scales, rtol=0.02)
-
-
-def test_the_diagonal_that_a_model_knows_is_taken(hardly_any_dense):
-    scales, posterior = many(500)
     posterior.curvature_diagonal = lambda theta: 4.0 / scales**2
     np.testing.assert_allclose(find_mode(posterior, 0 * scales).metric.marginal_sd, scales / 2)
 
@@ -303,28 +264,7 @@ def test_many_parameters_take_all_rows(hardly_any_dense):
 
 
 def test_a_model_that_gathers_no_rows_takes_all_of_them():
-    y = np.random.default_rng(0).poisson(3.0, 5000)
-
-    class Rates:
-        n_samples, n_params, param_names = 5000, 1, ["log_rate"]
-
-        def _rows(self, x, idx):
-            return np.tile(y, (len(x), 1)) if idx is None else y[idx]
-
-        def log_likelihood(self, x, idx=None):
-            return self._rows(x, idx) * x - np.exp(x)
-
-        def grad_log_likelihood(self, x, idx=None):
-            return (self._rows(x, idx) - np.exp(x)).sum(axis=1, keepdims=True)
-
-        def log_prior(self, x):
-            return -0.5 * x[:, 0] ** 2
-
-        def grad_log_prior(self, x):
-            return -x
-
-    posterior = CustomPosterior(Rates())
-    assert "local parameters" in reason_for_all_rows(posterior)
+    assert "local parameters" in reason_for_all_rows(as_posterior(NormalMean(5000)))
 
 
 @pytest.mark.parametrize("shape", ["triangular", "full"])
@@ -339,16 +279,3 @@ def test_a_rounded_root_is_the_root_to_single_precision_row_by_row(shape):
         np.testing.assert_allclose(narrow, exact, rtol=0, atol=1e-5)
         assert not np.array_equal(narrow, exact)
         np.testing.assert_array_equal(getattr(rounded, name)(z[4:5]), narrow[4:5])
-
-
-def test_of_many_parameters_the_slowest_and_the_fastest_rates_are_found(monkeypatch):
-    scaled, curved = (
-        Diagonal(np.array([1.0, 4.0, 0.25, 2.0])),
-        Diagonal(np.array([2.0, 1.0, 5.0, 2.0])),
-    )
-    exact = preconditioned_eigenvalues(scaled, curved)
-    np.testing.assert_allclose(exact, [0.05, 0.5, 1.0, 4.0])
-    monkeypatch.setattr("skbayes_sgld.sampling.metric.MAX_DENSE", 3)
-    found = preconditioned_eigenvalues(scaled, curved)
-    np.testing.assert_allclose(found[[0, -1]], exact[[0, -1]], rtol=1e-6)
-    np.testing.assert_allclose(np.diff(np.log(found)), np.log(80.0) / 3, rtol=1e-6)

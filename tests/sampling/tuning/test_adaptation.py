@@ -15,7 +15,6 @@ from tests.references.targets import make_run
 
 P = 2
 MODE = Mode(np.zeros(P), identity(P))
-START = np.array([[3.0, -3.0], [0.5, 0.0], [-2.0, 2.0]])
 
 
 def run_of(log_density, grad):
@@ -24,12 +23,6 @@ def run_of(log_density, grad):
 
 def normal(scale=1.0):
     return run_of(lambda x: -0.5 * (x**2).sum(axis=1) / scale**2, lambda x: -x / scale**2)
-
-
-@pytest.fixture
-def far_out(monkeypatch):
-    """No start is within the posterior."""
-    monkeypatch.setattr(adaptation, "_TYPICAL", -np.inf)
 
 
 def test_chains_stay_where_the_density_is_that_of_the_posterior():
@@ -52,58 +45,36 @@ def test_free_chains_of_a_normal_distribution_lose_their_start():
     assert np.all(np.abs(settled.var(axis=0) - 1.0) < 4.5 * np.sqrt(2 / 400))
 
 
-def test_a_chain_that_is_led_to_a_lower_density_starts_nearer_to_the_mode(far_out, monkeypatch):
-    run = normal()
-    ends = np.array([[0.0, 0.1], [5.0, 5.0], [-2.0, 2.5]])  # the second lies 25 nats below
-    chains = adaptation.run_chains(run, START, n_draws=1)
-
-    def led(*args, **kwargs):
-        return replace(chains, draws=ends[:, None])
-
-    monkeypatch.setattr(adaptation, "run_chains", led)
-    settled = adaptation.settle(run, START, MODE, seed=0)
-    np.testing.assert_allclose(settled, [ends[0], 0.1 * START[1], ends[2]])
+FLAT = run_of(lambda x: np.zeros(len(x)), np.zeros_like)
 
 
-@pytest.mark.parametrize("nats, kept", [(6.5, True), (7.5, False)])
-def test_a_chain_may_go_down_by_five_nats_and_one_a_parameter(nats, kept, far_out, monkeypatch):
-    run, start = normal(), np.zeros((1, P))
-    end = np.array([[np.sqrt(2.0 * nats), 0.0]])
-    chains = adaptation.run_chains(run, start, n_draws=1)
-    monkeypatch.setattr(
-        adaptation, "run_chains", lambda *a, **k: replace(chains, draws=end[:, None])
-    )
-    settled = adaptation.settle(run, start, MODE, seed=0)
-    np.testing.assert_allclose(settled, end if kept else start)
-
-
-@pytest.mark.parametrize("nats, kept", [(13.0, True), (15.0, False)])
-def test_a_hot_chain_may_go_down_by_as_much_more_as_it_is_hot(nats, kept, far_out, monkeypatch):
-    run = normal()
-    run.dynamics.temperature = 2.0
-    start, end = np.zeros((1, P)), np.array([[np.sqrt(2.0 * nats), 0.0]])
-    chains = adaptation.run_chains(run, start, n_draws=1)
-    monkeypatch.setattr(
-        adaptation, "run_chains", lambda *a, **k: replace(chains, draws=end[:, None])
-    )
-    settled = adaptation.settle(run, start, MODE, seed=0)
-    np.testing.assert_allclose(settled, end if kept else start)
-
-
-def test_a_chain_that_leaves_for_thirty_sds_starts_nearer_though_the_density_is_no_lower(
-    far_out, monkeypatch
+@pytest.mark.parametrize(
+    ("run", "temperature", "end", "kept"),
+    [
+        # of two parameters, seven nats below the start in all
+        *((normal(), 1.0, [np.sqrt(2.0 * nats), 0.0], nats < 7.0) for nats in (6.5, 7.5)),
+        *((normal(), 2.0, [np.sqrt(2.0 * nats), 0.0], nats < 14.0) for nats in (13.0, 15.0)),
+        # thirty sds from the mode, where the density is no lower
+        *((FLAT, 1.0, end, max(np.abs(end)) < 30.0) for end in ([29.0, 0.0], [0.0, -31.0])),
+    ],
+)
+def test_a_chain_that_is_led_far_off_or_down_starts_nearer_to_the_mode(
+    run, temperature, end, kept, monkeypatch
 ):
-    run = run_of(lambda x: np.zeros(len(x)), np.zeros_like)
-    ends = np.array([[29.0, 0.0], [0.0, -31.0], [1.0, 1.0]])
-    chains = adaptation.run_chains(run, START, n_draws=1)
+    monkeypatch.setattr(adaptation, "_TYPICAL", -np.inf)  # no start is within the posterior
+    run = replace(run, dynamics=replace(run.dynamics, temperature=temperature))
+    start = np.array([[0.0, 0.0], [0.3, -0.2]])
+    chains = adaptation.run_chains(run, start, n_draws=1)
+    ends = np.array([[0.1, 0.1], end])
     monkeypatch.setattr(
-        adaptation, "run_chains", lambda *a, **k: replace(chains, draws=ends[:, None])
+        adaptation, "run_chains", lambda *args, **how: replace(chains, draws=ends[:, None])
     )
-    settled = adaptation.settle(run, START, MODE, seed=0)
-    np.testing.assert_allclose(settled, [ends[0], 0.1 * START[1], ends[2]])
+    settled = adaptation.settle(run, start, MODE, seed=0)
+    np.testing.assert_allclose(settled, [ends[0], ends[1] if kept else 0.1 * start[1]])
 
 
-def test_chains_that_overflow_stay_unless_no_trajectory_would_be_accepted_there(far_out):
+def test_chains_that_overflow_stay_unless_no_trajectory_would_be_accepted_there(monkeypatch):
+    monkeypatch.setattr(adaptation, "_TYPICAL", -np.inf)
     run = run_of(lambda x: -(x**4).sum(axis=1), lambda x: -4 * x**3)
     start = np.array([[1.0, -1.5], [1e3, 1e3]])  # 6 and 2e12 nats below the mode
     settled = adaptation.settle(run, start, MODE, seed=0)
