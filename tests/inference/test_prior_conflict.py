@@ -39,12 +39,13 @@ def direct(X, y, prior_sd, sigma):
     return chi2.sf(square, len(estimate)), estimate, noise
 
 
-def test_the_joint_figure_is_that_of_the_estimate_under_prior_and_noise():
+@pytest.mark.parametrize("center", [False, True])
+def test_the_joint_figure_is_that_of_the_estimate_under_prior_and_noise(center):
     rng = np.random.default_rng(1)
-    X = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 3))
+    X = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 3)) + 2.0
     y = X @ [0.5, -1.0, 0.7] + rng.standard_normal(40)
     sd = np.array([0.3, 0.5, 0.4])
-    posterior = GLMPosterior(X, y, FixedGaussian(1.0), Normal(sd), center=True)
+    posterior = GLMPosterior(X, y, FixedGaussian(1.0), Normal(sd), center=center)
     expected, *_ = direct(X, y, sd, 1.0)
     for at in (np.zeros(4), np.array([0.1, 0.2, -0.3, 1.0])):  # whatever it is expanded at
         found = prior_conflict(posterior, at, np.ones(4))

@@ -162,7 +162,7 @@ class OtherNoncentered(Reparameterized):
     ) -> Callable[[Array], tuple[Array, Array]]:
         """:meth:`value_and_grad` in the basis, also under the prior of ``followed``.
 
-        It takes two thirds of the time of a way through theta (diabetes under a Laplace prior).
+        Through theta a fit takes 1.2x (10 columns) to 1.7x (300) of the processor time.
         """
         other = self if followed is None else followed
         if not (isinstance(other, OtherNoncentered) and other.coordinates is self.coordinates):
