@@ -179,9 +179,7 @@ def main() -> None:
     """Judge the cases and print their counts; leave with 1 where one failed."""
     given = options("tests.soak.automatic", cases=1000, seconds=1500.0)
     report, rows = Report("Automatic fits", given.seconds, given.keep), []
-    for number in range(given.cases):
-        if report.is_over:
-            break
+    for number in report.each(range(given.cases)):
         case, begin = draw(1000 * given.seed + number), time.perf_counter()
         outcome, said = judge(case)
         rows.append((case.family, outcome, time.perf_counter() - begin))

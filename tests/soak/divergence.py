@@ -184,9 +184,7 @@ def main() -> None:
     given = options("tests.soak.divergence", len(CASES), float("inf"))
     report = Report("Steps that are far too long", given.seconds, given.keep)
     order, rows = np.random.default_rng(given.seed).permutation(len(CASES)), []
-    for number in order[: given.cases]:
-        if report.is_over:
-            break
+    for number in report.each(order[: given.cases]):
         case = CASES[number]
         outcome, wrong = judge(case)
         report.check(not wrong, f"{case}: {wrong}")

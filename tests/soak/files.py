@@ -132,9 +132,7 @@ def run(report: Report, n_cases: int, seed: int) -> pd.DataFrame:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         resource.setrlimit(resource.RLIMIT_AS, (in_use() + GROWTH, limits[1]))
         try:
-            for number in range(n_cases):
-                if report.is_over:
-                    break
+            for number in report.each(range(n_cases)):
                 rng = np.random.default_rng([seed, number])
                 kind = list(CHANGES)[number % len(CHANGES)]
                 outcome, wrong = judge(CHANGES[kind](whole, rng, folder), path, expected)

@@ -255,9 +255,7 @@ def run(report: Report, n_fits: int, seed: int) -> tuple[pd.DataFrame, list[str]
     columns = {name: np.ones(n_fits, kind) for name, kind in COLUMNS.items()}
     memory = np.ones((n_fits // PROBE + 1, len(MEASURES)), dtype=int)
     looks, before, shown, made = 0, held(), [], 0
-    for number in range(n_fits):
-        if report.is_over:
-            break
+    for number in report.each(range(n_fits)):
         row = one_fit([seed, number])
         report.check(not row["wrong"], f"fit {number}, {row['kind']}: {row['wrong']}")
         if row["warned"] and row["automatic"] and len(shown) < SHOWN:

@@ -48,9 +48,7 @@ def main() -> None:
     """Fit the cases and print the largest differences; leave with 1 where one is too large."""
     given = options("tests.soak.precision", cases=1000, seconds=900.0)
     report, rows = Report("Single and double precision", given.seconds, given.keep), []
-    for name, model, (X, y, *weight) in problems()[: given.cases]:
-        if report.is_over:
-            break
+    for name, model, (X, y, *weight) in report.each(problems()[: given.cases]):
         single = X.astype(np.float32)
         a, b = (
             fit(clone(model).set_params(random_state=given.seed), rows_of, y, weight)

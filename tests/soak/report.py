@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -38,6 +38,13 @@ class Report:
     def is_over(self) -> bool:
         """Whether the time is up."""
         return time.monotonic() - self.begin > self.seconds
+
+    def each(self, cases: Iterable[Any]) -> Iterator[Any]:
+        """Yield the cases until the time is up."""
+        for case in cases:
+            if self.is_over:
+                return
+            yield case
 
     def check(self, right: bool, what: str) -> bool:
         """Note what went wrong, unless it is right."""
