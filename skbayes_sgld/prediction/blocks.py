@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -26,32 +25,23 @@ def block_size(n_numbers: int) -> int:
     return max(_FEWEST_ROWS, _NUMBERS // max(n_numbers, 1))
 
 
-class _Values:
-    """Array with one entry a row, allocated once the first block shows its shape."""
-
-    def __init__(self, n_rows: int) -> None:
-        self._n_rows, self._lock = n_rows, Lock()
-        self.array: Array | None = None
-
-    def __setitem__(self, rows: slice, values: Array) -> None:
-        with self._lock:
-            if self.array is None:
-                shape = (self._n_rows, *values.shape[1:])
-                what = f"X has {self._n_rows} rows, and a result of shape {shape}"
-                n_bytes = prod(shape) * values.itemsize
-                check_memory(n_bytes, what, "give fewer rows at once")
-                self.array = np.empty(shape, values.dtype)
-        self.array[rows] = values
+def _allocated(first: Array, n_rows: int) -> Array:
+    """Array with one entry a row, of the shape and dtype of the first block, which it holds."""
+    shape = (n_rows, *first.shape[1:])
+    what = f"X has {n_rows} rows, and a result of shape {shape}"
+    check_memory(prod(shape) * first.itemsize, what, "give fewer rows at once")
+    values = np.empty(shape, first.dtype)
+    values[: len(first)] = first
+    return values
 
 
 def by_blocks(function: Callable[[slice], Array], n_rows: int, size: int) -> Array:
     """Values of ``function`` on slices of ``size`` rows, computed in order, in one array."""
-    values = _Values(n_rows)
-    for first in range(0, n_rows, size):
-        rows = slice(first, min(first + size, n_rows))
+    values = _allocated(function(slice(0, min(size, n_rows))), n_rows)
+    for start in range(size, n_rows, size):
+        rows = slice(start, min(start + size, n_rows))
         values[rows] = function(rows)
-    assert values.array is not None
-    return values.array
+    return values
 
 
 def map_blocks(function: Callable[[slice], Array], n_rows: int, size: int) -> Array:
@@ -71,14 +61,13 @@ def map_blocks(function: Callable[[slice], Array], n_rows: int, size: int) -> Ar
     """
     size = min(size, max(_FEWEST_ROWS, -(-n_rows // _FEWEST_TASKS)))
     step = size * max(1, min(_TASK_ROWS // size, n_rows // (size * _FEWEST_TASKS)))
-
-    values = _Values(n_rows)
+    values = _allocated(function(slice(0, min(size, n_rows))), n_rows)
 
     def work(first: int) -> None:
         for start in range(first, min(first + step, n_rows), size):
-            rows = slice(start, min(start + size, first + step, n_rows))
+            rows = slice(start, min(start + size, n_rows))
             values[rows] = function(rows)
 
-    in_threads(work, range(0, n_rows, step))
-    assert values.array is not None
-    return values.array
+    if n_rows > size:
+        in_threads(work, range(size, n_rows, step))
+    return values

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-_NUMBER_BITS = 28  # last bits of a double, which a number in single precision leaves free
 _MOST_POSITIONS = 6  # with more, sorting costs less than partitions
 
 
@@ -70,14 +69,7 @@ def _in_order(values: Array, positions: Array) -> Array:
 
 def _weighted(values: Array, q: Array, weights: Array) -> Array:
     """Values ``(n, len(q))`` at which the cumulative weight of each row reaches q."""
-    keys = np.ascontiguousarray(values, dtype=np.float64)
-    if values.dtype == np.float32:  # sort with each draw's number in the last bits
-        bits = keys.view(np.int64)
-        bits |= np.arange(values.shape[1])
-        keys.sort(axis=1)
-        order = bits & (2**_NUMBER_BITS - 1)
-    else:
-        order = keys.argsort(axis=1)
+    order = values.argsort(axis=1)
     cumulative = np.cumsum(weights[order], axis=1)
     reached = [(cumulative < p * cumulative[:, -1:]).sum(axis=1) for p in q]
     chosen = np.take_along_axis(order, np.stack(reached, axis=1), axis=1)
