@@ -21,6 +21,7 @@ from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
 from skbayes_sgld.posterior.parameterizations.unequal_noise import UnequalNoisePosterior
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _NEEDS = {
     "centered": "a prior without hyperparameters",
@@ -77,10 +78,7 @@ def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
         return "centered", "minibatches are of the model's own coordinates"
     # the basis of many sparse rows would be dense
     spans = posterior.n_samples <= MAX_DENSE or not issparse(posterior.X)
-    # with more parameters the space of the rows saves more than its products cost; counts have
-    # walls that make trajectories of many steps, and 200 rows of 1,000 columns give three times as
-    # many effective draws a second there
-    many = posterior.n_params > (300 if _turns_alone(posterior) else 2000)
+    many = posterior.n_params > THRESHOLDS.many_columns[_turns_alone(posterior)]
     if "row_space" in offered and many and spans:
         return "row_space", f"{posterior.n_samples} rows see no more of {posterior.n_features}"
     if "noncentered" in offered:

@@ -39,6 +39,11 @@ class Thresholds:
 
     # ---- rows ---------------------------------------------------------------------------------
 
+    # Parameters from which the space of fewer rows saves more than its products cost. The second is
+    # that of counts, whose walls make trajectories of many steps: 200 rows of 1,000 columns give
+    # three times as many effective draws a second there
+    many_columns: tuple[int, int] = 2000, 300
+
     # Rows up to which chains without walkers take all of them at every step, without noise: four
     # take 75 microseconds on all of the rookies, and 54 on a batch
     few_rows: int = 2000

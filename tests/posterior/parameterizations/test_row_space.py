@@ -20,6 +20,7 @@ from skbayes_sgld.posterior import (
     Normal,
 )
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from tests.references.closed_forms import importance_sampling, laplace_fit, normal_inverse_gamma
 
 SCALE, LOCATION = np.linspace(0.5, 2.0, 9), np.linspace(-1.0, 1.0, 9)
@@ -125,7 +126,7 @@ N, D = 60, 150
 @pytest.fixture
 def wide(monkeypatch):
     """Data on which the estimators go by the rows: 150 columns stand for 2,001."""
-    monkeypatch.setattr("skbayes_sgld.inference.parameterization._MANY", 100)
+    monkeypatch.setitem(vars(THRESHOLDS), "many_columns", (100, 300))
     rng = np.random.default_rng(4)
     X = rng.standard_normal((N, D)) / np.sqrt(D) + 0.01
     return X, 3.0 * X @ rng.standard_normal(D) + 0.5 * rng.standard_normal(N)
