@@ -97,7 +97,8 @@ class Tuned:
     bias : tuple of float or None
         Largest bias of the step size, with twice its standard error; None where not measured.
     autocorrelation : float
-        Integrated autocorrelation time of the pilot's slowest direction, in steps.
+        Integrated autocorrelation time of the slowest direction, in steps, in a pilot that adapted
+        the sampler; 1 without such a pilot.
     most_spaced : int
         Largest affordable number of steps from draw to draw.
     share : float

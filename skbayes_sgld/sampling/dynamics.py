@@ -112,6 +112,7 @@ class Dynamics:
     ----------
     gradient : BoundGradient
     preconditioner : Metric
+        Metric that the preconditioner of the run is bound to.
     clip : Clip or None
     temperature : float or ndarray
         In ``prepare`` it may be one number a step, in ``step`` one a chain.

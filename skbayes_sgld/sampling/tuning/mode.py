@@ -29,7 +29,7 @@ _MAX_CLIMBS, _CLIMB_STEPS, _CLIMB_TOLERANCE = 20, 200, 1e-8
 
 
 class Mode(NamedTuple):
-    """A mode, and the metric of the curvature there.
+    """A centre and a metric: the mode and the curvature there, or the moments of a pilot's draws.
 
     The metric is a dense matrix up to 3,000 parameters. Above it is diagonal, or diagonal plus a
     term for each row of the data where these are fewer than the parameters; no matrix of
