@@ -29,7 +29,7 @@ from skbayes_sgld.sampling.metric import (
 )
 from skbayes_sgld.sampling.tuning import mode as mode_module
 from skbayes_sgld.sampling.tuning import noise
-from skbayes_sgld.sampling.tuning.curvature import structured_metric
+from skbayes_sgld.sampling.tuning.curvature import inverse_diagonal, structured_metric
 from tests.references.targets import CorrelatedNormal, NormalMean
 from tests.sampling.preconditioners.test_registry import check_metric
 
@@ -99,6 +99,11 @@ def test_a_factor_of_few_rows_is_the_whole_curvature(center, fit_intercept):
     np.testing.assert_allclose(np.diag(diagonal) + factor.T @ factor, H, rtol=1e-7, atol=1e-7)
     covariance = structured_metric(posterior, theta).scale(np.eye(posterior.n_params))
     np.testing.assert_allclose(covariance, np.linalg.inv(H), rtol=1e-6, atol=1e-6)
+
+
+def test_the_median_stands_in_where_a_diagonal_is_not_positive():
+    found = inverse_diagonal(np.array([4.0, 0.0, 2.0, 8.0, -1.0])).diagonal
+    np.testing.assert_allclose(found, [0.25, 0.25, 0.5, 0.125, 0.25])
 
 
 @pytest.mark.parametrize("likelihood", [Bernoulli(), Categorical(3), Gaussian()])
