@@ -143,7 +143,10 @@ def test_the_draws_are_a_mapping_of_names():
 def test_the_summary_of_weighted_draws_is_weighted():
     values = RNG.standard_normal((2, 50, 1))
     counts = RNG.integers(1, 6, 50)
-    table = skbayes_sgld.PosteriorDraws(values, ["x"], counts.astype(float)).summary()
+    draws = skbayes_sgld.PosteriorDraws(values, ["x"], counts.astype(float))
+    table = draws.summary()
+    flat = np.average(draws.flat[:, 0], weights=draws.flat_weights)
+    assert table.loc["x", "mean"] == pytest.approx(flat, rel=1e-12)
     repeated = np.repeat(values, counts, axis=1)  # what the weights stand for
     assert table.loc["x", "mean"] == pytest.approx(repeated.mean(), rel=1e-12)
     assert table.loc["x", "sd"] == pytest.approx(repeated.std(), rel=1e-12)
