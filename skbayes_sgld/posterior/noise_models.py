@@ -39,8 +39,8 @@ class NoiseModel(Component):
         noise_prior: NoisePrior | None,
         **options: Any,
     ) -> GLMPosterior:
-        """Posterior of the regression with this noise; ``options`` are those of GLMPosterior."""
-        raise NotImplementedError
+        """Posterior with this noise, by default a constant; ``options`` are GLMPosterior's."""
+        return GLMPosterior(X, y, likelihood, prior, noise_prior, **options)
 
 
 @dataclass(eq=False, repr=False)
@@ -55,18 +55,6 @@ class ConstantNoise(NoiseModel):
     """
 
     constant = True
-
-    def bind(
-        self,
-        X: Array,
-        y: Array,
-        likelihood: Likelihood,
-        prior: CoefficientPrior,
-        noise_prior: NoisePrior | None,
-        **options: Any,
-    ) -> GLMPosterior:
-        """Posterior of the regression with constant noise."""
-        return GLMPosterior(X, y, likelihood, prior, noise_prior, **options)
 
 
 @dataclass(eq=False, repr=False)

@@ -241,7 +241,7 @@ class _DenseRows:
     def products(self, origin: Array) -> Array:
         """Sums of products of the columns less ``origin``, and of ones, ``(d + 2, d + 2)``.
 
-        Those of the columns of X alone are taken from an earlier target's, where they are shared.
+        Targets that share X take the products of its columns from the first one.
         """
         known = _shared.get()
         if known is None or self._X.size < _SHARED_NUMBERS:

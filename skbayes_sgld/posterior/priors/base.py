@@ -1,4 +1,4 @@
-"""The base of the priors on the coefficients: what each of them defines.
+"""Base of the priors of the coefficients, with the members that each of them defines.
 
 Conventions
 -----------
