@@ -27,12 +27,8 @@ class ImproperPosteriorError(ValueError):
 
 def check_proper(posterior: GLMPosterior) -> None:
     """Raise ImproperPosteriorError, with a remedy, if a flat prior makes the posterior improper."""
-    level_is_free = posterior.intercept_is_free and posterior.likelihood.level_is_free(posterior.y)
     noise_is_proper = posterior.noise_prior is None or posterior.noise_prior.proper
-    if not level_is_free and posterior.prior.proper and noise_is_proper:
-        return
-    n, names = posterior.n_samples, posterior.param_names
-    n_free = posterior.n_params - posterior.likelihood.infers_noise
+    n, n_free = posterior.n_samples, posterior.n_params - posterior.likelihood.infers_noise
     # integrating over flat coefficients leaves a density of sigma like sigma^-(n - d), which must
     # fall faster than 1 / sigma
     needed = n_free + 1 + (not posterior.prior.proper)
@@ -41,7 +37,7 @@ def check_proper(posterior: GLMPosterior) -> None:
             f"noise_prior='flat' needs {needed} rows for {n_free} coefficients, and there are {n} "
             "rows: the posterior is improper; use noise_prior='inverse_gamma'."
         )
-    if level_is_free:
+    if posterior.intercept_is_free and posterior.likelihood.level_is_free(posterior.y):
         y = posterior.y
         same = f"y is {y[0]:g} in every row" if y.min() == y.max() else "a class has no rows"
         raise ImproperPosteriorError(
@@ -50,7 +46,7 @@ def check_proper(posterior: GLMPosterior) -> None:
         )
     if posterior.prior.proper:
         return
-    _check_rank(posterior, names)
+    _check_rank(posterior, posterior.param_names)
     _check_directions(posterior)
 
 
@@ -85,8 +81,8 @@ def check_weights(posterior: GLMPosterior) -> None:
         )
     weight = np.ones(posterior.n_samples) if posterior.weight is None else posterior.weight
     heaviest = int(weight.argmax())
-    largest, rest = weight[heaviest], float(weight[:heaviest].sum() + weight[heaviest + 1 :].sum())
-    scaled = posterior.linear_prior.from_data and rest < _HELD * largest
+    rest = float(np.delete(weight, heaviest).sum())
+    scaled = posterior.linear_prior.from_data and rest < _HELD * weight[heaviest]
     if rest < _HELD and (scaled or not posterior.prior.proper):
         beside = f"the rows beside that of the largest weight count as {rest:.2g} in all"
         raise ImproperPosteriorError(
