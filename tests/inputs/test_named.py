@@ -367,6 +367,7 @@ FOUND = [
         r"y has shape \(30, 3\); .* give y.argmax\(axis=1\)",
     ),
     (lambda: make(SGLDLogisticRegression).fit(X, Y), "^y: Unknown label type"),
+    (lambda: make(SGLDLinearRegression).fit(X, 1j * Y), "^y: Complex data not supported"),
     # scores
     (
         lambda: counts().score(X, np.full(30, 1e300)),
