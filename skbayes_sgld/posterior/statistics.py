@@ -261,9 +261,7 @@ class _DenseRows:
     def _target_products(self, origin: Array, blocks: list[slice]) -> Array:
         """Row of the products that belongs to y ``(d + 2,)``."""
         total = np.zeros(len(origin) + 1)
-        buffer = np.empty((blocks[0].stop - blocks[0].start, len(total)))
-        for rows in blocks:
-            block = self._deviations(rows, origin, buffer)
+        for block in self._deviations(origin, blocks):
             total += block[:, -2] @ block
         return total
 
@@ -273,21 +271,24 @@ class _DenseRows:
 
     def _products(self, origin: Array, blocks: list[slice]) -> Array:
         total = np.zeros((len(origin) + 1, len(origin) + 1))
-        buffer = np.empty((blocks[0].stop - blocks[0].start, len(total)))
-        for rows in blocks:
-            block = self._deviations(rows, origin, buffer)
+        for block in self._deviations(origin, blocks):
             total += block.T @ block
         return total
 
-    def _deviations(self, rows: slice, origin: Array, buffer: Array) -> Array:
-        """Rows less ``origin``, with ones behind, times the roots of their weights."""
-        block = buffer[: rows.stop - rows.start]
-        np.subtract(self._X[rows], origin[:-1], out=block[:, :-2])
-        np.subtract(self._y[rows], origin[-1], out=block[:, -2])
-        block[:, -1] = 1.0
-        if self._root is not None:
-            block *= self._root[rows, None]
-        return block
+    def _deviations(self, origin: Array, blocks: list[slice]) -> Iterator[Array]:
+        """Rows less ``origin``, with ones behind, times the roots of their weights, by blocks.
+
+        A block is valid until the next.
+        """
+        buffer = np.empty((blocks[0].stop - blocks[0].start, len(origin) + 1))
+        for rows in blocks:
+            block = buffer[: rows.stop - rows.start]
+            np.subtract(self._X[rows], origin[:-1], out=block[:, :-2])
+            np.subtract(self._y[rows], origin[-1], out=block[:, -2])
+            block[:, -1] = 1.0
+            if self._root is not None:
+                block *= self._root[rows, None]
+            yield block
 
     def residual_products(self, center: Array, coef: Array) -> Array:
         """Sums of products of the residuals with the columns, and with themselves ``(d + 1,)``."""
@@ -296,9 +297,7 @@ class _DenseRows:
 
     def _residual_products(self, center: Array, coef: Array, blocks: list[slice]) -> Array:
         total = np.zeros(len(center))
-        buffer = np.empty((blocks[0].stop - blocks[0].start, len(center) + 1))
-        for rows in blocks:
-            block = self._deviations(rows, center, buffer)
+        for block in self._deviations(center, blocks):
             residual = block[:, -2] - block[:, :-2] @ coef
             total[:-1] += residual @ block[:, :-2]
             total[-1] += residual @ residual
