@@ -147,6 +147,7 @@ SETTINGS = [
     *case("climbing batch", TOO_LARGE, CLIMBED, replacement=False, **LEFT),
     *case("full", r"batch_size=61.*Full\(\).*'minibatch'", SAMPLED, gradient="full", **LEFT),
     *case("gd", r"batch_size=61.*'gd'.*'sgd'", CLIMBED, optimizer="gd", **LEFT),
+    *case("too many", "n_draws=.*must be within 9007199254740992", SAMPLED, n_draws=2**60),
     *case("replacement", "replacement='no'.*True or False", CLIMBED, replacement="no"),
     *case("average", r"average=1\.5.*whole number in \[1, 200\]", CLIMBED, average=1.5),
     *case("verbose", r"verbose=-1 is out of range", verbose=-1),
