@@ -83,7 +83,7 @@ class BasePosterior:
         return self.log_density(theta), self.grad(theta)
 
     def bind_grad(self, group: int | None = GROUP) -> Callable[[Array], Array]:
-        """:meth:`grad` for one run in one thread, with what does not depend on theta settled.
+        """:meth:`grad` for one run in one thread, with what does not depend on theta computed once.
 
         A matrix product takes ``group`` positions at a time: how a position is rounded depends on
         the size of the groups, and not on their number. None takes all positions, for a pilot,
@@ -118,6 +118,10 @@ class BasePosterior:
     def grad_log_prior(self, theta: Array) -> Array:
         """Gradient of the log prior ``(C, P)``."""
         return self.grad(theta)
+
+    def bind_grad_log_prior(self) -> Callable[[Array], Array]:
+        """:meth:`grad_log_prior`, with what does not depend on theta computed once."""
+        return self.grad_log_prior
 
     # ---- rows through local parameters ----------------------------------------------------------
 

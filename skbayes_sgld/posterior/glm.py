@@ -347,6 +347,12 @@ class GLMPosterior(LinearParameters, BasePosterior):
             grad[:, -1] = in_gamma
         return grad
 
+    def bind_grad_log_prior(self) -> Callable[[Array], Array]:
+        """:meth:`grad_log_prior`, with what does not depend on theta computed once."""
+        if self._infers_noise:
+            return self.grad_log_prior
+        return self.linear_prior.bind_grad(self.n_predictors, self._width)
+
     def log_density(self, theta: Array) -> Array:
         """Log posterior density up to a constant ``(C,)``."""
         if self._statistics is not None:
@@ -370,11 +376,11 @@ class GLMPosterior(LinearParameters, BasePosterior):
         """:meth:`grad` for one run in one thread."""
         if self._statistics is not None:
             return lambda theta: self.grad_log_likelihood(theta) + self.grad_log_prior(theta)
-        rows = self.rows(self._dtype)
+        rows, of_prior = self.rows(self._dtype), self.bind_grad_log_prior()
 
         def grad(theta: Array) -> Array:
             out = rows.grad(theta, group)
-            out += self.grad_log_prior(theta)
+            out += of_prior(theta)
             return out
 
         return grad
