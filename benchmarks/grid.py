@@ -4,7 +4,8 @@
 log-linear models to simulated data of 1,000 to a million rows and 5 to 1,000 columns, beside
 scikit-learn's ``LogisticRegression`` and ``PoissonRegressor``. It saves what it measures in
 ``benchmarks/results/grid.json`` after every fit, and draws ``docs/figures/benchmark_grid.png`` from
-that; names of models measure these anew, ``--draw`` draws alone. AVX-512 is hidden, and BLAS has
+that; names of models measure these anew, ``--cells 1000x5`` some of their cells, ``--draw`` draws
+alone. AVX-512 is hidden, and BLAS has
 one thread; fits share some passes between two threads of their own, whose processor time counts.
 
 A cell is the least of two fits or more: of so many as take a second, ten at most, and of one where
@@ -22,7 +23,7 @@ import signal
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -117,11 +118,14 @@ def cells(name: str) -> Iterator[tuple[int, int]]:
                 yield d, n
 
 
-def measure(name: str) -> list[dict[str, Any]]:
-    """Cells of a model as they are measured, the last one too long."""
+def measure(name: str, chosen: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Measure the chosen cells of a model, ``"1000x5"``, or all; one too long ends its columns."""
     make, model, peer = MODELS[name]
-    found: list[dict[str, Any]] = []
+    known = json.loads(RESULTS.read_text())["models"][name] if chosen else []
+    found = [cell for cell in known if f"{cell['n']}x{cell['d']}" not in chosen]
     for d, n in cells(name):
+        if chosen and f"{n}x{d}" not in chosen:
+            continue
         beside = [c for c in found if c["ours"] is None and c["n"] <= n and c["d"] <= d]
         if beside:
             continue
@@ -137,7 +141,7 @@ def measure(name: str) -> list[dict[str, Any]]:
             cell["theirs"] = seconds(lambda: peer().fit(X, y))  # noqa: B023
         found.append(cell)
         print(name, cell, flush=True)
-        save(name, found)
+        save(name, sorted(found, key=lambda cell: (cell["d"], cell["n"])))
     return found
 
 
@@ -191,6 +195,7 @@ def draw() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.grid", description=__doc__)
     parser.add_argument("models", nargs="*", help=f"some of {', '.join(MODELS)}")
+    parser.add_argument("--cells", nargs="*", default=[], help="ROWSxCOLUMNS; all by default")
     parser.add_argument("--draw", action="store_true", help="draw what was measured, and stop")
     options = parser.parse_args()
     unknown = set(options.models) - set(MODELS)
@@ -201,11 +206,11 @@ def main() -> None:
     if not options.draw:
         if "GRID_INSIDE" not in os.environ:
             hidden = _machine.hidden() if _machine.avx512() else {}
-            command = [sys.executable, "-m", "benchmarks.grid", *options.models]
+            command = [sys.executable, "-m", "benchmarks.grid", *sys.argv[1:]]
             sys.exit(subprocess.run(command, env=os.environ | hidden | _ENVIRONMENT).returncode)
         warnings.simplefilter("ignore")  # fits are timed, whatever they say of their draws
         for name in options.models or MODELS:
-            measure(name)
+            measure(name, options.cells)
     for name, found in json.loads(RESULTS.read_text())["models"].items():
         made = [cell for cell in found if cell["ours"] is not None]
         for times, d, n, more in jumps(made)[:3]:

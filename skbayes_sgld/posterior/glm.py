@@ -340,7 +340,10 @@ class GLMPosterior(LinearParameters, BasePosterior):
 
     def grad_log_prior(self, theta: Array) -> Array:
         """Gradient of the log prior ``(C, P)``."""
-        grad, linear, gamma = np.empty_like(theta), self._linear(theta), self._gamma(theta)
+        linear, gamma = self._linear(theta), self._gamma(theta)
+        if gamma is None:
+            return self.linear_prior.grad(linear, None)[0].reshape(theta.shape)
+        grad = np.empty_like(theta)
         slope, in_gamma = grad_with_noise(self.linear_prior, self.noise_prior, linear, gamma)
         self._linear(grad)[...] = slope
         if in_gamma is not None:

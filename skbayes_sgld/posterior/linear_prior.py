@@ -126,15 +126,13 @@ class LinearPrior:
 
     def grad(self, linear: Array, gamma: Array | None) -> tuple[Array, Array | None]:
         """Gradient in the parameters ``(C, K, width)`` and in gamma ``(C,)``."""
-        out = np.zeros_like(linear)
-        out[..., : self.n_features], in_gamma = self.coef.grad(
-            linear[..., : self.n_features], gamma
-        )
+        d, out = self.n_features, np.zeros(linear.shape)
+        out[..., :d], in_gamma = self.coef.grad(linear[..., :d], gamma)
         if self.intercept is not None:
             slope, more = self.intercept.grad(self._at_zero(linear), gamma)
-            out[..., self.n_features :] = slope
+            out[..., d:] = slope
             if self.center is not None:
-                out[..., : self.n_features] -= slope * self.center
+                out[..., :d] -= slope * self.center
             if more is not None:
                 in_gamma = more if in_gamma is None else in_gamma + more
         if self.pin is not None:

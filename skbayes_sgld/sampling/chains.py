@@ -126,11 +126,11 @@ def run_parts(
     else:
         streams = [ChainStreams(seed, first_chain + c) for c in range(len(start))]
         state = RunState(0, run.initial_state(start), streams)
-    whole, n_positions = run.dynamics.whole, len(state.sampler_state["theta"])
-    n_wholes = -(-n_positions // whole)  # a process takes whole groups of walkers
+    unit_size, n_positions = run.dynamics.unit_size, len(state.sampler_state["theta"])
+    n_units = -(-n_positions // unit_size)
     if workers is None and effective_n_jobs(n_jobs) > 1:
         workers = Processes(n_jobs)
-    n_workers = 1 if workers is None else min(workers.n_workers, n_wholes)
+    n_workers = 1 if workers is None else min(workers.n_workers, n_units)
     # processes share a twentieth of the run at a time; progress is reported after each
     share, made, spent = -(-rest.n_steps // 20), 0, 0.0
     size = rest.n_steps if n_workers == 1 else share
@@ -151,7 +151,8 @@ def run_parts(
         size = rest.n_steps
         if seconds is not None:
             size = max(1, min(2 * stretch.n_steps, int(seconds * made / spent)))
-    edges = np.minimum(np.linspace(0, n_wholes, n_workers + 1).astype(int) * whole, n_positions)
+    edges = np.linspace(0, n_units, n_workers + 1).astype(int) * unit_size
+    edges = np.minimum(edges, n_positions)
     if seconds is not None:
         share = max(1, min(share, int(seconds * made / spent)))
     with workers.open(n_workers) as results:
@@ -312,7 +313,7 @@ def draw_block(
     idx = None
     if run.batch_size is not None:
         # walkers that share a batch take its rows from the first one's stream
-        drawing = streams[:: run.dynamics.shared]
+        drawing = streams[:: run.dynamics.n_sharing]
         rows = [s.rows(length, run.n_samples, run.batch_size, run.replacement) for s in drawing]
         idx = np.stack(rows, axis=1)
     return Block(eta, tau, noise, idx)
@@ -326,7 +327,7 @@ def draw_normals(run: Run, streams: list[ChainStreams], length: int, n_params: i
 
 
 def _default_block(run: Run, n_chains: int, n_params: int) -> int:
-    numbers = n_chains * (n_params + (run.batch_size or 0) // run.dynamics.shared)
+    numbers = n_chains * (n_params + (run.batch_size or 0) // run.dynamics.n_sharing)
     # a dense metric multiplies 16 steps' noise at a time; of many chains the calls cost more
     least = 64 if numbers <= 2**12 else 16 if numbers <= _BLOCK_NUMBERS else 1
     return int(np.clip(_BLOCK_NUMBERS // numbers, least, 512))

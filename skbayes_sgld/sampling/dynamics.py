@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import GROUP
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.clipping import Clip
 from skbayes_sgld.sampling.metric import Metric
@@ -36,14 +37,14 @@ class BoundGradient:
     ----------
     posterior : BasePosterior
     group : int or None
-        Positions of a matrix product; None takes all of them.
-    n_walkers : int
-        Neighbouring positions that share a batch.
+        Number of positions that a matrix product takes at once; None takes all of them.
+    n_sharing : int
+        Number of neighbouring positions that share each batch.
     """
 
     posterior: BasePosterior
     group: int | None = GROUP
-    n_walkers: int = 1
+    n_sharing: int = 1
 
     def __getstate__(self) -> dict[str, Any]:
         """State without arrays that are used again, which belong to one thread."""
@@ -53,9 +54,9 @@ class BoundGradient:
         """Copy for one run in one thread, with arrays of its own to use again."""
         return replace(self)
 
-    def in_groups_of(self, size: int | None, n_walkers: int = 1) -> Self:
-        """Copy whose products take so many positions at once, and batches so many walkers."""
-        return replace(self, group=size, n_walkers=n_walkers)
+    def in_groups_of(self, size: int | None, n_sharing: int = 1) -> Self:
+        """Copy whose products take ``size`` positions at once; ``n_sharing`` share each batch."""
+        return replace(self, group=size, n_sharing=n_sharing)
 
     @cached_property
     def _grad(self) -> Callable[[Array], Array]:
@@ -129,7 +130,7 @@ class Dynamics:
         Target in the coordinates of the metric about the centre, which trajectories follow in
         place of the gradient.
     n_walkers : int
-        Neighbouring positions that are the walkers of one chain.
+        Number of neighbouring positions that are walkers of one chain.
     """
 
     gradient: BoundGradient
@@ -144,23 +145,27 @@ class Dynamics:
     n_walkers: int = 1
 
     @property
-    def shared(self) -> int:
-        """Neighbouring positions that share the rows of a batch."""
-        return self.gradient.n_walkers
+    def n_sharing(self) -> int:
+        """Number of neighbouring positions that share each batch."""
+        return self.gradient.n_sharing
 
     @property
-    def whole(self) -> int:
-        """Neighbouring positions that one process must take together, or bits would differ."""
-        return self.n_walkers if self.whitened is None else lcm(self.n_walkers, self.whitened.group)
+    def unit_size(self) -> int:
+        """Number of neighbouring positions that one process must take together.
 
-    def in_groups_of(self, size: int | None, n_walkers: int = 1) -> Dynamics:
-        """Dynamics whose matrix products take so many positions at once; None: all of them.
+        Draws in other groups would be rounded otherwise.
+        """
+        walkers = self.n_walkers
+        return walkers if self.whitened is None else lcm(walkers, self.whitened.group)
 
-        ``n_walkers`` neighbouring positions share a batch.
+    def in_groups_of(self, size: int | None, n_sharing: int = 1) -> Dynamics:
+        """Dynamics whose matrix products take ``size`` positions at once, or all if it is None.
+
+        ``n_sharing`` neighbouring positions share each batch.
         """
         return replace(
             self,
-            gradient=self.gradient.in_groups_of(size, n_walkers),
+            gradient=self.gradient.in_groups_of(size, n_sharing),
             preconditioner=self.preconditioner.in_groups_of(size),
         )
 
@@ -203,6 +208,11 @@ class Dynamics:
     def posterior(self) -> BasePosterior:
         """Posterior whose density accepts or rejects."""
         return self.target or self.gradient.posterior
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Facts about that posterior."""
+        return self.posterior.facts
 
     def value_at(self, theta: Array) -> Array:
         """Log density ``(C,)``."""

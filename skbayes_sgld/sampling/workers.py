@@ -129,8 +129,8 @@ def groups_of(run: Run, n_chains: int) -> tuple[int, bool] | None:
 
     Threads halve the time of two cores for long steps (1,000 rows of 100 columns).
     """
-    numbers, alike = _numbers(run), run.dynamics.shared
-    if n_chains * numbers <= _STEP_NUMBERS or not run.dynamics.posterior.facts.thread_safe:
+    numbers, alike = _numbers(run), run.dynamics.n_sharing
+    if n_chains * numbers <= _STEP_NUMBERS or not run.dynamics.facts.thread_safe:
         return None
     shared = numbers >= _THREAD_NUMBERS and cpu_count() > 1
     if shared:
@@ -162,7 +162,7 @@ def in_groups(
     n_chains, (size, shared) = len(state.streams), groups
     edges = [*range(0, n_chains, size), n_chains]
     share = _in_threads if shared else _one_by_one
-    n_steps = max(1, run.dynamics.shared * _STRETCH_NUMBERS // (n_chains * _numbers(run)))
+    n_steps = max(1, run.dynamics.n_sharing * _STRETCH_NUMBERS // (n_chains * _numbers(run)))
     parts: list[Chains] = []
     while stretch.n_steps:
         now, stretch = stretch.cut(n_steps)

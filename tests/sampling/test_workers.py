@@ -86,14 +86,14 @@ def test_groups_draw_what_all_chains_draw_together(gradient, clip, two_chains_a_
 class _Sized:
     """A run, as far as its groups depend on it."""
 
-    def __init__(self, numbers, dense, shared=1):
-        self.batch_size, self.dynamics, self.shared = numbers, self, shared
-        self.posterior = SimpleNamespace(n_params=1, facts=Facts(thread_safe=True))
+    def __init__(self, numbers, dense, n_sharing=1):
+        self.batch_size, self.dynamics, self.n_sharing = numbers, self, n_sharing
+        self.posterior, self.facts = SimpleNamespace(n_params=1), Facts(thread_safe=True)
         self.preconditioner = SimpleNamespace(diagonal=None if dense else np.ones(1))
 
 
 @pytest.mark.parametrize(
-    ("n_chains", "numbers", "dense", "shared", "n_cores", "expected"),
+    ("n_chains", "numbers", "dense", "n_sharing", "n_cores", "expected"),
     [
         (4, 2**10, False, 1, 2, None),  # all rows of a step stay in cache
         (4, 2**16, False, 1, 2, (2, True)),
@@ -108,10 +108,10 @@ class _Sized:
     ],
 )
 def test_groups_have_the_size_that_cache_metric_and_cores_ask_for(
-    n_chains, numbers, dense, shared, n_cores, expected, monkeypatch
+    n_chains, numbers, dense, n_sharing, n_cores, expected, monkeypatch
 ):
     monkeypatch.setattr(workers, "cpu_count", lambda: n_cores)
-    assert workers.groups_of(_Sized(numbers, dense, shared), n_chains) == expected
+    assert workers.groups_of(_Sized(numbers, dense, n_sharing), n_chains) == expected
 
 
 def test_a_chains_walkers_share_its_rows_and_depend_on_no_other_chain(two_chains_a_group):

@@ -97,7 +97,7 @@ class ExpandedGradient(MinibatchGradient):
         """Score of each row less its expansion around the centre ``(C, n_local, B)``."""
         bound, rows, at_center, W = batch
         u = bound.local(theta, rows)
-        v = u.reshape(len(at_center), self.n_walkers, *u.shape[1:])
+        v = u.reshape(len(at_center), self.n_sharing, *u.shape[1:])
         rest = W * v if u.shape[1] == 1 else np.einsum("cabn,cwbn->cwan", W, v)
         rest -= at_center
         rest = rest.reshape(u.shape)

@@ -33,7 +33,7 @@ class MinibatchGradient(BoundGradient):
 
     def prepare(self, idx: Array) -> Sequence[Any]:
         """Batches of the rows ``idx (T, C, B)``, one a step, valid until the next call."""
-        bound = self._bind(*idx.shape[1:], self.n_walkers)
+        bound = self._bind(*idx.shape[1:], self.n_sharing)
         return list(zip(repeat(bound), bound.gather(idx), strict=False))
 
     def row_score(self, theta: Array, batch: Any) -> Array:

@@ -140,7 +140,7 @@ class Hamiltonian(Adjusted):
         # a temperature for all steps, or one each
         heat = np.reshape(np.sqrt(dynamics.temperature), (-1, 1, 1))
         P = normals.shape[-1] - self.extra_normals
-        walls = not dynamics.posterior.facts.bounded_curvature
+        walls = not dynamics.facts.bounded_curvature
         steps = self.steps(eta[:, None], normals[..., P + 1 :], walls)[..., None]
         uniform = log_ndtr(normals[..., P : P + 1])
         return np.concatenate([heat * normals[..., :P], uniform, steps], axis=-1)
@@ -188,7 +188,7 @@ class Hamiltonian(Adjusted):
             end = {"theta": rows.locate(z), "value": rows.log_density(z), "z": z}
             return end | {"force": np.zeros_like(z)}, momentum
         centred = dynamics.center is not None
-        rotates = self.rotates and centred and dynamics.posterior.facts.light_tailed
+        rotates = self.rotates and centred and dynamics.facts.light_tailed
         parts = unequal_kicks(n_steps) if rotates else equal_kicks(n_steps)
         return self._along(z, momentum, force, step, parts, rotates, dynamics)
 
