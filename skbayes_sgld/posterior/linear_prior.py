@@ -142,8 +142,7 @@ class LinearPrior:
     def bind_grad(self, n_predictors: int, width: int) -> Callable[[Array], Array]:
         """Gradient at ``theta (C, K * width)``, of a model whose noise is not a parameter.
 
-        Of independent normal priors it is one product and one sum: 1.3x for a fit whose steps are
-        on small batches.
+        Of independent normal priors it is one product: 1.3x for a fit of steps on small batches.
         """
         origin = np.zeros((n_predictors, width))
 
@@ -154,8 +153,10 @@ class LinearPrior:
         of_coef = self.coef.curvature(origin[:, : self.n_features], None)[0]
         if not (self.separate and self.normal and apart and self.pin is None and of_coef.ndim == 2):
             return grad
-        slope, offset = -self.diagonal(origin, None)[0].reshape(1, -1), grad(origin.reshape(1, -1))
-        return lambda theta: theta * slope + offset
+        slope, offset = -self.diagonal(origin, None)[0].ravel(), grad(origin.reshape(1, -1))
+        if offset.any():
+            return lambda theta: theta * slope + offset
+        return lambda theta: theta * slope
 
     # ---- curvature ------------------------------------------------------------------------------
 
