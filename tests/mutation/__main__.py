@@ -88,7 +88,7 @@ class Map:
             if case.find("failure") is not None or case.find("error") is not None:
                 self._failed.add(name)
         self._of_file: dict[str, set[str]] = defaultdict(set)
-        for test in {context.partition("|")[0] for context in self._data.measured_contexts()}:
+        for test in {context.rpartition("|")[0] for context in self._data.measured_contexts()}:
             self._of_file[test.partition("::")[0]].add(test)
 
     def tests(self, mutant: Mutant) -> Tests:
@@ -97,7 +97,7 @@ class Map:
         own = range(mutant.first, mutant.line + 1) if mutant.function else lines
         found: set[str] = set()
         for context in {context for line in own for context in lines.get(line, ()) if context}:
-            test, _, phase = context.partition("|")
+            test, _, phase = context.rpartition("|")  # names of tests have this sign, too
             # a fixture is set up for the first of the tests that share it
             found |= {test} if phase == "run" else self._of_file[test.partition("::")[0]]
         names = {test: _name_in_xml(test) for test in found}
@@ -143,6 +143,8 @@ def first_failure(mutant: Mutant, tests: Tests, folder: Path) -> str:
         path.write_text(text)
     if code < 0:
         return "time"
+    if "ERROR: not found" in output:
+        raise RuntimeError(output[-2000:])
     failed = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
     return (failed[1] if failed else "an error at import") if code else ""
 
