@@ -1,6 +1,7 @@
 """Gradient, sampler and step size: they follow the posterior, and not the run."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -249,3 +250,15 @@ def test_a_plan_tells_defaults_from_what_was_given():
         given = given.fit(X, y).result_.choices
     for name in other:
         assert (plain[name].why, given[name].why) == ("the default", "given")
+
+
+def test_no_more_draws_are_made_than_memory_holds(monkeypatch):
+    X, y = make_logistic(200, random_state=0)
+    n_params = X.shape[1] + 1
+    few = replace(decisions.THRESHOLDS, max_numbers=2.0 * n_params * 50)
+    monkeypatch.setattr(decisions, "THRESHOLDS", few)
+    model = SGLDLogisticRegression(n_draws=100, n_chains=2, random_state=0)
+    with pytest.warns(ConvergenceWarning):  # so few draws tell little
+        plan = model.fit(X, y).result_.plan
+    assert plan.n_draws == 50
+    assert "would take too much memory" in plan.choices["n_draws"].why

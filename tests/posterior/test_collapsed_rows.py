@@ -1,5 +1,7 @@
 """Sparse rows whose own noise is integrated out: algebra, trajectories, and whole posteriors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.polynomial.chebyshev import chebval
@@ -105,7 +107,10 @@ def test_a_collapsed_chain_has_the_moments_of_hamiltonian_monte_carlo():
     sampler = CollapsedHMC.of(ROWS)
     run = Run(sampler, dynamics, Constant(), sampler.whole_steps(0.2), POSTERIOR.n_samples)
     chains = run_chains(run, np.tile(ROWS.center, (32, 1)), n_draws=70, n_burnin=8, seed=0)
-    assert chains.acceptance > 0.6
+    assert 0.85 < chains.acceptance < 0.99  # 0.93
+    longer = replace(run, step_size=sampler.whole_steps(0.6))
+    far = run_chains(longer, np.tile(ROWS.center, (32, 1)), n_draws=20, n_burnin=8, seed=0)
+    assert far.acceptance < 0.2  # 0.03
     X, y = make_rows(50, 250, 0.1, seed=7)
     mean, sd = reference_moments(X.toarray(), y, SCALE, n_trajectories=80)
     flat = chains.draws[..., :d].reshape(-1, d)
