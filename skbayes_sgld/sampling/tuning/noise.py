@@ -109,7 +109,8 @@ def measure_noise(
     second = np.einsum("sai,sbi->abi", scores, scores) / len(draws)
     means = np.concatenate([batches.pullback(score[None], rows) for score in scores])
     means /= len(idx) * np.sqrt(len(draws))
-    if posterior.n_params <= MAX_DENSE and "row_curvature" in posterior.abilities:
+    dense = metric.diagonal is None  # a run without a matrix forms none here, either
+    if dense and posterior.n_params <= MAX_DENSE and "row_curvature" in posterior.abilities:
         whole = metric.in_groups_of(None)
 
         def largest(second: Array, means: Array) -> float:
