@@ -81,6 +81,18 @@ def test_chains_that_overflow_stay_unless_no_trajectory_would_be_accepted_there(
     np.testing.assert_array_equal(settled, [start[0], start[1] / 2**10])
 
 
+def test_a_start_from_which_no_trajectory_is_accepted_is_halved_and_others_stay():
+    def log_density(x):  # normal, before a wall at 2
+        return -0.5 * (x**2).sum(axis=1) - np.exp(30.0 * (x[:, 0] - 2.0))
+
+    def grad(x):
+        return -x - 30.0 * np.exp(30.0 * (x - 2.0)) * [1.0, 0.0]
+
+    start = np.array([[0.5, 1.0], [3.0, 1.0]])
+    left = adaptation.leave_dead_ends(run_of(log_density, grad), start, MODE, seed=0)
+    np.testing.assert_array_equal(left, [start[0], 0.5 * start[1]])
+
+
 def test_chains_of_a_run_do_not_begin_where_one_of_the_pilot_has_stood_still(monkeypatch):
     def log_density(x):  # normal, before a wall at 2
         return -0.5 * (x[:, 0] ** 2) - np.exp(30.0 * (x[:, 0] - 2.0))
