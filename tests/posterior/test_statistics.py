@@ -185,6 +185,22 @@ def test_sums_of_parts_are_those_of_the_whole(kind):
     assert_sums(parts[0].plus(parts[1]).tempered(0.25), *exact(table, 0.25 * WEIGHT))
 
 
+@pytest.mark.parametrize(
+    ("rows", "kind"), [("_DenseRows", np.asarray), ("_SparseRows", sparse.csr_array)]
+)
+def test_products_of_residuals_are_about_any_center(rows, kind):
+    X, y, rng = table(300, 4)
+    weight, center, coef = (
+        rng.uniform(0.5, 2.0, 300),
+        rng.standard_normal(5),
+        rng.standard_normal(4),
+    )
+    residual = y - center[-1] - (X - center[:-1]) @ coef
+    found = getattr(module, rows)(kind(X), y, weight).residual_products(center, coef)
+    expected = np.column_stack([X - center[:-1], residual]).T @ (weight * residual)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
 def test_six_rows_stand_for_all_of_them():
     X, y, weight = GaussianStatistics.of_rows(STEPS[:, :2], STEPS[:, 2], WEIGHT).as_rows()
     assert X.shape == (6, 2)
