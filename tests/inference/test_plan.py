@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.inference import plan as planning
+from skbayes_sgld.inference import settings as settings_module
 from skbayes_sgld.inference.decisions import step_bias
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior import FunctionPosterior, Laplace, Normal
@@ -287,3 +288,10 @@ def test_few_rows_a_column_under_the_conjugate_prior_are_warned_of():
         warnings.simplefilter("ignore", ConvergenceWarning)
         SGLDLinearRegression(prior="normal", **short).fit(few, y)
         SGLDLinearRegression(**short).fit(X[:6], TARGET[:6])
+
+
+def test_draws_beyond_the_memory_that_is_left_are_refused_with_their_size(monkeypatch):
+    monkeypatch.setattr(settings_module, "available_memory", lambda: 10**9)
+    settings_module.check_memory(4, 4_000_000, 7)  # 0.9 GB
+    with pytest.raises(ValueError, match=r"draws of 11 parameters from 4 chains take 1\.4 GB, mor"):
+        settings_module.check_memory(4, 4_000_000, 11)
