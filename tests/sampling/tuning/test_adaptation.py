@@ -49,28 +49,34 @@ FLAT = run_of(lambda x: np.zeros(len(x)), np.zeros_like)
 
 
 @pytest.mark.parametrize(
-    ("run", "temperature", "end", "kept"),
+    ("run", "temperature", "center", "end", "kept"),
     [
         # of two parameters, seven nats below the start in all
-        *((normal(), 1.0, [np.sqrt(2.0 * nats), 0.0], nats < 7.0) for nats in (6.5, 7.5)),
-        *((normal(), 2.0, [np.sqrt(2.0 * nats), 0.0], nats < 14.0) for nats in (13.0, 15.0)),
+        *((normal(), 1.0, 0.0, [np.sqrt(2.0 * nats), 0.0], nats < 7.0) for nats in (6.5, 7.5)),
+        *((normal(), 2.0, 0.0, [np.sqrt(2.0 * nats), 0.0], nats < 14.0) for nats in (13.0, 15.0)),
         # thirty sds from the mode, where the density is no lower
-        *((FLAT, 1.0, end, max(np.abs(end)) < 30.0) for end in ([29.0, 0.0], [0.0, -31.0])),
+        *(
+            (FLAT, 1.0, center, end, max(np.abs(end)) < 30.0)
+            for center in (0.0, 40.0)
+            for end in ([29.0, 0.0], [0.0, -31.0])
+        ),
     ],
 )
 def test_a_chain_that_is_led_far_off_or_down_starts_nearer_to_the_mode(
-    run, temperature, end, kept, monkeypatch
+    run, temperature, center, end, kept, monkeypatch
 ):
     monkeypatch.setattr(adaptation, "_TYPICAL", -np.inf)  # no start is within the posterior
     run = replace(run, dynamics=replace(run.dynamics, temperature=temperature))
-    start = np.array([[0.0, 0.0], [0.3, -0.2]])
+    start = center + np.array([[0.0, 0.0], [0.3, -0.2]])
     chains = adaptation.run_chains(run, start, n_draws=1)
-    ends = np.array([[0.1, 0.1], end])
+    ends = center + np.array([[0.1, 0.1], end])
     monkeypatch.setattr(
         adaptation, "run_chains", lambda *args, **how: replace(chains, draws=ends[:, None])
     )
-    settled = adaptation.settle(run, start, MODE, seed=0)
-    np.testing.assert_allclose(settled, [ends[0], ends[1] if kept else 0.1 * start[1]])
+    mode = MODE._replace(theta=np.full(P, center))
+    settled = adaptation.settle(run, start, mode, seed=0)
+    nearer = center + 0.1 * (start[1] - center)
+    np.testing.assert_allclose(settled, [ends[0], ends[1] if kept else nearer])
 
 
 def test_chains_that_overflow_stay_unless_no_trajectory_would_be_accepted_there(monkeypatch):
