@@ -27,7 +27,8 @@ BELOW_LAYER = {
     "sampling": {"posterior"},
     "variational": {"posterior", "sampling"},
     "prediction": {"diagnostics", "posterior"},
-    "metrics": {"blocks", "diagnostics", "prediction"},
+    "criticism": {"diagnostics", "posterior", "prediction"},
+    "metrics": {"blocks", "criticism", "diagnostics", "prediction"},
     "plotting": {"diagnostics", "metrics", "prediction"},
     "inference": {"blocks", "diagnostics", "posterior", "sampling"},
     "estimators": {

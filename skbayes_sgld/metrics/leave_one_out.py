@@ -7,23 +7,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
 
 from skbayes_sgld._checks import as_weights, check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.blocks.source import RowSource
-from skbayes_sgld.diagnostics import effective_sample_size
+from skbayes_sgld.criticism.leave_one_out import good_k, leave_out_of
 from skbayes_sgld.prediction.wrappers import Core, unwrap_for
 
 Array = NDArray[Any]
 
-_NUMBERS = 2**23  # log likelihoods that are in memory at a time
-_FEWEST_DRAWS = 25  # below, the tail of the weights has fewer than five
+_NUMBERS = 2**21  # log likelihoods of the rows that are left out together: 16 megabytes
 _FEW_DRAWS = 100  # of a surrogate whose parameters have no mean
-_LEAST_RELATIVE = 0.01  # effective draws a draw; with fewer the tail would be all draws
-_LARGEST_K = 0.7  # above it no practical number of draws is enough (Vehtari et al. 2024)
 
 
 @dataclass(frozen=True)
@@ -53,8 +49,8 @@ class LeaveOneOut:
     pointwise : ndarray of shape (n_rows,)
         Log density of each row that was left out, under the posterior without it.
     pareto_k : ndarray of shape (n_rows,)
-        Shape of the tail of each row's importance weights. Above ``good_k`` leaving the row out
-        changes the posterior too much to reuse the draws.
+        Shape of the tail of each row's importance weights; -inf where all are nearly equal. Above
+        ``good_k`` leaving the row out changes the posterior too much to reuse the draws.
     good_k : float
         The smaller of 0.7 and ``1 - 1 / log10(S)``, with S draws (Vehtari et al. 2024).
     """
@@ -204,10 +200,10 @@ def loo(
     elpd, error, se = _difference_estimate(weight * surrogate, weight[rows] * pointwise, rows)
     lost = weight[rows] * (log_density - slope[rows] - pointwise)
     p_loo, p_error, _ = _difference_estimate(np.zeros(len(weight)), lost, rows)
-    good_k = min(1.0 - 1.0 / np.log10(len(model.posterior_.flat)), _LARGEST_K)
-    _warn_of_tails(k, good_k)
+    least = good_k(len(model.posterior_.flat))
+    _warn_of_tails(k, least)
     return LeaveOneOut(
-        elpd, se, error, p_loo, p_error, counted, surrogate, counted[rows], pointwise, k, good_k
+        elpd, se, error, p_loo, p_error, counted, surrogate, counted[rows], pointwise, k, least
     )
 
 
@@ -243,33 +239,13 @@ def _surrogate(model: Any, data: tuple[Array, ...], counted: Array) -> Array:
 
 
 def _leave_out(model: Any, data: tuple[Array, ...], power: Array) -> Array:
-    """Log densities of rows without and with themselves, and the Pareto k: ``(3, m)``.
-
-    Row i is left out by weights of the draws, ``p(y_i | theta) ** -power[i]``.
-    """
-    from arviz_stats.base import array_stats  # its import costs a fifth of this package's
-
-    draws, predictive = model.posterior_, model._predictive()
-    n_draws = len(draws.flat)
-    if n_draws < _FEWEST_DRAWS:
-        raise ValueError(
-            f"the fit has {n_draws} draws; loo needs at least {_FEWEST_DRAWS}. Raise n_draws."
-        )
-    share = np.ones(n_draws) if draws.flat_weights is None else draws.flat_weights
-    log_share = np.log(share / share.sum())
-    ess = np.nanmean(effective_sample_size(draws.values, kind="mean")) / n_draws
-    relative = float(np.clip(ess, _LEAST_RELATIVE, 1.0))
+    """Log densities of rows without and with themselves, and the Pareto k: ``(3, m)``."""
+    size = max(1, _NUMBERS // len(model.posterior_.flat))
     rows = np.empty((3, len(power)))
-    size = max(1, _NUMBERS // n_draws)
     for first in range(0, len(power), size):
-        part = predictive.log_likelihood(*(each[first : first + size] for each in data))
-        for row, values in enumerate(part, start=first):
-            log_ratio = log_share - power[row] * values
-            try:
-                log_weight, k = array_stats.psislw(-log_ratio, r_eff=relative)
-            except ValueError:  # the largest weights are all the same: there is no tail
-                log_weight, k = log_ratio - logsumexp(log_ratio), -np.inf
-            rows[:, row] = logsumexp(values + log_weight), logsumexp(values + log_share), k
+        part = slice(first, first + size)
+        left = leave_out_of(model, tuple(each[part] for each in data), power[part])
+        rows[:, part] = left.log_density, left.log_density_with, left.pareto_k
     return rows
 
 

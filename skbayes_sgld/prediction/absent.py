@@ -31,6 +31,11 @@ class WithAbsentClasses:
     codes: Array
     n_classes: int
 
+    @property
+    def share(self) -> Array:
+        """Probabilities of the draws ``(S,)``."""
+        return self.seen.share
+
     def at_mean(self) -> WithAbsentClasses | None:
         """The distribution at the posterior mean of the parameters."""
         seen = self.seen.at_mean()

@@ -1,0 +1,1 @@
+"""Criticism of a fitted model: leave-one-out distributions, checks, remedies and the report."""

@@ -1,0 +1,214 @@
+"""Predictive distributions of rows under the posterior without each, from the draws of one fit.
+
+Row i is left out by weights of the draws, ``p(y_i | theta) ** -1``, whose largest are replaced by
+quantiles of a Pareto distribution (PSIS; Vehtari, Gelman & Gabry 2017) or bounded (Ionides 2008).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from skbayes_sgld.diagnostics import effective_sample_size
+
+Array = NDArray[Any]
+
+_NUMBERS = 2**21  # numbers that an average holds at a time: 16 megabytes
+_FEWEST_DRAWS = 25  # below, the tail of the weights has fewer than five
+_LEAST_RELATIVE = 0.01  # effective draws a draw; with fewer the tail would be all draws
+_LARGEST_K = 0.7  # above it no practical number of draws is enough (Vehtari et al. 2024)
+_EVEN = 0.99  # effective share of the draws above which smoothing weights changes no digit shown
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Predictive distributions of some rows, each under the posterior without that row.
+
+    Attributes
+    ----------
+    predictive : Predictive
+        Distribution under the draws of all rows.
+    data : tuple of ndarray
+        Rows ``X (m, d)``, observations ``y (m,)`` and, where the model has them, offsets ``(m,)``.
+    weight : ndarray of shape (m, S)
+        Weight of each draw once a row is left out; each row sums to 1.
+    pareto_k : ndarray of shape (m,)
+        Shape of the tail of each row's weights; -inf where all are nearly equal. Above
+        :func:`good_k` leaving the row out changes the posterior too much to reuse the draws.
+    log_density : ndarray of shape (m,)
+        Log density of each observation under the posterior without it.
+    log_density_with : ndarray of shape (m,)
+        Log density of each observation under the posterior of all rows.
+    """
+
+    predictive: Any
+    data: tuple[Array, ...]
+    weight: Array
+    pareto_k: Array
+    log_density: Array
+    log_density_with: Array
+
+    @property
+    def y(self) -> Array:
+        """Observations ``(m,)``, as the likelihood takes them."""
+        return self.data[1]
+
+    def _average(self, *functions: Callable[[Array, Array], Array]) -> list[Array]:
+        """Averages ``(m,)`` of functions of local parameters and ``y (b, 1)``."""
+        X, y, offset = self.data[0], self.data[1][:, None], self.data[2:]
+        values = [np.empty(len(y)) for _ in functions]
+        for rows in _blocks(*self.weight.shape):
+            u = self.predictive.local(X[rows], *(each[rows] for each in offset))
+            for function, value in zip(functions, values, strict=True):
+                value[rows] = np.einsum("ij,ij->i", function(u, y[rows]), self.weight[rows])
+        return values
+
+    def pit(self) -> tuple[Array, Array]:
+        """Probabilities of an observation below each row's own, and of one at most as large.
+
+        Two arrays ``(m,)``: the ends of the interval in which the probability integral transform
+        lies. They are equal where y is continuous.
+        """
+        likelihood = self.predictive.likelihood
+        (most,) = self._average(likelihood.cdf)
+        if not likelihood.whole:
+            return most, most
+        return np.clip(most - np.exp(self.log_density), 0.0, 1.0), most
+
+    def moments(self) -> tuple[Array, Array]:
+        """Mean and variance of each observation, ``(m,)`` both."""
+        likelihood = self.predictive.likelihood
+        mean, square, variance = self._average(
+            lambda u, _: likelihood.mean(u),
+            lambda u, _: np.square(likelihood.mean(u)),
+            lambda u, _: likelihood.variance(u),
+        )
+        return mean, np.maximum(square - np.square(mean), 0.0) + variance
+
+    def zero(self) -> Array:
+        """Probability of an observation of at most 0 ``(m,)``."""
+        likelihood = self.predictive.likelihood
+        return self._average(lambda u, y: likelihood.cdf(u, np.zeros_like(y)))[0]
+
+    def probability(self) -> Array:
+        """Probability of each class ``(m, n_classes)``."""
+        X, found = self.data[0], []
+        for rows in _blocks(*self.weight.shape):
+            draws = self.predictive.probability_draws(X[rows])
+            found.append(np.einsum("ikj,ij->ik", draws, self.weight[rows]))
+        return np.concatenate(found)
+
+    def sample(self, n_samples: int, rng: np.random.RandomState) -> Array:
+        """Draws of an observation of every row ``(m, n_samples)``."""
+        X, offset, found = self.data[0], self.data[2:], []
+        for rows in _blocks(*self.weight.shape):
+            u = self.predictive.local(X[rows], *(each[rows] for each in offset))
+            ends = np.cumsum(self.weight[rows], axis=1)
+            uniform = rng.random_sample((len(ends), n_samples)) * ends[:, -1:]
+            chosen = np.array([np.searchsorted(*both) for both in zip(ends, uniform, strict=True)])
+            u = np.take_along_axis(u, chosen[:, None].clip(max=ends.shape[1] - 1), axis=2)
+            found.append(self.predictive.likelihood.sample(u, rng))
+        return np.concatenate(found)
+
+
+def leave_out(
+    predictive: Any,
+    data: tuple[Array, ...],
+    *,
+    power: Array | float = 1.0,
+    relative_ess: float = 1.0,
+    smooth: bool = True,
+) -> LeftOut:
+    """Predictive distributions of rows under the posterior without each.
+
+    Parameters
+    ----------
+    predictive : Predictive
+        Under the draws of all rows, or under some of these draws.
+    data : tuple of ndarray
+        As ``_observed`` of an estimator returns: X, y, and the offset if the model has one.
+    power : ndarray of shape (m,) or float, default=1.0
+        Share of the row to leave out: its weight in the fit where that is below 1.
+    relative_ess : float, default=1.0
+        Effective draws a draw, which sets the length of the tail that is smoothed.
+    smooth : bool, default=True
+        Whether to smooth the largest weights. Bounding them takes a hundredth of the time and is
+        enough for averages over many rows; ``pareto_k`` is then nan.
+
+    Returns
+    -------
+    left : LeftOut
+    """
+    values = predictive.log_likelihood(*data)
+    log_share = np.log(predictive.share)
+    ratio = log_share - np.reshape(power, (-1, 1)) * values
+    ratio -= ratio.max(axis=1, keepdims=True)
+    weight = np.exp(ratio)
+    weight /= weight.sum(axis=1, keepdims=True)
+    n_draws = weight.shape[1]
+    k = np.full(len(weight), -np.inf if smooth else np.nan)
+    if smooth:
+        effective = 1.0 / (n_draws * np.square(weight).sum(axis=1))
+        for row in np.flatnonzero(effective < _EVEN):
+            weight[row], k[row] = _smoothed(ratio[row], relative_ess)
+    else:  # bounded by the mean weight times the root of their number
+        np.minimum(weight, n_draws**-0.5, out=weight)
+        weight /= weight.sum(axis=1, keepdims=True)
+    largest = values.max(axis=1)
+    density = np.exp(values - largest[:, None])
+    with np.errstate(divide="ignore"):
+        without = np.log(np.einsum("ij,ij->i", density, weight)) + largest
+        with_row = np.log(density @ predictive.share) + largest
+    return LeftOut(predictive, data, weight, k, without, with_row)
+
+
+def leave_out_of(model: Any, data: tuple[Array, ...], power: Array | float = 1.0) -> LeftOut:
+    """Predictive distributions of a fitted estimator's rows under the posterior without each.
+
+    Parameters
+    ----------
+    model : estimator
+        Sampled or with a Laplace approximation, without wrappers.
+    data, power
+        As of :func:`leave_out`.
+
+    Returns
+    -------
+    left : LeftOut
+    """
+    draws = model.posterior_
+    n_draws = len(draws.flat)
+    if n_draws < _FEWEST_DRAWS:
+        raise ValueError(
+            f"the fit has {n_draws} draws; leaving rows out needs at least {_FEWEST_DRAWS}. "
+            "Raise n_draws."
+        )
+    ess = np.nanmean(effective_sample_size(draws.values, kind="mean")) / n_draws
+    relative = float(np.clip(ess, _LEAST_RELATIVE, 1.0))
+    return leave_out(model._predictive(), data, power=power, relative_ess=relative)
+
+
+def good_k(n_draws: int) -> float:
+    """Pareto k up to which weights are reliable (Vehtari et al. 2024)."""
+    return min(1.0 - 1.0 / np.log10(n_draws), _LARGEST_K)
+
+
+def _smoothed(log_ratio: Array, relative_ess: float) -> tuple[Array, float]:
+    """Smoothed weights ``(S,)``, which sum to 1, and the shape of their tail."""
+    from arviz_stats.base import array_stats  # its import costs a fifth of this package's
+
+    try:
+        log_weight, k = array_stats.psislw(-log_ratio, r_eff=relative_ess)
+    except ValueError:  # the largest weights are all the same: there is no tail
+        log_weight, k = log_ratio - logsumexp(log_ratio), -np.inf
+    return np.exp(log_weight), float(k)
+
+
+def _blocks(n_rows: int, n_draws: int) -> Iterator[slice]:
+    size = max(1, _NUMBERS // n_draws)
+    return (slice(first, first + size) for first in range(0, n_rows, size))

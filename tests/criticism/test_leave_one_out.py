@@ -1,0 +1,113 @@
+"""Leave-one-out distributions against posteriors without each row, by quadrature."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+from scipy.special import logsumexp
+from sklearn.base import clone
+
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
+from skbayes_sgld.criticism.calibration import held, inside, pearson, thirds
+from skbayes_sgld.criticism.leave_one_out import leave_out, leave_out_of
+from skbayes_sgld.posterior import Normal
+
+N, SCALE, GRID = 40, 1.5, np.linspace(-6.0, 6.0, 8001)
+RNG = np.random.default_rng(3)
+X = RNG.uniform(-1.5, 1.5, (N, 1))
+PLAIN = {"prior": Normal(scale=SCALE), "fit_intercept": False, "random_state": 0}
+FAMILIES = {
+    "normal": (
+        SGLDLinearRegression(noise_variance=0.5, **PLAIN),
+        0.8 * X[:, 0] + np.sqrt(0.5) * RNG.standard_normal(N),
+        lambda eta: stats.norm(eta, np.sqrt(0.5)),
+    ),
+    "counts": (
+        SGLDPoissonRegressor(**PLAIN),
+        RNG.poisson(np.exp(0.6 * X[:, 0])),
+        lambda eta: stats.poisson(np.exp(eta)),
+    ),
+    "labels": (
+        SGLDLogisticRegression(**PLAIN),
+        (RNG.random(N) < stats.logistic.cdf(1.2 * X[:, 0])).astype(int),
+        lambda eta: stats.bernoulli(stats.logistic.cdf(eta)),
+    ),
+}
+
+
+def left_out_and_truth(family, smooth=True):
+    """Leave-one-out of a fit, and a function that averages over the exact posterior without."""
+    model, y, law = FAMILIES[family]
+    model = clone(model).fit(X, y)
+    data = model._observed(X, y)
+    left = (
+        leave_out_of(model, data)
+        if smooth
+        else leave_out(model._predictive(slice(0, None, 8)), data, smooth=False)
+    )
+    law = law(X * GRID)
+    each = (law.logpdf if hasattr(law.dist, "pdf") else law.logpmf)(y[:, None])
+    others = each.sum(axis=0) - each + stats.norm.logpdf(GRID, 0, SCALE)
+    weight = np.exp(others - logsumexp(others, axis=1, keepdims=True))
+    return left, law, y, each, lambda values: np.sum(weight * values, axis=1)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_log_densities_are_those_without_the_row(family):
+    left, _, _, each, average = left_out_and_truth(family)
+    # 4,000 draws: an average over them has an error of about a hundredth of a posterior sd
+    assert_allclose(left.log_density, np.log(average(np.exp(each))), atol=0.02)
+    assert np.all(left.log_density_with >= left.log_density)
+
+
+@pytest.mark.parametrize("family", ["normal", "counts"])
+def test_the_transform_and_the_moments_are_those_without_the_row(family):
+    left, law, y, _, average = left_out_and_truth(family)
+    below, most = left.pit()
+    assert_allclose(most, average(law.cdf(y[:, None])), atol=0.012)
+    if family == "normal":
+        assert_allclose(below, most)
+    else:
+        assert_allclose(below, average(law.cdf(y[:, None] - 1)), atol=0.012)
+        assert_allclose(left.zero(), average(law.cdf(np.zeros((N, 1)))), atol=0.012)
+    mean, variance = left.moments()
+    first = average(law.mean() + np.zeros_like(GRID))
+    second = average(law.mean() ** 2 + law.var())
+    assert_allclose(mean, first, rtol=0.02, atol=0.02)
+    assert_allclose(variance, second - first**2, rtol=0.03)
+    samples = left.sample(4000, np.random.RandomState(0))
+    error = np.sqrt(variance / 4000)
+    assert np.all(np.abs(samples.mean(axis=1) - mean) < 5 * error)
+
+
+def test_probabilities_of_labels_are_those_without_the_row():
+    left, law, _, _, average = left_out_and_truth("labels")
+    p = left.probability()
+    assert_allclose(p[:, 1], average(law.mean()), atol=0.012)
+    assert_allclose(p.sum(axis=1), 1.0)
+
+
+def test_bounded_weights_of_some_draws_are_near():
+    left, law, y, _, average = left_out_and_truth("normal", smooth=False)
+    assert_allclose(left.pit()[1], average(law.cdf(y[:, None])), atol=0.03)
+    assert np.isnan(left.pareto_k).all()
+
+
+def test_shares_inside_are_their_level_and_whole_intervals_hold_more():
+    rng = np.random.default_rng(0)
+    mean = rng.uniform(0.5, 3.0, 20_000)
+    y = rng.poisson(mean)
+    law = stats.poisson(mean)
+    below, most = law.cdf(y - 1), law.cdf(y)
+    for coverage in (0.5, 0.9):
+        share = inside(below, most, coverage)
+        assert abs(share.mean() - coverage) < 4 * share.std() / np.sqrt(len(y))
+        low, high = law.interval(coverage)
+        assert_allclose(held(below, most, coverage), (low <= y) & (y <= high))
+    u = rng.random(20_000)
+    share = inside(u, u, 0.9)
+    assert set(np.unique(share)) == {0.0, 1.0}
+    assert abs(share.mean() - 0.9) < 4 * np.sqrt(0.09 / len(u))
+    assert abs(pearson(y, mean, mean).mean() - 1) < 4 * np.sqrt(3.0 / len(y))
+    assert [len(rows) for rows in thirds(mean)] == [6667, 6667, 6666]
+    assert mean[thirds(mean)[0]].max() <= mean[thirds(mean)[2]].min()
