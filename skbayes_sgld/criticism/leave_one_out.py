@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,25 @@ _NUMBERS = 2**21  # numbers that an average holds at a time: 16 megabytes
 _FEWEST_DRAWS = 25  # below, the tail of the weights has fewer than five
 _LEAST_RELATIVE = 0.01  # effective draws a draw; with fewer the tail would be all draws
 _LARGEST_K = 0.7  # above it no practical number of draws is enough (Vehtari et al. 2024)
+_STEP = 1e-4  # of the predictor, for the slope of the mean
 _EVEN = 0.99  # effective share of the draws above which smoothing weights changes no digit shown
+
+
+class Numbers(NamedTuple):
+    """Predictive distributions of numbers, one of each row.
+
+    Attributes
+    ----------
+    below, most : ndarray of shape (m,)
+        Probabilities of an observation below each row's own, and of one at most as large: the ends
+        of the probability integral transform. They are equal where y is continuous.
+    mean, variance : ndarray of shape (m,)
+    """
+
+    below: Array
+    most: Array
+    mean: Array
+    variance: Array
 
 
 @dataclass(frozen=True)
@@ -58,42 +77,49 @@ class LeftOut:
         """Observations ``(m,)``, as the likelihood takes them."""
         return self.data[1]
 
-    def _average(self, *functions: Callable[[Array, Array], Array]) -> list[Array]:
-        """Averages ``(m,)`` of functions of local parameters and ``y (b, 1)``."""
+    def _average(self, function: Callable[[Array, Array], tuple[Array, ...]]) -> Array:
+        """Averages ``(k, m)`` of a function's k values, given local parameters and ``y (b, 1)``."""
         X, y, offset = self.data[0], self.data[1][:, None], self.data[2:]
-        values = [np.empty(len(y)) for _ in functions]
+        found = []
         for rows in _blocks(*self.weight.shape):
             u = self.predictive.local(X[rows], *(each[rows] for each in offset))
-            for function, value in zip(functions, values, strict=True):
-                value[rows] = np.einsum("ij,ij->i", function(u, y[rows]), self.weight[rows])
-        return values
+            weight = self.weight[rows]
+            found.append([np.einsum("ij,ij->i", v, weight) for v in function(u, y[rows])])
+        return np.concatenate(found, axis=1)
 
-    def pit(self) -> tuple[Array, Array]:
-        """Probabilities of an observation below each row's own, and of one at most as large.
-
-        Two arrays ``(m,)``: the ends of the interval in which the probability integral transform
-        lies. They are equal where y is continuous.
-        """
+    @cached_property
+    def numbers(self) -> Numbers:
+        """Distribution of each number: the transform of the observation, mean and variance."""
         likelihood = self.predictive.likelihood
-        (most,) = self._average(likelihood.cdf)
-        if not likelihood.whole:
-            return most, most
-        return np.clip(most - np.exp(self.log_density), 0.0, 1.0), most
 
-    def moments(self) -> tuple[Array, Array]:
-        """Mean and variance of each observation, ``(m,)`` both."""
-        likelihood = self.predictive.likelihood
-        mean, square, variance = self._average(
-            lambda u, _: likelihood.mean(u),
-            lambda u, _: np.square(likelihood.mean(u)),
-            lambda u, _: likelihood.variance(u),
-        )
-        return mean, np.maximum(square - np.square(mean), 0.0) + variance
+        def of(u: Array, y: Array) -> tuple[Array, ...]:
+            mean = likelihood.mean(u)
+            apart = mean - mean[:, :1]  # squares of the means would lose digits far from 0
+            variance = np.broadcast_to(likelihood.variance(u), mean.shape)
+            return likelihood.cdf(u, y), mean, apart, np.square(apart), variance
+
+        most, mean, apart, square, variance = self._average(of)
+        variance += np.maximum(square - np.square(apart), 0.0)
+        below = most
+        if likelihood.whole:
+            below = np.clip(most - np.exp(self.log_density), 0.0, 1.0)
+        return Numbers(below, most, mean, variance)
+
+    def slope(self) -> Array:
+        """Derivative ``(m,)`` of the mean in the linear predictor."""
+        mean = self.predictive.likelihood.mean
+
+        def of(u: Array, _: Array) -> tuple[Array, ...]:
+            moved = u.copy()
+            moved[:, 0] += _STEP
+            return ((mean(moved) - mean(u)) / _STEP,)
+
+        return self._average(of)[0]
 
     def zero(self) -> Array:
         """Probability of an observation of at most 0 ``(m,)``."""
         likelihood = self.predictive.likelihood
-        return self._average(lambda u, y: likelihood.cdf(u, np.zeros_like(y)))[0]
+        return self._average(lambda u, y: (likelihood.cdf(u, np.zeros_like(y)),))[0]
 
     def probability(self) -> Array:
         """Probability of each class ``(m, n_classes)``."""

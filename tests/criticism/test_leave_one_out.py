@@ -63,18 +63,18 @@ def test_log_densities_are_those_without_the_row(family):
 @pytest.mark.parametrize("family", ["normal", "counts"])
 def test_the_transform_and_the_moments_are_those_without_the_row(family):
     left, law, y, _, average = left_out_and_truth(family)
-    below, most = left.pit()
+    below, most, mean, variance = left.numbers
     assert_allclose(most, average(law.cdf(y[:, None])), atol=0.012)
     if family == "normal":
         assert_allclose(below, most)
     else:
         assert_allclose(below, average(law.cdf(y[:, None] - 1)), atol=0.012)
         assert_allclose(left.zero(), average(law.cdf(np.zeros((N, 1)))), atol=0.012)
-    mean, variance = left.moments()
     first = average(law.mean() + np.zeros_like(GRID))
     second = average(law.mean() ** 2 + law.var())
     assert_allclose(mean, first, rtol=0.02, atol=0.02)
     assert_allclose(variance, second - first**2, rtol=0.03)
+    assert_allclose(left.slope(), mean if family == "counts" else 1.0, rtol=1e-3)
     samples = left.sample(4000, np.random.RandomState(0))
     error = np.sqrt(variance / 4000)
     assert np.all(np.abs(samples.mean(axis=1) - mean) < 5 * error)
@@ -89,7 +89,7 @@ def test_probabilities_of_labels_are_those_without_the_row():
 
 def test_bounded_weights_of_some_draws_are_near():
     left, law, y, _, average = left_out_and_truth("normal", smooth=False)
-    assert_allclose(left.pit()[1], average(law.cdf(y[:, None])), atol=0.03)
+    assert_allclose(left.numbers.most, average(law.cdf(y[:, None])), atol=0.03)
     assert np.isnan(left.pareto_k).all()
 
 
