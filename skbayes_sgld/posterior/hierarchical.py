@@ -64,6 +64,7 @@ class HierarchicalPosterior(BasePosterior):
         """Facts about the posterior's shape and cost."""
         return Facts(
             hierarchical=True,
+            one_mode=self.prior.common,  # given one scale, coefficients have one mode
             n_predictors=self.n_predictors,
             parameterizations=("noncentered",),
         )
