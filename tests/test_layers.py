@@ -27,7 +27,7 @@ BELOW_LAYER = {
     "sampling": {"posterior"},
     "variational": {"posterior", "sampling"},
     "prediction": {"diagnostics", "posterior"},
-    "criticism": {"diagnostics", "posterior", "prediction"},
+    "criticism": {"blocks", "diagnostics", "posterior", "prediction"},
     "metrics": {"blocks", "criticism", "diagnostics", "prediction"},
     "plotting": {"diagnostics", "metrics", "prediction"},
     "inference": {"blocks", "diagnostics", "posterior", "sampling"},

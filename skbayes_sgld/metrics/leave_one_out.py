@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sgld._checks import as_weights, check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld._random import as_random_state
 from skbayes_sgld._warnings import warn
-from skbayes_sgld.blocks.source import RowSource
-from skbayes_sgld.criticism.leave_one_out import good_k, leave_out_of
-from skbayes_sgld.prediction.wrappers import Core, unwrap_for
+from skbayes_sgld.criticism.leave_one_out import good_k
+from skbayes_sgld.criticism.rows import FittedRows, rows_of_fit
 
 Array = NDArray[Any]
 
@@ -169,33 +166,12 @@ def loo(
     <BLANKLINE>
     Pareto k is above 0.7 in 0 of 442 rows.
     """
-    if isinstance(X, RowSource):
-        raise TypeError(
-            f"X is {type(X).__name__}, and loo takes arrays or memory maps; give a random part of "
-            "the rows as an array."
-        )
-    core = unwrap_for("loo", "log_likelihood", estimator, X, params)
-    model = core.model
-    if y is None:
-        raise ValueError("y is None; give an array with the observation of each row of X.")
-    if hasattr(model, "estimators_"):
-        raise ValueError(
-            f"y has {len(model.estimators_)} outputs, and loo takes one; call it for each of the "
-            "models in estimators_, with its column of y."
-        )
-    z = core.to_model(np.asarray(y, dtype=float)) if core.transformers else y
-    data = model._observed(core.X, z, **params)
-    weight = as_weights(sample_weight, "sample_weight", len(data[1]))
-    counted = np.flatnonzero(weight)
-    if len(counted) < 2:
-        raise ValueError(f"X has {len(counted)} rows with a weight above 0; loo needs two.")
-    if len(counted) < len(weight):
-        weight, data = weight[counted], tuple(each[counted] for each in data)
-    rows = _choose(len(counted), n_rows, random_state)
-    slope = _log_slope(core, data[1])
-    surrogate = _surrogate(model, data, counted) - slope
-    chosen = tuple(each[rows] for each in data)
-    pointwise, log_density, k = _leave_out(model, chosen, np.minimum(weight[rows], 1.0))
+    fit = rows_of_fit("loo", estimator, X, y, sample_weight, params)
+    weight, slope, counted = fit.weight, fit.log_slope, fit.counted
+    rows = fit.choose(n_rows, random_state)
+    model = fit.core.model
+    surrogate = _surrogate(model, fit.data, counted) - slope
+    pointwise, log_density, k = _leave_out(fit, rows)
     pointwise -= slope[rows]
     elpd, error, se = _difference_estimate(weight * surrogate, weight[rows] * pointwise, rows)
     lost = weight[rows] * (log_density - slope[rows] - pointwise)
@@ -204,21 +180,6 @@ def loo(
     _warn_of_tails(k, least)
     return LeaveOneOut(
         elpd, se, error, p_loo, p_error, counted, surrogate, counted[rows], pointwise, k, least
-    )
-
-
-def _choose(n: int, n_rows: int | None, random_state: Any) -> Array:
-    """Positions of the rows to leave out, in increasing order."""
-    if n_rows is None:
-        return np.arange(n)
-    check_number(n_rows, "n_rows", low=2, closed="left", integer=True)
-    return np.sort(as_random_state(random_state).choice(n, min(n_rows, n), replace=False))
-
-
-def _log_slope(core: Core, z: Array) -> Array:
-    """Log of the slope of the inverse transformation of the target, at each row ``(n,)``."""
-    return (
-        np.log(core.slope(z, np.full(len(z), z.std()))) if core.transformers else np.zeros(len(z))
     )
 
 
@@ -238,15 +199,15 @@ def _surrogate(model: Any, data: tuple[Array, ...], counted: Array) -> Array:
     return log_density
 
 
-def _leave_out(model: Any, data: tuple[Array, ...], power: Array) -> Array:
+def _leave_out(fit: FittedRows, rows: Array) -> Array:
     """Log densities of rows without and with themselves, and the Pareto k: ``(3, m)``."""
-    size = max(1, _NUMBERS // len(model.posterior_.flat))
-    rows = np.empty((3, len(power)))
-    for first in range(0, len(power), size):
+    size = max(1, _NUMBERS // len(fit.core.model.posterior_.flat))
+    found = np.empty((3, len(rows)))
+    for first in range(0, len(rows), size):
         part = slice(first, first + size)
-        left = leave_out_of(model, tuple(each[part] for each in data), power[part])
-        rows[:, part] = left.log_density, left.log_density_with, left.pareto_k
-    return rows
+        left = fit.leave_out(rows[part])
+        found[:, part] = left.log_density, left.log_density_with, left.pareto_k
+    return found
 
 
 def _difference_estimate(
