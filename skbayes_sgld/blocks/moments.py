@@ -60,15 +60,15 @@ class Moments:
         Labels of the rows, also of rows of weight 0; a single 0 if y is no label.
     n_rows, total : ndarray of shape (G,)
         Number and weight of the rows.
-    own : ndarray of shape (G,)
-        Weight without exposures, which the mean and the squares are taken with.
+    exposed : ndarray of shape (G,)
+        Weight times exposure.
     mean, squares : ndarray of shape (G, d)
     """
 
     labels: Array
     n_rows: Array
     total: Array
-    own: Array
+    exposed: Array
     mean: Array
     squares: Array
 
@@ -77,22 +77,22 @@ class Moments:
         """Moments of one block, whose rows have the labels ``labels[codes]``."""
         X, weight = block.X, block.weight
         G, n = len(labels), len(X)
-        all_in = np.ones(n) if weight is None else weight
-        w = all_in if block.exposure is None else all_in / block.exposure
+        w = np.ones(n) if weight is None else weight
+        over = w if block.exposure is None else w * block.exposure
         codes = np.zeros(n, int) if codes is None else codes
         origin = X[:: max(1, n // _SAMPLE)].mean(axis=0, dtype=np.float64)
-        own, sums = np.bincount(codes, w, minlength=G), np.zeros((2, G, X.shape[1]))
+        total, sums = np.bincount(codes, w, minlength=G), np.zeros((2, G, X.shape[1]))
         for rows in row_slices(*X.shape):
             moved = np.subtract(X[rows], origin, dtype=np.float64)
             share = np.zeros((G, len(moved)))
             share[codes[rows], np.arange(len(moved))] = w[rows]
             sums[0] += share @ moved
             sums[1] += share @ np.square(moved, out=moved)
-        first = sums[0] / np.where(own > 0, own, 1.0)[:, None]
+        first = sums[0] / np.where(total > 0, total, 1.0)[:, None]
         squares = np.maximum(sums[1] - sums[0] * first, 0.0)
-        total = np.bincount(codes, all_in, minlength=G)
+        exposed = np.bincount(codes, over, minlength=G)
         n_rows = np.bincount(codes, minlength=G)
-        return cls(labels, n_rows, total, own, origin + first, squares)
+        return cls(labels, n_rows, total, exposed, origin + first, squares)
 
     def plus(self, other: Moments) -> Moments:
         """Moments of the rows of both (Chan, Golub & LeVeque 1983, eq. 2.1)."""
@@ -100,20 +100,21 @@ class Moments:
         if not np.array_equal(labels, other.labels):
             labels = np.union1d(labels, other.labels)
         a, b = self._over(labels), other._over(labels)
-        own = a.own + b.own
-        some = np.where(own > 0, own, 1.0)
+        total = a.total + b.total
+        some = np.where(total > 0, total, 1.0)
         apart = b.mean - a.mean
-        mean = a.mean + apart * (b.own / some)[:, None]
-        between = np.square(apart) * (a.own * b.own / some)[:, None]
+        mean = a.mean + apart * (b.total / some)[:, None]
+        between = np.square(apart) * (a.total * b.total / some)[:, None]
         squares = a.squares + b.squares + between
-        return Moments(labels, a.n_rows + b.n_rows, a.total + b.total, own, mean, squares)
+        exposed = a.exposed + b.exposed
+        return Moments(labels, a.n_rows + b.n_rows, total, exposed, mean, squares)
 
     def _over(self, labels: Array) -> Moments:
         if labels is self.labels:
             return self
         at, G = np.searchsorted(labels, self.labels), len(labels)
         parts = []
-        for values in (self.n_rows, self.total, self.own, self.mean, self.squares):
+        for values in (self.n_rows, self.total, self.exposed, self.mean, self.squares):
             wide = np.zeros((G, *values.shape[1:]), values.dtype)
             wide[at] = values
             parts.append(wide)
@@ -121,7 +122,7 @@ class Moments:
 
     def together(self, factor: Array) -> tuple[Array, Array]:
         """Mean and sd of each column ``(d,)``; ``factor (G,)`` multiplies the weights of labels."""
-        total = self.own * factor
+        total = self.total * factor
         mean = total @ self.mean / total.sum()
         about = self.squares * factor[:, None] + np.square(self.mean - mean) * total[:, None]
         return mean, np.sqrt(about.sum(axis=0) / total.sum())

@@ -69,8 +69,8 @@ class Sample:
     how : Sampling
     n_rows : int
         Number of rows, of positive weight, that the sample was drawn from.
-    X, y, weight, size, key : ndarray
-        The rows kept; all weights are 1 where the source has none.
+    X, y, weight, exposure, size, key : ndarray
+        The rows kept; all weights, or exposures, are 1 where the source has none.
     place : ndarray of shape (n, 2)
         Block of each row, and its position there.
     """
@@ -80,6 +80,7 @@ class Sample:
     X: Array
     y: Array
     weight: Array
+    exposure: Array
     size: Array
     key: Array
     place: Array
@@ -89,18 +90,24 @@ class Sample:
         """Rows of one block, whose columns have these means and sds ``(d,)``, or about."""
         key = np.random.default_rng([how.seed, block.number]).random(len(block.y))
         size = sizes(block.X, mean, sd)
+        if block.exposure is not None:
+            size *= block.exposure
         key /= size
+        limit = how.limit if block.exposure is None else np.inf
         if block.weight is None:
-            n_rows, chosen = len(key), _smallest(key, block.y, how, how.limit)
+            n_rows, chosen = len(key), _smallest(key, block.y, how, limit)
         else:
             positive = np.flatnonzero(block.weight > 0)
             key[positive] /= block.weight[positive]
             kept = _smallest(key[positive], block.y[positive], how)
             n_rows, chosen = len(positive), positive[kept]
-        weight = np.ones(len(chosen)) if block.weight is None else block.weight[chosen]
+        weight, exposure = (
+            np.ones(len(chosen)) if each is None else each[chosen]
+            for each in (block.weight, block.exposure)
+        )
         place = np.column_stack([np.full(len(chosen), block.number), chosen])
-        rows = block.X[chosen], block.y[chosen], weight, size[chosen], key[chosen], place
-        return cls(how, n_rows, *rows)
+        rows = block.X[chosen], block.y[chosen], weight, exposure, size[chosen], key[chosen]
+        return cls(how, n_rows, *rows, place)
 
     def plus(self, other: Sample) -> Sample:
         """Sample of the rows of both."""
@@ -111,7 +118,8 @@ class Sample:
         return both._taken(_smallest(both.key, both.y, self.how))
 
     def _arrays(self) -> tuple[Array, ...]:
-        return self.X, self.y, self.weight, self.size, self.key, self.place
+        rows = self.X, self.y, self.weight, self.exposure
+        return *rows, self.size, self.key, self.place
 
     def _taken(self, chosen: Array) -> Sample:
         if len(chosen) == len(self.key):
@@ -123,8 +131,8 @@ class Sample:
         """Whether the sample holds all rows."""
         return self.n_rows <= min(self.how.size, len(self.key))
 
-    def rows(self) -> tuple[Array, Array, Array]:
-        """X, y and the weights that the rows stand for, in the order of the source."""
+    def rows(self) -> tuple[Array, Array, Array, Array]:
+        """X, y, the weights that the rows stand for, and exposures, in the source's order."""
         group = self.how.groups(self.y)
         bar = _next(self.key, self.how.size)
         if bar == np.inf and not self.complete:  # by a chance of 1e-15
@@ -135,7 +143,7 @@ class Sample:
         chosen = np.flatnonzero(self.key < bars[group])
         chosen = chosen[np.lexsort(self.place[chosen].T[::-1])]
         weight = np.maximum(self.weight[chosen], 1.0 / (self.size * bars[group])[chosen])
-        return self.X[chosen], self.y[chosen], weight
+        return self.X[chosen], self.y[chosen], weight, self.exposure[chosen]
 
 
 def sizes(X: Array, mean: Array, sd: Array) -> Array:

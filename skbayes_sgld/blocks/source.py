@@ -29,7 +29,6 @@ class Block(NamedTuple):
     y : ndarray of shape (n,)
         As the source has it: labels may be text.
     weight : ndarray of shape (n,), float64, or None
-        Exposures included, over which y is a rate.
     number : int
         Position of the block in the source, which seeds what is drawn from its rows.
     sum_of_X : int
@@ -53,8 +52,8 @@ class Prints(NamedTuple):
     kind : str
         Kind of y: numbers, text or what else its values are.
     n_rows : int
-    X, y, weight : int
-        Checksums; -1 for weights that are None.
+    X, y, weight, exposure : int
+        Checksums; -1 for weights and exposures that are None.
     """
 
     kind: str
@@ -62,16 +61,17 @@ class Prints(NamedTuple):
     X: int
     y: int
     weight: int
+    exposure: int
 
     @classmethod
     def of(cls, block: Block) -> Prints:
         """Checksums of one block."""
-        y, weight = block.y, block.weight
+        y = block.y
         kind = _KINDS.get(y.dtype.kind, str(y.dtype))
         if y.dtype.kind in "OT":  # whose memory has addresses
             y = pd.util.hash_array(y.astype(object))
-        of_weight = -1 if weight is None else _checksum(weight)
-        return cls(kind, len(y), block.sum_of_X, _checksum(y), of_weight)
+        more = (-1 if v is None else _checksum(v) for v in (block.weight, block.exposure))
+        return cls(kind, len(y), block.sum_of_X, _checksum(y), *more)
 
 
 def _checksum(values: Array) -> int:
@@ -139,7 +139,7 @@ class BlockWork:
                 f"block {number} has {sizes[0]} rows, and had {sizes[1]} in the pass before; "
                 f"{self.promise}."
             )
-        names = {"X": "X", "y": "y", "weight": "the weights"}
+        names = {"X": "X", "y": "y", "weight": "the weights", "exposure": "the exposures"}
         changed = [names[k] for k in names if getattr(found, k, None) != getattr(last, k, None)]
         if changed:
             raise ValueError(
@@ -279,8 +279,7 @@ def check_block(
     Parameters
     ----------
     X, y, weight, exposure : array-like
-        As the source yields them. Counts over an exposure become rates, whose weights it
-        multiplies.
+        As the source yields them.
     number : int
         Position of the block, from 0.
     n_features : int
@@ -338,9 +337,6 @@ def check_block(
     if exposure is not None:
         exposure = _one_a_row(exposure, "exposure", len(X), where)
         _check_range(exposure <= 0, exposure, "exposure", "exposures must be positive", where)
-        if y.dtype.kind not in "fiub":
-            raise ValueError(f"y of {where} has dtype {y.dtype}; counts must be numeric.")
-        y, weight = y / exposure, exposure if weight is None else weight * exposure
     return Block(X, y, weight, number, sum_of_X, exposure)
 
 

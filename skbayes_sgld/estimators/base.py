@@ -66,12 +66,15 @@ class Rows(NamedTuple):
         Positive; None where all are 1.
     columns : tuple of two ndarrays of shape (d,) or None
         Mean and spread of each column, in place of those of X.
+    offset : ndarray of shape (n,) or None
+        Known part of each row's linear predictor.
     """
 
     X: Any
     y: Array
     weight: Array | None
     columns: tuple[Array, Array] | None = None
+    offset: Array | None = None
 
 
 @contextmanager
@@ -227,8 +230,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """Rows in blocks; None where they are an array like any other."""
         return refuse_exposure(as_source(X, y, sample_weight))
 
-    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+    def _check_data(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Rows:
         """Checked rows of positive weight; sets ``n_features_in_``, ``classes_`` and the like."""
+        offset = self._offset(X, **row_data)
         checks = {**self._y_checks, "reset": not self._is_later_batch}
         if self._is_later_batch:  # a batch may be a single row
             checks["ensure_min_samples"] = 1
@@ -238,12 +242,18 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         y, weight = self._target_and_weight(y, weight)
         if weight is not None:
             if not weight.all():
-                X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
+                some = weight > 0
+                X, y, weight = X[some], y[some], weight[some]
+                offset = None if offset is None else offset[some]
             if np.all(weight == 1.0):
                 weight = None
             elif sample_weight is not None:
                 warn_of_light_rows(float(weight.sum()), *X.shape)
-        return Rows(X, self._as_numbers(y), weight)
+        return Rows(X, self._as_numbers(y), weight, offset=offset)
+
+    def _offset(self, X: Any) -> Array | None:
+        """Known part of each row's linear predictor."""
+        return None
 
     @property
     def _is_later_batch(self) -> bool:

@@ -55,9 +55,9 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         "return_std": "the uncertainty of a probability is in predict_proba_interval"
     }
 
-    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+    def _check_data(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Rows:
         _check_one_column(y)
-        return super()._check_data(X, y, sample_weight)
+        return super()._check_data(X, y, sample_weight, **row_data)
 
     def _target_and_weight(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
         """Codes of the labels, and the weights times those of the classes."""

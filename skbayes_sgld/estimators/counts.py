@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from skbayes_sgld._checks import check_lengths
-from skbayes_sgld._linalg import column_moments
 from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.arviz import to_arviz
@@ -25,7 +24,6 @@ from skbayes_sgld.estimators.scores import D2
 from skbayes_sgld.estimators.validation import (
     check_exposure,
     check_weight,
-    check_weight_sizes,
     log_exposure,
     warn_of_fraction,
 )
@@ -35,9 +33,8 @@ from skbayes_sgld.estimators.validation import (
 class CountRegressor(RegressionModel, LinearEstimator):
     """A regressor of Poisson counts, each over an exposure.
 
-    The log likelihood of a count y over an exposure e, with weight w, is that of a rate y / e with
-    weight w e, up to a constant: the posterior gets rates. The scale of a column, which sets that
-    of an automatic prior, depends on the weights alone.
+    The log of the exposure is an offset of the linear predictor. The scale of a column, which sets
+    that of an automatic prior, depends on the weights alone.
 
     Parameters
     ----------
@@ -100,25 +97,15 @@ class CountRegressor(RegressionModel, LinearEstimator):
     def _source(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> RowSource | None:
         return as_source(X, y, sample_weight, exposure)
 
-    def _check_data(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> Rows:
+    def _check_data(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Rows:
         _check_one_column(y)
-        if exposure is None:
-            rows = super()._check_data(X, y, sample_weight)
-            if sample_weight is None:
-                warn_of_fraction(_first_fraction(rows.y), with_exposure=False)
-            return rows
-        exposure = check_exposure(exposure, X)
-        weight, own = exposure, None
-        if sample_weight is not None:
-            own = check_weight(sample_weight, X)
-            weight = own * exposure
-            check_weight_sizes(weight, "the product of sample_weight and exposure")
-        rows = super()._check_data(X, y, weight)
-        warn_of_fraction(_first_fraction(rows.y), with_exposure=True)
-        some, columns = weight > 0, None
-        if not self._is_later_batch:  # exposures do not change the scale of a column
-            columns = column_moments(rows.X, None if own is None else own[some])
-        return rows._replace(y=rows.y / exposure[some], columns=columns)
+        rows = super()._check_data(X, y, sample_weight, **row_data)
+        if rows.offset is not None or sample_weight is None:  # of rates, exposures are weights
+            warn_of_fraction(_first_fraction(rows.y), with_exposure=rows.offset is not None)
+        return rows
+
+    def _offset(self, X: Any, exposure: Any = None) -> Array | None:
+        return None if exposure is None else log_exposure(exposure, X)
 
     @overload
     def predict(self, X: LazyRows, return_std: bool = ..., exposure: Any = ...) -> Any: ...
@@ -404,7 +391,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
         ValueError
             Naming ``prior`` or ``intercept_prior``, where nothing can be drawn from it.
         """
-        offset = None if exposure is None else log_exposure(exposure, X)
+        offset = self._offset(X, exposure)
         return draw_prior_predictive(self, X, n_samples, random_state, None, offset)
 
     def _check_scored(self, y: Any) -> Array:

@@ -128,11 +128,11 @@ class LinearEstimator(BayesianEstimator):
 
         ``center`` puts the intercept in theta at the mean of X, which is easier to sample.
         """
-        X, y, weight, columns = rows
+        X, y, weight, columns, offset = rows
         prior, intercept, noise = self._priors(y, weight) if priors is None else priors
         if noise is not None and prior.scaled_by_noise and prior.automatic:
             warn_of_few_rows(weight, *X.shape)
-        known = {"class_names": self._class_names(), "columns": columns}
+        known = {"class_names": self._class_names(), "columns": columns, "offset": offset}
         # models without noise have the constant one, which binds a plain GLMPosterior
         return self._noise().bind(
             X,
@@ -206,15 +206,14 @@ class LinearEstimator(BayesianEstimator):
         check_ranges(extent.low, extent.high, self)
         warn_of_fraction(fraction.value, source.has_exposure)
         encoding = self._encoding(moments)
-        X, y, weight = encoding.sampled(sample, moments)
+        X, y, weight, offset = encoding.sampled(sample, moments)
         if weight is not None:
             total, n_rows = float(moments.total @ encoding.factors), int(moments.n_rows.sum())
             warn_of_light_rows(total, n_rows, source.n_features)
         mean, sd = moments.together(encoding.factors)
-        rows = Rows(X, y, weight, (mean, extent.spread(sd)))
+        rows = Rows(X, y, weight, (mean, extent.spread(sd)), offset)
         if sample.complete:
-            with_exposures = not np.array_equal(moments.own, moments.total)
-            return self._model(settings, rows if with_exposures else rows._replace(columns=None))
+            return self._model(settings, rows._replace(columns=None))
         if self._resolve("prior").hierarchical:
             raise ValueError(
                 f"prior={self.prior!r} learns its scale from all rows, and these are in blocks; "

@@ -59,9 +59,9 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
 
     # ---- the target ---------------------------------------------------------------------------
 
-    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> Rows:
+    def _check_data(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Rows:
         check_numeric(y)
-        return super()._check_data(X, y, sample_weight)
+        return super()._check_data(X, y, sample_weight, **row_data)
 
     def _target_and_weight(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
         self._check_size(y)

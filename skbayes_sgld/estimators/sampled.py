@@ -234,6 +234,7 @@ class SampledEstimator(LinearEstimator):
         watch = partial(show_progress, self) if watched else None
         workers = rows.workers(settings.n_jobs) if isinstance(rows, RowSource) else None
         data = {"X": posterior.X, "y": posterior.y, "sample_weight": posterior.weight}
+        data["exposure"] = posterior.offset
         inputs = {**self.get_params(deep=False), **data, "n_batches": n_batches}
         result = plan_and_run(target, settings, inputs, seed, positions, watch, workers)
         result = result if posterior.X.size <= _KEPT else result.without_data()
@@ -365,19 +366,22 @@ def normal_intercept(posterior: GLMPosterior) -> CoefficientPrior:
 
 def copied(rows: Rows) -> Rows:
     """Copy of rows that the caller's arrays cannot change."""
-    weight = None if rows.weight is None else rows.weight.copy()
-    return Rows(rows.X.copy(), rows.y.copy(), weight, rows.columns)
+    weight, offset = (None if v is None else v.copy() for v in (rows.weight, rows.offset))
+    return Rows(rows.X.copy(), rows.y.copy(), weight, rows.columns, offset)
 
 
 def joined(earlier: Rows, power: float, rows: Rows) -> Rows:
     """Earlier rows, their weights multiplied by ``power``, followed by further rows."""
-    weight = None
+    weight = offset = None
     if rows.weight is not None or earlier.weight is not None or power < 1.0:
         old, new = (np.ones(len(r.y)) if r.weight is None else r.weight for r in (earlier, rows))
         weight = np.concatenate([power * old, new])
+    if rows.offset is not None or earlier.offset is not None:
+        both = (np.zeros(len(r.y)) if r.offset is None else r.offset for r in (earlier, rows))
+        offset = np.concatenate(list(both))
     stacked = (
         sparse.csr_array(sparse.vstack([earlier.X, rows.X]))
         if sparse.issparse(earlier.X) or sparse.issparse(rows.X)
         else np.concatenate([earlier.X, rows.X])
     )
-    return Rows(stacked, np.concatenate([earlier.y, rows.y]), weight, rows.columns)
+    return Rows(stacked, np.concatenate([earlier.y, rows.y]), weight, rows.columns, offset)

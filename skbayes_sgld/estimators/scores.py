@@ -113,6 +113,9 @@ def _tally(block: Block, model: Any, score: Score, names: list[str] | None) -> T
             y = model._check_scored(y)
         except ValueError as error:
             raise ValueError(f"block {block.number}: {error}") from None
+        if block.exposure is not None:  # rates weighted by exposure
+            y, weight = y / block.exposure, weight * block.exposure
+            total = weight.sum()
         mean = float(weight @ y / total) if total > 0 else 0.0
         squares = float(weight @ np.square(y - mean))
     observed, both = score.rows(y, predicted)

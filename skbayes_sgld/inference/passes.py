@@ -32,6 +32,7 @@ from skbayes_sgld.posterior.statistics import GaussianStatistics
 from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError, find_mode, mode_of_expansion
 
 Array = NDArray[Any]
+Rows = tuple[Array, Array, Array | None, Array | None]  # X, y, weight and offset
 
 _STRICT = 1e-16  # squared distance from an expansion's mode at which its search ends
 _GROUP_ROWS = 1000  # rows sampled of each label, or of counts above 0, so that rare ones count
@@ -46,12 +47,14 @@ def add_up(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(x if y is None else y if x is None else x.plus(y) for x, y in pairs)
 
 
-def _with_weight(X: Array, y: Array, weight: Array | None) -> tuple[Array, Array, Array | None]:
+def _with_weight(block: Block) -> Block:
     """Rows of positive weight."""
+    weight, exposure = block.weight, block.exposure
     if weight is None or weight.all():
-        return X, y, weight
+        return block
     kept = weight > 0
-    return X[kept], y[kept], weight[kept]
+    exposure = None if exposure is None else exposure[kept]
+    return block._replace(X=block.X[kept], y=block.y[kept], weight=weight[kept], exposure=exposure)
 
 
 def _numbers(block: Block) -> Block:
@@ -65,8 +68,7 @@ def _numbers(block: Block) -> Block:
 
 
 def _sums(block: Block) -> tuple[GaussianStatistics | None, Extent | None]:
-    block = _numbers(block)
-    X, y, weight = _with_weight(block.X, block.y, block.weight)
+    X, y, weight, *_ = _with_weight(_numbers(block))
     return (GaussianStatistics.of_rows(X, y, weight), Extent.of_rows(X)) if len(y) else (None, None)
 
 
@@ -84,14 +86,9 @@ class Fraction:
     @classmethod
     def of_block(cls, block: Block) -> Fraction:
         """First fraction of one block; rates without an exposure are what weights are for."""
-        counts = block.y
-        if block.exposure is not None:
-            counts = block.y * block.exposure
-            whole = np.rint(counts)
-            counts = np.where(np.isclose(counts, whole, rtol=1e-12, atol=0.0), whole, counts)
-        elif block.weight is not None:
+        if block.exposure is None and block.weight is not None:
             return cls(None)
-        broken = counts[counts != np.floor(counts)]
+        broken = block.y[block.y != np.floor(block.y)]
         return cls(float(broken[0]) if len(broken) else None)
 
     def plus(self, other: Fraction) -> Fraction:
@@ -109,7 +106,7 @@ def _moments_and_sample(
         block = _numbers(block)
         _check_target(block, likelihood)
         fraction = Fraction.of_block(block) if likelihood.whole else fraction
-    X, *_ = _with_weight(block.X, block.y, block.weight)
+    X = _with_weight(block).X
     moments = Moments.of_block(block, np.asarray(labels), codes)
     if not len(X):
         return moments, None, Sample.of_block(block, how, *np.zeros((2, X.shape[1]))), fraction
@@ -170,31 +167,33 @@ class Encoding:
     codes: Array
     factors: Array
 
-    def rows(self, X: Array, y: Array, weight: Array | None) -> tuple[Array, Array, Array | None]:
+    def rows(self, block: Block) -> Rows:
         """Rows of positive weight, with y encoded; weights are None where all are 1."""
         if self.labels is None:
-            y = y.astype(np.float64)
+            block = block._replace(y=block.y.astype(np.float64))
         else:
-            at = np.searchsorted(self.labels, y)
-            y = self.codes[at]
+            at = np.searchsorted(self.labels, block.y)
+            weight = block.weight
             if np.any(self.factors != 1.0):
                 factor = self.factors[at]
                 weight = factor if weight is None else weight * factor
-        X, y, weight = _with_weight(X, y, weight)
+            block = block._replace(y=self.codes[at], weight=weight)
+        X, y, weight, *_, exposure = _with_weight(block)
         if weight is not None and np.all(weight == 1.0):
             weight = None
-        return X, y, weight
+        offset = None if exposure is None or np.all(exposure == 1.0) else np.log(exposure)
+        return X, y, weight, offset
 
-    def sampled(self, sample: Sample, moments: Moments) -> tuple[Array, Array, Array | None]:
+    def sampled(self, sample: Sample, moments: Moments) -> Rows:
         """Rows of a sample, y encoded, weighted to stand for all rows of their label."""
-        X, y, weight = sample.rows()
+        X, y, weight, exposure = sample.rows()
         if not sample.complete:
             group = np.zeros(len(y), int)
             if self.labels is not None:
                 group = np.searchsorted(self.labels, y)
-            found = np.bincount(group, weight, minlength=len(moments.total))
-            weight *= (moments.total / np.where(found > 0, found, 1.0))[group]
-        return self.rows(X, y, weight)
+            found = np.bincount(group, weight * exposure, minlength=len(moments.total))
+            weight *= (moments.exposed / np.where(found > 0, found, 1.0))[group]
+        return self.rows(Block(X, y, weight, 0, 0, exposure))
 
 
 NUMBERS = Encoding(None, np.zeros(1), np.ones(1))
@@ -231,10 +230,10 @@ class Slope:
 def _expand(
     block: Block, model: GLMPosterior, theta: Array, encoding: Encoding, with_value: bool
 ) -> tuple[Any]:
-    X, y, weight = encoding.rows(block.X, block.y, block.weight)
+    X, y, weight, offset = encoding.rows(block)
     if not len(y):
         return (None,)
-    bound, value, least = model.with_rows(X, y, weight), np.nan, np.nan
+    bound, value, least = model.with_rows(X, y, weight, offset), np.nan, np.nan
     with one_blas_thread(), np.errstate(all="ignore"):
         found = bound.expand_likelihood(theta)
         if with_value:
@@ -250,7 +249,7 @@ class _Passes(BasePosterior):
     def __init__(self, model: GLMPosterior, source: RowSource, encoding: Encoding) -> None:
         self._source, self._encoding, self._prior = source, encoding, model
         # without the sample's rows: no pass needs them
-        self._model = model.with_rows(model.X[:0], model.y[:0], None)
+        self._model = model.with_rows(model.X[:0], model.y[:0], None, None)
         self.n_params, self.param_names = model.n_params, model.param_names
         # a log likelihood is needed under a flat prior, or where a search goes astray
         self._with_value = not model.prior.proper

@@ -25,7 +25,7 @@ from skbayes_sgld._linalg import (
 )
 from skbayes_sgld.posterior.collapsed_rows import collapsed_rows
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.likelihoods import Likelihood, RowKernel, WeightedKernel
+from skbayes_sgld.posterior.likelihoods import Likelihood, OffsetKernel, RowKernel, WeightedKernel
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import as_array
 from skbayes_sgld.posterior.sparse_rows import sparse_rows
@@ -167,6 +167,8 @@ def _kernel(posterior: GLMPosterior, variances: Array, dtype: type = np.float64)
     """The likelihood of all rows, averaged over normal errors of their predictors."""
     y: Array = posterior.y.astype(dtype)
     kernel: RowKernel = AveragedKernel(posterior.likelihood, y, variances.astype(dtype))
+    if posterior.offset is not None:
+        kernel = OffsetKernel(kernel, posterior.offset.astype(dtype))
     if posterior.weight is not None:
         kernel = WeightedKernel(kernel, posterior.weight.astype(dtype))
     return kernel
@@ -175,7 +177,7 @@ def _kernel(posterior: GLMPosterior, variances: Array, dtype: type = np.float64)
 def _curvatures(posterior: GLMPosterior, u: Array, variances: Array) -> Array:
     """Averaged curvature ``(n,)`` of each row at predictors ``u (n,)``."""
     with np.errstate(over="ignore"):
-        return _kernel(posterior, variances).score_and_curvature(u[None, None])[1].ravel()
+        return _kernel(posterior, variances).score_and_curvature(u[None, None].copy())[1].ravel()
 
 
 def _averaged(

@@ -30,7 +30,7 @@ class LinearBatches(Batches):
         Its dtype is that of the products.
     likelihood : Likelihood
     y : ndarray of shape (n,)
-    weight : ndarray of shape (n,) or None
+    weight, offset : ndarray of shape (n,) or None
     predictors : Predictors
     n_chains, batch_size, n_walkers : int
     """
@@ -41,13 +41,14 @@ class LinearBatches(Batches):
         likelihood: Likelihood,
         y: Array,
         weight: Array | None,
+        offset: Array | None,
         predictors: Predictors,
         n_chains: int,
         batch_size: int,
         n_walkers: int = 1,
     ) -> None:
         self.size, self._design, self._predictors = batch_size, design, predictors
-        self._likelihood, self._y, self._weight = likelihood, y, weight
+        self._likelihood, self._rows = likelihood, (y, weight, offset)
         self._n_walkers = n_walkers
         K = predictors.n_products
         self._u_shape = n_chains * n_walkers, K, batch_size
@@ -64,12 +65,14 @@ class LinearBatches(Batches):
 
     def gather(self, idx: Array) -> Sequence[Any]:
         """Batches of the rows ``idx (T, C, B)``, one a step: their design and kernel."""
-        weight = None if self._weight is None else self._weight.take(idx)
-        y = self._y.take(idx)
+        taken = [None if each is None else each.take(idx) for each in self._rows]
         if self._n_walkers > 1:
-            y = np.repeat(y, self._n_walkers, axis=1)
-            weight = None if weight is None else np.repeat(weight, self._n_walkers, axis=1)
-        kernel = self._likelihood.bind(y, weight, self._design.dtype)
+            taken = [
+                None if each is None else np.repeat(each, self._n_walkers, axis=1) for each in taken
+            ]
+        y, weight, offset = taken
+        assert y is not None
+        kernel = self._likelihood.bind(y, weight, self._design.dtype, offset)
         design = self._gathered(idx[:, 0] if self._alone else idx)
         return [(design[t], kernel[t]) for t in range(len(idx))]
 

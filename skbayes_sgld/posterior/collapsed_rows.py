@@ -284,7 +284,9 @@ class CollapsedRows(CollapsedPosterior):
 
 def collapsed_rows(posterior: GLMPosterior, theta: Array) -> CollapsedRows | None:
     """Sparse rows with noise of their own split off; None where they cannot be, or need not."""
-    if not 2 < posterior.n_samples <= posterior.n_params or posterior.weight is not None:
+    if not 2 < posterior.n_samples <= posterior.n_params:
+        return None
+    if posterior.weight is not None or posterior.offset is not None:
         return None
     prior = posterior.prior
     separate = isinstance(prior, Normal) and prior.covariance is None and prior.proper

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from scipy.special import logsumexp
 
 from skbayes_sgld._linalg import (
     GROUP,
@@ -22,7 +23,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.batches import LinearBatches
 from skbayes_sgld.posterior.design import DenseDesign
 from skbayes_sgld.posterior.facts import Facts
-from skbayes_sgld.posterior.likelihoods import FixedGaussian, Likelihood
+from skbayes_sgld.posterior.likelihoods import FixedGaussian, Gaussian, Likelihood
 from skbayes_sgld.posterior.linear_parameters import LinearParameters
 from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.predictor_maps import Contrasts, MeanAndNoise, Predictors
@@ -70,6 +71,8 @@ class GLMPosterior(LinearParameters, BasePosterior):
         Prior of the intercept at X = 0; None is the flat prior.
     sample_weight : ndarray of shape (n,) or None, default=None
         Weight of each row: a weight of w counts as w rows.
+    offset : ndarray of shape (n,) or None, default=None
+        Known part of each row's first linear predictor, such as the log of an exposure.
     fit_intercept : bool, default=True
         Whether the model has an intercept.
     center : bool, default=False
@@ -102,6 +105,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
         *,
         intercept_prior: CoefficientPrior | None = None,
         sample_weight: Array | None = None,
+        offset: Array | None = None,
         fit_intercept: bool = True,
         center: bool = False,
         feature_names: Sequence[str] | None = None,
@@ -110,6 +114,8 @@ class GLMPosterior(LinearParameters, BasePosterior):
     ) -> None:
         X, fit_intercept = as_rows(X) if issparse(X) else X, bool(fit_intercept)
         K, infers_noise = likelihood.n_predictors, likelihood.infers_noise
+        if offset is not None and isinstance(likelihood, Gaussian | FixedGaussian):
+            y, offset = y - offset, None
         statistics: GaussianStatistics | None = None
         if likelihood.quadratic and X.shape[1] <= MAX_DENSE:
             statistics = GaussianStatistics.of_rows(X, y, sample_weight, fit_intercept, refine=True)
@@ -125,7 +131,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
         self.likelihood, self.noise_prior = likelihood, noise_prior
         self.noise_columns: Array | None = None  # columns of X that the noise depends on, if any
         self.X: Any = X
-        self.y, self.weight, self.n_samples = y, sample_weight, X.shape[0]
+        self.y, self.weight, self.offset, self.n_samples = y, sample_weight, offset, X.shape[0]
         self._statistics, self._sums = statistics, dict[type, RowSum]()
         self.total_weight = float(len(y) if sample_weight is None else sample_weight.sum())
         self.linear_prior = LinearPrior.of_data(
@@ -166,7 +172,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
                 design: Any = SparseDesign(self.X.astype(dtype), self.center, has_level)
             else:
                 design = DenseDesign(self.X, self.center, has_level, dtype)
-            kernel = self.likelihood.bind(self.y, self.weight, dtype)
+            kernel = self.likelihood.bind(self.y, self.weight, dtype, self.offset)
             self._sums[dtype] = RowSum(design, kernel, self._predictors())
         return self._sums[dtype]
 
@@ -187,6 +193,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
             self.likelihood,
             self.y,
             self.weight,
+            self.offset,
             sums.predictors,
             n_chains,
             batch_size,
@@ -209,12 +216,13 @@ class GLMPosterior(LinearParameters, BasePosterior):
             weight[rare[idx]] = 1.0
         if self.weight is not None:
             weight *= self.weight[idx]
-        return self.with_rows(self.X[idx], self.y[idx], weight)
+        offset = None if self.offset is None else self.offset[idx]
+        return self.with_rows(self.X[idx], self.y[idx], weight, offset)
 
-    def with_rows(self, X: Array, y: Array, weight: Array | None) -> Self:
+    def with_rows(self, X: Array, y: Array, weight: Array | None, offset: Array | None) -> Self:
         """Posterior given other rows, under the same prior and in the same coordinates."""
-        rows: dict[str, Any] = {"X": X, "y": y, "weight": weight, "n_samples": X.shape[0]}
-        return self._with(**rows, _statistics=None, _sums={})
+        rows: dict[str, Any] = {"X": X, "y": y, "weight": weight, "offset": offset}
+        return self._with(**rows, n_samples=X.shape[0], _statistics=None, _sums={})
 
     def _with(self, **attributes: Any) -> Self:
         """Posterior that differs in some attributes."""
@@ -277,6 +285,9 @@ class GLMPosterior(LinearParameters, BasePosterior):
         """Point ``(P,)`` to search for the mode from: coefficients 0, the rest estimated from y."""
         theta = np.zeros(self.n_params)
         local = self.likelihood.start(self.y, self.weight, self.fit_intercept)
+        if self.offset is not None:  # under a log link the mean is that of y then
+            weight = np.ones(self.n_samples) if self.weight is None else self.weight
+            local[0] -= logsumexp(self.offset, b=weight) - np.log(weight.sum())
         if self.fit_intercept:
             self._linear(theta[None])[0, :, -1] = local[: self.n_predictors]
         if self.likelihood.infers_noise:

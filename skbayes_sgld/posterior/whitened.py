@@ -163,6 +163,8 @@ class WhitenedRows(WhitenedPosterior):
                 moved = (draws - center) @ design.T
                 variance[rows] = moved.var(axis=0)
                 u = design @ center + np.sqrt(1.0 - smoothing) * moved
+                if posterior.offset is not None:
+                    u += posterior.offset[rows]
                 spread = smoothing * variance[rows]
                 _, bend = posterior.likelihood.averaged(u, spread, posterior.y[rows])
                 weights[rows] = bend.mean(axis=0)
@@ -207,6 +209,8 @@ def _whiten(
             design = posterior.design(rows)
             np.matmul(design.astype(np.float32), root, out=whitened[rows])
             offset[rows] = design @ center
+            if posterior.offset is not None:
+                offset[rows] += posterior.offset[rows]
 
     in_threads(work, equal_slices(n, _PARTS))
     kernel = posterior.likelihood.bind(posterior.y, posterior.weight, np.float32)

@@ -363,7 +363,7 @@ def test_partial_fit_and_rows_without_weight_are_refused():
 def test_the_sample_spares_a_pass_over_all_rows():
     source = source_of("logistic", pool_size=2000)
     first, _, sample, _ = first_pass(source, Bernoulli(), 0)
-    rows, y, weight = NUMBERS.sampled(sample, first)
+    rows, y, weight, _ = NUMBERS.sampled(sample, first)
     model = GLMPosterior(rows, y, Bernoulli(), Normal(), sample_weight=weight, center=True)
     steps = []
     for refined in (True, False):
@@ -388,7 +388,7 @@ def test_rare_counts_are_found_in_as_few_passes():
     )
     first, _, sample, _ = first_pass(source, Poisson(), 0)
     assert sample.rows()[1].sum() == counts.sum()
-    X, y, weight = NUMBERS.sampled(sample, first)
+    X, y, weight, _ = NUMBERS.sampled(sample, first)
     known = {"center": True, "columns": (rows.mean(axis=0), rows.std(axis=0))}
     model = GLMPosterior(X, y, Poisson(), Normal(), sample_weight=weight, **known)
     mode, precision = find_posterior(model, source, NUMBERS).centered_normal()

@@ -26,7 +26,7 @@ def sample_of(how, y, weight=None, sizes=(70, 1, 300, 29, 600), columns=EVEN):
 def test_all_rows_are_equally_likely_and_each_stands_for_as_many(n_rows):
     counts = np.zeros(1000)
     for seed in range(400):
-        X, _, weight = sample_of(Sampling(50, seed, n_rows=n_rows), np.zeros(1000)).rows()
+        X, _, weight, _ = sample_of(Sampling(50, seed, n_rows=n_rows), np.zeros(1000)).rows()
         assert len(X) == 50 and np.ptp(weight) == 0 and np.all(np.diff(X[:, 0]) > 0)
         counts[X[:, 0].astype(int)] += 1
     # binomial counts of mean 20: those of the rows of each block, and their variance
@@ -45,7 +45,7 @@ def test_weighted_sums_are_estimated_without_bias(least, columns):
     values = rng.standard_normal(1000) + 1.0
     found = []
     for seed in range(400):
-        X, _, w = sample_of(
+        X, _, w, _ = sample_of(
             Sampling(60, seed, least, labels=True), y, weight, columns=columns
         ).rows()
         found.append(w @ values[X[:, 0].astype(int)])
@@ -57,7 +57,7 @@ def test_weighted_sums_are_estimated_without_bias(least, columns):
 def test_a_rare_label_is_kept_whole():
     y = np.repeat(["common", "rare"], [980, 20])
     y = np.random.default_rng(0).permutation(y)
-    X, labels, weight = sample_of(Sampling(50, 0, 30, labels=True, n_rows=1000), y).rows()
+    X, labels, weight, _ = sample_of(Sampling(50, 0, 30, labels=True, n_rows=1000), y).rows()
     rare = labels == "rare"
     assert np.array_equal(X[rare, 0], np.flatnonzero(y == "rare"))
     assert np.all(weight[rare] == 1.0)
@@ -80,7 +80,7 @@ def test_a_sample_does_not_depend_on_how_blocks_are_added_up():
 def test_a_sample_of_all_rows_is_the_rows():
     sample = sample_of(Sampling(1000, 0), np.arange(1000.0))
     assert sample.complete
-    X, y, weight = sample.rows()
+    X, y, weight, _ = sample.rows()
     assert np.array_equal(X[:, 0], np.arange(1000)) and np.array_equal(y, np.arange(1000.0))
     assert np.all(weight == 1.0)
     assert not sample_of(Sampling(999, 0), np.zeros(1000)).complete
@@ -95,7 +95,7 @@ def test_rows_of_heavy_tails_are_kept_and_the_third_order_is_known():
     columns, shifts = (X.mean(axis=0), X.std(axis=0)), []
     for seed in range(60):
         sample = Sample.of_block(Block(X, np.arange(n), None, 0, 0), Sampling(size, seed), *columns)
-        _, rows, weight = sample.rows()
+        _, rows, weight, _ = sample.rows()
         shifts.append(weight @ each[rows] - each.sum(axis=0))
     uniform = n / np.sqrt(size) * each.std(axis=0)
     assert np.sqrt(np.mean(np.square(shifts), axis=0)).max() < 0.1 * uniform.max()

@@ -9,7 +9,7 @@ from skbayes_sgld.posterior.likelihoods.gaussian import (
     Gaussian,
     HeteroscedasticGaussian,
 )
-from skbayes_sgld.posterior.likelihoods.kernel import RowKernel, WeightedKernel
+from skbayes_sgld.posterior.likelihoods.kernel import OffsetKernel, RowKernel, WeightedKernel
 from skbayes_sgld.posterior.likelihoods.poisson import Poisson
 
 LIKELIHOODS: Registry[Likelihood] = Registry(
@@ -32,6 +32,7 @@ __all__ = [
     "RowKernel",
     "LabelLikelihood",
     "Likelihood",
+    "OffsetKernel",
     "Poisson",
     "WeightedKernel",
 ]

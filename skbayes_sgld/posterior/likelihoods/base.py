@@ -21,7 +21,7 @@ from scipy.sparse import sparray
 
 from skbayes_sgld._checks import LARGEST, SMALLEST
 from skbayes_sgld._components import Component
-from skbayes_sgld.posterior.likelihoods.kernel import RowKernel, WeightedKernel
+from skbayes_sgld.posterior.likelihoods.kernel import OffsetKernel, RowKernel, WeightedKernel
 from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 
 Array = NDArray[Any]
@@ -168,7 +168,13 @@ class Likelihood(Component):
 
     # ---- one observation ----------------------------------------------------------------------
 
-    def bind(self, y: Array, weight: Array | None = None, dtype: type = np.float64) -> RowKernel:
+    def bind(
+        self,
+        y: Array,
+        weight: Array | None = None,
+        dtype: type = np.float64,
+        offset: Array | None = None,
+    ) -> RowKernel:
         """Kernel of observations ``y (..., B)``, which computes in ``dtype``.
 
         Parameters
@@ -177,8 +183,12 @@ class Likelihood(Component):
         weight : ndarray of shape (..., B) or None
         dtype : type, default=numpy.float64
             float64 or float32.
+        offset : ndarray of shape (..., B) or None, default=None
+            Known part of each row's first predictor, which the kernel adds to u.
         """
         kernel = self.kernel.bind(self, y.astype(dtype, copy=False))
+        if offset is not None:
+            kernel = OffsetKernel(kernel, offset.astype(dtype, copy=False))
         return (
             kernel if weight is None else WeightedKernel(kernel, weight.astype(dtype, copy=False))
         )

@@ -54,6 +54,37 @@ class RowKernel:
         return self.score(u), curvature
 
 
+class OffsetKernel(RowKernel):
+    """A kernel whose first predictor has known offsets ``(..., B)``, which u leaves out."""
+
+    def __init__(self, kernel: RowKernel, offset: Array) -> None:
+        self.kernel, self.offset = kernel, offset
+
+    def __getitem__(self, at: Any) -> OffsetKernel:
+        """Kernel of some of the rows."""
+        return OffsetKernel(self.kernel[at], self.offset[at])
+
+    def _moved(self, u: Array) -> Array:
+        u[:, 0] += self.offset
+        return u
+
+    def log_density(self, u: Array) -> Array:
+        """Log density at the predictor with its offset."""
+        return self.kernel.log_density(self._moved(u))
+
+    def score(self, u: Array) -> Array:
+        """Score at the predictor with its offset."""
+        return self.kernel.score(self._moved(u))
+
+    def value_and_score(self, u: Array) -> tuple[Array, Array]:
+        """Log density and score."""
+        return self.kernel.value_and_score(self._moved(u))
+
+    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
+        """Score and curvature."""
+        return self.kernel.score_and_curvature(self._moved(u))
+
+
 class WeightedKernel(RowKernel):
     """A kernel whose rows count with weights ``(..., B)``."""
 

@@ -77,6 +77,7 @@ class RowSpacePosterior(GLMPosterior):
             noise_prior,
             intercept_prior=posterior.linear_prior.intercept,
             sample_weight=posterior.weight,
+            offset=posterior.offset,
             fit_intercept=posterior.fit_intercept,
             center=posterior.center is not None,
             feature_names=[f"row direction {j}" for j in range(rows.shape[1])],
