@@ -237,7 +237,7 @@ class LinearEstimator(BayesianEstimator):
         self.intercept_prior_: CoefficientPrior | None = (
             of_intercept if self.fit_intercept else None
         )
-        self._names = list(posterior.constrained_names)
+        self._names = list(posterior.reported.names)
         self._n_predictors = posterior.n_predictors
         self._has_intercept = bool(self.fit_intercept)  # which set_params may change after the fit
 

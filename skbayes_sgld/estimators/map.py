@@ -233,16 +233,16 @@ class MAPEstimator(LinearEstimator):
     def _keep(self, posterior: GLMPosterior, found: Climb, draws: Array) -> None:
         """Set the fitted attributes."""
         with np.errstate(all="ignore"):
-            values = posterior.constrain(draws)
+            values = posterior.reported.values(draws)
         finite = (np.abs(values) < np.sqrt(np.finfo(float).max)).all(axis=0)
         if not finite.all():
             raise ValueError(
                 f"at temperature={self.temperature:g} the draws of "
-                f"{posterior.constrained_names[int(finite.argmin())]} leave the range of floating "
+                f"{posterior.reported.names[int(finite.argmin())]} leave the range of floating "
                 "point numbers; lower temperature, or give its prior more weight."
             )
         self.posterior_ = PosteriorDraws(
-            values[None], posterior.constrained_names, coords=posterior.coords
+            values[None], posterior.reported.names, coords=posterior.reported.coords
         )
         self._set_layout(posterior)
         self.step_size_, self.batch_size_ = found.step_size, found.batch_size
@@ -260,13 +260,13 @@ class MAPEstimator(LinearEstimator):
             "n_iter": Choice(self.n_iter_, "until the mode was near, or max_iter"),
             "distance": Choice(self.distance_, "largest, from the mode, in posterior sds"),
         }
-        self._set_point(posterior.constrain(found.end.theta[None])[0])
+        self._set_point(posterior.reported.values(found.end.theta[None])[0])
         points = max(_FEWEST_POINTS, _PATH_ROWS // posterior.n_samples)
         last = len(found.path) - 1
         kept = np.unique(np.linspace(0, last, min(last + 1, points)).astype(int))
         path, self.path_iter_ = found.path[kept], found.passes[kept]
         self.log_posterior_path_ = np.concatenate([posterior.log_density(p[None]) for p in path])
-        parts = self._split(posterior.constrain(path))
+        parts = self._split(posterior.reported.values(path))
         one = posterior.n_predictors == 1
         self.coef_path_ = parts["coef"][:, 0] if one else parts["coef"]
         self.intercept_path_ = parts["intercept"][:, 0] if one else parts["intercept"]
@@ -295,7 +295,7 @@ def start_of(posterior: GLMPosterior, settings: MAPSettings) -> Array:
         return posterior.zeros()
     if settings.init == "prior":
         drawn = posterior.draw_prior(start_generators(settings.climb.seed, range(1)))
-        return posterior.unconstrain(drawn)[0]
+        return posterior.reported.theta(drawn)[0]
     return posterior.start()
 
 

@@ -415,6 +415,6 @@ class BackpropNetwork(NetworkEstimator):
             with np.errstate(all="ignore"):
                 q.fit(posterior, trained, _WIDTH * posterior.unit, progress)
         self.elbo_, self.elbo_steps_, self.n_iter_ = q.elbo_, q.elbo_steps_, q.max_iter
-        values = posterior.constrain(q.sample(n_draws, seed))[None]
+        values = posterior.reported.values(q.sample(n_draws, seed))[None]
         choices = {"approximation": Choice(clone(q), GIVEN)}
-        self.posterior_ = PosteriorDraws(values, posterior.constrained_names, choices=choices)
+        self.posterior_ = PosteriorDraws(values, posterior.reported.names, choices=choices)

@@ -71,7 +71,7 @@ class Stream:
         known = self.known
         if self.rows is None and not posterior.likelihood.quadratic:
             share = np.ones(len(draws.flat)) if draws.flat_weights is None else draws.flat_weights
-            known = site_of(posterior, posterior.unconstrain(draws.flat), share / share.sum())
+            known = site_of(posterior, posterior.reported.theta(draws.flat), share / share.sum())
         return replace(self, n_batches=self.n_batches + 1, known=known)
 
 
@@ -226,7 +226,7 @@ class SampledEstimator(LinearEstimator):
         """Plan and run the chains, and set the fitted attributes."""
         prior, stream = self._resolve("prior"), self._stream
         target: Any = with_hyperparameters(posterior, prior) if prior.hierarchical else posterior
-        positions, n_fits = self._last_positions(settings, target.constrained_names)
+        positions, n_fits = self._last_positions(settings, target.reported.names)
         n_batches = 0 if stream is None else stream.n_batches
         # chains that continue, and batches, must not repeat earlier noise
         seed = draw_seed(self.random_state) + n_fits + n_batches

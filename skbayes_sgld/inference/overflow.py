@@ -54,7 +54,7 @@ def explain_overflow(error: ChainOverflowError, plan: Plan) -> ChainOverflowErro
             f"{remedy}{undefined}"
         )
     advice = "set step_size='auto' and preconditioner='auto', or " if given else ""
-    names, n_rows = posterior.constrained_names, posterior.facts.total_weight
+    names, n_rows = posterior.reported.names, posterior.facts.total_weight
     firmer = "" if given else firmer_priors(n_rows, names)
     nearer = ", or begin nearer to the mode with init='mode'" if error.rejected else ""
     if error.step < _AT_ONCE and start.any():

@@ -148,7 +148,7 @@ class Plan:
             ess = diagnose_outputs(posterior.outputs(draws), 0.0, invariant).ess
             return ess, f"95 % of the predictions have an effective sample size above {ess:.0f}"
         ess, worst = least_ess(constrained_draws(posterior, draws, self.n_burnin, self.thin))
-        name = posterior.constrained_names[worst]
+        name = posterior.reported.names[worst]
         return ess, f"the least bulk effective sample size is {ess:.0f}, of {name}"
 
     def __str__(self) -> str:
@@ -210,7 +210,7 @@ def make_plan(
     continues, n_draws, n_walkers = positions is not None, settings.n_draws, 1
     may_share = settings.allows_walkers and not continues
     if may_share:
-        tuned, choice = choose_n_draws(tuned, settings, len(posterior.constrained_names))
+        tuned, choice = choose_n_draws(tuned, settings, len(posterior.reported.names))
         n_draws = choice.value
         choices |= {} if choice.given else {"n_draws": choice}
     check_memory(settings.n_chains, n_draws, posterior.n_params)

@@ -180,14 +180,14 @@ def _of_draws(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
     scaled = weights / weights.mean() if np.ptp(weights) > 0 else None
     return SamplingResult(
         values,
-        list(posterior.constrained_names),
+        list(posterior.reported.names),
         scaled,
         plan.choices,
-        {name: list(each) for name, each in posterior.coords.items()},
+        {name: list(each) for name, each in posterior.reported.coords.items()},
         plan=plan,
         theta=chains.draws,
         mean=mean_of_draws(values, scaled),
-        positions=posterior.constrain(chains.state.sampler_state["theta"][:: plan.n_walkers]),
+        positions=posterior.reported.values(chains.state.sampler_state["theta"][:: plan.n_walkers]),
         clipped=float(chains.clipped.mean()),
         acceptance=chains.acceptance,
     )
@@ -253,7 +253,8 @@ def _undefined(posterior: BasePosterior, chains: Chains) -> tuple[float, str]:
             share, theta = float(bad.mean()), some[bad.argmax()] if bad.any() else None
         if theta is None:
             return 0.0, ""
-        if posterior.facts.full_support and not np.isfinite(posterior.constrain(theta[None])).all():
+        reported = posterior.reported.values(theta[None])
+        if posterior.facts.full_support and not np.isfinite(reported).all():
             return share, ""
         return share, describe_point(posterior, theta)
 

@@ -33,7 +33,7 @@ def choose_start(
     Chains of a run that begins ``again`` start around the mode, unless the user chose the start.
     """
     if positions is not None:
-        return posterior.unconstrain(positions), Choice("last positions", "warm_start=True")
+        return posterior.reported.theta(positions), Choice("last positions", "warm_start=True")
     walkers = f", {n_walkers} walkers a chain" * (n_walkers > 1)
     n_starts, ends, center = n_walkers * settings.n_chains, tuned.pilot_ends, tuned.center
     if settings.chooses_start and ends is not None:
@@ -82,7 +82,7 @@ def _start_elsewhere(
     generators = start_generators(seed, chains)
     draws = posterior.draw_prior(generators)
     if draws is not None:
-        return posterior.unconstrain(draws), Choice("prior", why)
+        return posterior.reported.theta(draws), Choice("prior", why)
     if settings.init == "prior":
         raise TypeError(
             f"init='prior' needs a posterior that can draw from its prior; "
@@ -95,16 +95,16 @@ def _start_elsewhere(
 
 def given_start(posterior: BasePosterior, init: Array, n_chains: int) -> Array:
     """Starting points ``(C, P)`` at the user's values."""
-    n_params = len(posterior.constrained_names)
+    n_params = len(posterior.reported.names)
     if init.shape not in ((n_params,), (n_chains, n_params)):
-        names = posterior.constrained_names
+        names = posterior.reported.names
         listed = ", ".join(names if n_params <= 6 else [*names[:3], "...", names[-1]])
         several = f" or ({n_chains}, {n_params})" if n_chains > 1 else ""
         raise ValueError(
             f"init has shape {init.shape}; it must be ({n_params},){several}: {listed}."
         )
     with np.errstate(all="ignore"):
-        start = posterior.unconstrain(np.broadcast_to(init, (n_chains, n_params)).copy())
+        start = posterior.reported.theta(np.broadcast_to(init, (n_chains, n_params)).copy())
     if not np.all(np.isfinite(start)):
         raise ValueError(_out_of_range(posterior, np.atleast_2d(init)))
     return np.asarray(start)
@@ -112,16 +112,16 @@ def given_start(posterior: BasePosterior, init: Array, n_chains: int) -> Array:
 
 def _out_of_range(posterior: BasePosterior, init: Array) -> str:
     """Message that names the first value of ``init (C, P)`` that has no coordinate."""
-    inside = posterior.constrain(posterior.start()[None])
+    inside = posterior.reported.values(posterior.start()[None])
     for chain, values in enumerate(init):
-        for j, name in enumerate(posterior.constrained_names):
+        for j, name in enumerate(posterior.reported.names):
             probe = inside.copy()
             probe[0, j] = values[j]
             with np.errstate(all="ignore"):
-                if not np.all(np.isfinite(posterior.unconstrain(probe))):
+                if not np.all(np.isfinite(posterior.reported.theta(probe))):
                     where = f" in chain {chain}" if len(init) > 1 else ""
                     return (
                         f"init has the value {values[j]:g} for {name}{where} which is out of its "
                         "range; scales and variances must be above 0."
                     )
-    return f"init is out of range for {', '.join(posterior.constrained_names)} together."
+    return f"init is out of range for {', '.join(posterior.reported.names)} together."

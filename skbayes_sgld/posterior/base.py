@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from skbayes_sgld._linalg import GROUP
 from skbayes_sgld.posterior.differences import difference_curvature, probed_diagonal
 from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.protocol import MEMBERS, Expansion
+from skbayes_sgld.posterior.reported import Reported
 
 Array = NDArray[Any]
 
@@ -30,8 +30,6 @@ class BasePosterior:
         Number of parameters P.
     param_names : list of str
         Names of the coordinates of theta.
-    coords : mapping of str to sequence of str
-        Labels of what the reported parameters belong to, by dimension: ``"feature"``, ``"class"``.
     n_samples : int
         Number of rows of data; 0 for a density without rows.
     facts : Facts
@@ -42,7 +40,6 @@ class BasePosterior:
 
     n_params: int
     param_names: list[str]
-    coords: Mapping[str, Sequence[str]] = MappingProxyType({})
     n_samples: int = 0
     abilities: frozenset[str] = frozenset()
 
@@ -193,24 +190,12 @@ class BasePosterior:
         """Posterior to hand to a sampler that raises its density to the power 1 / temperature."""
         return self
 
-    # ---- the reported parameters --------------------------------------------------------------
+    # ---- the reported parameters, and points in theta -----------------------------------------
 
     @property
-    def constrained_names(self) -> list[str]:
-        """Names of the reported parameters."""
-        return self.param_names
-
-    def constrain(self, theta: Array) -> Array:
-        """Reported parameters ``(C, n_constrained)`` at theta; by default theta itself."""
-        return theta
-
-    def unconstrain(self, values: Array) -> Array:
-        """Theta ``(C, P)`` at the reported parameters."""
-        return values
-
-    def reported_moves(self, moves: Array) -> Array:
-        """Moves of theta ``(M, P)`` as moves of the parameters by which distances are told."""
-        return moves
+    def reported(self) -> Reported:
+        """Reported parameters: their names, and the maps from and to theta."""
+        return Reported(self.param_names)
 
     def start(self) -> Array:
         """Point ``(P,)`` from which to search for the mode."""
@@ -221,7 +206,7 @@ class BasePosterior:
         return np.zeros(self.n_params)
 
     def draw_prior(self, generators: list[np.random.Generator]) -> Array | None:
-        """Draws from the prior ``(C, n_constrained)``, one per generator; None where unknown."""
+        """Reported parameters ``(C, n_reported)``, drawn from the prior; None where unknown."""
         return None
 
     def _describe(self) -> str:
@@ -291,7 +276,7 @@ def _is_default(cls: type, member: str) -> bool:
     """Whether a class takes a member from :class:`BasePosterior` unchanged."""
     if member in BasePosterior.__annotations__:  # constructors set these
         return False
-    return getattr(cls, member) is getattr(BasePosterior, member)
+    return getattr(cls, member, None) is getattr(BasePosterior, member, None)
 
 
 def require(

@@ -13,6 +13,7 @@ from skbayes_sgld._checks import check_number
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.protocol import MEMBERS
+from skbayes_sgld.posterior.reported import Reported
 
 Array = NDArray[Any]
 
@@ -117,10 +118,12 @@ class UserPosterior(BasePosterior):
         )
 
     @property
-    def constrained_names(self) -> list[str]:
-        """Names of what :meth:`constrain` returns."""
-        renamed = "constrain" in self.abilities
-        return list(self.model.constrained_names if renamed else self.param_names)
+    def reported(self) -> Reported:
+        """Parameters that the model's ``constrain`` returns; theta without it."""
+        if "constrain" not in self.abilities:
+            return Reported(self.param_names)
+        model = self.model
+        return Reported(list(model.constrained_names), model.constrain, model.unconstrain)
 
     def lacks(self, ability: str) -> list[str]:
         """Members that the model lacks for an ability."""

@@ -96,14 +96,14 @@ def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict |
         posterior = posterior.inner
     if not isinstance(posterior, GLMPosterior):
         return None
-    theta = posterior.unconstrain(values[None])[0]
+    theta = posterior.reported.theta(values[None])[0]
     K, d, prior = posterior.n_predictors, posterior.n_features, posterior.linear_prior
     L = K * (d + posterior.fit_intercept)
     if not prior.separate or L > MAX_DENSE:
         return None
     linear = theta[:L].reshape(K, -1)
     number = np.arange(L).reshape(K, -1)[:, :d].ravel()
-    names = [posterior.constrained_names[j] for j in number]
+    names = [posterior.reported.names[j] for j in number]
     about = names, posterior.total_weight, prior.from_data
     infers_noise = posterior.likelihood.infers_noise
     own = prior.coef.given_noise(float(np.exp(theta[-1]))) if infers_noise else prior.coef

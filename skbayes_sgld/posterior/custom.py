@@ -14,6 +14,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import UserPosterior
 from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.parameterizations.base import Expanded, Map, Reparameterized
+from skbayes_sgld.posterior.reported import Reported
 from skbayes_sgld.posterior.transforms import Coordinates, Elementwise, Transform
 
 Array = NDArray[Any]
@@ -127,6 +128,11 @@ class CustomPosterior(Reparameterized):
     def constrained_names(self) -> list[str]:
         """Names of the model's own parameters."""
         return self.inner.param_names
+
+    @property
+    def reported(self) -> Reported:
+        """Reported parameters: those of the model."""
+        return Reported(self.constrained_names, self.constrain, self.unconstrain)
 
     @property
     def facts(self) -> Facts:

@@ -30,6 +30,7 @@ from skbayes_sgld.posterior.predictor_maps import Contrasts, MeanAndNoise, Predi
 from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 from skbayes_sgld.posterior.priors.noise import NoisePrior, grad_with_noise, log_density_with_noise
 from skbayes_sgld.posterior.protocol import Expansion
+from skbayes_sgld.posterior.reported import Reported
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import SparseDesign
 from skbayes_sgld.posterior.statistics import GaussianStatistics
@@ -52,8 +53,8 @@ class GLMPosterior(LinearParameters, BasePosterior):
 
     A shift common to all softmax predictors does not change the likelihood. Where its prior is
     flat the shift is given a normal density of its own, which leaves the distribution of every
-    difference between classes unchanged; and :meth:`constrain` reports coefficients and intercepts
-    that sum to zero over the classes.
+    difference between classes unchanged; and the reported coefficients and intercepts
+    sum to zero over the classes.
 
     Parameters
     ----------
@@ -148,10 +149,11 @@ class GLMPosterior(LinearParameters, BasePosterior):
         self.param_names = self._name_params(feature_names, class_names)
 
     @property
-    def constrained_names(self) -> list[str]:
-        """Names of the reported parameters."""
-        linear = self.param_names[: self._n_linear]
-        return linear + ["noise_variance"] * self._infers_noise
+    def reported(self) -> Reported:
+        """Reported parameters: their names, and the maps from and to theta."""
+        names = self.param_names[: self._n_linear] + ["noise_variance"] * self._infers_noise
+        maps = self._constrain, self._unconstrain, self._reported_moves
+        return Reported(names, *maps, self.coords)
 
     # ---- rows: a design, a likelihood, and their sum -------------------------------------------
 

@@ -14,6 +14,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.priors import Flat, HierarchicalPrior, Normal
+from skbayes_sgld.posterior.reported import Reported
 
 Array = NDArray[Any]
 
@@ -55,7 +56,6 @@ class HierarchicalPosterior(BasePosterior):
         names, L = model.param_names, self.n_linear
         self.param_names = names[:L] + self._hyper_names + names[L:]
         self.noise_prior, self.noise_columns = model.noise_prior, model.noise_columns
-        self.coords = model.coords
         self.flat = model.with_prior(replace(model.linear_prior, coef=Flat()))
         self.linear_prior = self.flat.linear_prior
 
@@ -163,18 +163,20 @@ class HierarchicalPosterior(BasePosterior):
     # ---- reported parameters --------------------------------------------------------------------
 
     @property
-    def constrained_names(self) -> list[str]:
-        """Names of the reported parameters: those of the model, then the hyperparameters."""
-        return self.model.constrained_names + self._hyper_names
+    def reported(self) -> Reported:
+        """Reported parameters: those of the model, then the hyperparameters."""
+        model = self.model.reported
+        names = [*model.names, *self._hyper_names]
+        return Reported(names, self._constrain, self._unconstrain, coords=model.coords)
 
-    def constrain(self, theta: Array) -> Array:
+    def _constrain(self, theta: Array) -> Array:
         """Reported parameters ``(S, P)`` at theta."""
         of_model, h, _ = self.split(theta)
-        return np.hstack([self.model.constrain(of_model), self.prior.constrain(h)])
+        return np.hstack([self.model.reported.values(of_model), self.prior.constrain(h)])
 
-    def unconstrain(self, values: Array) -> Array:
+    def _unconstrain(self, values: Array) -> Array:
         """Theta ``(S, P)`` of the reported parameters."""
-        of_model = self.model.unconstrain(values[:, : -self._m])
+        of_model = self.model.reported.theta(values[:, : -self._m])
         return self._join(of_model, self.prior.unconstrain(values[:, -self._m :]))
 
     def start(self) -> Array:

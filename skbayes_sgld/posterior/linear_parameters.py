@@ -42,18 +42,18 @@ class LinearParameters:
     def _gamma(self, theta: Array) -> Array | None:
         return theta[:, -1] if self._infers_noise else None
 
-    def constrain(self, theta: Array) -> Array:
+    def _constrain(self, theta: Array) -> Array:
         """Reported parameters ``(S, P)`` at ``theta (S, P)``, in the same order.
 
         Intercepts are those at X = 0, the noise is a variance, and with several predictors
         coefficients and intercepts sum to zero over them.
         """
-        values = self.reported_moves(theta)
+        values = self._reported_moves(theta)
         if self._infers_noise:
             values[:, -1] = np.exp(values[:, -1])
         return values
 
-    def reported_moves(self, moves: Array) -> Array:
+    def _reported_moves(self, moves: Array) -> Array:
         """Moves of theta ``(M, P)`` as moves of the reported parameters and the log noise."""
         values = moves.copy()
         linear = self._linear(values)
@@ -64,7 +64,7 @@ class LinearParameters:
             linear[..., -1] -= np.einsum("skd,d->sk", linear[..., :-1], self.center)
         return values
 
-    def unconstrain(self, values: Array) -> Array:
+    def _unconstrain(self, values: Array) -> Array:
         """Theta ``(S, P)`` at the reported parameters."""
         theta = self._about_center(values)
         if self._infers_noise:

@@ -30,6 +30,7 @@ from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import HeteroscedasticGaussian
 from skbayes_sgld.posterior.predictor_maps import MeanAndNoise
 from skbayes_sgld.posterior.priors import CoefficientPrior, NoisePrior, Normal
+from skbayes_sgld.posterior.reported import Reported
 
 Array = NDArray[Any]
 
@@ -101,7 +102,7 @@ class LogLinearNoisePosterior(GLMPosterior):
                 f"{self.n_samples} rows: the fit would find rows without any noise. Choose a few "
                 "columns, noise_model=LogLinearNoise(columns=[...]), or noise_model='constant'."
             )
-        self._reported = [f"noise_coef{name}" for name in features] + ["noise_intercept"]
+        self._noise_names = [f"noise_coef{name}" for name in features] + ["noise_intercept"]
 
     def _parameterizations(self) -> tuple[str, ...]:
         # with few rows and normal priors also those in which the coefficients are normal
@@ -111,19 +112,20 @@ class LogLinearNoisePosterior(GLMPosterior):
     # ---- reported parameters --------------------------------------------------------------------
 
     @property
-    def constrained_names(self) -> list[str]:
-        """Names of the reported parameters; the noise's are those of log sigma at X = 0."""
-        return self.param_names[: self._n_linear] + self._reported
+    def reported(self) -> Reported:
+        """Reported parameters; those of the noise are of log sigma at X = 0."""
+        names = self.param_names[: self._n_linear] + self._noise_names
+        return replace(super().reported, names=names)
 
-    def constrain(self, theta: Array) -> Array:
+    def _constrain(self, theta: Array) -> Array:
         """Reported parameters ``(S, P)`` at ``theta (S, P)``, in the same order."""
-        values = self.reported_moves(theta)
+        values = self._reported_moves(theta)
         alpha = 0.5 * theta[:, self._slopes]
         values[:, self._slopes] = alpha
         values[:, -1] = 0.5 * theta[:, -1] - alpha @ self._noise_mean
         return values
 
-    def unconstrain(self, values: Array) -> Array:
+    def _unconstrain(self, values: Array) -> Array:
         """Theta ``(S, P)`` at the reported parameters."""
         theta, alpha = self._about_center(values), values[:, self._slopes]
         theta[:, self._slopes] = 2.0 * alpha

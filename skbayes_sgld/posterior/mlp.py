@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors import CoefficientPrior
 from skbayes_sgld.posterior.priors.noise import NoisePrior, grad_with_noise, log_density_with_noise
+from skbayes_sgld.posterior.reported import Reported
 
 Array = NDArray[Any]
 
@@ -378,19 +380,17 @@ class MLPPosterior(BasePosterior):
     # ---- reported parameters and predictions --------------------------------------------------
 
     @property
-    def constrained_names(self) -> list[str]:
-        """Names of the reported parameters."""
-        if self.units is None or not self.likelihood.infers_noise:
-            return self.param_names
-        return [*self.param_names[:-1], "noise_variance"]
-
-    def constrain(self, theta: Array) -> Array:
-        """Reported parameters ``(C, P)``."""
-        return theta if self.units is None else self.units.constrain(self.network, theta)
-
-    def unconstrain(self, values: Array) -> Array:
-        """Theta ``(C, P)`` at the reported parameters."""
-        return values if self.units is None else self.units.unconstrain(self.network, values)
+    def reported(self) -> Reported:
+        """Reported parameters: those of networks of data in their own units, where known."""
+        if self.units is None:
+            return Reported(self.param_names)
+        names = self.param_names
+        if self.likelihood.infers_noise:
+            names = [*names[:-1], "noise_variance"]
+        units, network = self.units, self.network
+        return Reported(
+            names, partial(units.constrain, network), partial(units.unconstrain, network)
+        )
 
     def outputs(self, theta: Array) -> Array:
         """Outputs ``(C, S, rows, K)`` of networks ``theta (C, S, P)`` at some training rows."""

@@ -100,5 +100,6 @@ MEMBERS: dict[str, tuple[str, ...]] = {
 }
 """Members that an object must have for each ability, which samplers and gradients require by name.
 
-:class:`~skbayes_sgld.posterior.base.BasePosterior` documents them.
+:class:`~skbayes_sgld.posterior.base.BasePosterior` documents them; its ``reported`` holds
+``constrained_names``, ``constrain`` and ``unconstrain``.
 """

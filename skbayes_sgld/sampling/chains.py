@@ -230,7 +230,7 @@ def advance_together(
                         next_look += _LOOK
                         if not np.isfinite(state["theta"]).all():
                             break
-                        values = dynamics.posterior.constrain(state["theta"])
+                        values = dynamics.posterior.reported.values(state["theta"])
                         if not np.isfinite(values).all():
                             raise overflow_at(first + t, values, n_params)
                         if run.stops_lost and "lost" in state:

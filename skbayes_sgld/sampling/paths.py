@@ -91,7 +91,7 @@ def check_path(posterior: BasePosterior, path: Array, first: int, every: int, st
     finite = np.isfinite(path)
     length = len(path) if finite.all() else int(np.argwhere(~finite)[0, 0])
     checked = path[first:length:every]
-    bad = np.argwhere(~np.isfinite(posterior.constrain(checked.reshape(-1, path.shape[2]))))
+    bad = np.argwhere(~np.isfinite(posterior.reported.values(checked.reshape(-1, path.shape[2]))))
     if len(bad):
         row, parameter = (int(k) for k in bad[0])
         at, chain = divmod(row, path.shape[1])

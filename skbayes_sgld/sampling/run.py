@@ -172,7 +172,7 @@ def constrained_draws(
     """Draws in the parameters' own units; raise where these overflow."""
     n_chains, n_draws, P = draws.shape
     with np.errstate(all="ignore"):
-        values = posterior.constrain(draws.reshape(-1, P)).reshape(n_chains, n_draws, -1)
+        values = posterior.reported.values(draws.reshape(-1, P)).reshape(n_chains, n_draws, -1)
     if not np.isfinite(values).all():
         first = int(np.isfinite(values).all(axis=(0, 2)).argmin())
         step = n_burnin + (first % -(-n_draws // n_walkers) + 1) * thin - 1

@@ -395,5 +395,5 @@ def test_rare_counts_are_found_in_as_few_passes():
     assert source.n_passes <= 5
     full = GLMPosterior(rows, counts.astype(float), Poisson(), Normal(), **known)
     exact = find_mode(full, full.start(), near=1e-20).theta
-    moved = model.constrain(mode[None])[0] - full.constrain(exact[None])[0]
+    moved = model.reported.values(mode[None])[0] - full.reported.values(exact[None])[0]
     assert np.abs(moved).max() < 1e-6

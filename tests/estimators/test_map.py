@@ -50,7 +50,7 @@ def true_distance(model, X, y):
     posterior = GLMPosterior(X, y, Gaussian(), prior, noise)
     mode = tuning.find_mode(posterior, posterior.start())
     values = np.r_[model.coef_, model.intercept_, model.noise_variance_]
-    way = posterior.unconstrain(values[None])[0] - mode.theta
+    way = posterior.reported.theta(values[None])[0] - mode.theta
     return np.max(np.abs(way) / mode.metric.marginal_sd)
 
 

@@ -314,8 +314,8 @@ def test_the_result_of_a_network_is_the_result_of_any_model(capsys):
     # in the units of X and y, and back
     layout = {"hidden_layer_sizes": (8,), "units": Units(X.mean(0), X.std(0), Y.mean(), Y.std())}
     posterior = MLPPosterior(X, Y, Gaussian(), Normal(), InverseGamma(2.0, 0.5), **layout)
-    np.testing.assert_allclose(posterior.constrain(theta), result.draws.flat, rtol=1e-10)
-    np.testing.assert_allclose(posterior.unconstrain(result.draws.flat), theta, atol=1e-10)
+    np.testing.assert_allclose(posterior.reported.values(theta), result.draws.flat, rtol=1e-10)
+    np.testing.assert_allclose(posterior.reported.theta(result.draws.flat), theta, atol=1e-10)
     # sample() takes the same plan
     own = sample(posterior, n_draws=5, n_burnin=20, thin=1, random_state=0, check_gradient=False)
     assert own.choices["init"].value == "training" and own.predictions is not None

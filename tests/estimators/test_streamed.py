@@ -118,7 +118,7 @@ def test_a_site_after_a_site_has_the_mean_gradient_and_curvature_of_both(center,
         posterior = GLMPosterior(X_k, y_k, Bernoulli(), Normal(1.0), center=center)
         earlier = None if site is None else site.tempered(forgetting)
         posterior = under_priors(posterior, Normal(1.0), Flat(), earlier)
-        site = site_of(posterior, posterior.unconstrain(values), share)
+        site = site_of(posterior, posterior.reported.theta(values), share)
     (first, H_first), (last, H_last) = (
         logistic_moments(*args) for args in zip(rows, y, draws, strict=True)
     )

@@ -125,7 +125,7 @@ def density_by_scipy(posterior, pair, coef, intercept, gamma):
 def test_the_prior_acts_on_the_intercept_at_zero(pair, center):
     posterior = make(Gaussian(), pair, center)
     theta = points(posterior, 4)
-    users = posterior.constrain(theta)
+    users = posterior.reported.values(theta)
     expected = [
         density_by_scipy(posterior, pair, row[:D], row[D], np.log(row[-1])) for row in users
     ]
@@ -162,7 +162,7 @@ def test_the_space_of_the_rows_holds_the_same_posterior_under_a_matrix(likelihoo
     rows = RowSpacePosterior(full)
     theta = rng.standard_normal((20_000, rows.n_params)) * 0.1
     theta[:] = theta[0]
-    values = rows.constrain(theta)
+    values = rows.reported.values(theta)
     # the rows see the same predictors, and the way back is the way there
     predictors = values[:, :d] @ X.T + values[:, d : d + 1]
     local = rows._linear(theta[:1])[0, 0]
@@ -170,7 +170,7 @@ def test_the_space_of_the_rows_holds_the_same_posterior_under_a_matrix(likelihoo
     np.testing.assert_allclose(
         predictors[0], (rows.X - rows.center) @ local[:-1] + local[-1], atol=1e-9
     )
-    np.testing.assert_allclose(rows.unconstrain(values[:3]), theta[:3], atol=1e-8)
+    np.testing.assert_allclose(rows.reported.theta(values[:3]), theta[:3], atol=1e-8)
     # given what the rows see, the coefficients are what the prior says: normal, by conditioning
     variance = values[0, -1] if infers else 1.0
     seen = X @ covariance @ X.T
@@ -292,7 +292,7 @@ def test_beside_a_site_gradient_and_curvature_are_those_of_the_density(likelihoo
 def test_draws_of_the_prior_have_its_intercept_at_zero(likelihood):
     posterior, n = make(LIKELIHOODS[likelihood], "covariance, normal", center=True), 600
     draws = posterior.draw_prior([np.random.default_rng(seed) for seed in range(n)])
-    level = draws[:, [name.startswith("intercept") for name in posterior.constrained_names]]
+    level = draws[:, [name.startswith("intercept") for name in posterior.reported.names]]
     assert level.shape[1] == posterior.n_predictors
     for intercepts in level.T:
         assert stats.kstest(intercepts, stats.norm(0.4, 2.0).cdf).pvalue > 1e-3

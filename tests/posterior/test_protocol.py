@@ -141,10 +141,11 @@ def test_what_a_model_has_of_its_own_is_used():
     np.testing.assert_allclose(
         plain.curvature(plain.start()), np.diag(Ellipse.sd**-2.0), rtol=1e-6, atol=1e-6
     )
-    assert (plain.constrained_names, knowing.constrained_names) == (["a", "b"], ["A", "B"])
+    assert (plain.reported.names, knowing.reported.names) == (["a", "b"], ["A", "B"])
     theta = np.array([[0.5, 2.0]])
-    np.testing.assert_array_equal(plain.constrain(theta), theta)
-    np.testing.assert_array_equal(knowing.constrain(theta), np.exp(theta))
+    np.testing.assert_array_equal(plain.reported.values(theta), theta)
+    np.testing.assert_array_equal(knowing.reported.values(theta), np.exp(theta))
+    np.testing.assert_allclose(knowing.reported.theta(np.exp(theta)), theta, rtol=1e-15)
     np.testing.assert_array_equal(plain.start(), [0.0, 0.0])
 
 
@@ -217,7 +218,8 @@ def test_every_ability_has_a_default_or_an_error_that_names_it():
         with pytest.raises(TypeError, match="Ellipse has no"):
             require(posterior, ability, "sampler", "x", "y")
         for member in MEMBERS[ability]:
-            assert hasattr(BasePosterior, member), f"{ability}: {member} has no default"
+            default = "reported" if ability == "constrain" else member
+            assert hasattr(BasePosterior, default), f"{ability}: {member} has no default"
 
 
 def test_the_mode_of_four_members_is_found():

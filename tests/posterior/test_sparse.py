@@ -165,17 +165,17 @@ def test_row_space_of_sparse_rows_is_that_of_dense_rows(twice):
         for A in (wide, wide.toarray())
     )
     coef = rng.normal(size=(3, 41))
-    log_density = [p.log_density(p.unconstrain(coef)) for p in (ours, theirs)]
-    theta = ours.unconstrain(coef)
-    back = ours.constrain(theta)
+    log_density = [p.log_density(p.reported.theta(coef)) for p in (ours, theirs)]
+    theta = ours.reported.theta(coef)
+    back = ours.reported.values(theta)
     # the part outside the row space is drawn anew, and no row sees it
     np.testing.assert_allclose(wide @ back[:, :-1].T, wide @ coef[:, :-1].T, atol=1e-9)
     np.testing.assert_allclose(back[:, -1], coef[:, -1], atol=1e-9)
     if twice:  # the dense one has a direction that no row sees
         return
     np.testing.assert_allclose(np.diff(log_density[0]), np.diff(log_density[1]), rtol=1e-9)
-    many = ours.constrain(np.repeat(theta[:1], 4000, axis=0))[:, :-1]
-    dense = theirs.constrain(np.repeat(theirs.unconstrain(coef[:1]), 4000, axis=0))[:, :-1]
+    many = ours.reported.values(np.repeat(theta[:1], 4000, axis=0))[:, :-1]
+    dense = theirs.reported.values(np.repeat(theirs.reported.theta(coef[:1]), 4000, axis=0))[:, :-1]
     error = 4.0 * prior.scale / np.sqrt(4000)
     assert np.all(np.abs(many.mean(axis=0) - dense.mean(axis=0)) < 1.5 * error)
     np.testing.assert_allclose(many.std(axis=0), dense.std(axis=0), rtol=0.1, atol=1e-9)

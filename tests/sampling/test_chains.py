@@ -13,6 +13,7 @@ from skbayes_sgld.posterior import (
     Normal,
 )
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.reported import Reported
 from skbayes_sgld.sampling import (
     SGLD,
     Adam,
@@ -195,8 +196,9 @@ class Climbing(BasePosterior):
     def grad(self, theta):
         return np.full_like(theta, 100.0)
 
-    def constrain(self, theta):
-        return np.exp(theta)
+    @property
+    def reported(self):
+        return Reported(["s"], np.exp, np.log)
 
 
 @pytest.mark.parametrize("block_size", [1, 7, 50, 1000])

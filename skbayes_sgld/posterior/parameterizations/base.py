@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from skbayes_sgld._linalg import GROUP, matmul_rows
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.facts import Facts
+from skbayes_sgld.posterior.reported import Reported
 
 Array = NDArray[Any]
 
@@ -104,7 +105,7 @@ class Reparameterized(BasePosterior):
         self.coordinates: Any = coordinates
         self.temperature = temperature
         self.n_samples, self.n_params = posterior.n_samples, posterior.n_params
-        self.param_names, self.coords = posterior.param_names, posterior.coords
+        self.param_names = posterior.param_names
         known = posterior.facts
         self._facts = Facts(
             one_mode=known.one_mode,
@@ -189,21 +190,22 @@ class Reparameterized(BasePosterior):
     # ---- reported parameters --------------------------------------------------------------------
 
     @property
-    def constrained_names(self) -> list[str]:
-        """Names of the reported parameters."""
-        return self.inner.constrained_names
+    def reported(self) -> Reported:
+        """Reported parameters of the model, at phi."""
+        model = self.inner.reported
+        return Reported(model.names, self._constrain, self._unconstrain, coords=model.coords)
 
-    def constrain(self, phi: Array) -> Array:
+    def _constrain(self, phi: Array) -> Array:
         """Reported parameters ``(S, P)`` at phi."""
         theta = np.empty_like(phi)
         for first in range(0, len(phi), _BLOCK):
             some = slice(first, first + _BLOCK)
             theta[some] = self.coordinates.forward(phi[some])
-        return self.inner.constrain(theta)
+        return self.inner.reported.values(theta)
 
-    def unconstrain(self, values: Array) -> Array:
+    def _unconstrain(self, values: Array) -> Array:
         """Coordinates phi ``(S, P)`` of the reported parameters."""
-        return self.coordinates.inverse(self.inner.unconstrain(values))
+        return self.coordinates.inverse(self.inner.reported.theta(values))
 
     def zeros(self) -> Array:
         """Point ``(P,)`` at which no parameter of the model has an effect."""

@@ -16,7 +16,7 @@ coefficients follows the prior, from which it is drawn (Matheron's rule; Wilson 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from skbayes_sgld._sparse import scale_columns
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.priors.normal import Normal
+from skbayes_sgld.posterior.reported import Reported
 
 Array = NDArray[Any]
 
@@ -40,7 +41,7 @@ _LEAST = 1e-12  # share of the largest eigenvalue below which a direction is rou
 class RowSpacePosterior(GLMPosterior):
     """A generalised linear model under a normal prior, in the space of its rows.
 
-    Its coefficients are a, with the intercept and the noise unchanged. :meth:`constrain` returns
+    Its coefficients are a, with the intercept and the noise unchanged. Reported are
     the coefficients of X; their part outside the row space is drawn from the prior.
 
     Parameters
@@ -92,17 +93,17 @@ class RowSpacePosterior(GLMPosterior):
         return self.inner.draw_prior(generators)
 
     @property
-    def constrained_names(self) -> list[str]:
-        """Names of the reported parameters."""
-        return self.inner.constrained_names
+    def reported(self) -> Reported:
+        """Reported parameters of the model with all coefficients."""
+        return replace(super().reported, names=self.inner.reported.names)
 
-    def constrain(self, theta: Array) -> Array:
+    def _constrain(self, theta: Array) -> Array:
         """Reported parameters ``(S, P)`` at ``theta``, whose width is that of the row space.
 
         The part outside the row space is random, seeded by the first draw itself: the same draws
         always give the same parameters, and other draws give independent ones.
         """
-        seen, full, d = super().constrain(theta), self.inner, self.inner.n_features
+        seen, full, d = super()._constrain(theta), self.inner, self.inner.n_features
         rng = np.random.default_rng(np.ascontiguousarray(theta[0], dtype=float).view(np.uint64))
         sds = np.full((len(theta), 1, 1), np.sqrt(self._temperature))
         if full.prior.scaled_by_noise:
@@ -123,7 +124,7 @@ class RowSpacePosterior(GLMPosterior):
             values[:, -1] = seen[:, -1]
         return values
 
-    def unconstrain(self, values: Array) -> Array:
+    def _unconstrain(self, values: Array) -> Array:
         """Theta ``(S, P of the row space)`` of the reported parameters."""
         full, d = self.inner, self.inner.n_features
         seen = np.empty((len(values), self.n_params))
@@ -133,7 +134,7 @@ class RowSpacePosterior(GLMPosterior):
         self._linear(seen)[..., self.n_features :] = level
         if self.likelihood.infers_noise:
             seen[:, -1] = values[:, -1]
-        return super().unconstrain(seen)
+        return super()._unconstrain(seen)
 
 
 def _by_row(function: Callable[[Array], Array], coef: Array) -> Array:

@@ -78,7 +78,7 @@ def newton_step(
             coordinates = None
             away = metric.sqrt(step[None])[0] / metric.marginal_sd
         else:
-            coordinates = _unit_rows(posterior.reported_moves(metric.root.T).T)
+            coordinates = _unit_rows(posterior.reported.moves(metric.root.T).T)
             away = coordinates @ step
         distance = float(np.abs(away).max())
     if not np.isfinite(distance):

@@ -67,7 +67,7 @@ def test_the_density_is_that_of_the_rows_times_that_of_the_rest(name, options):
     if full.prior.scaled_by_noise:
         gamma = gamma[:, 0]
         log_rest = log_rest * np.exp(-gamma) - 0.5 * K * 4 * gamma
-    left = full.log_density(theta) - reduced.log_density(reduced.unconstrain(values)) - log_rest
+    left = full.log_density(theta) - reduced.log_density(reduced.reported.theta(values)) - log_rest
     np.testing.assert_allclose(left, left[0], atol=1e-8)
 
 
@@ -75,7 +75,7 @@ def test_the_density_is_that_of_the_rows_times_that_of_the_rest(name, options):
 def test_what_no_row_sees_has_the_priors_distribution_and_the_rows_see_their_own(name):
     full, reduced = pair(name, temperature=1.7, center=True)
     theta = np.tile(0.3 * np.random.default_rng(2).standard_normal(reduced.n_params), (40_000, 1))
-    values = reduced.constrain(theta)
+    values = reduced.reported.values(theta)
     K, width = full.n_predictors, 10
     linear = values[:, : K * width].reshape(-1, K, width)
     seen = reduced._linear(theta)[..., :5]
@@ -101,11 +101,11 @@ def test_what_no_row_sees_has_the_priors_distribution_and_the_rows_see_their_own
 def test_the_rest_is_another_for_other_draws_and_the_same_for_the_same():
     _, reduced = pair("logistic", center=True)
     theta = np.random.default_rng(3).standard_normal((6, reduced.n_params))
-    values = reduced.constrain(theta)
-    np.testing.assert_array_equal(reduced.constrain(theta[:4]), values[:4])
-    other = reduced.constrain(theta + 1e-9)
+    values = reduced.reported.values(theta)
+    np.testing.assert_array_equal(reduced.reported.values(theta[:4]), values[:4])
+    other = reduced.reported.values(theta + 1e-9)
     assert np.all(np.abs(other - values).max(axis=1) > 1e-3)
-    np.testing.assert_allclose(reduced.unconstrain(values), theta, atol=1e-10)
+    np.testing.assert_allclose(reduced.reported.theta(values), theta, atol=1e-10)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 1.6])

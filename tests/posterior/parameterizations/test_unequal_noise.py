@@ -55,7 +55,7 @@ def test_the_coefficients_are_standard_normal_whatever_the_noise(prior):
     phi = np.random.default_rng(3).standard_normal((5, posterior.n_params))
     n_noise = 3
     np.testing.assert_allclose(posterior.grad(phi)[:, :-n_noise], -phi[:, :-n_noise], atol=1e-10)
-    again = posterior.unconstrain(posterior.constrain(phi))
+    again = posterior.reported.theta(posterior.reported.values(phi))
     np.testing.assert_allclose(again, phi, atol=1e-8)
 
 
