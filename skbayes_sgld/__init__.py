@@ -18,6 +18,7 @@ from skbayes_sgld.neural_network import (
     SGLDMLPClassifier,
     SGLDMLPRegressor,
 )
+from skbayes_sgld.prediction.effects import effects
 from skbayes_sgld.prediction.wrappers import (
     predict_interval,
     predict_proba_interval,
@@ -41,6 +42,7 @@ __all__ = [
     "SGLDMLPRegressor",
     "SGLDPoissonRegressor",
     "SamplingResult",
+    "effects",
     "gather_warnings",
     "predict_interval",
     "predict_proba_interval",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib.metadata import version
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from skbayes_sgld._checks import check_number, naming
+from skbayes_sgld._checks import check_flag, check_number, naming
 from skbayes_sgld._components import Component, Registry, resolve
 from skbayes_sgld._doc_link import doc_link_template
 from skbayes_sgld._linalg import one_blas_thread
@@ -371,13 +371,18 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """
         return self._predictive().log_likelihood(*self._observed(X, y)).T
 
-    def summary(self, coverage: float = 0.9) -> pd.DataFrame:
+    def summary(self, coverage: float = 0.9, exponentiate: bool = False) -> pd.DataFrame:
         """Summary table of the posterior, one row a parameter.
 
         Parameters
         ----------
         coverage : float, default=0.9
             Probability of the equal-tailed credible interval, in (0, 1).
+        exponentiate : bool, default=False
+            Summarise exp(draws) of the coefficients and the intercept: odds ratios
+            ``odds_ratio[column]`` and the ``odds`` where all columns are 0, for two classes; rate
+            ratios ``rate_ratio[column]`` and the ``rate`` of counts. Other models raise a
+            ValueError.
 
         Returns
         -------
@@ -387,7 +392,24 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             by its name, and under ``"plan"`` a table of the values and their reasons.
         """
         check_is_fitted(self)
-        return self.posterior_.summary(coverage)
+        draws = self.posterior_
+        if not check_flag(exponentiate, "exponentiate"):
+            return draws.summary(coverage)
+        if (unit := self._exponential()) is None:
+            raise ValueError(
+                f"exponentiate=True is not accepted by this {type(self).__name__}: exponentials of "
+                "coefficients are odds ratios of two classes and rate ratios of counts. "
+                "skbayes_sgld.effects has the effects on the response of any model."
+            )
+        ratios = {"intercept": unit}
+        ratios |= {n: f"{unit}_ratio{n[4:]}" for n in draws.names if n.startswith("coef[")}
+        kept = [k for k, name in enumerate(draws.names) if name in ratios]
+        names = [ratios[draws.names[k]] for k in kept]
+        return replace(draws, values=np.exp(draws.values[..., kept]), names=names).summary(coverage)
+
+    def _exponential(self) -> str | None:
+        """Name of the exponential of the linear predictor, such as the odds; None without one."""
+        return None
 
     def to_arviz(
         self, X: Any = None, y: Any = None, random_state: Any = 0, *, groups: Any = None

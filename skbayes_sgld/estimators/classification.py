@@ -450,6 +450,9 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
             labels, codes = np.unique(y, return_inverse=True)
         return codes.astype(float), _of_labels(len(labels)), labels
 
+    def _exponential(self) -> str | None:
+        return "odds" if len(self.classes_) == 2 else None
+
     def _class_names(self) -> list[str]:
         seen = self.classes_ if self._seen is None else self.classes_[self._seen]
         return [str(c) for c in seen]

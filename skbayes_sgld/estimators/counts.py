@@ -54,6 +54,9 @@ class CountRegressor(RegressionModel, LinearEstimator):
 
     _family = "poisson"
 
+    def _exponential(self) -> str:
+        return "rate"
+
     def __sklearn_tags__(self) -> Tags:
         """Tags of scikit-learn: the target is not negative."""
         tags = super().__sklearn_tags__()

@@ -1,6 +1,7 @@
 """Displays of draws and predictions, in scikit-learn's manner; they need the extra ``plot``."""
 
 from skbayes_sgld.plotting.chains import AutocorrelationDisplay, RankDisplay, TraceDisplay
+from skbayes_sgld.plotting.dependence import PartialDependenceDisplay
 from skbayes_sgld.plotting.draws import DensityDisplay, ForestDisplay
 from skbayes_sgld.plotting.intervals import CoverageDisplay, PredictiveIntervalDisplay
 from skbayes_sgld.plotting.probabilities import ProbabilityContourDisplay, ReliabilityDisplay
@@ -10,6 +11,7 @@ __all__ = [
     "CoverageDisplay",
     "DensityDisplay",
     "ForestDisplay",
+    "PartialDependenceDisplay",
     "PredictiveIntervalDisplay",
     "ProbabilityContourDisplay",
     "RankDisplay",

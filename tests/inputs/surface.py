@@ -346,6 +346,10 @@ def _functions():
         good = {name: _GOOD[name] for name in taken if name in _GOOD}
         yield _function(function, {"estimator": None} | good, shared={"estimator": cls})
 
+    good = {"estimator": None, "X": X[:4], "columns": [0], "kind": "at_mean", "coverage": 0.9}
+    good |= {"step": 1.0, "exposure": WEIGHT[:4]}
+    shared = {"estimator": skbayes_sgld.SGLDPoissonRegressor}
+    yield _function(skbayes_sgld.effects, good, shared=shared)
     good = {"estimator": None, "X": X, "y": Y, "n_rows": 2, "sample_weight": WEIGHT}
     shared = {"estimator": skbayes_sgld.SGLDLinearRegression}
     yield _function(metrics.loo, good | {"random_state": 0}, shared=shared)
@@ -366,6 +370,10 @@ def _displays():
         plotting.AutocorrelationDisplay: (linear, {"parameters": ["coef[x0]"], "max_lag": 5}),
         plotting.CoverageDisplay: (linear, rows | {"coverage": [0.5, 0.9], "band": 0.9}),
         plotting.PredictiveIntervalDisplay: (linear, {"X": X[:, :1], "coverage": 0.9}),
+        plotting.PartialDependenceDisplay: (
+            linear,
+            {"X": X, "column": 0, "kind": "at_mean", "coverage": 0.9, "grid_resolution": 3},
+        ),
         plotting.ReliabilityDisplay: (
             logistic,
             {"X": X, "y": LABELS, "n_bins": 3, "strategy": "uniform", "coverage": 0.9},

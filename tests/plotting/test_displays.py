@@ -26,6 +26,7 @@ from skbayes_sgld.plotting import (
     CoverageDisplay,
     DensityDisplay,
     ForestDisplay,
+    PartialDependenceDisplay,
     PredictiveIntervalDisplay,
     ProbabilityContourDisplay,
     RankDisplay,
@@ -323,3 +324,46 @@ def test_a_display_of_another_kind_of_estimator_names_itself():
             display.from_estimator(classifier, X, y > 0)
     with pytest.raises(TypeError, match="TraceDisplay needs draws of a posterior: LinearReg"):
         TraceDisplay.from_estimator(LinearRegression().fit(X, y))
+
+
+# ---- partial dependence -------------------------------------------------------------------------
+
+
+def test_the_band_holds_the_draws_of_the_mean_response(data, model):
+    X, _ = data
+    display = PartialDependenceDisplay.from_estimator(
+        model, X, "age", coverage=0.8, grid_resolution=5, y_name="price"
+    )
+    grid = np.linspace(X["age"].min(), X["age"].max(), 5)
+    draws = [model.posterior_mean_draws(X.assign(age=value)).mean(axis=1) for value in grid]
+    assert_allclose(display.lines_[0].get_data(), [grid, np.mean(draws, axis=1)], rtol=1e-12)
+    ends = np.quantile(draws, [0.1, 0.9], axis=1)
+    drawn = np.transpose([_ends_at(display.bands_[0], value) for value in grid])
+    assert_allclose(drawn, ends, rtol=1e-12)
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("age", "price")
+
+
+def _ends_at(band, x):
+    """Lowest and highest vertex of a band at a value."""
+    vertices = band.get_paths()[0].vertices
+    at = vertices[np.isclose(vertices[:, 0], x), 1]
+    return at.min(), at.max()
+
+
+def test_levels_of_a_factor_are_points_and_classes_have_lines(data, labels):
+    X, z = data
+    display = PartialDependenceDisplay.from_estimator(labels, X, "size", kind="at_mean")
+    assert display.names == ["yes"]
+    assert display.ax_.get_ylabel() == "probability"
+    p = labels.predict_proba(X.assign(age=X["age"].mean(), size=X["size"].max())[:1])[0, 1]
+    assert_allclose(display.mean[-1], p, rtol=1e-9)
+    flags = pd.DataFrame({"old": X["age"] > 0, "size": X["size"]})
+    model = SGLDLogisticRegression(n_draws=50, random_state=0).fit(flags, np.digitize(z, [-1, 1]))
+    display = PartialDependenceDisplay.from_estimator(model, flags, "old")
+    assert display.names == ["0", "1", "2"] and display.bands_ == []
+    ticks = [tick.get_text() for tick in display.ax_.get_xticklabels()]
+    assert ticks == ["False", "True"]
+    points = display.lines_[2].lines[0].get_ydata()
+    assert_allclose(points[1], model.predict_proba(flags.assign(old=True))[:, 2].mean(), rtol=1e-9)
+    with pytest.raises(ValueError, match="column='weight' is not a column of X, which has 'old'"):
+        PartialDependenceDisplay.from_estimator(model, flags, "weight")

@@ -1,0 +1,65 @@
+"""Odds ratios and rate ratios are summaries of exponentiated draws."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from skbayes_sgld import (
+    SGDMAPClassifier,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDMLPClassifier,
+    SGLDPoissonRegressor,
+)
+
+# the runs are short
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+RNG = np.random.default_rng(0)
+X = pd.DataFrame(RNG.standard_normal((80, 2)), columns=["age", "intercept"])
+Z = X["age"].to_numpy() + RNG.standard_normal(80)
+DRAWS = {"n_draws": 100, "n_chains": 2, "random_state": 0}
+FITS = {
+    "odds": [
+        (SGLDLogisticRegression(**DRAWS), Z > 0),
+        (SGLDLogisticRegression(prior="hierarchical_normal", **DRAWS), Z > 0),
+        (SGDMAPClassifier(random_state=0), Z > 0),
+    ],
+    "rate": [(SGLDPoissonRegressor(**DRAWS), RNG.poisson(np.exp(0.3 * Z)))],
+}
+
+
+@pytest.mark.parametrize("unit", FITS)
+def test_ratios_are_summaries_of_exponentials_of_the_draws(unit):
+    for model, y in FITS[unit]:
+        model.fit(X, y)
+        table = model.summary(coverage=0.8, exponentiate=True)
+        names = [f"{unit}_ratio[age]", f"{unit}_ratio[intercept]", unit]
+        assert table.index.tolist() == names
+        for name, own in zip(names, ["coef[age]", "coef[intercept]", "intercept"], strict=True):
+            ratio = np.exp(model.posterior_[own]).ravel()
+            row = table.loc[name]
+            assert_allclose(row["mean"], ratio.mean(), rtol=1e-12)
+            assert_allclose(row["sd"], ratio.std(), rtol=1e-12)
+            assert_allclose(row[["10%", "90%"]], np.quantile(ratio, [0.1, 0.9]), rtol=1e-12)
+        without = type(model)(**model.get_params() | {"fit_intercept": False}).fit(X, y)
+        assert without.summary(exponentiate=True).index.tolist() == names[:2]
+
+
+REFUSED = {
+    "numbers": (SGLDLinearRegression(**DRAWS), Z),
+    "several outputs": (SGLDLinearRegression(**DRAWS), np.column_stack([Z, Z**2])),
+    "three classes": (SGLDLogisticRegression(**DRAWS), np.digitize(Z, [-0.5, 0.5])),
+    "network": (SGLDMLPClassifier(n_draws=5, n_burnin=5, n_chains=2, random_state=0), Z > 0),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_models_without_odds_or_rates_are_refused(name):
+    model, y = REFUSED[name]
+    model.fit(X, y)
+    with pytest.raises(ValueError, match=f"exponentiate=True .* {type(model).__name__}: .*effects"):
+        model.summary(exponentiate=True)
+    with pytest.raises(TypeError, match="exponentiate='yes' is not accepted"):
+        model.summary(exponentiate="yes")

@@ -1,0 +1,289 @@
+"""Marginal effects against closed forms under every draw, and against statsmodels' estimates."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.special import expit, softmax
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+from skbayes_sgld import (
+    SGDMAPClassifier,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDMLPClassifier,
+    SGLDMLPRegressor,
+    SGLDPoissonRegressor,
+    effects,
+)
+from skbayes_sgld.prediction import effects as module
+
+# the runs are short
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+N = 150
+DRAWS = {"n_draws": 100, "n_chains": 2, "random_state": 0}
+LINEAR, LABELS = SGLDLinearRegression(**DRAWS), SGLDLogisticRegression(**DRAWS)
+COUNTS = SGLDPoissonRegressor(**DRAWS)
+NETWORK = {"n_draws": 5, "n_chains": 2, "n_burnin": 20, "random_state": 0}
+RNG = np.random.default_rng(0)
+X = np.column_stack([RNG.normal(3.0, 2.0, N), RNG.normal(size=N), RNG.integers(0, 2, N)])
+Z = 0.4 * X[:, 0] - 0.7 * X[:, 1] + 0.5 * X[:, 2] - 1.0
+FRAME = pd.DataFrame(
+    {
+        "age": X[:, 0],
+        "sport": pd.Categorical(RNG.choice(["ski", "run", "row"], N), ["ski", "run", "row"]),
+        "city": RNG.choice(["Rome", "Oslo"], N),
+        "old": X[:, 2] > 0,
+    }
+)
+
+
+def summarised(draws, coverage=0.9):
+    """Mean, sd and interval of draws ``(S,)`` or ``(S, K)``, in a table's order."""
+    draws = np.reshape(draws, (len(draws), -1))
+    ends = np.quantile(draws, [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage], axis=0)
+    return np.column_stack([draws.mean(axis=0), draws.std(axis=0), *ends])
+
+
+def estimates(table):
+    return table[["estimate", "sd", "lower", "upper"]].to_numpy()
+
+
+def parameters(model):
+    parts = model.posterior_
+    coef = parts["coef"].reshape(-1, parts["coef"].shape[-1])
+    return coef, parts["intercept"].reshape(len(coef), -1)
+
+
+# ---- closed forms under every draw --------------------------------------------------------------
+
+
+def test_effects_in_a_linear_model_are_coefficients_in_units_of_the_raw_columns():
+    search = GridSearchCV(make_pipeline(StandardScaler(), LINEAR), {}, cv=2)
+    search.fit(X, Z + RNG.normal(size=N))
+    table = effects(search, X, coverage=0.8)
+    coef = parameters(search.best_estimator_[-1])[0] / search.best_estimator_[0].scale_
+    expected = [summarised(coef[:, j], 0.8)[0] for j in range(3)]
+    assert_allclose(estimates(table), expected, rtol=1e-9)
+    assert table["column"].tolist() == ["x0", "x1", "x2"]
+    assert table["contrast"].tolist() == ["dy/dx", "dy/dx", "1 - 0"]
+    steps = effects(search, X, [0], step=10.0, coverage=0.8)
+    assert steps["contrast"].tolist() == ["+10"]
+    assert_allclose(estimates(steps) / 10.0, expected[:1], rtol=1e-9)
+
+
+def test_slopes_of_probabilities_are_the_mean_of_p_times_1_minus_p_times_the_coefficient():
+    model = make_pipeline(StandardScaler(), LABELS).fit(X, np.where(Z > 0.3, "yes", "no"))
+    coef, intercept = parameters(model[-1])
+    p = expit(coef @ model[0].transform(X).T + intercept)
+    slope = (p * (1.0 - p)).mean(axis=1) * coef[:, 1] / model[0].scale_[1]
+    table = effects(model, X, "x1")
+    assert table["class"].tolist() == ["no", "yes"]
+    assert_allclose(estimates(table), summarised(np.column_stack([-slope, slope])), rtol=1e-7)
+
+
+def test_slopes_of_three_classes_are_those_of_the_softmax():
+    y = np.digitize(Z + RNG.logistic(size=N), [-0.5, 1.0])
+    model = SGLDLogisticRegression(**DRAWS).fit(X, y)
+    intercept = model.posterior_["intercept"].reshape(-1, 3)
+    coef = model.posterior_["coef"].reshape(-1, 3, 3)
+    p = softmax(np.einsum("skj,nj->snk", coef, X) + intercept[:, None], axis=2)
+    at = coef[:, None, :, 0]
+    slope = (p * (at - (p * at).sum(axis=2, keepdims=True))).mean(axis=1)
+    assert_allclose(estimates(effects(model, X, "x0")), summarised(slope), rtol=1e-6, atol=1e-9)
+
+
+def test_effects_on_counts_are_multiplied_by_the_exposures_of_the_rows():
+    exposure = RNG.uniform(0.5, 4.0, N)
+    model = SGLDPoissonRegressor(**DRAWS)
+    model.fit(X, RNG.poisson(exposure * np.exp(Z)), exposure=exposure)
+    coef, intercept = parameters(model)
+    others = coef[:, :2] @ X[:, :2].T + intercept
+    mean = exposure * np.exp(others + coef[:, 2:] * X[:, 2])
+    table = effects(model, X, exposure=exposure)
+    assert_allclose(estimates(table)[1], summarised(mean.mean(axis=1) * coef[:, 1])[0], rtol=1e-7)
+    factor = (exposure * np.exp(others)).mean(axis=1) * np.expm1(coef[:, 2])
+    assert_allclose(estimates(table)[2], summarised(factor)[0], rtol=1e-9)
+    rates = (mean / exposure).mean(axis=1) * coef[:, 1]
+    assert_allclose(estimates(effects(model, X, 1))[0], summarised(rates)[0], rtol=1e-7)
+    at_mean = exposure.mean() * np.exp(coef @ X.mean(axis=0) + intercept[:, 0]) * coef[:, 1]
+    table = effects(model, X, [1], "at_mean", exposure=exposure)
+    assert_allclose(estimates(table), summarised(at_mean), rtol=1e-7)
+
+
+# ---- statsmodels --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "at"), [("average", "overall"), ("at_mean", "mean")])
+@pytest.mark.parametrize("family", ["Logit", "Poisson"])
+def test_effects_under_flat_priors_are_those_of_statsmodels(family, kind, at):
+    api = pytest.importorskip("statsmodels.api")
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.normal(2.0, 1.0, (2000, 2)), rng.integers(0, 2, 2000)])
+    z = X @ [0.5, -0.6, 0.4]
+    y = rng.binomial(1, expit(z)) if family == "Logit" else rng.poisson(np.exp(z))
+    fit = getattr(api, family)(y, api.add_constant(X)).fit(disp=False)
+    theirs = fit.get_margeff(at=at, dummy=True)
+    cls = SGLDLogisticRegression if family == "Logit" else SGLDPoissonRegressor
+    model = cls(prior="flat", n_draws=500, random_state=0).fit(X, y)
+    ours = effects(model, X, kind=kind)
+    ours = ours[ours["class"] == 1] if family == "Logit" else ours
+    # five Monte Carlo standard errors, and the skewness of the posterior
+    sd = theirs.margeff_se
+    assert_allclose(ours["estimate"], theirs.margeff, rtol=0.0, atol=0.15 * sd.min())
+    assert_allclose(ours["sd"], sd, rtol=0.1)
+
+
+# ---- factors and missing values -----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    prepare = make_column_transformer(
+        (SimpleImputer(), ["age"]),
+        (OneHotEncoder(drop="first"), ["sport", "city"]),
+        ("passthrough", ["old"]),
+    )
+    y = RNG.poisson(np.exp(Z + (FRAME["sport"] == "run")))
+    return make_pipeline(prepare, COUNTS).fit(FRAME, y)
+
+
+def response(model, X):
+    return model[-1].posterior_mean_draws(model[0].transform(X)).mean(axis=1)
+
+
+def test_levels_are_compared_with_the_first_category_or_the_first_in_order(mixed):
+    before = FRAME.copy()
+    table = effects(mixed, FRAME)
+    pd.testing.assert_frame_equal(FRAME, before)
+    contrasts = ["dy/dx", "run - ski", "row - ski", "Rome - Oslo", "True - False"]
+    assert table["contrast"].tolist() == contrasts
+    sport = FRAME["sport"].dtype
+    base = response(mixed, FRAME.assign(sport=pd.Categorical(["ski"] * N, dtype=sport)))
+    for k, level in [(1, "run"), (2, "row")]:
+        other = response(mixed, FRAME.assign(sport=pd.Categorical([level] * N, dtype=sport)))
+        assert_allclose(estimates(table)[k], summarised(other - base)[0], rtol=1e-9)
+    city = response(mixed, FRAME.assign(city="Rome")) - response(mixed, FRAME.assign(city="Oslo"))
+    assert_allclose(estimates(table)[3], summarised(city)[0], rtol=1e-9)
+    turned = FRAME.assign(sport=FRAME["sport"].cat.reorder_categories(["run", "row", "ski"]))
+    assert effects(mixed, turned, "sport")["contrast"].tolist() == ["row - run", "ski - run"]
+
+
+def test_at_the_mean_other_factors_have_their_most_frequent_level(mixed):
+    row = FRAME[:1].assign(age=FRAME["age"].mean(), old=FRAME["old"].mode()[0])
+    row["sport"] = pd.Categorical(FRAME["sport"].mode(), dtype=FRAME["sport"].dtype)
+    draws = response(mixed, row.assign(city="Rome")) - response(mixed, row.assign(city="Oslo"))
+    found = effects(mixed, FRAME, "city", "at_mean")
+    assert_allclose(estimates(found), summarised(draws), rtol=1e-9)
+
+
+def test_rows_without_a_number_have_no_slope_but_are_compared(mixed):
+    holes = FRAME.copy()
+    holes.loc[::3, "age"] = np.nan
+    known = holes["age"].notna()
+    ours, theirs = effects(mixed, holes, ["age", "old"]), effects(mixed, FRAME[known], "age")
+    assert_allclose(estimates(ours)[0], estimates(theirs)[0], rtol=1e-9)
+    old = response(mixed, holes.assign(old=True)) - response(mixed, holes.assign(old=False))
+    assert_allclose(estimates(ours)[1], summarised(old)[0], rtol=1e-9)
+
+
+# ---- other models, targets and rows -------------------------------------------------------------
+
+
+def test_of_a_log_of_the_target_the_response_is_its_median():
+    y = np.exp(Z + 0.3 * RNG.normal(size=N))
+    model = TransformedTargetRegressor(LINEAR, func=np.log, inverse_func=np.exp).fit(X, y)
+    coef, intercept = parameters(model.regressor_)
+    slope = np.exp(coef @ X.T + intercept).mean(axis=1) * coef[:, 0]
+    assert_allclose(estimates(effects(model, X, 0)), summarised(slope), rtol=1e-7)
+
+
+def test_several_outputs_have_a_row_each():
+    Y = pd.DataFrame({"cost": Z + RNG.normal(size=N), "time": -Z + RNG.normal(size=N)})
+    model = SGLDLinearRegression(**DRAWS).fit(X, Y)
+    table = effects(model, X, [1])
+    assert table["output"].tolist() == ["cost", "time"]
+    assert_allclose(table["estimate"], model.coef_[:, 1], rtol=1e-9)
+
+
+def test_networks_and_laplace_approximations_have_effects():
+    regressor = SGLDMLPRegressor(**NETWORK).fit(X, Z**2)
+    above, below = X + [1e-3, 0.0, 0.0], X - [1e-3, 0.0, 0.0]
+    slope = regressor.posterior_mean_draws(above) - regressor.posterior_mean_draws(below)
+    expected = summarised(slope.mean(axis=1) / 2e-3)
+    assert_allclose(estimates(effects(regressor, X, 0)), expected, rtol=1e-3)
+    for model in (SGLDMLPClassifier(**NETWORK), SGDMAPClassifier(random_state=0)):
+        table = effects(model.fit(X, Z > 0), X)
+        assert_allclose(table.groupby("column")["estimate"].sum(), 0.0, atol=1e-9)
+        assert table["class"].tolist() == [False, True] * 3
+
+
+def test_sparse_rows_and_float32_and_blocks_of_rows_have_the_same_effects(monkeypatch):
+    model = SGLDPoissonRegressor(**DRAWS).fit(X, RNG.poisson(np.exp(Z)))
+    expected = estimates(effects(model, X))
+    assert_allclose(estimates(effects(model, sparse.csr_array(X))), expected, rtol=1e-8)
+    at_mean = estimates(effects(model, X, kind="at_mean"))
+    found = estimates(effects(model, sparse.csc_array(X), kind="at_mean"))
+    assert_allclose(found, at_mean, rtol=1e-8)
+    assert_allclose(estimates(effects(model, X.astype(np.float32))), expected, rtol=1e-5)
+    monkeypatch.setattr(module, "_NUMBERS", 7 * 200)
+    assert_allclose(estimates(effects(model, X)), expected, rtol=1e-8)
+
+
+def test_differences_stay_in_the_range_of_positive_columns():
+    rows = np.exp(2.0 * X[:, [1]])  # from 0.01 to 100
+    model = make_pipeline(FunctionTransformer(np.log), LINEAR).fit(rows, Z)
+    expected = summarised(parameters(model[-1])[0] * np.mean(1.0 / rows))
+    assert_allclose(estimates(effects(model, rows)), expected, rtol=1e-3)
+
+
+def test_one_row_has_effects():
+    model = SGLDPoissonRegressor(**DRAWS).fit(X, RNG.poisson(np.exp(Z)))
+    coef, intercept = parameters(model)
+    slope = np.exp(coef @ X[0] + intercept[:, 0]) * coef[:, 0]
+    assert_allclose(estimates(effects(model, X[:1], 0)), summarised(slope), rtol=1e-7)
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+BAD = {
+    "columns": ({"columns": "weight"}, ValueError, "columns='weight' is not a column of X, which"),
+    "position": ({"columns": [4]}, ValueError, "columns=4 is not a column of X"),
+    "kind": ({"kind": "median"}, ValueError, "kind='median' is not known; choose one of 'average'"),
+    "step": ({"step": 0}, ValueError, "step=0 is out of range"),
+    "step of text": ({"step": "sd"}, TypeError, "step='sd' is not a number"),
+    "coverage": ({"coverage": 90}, ValueError, "coverage=90 is out of range"),
+    "exposure": ({"exposure": np.ones(3)}, ValueError, "X has 150, exposure has 3"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_the_argument_is_named(mixed, name):
+    given, kind, message = BAD[name]
+    with pytest.raises(kind, match=message):
+        effects(mixed, FRAME, **given)
+
+
+def test_columns_without_a_contrast_and_models_without_a_posterior_are_refused(mixed):
+    with pytest.raises(ValueError, match="X has one level in the column 'city'"):
+        effects(mixed, FRAME[FRAME["city"] == "Oslo"], "city")
+    only = effects(mixed, FRAME[FRAME["city"] == "Oslo"])
+    assert "city" not in only["column"].tolist()
+    names = FRAME.assign(name=[f"p{k}" for k in range(N)])
+    with pytest.raises(ValueError, match="150 different values in the column 'name'.*columns="):
+        effects(mixed, names)
+    assert_array_equal(effects(mixed, names, "old"), effects(mixed, FRAME, "old"))
+    with pytest.raises(TypeError, match="effects needs .* Ridge has no posterior_mean_draws"):
+        effects(Ridge().fit(X, Z), X)
+    linear = SGLDLinearRegression(**DRAWS).fit(X, Z)
+    with pytest.raises(TypeError, match="effects has no argument 'exposure'"):
+        effects(linear, X, exposure=2.0)
+    with pytest.raises(ValueError, match="X has no rows|X: Found array with 0 sample"):
+        effects(linear, X[:0])
