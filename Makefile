@@ -5,6 +5,7 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 MUTATE_ARGS ?=
 BENCH_ARGS ?= --save
+REAL_ARGS ?= --again
 BASE ?=
 FIGURES ?=
 
@@ -21,7 +22,7 @@ require_python = @$(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test mutate lint format docs docs-test figures pages bench bench-quick soak truth clean
+.PHONY: help demo test mutate lint format docs docs-test figures pages bench bench-quick soak truth real-data clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +74,10 @@ bench-quick: $(VENV)/.stamp-test ## what became slower since another commit, two
 truth: $(VENV)/.stamp-test ## compare the default settings with independent references
 	@$(PY) -m tests.references
 	@MPLBACKEND=Agg $(PY) -m pytest -m truth tests/references/test_false_alarms.py tests/calibration -s
+
+real-data: $(VENV)/.stamp-test ## measure coverage on real data sets, fifteen minutes (REAL_ARGS="engel iris" for some, REAL_ARGS= for the missing)
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 nice -n 10 $(PY) -m benchmarks.real_data $(REAL_ARGS)
+	@$(PY) docs/pages.py --run real_data
 
 clean: ## remove what was built and cached (not .venv)
 	@rm -rf build dist docs/_build docs/api/generated docs/auto_examples .mypy_cache .pytest_cache .ruff_cache

@@ -53,7 +53,7 @@ SCRIPTS = {
     )
 }
 # Each takes minutes, and draws nothing: run by name alone.
-SLOW = "calibration", "networks", "optimizers", "truth_bias"
+SLOW = "calibration", "networks", "optimizers", "real_data", "truth_bias"
 
 # Script, the optional package that has data for it, and the figure that is not drawn without.
 NEEDS = {"plot_volatility": ("arch", "volatility_sp500.png")}

@@ -1,0 +1,172 @@
+"""Coverage of default fits on real data sets, beside other libraries: ``docs/real_data.md``.
+
+    python -m benchmarks.real_data              measure the sets that have no result yet
+    python -m benchmarks.real_data --again      measure all of them anew
+    python -m benchmarks.real_data engel iris   measure these anew
+
+Each set is cut into ten folds, and the rows of each are predicted from those of the others: by the
+default fit, by other libraries (``benchmarks._real_peers``) and, where ``check_model`` has one, by
+its suggestion. The results are in ``benchmarks/results/real_data.json``, which is written after
+every set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import KFold, StratifiedKFold
+
+import skbayes_sgld as package
+from benchmarks._real_peers import PEERS
+from benchmarks._real_scores import LEVELS, Judged, coverage, joined, of_intervals, of_probabilities
+from benchmarks._real_sets import SETS, Data
+
+RESULTS = Path(__file__).parent / "results" / "real_data.json"
+_N_FOLDS, _N_SAMPLES = 10, 400
+_LABELS = "classes", "ordered classes"
+
+
+def default(kind: str) -> Any:
+    """Estimator that a user would begin with."""
+    name = {"numbers": "SGLDLinearRegression", "counts": "SGLDPoissonRegressor"}.get(kind)
+    if kind == "ordered classes":
+        name = "SGLDOrdinalClassifier"
+    return getattr(package, name or "", package.SGLDLogisticRegression)(random_state=0)
+
+
+# ---- one fit -------------------------------------------------------------------------------------
+
+
+def of_rows(data: Data) -> dict[str, np.ndarray]:
+    """Exposures or numbers of trials, by the name that the methods take them."""
+    name = "n_trials" if data.kind == "totals" else "exposure"
+    return {} if data.size is None else {name: data.size}
+
+
+def fit(model: Any, data: Data) -> Any:
+    """Fitted model; where it takes no numbers of trials a total is two weighted rows."""
+    if data.kind == "totals" and not _takes_trials(model):
+        both = np.repeat([1, 0], len(data.y))
+        weight = np.concatenate([data.y, data.size - data.y])
+        return model.fit(np.vstack([data.X, data.X]), both, sample_weight=weight)
+    return model.fit(data.X, data.y, **of_rows(data))
+
+
+def _takes_trials(model: Any) -> bool:
+    return "n_trials" in inspect.signature(model.fit).parameters
+
+
+def ours(model: Any, train: Data, test: Data) -> Judged:
+    """Judged predictions of an estimator of the package, or of wrappers around one."""
+    model = fit(clone(model), train)
+    if train.kind in _LABELS:
+        return of_probabilities(test.y, model.predict_proba(test.X), model.classes_)
+    if train.kind == "totals" and not _takes_trials(model):
+        p = model.posterior_mean_draws(test.X)[..., 1]
+        draws = np.random.default_rng(0).binomial(test.size.astype(int), p).T
+        tails = [(1.0 - np.array(LEVELS)) / 2.0, (1.0 + np.array(LEVELS)) / 2.0]
+        ends = np.quantile(draws, tails, axis=1, method="inverted_cdf").transpose(2, 0, 1)
+        return of_intervals(test.y, test.size * p.mean(axis=0), ends, _held(draws, ends))
+    rows = of_rows(test)
+    ends = package.predict_interval(model, test.X, coverage=LEVELS, **rows)
+    expected = None
+    if train.kind != "numbers":
+        draws = package.sample_y(model, test.X, n_samples=_N_SAMPLES, random_state=0, **rows)
+        expected = _held(draws, ends)
+    return of_intervals(test.y, model.predict(test.X, **rows), ends, expected)
+
+
+def _held(draws: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Share of the draws of every row inside its intervals."""
+    inside = (ends[:, 0, :, None] <= draws[:, None]) & (draws[:, None] <= ends[:, 1, :, None])
+    return inside.mean(axis=2)
+
+
+# ---- one set -------------------------------------------------------------------------------------
+
+
+def folds(data: Data) -> list[tuple[Data, Data, np.ndarray]]:
+    """Rows to fit and rows to predict, with the positions of the latter."""
+    splitter = StratifiedKFold if data.kind in _LABELS else KFold
+    splits = splitter(_N_FOLDS, shuffle=True, random_state=0).split(data.X, data.y)
+    return [(data.rows(train), data.rows(test), test) for train, test in splits]
+
+
+def judge(method: Callable[[Data, Data], Judged], data: Data) -> Judged | str:
+    """Judged rows of all folds; text: what was raised."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what a fit says is noted by the fit to all rows
+            parts = [(rows, method(train, test)) for train, test, rows in folds(data)]
+        return joined(parts)
+    except Exception as error:  # noqa: BLE001  (the table says what a library raises)
+        return f"{type(error).__name__}: {error}"
+
+
+def summary(judged: Judged | str, beside: Judged | None = None) -> dict[str, Any]:
+    """Coverage, score, and the score over that of the default fit with its standard error."""
+    if isinstance(judged, str):
+        return {"raised": judged}
+    score = judged.score
+    found = {"coverage": coverage(judged), "score": float(score.mean())}
+    if beside is not None:
+        ratio = score.mean() / beside.score.mean()
+        error = (score - ratio * beside.score).std() / np.sqrt(len(score)) / beside.score.mean()
+        found["ratio"] = [float(ratio), float(error)]
+    return found
+
+
+def measure(name: str) -> dict[str, Any]:
+    """Everything that is kept of a set."""
+    data, model = SETS[name].data(), default(SETS[name].kind)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        begin = time.process_time()
+        fitted = fit(clone(model), data)
+        seconds = time.process_time() - begin
+    said = [f"{each.category.__name__}: {each.message}" for each in caught]
+    reference = judge(lambda train, test: ours(model, train, test), data)
+    beside = None if isinstance(reference, str) else reference
+    methods = {"default": summary(reference)}
+    for peer, method in PEERS[data.kind].items():
+        methods[peer] = summary(judge(method, data), beside)
+    found = {"n": len(data.y), "d": data.X.shape[1], "seconds": seconds, "said": said}
+    if hasattr(package, "check_model"):
+        checked = package.check_model(fitted, data.X, data.y, **of_rows(data))
+        found["suggestion"] = " ".join(str(checked.suggestion or "").split())
+        found["reason"] = str(getattr(checked, "reason", ""))
+        if checked.suggestion is not None:
+            suggested = judge(lambda train, test: ours(checked.suggestion, train, test), data)
+            methods["suggestion"] = summary(suggested, beside)
+    return found | {"methods": methods}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.real_data", description=__doc__)
+    parser.add_argument("sets", nargs="*", help=f"some of {', '.join(SETS)}")
+    parser.add_argument("--again", action="store_true", help="measure what has been measured too")
+    options = parser.parse_args()
+    unknown = set(options.sets) - set(SETS)
+    if unknown:
+        parser.error(f"no set is {', '.join(map(repr, unknown))}; choose from {', '.join(SETS)}")
+    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name in options.sets or SETS:
+        if options.sets or options.again or name not in kept:
+            begin = time.perf_counter()
+            kept[name] = measure(name)
+            ordered = {each: kept[each] for each in SETS if each in kept}
+            RESULTS.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n")
+            print(f"{name}: {time.perf_counter() - begin:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
