@@ -272,6 +272,10 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """Target of the rows of positive weight, as the numbers that the likelihood takes."""
         return self._likelihood().check_target(y)
 
+    def _own_draws(self, chosen: Any) -> Array | None:
+        """Coordinates ``(S, n_own)`` of the likelihood's own parameters; None without any."""
+        return None
+
     def _likelihood(self) -> Likelihood:
         """Distribution of an observation, given parameters of the estimator and labels of y."""
         raise NotImplementedError

@@ -38,11 +38,13 @@ from skbayes_sgld.posterior import (
     NoisePrior,
 )
 from skbayes_sgld.posterior.base import by_name
+from skbayes_sgld.posterior.glm import noise_unit
 from skbayes_sgld.posterior.propriety import check_proper, check_weights
 from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
 from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
 
-Priors = tuple[Any, CoefficientPrior, NoisePrior | None]  # of coefficients, intercept and noise
+# of coefficients, of the intercept, and of the likelihood's own parameters
+Priors = tuple[Any, CoefficientPrior, tuple[NoisePrior, ...]]
 
 
 @parameters
@@ -105,10 +107,17 @@ class LinearEstimator(BayesianEstimator):
         """Model of how the noise depends on the row."""
         return self._resolve("noise_model")
 
-    def _priors(self, y: Array, weight: Array | None) -> Priors:
+    def _priors(self, likelihood: Likelihood, y: Array, weight: Array | None) -> Priors:
         """Priors given the target; automatic scales are left to the posterior."""
         intercept = self._resolve_unscaled_prior("intercept_prior")
-        return self._resolve_unscaled_prior(), intercept, None
+        return self._resolve_unscaled_prior(), intercept, self._own_priors(likelihood, y, weight)
+
+    def _own_priors(
+        self, likelihood: Likelihood, y: Array, weight: Array | None
+    ) -> tuple[NoisePrior, ...]:
+        """Prior of each of the likelihood's own parameters."""
+        unit = noise_unit(likelihood, y, weight)
+        return tuple(self._resolve(own.argument).for_data(unit) for own in likelihood.own)
 
     def _class_names(self) -> list[str] | None:
         """Names of the classes that have a linear predictor each; None without classes."""
@@ -129,17 +138,19 @@ class LinearEstimator(BayesianEstimator):
         ``center`` puts the intercept in theta at the mean of X, which is easier to sample.
         """
         X, y, weight, columns, offset = rows
-        prior, intercept, noise = self._priors(y, weight) if priors is None else priors
-        if noise is not None and prior.scaled_by_noise and prior.automatic:
+        likelihood = self._likelihood()
+        priors = self._priors(likelihood, y, weight) if priors is None else priors
+        prior, intercept, own_priors = priors
+        if likelihood.infers_noise and prior.scaled_by_noise and prior.automatic:
             warn_of_few_rows(weight, *X.shape)
         known = {"class_names": self._class_names(), "columns": columns, "offset": offset}
         # models without noise have the constant one, which binds a plain GLMPosterior
         return self._noise().bind(
             X,
             y,
-            self._likelihood(),
+            likelihood,
             prior,
-            noise,
+            own_priors,
             intercept_prior=intercept,
             sample_weight=weight,
             fit_intercept=self.fit_intercept,
@@ -232,12 +243,17 @@ class LinearEstimator(BayesianEstimator):
     def _set_layout(self, posterior: GLMPosterior) -> None:
         """Remember how a draw splits into coefficients, intercepts and noise."""
         self.prior_: CoefficientPrior = posterior.prior
-        self.noise_prior_: NoisePrior | None = posterior.noise_prior
+        self.noise_prior_: NoisePrior | None = None
+        own_parameters = posterior.likelihood.own
+        for own, prior in zip(own_parameters, posterior.own_priors.parts, strict=True):
+            setattr(self, f"{own.argument}_", prior)
         of_intercept = posterior.linear_prior.intercept or Flat()
         self.intercept_prior_: CoefficientPrior | None = (
             of_intercept if self.fit_intercept else None
         )
         self._names = list(posterior.reported.names)
+        # unequal noise is reported by its own coefficients
+        self._own_names = [own.name for own in own_parameters if own.name in self._names]
         self._n_predictors = posterior.n_predictors
         self._has_intercept = bool(self.fit_intercept)  # which set_params may change after the fit
 
@@ -263,6 +279,13 @@ class LinearEstimator(BayesianEstimator):
         check_is_fitted(self)
         return self._split(self.posterior_.flat)
 
+    def _own_draws(self, chosen: Any) -> Array | None:
+        if not self._own_names:
+            return None
+        parts = self._draws()
+        values = np.column_stack([parts[name] for name in by_name(self._own_names)])
+        return self._likelihood().unconstrain_own(values[chosen])
+
     def _predictor(self, chosen: Any = slice(None)) -> Predictor:
         parts = self._draws()
         return LinearPredictor(parts["coef"][chosen], parts["intercept"][chosen])
@@ -273,6 +296,9 @@ class LinearEstimator(BayesianEstimator):
         self.coef_, self.intercept_ = parts["coef"][0].copy(), parts["intercept"][0].copy()
         if isinstance(self, RegressorMixin):  # which has one predictor
             self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+        for name in by_name(self._own_names):
+            own = parts[name][0]
+            setattr(self, f"{name}_", own if np.ndim(own) else float(own))
 
     @by_output(1)
     def sample_posterior(self, n_samples: int | None = None, random_state: Any = None) -> Bunch:

@@ -34,14 +34,14 @@ class JointPrior:
     coef : CoefficientPrior
     intercept : CoefficientPrior or None
         None without an intercept.
-    noise : NoisePrior or None
-        None where there is no noise to infer.
+    own : tuple of NoisePrior
+        Prior of each of the likelihood's own parameters.
     likelihood : Likelihood
     """
 
     coef: CoefficientPrior
     intercept: CoefficientPrior | None
-    noise: NoisePrior | None
+    own: tuple[NoisePrior, ...]
     likelihood: Likelihood
 
     def check(self) -> None:
@@ -50,15 +50,16 @@ class JointPrior:
         parts: dict[str, tuple[Any, str]] = {
             "prior": (self.coef, "'normal'"),
             "intercept_prior": (self.intercept, "'normal', or fit_intercept=False"),
-            "noise_prior": (self.noise, "'half_normal'"),
         }
+        for parameter, own_prior in zip(self.likelihood.own, self.own, strict=True):
+            parts[parameter.argument] = own_prior, "'half_normal'"
         for name, (prior, instead) in parts.items():
             if prior is None:
                 continue
             if prior.proper and np.isnan(_scale(prior)).any():
                 unscaled.append(name)
             reason = "" if prior.proper else "is improper"
-            if name == "noise_prior" and prior.proper and not _in_range(prior):
+            if isinstance(prior, NoisePrior) and prior.proper and not _in_range(prior):
                 reason = "has much of its mass at variances beyond the range of floats"
             if reason:
                 wrong.append(f"{name}={prior!r} {reason}")
@@ -79,22 +80,23 @@ class JointPrior:
     ) -> Array:
         """Observations ``(n, n_samples)``, each column under parameters of its own."""
         K, d = self.likelihood.n_predictors, X.shape[1]
-        noise = self._draw_noise(n_samples, rng)
+        own = self._draw_own(n_samples, rng)
+        noise = own[:, 0] if self.likelihood.infers_noise else np.ones(n_samples)
         coef = np.array([self.coef.sample(rng, (K, d), variance) for variance in noise])
         intercept = np.zeros((n_samples, K))
         if self.intercept is not None:
             drawn = [self.intercept.sample(rng, (K, 1), variance) for variance in noise]
             intercept = np.array(drawn)[..., 0]
-        gamma = None if self.noise is None else np.log(noise)
-        predictive = Predictive(LinearPredictor(coef, intercept), self.likelihood, gamma)
+        theta = self.likelihood.unconstrain_own(own) if self.own else None
+        predictive = Predictive(LinearPredictor(coef, intercept), self.likelihood, theta)
         legacy = np.random.RandomState(rng.integers(np.iinfo(np.int32).max))
         return predictive.sample(X, legacy, offset)
 
-    def _draw_noise(self, n_samples: int, rng: np.random.Generator) -> Array:
-        """Noise variances ``(n_samples,)``; 1 where there is none to draw."""
-        if self.noise is None:
-            return np.ones(n_samples)
-        drawn: Array = self.noise.sample(rng, max(n_samples, _TRIED))[:n_samples]
+    def _draw_own(self, n_samples: int, rng: np.random.Generator) -> Array:
+        """Draws of the likelihood's own parameters ``(n_samples, n_own)``."""
+        drawn = np.empty((n_samples, len(self.own)))
+        for j, prior in enumerate(self.own):
+            drawn[:, j] = prior.sample(rng, max(n_samples, _TRIED))[:n_samples]
         return np.clip(drawn, np.finfo(float).tiny, np.finfo(float).max)
 
 
@@ -104,7 +106,7 @@ def _scale(prior: Any) -> Array:
 
 
 def _in_range(noise: NoisePrior) -> bool:
-    """Whether variances drawn from a prior are positive and finite."""
+    """Whether values drawn from a prior are positive and finite."""
     if np.isnan(_scale(noise)).any():
         noise = clone(noise).set_params(scale=1.0)
     drawn = noise.sample(np.random.default_rng(0), _TRIED)
@@ -132,9 +134,9 @@ def draw_prior_predictive(
     seed = draw_seed(random_state)
     if hasattr(model, "prior_"):
         X, labels = model._check_rows(X), getattr(model, "classes_", None)
-        prior = JointPrior(
-            model.prior_, model.intercept_prior_, model.noise_prior_, model._likelihood()
-        )
+        likelihood = model._likelihood()
+        own = tuple(getattr(model, f"{own.argument}_") for own in likelihood.own)
+        prior = JointPrior(model.prior_, model.intercept_prior_, own, likelihood)
     else:
         model._settings()
         check_real(X)
@@ -153,15 +155,13 @@ def draw_prior_predictive(
 
 def _prior_before_fit(model: Any, X: Array, y: Array, likelihood: Likelihood) -> JointPrior:
     """Prior that ``fit`` would take, in the units of X and y; NaN stands for unknown y."""
-    prior, intercept_prior, noise_prior = model._priors(y, None)
+    prior, intercept_prior, own = model._priors(likelihood, y, None)
     prior.check(X.shape[1])
     intercept_prior.check(1, "intercept_prior")
-    spread, own = column_moments(X)[1], model._resolve("prior")
+    spread, named = column_moments(X)[1], model._resolve("prior")
     units = spread if prior.automatic else None
     prior, intercept_prior = in_units(prior, intercept_prior, units, likelihood, y, None)
-    if own.hierarchical:
+    if named.hierarchical:
         scale = prior.scale * np.ones(X.shape[1])
-        prior = own.for_model(scale, spread, likelihood, y, None)
-    return JointPrior(
-        prior, intercept_prior if model.fit_intercept else None, noise_prior, likelihood
-    )
+        prior = named.for_model(scale, spread, likelihood, y, None)
+    return JointPrior(prior, intercept_prior if model.fit_intercept else None, own, likelihood)

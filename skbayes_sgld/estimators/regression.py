@@ -86,9 +86,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return self._check_rows(X), None
 
     def _predictive(self, chosen: Any = slice(None)) -> Predictive:
-        return Predictive(
-            self._predictor(chosen), self._likelihood(), None, self._weights_of(chosen)
-        )
+        own, weights = self._own_draws(chosen), self._weights_of(chosen)
+        return Predictive(self._predictor(chosen), self._likelihood(), own, weights)
 
     @overload
     def predict(self, X: LazyRows, return_std: bool = ...) -> Any: ...
@@ -341,7 +340,7 @@ class NormalModel(RegressionModel):
 
     def _predictive(self, chosen: Any = slice(None)) -> Predictive:
         gamma, weights = np.log(self._noise_draws()[chosen]), self._weights_of(chosen)
-        return Predictive(self._predictor(chosen), Gaussian(), gamma, weights)
+        return Predictive(self._predictor(chosen), Gaussian(), gamma[:, None], weights)
 
 
 @parameters
@@ -399,15 +398,11 @@ class NormalRegressor(NormalModel, LinearEstimator):
 
     # ---- the posterior ------------------------------------------------------------------------
 
-    def _priors(self, y: Array, weight: Array | None) -> Priors:
+    def _priors(self, likelihood: Likelihood, y: Array, weight: Array | None) -> Priors:
         prior, intercept = self._resolve("prior"), self._resolve("intercept_prior")
         if prior.hierarchical:
             prior = prior.conditional()
-        if not isinstance(self.noise_variance, str):
-            return prior, intercept, None
-        level = np.average(y, weights=weight)
-        variance = float(np.average(np.square(y - level), weights=weight))
-        return prior, intercept, self._resolve("noise_prior").for_data(variance)
+        return prior, intercept, self._own_priors(likelihood, y, weight)
 
     def _set_layout(self, posterior: GLMPosterior) -> None:
         super()._set_layout(posterior)
@@ -419,9 +414,8 @@ class NormalRegressor(NormalModel, LinearEstimator):
         if self._noise_columns is not None:
             self.noise_coef_ = parts["noise_coef"][0]
             self.noise_intercept_ = parts["noise_intercept"][0]
-        else:
-            fixed = np.array([self.noise_variance])
-            self.noise_variance_ = float(parts.get("noise_variance", fixed)[0])
+        elif not self._own_names:
+            self.noise_variance_ = float(self.noise_variance)
 
     # ---- predictions --------------------------------------------------------------------------
 

@@ -355,7 +355,7 @@ class SampledEstimator(LinearEstimator):
     def _priors_of(self, posterior: GLMPosterior) -> Priors:
         """Priors of a posterior, with numbers for scales."""
         intercept = posterior.linear_prior.intercept or self._resolve("intercept_prior")
-        return posterior.prior, intercept, posterior.noise_prior
+        return posterior.prior, intercept, posterior.own_priors.parts
 
 
 def normal_intercept(posterior: GLMPosterior) -> CoefficientPrior:

@@ -54,7 +54,7 @@ def _power(posterior: HierarchicalPosterior, start: Array, eta: Array, sd: float
         there = np.append(eta[0] + moved, eta[1:])
         conditional = posterior.given(there)
         mode = find_mode(conditional, start)
-        H = posterior.model.likelihood_curvature(mode.theta)
+        H = conditional.likelihood_curvature(mode.theta)
         if not seen:
             root = mode.metric.root
         seen.append(float(np.log(np.trace(root.T @ H @ root))))

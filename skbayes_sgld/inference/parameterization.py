@@ -124,7 +124,7 @@ def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[Reparameteri
     # where all priors follow the noise, neither mode nor coordinates depend on its level; otherwise
     # two rounds find it, and the third is taken there
     for _ in range(1 if posterior.linear_prior.follows_noise else 3):
-        known = posterior.given_noise(float(np.exp(gamma)))
+        known = posterior.given_own(np.array([gamma]))
         center = find_mode(known, start[:-1], spread=spread)
         found, line = noncentered(posterior, center.theta, center.metric.root, gamma, temperature)
         moved = abs(line.level[0] - gamma)

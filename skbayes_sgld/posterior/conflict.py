@@ -105,8 +105,8 @@ def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict |
     number = np.arange(L).reshape(K, -1)[:, :d].ravel()
     names = [posterior.reported.names[j] for j in number]
     about = names, posterior.total_weight, prior.from_data
-    infers_noise = posterior.likelihood.infers_noise
-    own = prior.coef.given_noise(float(np.exp(theta[-1]))) if infers_noise else prior.coef
+    gamma = posterior._at_one(theta)[1]
+    own = prior.coef if gamma is None else prior.coef.given_noise(float(np.exp(gamma)))
     if own.flat:
         return PriorConflict(*about, 1.0, np.zeros(K * d), np.zeros(K * d), float(d))
     quantiles = own.quantiles(ndtr(_NODES), d)
@@ -151,7 +151,7 @@ def _expand(posterior: GLMPosterior, theta: Array) -> tuple[Array, Array]:
         H = rows.curvature.copy()
         posterior.add_prior_curvature(H, theta)
         g = rows.grad + posterior.grad_log_prior(theta[None])[0]
-    L -= posterior.likelihood.infers_noise
+    L -= posterior.n_own
     return H[:L, :L], g[:L]
 
 

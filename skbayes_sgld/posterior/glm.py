@@ -23,12 +23,12 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.batches import LinearBatches
 from skbayes_sgld.posterior.design import DenseDesign
 from skbayes_sgld.posterior.facts import Facts
-from skbayes_sgld.posterior.likelihoods import FixedGaussian, Gaussian, Likelihood
+from skbayes_sgld.posterior.likelihoods import FixedGaussian, Gaussian, GivenOwn, Likelihood
 from skbayes_sgld.posterior.linear_parameters import LinearParameters
 from skbayes_sgld.posterior.linear_prior import LinearPrior
-from skbayes_sgld.posterior.predictor_maps import Contrasts, MeanAndNoise, Predictors
-from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
-from skbayes_sgld.posterior.priors.noise import NoisePrior, grad_with_noise, log_density_with_noise
+from skbayes_sgld.posterior.predictor_maps import Contrasts, Predictors, WithOwn
+from skbayes_sgld.posterior.priors import NOISE_PRIORS, CoefficientPrior, Flat
+from skbayes_sgld.posterior.priors.noise import NoisePrior, OwnPriors
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.reported import Reported
 from skbayes_sgld.posterior.row_sum import RowSum
@@ -49,7 +49,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
     """Posterior of a generalised linear model, for all chains at once.
 
     ``theta`` holds the coefficients and the intercept of each linear predictor in turn, and last
-    ``gamma = log sigma^2`` where the noise is inferred.
+    the coordinates of the likelihood's own parameters, such as ``gamma = log sigma^2``.
 
     A shift common to all softmax predictors does not change the likelihood. Where its prior is
     flat the shift is given a normal density of its own, which leaves the distribution of every
@@ -66,8 +66,9 @@ class GLMPosterior(LinearParameters, BasePosterior):
         Distribution of an observation given its linear predictors.
     prior : CoefficientPrior
         Prior of the coefficients.
-    noise_prior : NoisePrior or None, default=None
-        Prior of the noise variance; needed if the likelihood infers the noise.
+    own_priors : NoisePrior, sequence of NoisePrior or None, default=None
+        Prior of each of the likelihood's own parameters, such as the noise variance. None: their
+        defaults, in units of the variance of y for the noise.
     intercept_prior : CoefficientPrior or None, default=None
         Prior of the intercept at X = 0; None is the flat prior.
     sample_weight : ndarray of shape (n,) or None, default=None
@@ -102,7 +103,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
         y: Array,
         likelihood: Likelihood,
         prior: CoefficientPrior,
-        noise_prior: NoisePrior | None = None,
+        own_priors: NoisePrior | Sequence[NoisePrior] | None = None,
         *,
         intercept_prior: CoefficientPrior | None = None,
         sample_weight: Array | None = None,
@@ -114,7 +115,6 @@ class GLMPosterior(LinearParameters, BasePosterior):
         columns: tuple[Array, Array] | None = None,
     ) -> None:
         X, fit_intercept = as_rows(X) if issparse(X) else X, bool(fit_intercept)
-        K, infers_noise = likelihood.n_predictors, likelihood.infers_noise
         if offset is not None and isinstance(likelihood, Gaussian | FixedGaussian):
             y, offset = y - offset, None
         statistics: GaussianStatistics | None = None
@@ -128,8 +128,11 @@ class GLMPosterior(LinearParameters, BasePosterior):
                 mean = statistics.x_mean
             else:
                 mean = column_means(X, sample_weight) if columns is None else columns[0]
-        super().__init__(X.shape[1], K, infers_noise, fit_intercept, mean)
-        self.likelihood, self.noise_prior = likelihood, noise_prior
+        super().__init__(X.shape[1], likelihood, fit_intercept, mean)
+        if own_priors is None:
+            own_priors = default_priors(likelihood, y, sample_weight)
+        parts = (own_priors,) if isinstance(own_priors, NoisePrior) else tuple(own_priors)
+        self.own_priors = OwnPriors(parts)
         self.noise_columns: Array | None = None  # columns of X that the noise depends on, if any
         self.X: Any = X
         self.y, self.weight, self.offset, self.n_samples = y, sample_weight, offset, X.shape[0]
@@ -151,7 +154,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
     @property
     def reported(self) -> Reported:
         """Reported parameters: their names, and the maps from and to theta."""
-        names = self.param_names[: self._n_linear] + ["noise_variance"] * self._infers_noise
+        names = self.param_names[: self._n_linear] + [own.name for own in self.likelihood.own]
         maps = self._constrain, self._unconstrain, self._reported_moves
         return Reported(names, *maps, self.coords)
 
@@ -159,9 +162,9 @@ class GLMPosterior(LinearParameters, BasePosterior):
 
     def _predictors(self) -> Predictors:
         """Map from theta to the coefficients of the likelihood's predictors."""
-        if self._infers_noise:
-            none = np.zeros(0, int)
-            return MeanAndNoise(self.n_features, bool(self.fit_intercept), none, none)
+        if self.n_own:
+            has_level = bool(self.fit_intercept)
+            return WithOwn(self.n_predictors, self.n_own, self.n_features, has_level)
         if self.likelihood.shift_invariant:
             return Contrasts(self.n_predictors, self._width)
         return Predictors(self.n_predictors, self._width)
@@ -169,7 +172,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
     def rows(self, dtype: type = np.float64) -> RowSum:
         """Sum over the rows in a precision, which all posteriors of these rows share."""
         if dtype not in self._sums:
-            has_level = bool(self.fit_intercept) or self._infers_noise
+            has_level = bool(self.fit_intercept) or self.n_own > 0
             if issparse(self.X):
                 design: Any = SparseDesign(self.X.astype(dtype), self.center, has_level)
             else:
@@ -240,6 +243,11 @@ class GLMPosterior(LinearParameters, BasePosterior):
         return self.linear_prior.coef
 
     @property
+    def noise_prior(self) -> NoisePrior | None:
+        """Prior of the noise variance; None where it is not inferred."""
+        return self.own_priors.parts[0] if self._infers_noise else None
+
+    @property
     def column_spread(self) -> Array:
         """Spread of each column ``(d,)``, which automatic scales are in units of."""
         if self._columns is None:
@@ -255,7 +263,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
     @property
     def facts(self) -> Facts:
         """Facts about the posterior's shape and cost."""
-        light = self.prior.normal and self.prior.proper and not self._infers_noise
+        light = self.prior.normal and self.prior.proper and not self.n_own
         many = self.n_params >= MANY and self.n_samples < FEW_ROWS * self.n_params
         return Facts(
             has_mode=True,  # being proper
@@ -264,19 +272,19 @@ class GLMPosterior(LinearParameters, BasePosterior):
             light_tailed=light,
             far_from_mode=many and self.likelihood.averages and not self.prior.nonsmooth,
             bounded_curvature=self.likelihood.bounded_curvature,
-            quadratic_prior=self.linear_prior.normal and not self._infers_noise,
+            quadratic_prior=self.linear_prior.normal and not self.n_own,
             cheap_full_gradient=self._statistics is not None,
-            shares_batches=not (issparse(self.X) or self._infers_noise),
+            shares_batches=not (issparse(self.X) or self.n_own),
             thread_safe=True,
             n_predictors=self.n_predictors,
             total_weight=self.total_weight,
-            noise_index=self.n_params - 1 if self.likelihood.infers_noise else None,
+            noise_index=self.n_params - self.n_own if self._infers_noise else None,
             parameterizations=self._parameterizations(),
         )
 
     def _parameterizations(self) -> tuple[str, ...]:
         names = ["centered"]
-        if self.likelihood.infers_noise and self._statistics is not None:
+        if self._infers_noise and self._statistics is not None:
             names.append("noncentered")
         normal = self.prior.normal and self.prior.proper and self.linear_prior.separate
         if normal and self.n_samples < self.n_features and self.n_samples <= MAX_DENSE:
@@ -292,22 +300,25 @@ class GLMPosterior(LinearParameters, BasePosterior):
             local[0] -= logsumexp(self.offset, b=weight) - np.log(weight.sum())
         if self.fit_intercept:
             self._linear(theta[None])[0, :, -1] = local[: self.n_predictors]
-        if self.likelihood.infers_noise:
-            theta[-1] = local[-1]
+        self._own(theta[None])[0] = local[self.n_predictors :]
         return theta
 
     def zeros(self) -> Array:
-        """Point ``(P,)`` at which all coefficients are 0 and the noise variance is that of y."""
-        theta = np.zeros(self.n_params)
-        if self.likelihood.infers_noise:
-            theta[-1] = self.start()[-1]
-        return theta
+        """Point ``(P,)`` at which all coefficients are 0; the noise variance is that of y."""
+        theta = np.zeros((1, self.n_params))
+        self._own(theta)[...] = self._own(self.start()[None])
+        return theta[0]
 
     def draw_prior(self, generators: list[np.random.Generator]) -> Array:
-        """Reported parameters ``(C, P)`` from the prior; flat ones are 0, the noise that of y."""
-        values, noise = np.tile(self.zeros(), (len(generators), 1)), 1.0
-        if self.likelihood.infers_noise:
-            values[:, -1] = noise = float(np.exp(values[0, -1]))
+        """Reported parameters ``(C, P)`` from the prior.
+
+        Flat ones are 0, and the likelihood's own as where a search begins.
+        """
+        theta = np.tile(self.zeros(), (len(generators), 1))
+        gamma, values = self._gamma(theta), theta.copy()
+        if self.n_own:
+            self._own(values)[...] = self.likelihood.constrain_own(self._own(theta))
+        noise = 1.0 if gamma is None else float(np.exp(gamma[0]))
         linear = self._linear(values)
         for c, rng in enumerate(generators):
             linear[c] = self.linear_prior.sample(rng, linear.shape[1:], noise)
@@ -348,24 +359,26 @@ class GLMPosterior(LinearParameters, BasePosterior):
 
     def log_prior(self, theta: Array) -> Array:
         """Log prior up to a constant ``(C,)``."""
-        linear, gamma = self._linear(theta), self._gamma(theta)
-        return log_density_with_noise(self.linear_prior, self.noise_prior, linear, gamma)
+        value = self.linear_prior.log_density(self._linear(theta), self._gamma(theta))
+        if not self.n_own:
+            return value
+        return value + self.own_priors.log_density(self._own(theta))
 
     def grad_log_prior(self, theta: Array) -> Array:
         """Gradient of the log prior ``(C, P)``."""
         linear, gamma = self._linear(theta), self._gamma(theta)
-        if gamma is None:
+        if not self.n_own:
             return self.linear_prior.grad(linear, None)[0].reshape(theta.shape)
         grad = np.empty_like(theta)
-        slope, in_gamma = grad_with_noise(self.linear_prior, self.noise_prior, linear, gamma)
-        self._linear(grad)[...] = slope
+        self._linear(grad)[...], in_gamma = self.linear_prior.grad(linear, gamma)
+        self._own(grad)[...] = self.own_priors.grad(self._own(theta))
         if in_gamma is not None:
-            grad[:, -1] = in_gamma
+            grad[:, self.n_params - self.n_own] += in_gamma
         return grad
 
     def bind_grad_log_prior(self) -> Callable[[Array], Array]:
         """:meth:`grad_log_prior`, with what does not depend on theta computed once."""
-        if self._infers_noise:
+        if self.n_own:
             return self.grad_log_prior
         return self.linear_prior.bind_grad(self.n_predictors, self._width)
 
@@ -421,14 +434,21 @@ class GLMPosterior(LinearParameters, BasePosterior):
 
         return value_and_grad
 
-    def given_noise(self, variance: float) -> GLMPosterior:
-        """Posterior of the linear parameters where the noise variance is known."""
+    def given_own(self, own: Array) -> GLMPosterior:
+        """Posterior of the linear parameters at known coordinates ``own (n_own,)``."""
+        likelihood, prior = self.likelihood, self.linear_prior
+        if not self.n_own:
+            return self
+        if self._infers_noise:
+            prior = prior.given_noise(float(np.exp(own[0])))
+        known = GivenOwn(likelihood, own)
         return self._with(
-            likelihood=FixedGaussian(variance),
-            noise_prior=None,
-            linear_prior=self.linear_prior.given_noise(variance),
+            likelihood=FixedGaussian(float(np.exp(own[0]))) if likelihood.quadratic else known,
+            own_priors=OwnPriors(()),
+            linear_prior=prior,
             n_params=self._n_linear,
             param_names=self.param_names[: self._n_linear],
+            n_own=0,
             _infers_noise=False,
             _sums={},
         )
@@ -452,7 +472,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
     def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:
         """Diagonal d and factor F of the curvature ``diag(d) + F^T F`` at one ``theta (P,)``.
 
-        The mixed derivatives of noise variance and coefficients, small at the mode, are left out.
+        The mixed derivatives of own parameters and coefficients, small at the mode, are left out.
 
         Returns
         -------
@@ -472,26 +492,30 @@ class GLMPosterior(LinearParameters, BasePosterior):
         for rows, block, curvature in self.rows().curvatures(theta):
             factor[rows, :width] = np.sqrt(curvature[0, 0])[:, None] * block[:, :width]
         if self.linear_prior.intercept is not None:  # one more row, for the intercept's prior
-            gamma = float(theta[-1]) if self._infers_noise else None
-            linear = self._linear(theta[None])[0]
+            linear, gamma = self._at_one(theta)
             direction, curvature, *_ = self.linear_prior.of_intercept(linear, gamma)
             prior[:width] -= curvature[0] * np.square(direction)
             factor = np.concatenate([factor, np.zeros((1, P))])
             factor[-1, :width] = np.sqrt(max(curvature[0], 0.0)) * direction
         own = np.maximum(prior, _NEGLIGIBLE * seen)
-        if self._infers_noise:
-            own[-1] = seen[-1] + prior[-1]
+        at = slice(P - self.n_own, P)
+        own[at] = seen[at] + prior[at]
         return own, factor
 
     def prior_diagonal(self, theta: Array) -> Array:
         """Diagonal of the log prior's curvature ``(P,)`` at one ``theta (P,)``."""
-        linear, gamma = self._linear(theta[None])[0], self._gamma(theta[None])
-        g = None if gamma is None else float(gamma[0])
-        diagonal, corner = self.linear_prior.diagonal(linear, g)
-        if g is None:
+        linear, gamma = self._at_one(theta)
+        diagonal, corner = self.linear_prior.diagonal(linear, gamma)
+        if not self.n_own:
             return diagonal.ravel()
-        assert self.noise_prior is not None
-        return np.append(diagonal.ravel(), corner + self.noise_prior.curvature(g))
+        of_own = self.own_priors.curvature(self._own(theta[None])[0])
+        of_own[0] += corner
+        return np.append(diagonal.ravel(), of_own)
+
+    def _at_one(self, theta: Array) -> tuple[Array, float | None]:
+        """Linear parameters ``(K, width)`` and log noise variance of one ``theta (P,)``."""
+        gamma = self._gamma(theta[None])
+        return self._linear(theta[None])[0], None if gamma is None else float(gamma[0])
 
     def curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log posterior ``(P, P)`` at one ``theta (P,)``."""
@@ -501,7 +525,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
 
     def mean_curvature(self, theta: Array) -> Array | None:
         """Mean of the curvatures ``(P, P)`` at draws ``(S, P)``; the prior's is at their mean."""
-        if self._infers_noise or self.prior.nonsmooth:
+        if self.n_own or self.prior.nonsmooth:
             return None
         H = self.likelihood_curvature(theta)
         self.add_prior_curvature(H, theta.mean(axis=0))
@@ -509,14 +533,15 @@ class GLMPosterior(LinearParameters, BasePosterior):
 
     def add_prior_curvature(self, H: Array, theta: Array) -> None:
         """Add the curvature of the log prior at one ``theta (P,)`` to ``H (P, P)``."""
-        linear, gamma = self._linear(theta[None])[0], self._gamma(theta[None])
-        g, L = None if gamma is None else float(gamma[0]), self._n_linear
-        cross, corner = self.linear_prior.add_curvature(H[:L, :L], linear, g)
-        if g is not None:
-            assert self.noise_prior is not None
-            H[:L, -1] += cross
-            H[-1, :L] += cross
-            H[-1, -1] += corner + self.noise_prior.curvature(g)
+        (linear, gamma), L = self._at_one(theta), self._n_linear
+        cross, corner = self.linear_prior.add_curvature(H[:L, :L], linear, gamma)
+        if self.n_own:
+            own = np.arange(self.n_params - self.n_own, self.n_params)
+            H[own, own] += self.own_priors.curvature(theta[own])
+        if gamma is not None:
+            H[:L, own[0]] += cross
+            H[own[0], :L] += cross
+            H[own[0], own[0]] += corner
 
     def softened(self, spread: Array) -> GLMPosterior:
         """Posterior with its kinks rounded over a small fraction of ``spread (P,)``."""
@@ -547,3 +572,22 @@ class GLMPosterior(LinearParameters, BasePosterior):
     def with_prior(self, prior: LinearPrior) -> Self:
         """Posterior of the same rows under another prior of the linear parameters."""
         return self._with(linear_prior=prior)
+
+
+def default_priors(
+    likelihood: Likelihood, y: Array, weight: Array | None
+) -> tuple[NoisePrior, ...]:
+    """Default prior of each of a likelihood's own parameters."""
+    unit = noise_unit(likelihood, y, weight)
+    return tuple(NOISE_PRIORS[own.default]().for_data(unit) for own in likelihood.own)
+
+
+def noise_unit(likelihood: Likelihood, y: Array, weight: Array | None) -> float:
+    """Variance that automatic scales of own parameters' priors are in units of.
+
+    That of y for the noise variance; 1 for parameters without a unit.
+    """
+    if not likelihood.infers_noise:
+        return 1.0
+    level = np.average(y, weights=weight)
+    return float(np.average(np.square(y - level), weights=weight))

@@ -22,8 +22,8 @@ Array = NDArray[Any]
 class HierarchicalPosterior(BasePosterior):
     """Posterior of a generalised linear model and the hyperparameters of its prior.
 
-    ``theta`` holds the coefficients and intercepts, the hyperparameters h and, where it is
-    inferred, the log noise variance. It has a funnel: samplers move in the coordinates of
+    ``theta`` holds the coefficients and intercepts, the hyperparameters h and the coordinates of
+    the likelihood's own parameters. It has a funnel: samplers move in the coordinates of
     :mod:`~skbayes_sgld.posterior.parameterizations.hyperparameters`.
 
     Parameters
@@ -49,13 +49,15 @@ class HierarchicalPosterior(BasePosterior):
             scale, model.column_spread, model.likelihood, model.y, model.weight
         )
         self.n_samples, self.n_predictors = model.n_samples, model.n_predictors
-        self.n_linear, self.infers_noise = model._n_linear, model.likelihood.infers_noise
+        self.n_linear, self.n_own = model._n_linear, model.n_own
+        self.infers_noise = model.likelihood.infers_noise
         features = [f"[{name}]" for name in model.coords["feature"]]
         self._hyper_names = self.prior.names(features)
         self._m, self.n_params = len(self._hyper_names), model.n_params + len(self._hyper_names)
         names, L = model.param_names, self.n_linear
         self.param_names = names[:L] + self._hyper_names + names[L:]
-        self.noise_prior, self.noise_columns = model.noise_prior, model.noise_columns
+        self.own_priors, self.noise_columns = model.own_priors, model.noise_columns
+        self.likelihood = model.likelihood
         self.flat = model.with_prior(replace(model.linear_prior, coef=Flat()))
         self.linear_prior = self.flat.linear_prior
 
@@ -70,9 +72,9 @@ class HierarchicalPosterior(BasePosterior):
         )
 
     def given(self, eta: Array) -> GLMPosterior:
-        """Posterior of the linear parameters, the hyperparameters and the noise being known."""
+        """Posterior of the linear parameters at known hyperparameters and own parameters."""
         scale = np.exp(self.prior.log_scale(eta[None, : self._m])[0])
-        model = self.model.given_noise(float(np.exp(eta[-1]))) if self.infers_noise else self.model
+        model = self.model.given_own(eta[self._m :])
         return model.with_prior(replace(model.linear_prior, coef=Normal(scale)))
 
     # ---- the density ----------------------------------------------------------------------------
@@ -81,7 +83,7 @@ class HierarchicalPosterior(BasePosterior):
         """Parameters of the model, hyperparameters, and log noise variance."""
         L, m = self.n_linear, self._m
         of_model = np.hstack([theta[:, :L], theta[:, L + m :]])
-        return of_model, theta[:, L : L + m], theta[:, -1] if self.infers_noise else None
+        return of_model, theta[:, L : L + m], self.model._gamma(of_model)
 
     def _join(self, in_model: Array, in_h: Array) -> Array:
         L = self.n_linear
@@ -90,7 +92,7 @@ class HierarchicalPosterior(BasePosterior):
     def _scales_value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Log density of the coefficients given h, and of h, with its gradient in theta."""
         of_model, h, gamma = self.split(theta)
-        d, in_model = self.model.n_features, np.zeros_like(of_model)
+        d, L, in_model = self.model.n_features, self.n_linear, np.zeros_like(of_model)
         coef, log_scale = self.model._linear(of_model)[..., :d], self.prior.log_scale(h)
         precise = coef * np.exp(-2.0 * log_scale)[:, None]
         square = (coef * precise).sum(axis=1)
@@ -98,7 +100,7 @@ class HierarchicalPosterior(BasePosterior):
         self.model._linear(in_model)[..., :d] = -precise
         of_h, in_gamma = self.prior.grad(h, gamma)
         if gamma is not None:
-            in_model[:, -1] = in_gamma
+            in_model[:, L] = in_gamma
         in_h = self.prior.pull_back(h, square - self.n_predictors) + of_h
         return value + self.prior.log_density(h, gamma), self._join(in_model, in_h)
 
@@ -188,9 +190,8 @@ class HierarchicalPosterior(BasePosterior):
         return self._join(self.model.zeros()[None], self.prior.start()[None])[0]
 
     def draw_prior(self, generators: Sequence[np.random.Generator]) -> Array:
-        """Reported parameters ``(C, P)`` from the prior; flat ones are 0, the noise that of y."""
-        theta = self.model.zeros()
-        gamma = float(theta[-1]) if self.infers_noise else None
+        """Reported parameters ``(C, P)`` from the prior, as those of the model."""
+        gamma = self.model._at_one(self.model.zeros())[1]
         values = []
         for rng in generators:
             h = self.prior.sample_hyper(rng, gamma)

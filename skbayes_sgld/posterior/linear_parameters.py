@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sgld.posterior.likelihoods import Likelihood
+
 Array = NDArray[Any]
 
 
@@ -15,7 +17,7 @@ class LinearParameters:
     """Theta of K linear predictors, and the parameters that are reported.
 
     ``theta`` holds the coefficients and the intercept of each linear predictor in turn, and last
-    ``gamma = log sigma^2`` where the noise is inferred. ``center (d,)`` is the row at which the
+    the coordinates of the likelihood's own parameters. ``center (d,)`` is the row at which the
     intercept is that of theta, in place of X = 0: the mean of X.
     """
 
@@ -24,23 +26,27 @@ class LinearParameters:
     def __init__(
         self,
         n_features: int,
-        n_predictors: int,
-        infers_noise: bool,
+        likelihood: Likelihood,
         fit_intercept: bool,
         center: Array | None,
     ) -> None:
-        self.n_features, self.n_predictors = n_features, n_predictors
-        self.fit_intercept, self._infers_noise = fit_intercept, infers_noise
+        self.n_features, self.n_predictors = n_features, likelihood.n_predictors
+        self.likelihood, self.n_own = likelihood, len(likelihood.own)
+        self._infers_noise = likelihood.infers_noise
+        self.fit_intercept, self.center = fit_intercept, center
         self._width = n_features + fit_intercept
-        self._n_linear = n_predictors * self._width
-        self.n_params = self._n_linear + infers_noise
-        self.center = center
+        self._n_linear = self.n_predictors * self._width
+        self.n_params = self._n_linear + self.n_own
 
     def _linear(self, theta: Array) -> Array:
         return theta[:, : self._n_linear].reshape(theta.shape[0], self.n_predictors, self._width)
 
+    def _own(self, theta: Array) -> Array:
+        """Coordinates of the own parameters ``(C, n_own)``."""
+        return theta[:, self.n_params - self.n_own :]
+
     def _gamma(self, theta: Array) -> Array | None:
-        return theta[:, -1] if self._infers_noise else None
+        return theta[:, self.n_params - self.n_own] if self._infers_noise else None
 
     def _constrain(self, theta: Array) -> Array:
         """Reported parameters ``(S, P)`` at ``theta (S, P)``, in the same order.
@@ -49,12 +55,12 @@ class LinearParameters:
         coefficients and intercepts sum to zero over them.
         """
         values = self._reported_moves(theta)
-        if self._infers_noise:
-            values[:, -1] = np.exp(values[:, -1])
+        if self.n_own:
+            self._own(values)[...] = self.likelihood.constrain_own(self._own(theta))
         return values
 
     def _reported_moves(self, moves: Array) -> Array:
-        """Moves of theta ``(M, P)`` as moves of the reported parameters and the log noise."""
+        """Moves of theta ``(M, P)``: reported linear parameters, and own ones' coordinates."""
         values = moves.copy()
         linear = self._linear(values)
         if self.n_predictors > 1:
@@ -67,8 +73,8 @@ class LinearParameters:
     def _unconstrain(self, values: Array) -> Array:
         """Theta ``(S, P)`` at the reported parameters."""
         theta = self._about_center(values)
-        if self._infers_noise:
-            theta[:, -1] = np.log(theta[:, -1])
+        if self.n_own:
+            self._own(theta)[...] = self.likelihood.unconstrain_own(self._own(values))
         return theta
 
     def _about_center(self, values: Array) -> Array:
@@ -93,4 +99,4 @@ class LinearParameters:
             for k in classes:
                 names += [f"coef[{k}, {f}]" for f in features]
                 names += [f"intercept[{k}]"] * self.fit_intercept
-        return names + ["log_noise_variance"] * self._infers_noise
+        return names + [own.coordinate for own in self.likelihood.own]

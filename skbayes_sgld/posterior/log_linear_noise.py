@@ -10,6 +10,7 @@ unit of coefficients whose prior is scaled by the noise, are those of the noise 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +29,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import HeteroscedasticGaussian
-from skbayes_sgld.posterior.predictor_maps import MeanAndNoise
+from skbayes_sgld.posterior.predictor_maps import WithOwn
 from skbayes_sgld.posterior.priors import CoefficientPrior, NoisePrior, Normal
 from skbayes_sgld.posterior.reported import Reported
 
@@ -56,7 +57,7 @@ class LogLinearNoisePosterior(GLMPosterior):
     X, y : ndarray of shape (n, d) and (n,)
     prior : CoefficientPrior
         Prior of the coefficients of the mean.
-    noise_prior : NoisePrior
+    own_priors : NoisePrior or sequence of NoisePrior
         Prior of the noise at the mean of the columns.
     columns : ndarray of int of shape (m,)
         Columns of X that the noise depends on.
@@ -71,7 +72,7 @@ class LogLinearNoisePosterior(GLMPosterior):
         X: Array,
         y: Array,
         prior: CoefficientPrior,
-        noise_prior: NoisePrior,
+        own_priors: NoisePrior | Sequence[NoisePrior],
         columns: Array,
         scale: Any = "auto",
         **options: Any,
@@ -81,7 +82,7 @@ class LogLinearNoisePosterior(GLMPosterior):
                 "X is sparse, and noise_model='log_linear' takes dense columns; give "
                 "X.toarray(), or noise_model='constant'."
             )
-        super().__init__(X, y, HeteroscedasticGaussian(), prior, noise_prior, **options)
+        super().__init__(X, y, HeteroscedasticGaussian(), prior, own_priors, **options)
         self.noise_columns = columns
         self._noise_mean, spread = column_moments(X[:, columns], options.get("sample_weight"))
         alpha_prior = Normal(scale)
@@ -140,12 +141,11 @@ class LogLinearNoisePosterior(GLMPosterior):
         values[:, -1] = 0.5 * np.log(values[:, -1]) - values[:, self._slopes] @ self._noise_mean
         return values
 
-    def _predictors(self) -> MeanAndNoise:
+    def _predictors(self) -> WithOwn:
         """Mean and log variance as two predictors of one design."""
         assert self.noise_columns is not None
-        return MeanAndNoise(
-            self.n_features, bool(self.fit_intercept), self.noise_columns, self._shift
-        )
+        has_level = bool(self.fit_intercept)
+        return WithOwn(1, 1, self.n_features, has_level, self.noise_columns, self._shift)
 
     @property
     def facts(self) -> Facts:

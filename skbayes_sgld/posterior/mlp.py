@@ -18,7 +18,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors import CoefficientPrior
-from skbayes_sgld.posterior.priors.noise import NoisePrior, grad_with_noise, log_density_with_noise
+from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.reported import Reported
 
 Array = NDArray[Any]
@@ -474,16 +474,19 @@ class MLPPosterior(BasePosterior):
 
     def log_prior(self, theta: Array) -> Array:
         """Log prior up to a constant ``(C,)``."""
-        coef, gamma = self._coef(theta), self._gamma(theta)
-        return log_density_with_noise(self.prior, self.noise_prior, coef, gamma)
+        gamma = self._gamma(theta)
+        value = self.prior.log_density(self._coef(theta), gamma)
+        if gamma is None or self.noise_prior is None:
+            return value
+        return value + self.noise_prior.log_density(gamma)
 
     def grad_log_prior(self, theta: Array) -> Array:
         """Gradient of the log prior ``(C, P)``."""
-        grad, coef, gamma = np.empty_like(theta), self._coef(theta), self._gamma(theta)
-        slope, in_gamma = grad_with_noise(self.prior, self.noise_prior, coef, gamma)
-        self._coef(grad)[...] = slope
-        if in_gamma is not None:
-            grad[:, -1] = in_gamma
+        grad, gamma = np.empty_like(theta), self._gamma(theta)
+        self._coef(grad)[...], in_gamma = self.prior.grad(self._coef(theta), gamma)
+        if gamma is not None and self.noise_prior is not None:
+            grad[:, -1] = self.noise_prior.grad(gamma)
+            grad[:, -1] += 0.0 if in_gamma is None else in_gamma
         return grad
 
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:

@@ -17,6 +17,7 @@ from skbayes_sgld.posterior.log_linear_noise import LogLinearNoisePosterior
 from skbayes_sgld.posterior.priors import CoefficientPrior, NoisePrior
 
 Array = NDArray[Any]
+OwnPriors = NoisePrior | Sequence[NoisePrior]
 
 
 class NoiseModel(Component):
@@ -36,11 +37,11 @@ class NoiseModel(Component):
         y: Array,
         likelihood: Likelihood,
         prior: CoefficientPrior,
-        noise_prior: NoisePrior | None,
+        own_priors: OwnPriors,
         **options: Any,
     ) -> GLMPosterior:
         """Posterior with this noise, by default a constant; ``options`` are GLMPosterior's."""
-        return GLMPosterior(X, y, likelihood, prior, noise_prior, **options)
+        return GLMPosterior(X, y, likelihood, prior, own_priors, **options)
 
 
 @dataclass(eq=False, repr=False)
@@ -119,17 +120,17 @@ class LogLinearNoise(NoiseModel):
         y: Array,
         likelihood: Likelihood,
         prior: CoefficientPrior,
-        noise_prior: NoisePrior | None,
+        own_priors: OwnPriors,
         **options: Any,
     ) -> GLMPosterior:
         """Posterior of the regression with this noise."""
-        if noise_prior is None:
+        if not likelihood.infers_noise:
             raise ValueError(
                 "noise_variance fixes the noise variance of every row, and noise_model="
                 f"{self!r} infers it; set noise_variance='infer' or noise_model='constant'."
             )
         columns = self._positions(X.shape[1], options.get("feature_names"))
-        return LogLinearNoisePosterior(X, y, prior, noise_prior, columns, self.scale, **options)
+        return LogLinearNoisePosterior(X, y, prior, own_priors, columns, self.scale, **options)
 
     def _positions(self, d: int, names: Sequence[str] | None) -> Array:
         if isinstance(self.columns, str):

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+_NONE = np.zeros(0)
+
 
 class Predictors:
     """K linear predictors with coefficients of their own: theta as it is.
@@ -79,45 +81,60 @@ class Contrasts(Predictors):
         return np.vstack([super().row_weights(curvature), curvature.sum(axis=(0, 1))])
 
 
-class MeanAndNoise(Predictors):
-    """Mean and log noise variance as two predictors of one design, whose last column is of ones.
+class WithOwn(Predictors):
+    """Linear predictors, and a likelihood's own parameters as further predictors of one design.
 
-    ``theta`` holds the coefficients of the mean, then the slopes of the log variance in some of the
-    columns, and last the log variance where these are at ``origin``.
+    The design's last column is of ones: it is the only one that an own parameter sees. The first
+    own parameter may be linear in columns of X, about their values ``origin``. ``theta`` holds the
+    coefficients of the predictors, then the slopes of the first own parameter, and last the own
+    parameters.
 
     Parameters
     ----------
+    n_predictors, n_own : int
+        Number of linear predictors, and of own parameters.
     d : int
         Number of columns of X.
     has_level : bool
-        Whether the mean has an intercept.
+        Whether the linear predictors have an intercept.
     columns : ndarray of int of shape (m,)
-        Columns of the log variance; none where the noise is constant.
+        Columns of X that the first own parameter depends on.
     origin : ndarray of shape (m,)
-        Their values in the design at which theta has the log variance.
+        Their values in the design at which theta has the first own parameter.
     """
 
-    def __init__(self, d: int, has_level: bool, columns: Array, origin: Array) -> None:
-        super().__init__(2, d + 1)
-        n_mean, self._origin = d + has_level, origin
-        self._slopes = slice(n_mean, n_mean + len(columns))
-        self._at = np.concatenate([np.arange(n_mean), d + 1 + columns, [2 * d + 1]]).astype(int)
-        self._shifts = bool(np.any(origin))
+    def __init__(
+        self,
+        n_predictors: int,
+        n_own: int,
+        d: int,
+        has_level: bool,
+        columns: Array = _NONE,
+        origin: Array = _NONE,
+    ) -> None:
+        super().__init__(n_predictors + n_own, d + 1)
+        starts = np.arange(n_predictors + n_own) * (d + 1)
+        of_predictors, of_own = np.split(starts, [n_predictors])
+        linear = np.add.outer(of_predictors, np.arange(d + has_level)).ravel()
+        self._at = np.concatenate([linear, of_own[0] + columns, of_own + d]).astype(int)
+        self._slopes = slice(len(linear), len(linear) + len(columns))
+        self._first, self._level = self._slopes.stop, of_own[0] + d
+        self._origin, self._shifts = origin, bool(np.any(origin))
 
     def coefficients(self, theta: Array) -> Array:
-        """Coefficients ``(C, 2, d + 1)``, zero where theta has none."""
-        out = np.zeros((len(theta), 2 * self._width), theta.dtype)
+        """Coefficients ``(C, n_products, d + 1)``, zero where theta has none."""
+        out = np.zeros((len(theta), self.n_products * self._width), theta.dtype)
         out[:, self._at] = theta
         if self._shifts:
             # a dot product a chain rounds alike whatever the number of chains
-            out[:, -1] -= np.vecdot(theta[:, self._slopes], self._origin)
-        return out.reshape(len(theta), 2, -1)
+            out[:, self._level] -= np.vecdot(theta[:, self._slopes], self._origin)
+        return out.reshape(len(theta), self.n_products, -1)
 
     def gradient(self, grad: Array) -> Array:
         """Gradient in theta."""
         out: Array = grad.reshape(len(grad), -1).take(self._at, axis=1)
         if self._shifts:
-            out[:, self._slopes] -= out[:, -1:] * self._origin
+            out[:, self._slopes] -= out[:, self._first, None] * self._origin
         return out
 
     def hessian(self, H: Array) -> Array:

@@ -27,8 +27,14 @@ class ImproperPosteriorError(ValueError):
 
 def check_proper(posterior: GLMPosterior) -> None:
     """Raise ImproperPosteriorError, with a remedy, if a flat prior makes the posterior improper."""
+    for own, prior in zip(posterior.likelihood.own, posterior.own_priors.parts, strict=True):
+        if not (own.is_noise or prior.proper):
+            raise ImproperPosteriorError(
+                f"{own.argument}={prior!r} is improper, and the posterior may be too; use "
+                f"{own.argument}={own.default!r}."
+            )
     noise_is_proper = posterior.noise_prior is None or posterior.noise_prior.proper
-    n, n_free = posterior.n_samples, posterior.n_params - posterior.likelihood.infers_noise
+    n, n_free = posterior.n_samples, posterior.n_params - posterior.n_own
     # integrating over flat coefficients leaves a density of sigma like sigma^-(n - d), which must
     # fall faster than 1 / sigma
     needed = n_free + 1 + (not posterior.prior.proper)

@@ -38,27 +38,27 @@ class Predictive:
     predictor : Predictor
         Map from rows to their predictors under every draw.
     likelihood : Likelihood
-    gamma : ndarray of shape (S,) or None
-        Log noise variance of each draw, if the likelihood infers it.
+    own : ndarray of shape (S, n_own) or None
+        Coordinates of the likelihood's own parameters under each draw; None without any.
     weights : ndarray of shape (S,) or None
         Weights of the draws; None where they are equal.
     """
 
     predictor: Predictor
     likelihood: Likelihood
-    gamma: Array | None = None
+    own: Array | None = None
     weights: Array | None = None
 
     def at_mean(self) -> Predictive | None:
         """The distribution at the posterior mean of the parameters; None where that means nothing.
 
-        The log noise variance is at its mean too.
+        So are the coordinates of the likelihood's own parameters.
         """
         predictor = self.predictor.at_mean(self.share)
         if predictor is None:
             return None
-        gamma = None if self.gamma is None else np.atleast_1d(self.share @ self.gamma)
-        return replace(self, predictor=predictor, gamma=gamma, weights=None)
+        own = None if self.own is None else (self.share @ self.own)[None]
+        return replace(self, predictor=predictor, own=own, weights=None)
 
     @property
     def share(self) -> Array:
@@ -69,7 +69,7 @@ class Predictive:
     @property
     def _noise_variance(self) -> Array:
         """Noise variance under every draw ``(S,)``."""
-        variance = self.likelihood.noise_variance(self.gamma)
+        variance = self.likelihood.noise_variance(None if self.own is None else self.own[:, 0])
         return np.broadcast_to(variance, self.predictor.n_draws)
 
     @property
@@ -90,8 +90,9 @@ class Predictive:
         if np.ndim(offset):
             eta += np.asarray(offset)[:, None]
         self.likelihood.check_predictors(eta)
-        if self.gamma is not None:
-            eta = np.concatenate([eta, np.broadcast_to(self.gamma, eta[:1].shape)])
+        if self.own is not None:
+            own = self.own.T[:, None]
+            eta = np.concatenate([eta, np.broadcast_to(own, (len(own), *eta.shape[1:]))])
         return eta.swapaxes(0, 1)
 
     def _by_blocks(

@@ -38,7 +38,7 @@ def bound(prior, columns="all", **options):
     X, y, weight = unequal()
     model = LogLinearNoise(columns=columns)
     noise = InverseGamma(2.0, 1.0)
-    return model.bind(X, y, None, prior, noise, sample_weight=weight, **options)
+    return model.bind(X, y, Gaussian(), prior, noise, sample_weight=weight, **options)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -71,7 +71,7 @@ def test_products_of_several_walkers_have_the_gradients_and_densities_of_the_row
     X, y, weight = unequal(300)
     options = options | {"sample_weight": weight if weighted else None}
     noise = LogLinearNoise(columns=columns)
-    posterior = noise.bind(X, y, None, Normal(0.7, 0.1), InverseGamma(2.0, 1.0), **options)
+    posterior = noise.bind(X, y, Gaussian(), Normal(0.7, 0.1), InverseGamma(2.0, 1.0), **options)
     rng, P, n_walkers, B = np.random.default_rng(0), posterior.n_params, 4, 9
     theta = posterior.start() + 0.05 * rng.standard_normal((8, P))
     value, grad = posterior.log_density(theta), posterior.grad(theta)
@@ -92,7 +92,9 @@ def test_gradients_in_single_precision_are_those_of_double_precision():
     X = rng.standard_normal((4000, 3))
     y = X[:, 0] + np.exp(0.5 * X[:, 1]) * rng.standard_normal(4000)
     options = {"center": True}
-    posterior = LogLinearNoise().bind(X, y, None, Normal(1.0), InverseGamma(2.0, 1.0), **options)
+    posterior = LogLinearNoise().bind(
+        X, y, Gaussian(), Normal(1.0), InverseGamma(2.0, 1.0), **options
+    )
     rounded = posterior.rounded()
     assert rounded is not posterior
     assert rounded.rounded() is rounded
@@ -133,7 +135,9 @@ def test_only_many_rows_under_a_normal_prior_are_followed_as_a_normal_posterior_
     options = {"center": True}
     for n, prior, expected in ((90, Normal(1.0), False), (110, Normal(1.0), True)):
         X, y, _ = unequal(n)
-        posterior = LogLinearNoise([0]).bind(X, y, None, prior, InverseGamma(2.0, 1.0), **options)
+        posterior = LogLinearNoise([0]).bind(
+            X, y, Gaussian(), prior, InverseGamma(2.0, 1.0), **options
+        )
         assert posterior.n_params == 5
         assert posterior.facts.light_tailed is expected
 

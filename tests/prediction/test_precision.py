@@ -60,7 +60,9 @@ def test_quantiles_of_normal_mixtures_are_those_of_a_bisection(spread, freedom, 
     chi2 = np.random.default_rng(3).chisquare(freedom or 1, DRAWS)
     variance = np.full(DRAWS, 2.0) if freedom is None else freedom / chi2
     weights = some_weights(weighted)
-    predictive = Predictive(LinearPredictor(coef, intercept), Gaussian(), np.log(variance), weights)
+    predictive = Predictive(
+        LinearPredictor(coef, intercept), Gaussian(), np.log(variance)[:, None], weights
+    )
     eta, share = X @ coef[:, 0].T + intercept[:, 0], predictive.share
     mean = eta @ share
     sd = np.sqrt((eta - mean[:, None]) ** 2 @ share + share @ variance)
@@ -95,10 +97,12 @@ def test_raw_units_cost_no_digits(kind, scale):
         np.array([1e6, -1e6, 1e3, 0.0]),
         np.random.default_rng(3).gamma(50, size=DRAWS),
     )
-    plain = Predictive(LinearPredictor(coef, intercept), Gaussian(), np.log(variance))
+    plain = Predictive(LinearPredictor(coef, intercept), Gaussian(), np.log(variance)[:, None])
     moved = intercept - coef @ offset  # the same predictors of columns far from zero
     raw = Predictive(
-        LinearPredictor(scale * coef, scale * moved), Gaussian(), np.log(scale**2 * variance)
+        LinearPredictor(scale * coef, scale * moved),
+        Gaussian(),
+        np.log(scale**2 * variance)[:, None],
     )
     found = getattr(raw, kind)(X + offset, LEVELS) / scale
     np.testing.assert_allclose(found, getattr(plain, kind)(X, LEVELS), rtol=0, atol=2e-5)
@@ -215,7 +219,7 @@ def test_log_densities_of_many_rows_are_those_of_the_normal_mixture(spread, weig
     y = X @ np.full(D, 0.5) + np.random.default_rng(4).standard_normal(ROWS)
     y[:20] *= 30.0  # far out
     y[20] = 1e30
-    found = Predictive(LinearPredictor(coef, intercept), Gaussian(), gamma, weights)
+    found = Predictive(LinearPredictor(coef, intercept), Gaussian(), gamma[:, None], weights)
     eta = X @ coef[:, 0].T + intercept[:, 0]
     each = -0.5 * (np.log(2 * np.pi) + gamma + (y[:, None] - eta) ** 2 / np.exp(gamma))
     share = np.full(DRAWS, 1 / DRAWS) if weights is None else weights / weights.sum()
@@ -226,7 +230,7 @@ def test_log_densities_of_many_rows_are_those_of_the_normal_mixture(spread, weig
         scaled = Predictive(
             LinearPredictor(coef * unit, intercept * unit),
             Gaussian(),
-            gamma + 2 * np.log(unit),
+            gamma[:, None] + 2 * np.log(unit),
             weights,
         )
         shifted = scaled.log_density(X, y * unit, np.full(ROWS, unit)) + np.log(unit)
@@ -244,7 +248,9 @@ def test_distribution_functions_of_many_rows_are_those_of_the_normal_mixture(
     (coef, intercept), X, weights = some_draws(spread), some_rows(), some_weights(weighted)
     chi2 = np.random.default_rng(3).chisquare(freedom or 1, DRAWS)
     sd = np.sqrt(chi2 / freedom) if freedom else np.ones(DRAWS)
-    found = Predictive(LinearPredictor(coef, intercept), Gaussian(), 2 * np.log(sd), weights)
+    found = Predictive(
+        LinearPredictor(coef, intercept), Gaussian(), 2 * np.log(sd)[:, None], weights
+    )
     share = np.full(DRAWS, 1 / DRAWS) if weights is None else weights / weights.sum()
     eta = X @ coef[:, 0].T + intercept[:, 0]
     width = np.sqrt(eta.var(axis=1) + (sd**2).mean())

@@ -47,8 +47,10 @@ def test_intervals_scale_with_y(scale):
 def test_intervals_do_not_depend_on_the_units_of_x(scale):
     coef, intercept, variance = some_draws()
     X, _ = line(20)
-    plain = Predictive(LinearPredictor(coef, intercept), Gaussian(), np.log(variance))
-    scaled = Predictive(LinearPredictor(coef / scale, intercept), Gaussian(), np.log(variance))
+    plain = Predictive(LinearPredictor(coef, intercept), Gaussian(), np.log(variance)[:, None])
+    scaled = Predictive(
+        LinearPredictor(coef / scale, intercept), Gaussian(), np.log(variance)[:, None]
+    )
     expected, found = plain.quantiles(X, LEVELS), scaled.quantiles(X * scale, LEVELS)
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
     np.testing.assert_allclose(scaled.moments(X * scale), plain.moments(X), rtol=1e-9)
@@ -78,8 +80,10 @@ def test_columns_that_cancel_leave_the_intervals_what_they_are():
     X, _ = line(20)
     mixed = np.array([[1.0, 0.0, 0.0], [1.0, 1e-8, 0.0], [0.0, 0.0, 1.0]])  # of the columns
     unmixed = np.linalg.inv(mixed)
-    plain = Predictive(LinearPredictor(coef, intercept), Gaussian(), np.log(variance))
-    turned = Predictive(LinearPredictor(coef @ unmixed, intercept), Gaussian(), np.log(variance))
+    plain = Predictive(LinearPredictor(coef, intercept), Gaussian(), np.log(variance)[:, None])
+    turned = Predictive(
+        LinearPredictor(coef @ unmixed, intercept), Gaussian(), np.log(variance)[:, None]
+    )
     # single precision knows such coefficients to 1e-7 of 1e8
     np.testing.assert_allclose(
         turned.quantiles(X @ mixed.T, LEVELS), plain.quantiles(X, LEVELS), rtol=0, atol=1e-3
@@ -88,7 +92,7 @@ def test_columns_that_cancel_leave_the_intervals_what_they_are():
 
 def test_a_row_out_of_all_bounds_has_a_finite_interval():
     coef, intercept, variance = some_draws()
-    predictive = Predictive(LinearPredictor(coef, intercept), Gaussian(), np.log(variance))
+    predictive = Predictive(LinearPredictor(coef, intercept), Gaussian(), np.log(variance)[:, None])
     far = predictive.quantiles(np.full((1, 3), 1e30), LEVELS)
     eta = coef[:, 0] @ np.full(3, 1e30)
     expected = np.quantile(eta, LEVELS)
@@ -105,7 +109,7 @@ def test_moments_under_weights_are_those_of_the_mixture():
     eta = X @ coef[:, 0].T + intercept[:, 0]
     mean = eta @ share
     predictor = LinearPredictor(coef, intercept)
-    found = Predictive(predictor, Gaussian(), np.log(variance), weights).moments(X)
+    found = Predictive(predictor, Gaussian(), np.log(variance)[:, None], weights).moments(X)
     np.testing.assert_allclose(found[:, 0], mean, rtol=1e-10)
     by_hand = (eta - mean[:, None]) ** 2 @ share + share @ variance
     np.testing.assert_allclose(found[:, 1], by_hand, rtol=1e-10)

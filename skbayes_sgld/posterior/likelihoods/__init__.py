@@ -9,7 +9,9 @@ from skbayes_sgld.posterior.likelihoods.gaussian import (
     Gaussian,
     HeteroscedasticGaussian,
 )
+from skbayes_sgld.posterior.likelihoods.given import GivenOwn
 from skbayes_sgld.posterior.likelihoods.kernel import OffsetKernel, RowKernel, WeightedKernel
+from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 from skbayes_sgld.posterior.likelihoods.poisson import Poisson
 
 LIKELIHOODS: Registry[Likelihood] = Registry(
@@ -28,11 +30,13 @@ __all__ = [
     "Categorical",
     "FixedGaussian",
     "Gaussian",
+    "GivenOwn",
     "HeteroscedasticGaussian",
     "RowKernel",
     "LabelLikelihood",
     "Likelihood",
     "OffsetKernel",
+    "OwnParameter",
     "Poisson",
     "WeightedKernel",
 ]

@@ -3,11 +3,22 @@
 Conventions
 -----------
 The likelihood of a row depends on the parameters through ``u``, of ``n_local`` numbers: its linear
-predictors and, where the noise is inferred, ``gamma = log sigma^2`` last. ``u`` is
-``(C, n_local, B)`` for C chains and B rows; ``y`` is ``(B,)``, or ``(C, B)`` when every chain has
-rows of its own. In these terms one piece of code serves the gradients, curvature and control
-variates of every model. In predictions, C is the number of rows and B that of draws, and ``y`` is
-``(C, 1)``.
+predictors and then, the same in every row, the coordinates of the likelihood's own parameters, such
+as ``gamma = log sigma^2``. ``u`` is ``(C, n_local, B)`` for C chains and B rows; ``y`` is ``(B,)``,
+or ``(C, B)`` when every chain has rows of its own. In these terms one piece of code serves the
+gradients, curvature and control variates of every model. In predictions, C is the number of rows
+and B that of draws, and ``y`` is ``(C, 1)``.
+
+Parameters of a likelihood's own
+--------------------------------
+A likelihood names them in ``own``, a tuple of
+:class:`~skbayes_sgld.posterior.likelihoods.own.OwnParameter`. Each is an unbounded coordinate at
+the end of theta, and one of the last rows of u; score and curvature have derivatives in it as in a
+linear predictor. The rest follows: a prior, by the argument of the estimator that the parameter
+names; starts, by :meth:`Likelihood.start`; a row of ``summary()`` and a fitted attribute, by
+:meth:`Likelihood.constrain_own`; and predictions, whose u has a value for each draw. By default
+each coordinate has a transform of its own. Parameters that depend on each other, such as increasing
+cut points, override :meth:`Likelihood.constrain_own` and :meth:`Likelihood.unconstrain_own`.
 """
 
 from __future__ import annotations
@@ -23,6 +34,7 @@ from skbayes_sgld._checks import LARGEST, SMALLEST
 from skbayes_sgld._components import Component
 from skbayes_sgld.posterior.likelihoods.kernel import OffsetKernel, RowKernel, WeightedKernel
 from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
+from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 
 Array = NDArray[Any]
 Average = Callable[[Callable[[Array, Array], Array], Array], Array]
@@ -41,8 +53,8 @@ class Likelihood(Component):
     ----------
     n_predictors : int
         Number of linear predictors of a row.
-    infers_noise : bool
-        Whether the log noise variance gamma is a parameter.
+    own : tuple of OwnParameter
+        Parameters of its own, such as a dispersion; the noise variance, if inferred, is the first.
     quadratic : bool
         Whether the log density is quadratic in eta, so that sufficient statistics replace the rows.
     averages : bool
@@ -70,7 +82,7 @@ class Likelihood(Component):
     """
 
     n_predictors = 1
-    infers_noise = False
+    own: tuple[OwnParameter, ...] = ()
     quadratic = False
     averages = False
     whole = False
@@ -85,7 +97,22 @@ class Likelihood(Component):
     @property
     def n_local(self) -> int:
         """Number of local parameters of a row."""
-        return self.n_predictors + self.infers_noise
+        return self.n_predictors + len(self.own)
+
+    @property
+    def infers_noise(self) -> bool:
+        """Whether the first of its own parameters is the noise variance."""
+        return bool(self.own) and self.own[0].is_noise
+
+    def constrain_own(self, theta: Array) -> Array:
+        """Own parameters ``(S, n_own)``, as they are reported, at their coordinates."""
+        columns = zip(self.own, theta.T, strict=True)
+        return np.column_stack([own.transform.forward(t) for own, t in columns])
+
+    def unconstrain_own(self, values: Array) -> Array:
+        """Coordinates ``(S, n_own)`` of own parameters."""
+        columns = zip(self.own, values.T, strict=True)
+        return np.column_stack([own.transform.inverse(x) for own, x in columns])
 
     # ---- the data -----------------------------------------------------------------------------
 

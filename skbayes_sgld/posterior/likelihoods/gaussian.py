@@ -11,6 +11,7 @@ from skbayes_sgld._checks import check_number
 from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
 from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
 from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
+from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 
 _LOG_2_PI = float(np.log(2 * np.pi))
 _SDS = 2.5  # of y: Gelman, Jakulin, Pittau & Su 2008, for columns of sd 1/2
@@ -102,7 +103,7 @@ class Gaussian(_Normal):
     Karagiannis, Handout 6, eq. (4.1).
     """
 
-    infers_noise = True
+    own = (OwnParameter("noise_variance", "noise_prior", "inverse_gamma", is_noise=True),)
     bounded_curvature = False
     kernel = GaussianKernel
 

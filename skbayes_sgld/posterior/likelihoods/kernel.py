@@ -13,7 +13,7 @@ class RowKernel:
     """Log density and its derivatives in u of rows whose observations are known.
 
     ``u (C, n_products, B)`` holds the linear predictors of B rows for C positions and, last, the
-    log noise variance where it is inferred. Predictors of a shift-invariant likelihood are
+    coordinates of the likelihood's own parameters. Predictors of a shift-invariant likelihood are
     contrasts: all but the last one, less the last one. Every method may overwrite u. This kernel
     calls the likelihood's functions; a family may have a faster one of its own.
 

@@ -2,7 +2,8 @@
 
 Given the hyperparameters and the noise the coefficients are normal under a normal likelihood, and
 nearly so under others. The coordinates are z, standardised by that normal distribution wherever the
-hyperparameters are, and the hyperparameters and the log noise variance, standardised too.
+hyperparameters are, and the hyperparameters and the coordinates of the likelihood's own parameters,
+standardised too.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Array = NDArray[Any]
 
 
 class HyperScales:
-    """Log r and log t as functions of the hyperparameters and the log noise variance.
+    """Log r and log t as functions of the hyperparameters and the likelihood's own parameters.
 
     Under a common scale r is the ratio of the prior precisions to those at ``eta``; otherwise log r
     holds the logs of all prior precisions.
@@ -43,8 +44,9 @@ class HyperScales:
         model, self._prior = posterior.model, posterior.prior
         self._shape = model.n_predictors, model._width
         self._d, self._noise = model.n_features, posterior.infers_noise
-        self._m = len(eta) - self._noise
-        self._gamma, self._log_scale = eta[-1], self._prior.log_scale(eta[None, : self._m])[0]
+        self._m = len(eta) - posterior.n_own
+        self._gamma = eta[self._m] if self._noise else 0.0
+        self._log_scale = self._prior.log_scale(eta[None, : self._m])[0]
 
     def log_precision(self, eta: Array) -> Array:
         """Logs of the prior precisions ``(C, L)``; minus infinity for intercepts."""
@@ -54,7 +56,7 @@ class HyperScales:
 
     def at(self, eta: Array) -> tuple[Array, Array]:
         """Log r and log t."""
-        log_t = self._gamma - eta[:, -1] if self._noise else np.zeros(len(eta))
+        log_t = self._gamma - eta[:, self._m] if self._noise else np.zeros(len(eta))
         if not self._prior.common:
             return self.log_precision(eta), log_t
         log_scale = self._prior.log_scale(eta[:, : self._m])
@@ -68,8 +70,11 @@ class HyperScales:
         else:
             by_column = in_log_r.reshape(len(eta), *self._shape)[..., : self._d]
             in_log_scale = -2.0 * by_column.sum(axis=1)
-        in_h = self._prior.pull_back(eta[:, : self._m], in_log_scale)
-        return np.column_stack([in_h, -in_log_t]) if self._noise else in_h
+        in_eta = np.zeros_like(eta)
+        in_eta[:, : self._m] = self._prior.pull_back(eta[:, : self._m], in_log_scale)
+        if self._noise:
+            in_eta[:, self._m] = -in_log_t
+        return in_eta
 
 
 class DensityWithoutEffects:
@@ -118,7 +123,7 @@ def noncentered_scales(
     center : ndarray of shape (n_linear,)
         Coefficients and intercepts that the log likelihood is expanded at.
     eta : ndarray of shape (m,)
-        Hyperparameters and, where it is inferred, the log noise variance, whose coordinates are 0.
+        Hyperparameters and coordinates of own parameters, whose coordinates here are 0.
     root : ndarray of shape (m, m) or None, default=None
         Root of their covariance; None for the identity.
     power : float, default=0.0
@@ -128,7 +133,7 @@ def noncentered_scales(
     """
     flat, L = posterior.flat, posterior.n_linear
     origin = posterior.start()[:L]  # coefficients of 0: no digits are lost to the level of y
-    at = np.append(center, eta[-1]) if posterior.infers_noise else center
+    at = np.append(center, eta[len(eta) - posterior.n_own :])
     H = flat.curvature(at)[:L, :L]
     g = H @ (center - origin) + flat.grad(at[None])[0, :L]
     scales = HyperScales(posterior, eta)

@@ -65,17 +65,18 @@ class RowSpacePosterior(GLMPosterior):
         else:
             self._basis = _Basis(prior.scale_columns(posterior.X))
         rows = self._basis.rows
-        noise_prior = posterior.noise_prior
-        if noise_prior is not None and prior.scaled_by_noise:
+        own_priors = posterior.own_priors.parts
+        if posterior.likelihood.infers_noise and prior.scaled_by_noise:
             # at temperature tau, the part outside the row space integrates to a power of v
             n_unseen = d - rows.shape[1]
-            noise_prior = _Tilted(noise_prior, 0.5 * (temperature - 1.0) * n_unseen)
+            tilted = _Tilted(own_priors[0], 0.5 * (temperature - 1.0) * n_unseen)
+            own_priors = tilted, *own_priors[1:]
         super().__init__(
             rows,
             posterior.y,
             posterior.likelihood,
             type(prior)(1.0, self._basis.project(self._location[None])[0]),
-            noise_prior,
+            own_priors,
             intercept_prior=posterior.linear_prior.intercept,
             sample_weight=posterior.weight,
             offset=posterior.offset,
@@ -107,7 +108,7 @@ class RowSpacePosterior(GLMPosterior):
         rng = np.random.default_rng(np.ascontiguousarray(theta[0], dtype=float).view(np.uint64))
         sds = np.full((len(theta), 1, 1), np.sqrt(self._temperature))
         if full.prior.scaled_by_noise:
-            sds *= np.sqrt(seen[:, -1])[:, None, None]
+            sds *= np.sqrt(self._own(seen)[:, :1])[:, None]
         values = np.empty((len(theta), full.n_params))
         coef, level = np.split(full._linear(values), [d], axis=2)
         seen_coef, seen_level = np.split(self._linear(seen), [self.n_features], axis=2)
@@ -120,8 +121,7 @@ class RowSpacePosterior(GLMPosterior):
         if self.n_predictors > 1:
             coef -= coef.mean(axis=1, keepdims=True)
         level[...] = seen_level
-        if self.likelihood.infers_noise:
-            values[:, -1] = seen[:, -1]
+        full._own(values)[...] = self._own(seen)
         return values
 
     def _unconstrain(self, values: Array) -> Array:
@@ -132,8 +132,7 @@ class RowSpacePosterior(GLMPosterior):
         whitened = self._prior.whiten(coef)
         self._linear(seen)[..., : self.n_features] = _by_row(self._basis.project, whitened)
         self._linear(seen)[..., self.n_features :] = level
-        if self.likelihood.infers_noise:
-            seen[:, -1] = values[:, -1]
+        self._own(seen)[...] = full._own(values)
         return super()._unconstrain(seen)
 
 

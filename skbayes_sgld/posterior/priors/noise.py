@@ -1,4 +1,8 @@
-"""Priors of the noise of a linear model: densities of ``gamma = log sigma^2`` with its Jacobian."""
+"""Priors of a likelihood's own parameters, such as the noise variance of a linear model.
+
+A prior of a positive parameter v, ``sigma^2`` or a dispersion, is a density of ``gamma = log v``,
+with its Jacobian. Some are densities of its root, the standard deviation sigma.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ Array = NDArray[np.float64]
 
 
 class NoisePrior(Component):
-    """Prior density of the noise variance.
+    """Prior density of the noise variance, or of another positive parameter of a likelihood.
 
     Attributes
     ----------
@@ -32,7 +36,10 @@ class NoisePrior(Component):
         return None
 
     def for_data(self, variance: float) -> NoisePrior:
-        """Copy whose ``"auto"`` parameters are set from the variance of y."""
+        """Copy whose ``"auto"`` parameters are set from the variance of y.
+
+        Of parameters without a unit, such as a dispersion, 1 takes its place.
+        """
         return self
 
     def log_density(self, gamma: Array) -> Array:
@@ -52,26 +59,31 @@ class NoisePrior(Component):
         raise NotImplementedError
 
 
-def log_density_with_noise(
-    prior: Any, noise: NoisePrior | None, linear: Array, gamma: Array | None
-) -> Array:
-    """Log prior ``(C,)`` of coefficients and of gamma, which is None where the noise is known.
+@dataclass(frozen=True)
+class OwnPriors:
+    """Joint prior of a likelihood's own parameters, independent of each other and of the rest.
 
-    ``prior`` is that of the coefficients ``linear (C, K, d)``.
+    Its functions take their coordinates ``own (C, m)``.
+
+    Attributes
+    ----------
+    parts : tuple of NoisePrior
+        Prior of each.
     """
-    value: Array = prior.log_density(linear, gamma)
-    return value if gamma is None or noise is None else value + noise.log_density(gamma)
 
+    parts: tuple[NoisePrior, ...]
 
-def grad_with_noise(
-    prior: Any, noise: NoisePrior | None, linear: Array, gamma: Array | None
-) -> tuple[Array, Array | None]:
-    """Gradient of :func:`log_density_with_noise` in the coefficients, and in gamma ``(C,)``."""
-    slope, in_gamma = prior.grad(linear, gamma)
-    if gamma is None or noise is None:
-        return slope, None
-    own = noise.grad(gamma)
-    return slope, own if in_gamma is None else own + in_gamma
+    def log_density(self, own: Array) -> Any:
+        """Log density up to a constant ``(C,)``; 0 without own parameters."""
+        return sum(part.log_density(own[:, j]) for j, part in enumerate(self.parts))
+
+    def grad(self, own: Array) -> Array:
+        """Gradient of the log density ``(C, m)``."""
+        return np.column_stack([part.grad(own[:, j]) for j, part in enumerate(self.parts)])
+
+    def curvature(self, own: Array) -> Array:
+        """Minus the second derivatives ``(m,)`` at one ``own (m,)``; mixed ones are 0."""
+        return np.array([part.curvature(float(own[j])) for j, part in enumerate(self.parts)])
 
 
 def _check_scale(scale: Any) -> None:

@@ -46,18 +46,18 @@ class Table:
         K = likelihood.n_predictors
         linear = 0.5 * rng.standard_normal((CHAINS, K, D + 1))
         self.theta = linear.reshape(CHAINS, -1)
-        if likelihood.infers_noise:
-            self.theta = np.column_stack([self.theta, 0.3 * rng.standard_normal(CHAINS)])
+        own = 0.3 * rng.standard_normal((CHAINS, len(likelihood.own)))
+        self.theta = np.column_stack([self.theta, own])
         self.center = self.X.mean(axis=0) if center else np.zeros(D)
         self.y = np.zeros(N)
         self.y = likelihood.sample(self.local(self.theta[:1]), np.random.RandomState(0))[0] * 1.0
-        noise = InverseGamma(2.0, 1.5) if likelihood.infers_noise else None
+        own_priors = [InverseGamma(2.0, 1.5)] * len(likelihood.own)
         self.posterior = GLMPosterior(
             self.X,
             self.y,
             likelihood,
             Normal(2.0),
-            noise,
+            own_priors,
             intercept_prior=Normal(3.0),
             sample_weight=self.weight,
             center=center,
@@ -70,10 +70,8 @@ class Table:
         K = self.likelihood.n_predictors
         linear = theta[:, : K * (D + 1)].reshape(len(theta), K, D + 1)
         u = linear[..., :-1] @ (self.X[rows] - self.center).T + linear[..., -1:]
-        if not self.likelihood.infers_noise:
-            return u
-        gamma = np.broadcast_to(theta[:, -1:, None], (len(theta), 1, u.shape[2]))
-        return np.concatenate([u, gamma], axis=1)
+        own = theta[:, K * (D + 1) :, None]
+        return np.concatenate([u, np.repeat(own, u.shape[2], axis=2)], axis=1)
 
     def value(self, theta, rows=slice(None)):
         """Log likelihood of some rows ``(C,)``."""
@@ -152,7 +150,7 @@ def check_curvature(table):
 def check_whitened(table):
     """Rows in the coordinates of a metric, in single precision, which long trajectories follow."""
     likelihood, posterior = table.likelihood, table.posterior
-    if likelihood.n_predictors > 1 or likelihood.infers_noise:
+    if likelihood.n_local > 1:
         return
     rng, center = np.random.default_rng(5), table.theta[2]
     rows = WhitenedRows(posterior, center, rng.uniform(0.05, 0.3, N))

@@ -91,10 +91,9 @@ def check_mixture_quantile(likelihood, q):
     rng = np.random.default_rng(1)
     n, draws = 5, 300
     eta = np.linspace(-2, 6, n)[:, None] + 0.4 * rng.standard_normal((n, draws))
-    gamma = 0.5 * rng.standard_normal(draws) if likelihood.infers_noise else None
+    own = 0.5 * rng.standard_normal((len(likelihood.own), draws))
     share = rng.dirichlet(np.ones(draws))
-    rows = [eta] if gamma is None else [eta, np.broadcast_to(gamma, eta.shape)]
-    u = np.stack(rows, axis=1)
+    u = np.stack([eta, *(np.broadcast_to(each, eta.shape) for each in own)], axis=1)
     t = likelihood.mixture_quantile(u, share, q)
     at, sd = likelihood.cdf(u, t[:, None]) @ share, np.sqrt(likelihood.variance(u) @ share)
     if likelihood.whole:

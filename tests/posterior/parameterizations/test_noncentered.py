@@ -133,7 +133,7 @@ def test_the_level_and_the_width_of_the_noise_are_those_of_its_marginal(n):
     X, y = rng.standard_normal((30, 2)), rng.standard_normal(30)
     prior, weight = ConjugateNormal(2.0), np.full(30, n / 30)
     posterior = GLMPosterior(X, y, Gaussian(), prior, InverseGamma(0.5, 0.5), sample_weight=weight)
-    center = find_mode(posterior.given_noise(1.0), posterior.start()[:-1])
+    center = find_mode(posterior.given_own(np.zeros(1)), posterior.start()[:-1])
     _, line = noncentered(posterior, center.theta, center.metric.root, 0.0)
     design = np.column_stack([X, np.ones(30)])
     precision = np.diag([0.25, 0.25, 0.0])

@@ -7,6 +7,7 @@ from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import (
     ConjugateNormal,
+    Gaussian,
     InverseGamma,
     LogLinearNoise,
     Normal,
@@ -25,7 +26,7 @@ def bound(prior, **options):
     X, y = heavy_columns(0, 20, 2)
     weight = np.random.default_rng(1).uniform(0.5, 2.0, 20)
     noise = InverseGamma(2.0, 1.0)
-    return LogLinearNoise().bind(X, y, None, prior, noise, sample_weight=weight, **options)
+    return LogLinearNoise().bind(X, y, Gaussian(), prior, noise, sample_weight=weight, **options)
 
 
 PRIORS = [Normal(location=0.5, scale=2.0), ConjugateNormal(scale=3.0)]

@@ -1,0 +1,40 @@
+"""Parameters of a likelihood's own, which all rows share: a noise variance, a dispersion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from skbayes_sgld.posterior.transforms import Positive, Transform
+
+
+@dataclass(frozen=True)
+class OwnParameter:
+    """A parameter of a likelihood's own, inferred beside the linear predictors.
+
+    Theta has it last, as an unbounded coordinate t that ``transform`` maps to the parameter. Its
+    prior, a :class:`~skbayes_sgld.posterior.NoisePrior`, is a density of t.
+
+    Parameters
+    ----------
+    name : str
+        Name in ``summary()``, and of the fitted attribute: ``"dispersion"``.
+    argument : str
+        Argument of an estimator that sets the prior: ``"dispersion_prior"``.
+    default : str
+        Name of the prior of a posterior that is given none.
+    is_noise : bool, default=False
+        Whether it is the noise variance, which priors in units of the noise refer to. It is then
+        the first of a likelihood's own parameters.
+    transform : Transform, default=Positive()
+    """
+
+    name: str
+    argument: str
+    default: str
+    is_noise: bool = False
+    transform: Transform = Positive()
+
+    @property
+    def coordinate(self) -> str:
+        """Name of the coordinate in theta: ``"log_dispersion"``."""
+        return f"{self.transform.prefix}_{self.name}"
