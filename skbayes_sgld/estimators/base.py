@@ -114,6 +114,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _takes_sparse: ClassVar[bool] = False
     _y_checks: ClassVar[dict[str, Any]] = {}  # further arguments of scikit-learn's validate_data
     _stream: Any = None  # earlier batches of partial_fit; None after fit
+    _prior_choice: Any = None  # prior="auto": the choice of the last fit
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Let no setting of the caller's ``np.errstate`` reach the public methods."""

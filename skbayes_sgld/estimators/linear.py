@@ -103,6 +103,11 @@ class LinearEstimator(BayesianEstimator):
 
     # ---- the model ----------------------------------------------------------------------------
 
+    def _choose_prior(
+        self, settings: Any, rows: Rows, likelihood: Likelihood, obstacle: str = ""
+    ) -> None:
+        """Choose an automatic prior for these rows; an ``obstacle`` excludes a learned scale."""
+
     def _noise(self) -> NoiseModel:
         """Model of how the noise depends on the row."""
         return self._resolve("noise_model")
@@ -201,6 +206,7 @@ class LinearEstimator(BayesianEstimator):
         likelihood.check_target(y)
         sd = np.sqrt(np.diagonal(sums.products)[:-1] / sums.total)
         rows = Rows(X, y, weight, (sums.mean[:-1], extent.spread(sd)))
+        self._choose_prior(settings, rows, likelihood)
         posterior = self._bind(rows, center=settings.uses_curvature)
         check_proper(posterior)
         return posterior
@@ -225,6 +231,8 @@ class LinearEstimator(BayesianEstimator):
         rows = Rows(X, y, weight, (mean, extent.spread(sd)), offset)
         if sample.complete:
             return self._model(settings, rows._replace(columns=None))
+        obstacle = "a scale is not learned from rows in blocks"
+        self._choose_prior(settings, rows, self._likelihood(), obstacle)
         if self._resolve("prior").hierarchical:
             raise ValueError(
                 f"prior={self.prior!r} learns its scale from all rows, and these are in blocks; "

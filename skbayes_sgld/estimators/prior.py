@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from skbayes_sgld._checks import as_array, check_lengths, check_number, naming
 from skbayes_sgld._linalg import column_moments
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld._sparse import as_rows
+from skbayes_sgld.estimators.base import Rows
 from skbayes_sgld.estimators.validation import FLOATS, check_columns, check_real
 from skbayes_sgld.posterior import CoefficientPrior, Likelihood, NoisePrior
 from skbayes_sgld.posterior.linear_prior import in_units
@@ -138,7 +140,7 @@ def draw_prior_predictive(
         own = tuple(getattr(model, f"{own.argument}_") for own in likelihood.own)
         prior = JointPrior(model.prior_, model.intercept_prior_, own, likelihood)
     else:
-        model._settings()
+        settings = model._settings()
         check_real(X)
         with naming("X"):
             X = as_rows(check_array(X, dtype=FLOATS, accept_sparse="csr", input_name="X"))
@@ -147,6 +149,8 @@ def draw_prior_predictive(
             y = as_array(y, "y", dtype=None)
             check_lengths(X=X, y=y)
         y, likelihood, labels = model._target_before_fit(y, X.shape[0])
+        model = copy(model)  # its choice of an automatic prior is for these rows alone
+        model._choose_prior(settings, Rows(X, y, None), likelihood)
         prior = _prior_before_fit(model, X, y, likelihood)
     prior.check()
     drawn = prior.sample(X, n_samples, np.random.default_rng(seed), offset)

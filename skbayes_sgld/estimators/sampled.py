@@ -19,10 +19,11 @@ from skbayes_sgld.estimators.base import Array, Rows
 from skbayes_sgld.estimators.callbacks import has_callbacks, show_progress
 from skbayes_sgld.estimators.linear import LinearEstimator, Priors
 from skbayes_sgld.estimators.parameters import parameters
+from skbayes_sgld.inference.decisions import GIVEN, Choice, choose_prior
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import REGISTRIES, Settings
-from skbayes_sgld.posterior import CoefficientPrior, GLMPosterior
+from skbayes_sgld.posterior import CoefficientPrior, GLMPosterior, Likelihood
 from skbayes_sgld.posterior.assumed_density import NormalSite, site_of, under_priors
 from skbayes_sgld.posterior.hierarchical import with_hyperparameters
 from skbayes_sgld.posterior.linear_prior import in_units
@@ -205,17 +206,43 @@ class SampledEstimator(LinearEstimator):
         **REGISTRIES,
         "prior": Registry(Prior, PRIORS, HIERARCHICAL_PRIORS),
     }
-    _automatic = {"sampler", "gradient", "preconditioner"}
+    _automatic = {"prior", "sampler", "gradient", "preconditioner"}
 
     def _settings(self) -> Settings:
         super()._settings()
         check_number(self.forgetting, "forgetting", low=0, high=1, closed="right")
         return Settings.check(self)
 
+    def _resolve(self, name: str) -> Any:
+        """Component that a parameter stands for; "auto" is normal until it is chosen."""
+        if name == "prior" and self._has_automatic_prior:
+            chosen = "normal" if self._prior_choice is None else self._prior_choice.value
+            return self._registries["prior"][chosen]()
+        return super()._resolve(name)
+
+    @property
+    def _has_automatic_prior(self) -> bool:
+        return isinstance(self.prior, str) and self.prior == "auto"
+
+    def _choose_prior(
+        self, settings: Settings, rows: Rows, likelihood: Likelihood, obstacle: str = ""
+    ) -> None:
+        self._prior_choice = None
+        if not self._has_automatic_prior:
+            return
+        n_rows = len(rows.y) if rows.weight is None else float(rows.weight.sum())
+        if self._stream is not None:
+            obstacle = "a scale is not learned from batches"
+        elif not self._noise().constant:
+            obstacle = f"noise_model={self.noise_model!r}"
+        obstacle = obstacle or settings.of_coefficients
+        self._prior_choice = choose_prior(n_rows, rows.X.shape[1], likelihood, obstacle)
+
     def _model(self, settings: Settings, rows: Any) -> GLMPosterior:
         """Posterior of the rows, and of the earlier batches of ``partial_fit``."""
         if isinstance(rows, RowSource):
             return super()._model(settings, rows)
+        self._choose_prior(settings, rows, self._likelihood())
         if self._stream is not None:
             posterior, self._stream = self._model_of_batches(settings, self._stream, rows)
             return posterior
@@ -225,6 +252,8 @@ class SampledEstimator(LinearEstimator):
     def _run(self, settings: Settings, posterior: GLMPosterior, rows: Any) -> None:
         """Plan and run the chains, and set the fitted attributes."""
         prior, stream = self._resolve("prior"), self._stream
+        given = self.prior if isinstance(self.prior, str) else type(self.prior).__name__
+        settings = replace(settings, prior=self._prior_choice or Choice(given, GIVEN))
         target: Any = with_hyperparameters(posterior, prior) if prior.hierarchical else posterior
         positions, n_fits = self._last_positions(settings, target.reported.names)
         n_batches = 0 if stream is None else stream.n_batches

@@ -21,6 +21,7 @@ from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.averaging import averaged_normal
 from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import ControlVariate, Full
@@ -140,7 +141,8 @@ def as_given(settings: Settings) -> dict[str, Choice]:
     }
     choices = {name: Choice(v, DEFAULT if same else GIVEN) for name, (v, same) in defaults.items()}
     why = "its steps have no unit, on any data" if settings.preconditioner is None else GIVEN
-    return choices | {"preconditioner": Choice(settings.preconditioner_or_curvature, why)}
+    choices["preconditioner"] = Choice(settings.preconditioner_or_curvature, why)
+    return choices if settings.prior is None else choices | {"prior": settings.prior}
 
 
 def as_table(choices: dict[str, Choice]) -> str:
@@ -159,6 +161,34 @@ def as_table(choices: dict[str, Choice]) -> str:
 def shown(value: Any) -> str:
     """Value of a setting as tables and reprs show it."""
     return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+# ---- prior --------------------------------------------------------------------------------------
+
+
+def choose_prior(
+    n_rows: float, n_columns: int, likelihood: Likelihood, obstacle: str = ""
+) -> Choice:
+    """Name of the prior of the coefficients: with few rows a column its scale is learned.
+
+    Parameters
+    ----------
+    n_rows : float
+        Number of rows, or the sum of their weights.
+    n_columns : int
+    likelihood : Likelihood
+    obstacle : str, default=""
+        Setting that a learned scale does not go with; empty if there is none.
+    """
+    each = n_rows / n_columns
+    why = f"{each:.3g} rows a column"
+    if likelihood.bounded_curvature:
+        return Choice("normal", "of classes, whatever the number of rows")
+    if each >= THRESHOLDS.few_rows_each:
+        return Choice("normal", why)
+    if obstacle:
+        return Choice("normal", f"{why}, but {obstacle}")
+    return Choice("hierarchical_normal", f"{why}: its scale is learned from them")
 
 
 # ---- gradient and batch size --------------------------------------------------------------------

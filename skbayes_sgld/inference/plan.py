@@ -314,6 +314,7 @@ def _plan_ensemble(posterior: Any, settings: Settings, seed: int) -> Plan:
 
 
 _ORDER = (
+    "prior",
     "sampler",
     "step_size",
     "schedule",

@@ -79,7 +79,8 @@ class Settings:
     """The settings of a run, as the user gave them; None stands for ``"auto"``.
 
     Components are instances, copied from the user's: where the user wrote ``preconditioner=None``
-    it is the identity. ``clip=None`` is no clip. ``init`` is a name or an array.
+    it is the identity. ``clip=None`` is no clip. ``init`` is a name or an array. ``prior`` is the
+    choice of a linear model's prior, which is made before the run; None elsewhere.
     """
 
     sampler: Sampler | None
@@ -104,6 +105,7 @@ class Settings:
     resume_from: Path | None
     max_time: float | None
     target_ess: float | None
+    prior: Any = None
 
     @classmethod
     def check(cls, given: Any) -> Settings:
@@ -119,6 +121,7 @@ class Settings:
         values: dict[str, Any] = {
             field.name: getattr(given, field.name, _DEFAULTS.get(field.name))
             for field in fields(cls)
+            if field.name != "prior"
         }
         for name in ("sampler", "gradient"):
             values[name] = _component(values[name], name, automatic=True)
@@ -199,6 +202,16 @@ class Settings:
         """Whether neither ``batch_size`` nor ``gradient`` asks for minibatches."""
         minibatch = self.gradient is not None and self.gradient.minibatch
         return self.batch_size is None and not minibatch
+
+    @property
+    def of_coefficients(self) -> str:
+        """Setting that is of the model's own coordinates, which learned scales do not have."""
+        if not self.uses_curvature:
+            return f"preconditioner={self.preconditioner!r}"
+        if not self.takes_all_rows:
+            return "minibatches"
+        name = self.parameterization
+        return "" if name in (None, "noncentered") else f"parameterization={name!r}"
 
     @property
     def preconditioner_or_curvature(self) -> Preconditioner:

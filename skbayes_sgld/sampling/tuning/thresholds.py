@@ -44,6 +44,9 @@ class Thresholds:
     # three times as many effective draws a second there
     many_columns: tuple[int, int] = 2000, 300
 
+    # Rows a column below which the scale of the prior is learned: docs/guide/few_rows.md
+    few_rows_each: float = 5.0
+
     # Rows up to which chains without walkers take all of them at every step, without noise: four
     # take 75 microseconds on all of the rookies, and 54 on a batch
     few_rows: int = 2000

@@ -1,0 +1,215 @@
+"""Coverage and scores of the built-in priors, from half a row a column to twenty.
+
+``python -m benchmarks.priors [family ...]`` simulates data with a known truth and
+fits every prior to the same rows. It keeps what it measures in ``benchmarks/results/priors.json``
+after every replicate of a family, and does not measure again what is there; ``--show`` prints the
+tables alone.
+
+A case has 5 or 20 columns (of half a row a column also 50), which are independent or neighbours
+correlated by 0.8; all columns matter, or a fifth of them; the variance of the linear predictor is
+0.2, 1 or 5 times that of the noise. Linear predictors of labels have these variances themselves,
+log rates a quarter of them. The measures are of 200 new rows:
+
+``linear``
+    Shares of new observations in 90 % and 50 % intervals, and the interval score of the first
+    (Gneiting & Raftery 2007), in standard deviations of the noise.
+``poisson``
+    The same shares, by randomised probability integral transforms, for which an interval of counts
+    holds its level exactly; excess of the log score over that of the truth.
+``logistic``
+    Share of 90 % credible intervals that hold the true probability; slope of the true on the
+    predicted probabilities (1 where they are calibrated, less where they are too extreme); excess
+    of the expected log score over that of the truth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+from scipy.stats import poisson
+
+from benchmarks._tools import table
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
+from skbayes_sgld.metrics import interval_score
+
+RESULTS = Path(__file__).parent / "results" / "priors.json"
+RATIOS = 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0
+PRIORS = {
+    "linear": ("conjugate_normal", "normal", "hierarchical_normal", "laplace", "horseshoe"),
+    "logistic": ("normal", "hierarchical_normal", "laplace"),
+    "poisson": ("normal", "hierarchical_normal", "laplace"),
+}
+MEASURES = {
+    "linear": ("90 %", "50 %", "score"),
+    "logistic": ("90 %", "slope", "score"),
+    "poisson": ("90 %", "50 %", "score"),
+}
+_SLOW = "horseshoe"  # a fit takes a second or more: one replicate, of five columns
+_NEW = 200
+_FIT = {"n_draws": 250, "random_state": 0}
+
+
+class Case(NamedTuple):
+    """Rows a column, columns, their correlation, the truth's kind, and signal over noise."""
+
+    ratio: float
+    d: int
+    correlation: float
+    truth: str
+    signal: float
+
+
+def cases() -> Iterator[Case]:
+    """All cases."""
+    for ratio, d in [*itertools.product(RATIOS, (5, 20)), (0.5, 50)]:
+        for rest in itertools.product((0.0, 0.8), ("dense", "sparse"), (0.2, 1.0, 5.0)):
+            yield Case(ratio, d, *rest)
+
+
+def simulate(case: Case, variance: float, seed: int) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Rows, the first of them those to fit, their linear predictors, and the generator."""
+    rng = np.random.default_rng([seed, *(int(10 * v) for v in (*case[:3], case.signal))])
+    n, d = max(3, round(case.ratio * case.d)) + _NEW, case.d
+    X = rng.standard_normal((n, d))
+    for j in range(1, d):
+        X[:, j] = case.correlation * X[:, j - 1] + np.sqrt(1 - case.correlation**2) * X[:, j]
+    coef = rng.standard_normal(d)
+    if case.truth == "sparse":
+        coef[rng.permutation(d)[max(1, d // 5) :]] = 0.0
+    covariance = case.correlation ** np.abs(np.subtract.outer(np.arange(d), np.arange(d)))
+    coef *= np.sqrt(variance / (coef @ covariance @ coef))
+    return X, X @ coef, rng
+
+
+def linear(case: Case, prior: str, seed: int) -> tuple[float, ...]:
+    """Coverage of 90 % and 50 % intervals, and the interval score."""
+    X, u, rng = simulate(case, case.signal, seed)
+    y = 3.0 + u + rng.standard_normal(len(u))
+    model = SGLDLinearRegression(prior=prior, **_FIT).fit(X[:-_NEW], y[:-_NEW])
+    X, y = X[-_NEW:], y[-_NEW:]
+    wide, narrow = (model.predict_interval(X, coverage=level) for level in (0.9, 0.5))
+    inside = [np.mean((b[:, 0] < y) & (y < b[:, 1])) for b in (wide, narrow)]
+    return *inside, float(interval_score(y, wide, coverage=0.9))
+
+
+def logistic(case: Case, prior: str, seed: int) -> tuple[float, ...]:
+    """Coverage of the true probabilities, calibration slope, and excess log score."""
+    X, u, rng = simulate(case, case.signal, seed)
+    p, y = expit(u), np.zeros(len(u))
+    while np.ptp(y[:-_NEW]) == 0:  # both classes are seen
+        y = (rng.random(len(u)) < p).astype(float)
+    model = SGLDLogisticRegression(prior=prior, **_FIT).fit(X[:-_NEW], y[:-_NEW])
+    X, p = X[-_NEW:], p[-_NEW:]
+    draws = model.sample_posterior()
+    drawn = expit(X @ draws.coef.T + draws.intercept)
+    low, high = np.quantile(drawn, [0.05, 0.95], axis=1)
+    mean = drawn.mean(axis=1)
+    slope = np.cov(p, mean)[0, 1] / mean.var(ddof=1)
+    excess = np.mean(p * np.log(p / mean) + (1 - p) * np.log((1 - p) / (1 - mean)))
+    return float(np.mean((low < p) & (p < high))), float(slope), float(excess)
+
+
+def counts(case: Case, prior: str, seed: int) -> tuple[float, ...]:
+    """Coverage of 90 % and 50 % intervals, and the excess log score."""
+    X, u, rng = simulate(case, case.signal / 4.0, seed)
+    y = np.zeros(len(u))
+    while not y[:-_NEW].any():
+        y = rng.poisson(np.exp(1.0 + u))
+    model = SGLDPoissonRegressor(prior=prior, **_FIT).fit(X[:-_NEW], y[:-_NEW])
+    X, y = X[-_NEW:], y[-_NEW:]
+    draws = model.sample_posterior()
+    rate = np.exp(np.clip(X @ draws.coef.T + draws.intercept, -50.0, 50.0))
+    at, below = (poisson.cdf(k[:, None], rate).mean(axis=1) for k in (y, y - 1))
+    pit = below + rng.random(_NEW) * (at - below)
+    inside = [float(np.mean(np.abs(pit - 0.5) < level / 2)) for level in (0.9, 0.5)]
+    mass = poisson.pmf(y[:, None], rate).mean(axis=1)
+    excess = poisson.logpmf(y, np.exp(1.0 + u[-_NEW:])) - np.log(np.maximum(mass, 1e-300))
+    return *inside, float(excess.mean())
+
+
+FITS = {"linear": linear, "logistic": logistic, "poisson": counts}
+
+
+def load() -> dict[str, list[list[float]]]:
+    """Measures of each family, prior and case, by replicate."""
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+
+
+def key(family: str, prior: str, case: Case) -> str:
+    """Name of the measures of one prior in one case."""
+    return " ".join(map(str, (family, prior, *case)))
+
+
+def measure(family: str, priors: Sequence[str], n_replicates: int) -> None:
+    """Measure what is missing of a family, one replicate of all cases after the other."""
+    found = load()
+    for seed, prior in itertools.product(range(n_replicates), priors):
+        for case in cases():
+            rows = found.setdefault(key(family, prior, case), [])
+            if len(rows) > seed or (prior == _SLOW and (case.d > 5 or seed)):
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of few rows, which are the subject
+                rows.append([float(f"{v:.4g}") for v in FITS[family](case, prior, seed)])
+        found = {name: rows for name, rows in found.items() if rows}
+        lines = (f" {json.dumps(name)}: {json.dumps(rows)}" for name, rows in found.items())
+        RESULTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def pooled(
+    found: dict[str, list[list[float]]], family: str, prior: str, ratio: float
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Means over the cases of a number of rows a column, and their standard errors.
+
+    That of interval scores is the geometric mean; None without any fit.
+    """
+    chosen = [key(family, prior, case) for case in cases() if case.ratio == ratio]
+    rows = np.array([row for name in chosen for row in found.get(name, [])])
+    if len(rows) < 2:
+        return None
+    if family == "linear":
+        rows[:, 2] = np.log(rows[:, 2])
+    mean, error = rows.mean(axis=0), rows.std(axis=0, ddof=1) / np.sqrt(len(rows))
+    if family == "linear":
+        mean[2] = np.exp(mean[2])
+        error[2] *= mean[2]
+    return mean, error
+
+
+def show(family: str) -> None:
+    """Print a table of each measure: rows a column by priors."""
+    found = load()
+    for m, measure_name in enumerate(MEASURES[family]):
+        rows = []
+        for ratio in RATIOS:
+            cells = [pooled(found, family, prior, ratio) for prior in PRIORS[family]]
+            shown = ["" if c is None else f"{c[0][m]:.3f} +- {c[1][m]:.3f}" for c in cells]
+            rows.append([f"{ratio:g}", *shown])
+        print(f"\n{family}, {measure_name}")
+        table(["rows a column", *PRIORS[family]], rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("families", nargs="*", default=list(FITS), metavar="family")
+    parser.add_argument("--priors", nargs="*", metavar="prior", help="these alone")
+    parser.add_argument("--replicates", type=int, default=4)
+    parser.add_argument("--show", action="store_true", help="print what is kept")
+    options = parser.parse_args(arguments)
+    for family in options.families:
+        if not options.show:
+            chosen = [p for p in PRIORS[family] if p in (options.priors or PRIORS[family])]
+            measure(family, chosen, options.replicates)
+        show(family)
+
+
+if __name__ == "__main__":
+    main()
