@@ -2,6 +2,7 @@
 
 from skbayes_sgld._warnings import gather_warnings
 from skbayes_sgld.blocks import RowBlocks
+from skbayes_sgld.criticism.report import check_model
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.inference.sample import sample
@@ -42,6 +43,7 @@ __all__ = [
     "SGLDMLPRegressor",
     "SGLDPoissonRegressor",
     "SamplingResult",
+    "check_model",
     "effects",
     "gather_warnings",
     "predict_interval",

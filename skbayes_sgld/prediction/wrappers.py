@@ -149,8 +149,30 @@ def has_no_posterior(model: Any) -> bool:
     return True
 
 
-def _without_layer(core: Core) -> Core | None:
-    """Core with the outermost wrapper taken off; None where the model wraps nothing.
+@dataclass(frozen=True)
+class Layer:
+    """The estimator inside a wrapper.
+
+    Attributes
+    ----------
+    estimator : estimator
+        Fitted where the wrapper is.
+    parameter : str or None
+        Parameter of the wrapper that it is; None for a search, which found it.
+    is_step : bool
+        Whether it is the last step of a pipeline.
+    transformer : transformer or None
+        Fitted transformer of its target.
+    """
+
+    estimator: Any
+    parameter: str | None = None
+    is_step: bool = False
+    transformer: Any = None
+
+
+def wrapped(outer: Any) -> Layer | None:
+    """The estimator inside scikit-learn's wrapper; None where the estimator wraps nothing.
 
     The imports are here because they would double the time of importing the package.
     """
@@ -160,23 +182,35 @@ def _without_layer(core: Core) -> Core | None:
     from sklearn.model_selection._search import BaseSearchCV
     from sklearn.pipeline import Pipeline
 
-    outer, X = core.model, core.X
     if isinstance(outer, Pipeline):
-        steps = outer[:-1] if X is not None and len(outer) > 1 else None
-        return replace(core, model=outer[-1], X=X if steps is None else steps.transform(X))
+        return Layer(outer.steps[-1][1], outer.steps[-1][0], is_step=True)
     if isinstance(outer, BaseSearchCV):
         if not outer.refit:
             raise ValueError(
                 f"{type(outer).__name__} has refit=False, so it keeps no fitted estimator; "
                 "set refit=True."
             )
-        return replace(core, model=outer.best_estimator_)
+        return Layer(outer.best_estimator_)
     if isinstance(outer, TransformedTargetRegressor):
-        transformers = (*core.transformers, outer.transformer_)
-        return replace(core, model=outer.regressor_, transformers=transformers)
+        inner, transformer = vars(outer).get("regressor_"), vars(outer).get("transformer_")
+        return Layer(inner or outer.regressor, "regressor", transformer=transformer)
     if isinstance(outer, (FixedThresholdClassifier, TunedThresholdClassifierCV)):
-        return replace(core, model=outer.estimator_)
-    return replace(core, model=outer.estimator) if isinstance(outer, FrozenEstimator) else None
+        return Layer(getattr(outer, "estimator_", outer.estimator), "estimator")
+    return Layer(outer.estimator) if isinstance(outer, FrozenEstimator) else None
+
+
+def _without_layer(core: Core) -> Core | None:
+    """Core with the outermost wrapper taken off; None where the model wraps nothing."""
+    outer, layer = core.model, wrapped(core.model)
+    if layer is None:
+        return None
+    X = core.X
+    if layer.is_step and X is not None and len(outer) > 1:
+        X = outer[:-1].transform(X)
+    transformers = core.transformers
+    if layer.transformer is not None:
+        transformers = (*transformers, layer.transformer)
+    return replace(core, model=layer.estimator, X=X, transformers=transformers)
 
 
 _KINDS = {

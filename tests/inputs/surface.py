@@ -353,6 +353,9 @@ def _functions():
     good = {"estimator": None, "X": X, "y": Y, "n_rows": 2, "sample_weight": WEIGHT}
     shared = {"estimator": skbayes_sgld.SGLDLinearRegression}
     yield _function(metrics.loo, good | {"random_state": 0}, shared=shared)
+    good = {"model": None, "X": X, "y": Y, "sample_weight": WEIGHT, "remedies": False}
+    shared = {"model": skbayes_sgld.SGLDLinearRegression}
+    yield _function(skbayes_sgld.check_model, good | {"random_state": 0}, shared=shared)
 
 
 def _kinds(names):

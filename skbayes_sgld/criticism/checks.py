@@ -1,0 +1,357 @@
+"""Checks of a model against rows that were left out, each with a p-value where it is a test.
+
+Residuals are normal scores of the probability integral transform (Dunn & Smyth 1996): standard
+normal under the true model, whatever the family; those of counts are randomised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse, stats
+from scipy.special import ndtri
+
+from skbayes_sgld.criticism.calibration import inside, pearson, thirds
+from skbayes_sgld.criticism.leave_one_out import LeftOut, good_k
+from skbayes_sgld.posterior.conflict import prior_conflict
+
+Array = NDArray[Any]
+
+LEVEL = 0.05  # probability of any misfit at all, were the model true
+_TINY = 1e-16  # least transform: residuals reach 8.2
+_FEWEST = 20  # rows, below which moments have no normal distribution
+_MOST_COLUMNS = 200  # whose residuals are looked at
+_REPLICATES = 200  # data sets drawn for the distribution of the Pearson statistic
+_FAR = 3.0  # sds at which the squares of a column end
+_FEW_SMALL = 5.0  # variance of a number of rows, below which it is not normal
+TOLD_PULL = 1.0  # posterior sds of a prior's pull that the report points at
+_NAMED = 5  # rows whose labels are shown
+THIRDS = ("lowest", "middle", "highest")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        What a remedy would be for: "coverage", "skew", "tails", "noise", "dispersion", "zeros",
+        "curvature", "calibration", "influence" or "prior".
+    measured, expected, error : float
+        Figure, its expectation under the model, and the standard error of the figure there.
+    p_value : float
+        Of a departure at least as large, in either direction; nan where the check is no test.
+    told : str
+        What the figure is of, such as a column or the labels of rows.
+    fmt : str
+        Format of the figures.
+    column : int
+        Column that the check is of; -1 for all.
+    noted : bool
+        Whether a check that is no test found something to look at.
+    """
+
+    name: str
+    kind: str
+    measured: float
+    expected: float
+    error: float
+    p_value: float
+    told: str = ""
+    fmt: str = ".3g"
+    column: int = -1
+    noted: bool = False
+
+
+def find_checks(left: LeftOut, names: list[str], labels: Any, seed: int) -> list[Check]:
+    """All checks that the family of the model has.
+
+    Parameters
+    ----------
+    left : LeftOut
+        Rows that were left out.
+    names : list of str
+        Names of the columns.
+    labels : sequence
+        Labels of the rows.
+    seed : int
+        Of the randomised transforms and of the replicates.
+    """
+    rng = np.random.RandomState(seed)
+    X = _columns(left.data[0])
+    if is_of_labels(left):
+        return [*_of_labels(left, X, names), _influence(left, labels)]
+    z = residuals(left, rng)
+    checks = [*_coverage(left), *_shape(z)]
+    if X is not None:
+        checks += _noise(z, X, left.numbers.mean, names)
+    if left.predictive.likelihood.whole:
+        checks += _counts(left, rng)
+    if X is not None:
+        checks += _curvature([(z, left.slope() / np.sqrt(left.numbers.variance), "")], X, names)
+    return [*checks, _influence(left, labels)]
+
+
+def misfits(checks: list[Check]) -> list[bool]:
+    """Whether each check is a misfit: under the true model none is, in 95 % of data sets (Holm)."""
+    p = np.array([check.p_value for check in checks])
+    order = [j for j in np.argsort(p) if np.isfinite(p[j])]
+    wrong = [False] * len(checks)
+    for k, j in enumerate(order):
+        if p[j] * (len(order) - k) >= LEVEL:
+            break
+        wrong[j] = True
+    return wrong
+
+
+def is_of_labels(left: LeftOut) -> bool:
+    """Whether the observations are labels."""
+    return hasattr(getattr(left.predictive, "seen", left.predictive).likelihood, "n_classes")
+
+
+def residuals(left: LeftOut, rng: np.random.RandomState) -> Array:
+    """Normal scores of the transform ``(m,)``, at random in the interval of each count."""
+    below, most, *_ = left.numbers
+    u = below if below is most else below + rng.random_sample(len(below)) * (most - below)
+    return ndtri(np.clip(u, _TINY, 1.0 - _TINY))
+
+
+# ---- numbers ------------------------------------------------------------------------------------
+
+
+def _coverage(left: LeftOut) -> Iterator[Check]:
+    below, most, mean, _ = left.numbers
+    parts = [("", np.arange(len(mean)))]
+    if len(mean) >= 3 * _FEWEST:
+        thirds_of = zip(THIRDS, thirds(mean), strict=True)
+        parts += [(f", {name} third of the mean", rows) for name, rows in thirds_of]
+    for coverage in (0.5, 0.9):
+        share = inside(below, most, coverage)
+        for name, rows in parts:
+            yield _of_share(
+                interval_name(coverage) + name,
+                "coverage",
+                share[rows].sum(),
+                len(rows),
+                coverage,
+            )
+
+
+def interval_name(coverage: float) -> str:
+    """Name of the check of the intervals of all rows."""
+    return f"{100 * coverage:.0f} % intervals"
+
+
+def _of_share(name: str, kind: str, total: float, n: int, expected: float) -> Check:
+    """Check of a share of n rows; fractions of a row, as counts have, only make it smaller."""
+    low, high = np.floor(total), np.ceil(total)
+    p = max(stats.binomtest(int(k), n, expected).pvalue for k in {low, high})
+    error = float(np.sqrt(expected * (1.0 - expected) / n))
+    return Check(name, kind, total / n, expected, error, p, fmt=".1%")
+
+
+def _shape(z: Array) -> Iterator[Check]:
+    n = len(z)
+    if n < _FEWEST:
+        return
+    skew, tails = stats.skew(z), stats.kurtosis(z)
+    p_skew, p_tails = stats.skewtest(z).pvalue, stats.kurtosistest(z).pvalue
+    yield Check("skew of the residuals", "skew", skew, 0.0, np.sqrt(6.0 / n), p_skew, fmt=".2f")
+    yield Check(
+        "tails of the residuals (excess kurtosis)",
+        "tails",
+        tails,
+        0.0,
+        np.sqrt(24.0 / n),
+        p_tails,
+        fmt=".2f",
+    )
+
+
+def _noise(z: Array, X: Array, mean: Array, names: list[str]) -> Iterator[Check]:
+    """Rank correlation of the residuals' sizes with the mean, and with the column where largest."""
+    n, size = len(z), _ranks(np.abs(z))
+    if n < _FEWEST:
+        return
+    error = 1.0 / np.sqrt(n - 1.0)
+    rho = float(_ranks(mean) @ size)
+    name = "spread of residuals against the mean"
+    yield Check(name, "noise", rho, 0.0, error, _two_sided(rho / error), "rank correlation", ".2f")
+    each = np.array([_ranks(column) @ size for column in X.T])
+    j = int(np.abs(each).argmax())
+    p = min(1.0, X.shape[1] * _two_sided(each[j] / error))
+    name = "spread of residuals against a column"
+    yield Check(name, "noise", float(each[j]), 0.0, error, p, names[j], ".2f", j)
+
+
+def _ranks(values: Array) -> Array:
+    """Ranks of unit length about their mean; zeros where all are equal."""
+    ranks = stats.rankdata(values)
+    ranks -= ranks.mean()
+    length = np.linalg.norm(ranks)
+    return ranks / length if length > 0 else ranks
+
+
+def _counts(left: LeftOut, rng: np.random.RandomState) -> Iterator[Check]:
+    _, _, mean, variance = left.numbers
+    n = len(mean)
+    found = float(pearson(left.y, mean, variance).mean())
+    drawn = left.sample(_REPLICATES, rng)
+    each = pearson(drawn, mean[:, None], variance[:, None]).mean(axis=0)
+    sd = max(float(each.std(ddof=1)), float(np.sqrt(2.0 / n)))
+    shape = 1.0 / sd**2  # of a gamma distribution of mean 1: tails beyond the replicates
+    p = 2.0 * min(stats.gamma.sf(found * shape, shape), stats.gamma.cdf(found * shape, shape))
+    yield Check("spread of counts (Pearson)", "dispersion", found, 1.0, sd, min(p, 1.0))
+    p_zero = left.zero()
+    variance_of_zeros = float(np.sum(p_zero * (1.0 - p_zero)))
+    if variance_of_zeros >= _FEW_SMALL:
+        zeros = float(np.sum(left.y == 0))
+        error = np.sqrt(variance_of_zeros)
+        p = _two_sided((zeros - p_zero.sum()) / error)
+        yield Check("share of zeros", "zeros", zeros / n, p_zero.mean(), error / n, p, fmt=".1%")
+
+
+# ---- labels -------------------------------------------------------------------------------------
+
+
+def _of_labels(left: LeftOut, X: Array | None, names: list[str]) -> Iterator[Check]:
+    p = left.probability()
+    K = p.shape[1]
+    classes = [1] if K == 2 else range(K)
+    for k in classes:
+        y, of = left.y == k, p[:, k]
+        about = "" if K == 2 else f" of class {k}"
+        parts = [("all rows", np.arange(len(y)))]
+        if len(y) >= 3 * _FEWEST:
+            parts += [
+                (f"{name} third", rows) for name, rows in zip(THIRDS, thirds(of), strict=True)
+            ]
+        for name, rows in parts:
+            variance = float(np.sum(of[rows] * (1.0 - of[rows])))
+            if variance < _FEW_SMALL:
+                continue
+            away = float(np.sum(y[rows] - of[rows])) / np.sqrt(variance)
+            yield Check(
+                f"share{about}, {name}",
+                "calibration",
+                float(y[rows].mean()),
+                float(of[rows].mean()),
+                np.sqrt(variance) / len(rows),
+                _two_sided(away),
+                fmt=".1%",
+            )
+        far = 1.0 - 2.0 * of  # Spiegelhalter (1986): Brier score against its expectation
+        error = float(np.sqrt(np.sum(np.square(far) * of * (1.0 - of))))
+        if error**2 >= 1.0:
+            brier, own = np.square(y - of).mean(), (of * (1.0 - of)).mean()
+            p_value = _two_sided(len(y) * (brier - own) / error)
+            name = f"Brier score{about}"
+            yield Check(name, "calibration", brier, own, error / len(y), p_value)
+    if X is not None:
+        each = []
+        for k in classes:
+            sd = np.sqrt(np.maximum(p[:, k] * (1.0 - p[:, k]), _TINY))
+            each.append(((left.y == k) - p[:, k], sd, "" if K == 2 else f", class {k}"))
+        yield from _curvature([((y / sd), sd, about) for y, sd, about in each], X, names)
+
+
+# ---- columns ------------------------------------------------------------------------------------
+
+
+def _columns(X: Any) -> Array | None:
+    """Columns to look at, dense; None where they are many."""
+    n, d = X.shape
+    if d > _MOST_COLUMNS or d == 0:
+        return None
+    return X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=float)
+
+
+def _curvature(each: list[tuple[Array, Array, str]], X: Array, names: list[str]) -> Iterator[Check]:
+    """Score test of the square of each column, beside all columns; the largest, and its kin.
+
+    Parameters
+    ----------
+    each : list of tuple
+        Standardised residuals ``(m,)``, their change with the linear predictor, and a name.
+    X : ndarray of shape (m, d)
+    names : list of str
+    """
+    n, d = X.shape
+    free = n - d - 2
+    spread = X.std(axis=0)
+    wide = [j for j in range(d) if spread[j] > 0 and len(np.unique(X[:, j])) > 2]
+    if free < _FEWEST or not wide:
+        return
+    standard = (X[:, wide] - X[:, wide].mean(axis=0)) / spread[wide]
+    squares = np.square(np.clip(standard, -_FAR, _FAR))
+    scaled = np.column_stack([np.ones(n), X / np.where(spread > 0, spread, 1.0)])
+    found = []
+    for z, rate, about in each:
+        basis = np.linalg.qr(scaled * rate[:, None])[0]
+        left = squares * rate[:, None]
+        left -= basis @ (basis.T @ left)
+        error = np.sqrt(np.square(left).T @ np.square(z))
+        size = np.sqrt(np.square(left).sum(axis=0))
+        same = size <= 1e-8 * np.linalg.norm(squares * rate[:, None], axis=0)
+        t = np.where(same, 0.0, left.T @ z / np.where(error > 0, error, 1.0))
+        found.append((t, about))
+    tests = len(wide) * len(each)
+    strong = []
+    for t, about in found:
+        p = np.minimum(1.0, tests * 2.0 * stats.t.sf(np.abs(t), free))
+        strong += [(p[i], t[i], j, names[j] + about) for i, j in enumerate(wide)]
+    strong.sort(key=lambda one: one[0])
+    for k, (p_value, t, j, name) in enumerate(strong):
+        if k and p_value >= LEVEL / 2:
+            break
+        yield Check("curvature along a column", "curvature", t, 0.0, 1.0, p_value, name, ".1f", j)
+        if k == _NAMED - 1:
+            break
+
+
+def _influence(left: LeftOut, labels: Any) -> Check:
+    k, most = left.pareto_k, good_k(left.weight.shape[1])
+    bad = np.flatnonzero(k > most)
+    bad = bad[np.argsort(-k[bad])]
+    told = ", ".join(str(labels[row]) for row in bad[:_NAMED])
+    told += f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
+    name = f"influential rows (Pareto k above {most:.2g})"
+    noted = bool(len(bad))
+    return Check(name, "influence", len(bad), 0.0, np.nan, np.nan, told, ".0f", noted=noted)
+
+
+# ---- the prior ----------------------------------------------------------------------------------
+
+
+def prior_check(model: Any) -> list[Check]:
+    """Pull of the prior of all coefficients together; nothing for models without that measure."""
+    result = vars(model).get("result_")
+    if result is None or not result.plan.has_data or result.predictions is not None:
+        return []
+    conflict = prior_conflict(result.plan.posterior, result.mean, result.summary()["sd"].to_numpy())
+    if conflict is None or not len(conflict.names):
+        return []
+    worst, pull = conflict.furthest
+    return [
+        Check(
+            "pull of the prior, in posterior sds",
+            "prior",
+            pull,
+            0.0,
+            np.nan,
+            np.nan,
+            conflict.names[worst],
+            ".2f",
+            noted=not pull <= TOLD_PULL,
+        )
+    ]
+
+
+def _two_sided(z: float) -> float:
+    return float(2.0 * stats.norm.sf(abs(z)))

@@ -1,0 +1,337 @@
+"""Report on a fitted model: checks, remedies that were tried, and the estimator to use instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
+
+from skbayes_sgld._checks import check_flag
+from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._random import draw_seed
+from skbayes_sgld.criticism.checks import (
+    Check,
+    find_checks,
+    interval_name,
+    is_of_labels,
+    misfits,
+    prior_check,
+)
+from skbayes_sgld.criticism.leave_one_out import LeftOut
+from skbayes_sgld.criticism.remedies import Misfit, Trial, choose, try_remedies
+from skbayes_sgld.criticism.rows import rows_of_fit
+from skbayes_sgld.prediction.wrappers import wrapped
+
+Array = NDArray[Any]
+
+_WIDTH = 100
+_SHOWN = 6  # remedies that the report shows
+
+
+@dataclass(frozen=True, repr=False)
+class ModelCheck:
+    """Findings on a fitted model; ``print`` gives a report.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        A row for each check: ``check``, ``about`` (a column, or labels of rows), ``measured``,
+        ``expected`` under the model, ``standard_error`` of the figure there, ``p_value``,
+        ``verdict`` ("fits", "misfit", "look at it" or "-") and ``remedy``, the one that was tried
+        and helps most.
+    remedies : pandas.DataFrame
+        A row for each remedy that was tried, by ``gain``, its leave-one-out log density minus that
+        of the model, with the standard error ``se``; ``coverage_50`` and ``coverage_90`` of its
+        intervals, the number of its ``misfits``, and why it ``failed``, if so.
+    suggestion : estimator or None
+        Unfitted estimator or pipeline to use instead; None where nothing is wrong or nothing that
+        was tried predicts better.
+    reason : str
+        Why.
+    n_samples : int
+        Rows with a weight above 0.
+    rows : ndarray of shape (n_rows,)
+        Positions of the rows that were left out.
+    below, most : ndarray of shape (n_rows,) or None
+        Probabilities of an observation below each row's own, and of one at most as large, under the
+        posterior without it; None for labels.
+    mean : ndarray of shape (n_rows,) or (n_rows, n_classes)
+        Leave-one-out mean of the model's target, or probabilities of the classes.
+    name : str
+        Class of the model.
+    """
+
+    table: pd.DataFrame
+    remedies: pd.DataFrame
+    suggestion: Any
+    reason: str
+    n_samples: int
+    rows: Array
+    below: Array | None
+    most: Array | None
+    mean: Array
+    name: str
+    _checks: list[Check] = field(default_factory=list)
+    _trials: list[Trial] = field(default_factory=list)
+
+    @property
+    def fits(self) -> bool:
+        """Whether no check found a misfit."""
+        return not (self.table["verdict"] == "misfit").any()
+
+    def __repr__(self) -> str:
+        """One line; ``print`` gives the report."""
+        n = int((self.table["verdict"] == "misfit").sum())
+        return f"ModelCheck(fits={self.fits}, {n} of {len(self.table)} checks find a misfit)"
+
+    def __str__(self) -> str:
+        """Report."""
+        n = int((self.table["verdict"] == "misfit").sum())
+        found = f"NO: {n} checks find a misfit." if n > 1 else "NO: 1 check finds a misfit."
+        answer = "yes: no check finds a misfit." if self.fits else found
+        lines = [
+            f"Does the model fit? {answer}",
+            f"{self.name}, {len(self.rows)} of {self.n_samples} rows left out, one at a time",
+            "",
+            f"  {'check':54s}{'measured':>10s}{'expected':>18s}   verdict",
+        ]
+        for check, verdict in zip(self._checks, self.table["verdict"], strict=True):
+            about = f": {check.told}" if check.told else ""
+            measured, expected = format(check.measured, check.fmt), ""
+            if np.isfinite(check.error):
+                expected = f"{check.expected:{check.fmt}} +- {check.error:{check.fmt}}"
+            told = "MISFIT" if verdict == "misfit" else verdict
+            name = _cut(check.name + about, 54)
+            lines.append(f"  {name:54s}{measured:>10s}{expected:>18s}   {told}".rstrip())
+        if self._trials:
+            lines += ["", f"  {'remedy that was tried':54s}{'log density':>16s}{'90 % hold':>12s}"]
+        for trial in self._trials[:_SHOWN]:
+            gain, after = f"{trial.gain:+.1f} +- {trial.se:.1f}", _coverage_of(trial.checks, 0.9)
+            held = "" if np.isnan(after) else f"{after:.1%}"
+            if trial.failed:
+                gain, held = "", _cut(f"failed: {trial.failed}", 40)
+            lines.append(f"  {_cut(trial.name, 54):54s}{gain:>16s}{held:>12s}".rstrip())
+        return "\n".join([*lines, "", *_wrapped(self.reason)])
+
+
+@numpy_defaults
+def check_model(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    sample_weight: Any = None,
+    remedies: bool = True,
+    n_rows: int | None = 2000,
+    random_state: Any = 0,
+    **params: Any,
+) -> ModelCheck:
+    """Check a fitted model against its own rows, each left out, and try remedies of what is wrong.
+
+    Leave-one-out predictive distributions come from the draws of the fit by smoothed importance
+    weights (Vehtari, Gelman & Gabry 2017). All tests together find a misfit in at most 5 % of data
+    sets from the model itself (Holm 1979). Where they find one, the remedies that apply are fitted
+    and ranked by leave-one-out log density, in the units of y.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted estimator of this package with draws, or a pipeline, a search or a transformed target
+        around one.
+    X : array-like of shape (n_samples, n_features)
+        Rows of the fit, as the outermost wrapper takes them.
+    y : array-like of shape (n_samples,)
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the fit.
+    remedies : bool, default=True
+        Whether to try remedies of a misfit.
+    n_rows : int or None, default=2000
+        Number of rows to leave out, one at a time, chosen at random. None: all rows.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed of the choice of rows, and of the transform of counts.
+    **params : dict
+        Further arguments of the fit by row, such as ``exposure``.
+
+    Returns
+    -------
+    check : ModelCheck
+        ``print`` gives a report; ``table`` is a frame, and ``suggestion`` the estimator to use
+        instead.
+
+    See Also
+    --------
+    compare_models : Models by leave-one-out log density.
+    skbayes_sgld.plotting.ModelCheckDisplay : The checks as a picture.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sgld import SGLDLinearRegression, check_model
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 2, (300, 1))
+    >>> y = 5 + X[:, 0] + np.exp(X[:, 0] - 1) * rng.standard_normal(300)
+    >>> check = check_model(SGLDLinearRegression(random_state=0).fit(X, y), X, y)
+    >>> check.fits
+    False
+    >>> check.suggestion
+    SGLDLinearRegression(noise_model='log_linear', random_state=0)
+    """
+    check_flag(remedies, "remedies")
+    fit = rows_of_fit("check_model", model, X, y, sample_weight, params)
+    rows, seed = fit.choose(n_rows, random_state), draw_seed(random_state)
+    left = fit.leave_out(rows)
+    names = _column_names(model, fit.core.model, left.data[0].shape[1])
+    labels = _row_labels(X, y, fit.counted[rows])
+    checks = [*find_checks(left, names, labels, seed), *prior_check(fit.core.model)]
+    wrong = misfits(checks)
+    trials: list[Trial] = []
+    misfit = Misfit(model, fit, [check for check, bad in zip(checks, wrong, strict=True) if bad])
+    if misfit.checks and remedies and hasattr(fit.core.model, "coef_"):
+        pointwise = left.log_density - fit.log_slope[rows]
+        given = {"sample_weight": sample_weight, **params}
+        trials = try_remedies(misfit, _family(left), rows, pointwise, X, y, given, seed)
+    chosen = choose(trials, sum(wrong))
+    labelled = is_of_labels(left)
+    return ModelCheck(
+        _table(checks, wrong, trials),
+        _trials(trials),
+        None if chosen is None else chosen.estimator,
+        _reason(misfit.checks, checks, trials, chosen, remedies),
+        len(fit.counted),
+        fit.counted[rows],
+        None if labelled else left.numbers.below,
+        None if labelled else left.numbers.most,
+        left.probability() if labelled else left.numbers.mean,
+        type(fit.core.model).__name__,
+        checks,
+        trials,
+    )
+
+
+def _family(left: LeftOut) -> str:
+    if is_of_labels(left):
+        return "labels"
+    return "counts" if left.predictive.likelihood.whole else "numbers"
+
+
+def _table(checks: list[Check], wrong: list[bool], trials: list[Trial]) -> pd.DataFrame:
+    verdicts = [
+        "misfit"
+        if bad
+        else "fits"
+        if np.isfinite(check.p_value)
+        else "look at it"
+        if check.noted
+        else "-"
+        for check, bad in zip(checks, wrong, strict=True)
+    ]
+    remedies = [
+        _best_for(check.kind, trials) if bad else ""
+        for check, bad in zip(checks, wrong, strict=True)
+    ]
+    return pd.DataFrame(
+        {
+            "check": [check.name for check in checks],
+            "about": [check.told for check in checks],
+            "measured": [float(check.measured) for check in checks],
+            "expected": [float(check.expected) for check in checks],
+            "standard_error": [float(check.error) for check in checks],
+            "p_value": [float(check.p_value) for check in checks],
+            "verdict": verdicts,
+            "remedy": remedies,
+        }
+    )
+
+
+def _best_for(kind: str, trials: list[Trial]) -> str:
+    """Name of the remedy for a kind of misfit that helps most, with its gain."""
+    helping = [trial for trial in trials if trial.helps and kind in trial.kinds]
+    if not helping:
+        return ""
+    best = max(helping, key=lambda trial: trial.gain)
+    return f"{best.name} ({best.gain:+.1f} +- {best.se:.1f})"
+
+
+def _trials(trials: list[Trial]) -> pd.DataFrame:
+    frame = pd.DataFrame(
+        {
+            "gain": [trial.gain for trial in trials],
+            "se": [trial.se for trial in trials],
+            "coverage_50": [_coverage_of(trial.checks, 0.5) for trial in trials],
+            "coverage_90": [_coverage_of(trial.checks, 0.9) for trial in trials],
+            "misfits": [trial.wrong for trial in trials],
+            "failed": [trial.failed for trial in trials],
+        },
+        index=pd.Index([trial.name for trial in trials], name="remedy", dtype=object),
+    )
+    return frame
+
+
+def _coverage_of(checks: list[Check], coverage: float) -> float:
+    """Coverage of all rows that was measured; nan for labels."""
+    name = interval_name(coverage)
+    return next((float(check.measured) for check in checks if check.name == name), np.nan)
+
+
+def _reason(
+    wrong: list[Check],
+    checks: list[Check],
+    trials: list[Trial],
+    chosen: Trial | None,
+    tried: bool,
+) -> str:
+    if not wrong:
+        return "Nothing is wrong, so there is nothing to suggest."
+    if chosen is None:
+        if not tried:
+            return "No remedy was tried; set remedies=True."
+        some = f"none of {len(trials)} remedies predicts better by more than chance explains"
+        return f"No suggestion: {some if trials else 'there is no remedy for this model'}."
+    before, after = (_coverage_of(each, 0.9) for each in (checks, chosen.checks))
+    held = ""
+    if np.isfinite(after):
+        held = f"; 90 % intervals hold {after:.1%} of the rows, {before:.1%} before"
+    left = f", and {chosen.wrong} checks still find a misfit" if chosen.wrong else ""
+    return (
+        f"Suggestion: {chosen.name}. Its leave-one-out log density is higher by {chosen.gain:.1f} "
+        f"(standard error {chosen.se:.1f}){held}{left}."
+    )
+
+
+def _column_names(outer: Any, model: Any, n: int) -> list[str]:
+    """Names of the columns that the model sees, where it or the pipeline's steps know them."""
+    names = getattr(model, "feature_names_in_", None)
+    layer = outer
+    while names is None and layer is not None:
+        if isinstance(layer, Pipeline) and len(layer) > 1:
+            try:
+                names = layer[:-1].get_feature_names_out()
+            except (AttributeError, ValueError, TypeError):
+                names = None
+        inner = wrapped(layer)
+        layer = None if inner is None else inner.estimator
+    found = [f"x{j}" for j in range(n)] if names is None else [str(name) for name in names]
+    return found if len(found) == n else [f"x{j}" for j in range(n)]
+
+
+def _row_labels(X: Any, y: Any, rows: Array) -> Any:
+    """Labels of rows: of the frame or series, or positions."""
+    for each in (X, y):
+        index = getattr(each, "index", None)
+        if isinstance(index, pd.Index):
+            return index[rows]
+    return rows
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
+def _wrapped(text: str) -> list[str]:
+    from textwrap import wrap
+
+    return wrap(text, _WIDTH)

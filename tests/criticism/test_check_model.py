@@ -1,0 +1,208 @@
+"""Verdicts on data from the model and with planted faults, and the estimators suggested instead."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sgld import (
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDPoissonRegressor,
+    check_model,
+    predict_interval,
+)
+from skbayes_sgld.criticism.checks import Check, misfits
+from skbayes_sgld.criticism.remedies import Trial, choose
+from skbayes_sgld.metrics import interval_coverage, loo
+
+N = 400
+RNG = np.random.default_rng(1)
+X = pd.DataFrame(
+    {"age": RNG.uniform(-2, 2, N), "size": RNG.standard_normal(N)},
+    index=[f"row {i}" for i in range(N)],
+)
+ETA = 0.5 * X["age"].to_numpy() - 0.3 * X["size"].to_numpy()
+LINEAR, LABELS, COUNTS = (
+    cls(n_draws=250, random_state=0)
+    for cls in (SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor)
+)
+TRUE = {
+    "linear": (LINEAR, lambda rng: ETA + rng.standard_normal(N)),
+    "logistic": (LABELS, lambda rng: (rng.random(N) < stats.logistic.cdf(ETA)).astype(int)),
+    "three classes": (LABELS, lambda rng: np.argmax(_logits(rng), axis=1)),
+    "poisson": (COUNTS, lambda rng: rng.poisson(np.exp(0.5 + ETA))),
+}
+FAULTS = {
+    "unequal noise": (LINEAR, lambda rng: ETA + np.exp(ETA) * rng.standard_normal(N), "noise"),
+    "heavy tails": (LINEAR, lambda rng: ETA + rng.standard_t(3, N), "tails"),
+    "skew": (LINEAR, lambda rng: np.exp(ETA + 0.7 * rng.standard_normal(N)), "skew"),
+    "curved column": (
+        LINEAR,
+        lambda rng: ETA + 0.5 * X["age"].to_numpy() ** 2 + rng.standard_normal(N),
+        "curvature",
+    ),
+    "curved log odds": (
+        LABELS,
+        lambda rng: (rng.random(N) < stats.logistic.cdf(X["age"].to_numpy() ** 2 - 1)).astype(int),
+        "curvature",
+    ),
+    "overdispersed counts": (
+        COUNTS,
+        lambda rng: rng.poisson(np.exp(0.5 + ETA) * rng.gamma(1.0, 1.0, N)),
+        "dispersion",
+    ),
+    "zero inflation": (
+        COUNTS,
+        lambda rng: rng.poisson(np.exp(1.0 + ETA)) * (rng.random(N) < 0.7),
+        "zeros",
+    ),
+}
+
+
+def _logits(rng):
+    return np.column_stack([np.zeros(N), ETA, -ETA]) + rng.gumbel(size=(N, 3))
+
+
+@pytest.mark.parametrize("family", TRUE)
+def test_models_that_are_true_fit(family):
+    model, draw = TRUE[family]
+    found = []
+    for seed in range(3):
+        y = draw(np.random.default_rng(seed))
+        found.append(check_model(clone(model).fit(X, y), X, y))
+    # a true model has a misfit in 5 % of data sets at most: two of three in 0.7 %
+    assert sum(not one.fits for one in found) <= 1
+    right = next(one for one in found if one.fits)
+    assert right.suggestion is None
+    assert right.reason == "Nothing is wrong, so there is nothing to suggest."
+    assert "Does the model fit? yes" in str(right)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted_faults_are_seen(fault):
+    model, draw, kind = FAULTS[fault]
+    y = draw(np.random.default_rng(5))
+    found = check_model(clone(model).fit(X, y), X, y, remedies=False)
+    assert not found.fits
+    wrong = [
+        c.kind for c, v in zip(found._checks, found.table["verdict"], strict=True) if v == "misfit"
+    ]
+    assert kind in wrong
+    assert max(map(len, str(found).splitlines())) <= 100
+    if kind == "curvature":
+        curved = found.table[found.table["check"] == "curvature along a column"]
+        assert curved["about"].iloc[0] == "age"
+
+
+def test_verdicts_together_keep_the_level():
+    rng = np.random.default_rng(0)
+    p = rng.random((4000, 12))
+    each = [any(misfits([Check("", "", 0, 0, 0, float(q)) for q in row] + [_note()])) for row in p]
+    assert abs(np.mean(each) - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 4000)
+
+
+def _note():
+    return Check("", "prior", 0.0, 0.0, np.nan, np.nan, noted=True)
+
+
+def test_the_suggestion_holds_where_the_model_did_not():
+    y = pd.Series(FAULTS["unequal noise"][1](np.random.default_rng(5)), index=X.index)
+    pipe = make_pipeline(StandardScaler(), clone(LINEAR)).fit(X, y)
+    found = check_model(pipe, X, y)
+    better = clone(found.suggestion)
+    assert better[-1].noise_model == "log_linear"
+    assert "noise_model='log_linear'" in found.reason
+    assert found.table["remedy"].str.startswith("noise_model").any()
+    better.fit(X, y)
+    rng = np.random.default_rng(7)
+    new = pd.DataFrame({"age": rng.uniform(-2, 2, 3000), "size": rng.standard_normal(3000)})
+    eta = 0.5 * new["age"] - 0.3 * new["size"]
+    y_new = eta + np.exp(eta) * rng.standard_normal(3000)
+    high = eta > eta.quantile(2 / 3)
+    before, after = (
+        interval_coverage(y_new[high], predict_interval(each, new[high], 0.9))
+        for each in (pipe, better)
+    )
+    assert before < 0.8
+    # 1,000 rows, and standard deviations of the noise that are known to a tenth
+    assert abs(after - 0.9) < 0.05
+    gain = found.remedies.loc["noise_model='log_linear'"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rows that are influential
+        exact = loo(better, X, y).elpd - loo(pipe, X, y).elpd
+    assert gain["gain"] == pytest.approx(exact, abs=0.5)
+    assert gain["failed"] == ""
+
+
+def test_the_log_of_a_target_is_compared_in_the_units_of_the_target():
+    y = FAULTS["skew"][1](np.random.default_rng(5))
+    found = check_model(clone(LINEAR).fit(X, y), X, y)
+    assert isinstance(found.suggestion, TransformedTargetRegressor)
+    assert found.suggestion.func is np.log
+    better = clone(found.suggestion).fit(X, y)
+    again = check_model(better, X, y)
+    assert again.fits
+    # shifts of the log densities that a change of units makes are the same in both
+    other = check_model(clone(LINEAR).fit(X, 1000.0 * y), X, 1000.0 * y)
+    assert other.remedies.loc["log of the target", "gain"] == pytest.approx(
+        found.remedies.loc["log of the target", "gain"], abs=1.0
+    )
+
+
+def test_squares_of_a_column_are_added_beneath_a_search():
+    y = FAULTS["curved column"][1](np.random.default_rng(5))
+    search = GridSearchCV(clone(LINEAR), {"temperature": [1.0]}, cv=2).fit(X, y)
+    found = check_model(search, X, y)
+    better = found.suggestion.fit(X, y)
+    assert check_model(better, X, y).fits
+    assert {"age", "size"} <= set(better[-1].feature_names_in_)
+    assert len(better[-1].feature_names_in_) > 2
+
+
+def test_influential_rows_are_named_by_their_labels():
+    y = ETA + 0.5 * np.random.default_rng(5).standard_normal(N)
+    far = X.copy()
+    far.loc["row 7"] = [40.0, -40.0]
+    y[7] = -30.0
+    found = check_model(clone(LINEAR).fit(far, y), far, y, remedies=False)
+    row = found.table[found.table["check"].str.startswith("influential")].iloc[0]
+    assert (row["about"], row["measured"], row["verdict"]) == ("row 7", 1.0, "look at it")
+
+
+def test_exposures_and_weights_reach_the_checks():
+    rng = np.random.default_rng(5)
+    years = rng.uniform(0.2, 5.0, N)
+    y = rng.poisson(years * np.exp(0.5 + ETA))
+    model = clone(COUNTS).fit(X, y, exposure=years)
+    assert check_model(model, X, y, exposure=years).fits
+    assert not check_model(model, X, y, remedies=False).fits
+    weight = np.where(np.arange(N) < 300, 1.0, 0.0)
+    part = check_model(model, X, y, exposure=years, sample_weight=weight)
+    assert part.n_samples == 300
+    assert part.rows.max() < 300
+
+
+def test_the_suggestion_is_near_the_best_with_the_fewest_misfits():
+    def trial(name, gain, se, wrong, failed=""):
+        return Trial(name, set(), None, gain, se, wrong, [], failed)
+
+    best, near = trial("best", 50.0, 5.0, 2), trial("near", 45.0, 5.0, 0)
+    assert choose([best, near, trial("far", 10.0, 2.0, 0)], 3) is near
+    assert choose([trial("chance", 9.0, 5.0, 0), trial("raised", 90.0, 1.0, 0, "x")], 3) is None
+
+
+def test_what_cannot_be_checked_is_told():
+    y = ETA + RNG.standard_normal(N)
+    model = clone(LINEAR).fit(X, y)
+    with pytest.raises(TypeError, match="check_model has no argument 'exposure'"):
+        check_model(model, X, y, exposure=y)
+    with pytest.raises(ValueError, match="y is None"):
+        check_model(model, X, None)
