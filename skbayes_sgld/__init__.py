@@ -2,6 +2,7 @@
 
 from skbayes_sgld._warnings import gather_warnings
 from skbayes_sgld.blocks import RowBlocks
+from skbayes_sgld.criticism.comparison import compare_models
 from skbayes_sgld.criticism.report import check_model
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
@@ -44,6 +45,7 @@ __all__ = [
     "SGLDPoissonRegressor",
     "SamplingResult",
     "check_model",
+    "compare_models",
     "effects",
     "gather_warnings",
     "predict_interval",

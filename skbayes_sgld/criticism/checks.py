@@ -85,13 +85,13 @@ def find_checks(left: LeftOut, names: list[str], labels: Any, seed: int) -> list
     """
     rng = np.random.RandomState(seed)
     X = _columns(left.data[0])
-    if is_of_labels(left):
+    if family_of(left) == "labels":
         return [*_of_labels(left, X, names), _influence(left, labels)]
     z = residuals(left, rng)
     checks = [*_coverage(left), *_shape(z)]
     if X is not None:
         checks += _noise(z, X, left.numbers.mean, names)
-    if left.predictive.likelihood.whole:
+    if family_of(left) == "counts":
         checks += _counts(left, rng)
     if X is not None:
         checks += _curvature([(z, left.slope() / np.sqrt(left.numbers.variance), "")], X, names)
@@ -110,9 +110,12 @@ def misfits(checks: list[Check]) -> list[bool]:
     return wrong
 
 
-def is_of_labels(left: LeftOut) -> bool:
-    """Whether the observations are labels."""
-    return hasattr(getattr(left.predictive, "seen", left.predictive).likelihood, "n_classes")
+def family_of(left: LeftOut) -> str:
+    """Kind of the observations: "labels", "counts" or "numbers"."""
+    likelihood = getattr(left.predictive, "seen", left.predictive).likelihood
+    if hasattr(likelihood, "n_classes"):
+        return "labels"
+    return "counts" if likelihood.whole else "numbers"
 
 
 def residuals(left: LeftOut, rng: np.random.RandomState) -> Array:

@@ -15,13 +15,12 @@ from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld.criticism.checks import (
     Check,
+    family_of,
     find_checks,
     interval_name,
-    is_of_labels,
     misfits,
     prior_check,
 )
-from skbayes_sgld.criticism.leave_one_out import LeftOut
 from skbayes_sgld.criticism.remedies import Misfit, Trial, choose, try_remedies
 from skbayes_sgld.criticism.rows import rows_of_fit
 from skbayes_sgld.prediction.wrappers import wrapped
@@ -188,14 +187,14 @@ def check_model(
     labels = _row_labels(X, y, fit.counted[rows])
     checks = [*find_checks(left, names, labels, seed), *prior_check(fit.core.model)]
     wrong = misfits(checks)
-    trials: list[Trial] = []
+    trials, family = list[Trial](), family_of(left)
     misfit = Misfit(model, fit, [check for check, bad in zip(checks, wrong, strict=True) if bad])
     if misfit.checks and remedies and hasattr(fit.core.model, "coef_"):
         pointwise = left.log_density - fit.log_slope[rows]
         given = {"sample_weight": sample_weight, **params}
-        trials = try_remedies(misfit, _family(left), rows, pointwise, X, y, given, seed)
+        trials = try_remedies(misfit, family, rows, pointwise, X, y, given, seed)
     chosen = choose(trials, sum(wrong))
-    labelled = is_of_labels(left)
+    labelled = family == "labels"
     return ModelCheck(
         _table(checks, wrong, trials),
         _trials(trials),
@@ -210,12 +209,6 @@ def check_model(
         checks,
         trials,
     )
-
-
-def _family(left: LeftOut) -> str:
-    if is_of_labels(left):
-        return "labels"
-    return "counts" if left.predictive.likelihood.whole else "numbers"
 
 
 def _table(checks: list[Check], wrong: list[bool], trials: list[Trial]) -> pd.DataFrame:

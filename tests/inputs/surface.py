@@ -357,6 +357,12 @@ def _functions():
     shared = {"model": skbayes_sgld.SGLDLinearRegression}
     yield _function(skbayes_sgld.check_model, good | {"random_state": 0}, shared=shared)
 
+    def compare(model, **rest):
+        return skbayes_sgld.compare_models({"model": model}, **rest)
+
+    good = {"model": None, "X": X, "y": Y, "sample_weight": WEIGHT, "n_rows": 5}
+    yield _function(compare, good | {"random_state": 0}, shared=shared)
+
 
 def _kinds(names):
     return {name: "array" if name in _ARRAYS else "setting" for name in names}

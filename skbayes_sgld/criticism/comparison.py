@@ -1,0 +1,146 @@
+"""Comparison of fitted models by the leave-one-out log density of the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from skbayes_sgld._checks import naming
+from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._random import draw_seed
+from skbayes_sgld.criticism.checks import family_of
+from skbayes_sgld.criticism.leave_one_out import good_k
+from skbayes_sgld.criticism.rows import rows_of_fit
+
+Array = NDArray[Any]
+
+_STEPS, _STILL = 2000, 1e-7  # of the weights of stacking
+
+
+@numpy_defaults
+def compare_models(
+    models: Mapping[str, Any],
+    X: Any,
+    y: ArrayLike,
+    *,
+    sample_weight: Any = None,
+    n_rows: int | None = 2000,
+    random_state: Any = 0,
+    **params: Any,
+) -> pd.DataFrame:
+    """Compare fitted models by leave-one-out log density, in the units of y.
+
+    All models are judged on the same rows, so that differences have much smaller standard errors
+    than the log densities themselves (Vehtari, Gelman & Gabry 2017).
+
+    Parameters
+    ----------
+    models : dict of str to estimator
+        Fitted estimators by name, each to the same rows: of this package, or pipelines, searches
+        and transformed targets around one.
+    X : array-like of shape (n_samples, n_features)
+        Rows of the fits, as the outermost wrappers take them.
+    y : array-like of shape (n_samples,)
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the fits. A row of weight w counts as w equal rows.
+    n_rows : int or None, default=2000
+        Number of rows to leave out, one at a time, chosen at random. None: all rows.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed of the choice.
+    **params : dict
+        Further arguments of the models' ``log_likelihood``, such as ``exposure``.
+
+    Returns
+    -------
+    table : pandas.DataFrame
+        A row for each model, the best first. ``elpd`` is the log density of all rows, each under
+        the posterior without it, and ``se`` its standard error; ``difference`` is that from the
+        best, and ``se_difference`` the standard error of the difference. ``weight`` is that of
+        stacking: of the mixture of the models that predicts best (Yao et al. 2018). ``bad_k``
+        counts rows that cannot be left out reliably.
+
+    See Also
+    --------
+    check_model : Checks of one model, and remedies.
+    skbayes_sgld.plotting.ModelComparisonDisplay : The table as a picture.
+
+    Notes
+    -----
+    A difference below 4, or below two standard errors, chooses between no two models (Sivula et
+    al. 2020).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.compose import TransformedTargetRegressor
+    >>> from skbayes_sgld import SGLDLinearRegression, compare_models
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 1))
+    >>> y = np.exp(X[:, 0] + 0.5 * rng.standard_normal(200))
+    >>> plain = SGLDLinearRegression(random_state=0).fit(X, y)
+    >>> logs = TransformedTargetRegressor(
+    ...     SGLDLinearRegression(random_state=0), func=np.log, inverse_func=np.exp
+    ... ).fit(X, y)
+    >>> table = compare_models({"plain": plain, "log": logs}, X, y)
+    >>> table.index.tolist()
+    ['log', 'plain']
+    >>> bool(table.loc["plain", "difference"] < -4 * table.loc["plain", "se_difference"])
+    True
+    """
+    if not isinstance(models, Mapping) or not models:
+        raise TypeError(
+            f"models={models!r} is not accepted; give a dict of fitted estimators by name."
+        )
+    each: dict[str, Array] = {}
+    bad, families, seed = {}, {}, draw_seed(random_state)
+    for name, model in models.items():
+        with naming(f"models[{name!r}]"):
+            fit = rows_of_fit("compare_models", model, X, y, sample_weight, params)
+        rows = fit.choose(n_rows, seed)
+        left = fit.leave_out(rows)
+        each[name], families[name] = left.log_density - fit.log_slope[rows], family_of(left)
+        bad[name] = int((left.pareto_k > good_k(left.weight.shape[1])).sum())
+        weight = fit.weight
+    if len(set(families.values())) > 1:
+        told = ", ".join(f"{name} is of {family}" for name, family in families.items())
+        raise ValueError(
+            f"models are not comparable: {told}. Densities of numbers and probabilities of counts "
+            "or labels have different units; give models of one kind."
+        )
+    log_density = np.column_stack(list(each.values()))
+    table = pd.DataFrame(_totals(log_density, weight, rows), index=pd.Index(each, name="model"))
+    best = int(table["elpd"].to_numpy().argmax())
+    apart = _totals(log_density - log_density[:, [best]], weight, rows)
+    table["difference"], table["se_difference"] = apart["elpd"], apart["se"]
+    table["weight"] = stacking_weights(log_density, weight[rows])
+    table["bad_k"] = list(bad.values())
+    return table.sort_values("elpd", ascending=False)
+
+
+def _totals(values: Array, weight: Array, rows: Array) -> dict[str, Array]:
+    """Totals over all rows of numbers of some rows ``(m, K)``, and their standard errors."""
+    weighed, n, m = weight[rows, None] * values, len(weight), len(rows)
+    return {"elpd": n * weighed.mean(axis=0), "se": n * weighed.std(axis=0, ddof=1) / np.sqrt(m)}
+
+
+def stacking_weights(log_density: Array, weight: Array) -> Array:
+    """Weights ``(K,)`` of the mixture of highest log density, by expectation maximisation.
+
+    Parameters
+    ----------
+    log_density : ndarray of shape (m, K)
+    weight : ndarray of shape (m,)
+        Weights of the rows.
+    """
+    density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
+    share, found = weight / weight.sum(), np.full(log_density.shape[1], 1 / log_density.shape[1])
+    for _ in range(_STEPS):
+        last = found
+        found = found * (share @ (density / (density @ found)[:, None]))
+        if np.abs(found - last).max() < _STILL:
+            break
+    return found
