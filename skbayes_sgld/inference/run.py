@@ -298,7 +298,7 @@ def _bias_of_draws(plan: Plan, theta: Array) -> tuple[float, float]:
     size = max(1, 2**16 // max(posterior.n_samples, P))
     flat = some.reshape(-1, P)
     parts = [flat[a : a + size] for a in range(0, len(flat), size)]
-    bound = posterior.bind_grad()
+    bound = posterior.bind_grad(None)  # one product takes a part
     gradient = np.concatenate([bound(part) for part in parts]).reshape(some.shape)
     virial = -(some - some.mean(axis=(0, 1))) * gradient / tau
     batches = virial.reshape(n_chains * n_batches, each, P).mean(axis=1)

@@ -57,11 +57,10 @@ class LinearBatches(Batches):
         stack = () if self._alone else (n_chains,)
         self._together = *stack, n_walkers * K, -1
         self._room: Array | None = None
+        self._identity = type(predictors) is Predictors  # theta holds the coefficients in order
         # products of two vectors, and the same numbers: 1.3x of a step of one chain
         whole = isinstance(design, DenseDesign) and design.held(slice(0, 1)) is not None
-        self._single = (
-            whole and n_chains * n_walkers == 1 and type(predictors) is Predictors and K == 1
-        )
+        self._single = whole and n_chains * n_walkers == 1 and self._identity and K == 1
 
     def gather(self, idx: Array) -> Sequence[Any]:
         """Batches of the rows ``idx (T, C, B)``, one a step: their design and kernel."""
@@ -88,9 +87,9 @@ class LinearBatches(Batches):
         """Local parameters ``(C, n_products, B)``."""
         if self._single:
             return batch[0].dot(theta[0])[None, None]
-        coefficients = self._predictors.coefficients(theta).reshape(self._together)
-        coefficients = coefficients.astype(self._design.dtype, copy=False)
-        return self._design.apply(coefficients, batch[0]).reshape(self._u_shape)
+        coefficients = theta if self._identity else self._predictors.coefficients(theta)
+        left = coefficients.reshape(self._together).astype(self._design.dtype, copy=False)
+        return self._design.apply(left, batch[0]).reshape(self._u_shape)
 
     def score(self, u: Array, batch: Any) -> Array:
         """Weighted gradient of each row's log likelihood in u, which may be overwritten."""
@@ -100,12 +99,13 @@ class LinearBatches(Batches):
         """Gradient in theta ``(C, P)``: ``out``, or a new array."""
         if self._single and out is None:
             return score[0, 0].dot(batch[0])[None]
-        score = score.astype(self._design.dtype, copy=False)
-        grad = self._design.adjoint(score.reshape(self._together), batch[0]).astype(
-            float, copy=False
-        )
-        in_theta = self._predictors.gradient(grad.reshape(*score.shape[:2], -1))
-        return in_theta if out is None else np.positive(in_theta, out=out)
+        left = score.reshape(self._together).astype(self._design.dtype, copy=False)
+        grad = self._design.adjoint(left, batch[0]).astype(float, copy=False)
+        if self._identity:
+            grad = grad.reshape(len(score), -1)
+        else:
+            grad = self._predictors.gradient(grad.reshape(*score.shape[:2], -1))
+        return grad if out is None else np.positive(grad, out=out)
 
     def gradient(self, theta: Array, batch: Any) -> Array:
         """Gradient of the batch's log likelihood ``(C, P)``, a new array."""

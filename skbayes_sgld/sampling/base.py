@@ -172,7 +172,7 @@ class Algorithm(Component):
         return normals
 
     def step(
-        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
+        self, state: State, eta: float, noise: Array | None, batch: Any, dynamics: Dynamics
     ) -> None:
         """Advance the state by one step of size eta, which replaces its arrays."""
         raise NotImplementedError

@@ -280,7 +280,8 @@ class Block(NamedTuple):
         batches = repeat(None) if self.idx is None else dynamics.gradient.batches(self.idx)
         noise = repeat(None) if self.noise is None else self.noise
         step = sampler.step
-        for t, (size, row, batch) in enumerate(zip(self.eta, noise, batches, strict=False)):
+        each = zip(self.eta.tolist(), noise, batches, strict=False)
+        for t, (size, row, batch) in enumerate(each):
             if self.tau is not None:
                 dynamics.temperature = self.tau[t]
             step(state, size, row, batch, dynamics)

@@ -193,7 +193,8 @@ class Dynamics:
 
     def gradient_at(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """``clip(g)`` at ``theta (C, P)``; ``memory`` is the state of the chains."""
-        return self._clipped(self.gradient(theta, batch, memory))
+        grad = self.gradient(theta, batch, memory)
+        return grad if self.clip is None else self._clipped(grad)
 
     def drift(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """``G clip(g)`` at ``theta (C, P)``, which must not be changed."""

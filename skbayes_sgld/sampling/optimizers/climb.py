@@ -169,7 +169,7 @@ class _Ascent:
                 raise ChainOverflowError(self._n_steps - 1, 0, at)
             self._go_back()
 
-    def _step(self, eta: np.floating, batch: object, dynamics: Dynamics, averages: bool) -> None:
+    def _step(self, eta: float, batch: object, dynamics: Dynamics, averages: bool) -> None:
         """Make one step of the rule, project it onto the set, and average."""
         state, before, noise = self._state, self._state["theta"], self._noise
         dynamics.preconditioner = self._last_metric = metric = self._metric_at(before)

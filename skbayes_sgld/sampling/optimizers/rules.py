@@ -36,7 +36,7 @@ class Optimizer(Algorithm):
         return state | {name: np.zeros_like(theta) for name in self.accumulators}
 
     def step(
-        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
+        self, state: State, eta: float, noise: Array | None, batch: Any, dynamics: Dynamics
     ) -> None:
         """Move theta by eta times the rule's direction."""
         metric = dynamics.preconditioner

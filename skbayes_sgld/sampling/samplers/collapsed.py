@@ -55,7 +55,7 @@ class CollapsedHMC(HMC):
         return normals
 
     def step(
-        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
+        self, state: State, eta: float, noise: Array | None, batch: Any, dynamics: Dynamics
     ) -> None:
         """Follow a trajectory, accept or reject it, and draw the coefficients."""
         rows = dynamics.whitened

@@ -164,7 +164,7 @@ class Hamiltonian(Adjusted):
         return 1
 
     def propose(
-        self, state: State, eta: np.floating, noise: Array, dynamics: Dynamics
+        self, state: State, eta: float, noise: Array, dynamics: Dynamics
     ) -> tuple[State, Array]:
         """End of a trajectory."""
         momentum = noise[:, :-2]
@@ -176,7 +176,7 @@ class Hamiltonian(Adjusted):
         z: Array,
         momentum: Array,
         force: Array,
-        eta: np.floating,
+        eta: float,
         noise: Array,
         dynamics: Dynamics,
     ) -> tuple[State, Array]:

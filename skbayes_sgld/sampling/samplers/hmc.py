@@ -107,7 +107,7 @@ class HMC(Hamiltonian):
         return state
 
     def step(
-        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
+        self, state: State, eta: float, noise: Array | None, batch: Any, dynamics: Dynamics
     ) -> None:
         """Go on to the next point of a trajectory, and accept it or the trajectory's origin."""
         if self.n_points > 1:
@@ -129,7 +129,7 @@ class HMC(Hamiltonian):
         state["point"] = (state["point"] + 1) % self.n_points
 
     def propose(
-        self, state: State, eta: np.floating, noise: Array, dynamics: Dynamics
+        self, state: State, eta: float, noise: Array, dynamics: Dynamics
     ) -> tuple[State, Array]:
         """End of a trajectory, or its next point."""
         if self.n_points == 1:

@@ -56,13 +56,13 @@ class Adjusted(Sampler):
         return step
 
     def propose(
-        self, state: State, eta: np.floating, noise: Array, dynamics: Dynamics
+        self, state: State, eta: float, noise: Array, dynamics: Dynamics
     ) -> tuple[State, Array]:
         """State at the proposals, and tau times the logs of their acceptance ratios."""
         raise NotImplementedError
 
     def step(
-        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
+        self, state: State, eta: float, noise: Array | None, batch: Any, dynamics: Dynamics
     ) -> None:
         """Propose, and accept or reject."""
         assert noise is not None

@@ -84,7 +84,7 @@ class ParallelTempering(HMC):
         return np.concatenate([*moves, log_ndtr(normals[..., 1 - K :])], axis=-1)
 
     def step(
-        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
+        self, state: State, eta: float, noise: Array | None, batch: Any, dynamics: Dynamics
     ) -> None:
         """Follow a trajectory on every rung, then swap neighbours."""
         assert noise is not None

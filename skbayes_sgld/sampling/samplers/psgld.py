@@ -86,7 +86,7 @@ class PSGLD(Sampler):
         return normals * np.sqrt(2.0 * dynamics.temperature * eta)[:, None, None]
 
     def step(
-        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
+        self, state: State, eta: float, noise: Array | None, batch: Any, dynamics: Dynamics
     ) -> None:
         """Advance the squares, and theta in their metric."""
         metric, theta = dynamics.preconditioner, state["theta"]

@@ -40,7 +40,7 @@ class RandomWalk(Adjusted):
         return step, 34.0 / (step**2 * rates[0])
 
     def propose(
-        self, state: State, eta: np.floating, noise: Array, dynamics: Dynamics
+        self, state: State, eta: float, noise: Array, dynamics: Dynamics
     ) -> tuple[State, Array]:
         """Take a random step."""
         theta = state["theta"] + eta * noise[:, : state["theta"].shape[1]]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.samplers.underdamped import Underdamped
 
@@ -80,7 +78,7 @@ class SGHMC(Underdamped):
         return 1.0 if self._splits else 1.0 / (1.0 - eta / (2.0 * (2.0 - self.friction)))
 
     def step(
-        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
+        self, state: State, eta: float, noise: Array | None, batch: Any, dynamics: Dynamics
     ) -> None:
         """Advance velocity and position."""
         assert noise is not None

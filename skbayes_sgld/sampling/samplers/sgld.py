@@ -70,11 +70,11 @@ class SGLD(Sampler):
         return noise
 
     def step(
-        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
+        self, state: State, eta: float, noise: Array | None, batch: Any, dynamics: Dynamics
     ) -> None:
         """``theta + eta G g(theta) + noise``."""
         theta = state["theta"]
-        move = dynamics.drift(theta, batch, state) * eta
+        move: Array = dynamics.drift(theta, batch, state) * eta
         move += theta  # in place: 1.2x of a step of four chains
         move += noise
         state["theta"] = move

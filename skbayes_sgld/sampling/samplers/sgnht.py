@@ -71,7 +71,7 @@ class SGNHT(Underdamped):
         return super().init(theta) | {"friction": friction}
 
     def step(
-        self, state: State, eta: np.floating, noise: Array | None, batch: Any, dynamics: Dynamics
+        self, state: State, eta: float, noise: Array | None, batch: Any, dynamics: Dynamics
     ) -> None:
         """Advance velocity, position and friction."""
         assert noise is not None

@@ -438,7 +438,7 @@ class _Chain:
             self._noise = self._sampler.prepare(normals, self._previous, eta, self._dynamics)
             self._previous = normals[-1]
 
-    def step(self, eta: np.floating, at: int, batch: Any) -> None:
+    def step(self, eta: float, at: int, batch: Any) -> None:
         """Make one step."""
         noise = None if self._noise is None else self._noise[at]
         self._sampler.step(self.state, eta, noise, batch, self._dynamics)
