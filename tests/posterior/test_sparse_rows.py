@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.inference import decisions
-from skbayes_sgld.posterior import Bernoulli, Flat, GLMPosterior, Normal, averaging
+from skbayes_sgld.posterior import Bernoulli, Categorical, Flat, GLMPosterior, Normal, averaging
 from skbayes_sgld.posterior.sparse_rows import SparseRows, sparse_rows
 from skbayes_sgld.posterior.whitened import WhitenedRows
 from skbayes_sgld.sampling.samplers.hamiltonian import along_rows
@@ -110,9 +110,10 @@ def test_the_metric_matched_to_draws_gives_them_the_temperature_as_variance():
     assert np.abs(matched.root / narrow.root).max() > 1.1
 
 
-def test_flat_priors_have_no_such_rows():
+@pytest.mark.parametrize("likelihood, prior", [(Bernoulli(), Flat()), (Categorical(2), Normal())])
+def test_flat_priors_and_several_predictors_have_no_such_rows(likelihood, prior):
     posterior = MODELS["plain"]
-    other = GLMPosterior(posterior.X, posterior.y, Bernoulli(), Flat(), center=True)
+    other = GLMPosterior(posterior.X, posterior.y, likelihood, prior, center=True)
     assert sparse_rows(other, np.zeros(other.n_params)) is None
 
 

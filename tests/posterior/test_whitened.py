@@ -115,6 +115,19 @@ def test_curvatures_of_rows_that_are_mostly_certain_are_known_from_few_draws():
     assert error(found) < 0.6 * error(few)
 
 
+def test_curvatures_of_draws_in_two_clusters_are_those_in_the_clusters():
+    # a normal distribution with the variance of both has its mass between them
+    posterior, rng = make_posterior(200, 5, weighted=True), np.random.default_rng(8)
+    rows = WhitenedRows(posterior, np.zeros(6), np.full(200, 0.1))
+    sides = rng.choice([-3.0, 3.0], (2000, 1)) * rng.standard_normal(6)
+    draws = sides + 0.1 * rng.standard_normal((2000, 6))
+    u = posterior.design(slice(None)) @ (draws - draws.mean(axis=0)).T
+    exact = (special.expit(u) * special.expit(-u)).mean(axis=1) * posterior.weight
+    found = rows.matched(draws - draws.mean(axis=0), 1.0)._rows.kernel.curvature
+    ratio = (found / exact)[exact > 0.1 * exact.max()]  # of about 70 rows
+    assert ratio.std() < 0.15 * ratio.mean()
+
+
 def test_nearly_collinear_columns_and_flat_priors_are_not_whitened():
     posterior = make_posterior()
     weights = np.full(posterior.n_samples, 0.2)

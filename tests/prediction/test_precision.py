@@ -260,6 +260,8 @@ def test_distribution_functions_of_many_rows_are_those_of_the_normal_mixture(
     np.testing.assert_allclose(found.cdf(X, t), exact, rtol=0, atol=3e-6)
     shifted = found.cdf(X, t + 2.0, np.full(ROWS, 2.0))
     np.testing.assert_allclose(shifted, exact, rtol=0, atol=3e-6)
+    shifted = found.quantiles(X, LEVELS, np.full(ROWS, 2.0))
+    np.testing.assert_allclose(shifted - 2.0, found.quantiles(X, LEVELS), rtol=1e-12, atol=1e-12)
 
 
 def counts(spread, level, weighted):

@@ -119,8 +119,9 @@ def test_stretches_are_the_whole_run(lengths):
     for _ in range(1000):
         if not rest.n_steps:
             break
-        stretch, rest = rest.cut(-(-whole.n_steps // 20))
-        assert stretch.n_steps > 0
+        size = -(-whole.n_steps // 20)
+        stretch, rest = rest.cut(size)
+        assert 0 < stretch.n_steps < size + whole.thin  # to the end of a draw
         assert stretch.n_burnin == 0 or not n_draws  # none after the first draw
         n_burnin, n_draws = n_burnin + stretch.n_burnin, n_draws + stretch.n_draws
     assert (n_burnin, n_draws) == lengths[:2]

@@ -60,7 +60,7 @@ def solve_quantile(
         t, slope, doubt = (np.where(usable, *each) for each in zip(start, normal, strict=True))
     if whole:
         low, high = np.floor(low) - 1.0, np.ceil(high)
-        t = np.clip(np.ceil(t), low + 1.0, high - 1.0)
+        t = np.minimum(np.ceil(t), high - 1.0)
     far_out = min(q, 1.0 - q) < _FAR_OUT
     active, previous = np.flatnonzero(np.isfinite(t) & (high > low + whole)), None
     for number in range(_MAX_STEPS):

@@ -80,6 +80,8 @@ def test_five_percent_of_an_sd_one_of_the_steps_and_one_proposal_in_1000_are_tol
     assert "5% too wide" in problems.noise_problem(wider + 1e-6, True)[0]
     assert problems.bias_problem(0.07, 0.021, 1.0, True) == []
     assert "by 7%" in problems.bias_problem(0.07, 0.019, 1.0, True)[0]
+    assert "by 9900%" in problems.bias_problem(99.0, 0.0, 1.0, True)[0]
+    assert "by any amount" in problems.bias_problem(101.0, 0.0, 1.0, True)[0]
     assert problems.undefined_problem(0.00099, "x=0", False) == []
     assert "at 0.1% of the proposals" in problems.undefined_problem(0.00101, "x=0", False)[0]
     assert problems.clip_problem(0.00999, "norm") == []
