@@ -29,7 +29,7 @@ BELOW_LAYER = {
     "prediction": {"diagnostics", "posterior"},
     "criticism": {"blocks", "diagnostics", "posterior", "prediction"},
     "metrics": {"blocks", "criticism", "diagnostics", "prediction"},
-    "plotting": {"diagnostics", "metrics", "prediction"},
+    "plotting": {"criticism", "diagnostics", "metrics", "prediction"},
     "inference": {"blocks", "diagnostics", "posterior", "sampling"},
     "estimators": {
         *("blocks", "diagnostics", "inference", "posterior", "prediction", "sampling"),

@@ -1,6 +1,7 @@
 """Displays of draws and predictions, in scikit-learn's manner; they need the extra ``plot``."""
 
 from skbayes_sgld.plotting.chains import AutocorrelationDisplay, RankDisplay, TraceDisplay
+from skbayes_sgld.plotting.criticism import ModelCheckDisplay, ModelComparisonDisplay
 from skbayes_sgld.plotting.dependence import PartialDependenceDisplay
 from skbayes_sgld.plotting.draws import DensityDisplay, ForestDisplay
 from skbayes_sgld.plotting.intervals import CoverageDisplay, PredictiveIntervalDisplay
@@ -12,6 +13,8 @@ __all__ = [
     "DensityDisplay",
     "ForestDisplay",
     "PartialDependenceDisplay",
+    "ModelCheckDisplay",
+    "ModelComparisonDisplay",
     "PredictiveIntervalDisplay",
     "ProbabilityContourDisplay",
     "RankDisplay",

@@ -357,11 +357,11 @@ def _functions():
     shared = {"model": skbayes_sgld.SGLDLinearRegression}
     yield _function(skbayes_sgld.check_model, good | {"random_state": 0}, shared=shared)
 
-    def compare(model, **rest):
+    def compare_models(model, **rest):
         return skbayes_sgld.compare_models({"model": model}, **rest)
 
     good = {"model": None, "X": X, "y": Y, "sample_weight": WEIGHT, "n_rows": 5}
-    yield _function(compare, good | {"random_state": 0}, shared=shared)
+    yield _function(compare_models, good | {"random_state": 0}, shared=shared)
 
 
 def _kinds(names):
@@ -383,6 +383,7 @@ def _displays():
             linear,
             {"X": X, "column": 0, "kind": "at_mean", "coverage": 0.9, "grid_resolution": 3},
         ),
+        plotting.ModelCheckDisplay: (linear, rows | {"n_bins": 3, "n_groups": 2, "band": 0.9}),
         plotting.ReliabilityDisplay: (
             logistic,
             {"X": X, "y": LABELS, "n_bins": 3, "strategy": "uniform", "coverage": 0.9},

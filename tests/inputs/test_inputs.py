@@ -25,6 +25,7 @@ UNTRIED = {
     "NoModeError": "raised",
     "load_sp500_returns": "needs an extra; tests/datasets",
     "LeaveOneOut": "returned",
+    "ModelComparisonDisplay": "takes what compare_models takes",
     "gather_warnings": "takes nothing",
     "get_scorer_names": "takes nothing",
     "Scorer": "made by get_scorer",

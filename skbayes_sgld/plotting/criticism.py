@@ -1,0 +1,297 @@
+"""Displays of the criticism of models: a check of one, and a comparison of several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.stats import binom
+
+from skbayes_sgld._checks import check_number
+from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld.criticism.calibration import inside
+from skbayes_sgld.criticism.comparison import compare_models
+from skbayes_sgld.criticism.report import ModelCheck, check_model
+from skbayes_sgld.plotting.axes import (
+    BLUE,
+    GREY,
+    ORANGE,
+    Array,
+    Display,
+    finish,
+    percent,
+    share_interval,
+)
+
+_COVERAGES = (0.5, 0.9)
+
+
+@numpy_defaults
+@dataclass(eq=False, repr=False)
+class ModelCheckDisplay(Display):
+    """Leave-one-out transforms with their band, and coverage by predicted mean.
+
+    The upper panel is a histogram of the probability integral transform of each observation, under
+    the posterior without it. It is flat if the model fits: a hump in the middle means intervals
+    that are too wide, high ends mean intervals that are too narrow, and a slope means bias. The
+    band holds each bar with the probability ``band`` if the model is true. The lower panel shows
+    the share of observations in 50 % and 90 % intervals, by equally many rows of like predicted
+    mean, with credible intervals of these shares.
+
+    Parameters
+    ----------
+    below, most : ndarray of shape (n_rows,)
+        Ends of the transform of each observation; equal where y is continuous.
+    mean : ndarray of shape (n_rows,)
+        Predicted mean of each observation.
+    n_bins : int, default=10
+        Bars of the histogram.
+    n_groups : int, default=5
+        Groups of rows in the lower panel.
+    band : float, default=0.95
+        Probability of the band and of the intervals.
+    name : str or None, default=None
+        Name of the model, in the title.
+
+    Attributes
+    ----------
+    ax_ : ndarray of matplotlib Axes
+    figure_ : matplotlib Figure
+    bars_ : BarContainer
+        Of the histogram.
+    band_ : PolyCollection
+    lines_ : list of Line2D
+        Coverage by group, of the 50 % and the 90 % intervals.
+    """
+
+    below: Array
+    most: Array
+    mean: Array
+    n_bins: int = 10
+    n_groups: int = 5
+    band: float = 0.95
+    name: str | None = None
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        n_bins: int = 10,
+        n_groups: int = 5,
+        band: float = 0.95,
+        name: str | None = None,
+        ax: Any = None,
+        **params: Any,
+    ) -> ModelCheckDisplay:
+        """Display of a fitted regressor and the rows of its fit.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted regressor, or wrappers around one.
+        X : array-like of shape (n_samples, n_features)
+            Rows of the fit, each of which is left out.
+        y : array-like of shape (n_samples,)
+        n_bins : int, default=10
+        n_groups : int, default=5
+        band : float, default=0.95
+            Probability of the band and of the intervals.
+        name : str or None, default=None
+            Name in the title. None: the class of the model.
+        ax : array of two matplotlib Axes, default=None
+            Where to draw. None: in a new figure.
+        **params : dict
+            Further arguments of :func:`skbayes_sgld.check_model`, such as ``exposure``.
+
+        Returns
+        -------
+        display : ModelCheckDisplay
+        """
+        check = check_model(estimator, X, y, remedies=False, **params)
+        return cls.from_check(check, n_bins=n_bins, n_groups=n_groups, band=band, name=name, ax=ax)
+
+    @classmethod
+    def from_check(
+        cls,
+        check: ModelCheck,
+        *,
+        n_bins: int = 10,
+        n_groups: int = 5,
+        band: float = 0.95,
+        name: str | None = None,
+        ax: Any = None,
+    ) -> ModelCheckDisplay:
+        """Display of a check that was made.
+
+        Parameters
+        ----------
+        check : ModelCheck
+            Of :func:`skbayes_sgld.check_model`, for numbers or counts.
+        n_bins : int, default=10
+        n_groups : int, default=5
+        band : float, default=0.95
+        name : str or None, default=None
+            Name in the title. None: the class of the model.
+        ax : array of two matplotlib Axes, default=None
+            Where to draw. None: in a new figure.
+
+        Returns
+        -------
+        display : ModelCheckDisplay
+        """
+        check_number(n_bins, "n_bins", low=2, closed="left", integer=True)
+        check_number(n_groups, "n_groups", low=1, closed="left", integer=True)
+        check_number(band, "band", low=0, high=1)
+        if check.below is None or check.most is None:
+            raise TypeError(
+                f"check is of {check.name}, a classifier, which has no transform of its labels; "
+                "ReliabilityDisplay shows the calibration of its probabilities."
+            )
+        called = check.name if name is None else name
+        display = cls(check.below, check.most, check.mean, n_bins, n_groups, band, called)
+        return display.plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> ModelCheckDisplay:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : array of two matplotlib Axes, default=None
+
+        Returns
+        -------
+        display : ModelCheckDisplay
+        """
+        upper, lower = self._panels(ax, (6.4, 7.2), 2)
+        n, ends = len(self.mean), np.linspace(0.0, 1.0, self.n_bins + 1)
+        density = _shares(self.below, self.most, ends) * self.n_bins
+        self.bars_ = upper.bar(
+            ends[:-1], density, width=1.0 / self.n_bins, align="edge", color=BLUE, alpha=0.6
+        )
+        low, high = binom.interval(self.band, n, 1.0 / self.n_bins)
+        scale = self.n_bins / n
+        self.band_ = upper.fill_between(
+            [0.0, 1.0],
+            low * scale,
+            high * scale,
+            color=GREY,
+            alpha=0.3,
+            linewidth=0,
+            label=f"{percent(self.band)} of bars, if the model fits",
+        )
+        upper.axhline(1.0, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
+        upper.set(xlabel="probability integral transform, left out", ylabel="density", xlim=(0, 1))
+        upper.set_ylim(0.0, 1.25 * max(float(density.max()), high * scale))
+        title = f"{n} rows, left out one at a time"
+        finish(upper, title if self.name is None else f"{self.name}: {title}", "upper right", "y")
+        self._plot_coverage(lower)
+        return self
+
+    def _plot_coverage(self, panel: Any) -> None:
+        groups = np.array_split(np.argsort(self.mean, kind="stable"), self.n_groups)
+        center = [float(self.mean[rows].mean()) for rows in groups]
+        size = [len(rows) for rows in groups]
+        self.lines_ = []
+        for coverage, color in zip(_COVERAGES, (ORANGE, BLUE), strict=True):
+            share = inside(self.below, self.most, coverage)
+            each = np.array([share[rows].mean() for rows in groups])
+            panel.axhline(coverage, color=color, linewidth=1.0, linestyle=(0, (4, 3)))
+            panel.vlines(
+                center,
+                *share_interval(each, size, self.band),
+                color=color,
+                linewidth=1.5,
+                alpha=0.7,
+            )
+            name = f"{percent(coverage)} intervals"
+            self.lines_ += panel.plot(center, each, "o", color=color, markersize=5, label=name)
+        panel.set(
+            xlabel="predicted mean", ylabel="share of the observations inside", ylim=(0, 1.04)
+        )
+        finish(panel, f"bars: {percent(self.band)} credible", "lower right", "y")
+
+
+def _shares(below: Array, most: Array, ends: Array) -> Array:
+    """Mean share of each observation's transform between neighbouring ends."""
+    width = most - below
+    spread = np.clip((ends[:, None] - below) / np.where(width > 0, width, 1.0), 0.0, 1.0)
+    point = (most <= ends[:, None]) & (ends[:, None] > 0)
+    return np.diff(np.where(width > 0, spread, point).mean(axis=1))
+
+
+@numpy_defaults
+@dataclass(eq=False, repr=False)
+class ModelComparisonDisplay(Display):
+    """Differences of leave-one-out log density from the best model, with standard errors.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        Of :func:`skbayes_sgld.compare_models`.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    line_ : Line2D
+        Differences.
+    bars_ : LineCollection
+        Two standard errors of each difference.
+    """
+
+    table: pd.DataFrame
+
+    @classmethod
+    def from_estimators(
+        cls, models: Mapping[str, Any], X: Any, y: ArrayLike, *, ax: Any = None, **params: Any
+    ) -> ModelComparisonDisplay:
+        """Display of fitted models and the rows of their fits.
+
+        Parameters
+        ----------
+        models : dict of str to estimator
+            Fitted estimators by name.
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        ax : matplotlib Axes, default=None
+            Where to draw. None: in a new figure.
+        **params : dict
+            Further arguments of :func:`skbayes_sgld.compare_models`.
+
+        Returns
+        -------
+        display : ModelComparisonDisplay
+        """
+        return cls(compare_models(models, X, y, **params)).plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> ModelComparisonDisplay:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+
+        Returns
+        -------
+        display : ModelComparisonDisplay
+        """
+        panel = self._panel(ax, (6.4, 1.4 + 0.5 * len(self.table)))
+        at = np.arange(len(self.table))
+        difference, error = (self.table[c].to_numpy() for c in ("difference", "se_difference"))
+        self.bars_ = panel.hlines(
+            at, difference - 2 * error, difference + 2 * error, color=BLUE, linewidth=1.5, alpha=0.7
+        )
+        (self.line_,) = panel.plot(difference, at, "o", color=BLUE, markersize=5)
+        panel.axvline(0.0, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
+        panel.set_yticks(at, [str(name) for name in self.table.index])
+        panel.invert_yaxis()
+        panel.set_xlabel("leave-one-out log density, less that of the best model")
+        finish(panel, "bars: two standard errors of the difference", grid="x")
+        return self
