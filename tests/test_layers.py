@@ -32,8 +32,8 @@ BELOW_LAYER = {
     "plotting": {"criticism", "diagnostics", "metrics", "prediction"},
     "inference": {"blocks", "diagnostics", "posterior", "sampling"},
     "estimators": {
-        *("blocks", "diagnostics", "inference", "posterior", "prediction", "sampling"),
-        "variational",
+        *("blocks", "criticism", "diagnostics", "inference", "posterior", "prediction"),
+        *("sampling", "variational"),
     },
 }
 BELOW_MODULE = {"_linalg": {"_sparse"}, "_numpy_errors": {"_linalg"}}

@@ -15,6 +15,7 @@ from skbayes_sgld._components import Registry
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld.blocks.source import RowSource
+from skbayes_sgld.criticism.report import check_model
 from skbayes_sgld.estimators.base import Array, Rows
 from skbayes_sgld.estimators.callbacks import has_callbacks, show_progress
 from skbayes_sgld.estimators.linear import LinearEstimator, Priors
@@ -286,8 +287,20 @@ class SampledEstimator(LinearEstimator):
             return None, 0
         return last.positions, self._n_fits
 
-    def diagnose(self) -> Any:
-        """Diagnosis of the draws, which is printed too.
+    def diagnose(self, X: Any = None, y: Any = None, **params: Any) -> Any:
+        """Diagnosis of the draws, and of the model where X and y are given; it is printed too.
+
+        The first part of the report asks whether the sampler worked, the second whether the model
+        fits the data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or None, default=None
+            Rows of the fit. None: the second part is left out.
+        y : array-like of shape (n_samples,) or None, default=None
+        **params : dict
+            Further arguments of :func:`skbayes_sgld.check_model`, such as ``exposure``, or
+            ``remedies=False``.
 
         Returns
         -------
@@ -296,18 +309,30 @@ class SampledEstimator(LinearEstimator):
             to injected noise; the bias of the step size, and at half of it; the Metropolis
             acceptance that the chain's own transitions would have had; the distance from the
             Laplace approximation; clipped steps and divergent chains; how far the prior is from
-            the data; and the problems, each with its remedy. Of a fit of several outputs a dict:
-            one for each, by its name.
+            the data; and the problems, each with its remedy. ``model_check`` is the second part.
+            Of a fit of several outputs a dict: one for each, by its name.
         """
         check_is_fitted(self)
+        if (X is None) != (y is None):
+            raise ValueError("X and y must be given together, the rows of the fit; or neither.")
         models = vars(self).get("estimators_")
-        if models is None:
-            return self.result_.diagnose()
-        found = {}
-        for name, model in zip(vars(self)["output_names_"], models, strict=True):
-            print(f"{name}:")
-            found[name] = model.diagnose()
-        return found
+        if models is not None:
+            columns = [None] * len(models) if y is None else np.asarray(y).T
+            found = {}
+            for name, model, column in zip(
+                vars(self)["output_names_"], models, columns, strict=True
+            ):
+                print(f"{name}:")
+                found[name] = model.diagnose(X, column, **params)
+            return found
+        print("Did the sampler work?")
+        diagnosis = self.result_.diagnose()
+        if X is None:
+            print("\nDoes the model fit? Not checked: give the rows of the fit, diagnose(X, y).")
+        else:
+            diagnosis.model_check = check_model(self, X, y, **params)
+            print(f"\n{diagnosis.model_check}")
+        return diagnosis
 
     # ---- batches of partial_fit ---------------------------------------------------------------
 

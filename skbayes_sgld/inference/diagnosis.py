@@ -26,9 +26,17 @@ NORMAL_SHIFT, NORMAL_WIDTH = 0.1, 0.05  # in sds: within both, the Laplace appro
 
 
 class Judgement:
-    """Base of diagnoses: whether the draws are usable."""
+    """Base of diagnoses: whether the draws are usable.
+
+    Attributes
+    ----------
+    problems : list of str
+    model_check : ModelCheck or None
+        Whether the model fits, where the estimator's ``diagnose`` had the rows.
+    """
 
     problems: list[str]
+    model_check: Any = None
 
     @property
     def usable(self) -> bool:

@@ -190,6 +190,25 @@ def test_exposures_and_weights_reach_the_checks():
     assert part.rows.max() < 300
 
 
+def test_a_diagnosis_has_both_parts(capsys):
+    y = FAULTS["heavy tails"][1](np.random.default_rng(5))
+    model = clone(LINEAR).fit(X, y)
+    assert model.diagnose().model_check is None
+    told = capsys.readouterr().out
+    assert told.startswith("Did the sampler work?\nThe draws are usable")
+    assert told.endswith(
+        "Does the model fit? Not checked: give the rows of the fit, diagnose(X, y).\n"
+    )
+    found = model.diagnose(X, y, remedies=False)
+    assert capsys.readouterr().out.endswith(f"\n{found.model_check}\n")
+    assert found.usable and not found.model_check.fits
+    with pytest.raises(ValueError, match="X and y must be given together"):
+        model.diagnose(X)
+    both = clone(LINEAR).fit(X, np.column_stack([y, ETA + RNG.standard_normal(N)]))
+    each = both.diagnose(X, np.column_stack([y, y]), remedies=False)
+    assert not each["y0"].model_check.fits
+
+
 def test_the_suggestion_is_near_the_best_with_the_fewest_misfits():
     def trial(name, gain, se, wrong, failed=""):
         return Trial(name, set(), None, gain, se, wrong, [], failed)

@@ -30,7 +30,7 @@ def test_the_default_fit_is_silent_and_found_usable(name, rookies, capsys):
     family = SGLDLinearRegression if name == "diabetes" else SGLDLogisticRegression
     report = family(random_state=0).fit(X, y).diagnose()  # a warning would be an error here
     assert report.usable
-    assert capsys.readouterr().out.startswith("The draws are usable")
+    assert capsys.readouterr().out.startswith("Did the sampler work?\nThe draws are usable")
 
 
 def test_the_published_settings_are_found_not_usable_on_the_rookies(rookies, capsys):
