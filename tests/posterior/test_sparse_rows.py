@@ -1,4 +1,4 @@
-"""Sparse rows in the coordinates of a diagonal metric, and fits of few sparse rows."""
+"""Fits of few sparse rows, whose trajectories follow the rows in a diagonal metric."""
 
 import numpy as np
 import pytest
@@ -7,10 +7,7 @@ from scipy.special import expit
 
 from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.inference import decisions
-from skbayes_sgld.posterior import Bernoulli, Categorical, Flat, GLMPosterior, Normal, averaging
-from skbayes_sgld.posterior.sparse_rows import SparseRows, sparse_rows
-from skbayes_sgld.posterior.whitened import WhitenedRows
-from skbayes_sgld.sampling.samplers.hamiltonian import along_rows
+from skbayes_sgld.posterior import Normal, averaging
 from skbayes_sgld.sampling.tuning import adaptation
 
 
@@ -20,101 +17,6 @@ def make_rows(n, d, share=0.1, seed=0):
     effects = X @ rng.standard_normal(d)
     y = effects / effects.std() * 2.0 + rng.logistic(size=n) > 0
     return X, y.astype(float)
-
-
-def make_posterior(n=120, d=40, *, weighted=False, fit_intercept=True, scale=1.5, dense=False):
-    X, y = make_rows(n, d)
-    X = X.toarray() if dense else X
-    weight = np.random.default_rng(1).uniform(0.0, 2.0, n) if weighted else None
-    scales = scale * np.geomspace(0.5, 2.0, d)
-    return GLMPosterior(
-        X,
-        y,
-        Bernoulli(),
-        Normal(location=0.3, scale=scales),
-        sample_weight=weight,
-        fit_intercept=fit_intercept,
-        center=fit_intercept,
-    )
-
-
-MODELS = {
-    "plain": make_posterior(),
-    "weighted": make_posterior(weighted=True),
-    "no intercept": make_posterior(fit_intercept=False),
-}
-
-
-def rows_of(posterior):
-    rng = np.random.default_rng(2)
-    center = 0.2 * rng.standard_normal(posterior.n_params)
-    return SparseRows(posterior, center, rng.uniform(0.1, 3.0, posterior.n_params))
-
-
-def whitened_rows_of(posterior):
-    dense = make_posterior(dense=True)
-    center = 0.2 * np.random.default_rng(2).standard_normal(dense.n_params)
-    return WhitenedRows(dense, center, np.full(dense.n_samples, 0.1))
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_density_and_gradient_are_those_of_theta(name):
-    posterior, rows = MODELS[name], rows_of(MODELS[name])
-    z = 2.0 * np.random.default_rng(3).standard_normal((5, posterior.n_params))
-    value, grad = posterior.value_and_grad(rows.center + z * rows.root)
-    found, slope = rows.value_and_grad(z)
-    np.testing.assert_allclose(found, value, atol=2e-4)
-    np.testing.assert_allclose(slope, grad * rows.root, atol=2e-4)
-    np.testing.assert_allclose(rows.locate(z), rows.center + z * rows.root)
-
-
-def leapfrog(rows, z, momentum, step, n_steps):
-    """Ends of trajectories that turn by half a step, kick and turn, in double precision."""
-    cos, sin = np.cos(0.5 * step)[:, None], np.sin(0.5 * step)[:, None]
-    for _ in range(n_steps):
-        z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
-        momentum = momentum + step[:, None] * (rows.grad(z) + z)
-        z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
-    return z, momentum
-
-
-@pytest.mark.parametrize("kind", [rows_of, whitened_rows_of])
-def test_trajectories_follow_the_gradient_and_come_back(kind):
-    rows, rng = kind(MODELS["plain"]), np.random.default_rng(4)
-    z, momentum = rng.standard_normal((2, 3, rows.n_params))
-    step = np.array([0.1, 0.2, 0.3])
-    ends = along_rows(rows, z, momentum, step[:, None], 7)
-    np.testing.assert_allclose(ends, leapfrog(rows, z, momentum, step, 7), atol=2e-5)
-    back = along_rows(rows, ends[0], -ends[1], step[:, None], 7)
-    np.testing.assert_allclose(back[0], z, atol=2e-5)
-
-
-def test_a_position_is_rounded_alike_whatever_the_others():
-    rows = rows_of(MODELS["plain"])
-    z = np.random.default_rng(5).standard_normal((9, rows.n_params))
-    step = np.full((9, 1), 0.2)
-    np.testing.assert_array_equal(rows.log_density(z)[:1], rows.log_density(z[:1]))
-    np.testing.assert_array_equal(rows.grad(z)[:1], rows.grad(z[:1]))
-    many, one = along_rows(rows, z, z, step, 5), along_rows(rows, z[:1], z[:1], step[:1], 5)
-    np.testing.assert_array_equal(many[0][:1], one[0])
-
-
-def test_the_metric_matched_to_draws_gives_them_the_temperature_as_variance():
-    posterior = MODELS["plain"]
-    narrow = sparse_rows(posterior, np.zeros(posterior.n_params))
-    rng = np.random.default_rng(6)
-    draws = 0.1 + 1.2 * rng.standard_normal((400, posterior.n_params)) * narrow.root
-    matched = narrow.matched(draws, 1.0)
-    z = (draws - matched.center) / matched.root
-    assert z.var(axis=0, ddof=1).mean() == pytest.approx(1.0, rel=1e-6)
-    assert np.abs(matched.root / narrow.root).max() > 1.1
-
-
-@pytest.mark.parametrize("likelihood, prior", [(Bernoulli(), Flat()), (Categorical(2), Normal())])
-def test_flat_priors_and_several_predictors_have_no_such_rows(likelihood, prior):
-    posterior = MODELS["plain"]
-    other = GLMPosterior(posterior.X, posterior.y, likelihood, prior, center=True)
-    assert sparse_rows(other, np.zeros(other.n_params)) is None
 
 
 def reference_moments(X, y, scale, *, n_trajectories, seed=0):

@@ -2,14 +2,17 @@
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import sparse, special
+from scipy.sparse import issparse
 
 from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
-from skbayes_sgld.posterior import Bernoulli, Flat, GLMPosterior, Normal, Poisson
+from skbayes_sgld.posterior import Bernoulli, Categorical, Flat, GLMPosterior, Normal, Poisson
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
+from skbayes_sgld.posterior.sparse_rows import SparseRows, sparse_rows
 from skbayes_sgld.posterior.whitened import WhitenedRows, whiten_rows
 from skbayes_sgld.sampling import find_mode
 from skbayes_sgld.sampling.run import Chains
+from skbayes_sgld.sampling.samplers.hamiltonian import along_rows
 
 
 def make_posterior(n=700, d=25, *, weighted=False, scale=1.5, intercept_prior=None, seed=0):
@@ -38,28 +41,59 @@ def make_counts(n=700, d=25):
     return GLMPosterior(X, y, Poisson(), Normal(), center=True)
 
 
+def make_sparse(**options):
+    rng = np.random.default_rng(0)
+    X = sparse.csr_array(np.where(rng.random((120, 40)) < 0.1, rng.random((120, 40)), 0.0))
+    y = rng.integers(0, 2, 120).astype(float)
+    prior = Normal(location=0.3, scale=1.5 * np.geomspace(0.5, 2.0, 40))
+    return GLMPosterior(X, y, Bernoulli(), prior, **options)
+
+
 MODELS = make_models() | {
     "row space": RowSpacePosterior(make_posterior(20, 45)),
     "counts": make_counts(),
 }
+SPARSE = {
+    "sparse": make_sparse(center=True),
+    "sparse, weighted": make_sparse(center=True, sample_weight=np.linspace(0.0, 2.0, 120)),
+    "sparse, no intercept": make_sparse(fit_intercept=False),
+}
+KINDS = pytest.mark.parametrize(
+    "posterior", [MODELS["plain"], SPARSE["sparse"]], ids=["dense", "sparse"]
+)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_density_and_gradient_are_those_of_theta(name):
-    posterior = MODELS[name]
+def rows_of(posterior):
+    """Rows about a random centre, in a random metric, and its root ``(P, P)``."""
     rng = np.random.default_rng(1)
     center = 0.2 * rng.standard_normal(posterior.n_params)
+    if issparse(posterior.X):
+        rows = SparseRows(posterior, center, rng.uniform(0.1, 3.0, posterior.n_params))
+        return rows, np.diag(rows.root)
     rows = WhitenedRows(posterior, center, rng.uniform(0.05, 0.3, posterior.n_samples))
-    z = 2.0 * rng.standard_normal((5, posterior.n_params))
-    value, grad = posterior.value_and_grad(center + z @ rows.root.T)
+    return rows, rows.root
+
+
+@pytest.mark.parametrize("name", MODELS | SPARSE)
+def test_density_and_gradient_are_those_of_theta(name):
+    posterior = (MODELS | SPARSE)[name]
+    rows, root = rows_of(posterior)
+    z = 2.0 * np.random.default_rng(2).standard_normal((5, posterior.n_params))
+    value, grad = posterior.value_and_grad(rows.center + z @ root.T)
     found, slope = rows.value_and_grad(z)
-    np.testing.assert_allclose(found, value, atol=2e-3)
-    np.testing.assert_allclose(slope, grad @ rows.root, atol=2e-4)
-    np.testing.assert_allclose(rows.grad(z), grad @ rows.root, atol=2e-4)
+    for density in (found, rows.log_density(z)):
+        np.testing.assert_allclose(density, value, atol=2e-4 if name in SPARSE else 2e-3)
+    np.testing.assert_allclose(slope, grad @ root, atol=2e-4)
+    np.testing.assert_allclose(rows.grad(z), grad @ root, atol=2e-4)
+    np.testing.assert_allclose(rows.locate(z), rows.center + z @ root.T, atol=1e-10)
+
+
+def test_a_metric_is_the_inverse_of_its_own():
+    rows, _ = rows_of(MODELS["plain"])
     np.testing.assert_allclose(
-        rows.root.T @ rows.inverse @ rows.root, np.eye(len(center)), atol=1e-6
+        rows.root.T @ rows.inverse @ rows.root, np.eye(rows.n_params), atol=1e-6
     )
-    np.testing.assert_allclose(rows.inverse_t.T @ rows.root, np.eye(len(center)), atol=1e-10)
+    np.testing.assert_allclose(rows.inverse_t.T @ rows.root, np.eye(rows.n_params), atol=1e-10)
 
 
 def test_far_out_the_density_is_finite_where_a_product_of_exponentials_is_not():
@@ -72,27 +106,60 @@ def test_far_out_the_density_is_finite_where_a_product_of_exponentials_is_not():
     np.testing.assert_allclose(rows.grad(z), slope, rtol=1e-5, atol=1e-2)
 
 
-def test_a_position_is_rounded_alike_whatever_the_others():
-    posterior = MODELS["plain"]
-    rows = WhitenedRows(posterior, np.zeros(posterior.n_params), np.full(posterior.n_samples, 0.1))
+def leapfrog(rows, z, momentum, step, n_steps):
+    """Ends of trajectories that turn by half a step, kick and turn, in double precision."""
+    cos, sin = np.cos(0.5 * step)[:, None], np.sin(0.5 * step)[:, None]
+    for _ in range(n_steps):
+        z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
+        momentum = momentum + step[:, None] * (rows.grad(z) + z)
+        z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
+    return z, momentum
+
+
+@KINDS
+def test_trajectories_follow_the_gradient_and_come_back(posterior):
+    (rows, _), rng = rows_of(posterior), np.random.default_rng(4)
+    z, momentum = rng.standard_normal((2, 3, rows.n_params))
+    step = np.array([0.1, 0.2, 0.3])
+    ends = along_rows(rows, z, momentum, step[:, None], 7)
+    np.testing.assert_allclose(ends, leapfrog(rows, z, momentum, step, 7), atol=2e-5)
+    back = along_rows(rows, ends[0], -ends[1], step[:, None], 7)
+    np.testing.assert_allclose(back[0], z, atol=2e-5)
+
+
+@KINDS
+def test_a_position_is_rounded_alike_whatever_the_others(posterior):
+    rows, _ = rows_of(posterior)
     z = np.random.default_rng(3).standard_normal((21, posterior.n_params))
-    many, one = rows.value_and_grad(z), rows.value_and_grad(z[:1])
-    np.testing.assert_array_equal(many[0][:1], one[0])
-    np.testing.assert_array_equal(many[1][:1], one[1])
-    np.testing.assert_array_equal(rows.grad(z)[:1], rows.grad(z[:1]))
+    step = np.full((21, 1), 0.2)
+    many, one = (
+        (*rows.value_and_grad(some), rows.grad(some), *along_rows(rows, some, some, step[:n], 5))
+        for n, some in ((21, z), (1, z[:1]))
+    )
+    for of_many, of_one in zip(many, one, strict=True):
+        np.testing.assert_array_equal(of_many[:1], of_one)
 
 
+@KINDS
 @pytest.mark.parametrize("temperature", [1.0, 0.5])
-def test_the_metric_matched_to_draws_gives_them_the_temperature_as_variance(temperature):
-    posterior = MODELS["plain"]
+def test_the_metric_matched_to_draws_gives_them_the_temperature_as_variance(temperature, posterior):
     P = posterior.n_params
-    narrow = WhitenedRows(posterior, np.zeros(P), np.full(posterior.n_samples, 0.2))
+    if issparse(posterior.X):
+        narrow = sparse_rows(posterior, np.zeros(P))
+        moves = np.diag(narrow.root)
+    else:
+        narrow = WhitenedRows(posterior, np.zeros(P), np.full(posterior.n_samples, 0.2))
+        moves = narrow.root
     normals = np.random.default_rng(4).standard_normal((400, P))
-    draws = 0.1 + np.sqrt(2.0 * temperature) * normals @ narrow.root.T
+    draws = 0.1 + np.sqrt(2.0 * temperature) * normals @ moves.T
     matched = narrow.matched(draws, temperature)
-    z = np.linalg.solve(matched.root, (draws - draws.mean(axis=0)).T)
-    assert np.square(z).mean() == pytest.approx(temperature, rel=1e-3)
+    of_sparse = issparse(posterior.X)
+    root = np.diag(matched.root) if of_sparse else matched.root
+    z = np.linalg.solve(root, (draws - draws.mean(axis=0)).T)
+    variance = z.var(axis=1, ddof=int(of_sparse)).mean()
+    assert variance == pytest.approx(temperature, rel=1e-6 if of_sparse else 1e-3)
     np.testing.assert_allclose(matched.center, draws.mean(axis=0))
+    assert np.abs(matched.root).max() > 1.1 * np.abs(narrow.root).max()
 
 
 def test_curvatures_of_rows_that_are_mostly_certain_are_known_from_few_draws():
@@ -126,6 +193,13 @@ def test_curvatures_of_draws_in_two_clusters_are_those_in_the_clusters():
     found = rows.matched(draws - draws.mean(axis=0), 1.0)._rows.kernel.curvature
     ratio = (found / exact)[exact > 0.1 * exact.max()]  # of about 70 rows
     assert ratio.std() < 0.15 * ratio.mean()
+
+
+@pytest.mark.parametrize("likelihood, prior", [(Bernoulli(), Flat()), (Categorical(2), Normal())])
+def test_flat_priors_and_several_predictors_have_no_sparse_rows(likelihood, prior):
+    posterior = SPARSE["sparse"]
+    other = GLMPosterior(posterior.X, posterior.y, likelihood, prior, center=True)
+    assert sparse_rows(other, np.zeros(other.n_params)) is None
 
 
 def test_nearly_collinear_columns_and_flat_priors_are_not_whitened():
