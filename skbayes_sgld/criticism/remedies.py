@@ -329,6 +329,8 @@ class Trial:
     checks : list of Check
     failed : str
         Why it could not be used, if so.
+    each : ndarray of shape (m,)
+        The gain, row by row.
     """
 
     name: str
@@ -339,6 +341,7 @@ class Trial:
     wrong: int = 0
     checks: list[Check] = field(default_factory=list)
     failed: str = ""
+    each: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
     def helps(self) -> bool:
@@ -356,7 +359,7 @@ def try_remedies(
     params: dict[str, Any],
     seed: int,
 ) -> list[Trial]:
-    """Remedies that apply, fitted; the highest log density first.
+    """Remedies that apply, fitted, in the order of the table.
 
     Where residuals are curved, the best of the others is tried with squares of the columns too.
 
@@ -395,20 +398,25 @@ def try_remedies(
                 estimator = remedy.build(curved)
                 name = f"{best.name}, {remedy.name}"
                 trials.append(attempt(name, best.kinds | remedy.kinds, estimator))
-    return sorted(trials, key=lambda t: -t.gain if np.isfinite(t.gain) else np.inf)
+    return trials
 
 
-def choose(trials: list[Trial], wrong: int) -> Trial | None:
-    """The trial to suggest: of those near the highest log density, one with the fewest misfits.
+def choose(trials: list[Trial]) -> Trial | None:
+    """The trial to suggest: of those near the best, the first with the fewest misfits.
 
-    None where no trial predicts better than the model that was checked, which has ``wrong``.
+    Near is a difference of at most 4, or of one standard error of the difference. The table has
+    simpler remedies first. None where no trial predicts better than the model that was checked.
     """
     helping = [trial for trial in trials if trial.helps]
     if not helping:
         return None
     best = max(helping, key=lambda trial: trial.gain)
-    near = [t for t in helping if best.gain - t.gain <= max(_SMALL, _CLEAR * best.se)]
-    return min(near, key=lambda trial: (trial.wrong, -trial.gain))
+
+    def is_near(trial: Trial) -> bool:
+        error = np.sqrt(len(best.each)) * np.std(best.each - trial.each)
+        return bool(best.gain - trial.gain <= max(_SMALL, error))
+
+    return min(filter(is_near, helping), key=lambda trial: trial.wrong)
 
 
 def _part(
@@ -466,4 +474,5 @@ def _tried(
     difference = left.log_density - fit.log_slope[rows] - pointwise
     se = float(np.sqrt(len(rows)) * difference.std(ddof=1))
     wrong = sum(misfits(checks))
-    return Trial(name, kinds, unfitted, float(difference.sum()), se, wrong, checks, failed)
+    gain = float(difference.sum())
+    return Trial(name, kinds, unfitted, gain, se, wrong, checks, failed, difference)

@@ -193,7 +193,8 @@ def check_model(
         pointwise = left.log_density - fit.log_slope[rows]
         given = {"sample_weight": sample_weight, **params}
         trials = try_remedies(misfit, family, rows, pointwise, X, y, given, seed)
-    chosen = choose(trials, sum(wrong))
+    chosen = choose(trials)
+    trials.sort(key=lambda trial: -trial.gain if np.isfinite(trial.gain) else np.inf)
     labelled = family == "labels"
     return ModelCheck(
         _table(checks, wrong, trials),
@@ -284,15 +285,26 @@ def _reason(
             return "No remedy was tried; set remedies=True."
         some = f"none of {len(trials)} remedies predicts better by more than chance explains"
         return f"No suggestion: {some if trials else 'there is no remedy for this model'}."
-    before, after = (_coverage_of(each, 0.9) for each in (checks, chosen.checks))
+    before, after = (_thirds_of(each) for each in (checks, chosen.checks))
     held = ""
-    if np.isfinite(after):
-        held = f"; 90 % intervals hold {after:.1%} of the rows, {before:.1%} before"
-    left = f", and {chosen.wrong} checks still find a misfit" if chosen.wrong else ""
+    if after:
+        held = f" 90 % intervals hold {after} of the rows; before, {before}."
+    n, left = chosen.wrong, ""
+    if n:
+        left = f" {n} check{'s' * (n > 1)} still find{'s' * (n == 1)} a misfit."
     return (
         f"Suggestion: {chosen.name}. Its leave-one-out log density is higher by {chosen.gain:.1f} "
-        f"(standard error {chosen.se:.1f}){held}{left}."
+        f"(standard error {chosen.se:.1f}).{held}{left}"
     )
+
+
+def _thirds_of(checks: list[Check]) -> str:
+    """Coverage of 90 % intervals, of all rows and by thirds of the mean; empty for labels."""
+    each = [check for check in checks if check.name.startswith(interval_name(0.9))]
+    if not each:
+        return ""
+    thirds = ", ".join(f"{check.measured:.0%}" for check in each[1:])
+    return f"{each[0].measured:.0%}" + f" ({thirds} by thirds of the mean)" * bool(thirds)
 
 
 def _column_names(outer: Any, model: Any, n: int) -> list[str]:

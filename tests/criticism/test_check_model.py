@@ -209,13 +209,23 @@ def test_a_diagnosis_has_both_parts(capsys):
     assert not each["y0"].model_check.fits
 
 
-def test_the_suggestion_is_near_the_best_with_the_fewest_misfits():
-    def trial(name, gain, se, wrong, failed=""):
-        return Trial(name, set(), None, gain, se, wrong, [], failed)
+def test_the_suggestion_is_the_first_near_the_best_with_the_fewest_misfits():
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal(100)
 
-    best, near = trial("best", 50.0, 5.0, 2), trial("near", 45.0, 5.0, 0)
-    assert choose([best, near, trial("far", 10.0, 2.0, 0)], 3) is near
-    assert choose([trial("chance", 9.0, 5.0, 0), trial("raised", 90.0, 1.0, 0, "x")], 3) is None
+    def trial(name, gain, wrong, failed="", apart=0.0):
+        each = gain / 100 + 0.1 * noise + apart * (noise[::-1] - noise.mean())
+        se = 10 * each.std()
+        return Trial(name, set(), None, gain, se, wrong, [], failed, each)
+
+    best, simpler, near = trial("best", 50, 1), trial("simpler", 47, 1), trial("near", 47, 0)
+    assert choose([simpler, best]) is simpler
+    assert choose([simpler, best, near]) is near
+    assert choose([trial("far", 40, 0), best]) is best  # by 10, with no error
+    within = trial("within an error", 40, 0, apart=1.5)
+    assert choose([best, within]) is within
+    assert choose([trial("small", 3, 0), trial("raised", 90, 0, "x")]) is None
+    assert choose([trial("chance", 20, 0, apart=2.0)]) is None
 
 
 def test_what_cannot_be_checked_is_told():
