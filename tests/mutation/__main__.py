@@ -145,7 +145,7 @@ def first_failure(mutant: Mutant, tests: Tests, folder: Path) -> str:
         return "time"
     if "ERROR: not found" in output:
         raise RuntimeError(output[-2000:])
-    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", output, re.MULTILINE)
     return (failed[1] if failed else "an error at import") if code else ""
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 
 from skbayes_sgld.posterior import (
     NOISE_PRIORS,
@@ -14,6 +14,7 @@ from skbayes_sgld.posterior import (
     Gaussian,
     GLMPosterior,
     InverseGamma,
+    Laplace,
     Normal,
     Posterior,
 )
@@ -154,3 +155,22 @@ def test_the_pin_of_the_softmax_shift_moves_no_difference_between_classes():
         posterior.log_likelihood(shifted), posterior.log_likelihood(theta), rtol=1e-9
     )
     assert posterior.log_prior(shifted) != pytest.approx(posterior.log_prior(theta))
+
+
+@pytest.mark.parametrize(
+    "likelihood, prior, rows, light, shares",
+    [
+        (Bernoulli(), Normal(), np.asarray, True, True),
+        (Bernoulli(), Normal(), sparse.csr_array, True, False),
+        (Bernoulli(), Laplace(), np.asarray, False, True),
+        (Bernoulli(), Flat(), np.asarray, False, True),
+        (Gaussian(), Normal(), np.asarray, False, False),  # the noise has a heavy tail
+    ],
+)
+def test_tails_are_light_under_normal_priors_and_dense_rows_share_batches(
+    likelihood, prior, rows, light, shares
+):
+    X, y, _ = data(likelihood)
+    noise = InverseGamma(1.0, 1.0) if likelihood.infers_noise else None
+    facts = GLMPosterior(rows(X), y, likelihood, prior, noise).facts
+    assert (facts.light_tailed, facts.shares_batches) == (light, shares)
