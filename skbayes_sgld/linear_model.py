@@ -121,9 +121,24 @@ class SGLDLogisticRegression(LinearClassifier, SampledEstimator):
     >>> low, high = model.predict_proba_interval([[0.5, 0.5]], coverage=0.9)[0, 1]
     >>> print(f"between {low:.2f} and {high:.2f}")
     between 0.35 and 0.54
+
+    Totals, the beetles of Bliss (1935) that died of so many:
+
+    >>> dose = [[1.691], [1.724], [1.755], [1.784], [1.811], [1.837], [1.861], [1.884]]
+    >>> died, n = [6, 13, 18, 28, 52, 53, 61, 60], [59, 60, 62, 56, 63, 59, 62, 60]
+    >>> model = SGLDLogisticRegression(prior="flat", random_state=0).fit(dose, died, n_trials=n)
+    >>> print(model.predict_proba([[1.8]]).round(2))
+    [[0.27 0.73]]
     """
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        n_trials: Any = None,
+    ) -> Self:
         """Fit with one more batch of rows.
 
         The posterior is that of all rows since the first call, as one ``fit`` would have it, with
@@ -142,6 +157,8 @@ class SGLDLogisticRegression(LinearClassifier, SampledEstimator):
             whose prior is flat have that of ``intercept_prior="normal"``, and all rows are kept.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative. A row of weight w counts as w rows.
+        n_trials : array-like of shape (n_samples,) or int, default=None
+            As in ``fit``, in all calls or in none; ``classes`` need not be given then.
 
         Returns
         -------
@@ -154,10 +171,12 @@ class SGLDLogisticRegression(LinearClassifier, SampledEstimator):
             changes or is 3,000 or more.
         """
         with unchanged_on_error(self):
+            if n_trials is not None and classes is None:
+                classes = [0, 1]
             if self._stream is None and classes is not None:  # fit may have seen others
                 self.__dict__.pop("classes_", None)
             _check_partial_fit_first_call(self, classes)
-            return self._partial_fit(X, y, sample_weight)
+            return self._partial_fit(X, y, sample_weight, n_trials=n_trials)
 
 
 @parameters

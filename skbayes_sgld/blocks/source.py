@@ -34,6 +34,7 @@ class Block(NamedTuple):
     sum_of_X : int
         Checksum of X.
     exposure : ndarray of shape (n,), float64, or None
+        Of counts; of totals the number of trials.
     """
 
     X: Array
@@ -188,7 +189,7 @@ class RowSource(ABC):
     n_passes : int
         Passes made so far.
     has_exposure : bool
-        Whether blocks may have exposures, over which their counts were made.
+        Whether blocks may have exposures, over which their counts were made, or numbers of trials.
     """
 
     n_features: int
@@ -248,11 +249,12 @@ class RowSource(ABC):
 
 
 def refuse_exposure(source: RowSource | None) -> RowSource | None:
-    """Source; raises if its blocks have exposures, which only models of counts take."""
+    """Source; raises if its blocks have exposures or trials, which few models take."""
     if source is not None and source.has_exposure:
         raise TypeError(
-            "the blocks have exposures, which counts are made over; give blocks (X, y) or "
-            "(X, y, weight), or use SGLDPoissonRegressor."
+            "the blocks have exposures, or numbers of trials, which this model has no use for; "
+            "give blocks (X, y) or (X, y, weight), or use SGLDPoissonRegressor for counts, or "
+            "SGLDLogisticRegression for totals."
         )
     return source
 

@@ -233,12 +233,12 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Rows:
         """Checked rows of positive weight; sets ``n_features_in_``, ``classes_`` and the like."""
-        offset = self._offset(X, **row_data)
         checks = {**self._y_checks, "reset": not self._is_later_batch}
         if self._is_later_batch:  # a batch may be a single row
             checks["ensure_min_samples"] = 1
         X, y = self._validate_rows(X, y, ensure_all_finite=False, **checks)
         self._check_values(X)
+        y, offset = self._with_row_data(X, y, **row_data)
         weight = None if sample_weight is None else check_weight(sample_weight, X)
         y, weight = self._target_and_weight(y, weight)
         if weight is not None:
@@ -252,9 +252,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                 warn_of_light_rows(float(weight.sum()), *X.shape)
         return Rows(X, self._as_numbers(y), weight, offset=offset)
 
-    def _offset(self, X: Any) -> Array | None:
-        """Known part of each row's linear predictor."""
-        return None
+    def _with_row_data(self, X: Array, y: Array) -> tuple[Array, Array | None]:
+        """The target, and a known part of each row's linear predictor, given further row data."""
+        return y, None
 
     @property
     def _is_later_batch(self) -> bool:

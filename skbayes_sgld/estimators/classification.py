@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -12,23 +12,28 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import check_number, naming
 from skbayes_sgld._random import as_random_state
+from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.moments import Moments
+from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
 from skbayes_sgld.estimators.block_predictions import by_block
 from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.outputs import has_outputs
 from skbayes_sgld.estimators.parameters import parameters
-from skbayes_sgld.estimators.scores import ACCURACY
-from skbayes_sgld.estimators.validation import check_weight_sizes
-from skbayes_sgld.inference.passes import Encoding
-from skbayes_sgld.posterior import Bernoulli, Categorical, LabelLikelihood
+from skbayes_sgld.estimators.scores import ACCURACY, accuracy_of_totals
+from skbayes_sgld.estimators.validation import check_weight, check_weight_sizes, one_a_row
+from skbayes_sgld.inference.passes import TOTALS, Encoding
+from skbayes_sgld.posterior import Bernoulli, Binomial, Categorical, LabelLikelihood, Likelihood
+from skbayes_sgld.posterior.likelihoods import as_totals
 from skbayes_sgld.prediction.absent import WithAbsentClasses
 from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
+from skbayes_sgld.prediction.wrappers import has_no_posterior
 
 
 @parameters
@@ -326,8 +331,8 @@ def _check_one_column(y: Any) -> None:
     told = f"y has shape {shape}; a classifier takes one label a row."
     if shape[1] == 2:
         raise ValueError(
-            f"{told} Totals of successes and failures are weights of repeated rows: "
-            "fit(np.repeat(X, 2, axis=0), np.tile([1, 0], len(y)), sample_weight=np.ravel(y))."
+            f"{told} Of totals, give SGLDLogisticRegression successes and trials: "
+            "fit(X, y[:, 0], n_trials=y.sum(axis=1)), where the columns are successes and failures."
         )
     raise ValueError(
         f"{told} Of columns that are 1 for the class of the row give y.argmax(axis=1)."
@@ -395,6 +400,82 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
     intercept_ : ndarray of shape (1,) or (n_classes,)
     """
 
+    _totals = cast("bool", False)  # whether y holds successes among n_trials
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, n_trials: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or RowBlocks
+            Not copied, unless its type is not float64 or float32. The blocks of RowBlocks hold y,
+            sample_weight and n_trials too.
+        y : array-like of shape (n_samples,)
+            Labels; with ``n_trials``, whole numbers of successes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative. A row of weight w counts as w rows.
+        n_trials : array-like of shape (n_samples,) or int, default=None
+            Trials of each row, of which ``y`` were successes. ``classes_`` are then 0 and 1, a
+            success, and probabilities are those of one trial. The posterior is that of as many
+            rows as there are trials, each with its label. None: y holds labels.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError, TypeError
+            For data or parameters that cannot be used; the estimator stays as it was.
+        """
+        return self._fit(X, y, sample_weight, n_trials=n_trials)
+
+    def _source(self, X: Any, y: Any, sample_weight: Any, n_trials: Any = None) -> RowSource | None:
+        source = as_source(X, y, sample_weight, n_trials)
+        if source is not None:
+            self._totals = source.has_exposure
+            if self._totals:
+                self._begin_totals()
+        return source
+
+    def _with_row_data(
+        self, X: Array, y: Array, n_trials: Any = None
+    ) -> tuple[Array, Array | None]:
+        earlier, self._totals = self._totals, n_trials is not None
+        if self._is_later_batch and earlier != self._totals:
+            raise ValueError(
+                f"n_trials is {'' if self._totals else 'not '}given, and earlier calls of "
+                f"partial_fit had {'none' if self._totals else 'it'}; give it in all calls, or in "
+                "none."
+            )
+        if n_trials is None:
+            return y, None
+        self._begin_totals()
+        return self._as_totals(X, y, n_trials), None
+
+    def _begin_totals(self) -> None:
+        """Take totals for the target of this fit."""
+        if self.class_weight is not None:
+            raise ValueError(
+                f"class_weight={self.class_weight!r} has no meaning for totals; leave it None, and "
+                "weigh rows by sample_weight."
+            )
+        self._totals, self._seen, self.classes_ = True, None, np.arange(2)
+
+    def _as_totals(self, X: Array, y: Array, n_trials: Any) -> Array:
+        """Checked records of successes and trials."""
+        if y.dtype.kind not in "biuf":
+            raise TypeError(
+                f"y has dtype {y.dtype}; with n_trials, y is the number of successes of each row."
+            )
+        return Binomial().check_target(as_totals(y, one_a_row(n_trials, "n_trials", X)))
+
+    def _likelihood(self) -> LabelLikelihood:
+        return Binomial() if self._totals else super()._likelihood()
+
+    def _target_and_weight(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
+        return (y, weight) if self._totals else super()._target_and_weight(y, weight)
+
     def _classes_of(self, y: Array) -> Array:
         """Classes of y; ``partial_fit`` knows them from its first call."""
         if self._stream is None:
@@ -409,6 +490,8 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
 
     def _as_numbers(self, y: Array) -> Array:
         """Codes as the likelihood takes them; a class without weight may leave the model."""
+        if self._totals:
+            return y
         self._seen, seen = None, np.flatnonzero(np.bincount(y))
         if len(seen) < len(self.classes_) and not self._has_absent_classes():
             if len(seen) < 2:
@@ -427,10 +510,13 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
             return True
         return self._resolve_unscaled_prior("intercept_prior").proper
 
-    def _numeric_likelihood(self) -> None:
-        """None: y is a label."""
+    def _numeric_likelihood(self) -> Likelihood | None:
+        """None, unless y holds totals: y is a label."""
+        return self._likelihood() if self._totals else None
 
     def _encoding(self, moments: Moments) -> Encoding:
+        if self._totals:
+            return TOTALS
         # two rows a label stand for all of them
         labels, weight = np.repeat(moments.labels, 2), np.repeat(0.5 * moments.total, 2)
         codes, weighed = self._target_and_weight(labels, weight)
@@ -483,3 +569,118 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         if self._seen is None:
             return predictive
         return WithAbsentClasses(predictive, self._seen, len(self.classes_))
+
+    # ---- observations, labels or totals ---------------------------------------------------------
+
+    def _observed(self, X: Any, y: Any, n_trials: Any = None) -> tuple[Array, ...]:
+        check_is_fitted(self)
+        if not self._totals:
+            self._refuse_trials(n_trials)
+            return super()._observed(X, y)
+        rows, y = self._validate_rows(X, y, reset=False)
+        self._check_values(rows, fitting=False)
+        return rows, self._as_totals(rows, y, 1 if n_trials is None else n_trials)
+
+    def _refuse_trials(self, n_trials: Any) -> None:
+        if n_trials is not None:
+            raise ValueError(
+                "n_trials is given, and the model was fitted to labels; give labels, or n_trials "
+                "in fit too."
+            )
+
+    def log_likelihood(self, X: ArrayLike, y: ArrayLike, n_trials: Any = None) -> Array:
+        """Log probability of every label, or total, under every draw.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels among ``classes_``, or successes among ``n_trials``.
+        n_trials : array-like of shape (n_samples,) or int, default=None
+            Where ``fit`` had it; None: 1.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_draws_of_all_chains, n_samples)
+            In the order of ``posterior_.flat``. Under a decaying schedule the draws have weights,
+            ``posterior_.flat_weights``.
+        """
+        return self._predictive().log_likelihood(*self._observed(X, y, n_trials)).T
+
+    def log_predictive_density(self, X: ArrayLike, y: ArrayLike, n_trials: Any = None) -> Array:
+        """Log posterior predictive probability of every label, or total.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels among ``classes_``, or successes among ``n_trials``.
+        n_trials : array-like of shape (n_samples,) or int, default=None
+            Where ``fit`` had it; None: 1.
+
+        Returns
+        -------
+        log_probability : ndarray of shape (n_samples,)
+            Of labels that of :meth:`predict_log_proba`.
+        """
+        if not vars(self).get("_totals"):
+            self._refuse_trials(n_trials)
+            return super().log_predictive_density(X, y)
+        return self._point_predictive().log_density(*self._observed(X, y, n_trials))
+
+    def sample_y(
+        self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, n_trials: Any = None
+    ) -> Array:
+        """Draws of labels, or of successes, from the posterior predictive distribution.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        n_samples : int, default=1
+        random_state : int, RandomState, Generator or None, default=0
+        n_trials : array-like of shape (n_rows,) or int, default=None
+            Trials that successes are drawn of, where ``fit`` had it; None: 1.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows, n_samples)
+        """
+        check_is_fitted(self)
+        if n_trials is None:
+            return super().sample_y(X, n_samples, random_state)
+        if not self._totals:
+            self._refuse_trials(n_trials)
+        check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
+        rows, rng = self._check_rows(X), as_random_state(random_state)
+        trials = self._as_totals(rows, np.zeros(rows.shape[0]), n_trials)["trials"]
+        chosen = self.posterior_.choose(n_samples, rng)
+        p = self._predictive(chosen).probability_draws(rows)[:, 1]
+        return rng.binomial(trials.astype(np.int64)[:, None], p)
+
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, n_trials: Any = None
+    ) -> float:
+        """Share of the labels, or of the trials, that are predicted: the accuracy.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), RowBlocks, or of Dask
+            Rows in blocks are read once; the blocks of RowBlocks hold the other arguments too.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+        n_trials : array-like of shape (n_samples,) or int, default=None
+            Where ``fit`` had it; None: 1.
+
+        Returns
+        -------
+        score : float
+            NaN, with a warning, where the chains have not left their starting points.
+        """
+        source = as_source(X, y, sample_weight, n_trials)
+        if source is not None or n_trials is None:
+            return ACCURACY.of(self, X, y, sample_weight, source)
+        rows, totals = self._observed(X, y, n_trials)
+        if has_no_posterior(self):
+            return float("nan")
+        weight = None if sample_weight is None else check_weight(sample_weight, rows)
+        return accuracy_of_totals(totals, self.predict(X), weight)

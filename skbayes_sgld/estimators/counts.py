@@ -107,8 +107,10 @@ class CountRegressor(RegressionModel, LinearEstimator):
             warn_of_fraction(_first_fraction(rows.y), with_exposure=rows.offset is not None)
         return rows
 
-    def _offset(self, X: Any, exposure: Any = None) -> Array | None:
-        return None if exposure is None else log_exposure(exposure, X)
+    def _with_row_data(
+        self, X: Array, y: Array, exposure: Any = None
+    ) -> tuple[Array, Array | None]:
+        return y, None if exposure is None else log_exposure(exposure, X)
 
     @overload
     def predict(self, X: LazyRows, return_std: bool = ..., exposure: Any = ...) -> Any: ...
@@ -394,7 +396,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
         ValueError
             Naming ``prior`` or ``intercept_prior``, where nothing can be drawn from it.
         """
-        offset = self._offset(X, exposure)
+        offset = None if exposure is None else log_exposure(exposure, X)
         return draw_prior_predictive(self, X, n_samples, random_state, None, offset)
 
     def _check_scored(self, y: Any) -> Array:

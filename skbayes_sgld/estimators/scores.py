@@ -119,11 +119,25 @@ def _tally(block: Block, model: Any, score: Score, names: list[str] | None) -> T
         mean = float(weight @ y / total) if total > 0 else 0.0
         squares = float(weight @ np.square(y - mean))
     observed, both = score.rows(y, predicted)
+    if block.exposure is not None and not score.numeric:  # totals
+        weight, both = weight * block.exposure, _share_of_hits(y / block.exposure, predicted)
+        total = weight.sum()
     return Tally(float(total), mean, squares, float(weight @ observed), float(weight @ both))
 
 
 def _hits(y: Array, predicted: Array) -> tuple[Array, Array]:
     return np.ones(len(y)), (y == predicted).astype(float)
+
+
+def _share_of_hits(share: Array, predicted: Array) -> Array:
+    """Share of each row's trials that ended as predicted, 1 being a success."""
+    return np.where(predicted == 1, share, 1.0 - share)
+
+
+def accuracy_of_totals(y: Array, predicted: Array, weight: Array | None) -> float:
+    """Share of all trials that ended as predicted."""
+    hits = _share_of_hits(y["successes"] / y["trials"], predicted)
+    return float(np.average(hits, weights=y["trials"] * (1.0 if weight is None else weight)))
 
 
 def _squares(y: Array, predicted: Array) -> tuple[Array, Array]:

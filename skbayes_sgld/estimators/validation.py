@@ -107,25 +107,30 @@ def check_weight_sizes(weight: Array, argument: str) -> None:
         )
 
 
-def check_exposure(exposure: Any, X: Any) -> Array:
-    """Exposures of the rows X as floats; one number stands for all."""
+def one_a_row(given: Any, argument: str, X: Any) -> Array:
+    """Numbers as floats, one a row of X; one number stands for all."""
     with naming("X"):
         n = _num_samples(X)
-    with naming("exposure"):
-        values = np.asarray(exposure)
+    with naming(argument):
+        values = np.asarray(given)
     values = np.full(n, values) if values.ndim == 0 else values
     if values.shape != (n,) or values.dtype.kind not in "fiu":
         raise ValueError(
-            f"exposure has shape {values.shape} and dtype {values.dtype}; give a number or {n} "
+            f"{argument} has shape {values.shape} and dtype {values.dtype}; give a number or {n} "
             "numbers, one a row of X."
         )
+    return values.astype(float)
+
+
+def check_exposure(exposure: Any, X: Any) -> Array:
+    """Exposures of the rows X as floats; one number stands for all."""
+    values = one_a_row(exposure, "exposure", X)
     wrong = ~((values > 0) & (values < np.inf))
     if wrong.any():
         raise ValueError(
             f"exposure has the value {values[wrong][0]:g} in row {np.flatnonzero(wrong)[0]}; "
             "exposures must be positive and finite."
         )
-    values = values.astype(float)
     check_weight_sizes(values, "exposure")
     return values
 

@@ -24,7 +24,7 @@ from skbayes_sgld.blocks.sample import Sample, Sampling
 from skbayes_sgld.blocks.source import Block, RowSource
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.likelihoods import Likelihood
+from skbayes_sgld.posterior.likelihoods import Likelihood, as_totals
 from skbayes_sgld.posterior.pooled import PooledPosterior
 from skbayes_sgld.posterior.propriety import check_expanded
 from skbayes_sgld.posterior.protocol import Expansion
@@ -107,11 +107,20 @@ def _moments_and_sample(
         _check_target(block, likelihood)
         fraction = Fraction.of_block(block) if likelihood.whole else fraction
     X = _with_weight(block).X
-    moments = Moments.of_block(block, np.asarray(labels), codes)
+    counted = block
+    if likelihood is not None and likelihood.totals:
+        weight = likelihood.trial_weight(_totals(block), block.weight)
+        counted = block._replace(weight=weight, exposure=None)
+    moments = Moments.of_block(counted, np.asarray(labels), codes)
     if not len(X):
         return moments, None, Sample.of_block(block, how, *np.zeros((2, X.shape[1]))), fraction
     sample = Sample.of_block(block, how, *moments.together(np.ones(len(labels))))
     return moments, Extent.of_rows(X), sample, fraction
+
+
+def _totals(block: Block) -> Array:
+    """Successes and trials of a block."""
+    return as_totals(block.y, 1.0 if block.exposure is None else block.exposure)
 
 
 def _check_labels(block: Block) -> Array:
@@ -127,7 +136,7 @@ def _check_labels(block: Block) -> Array:
 
 def _check_target(block: Block, likelihood: Likelihood) -> None:
     try:
-        likelihood.check_target(block.y)
+        likelihood.check_target(_totals(block) if likelihood.totals else block.y)
     except ValueError as error:
         raise ValueError(f"block {block.number}: {error}") from None
 
@@ -161,15 +170,20 @@ class Encoding:
         Sorted; None where y is a number.
     codes, factors : ndarray of shape (G,)
         Code of each label, and factor on the weights of its rows.
+    totals : bool, default=False
+        Whether the target is a number of successes among trials.
     """
 
     labels: Array | None
     codes: Array
     factors: Array
+    totals: bool = False
 
     def rows(self, block: Block) -> Rows:
         """Rows of positive weight, with y encoded; weights are None where all are 1."""
-        if self.labels is None:
+        if self.totals:
+            block = block._replace(y=_totals(block), exposure=None)
+        elif self.labels is None:
             block = block._replace(y=block.y.astype(np.float64))
         else:
             at = np.searchsorted(self.labels, block.y)
@@ -198,6 +212,8 @@ class Encoding:
 
 NUMBERS = Encoding(None, np.zeros(1), np.ones(1))
 """Encoding of a target that is a number as it is."""
+TOTALS = Encoding(None, np.zeros(1), np.ones(1), totals=True)
+"""Encoding of totals: numbers of successes, whose trials stand where counts have exposures."""
 
 
 # ---- the mode ---------------------------------------------------------------------------------

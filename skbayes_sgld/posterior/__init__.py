@@ -10,6 +10,7 @@ from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
 from skbayes_sgld.posterior.likelihoods import (
     LIKELIHOODS,
     Bernoulli,
+    Binomial,
     Categorical,
     FixedGaussian,
     Gaussian,
@@ -66,6 +67,7 @@ __all__ = [
     "PRIORS",
     "TRANSFORMS",
     "Bernoulli",
+    "Binomial",
     "Categorical",
     "Cauchy",
     "CoefficientPrior",

@@ -165,7 +165,7 @@ def _row_variances(posterior: GLMPosterior, lower: Array) -> Array:
 
 def _kernel(posterior: GLMPosterior, variances: Array, dtype: type = np.float64) -> RowKernel:
     """The likelihood of all rows, averaged over normal errors of their predictors."""
-    y: Array = posterior.y.astype(dtype)
+    y: Array = posterior.y if posterior.likelihood.totals else posterior.y.astype(dtype)
     kernel: RowKernel = AveragedKernel(posterior.likelihood, y, variances.astype(dtype))
     if posterior.offset is not None:
         kernel = OffsetKernel(kernel, posterior.offset.astype(dtype))

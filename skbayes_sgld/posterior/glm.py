@@ -120,14 +120,15 @@ class GLMPosterior(LinearParameters, BasePosterior):
         statistics: GaussianStatistics | None = None
         if likelihood.quadratic and X.shape[1] <= MAX_DENSE:
             statistics = GaussianStatistics.of_rows(X, y, sample_weight, fit_intercept, refine=True)
+        by_trial = likelihood.trial_weight(y, sample_weight)
         if columns is None and prior.automatic:
-            columns = column_moments(X, sample_weight)
+            columns = column_moments(X, by_trial)
         self._columns, mean = columns, None
         if center and fit_intercept:
             if statistics is not None:
                 mean = statistics.x_mean
             else:
-                mean = column_means(X, sample_weight) if columns is None else columns[0]
+                mean = column_means(X, by_trial) if columns is None else columns[0]
         super().__init__(X.shape[1], likelihood, fit_intercept, mean)
         if own_priors is None:
             own_priors = default_priors(likelihood, y, sample_weight)
@@ -137,7 +138,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
         self.X: Any = X
         self.y, self.weight, self.offset, self.n_samples = y, sample_weight, offset, X.shape[0]
         self._statistics, self._sums = statistics, dict[type, RowSum]()
-        self.total_weight = float(len(y) if sample_weight is None else sample_weight.sum())
+        self.total_weight = float(len(y) if by_trial is None else by_trial.sum())
         self.linear_prior = LinearPrior.of_data(
             prior,
             intercept_prior or Flat(),
@@ -251,7 +252,8 @@ class GLMPosterior(LinearParameters, BasePosterior):
     def column_spread(self) -> Array:
         """Spread of each column ``(d,)``, which automatic scales are in units of."""
         if self._columns is None:
-            self._columns = column_moments(self.X, self.weight)
+            weight = self.likelihood.trial_weight(self.y, self.weight)
+            self._columns = column_moments(self.X, weight)
         return self._columns[1]
 
     @property

@@ -45,7 +45,11 @@ def check_proper(posterior: GLMPosterior) -> None:
         )
     if posterior.intercept_is_free and posterior.likelihood.level_is_free(posterior.y):
         y = posterior.y
-        same = f"y is {y[0]:g} in every row" if y.min() == y.max() else "a class has no rows"
+        same = "a class has no rows"
+        if posterior.likelihood.totals:
+            same = "all trials have one outcome"
+        elif y.min() == y.max():
+            same = f"y is {y[0]:g} in every row"
         raise ImproperPosteriorError(
             f"{same}: under its flat prior the intercept would go to infinity; check the target, "
             "or set intercept_prior='normal' or fit_intercept=False."

@@ -3,6 +3,7 @@
 from skbayes_sgld._components import Registry
 from skbayes_sgld.posterior.likelihoods.base import LabelLikelihood, Likelihood
 from skbayes_sgld.posterior.likelihoods.bernoulli import Bernoulli
+from skbayes_sgld.posterior.likelihoods.binomial import Binomial, as_totals
 from skbayes_sgld.posterior.likelihoods.categorical import Categorical
 from skbayes_sgld.posterior.likelihoods.gaussian import (
     FixedGaussian,
@@ -20,6 +21,7 @@ LIKELIHOODS: Registry[Likelihood] = Registry(
     fixed_gaussian=FixedGaussian,
     heteroscedastic_gaussian=HeteroscedasticGaussian,
     bernoulli=Bernoulli,
+    binomial=Binomial,
     categorical=Categorical,
     poisson=Poisson,
 )
@@ -27,6 +29,7 @@ LIKELIHOODS: Registry[Likelihood] = Registry(
 __all__ = [
     "LIKELIHOODS",
     "Bernoulli",
+    "Binomial",
     "Categorical",
     "FixedGaussian",
     "Gaussian",
@@ -39,4 +42,5 @@ __all__ = [
     "OwnParameter",
     "Poisson",
     "WeightedKernel",
+    "as_totals",
 ]

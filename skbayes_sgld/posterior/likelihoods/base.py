@@ -39,7 +39,7 @@ from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 Array = NDArray[Any]
 Average = Callable[[Callable[[Array, Array], Array], Array], Array]
 
-_RARE = 0.02  # share of the rows below which a class is rare
+RARE = 0.02  # share of the rows below which a class is rare
 
 
 class Likelihood(Component):
@@ -61,6 +61,8 @@ class Likelihood(Component):
         Whether the family defines :meth:`averaged`.
     whole : bool
         Whether the observations are whole numbers.
+    totals : bool
+        Whether the observations are records of successes and trials.
     shift_invariant : bool
         Whether a number that is added to all of a row's predictors changes nothing.
     increasing : bool
@@ -86,6 +88,7 @@ class Likelihood(Component):
     quadratic = False
     averages = False
     whole = False
+    totals = False
     shift_invariant = False
     increasing = False
     bounded_curvature = True
@@ -160,6 +163,10 @@ class Likelihood(Component):
         u = np.repeat(self.start(y, weight, True)[None, :, None], len(y), axis=2)
         return 1.0 / float(np.average(self.curvature(u, y)[0, 0, 0], weights=weight))
 
+    def trial_weight(self, y: Array, weight: Array | None) -> Array | None:
+        """Weights with which a column has its mean and spread: of trials, where rows have some."""
+        return weight
+
     def level_is_free(self, y: Array) -> bool:
         """Whether an intercept under a flat prior would go to infinity."""
         return self.level_weight(y) == 0.0
@@ -213,12 +220,15 @@ class Likelihood(Component):
         offset : ndarray of shape (..., B) or None, default=None
             Known part of each row's first predictor, which the kernel adds to u.
         """
-        kernel = self.kernel.bind(self, y.astype(dtype, copy=False))
+        kernel = self._kernel(y, dtype)
         if offset is not None:
             kernel = OffsetKernel(kernel, offset.astype(dtype, copy=False))
         return (
             kernel if weight is None else WeightedKernel(kernel, weight.astype(dtype, copy=False))
         )
+
+    def _kernel(self, y: Array, dtype: type) -> RowKernel:
+        return self.kernel.bind(self, y.astype(dtype, copy=False))
 
     @property
     def n_products(self) -> int:
@@ -371,7 +381,7 @@ class LabelLikelihood(Likelihood):
     def rare(self, y: Array) -> Array | None:
         """Rows of the classes that few rows are of; None without one."""
         codes = y.astype(np.intp)
-        few = np.bincount(codes, minlength=self.n_classes) < _RARE * len(y)
+        few = np.bincount(codes, minlength=self.n_classes) < RARE * len(y)
         return few[codes] if few.any() else None
 
     def probabilities(self, u: Array) -> tuple[Array, Array]:

@@ -1,0 +1,157 @@
+"""Totals: successes among a number of trials."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, gammaln, xlogy
+
+from skbayes_sgld.posterior.likelihoods.base import RARE, Array, Likelihood
+from skbayes_sgld.posterior.likelihoods.bernoulli import Bernoulli
+from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
+
+TOTALS = np.dtype([("successes", float), ("trials", float)])
+_FAR = 50.0  # distance from the largest log density beyond which it is a straight line
+
+
+def as_totals(successes: Array, trials: Array | float) -> Array:
+    """Records of successes and trials, which index, join and repeat as numbers do."""
+    totals = np.empty(np.shape(successes), TOTALS)
+    totals["successes"], totals["trials"] = successes, trials
+    return totals
+
+
+class BinomialKernel(RowKernel):
+    """Totals; log densities are expanded about their maxima, where large terms would cancel."""
+
+    def __init__(self, likelihood: Likelihood, y: Array, trials: Array) -> None:
+        super().__init__(likelihood, y)
+        self.trials = trials
+
+    def __getitem__(self, at: Any) -> BinomialKernel:
+        """Kernel of some of the rows."""
+        return BinomialKernel(self.likelihood, self.y[at], self.trials[at])
+
+    @cached_property
+    def share(self) -> Array:
+        """Shares of successes at which rows are expanded; a half where all trials ended alike."""
+        share = self.y.astype(float) / self.trials
+        share[(share == 0.0) | (share == 1.0)] = 0.5
+        eps = np.finfo(self.y.dtype).eps
+        return np.clip(share, np.finfo(self.y.dtype).tiny, 1.0 - eps).astype(self.y.dtype)
+
+    @cached_property
+    def constant(self) -> Array:
+        """Log densities at these shares, 0 where all trials ended alike."""
+        y, n = self.y.astype(float), self.trials.astype(float)
+        ways = gammaln(n + 1.0) - gammaln(y + 1.0) - gammaln(n - y + 1.0)
+        at_share = ways + xlogy(y, y / n) + xlogy(n - y, (n - y) / n)
+        return np.where((y == 0.0) | (y == n), 0.0, at_share).astype(self.y.dtype)
+
+    def log_density(self, u: Array) -> Array:
+        """``log C(n, y) + y eta - n log(1 + exp(eta))``."""
+        eta, y, n, share = u[:, 0], self.y, self.trials, self.share
+        delta = eta - np.log(share / (1 - share))
+        beyond = np.maximum(delta - u.dtype.type(_FAR), 0)
+        value = y * delta - n * (np.log1p(share * np.expm1(delta - beyond)) + beyond)
+        value += self.constant
+        # all successes or none: nothing cancels, and small probabilities keep their digits
+        sided = np.where(y == 0, eta, -eta)
+        return np.where((y == 0) | (y == n), -n * np.logaddexp(0, sided), value)
+
+    def score(self, u: Array) -> Array:
+        """``y - n p``."""
+        return (self.y - self.trials * expit(u[:, 0]))[:, None]
+
+    def value_and_score(self, u: Array) -> tuple[Array, Array]:
+        """Log density and score."""
+        return self.log_density(u), self.score(u)
+
+    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
+        """``y - n p`` and ``n p (1 - p)``."""
+        p = expit(u)
+        bend = self.trials[..., None, :] * p * expit(-u)
+        return self.y[..., None, :] - self.trials[..., None, :] * p, bend[:, None]
+
+
+@dataclass(eq=False, repr=False)
+class Binomial(Bernoulli):
+    """Successes among trials of one probability; y holds records of :func:`as_totals`.
+
+    A total is worth as many rows as it has trials. Predictions are of one trial, and plain codes
+    are totals of one.
+    """
+
+    totals = True
+
+    def _kernel(self, y: Array, dtype: type) -> RowKernel:
+        successes, trials = _split(y)
+        return BinomialKernel(self, successes.astype(dtype), trials.astype(dtype))
+
+    def check_target(self, y: Array) -> Array:
+        """Totals; a ValueError names a number of successes or trials that there cannot be."""
+        successes, trials = _split(y)
+        wrong = ~((trials >= 1) & (trials < np.inf)) | (trials != np.floor(trials))
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise ValueError(
+                f"n_trials has the value {trials[row]:g} in row {row}; numbers of trials must be "
+                "whole, and 1 or more."
+            )
+        wrong = ~((successes >= 0) & (successes <= trials)) | (successes != np.floor(successes))
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise ValueError(
+                f"y has the value {successes[row]:g} in row {row}, of n_trials={trials[row]:g}; "
+                "numbers of successes must be whole, and from 0 to n_trials."
+            )
+        return as_totals(successes, trials)
+
+    def trial_weight(self, y: Array, weight: Array | None) -> Array | None:
+        """Weights times trials."""
+        trials = _split(y)[1]
+        return trials if weight is None else weight * trials
+
+    def _outcomes(self, y: Array, weight: Array | None) -> tuple[float, float]:
+        """Weighted numbers of failures and of successes."""
+        (successes, trials), w = _split(y), np.ones(len(y)) if weight is None else weight
+        return float(w @ (trials - successes)), float(w @ successes)
+
+    def level_weight(self, y: Array, weight: Array | None = None) -> float:
+        """Weight of the rarer outcome."""
+        return min(self._outcomes(y, weight))
+
+    def pseudo_variance(self, y: Array, weight: Array | None) -> float:
+        """Inverse mean over the rows of ``n p (1 - p)``, p the share of all successes."""
+        failures, successes = self._outcomes(y, weight)
+        n = failures + successes
+        p = np.clip(successes / n, 0.5 / n, 1.0 - 0.5 / n)
+        total = len(y) if weight is None else weight.sum()
+        return float(total / (n * p * (1.0 - p)))
+
+    def rare(self, y: Array) -> Array | None:
+        """Rows with the one outcome that few rows have; None without one."""
+        successes, trials = _split(y)
+        for some in (successes > 0, successes < trials):
+            if 0.0 < some.mean() < RARE:
+                return some
+        return None
+
+    def gains(self, design: Array, y: Array) -> Array:
+        """Rows with a success, and those with a failure under a minus sign."""
+        successes, trials = _split(y)
+        return np.concatenate([design[successes > 0], -design[successes < trials]])
+
+    def averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
+        """Score and curvature averaged over normal errors of the predictor."""
+        successes, trials = _split(y)
+        score, bend = super().averaged(u, variance, successes / trials)
+        return trials * score, trials * bend
+
+
+def _split(y: Array) -> tuple[Array, Array]:
+    """Successes and trials; codes are totals of one trial."""
+    return (y, np.ones(np.shape(y))) if y.dtype.names is None else (y["successes"], y["trials"])

@@ -1,0 +1,228 @@
+"""Totals of trials: the posterior of as many rows as there are trials, and their predictions."""
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from scipy import sparse, stats
+from scipy.special import expit, gammaln
+from sklearn.base import clone
+
+from skbayes_sgld import RowBlocks, SGDMAPClassifier, SGLDLogisticRegression
+from skbayes_sgld.metrics import loo
+from skbayes_sgld.posterior import Bernoulli, Binomial, GLMPosterior, ImproperPosteriorError, Normal
+from skbayes_sgld.posterior.averaging import averaged_normal
+from skbayes_sgld.posterior.likelihoods import as_totals
+
+RNG = np.random.default_rng(0)
+N = 200
+X = RNG.standard_normal((N, 2)) * [1.0, 5.0] + [0.0, 3.0]
+TRIALS = RNG.integers(1, 12, N)
+Y = RNG.binomial(TRIALS, expit(X @ [0.8, -0.1] - 0.2))
+WEIGHT = RNG.integers(1, 3, N).astype(float)
+ROWS = np.repeat(np.arange(N), TRIALS)
+LABELS = np.concatenate([np.arange(n) < y for n, y in zip(TRIALS, Y, strict=True)]).astype(int)
+COLD = {"temperature": 1e-12, "n_draws": 200, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return SGLDLogisticRegression(random_state=0).fit(X, Y, n_trials=TRIALS)
+
+
+def test_the_mode_is_the_fit_of_statsmodels():
+    model = SGLDLogisticRegression(prior="flat", **COLD).fit(X, Y, WEIGHT, n_trials=TRIALS)
+    family = sm.families.Binomial()
+    both = np.column_stack([Y, TRIALS - Y])
+    known = sm.GLM(both, sm.add_constant(X), family, freq_weights=WEIGHT).fit(tol=1e-12)
+    np.testing.assert_allclose(model.coef_[0], known.params[1:], atol=1e-6)
+    np.testing.assert_allclose(model.intercept_, known.params[:1], atol=1e-6)
+    assert model.classes_.tolist() == [0, 1]
+
+
+def test_the_posterior_is_that_of_the_rows_written_out():
+    weight = np.linspace(0.5, 2.0, N)
+    options = {"center": True, "intercept_prior": Normal(2.0)}
+    totals = GLMPosterior(
+        X, as_totals(Y, TRIALS), Binomial(), Normal(), sample_weight=weight, **options
+    )
+    rows = GLMPosterior(
+        X[ROWS],
+        LABELS.astype(float),
+        Bernoulli(),
+        Normal(),
+        sample_weight=weight[ROWS],
+        **options,
+    )
+    assert totals.total_weight == pytest.approx(rows.total_weight)
+    np.testing.assert_allclose(totals.prior.scale, rows.prior.scale, rtol=1e-12)
+    theta = RNG.standard_normal((5, 3))
+    for a in (totals, totals.rounded(density=True)):
+        exact = a is totals
+        found, known = a.bind_value_and_grad()(theta), rows.value_and_grad(theta)
+        apart = found[0] - known[0]  # the binomial coefficients
+        np.testing.assert_allclose(apart, apart[0], rtol=1e-9 if exact else 1e-5)
+        np.testing.assert_allclose(found[1], known[1], rtol=1e-9 if exact else 1e-4)
+    np.testing.assert_allclose(totals.curvature(theta[0]), rows.curvature(theta[0]), rtol=1e-9)
+    likelihood, y = Binomial(), as_totals(Y, TRIALS)
+    own, written = (
+        likelihood.level_weight(y, weight),
+        Bernoulli().level_weight(LABELS, weight[ROWS]),
+    )
+    assert own == pytest.approx(written)
+    per_row = likelihood.pseudo_variance(y, weight) / weight.sum()
+    written = Bernoulli().pseudo_variance(LABELS, weight[ROWS]) / weight[ROWS].sum()
+    assert per_row == pytest.approx(written)
+    normals = [averaged_normal(each, np.zeros(3), 1.0) for each in (totals, rows)]
+    np.testing.assert_allclose(normals[0].mean, normals[1].mean, atol=1e-5)
+    np.testing.assert_allclose(normals[0].precision, normals[1].precision, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "n, y", [(1, 0), (7, 7), (40, 3), (10**6, 10**6), (10**6, 31), (10**6, 5e5)]
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_log_densities_keep_their_digits(n, y, dtype):
+    shares = np.clip((y + 0.5) / (n + 1.0) + np.linspace(-3, 3, 41) / np.sqrt(n), 1e-9, 1 - 1e-9)
+    eta = np.concatenate([np.log(shares / (1 - shares)), [-90.0, 90.0]]).astype(dtype)
+    kernel = Binomial().bind(np.broadcast_to(as_totals(y, n), eta.shape), None, dtype)
+    found = kernel.log_density(eta[None, None].copy())[0]
+    ways = gammaln(n + 1) - gammaln(y + 1) - gammaln(n - y + 1)
+    wide = eta.astype(float)
+    known = ways - y * np.logaddexp(0, -wide) - (n - y) * np.logaddexp(0, wide)
+    precision = 1e-8 if dtype == np.float64 else 2e-4
+    np.testing.assert_allclose(found, known, rtol=precision, atol=precision * (1 + 1e-6 * n))
+
+
+def read():
+    for a in range(0, N, 60):
+        part = slice(a, a + 60)
+        yield X[part], Y[part], WEIGHT[part], TRIALS[part]
+
+
+def in_blocks(model, pool_size=1000):
+    return model.fit(RowBlocks(read, pool_size=pool_size))
+
+
+def by_batches(model):
+    for a in (0, 90):
+        part = slice(a, 90 if a == 0 else N)
+        model.partial_fit(X[part], Y[part], sample_weight=WEIGHT[part], n_trials=TRIALS[part])
+    return model
+
+
+WAYS = {
+    "sparse": lambda model: model.fit(sparse.csr_array(X), Y, WEIGHT, n_trials=TRIALS),
+    "blocks": in_blocks,
+    "sample of blocks": lambda model: in_blocks(model, 100),
+    "partial_fit": by_batches,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_all_ways_to_give_rows_agree(way):
+    model = SGLDLogisticRegression(prior=Normal(1.0), random_state=0)
+    found = WAYS[way](clone(model))
+    rows = np.repeat(ROWS, WEIGHT[ROWS].astype(int))
+    labels = np.repeat(LABELS, WEIGHT[ROWS].astype(int))
+    known = clone(model).fit(X[rows], labels)
+    a, b = found.summary(), known.summary()
+    error = np.hypot(a["mcse_mean"], b["mcse_mean"])
+    assert np.all(np.abs(a["mean"] - b["mean"]) < 4.5 * error)
+    assert np.all(np.abs(a["sd"] / b["sd"] - 1.0) < 0.08)
+    assert found.classes_.tolist() == [0, 1]
+
+
+def test_scales_of_priors_are_those_of_the_trials(fitted):
+    known = SGLDLogisticRegression(random_state=0).fit(X[ROWS], LABELS)
+    np.testing.assert_allclose(fitted.prior_.scale, known.prior_.scale, rtol=1e-12)
+    sampled = in_blocks(SGLDLogisticRegression(random_state=0), 100)
+    rows = np.repeat(ROWS, WEIGHT[ROWS].astype(int))
+    np.testing.assert_allclose(sampled.prior_.scale, 1.0 / X[rows].std(axis=0), rtol=1e-9)
+
+
+def test_predictions_are_those_of_the_draws(fitted):
+    draws = fitted.sample_posterior()
+    p = expit(X @ draws.coef.T + draws.intercept)
+    each = stats.binom.logpmf(Y[:, None], TRIALS[:, None], p)
+    found = fitted.log_likelihood(X, Y, n_trials=TRIALS)
+    np.testing.assert_allclose(found.T, each, rtol=1e-8, atol=1e-8)
+    density = np.log(np.exp(each).mean(axis=1))
+    found = fitted.log_predictive_density(X, Y, n_trials=TRIALS)
+    np.testing.assert_allclose(found, density, atol=3e-5)
+    np.testing.assert_allclose(fitted.predict_proba(X)[:, 1], p.mean(axis=1), rtol=1e-5)
+    y = fitted.sample_y(X[:5], 4000, random_state=1, n_trials=9)
+    mean = 9 * p[:5].mean(axis=1)
+    variance = (9 * p * (1 - p))[:5].mean(axis=1) + 81 * p[:5].var(axis=1)
+    assert y.dtype.kind == "i" and y.max() <= 9
+    assert np.all(np.abs(y.mean(axis=1) - mean) < 4.5 * np.sqrt(variance / 4000))
+    np.testing.assert_allclose(y.var(axis=1), variance, rtol=0.12)
+    assert loo(fitted, X, Y, n_trials=TRIALS).elpd < density.sum()
+
+
+def test_the_score_is_that_of_the_rows_written_out(fitted):
+    known = fitted.predict(X[ROWS]) == LABELS
+    found = fitted.score(X, Y, WEIGHT, n_trials=TRIALS)
+    assert found == pytest.approx(np.average(known, weights=WEIGHT[ROWS]))
+    assert fitted.score(RowBlocks(read)) == pytest.approx(found)
+
+
+def test_sgd_climbs_to_the_mode_of_totals():
+    given = {"prior": Normal(1.0), "random_state": 0}
+    model = SGDMAPClassifier(**given).fit(X, Y, n_trials=TRIALS)
+    known = SGLDLogisticRegression(prior=Normal(1.0), **COLD).fit(X, Y, n_trials=TRIALS)
+    sd = model.summary()["sd"].to_numpy()[:2]
+    assert np.all(np.abs(model.coef_ - known.coef_) < 0.15 * sd)
+
+
+def fit(y=Y, n_trials=TRIALS, **params):
+    return SGLDLogisticRegression(**params).fit(X, y, n_trials=n_trials)
+
+
+REFUSED = {
+    "more successes than trials": (lambda: fit(Y + 12), r"y has the value .* of n_trials="),
+    "fractions of successes": (lambda: fit(Y * 0.5), "y has the value 0?.*whole"),
+    "negative successes": (lambda: fit(-Y), "y has the value -"),
+    "text": (lambda: fit(Y.astype(str)), "y has dtype .*n_trials"),
+    "no trial": (lambda: fit(n_trials=TRIALS - 1), "n_trials has the value 0 in row"),
+    "fractions of trials": (lambda: fit(n_trials=TRIALS + 0.5), "n_trials has the value .*whole"),
+    "few trials": (lambda: fit(n_trials=[3, 4]), r"n_trials has shape \(2,\)"),
+    "class weights": (lambda: fit(class_weight="balanced"), "class_weight='balanced'.*totals"),
+    "one outcome": (lambda: fit(TRIALS, prior="flat"), "all trials have one outcome"),
+    "two columns": (
+        lambda: SGLDLogisticRegression().fit(X, np.column_stack([Y, TRIALS - Y])),
+        r"n_trials=y.sum\(axis=1\)",
+    ),
+    "a mixture of batches": (
+        lambda: by_batches(SGLDLogisticRegression(n_draws=500, random_state=0)).partial_fit(
+            X, (Y > 0).astype(int)
+        ),
+        "n_trials is not given, and earlier calls of partial_fit had it",
+    ),
+    "trials of labels": (
+        lambda: (
+            SGLDLogisticRegression(n_draws=500, random_state=0)
+            .fit(X, Y > 2)
+            .log_likelihood(X, Y, n_trials=TRIALS)
+        ),
+        "n_trials is given, and the model was fitted to labels",
+    ),
+    "trials in blocks": (
+        lambda: SGLDLogisticRegression().fit(RowBlocks(lambda: [(X, Y, None, TRIALS - 1)])),
+        "exposure in row .* of block 0 is 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_totals_that_cannot_be_used_are_refused(case):
+    call, message = REFUSED[case]
+    with pytest.raises((ValueError, TypeError, ImproperPosteriorError), match=message):
+        call()
+
+
+def test_a_fit_to_labels_follows_one_to_totals():
+    model = clone(SGLDLogisticRegression(n_draws=500, random_state=0)).fit(X, Y, n_trials=TRIALS)
+    labels = np.where(Y > 2, "many", "few")
+    again = clone(model).fit(X, labels)
+    np.testing.assert_array_equal(model.fit(X, labels).posterior_.values, again.posterior_.values)
+    assert model.predict(X[:3]).dtype.kind == "U"
