@@ -331,8 +331,8 @@ def _check_one_column(y: Any) -> None:
     told = f"y has shape {shape}; a classifier takes one label a row."
     if shape[1] == 2:
         raise ValueError(
-            f"{told} Of totals, give SGLDLogisticRegression successes and trials: "
-            "fit(X, y[:, 0], n_trials=y.sum(axis=1)), where the columns are successes and failures."
+            f"{told} Of columns of successes and failures, SGLDLogisticRegression takes the first "
+            "and the totals: fit(X, y[:, 0], n_trials=y.sum(axis=1))."
         )
     raise ValueError(
         f"{told} Of columns that are 1 for the class of the row give y.argmax(axis=1)."

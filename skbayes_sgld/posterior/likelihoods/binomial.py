@@ -99,7 +99,7 @@ class Binomial(Bernoulli):
             row = int(wrong.argmax())
             raise ValueError(
                 f"n_trials has the value {trials[row]:g} in row {row}; numbers of trials must be "
-                "whole, and 1 or more."
+                "whole, and 1 or more; leave out rows without trials."
             )
         wrong = ~((successes >= 0) & (successes <= trials)) | (successes != np.floor(successes))
         if wrong.any():
