@@ -22,6 +22,7 @@ from skbayes_sgld.posterior.conflict import prior_conflict
 Array = NDArray[Any]
 
 LEVEL = 0.05  # probability of any misfit at all, were the model true
+ENOUGH_DRAWS = 1000  # of a check: their error is far below that of the rows
 _TINY = 1e-16  # least transform: residuals reach 8.2
 _FEWEST = 20  # rows, below which moments have no normal distribution
 _MOST_COLUMNS = 200  # whose residuals are looked at
@@ -69,7 +70,9 @@ class Check:
     noted: bool = False
 
 
-def find_checks(left: LeftOut, names: list[str], labels: Any, seed: int) -> list[Check]:
+def find_checks(
+    left: LeftOut, names: list[str], labels: Any, seed: int, classes: Any = None
+) -> list[Check]:
     """All checks that the family of the model has.
 
     Parameters
@@ -82,11 +85,13 @@ def find_checks(left: LeftOut, names: list[str], labels: Any, seed: int) -> list
         Labels of the rows.
     seed : int
         Of the randomised transforms and of the replicates.
+    classes : sequence or None, default=None
+        Labels of the classes; None for their codes.
     """
     rng = np.random.RandomState(seed)
     X = _columns(left.data[0])
     if family_of(left) == "labels":
-        return [*_of_labels(left, X, names), _influence(left, labels)]
+        return [*_of_labels(left, X, names, classes), _influence(left, labels)]
     z = residuals(left, rng)
     checks = [*_coverage(left), *_shape(z)]
     if X is not None:
@@ -223,13 +228,14 @@ def _counts(left: LeftOut, rng: np.random.RandomState) -> Iterator[Check]:
 # ---- labels -------------------------------------------------------------------------------------
 
 
-def _of_labels(left: LeftOut, X: Array | None, names: list[str]) -> Iterator[Check]:
+def _of_labels(left: LeftOut, X: Array | None, names: list[str], classes: Any) -> Iterator[Check]:
     p = left.probability()
     K = p.shape[1]
-    classes = [1] if K == 2 else range(K)
-    for k in classes:
+    codes = [1] if K == 2 else range(K)
+    called = [str(k) for k in range(K)] if classes is None else [str(c) for c in classes]
+    for k in codes:
         y, of = left.y == k, p[:, k]
-        about = "" if K == 2 else f" of class {k}"
+        about = f" of class {called[k]}"
         parts = [("all rows", np.arange(len(y)))]
         if len(y) >= 3 * _FEWEST:
             parts += [
@@ -258,9 +264,9 @@ def _of_labels(left: LeftOut, X: Array | None, names: list[str]) -> Iterator[Che
             yield Check(name, "calibration", brier, own, error / len(y), p_value)
     if X is not None:
         each = []
-        for k in classes:
+        for k in codes:
             sd = np.sqrt(np.maximum(p[:, k] * (1.0 - p[:, k]), _TINY))
-            each.append(((left.y == k) - p[:, k], sd, "" if K == 2 else f", class {k}"))
+            each.append(((left.y == k) - p[:, k], sd, "" if K == 2 else f", class {called[k]}"))
         yield from _curvature([((y / sd), sd, about) for y, sd, about in each], X, names)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone
 
-from skbayes_sgld.criticism.checks import Check, find_checks, misfits
+from skbayes_sgld.criticism.checks import ENOUGH_DRAWS, Check, find_checks, misfits
 from skbayes_sgld.criticism.rows import FittedRows, rows_of_fit
 from skbayes_sgld.prediction.wrappers import wrapped
 
@@ -464,7 +464,7 @@ def _tried(
             warnings.simplefilter("ignore")
             fitted = fit_like(estimator, X, y, given)
             fit = rows_of_fit("check_model", fitted, X, y, weight, rest)
-            left = fit.leave_out(rows)
+            left = fit.leave_out(rows, ENOUGH_DRAWS)
             names = [f"x{j}" for j in range(left.data[0].shape[1])]
             checks = find_checks(left, names, np.arange(len(rows)), seed)
     except (ValueError, TypeError, ArithmeticError, np.linalg.LinAlgError) as error:

@@ -14,6 +14,7 @@ from skbayes_sgld._checks import check_flag
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld.criticism.checks import (
+    ENOUGH_DRAWS,
     Check,
     family_of,
     find_checks,
@@ -182,10 +183,11 @@ def check_model(
     check_flag(remedies, "remedies")
     fit = rows_of_fit("check_model", model, X, y, sample_weight, params)
     rows, seed = fit.choose(n_rows, random_state), draw_seed(random_state)
-    left = fit.leave_out(rows)
+    left = fit.leave_out(rows, ENOUGH_DRAWS)
     names = _column_names(model, fit.core.model, left.data[0].shape[1])
     labels = _row_labels(X, y, fit.counted[rows])
-    checks = [*find_checks(left, names, labels, seed), *prior_check(fit.core.model)]
+    classes = getattr(fit.core.model, "classes_", None)
+    checks = find_checks(left, names, labels, seed, classes) + prior_check(fit.core.model)
     wrong = misfits(checks)
     trials, family = list[Trial](), family_of(left)
     misfit = Misfit(model, fit, [check for check, bad in zip(checks, wrong, strict=True) if bad])

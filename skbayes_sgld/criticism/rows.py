@@ -49,10 +49,13 @@ class FittedRows:
         check_number(n_rows, "n_rows", low=2, closed="left", integer=True)
         return np.sort(as_random_state(random_state).choice(n, min(n_rows, n), replace=False))
 
-    def leave_out(self, rows: Array) -> LeftOut:
-        """Distributions of the model's target in the chosen rows, each without that row."""
+    def leave_out(self, rows: Array, n_draws: int | None = None) -> LeftOut:
+        """Distributions of the model's target in the chosen rows, each without that row.
+
+        ``n_draws`` is the most draws to use; None: all.
+        """
         chosen = tuple(each[rows] for each in self.data)
-        return leave_out_of(self.core.model, chosen, np.minimum(self.weight[rows], 1.0))
+        return leave_out_of(self.core.model, chosen, np.minimum(self.weight[rows], 1.0), n_draws)
 
 
 def rows_of_fit(

@@ -86,6 +86,26 @@ def test_models_that_are_true_fit(family):
     assert "Does the model fit? yes" in str(right)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [50, 400])
+@pytest.mark.parametrize("family", TRUE)
+def test_verdicts_on_true_models_are_wrong_no_oftener_than_they_say(family, n):
+    model, draw = TRUE[family]
+    wrong = 0
+    for seed in range(100):
+        y = draw(np.random.default_rng([seed, n]))[:n]
+        fitted = clone(model).set_params(random_state=seed).fit(X[:n], y)
+        wrong += not check_model(fitted, X[:n], y, remedies=False).fits
+    assert wrong <= stats.binom.isf(1e-3, 100, 0.05)
+
+
+def test_classes_are_named_by_their_labels():
+    y = np.array(["low", "mid", "top"])[np.argmax(_logits(np.random.default_rng(0)), axis=1)]
+    found = check_model(clone(LABELS).fit(X, y), X, y)
+    named = found.table["check"].str.extract(r"of class (\w+)")[0].dropna()
+    assert set(named) == {"low", "mid", "top"}
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_seen(fault):
     model, draw, kind = FAULTS[fault]
