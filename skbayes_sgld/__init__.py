@@ -1,6 +1,6 @@
 """Bayesian linear, logistic and Poisson regression by stochastic gradient Langevin dynamics."""
 
-from skbayes_sgld._warnings import gather_warnings
+from skbayes_sgld._warnings import ModelMisfitWarning, gather_warnings
 from skbayes_sgld.blocks import RowBlocks
 from skbayes_sgld.criticism.comparison import compare_models
 from skbayes_sgld.criticism.report import check_model
@@ -33,6 +33,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BayesByBackpropClassifier",
     "BayesByBackpropRegressor",
+    "ModelMisfitWarning",
     "Plan",
     "PosteriorDraws",
     "RowBlocks",

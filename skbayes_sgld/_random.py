@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 RandomSource = int | np.random.RandomState | np.random.Generator | None
 
-_START, _INDEX, _NOISE = range(3)  # what a stream of a chain is for
+_START, _INDEX, _NOISE, _SCREEN = range(4)  # what a stream of a chain is for
 
 
 def as_random_state(random_state: Any) -> np.random.RandomState:
@@ -104,6 +104,11 @@ def _generator(seed: int, chain: int, purpose: int) -> np.random.Generator:
 def start_generators(seed: int, chains: range) -> list[np.random.Generator]:
     """Generators of the chains' starts, one a chain."""
     return [_generator(seed, c, _START) for c in chains]
+
+
+def screen_generator(seed: int) -> np.random.Generator:
+    """Generator of a fit's screen, which advances no stream of its chains."""
+    return _generator(seed, 0, _SCREEN)
 
 
 def start_normals(seed: int, chains: range, n_params: int) -> Array:

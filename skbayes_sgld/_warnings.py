@@ -56,6 +56,15 @@ class _Record:
     settings: str = ""
 
 
+class ModelMisfitWarning(UserWarning):
+    """The model is decisively wrong about the rows that it was fitted to.
+
+    ``fit`` leaves out at most 500 rows in turn, and warns where far too few or too many of them are
+    in their predictive intervals. The message has the figure and the remedy. A fit without this
+    warning may be wrong too, where so quick a test cannot tell it from chance.
+    """
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Issue a warning at the user's own line; inside a search it names candidate and split."""
     known: dict[str, Any] = {}

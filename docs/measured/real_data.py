@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from math import floor, log10, sqrt
 from pathlib import Path
@@ -38,11 +37,11 @@ def figure(value, error):
 
 
 def told(said):
-    """Categories of warnings, and of a misfit its figure."""
-    misfit = [each.partition(": ")[2] for each in said if each.startswith("ModelMisfitWarning")]
-    others = dict.fromkeys(each.partition(": ")[0] for each in said if "Misfit" not in each)
-    first = [re.split(r"[;.] ", text)[0] for text in misfit]
-    return ", ".join([*first, *others]) or "nothing"
+    """Categories of warnings, and of a misfit its reason."""
+    reasons = [text.rpartition(": ")[2] for text in said if text.startswith("ModelMisfitWarning")]
+    others = [text.partition(": ")[0] for text in said if "ModelMisfitWarning" not in text]
+    words = [text.partition(";")[0] for text in reasons]
+    return ", ".join(dict.fromkeys([*words, *others])) or "nothing"
 
 
 def shares(found, n):

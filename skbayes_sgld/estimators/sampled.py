@@ -13,9 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._components import Registry
 from skbayes_sgld._linalg import MAX_DENSE
-from skbayes_sgld._random import draw_seed
+from skbayes_sgld._random import draw_seed, screen_generator
+from skbayes_sgld._warnings import ModelMisfitWarning, warn
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.criticism.report import check_model
+from skbayes_sgld.criticism.screen import screen, size
 from skbayes_sgld.estimators.base import Array, Rows
 from skbayes_sgld.estimators.callbacks import has_callbacks, show_progress
 from skbayes_sgld.estimators.linear import LinearEstimator, Priors
@@ -277,6 +279,30 @@ class SampledEstimator(LinearEstimator):
         self._set_point(result.mean)
         if stream is not None:
             self._stream = stream.sampled(posterior, result.draws)
+
+    def _screen(self, rows: Any) -> None:
+        """Warn where the model is decisively wrong about rows that are left out in turn.
+
+        Silent for rows in blocks and batches of ``partial_fit``, which are not all at hand; for
+        weighted rows, which may stand for several or for a part of one; at another temperature
+        than 1; and where the draws are not to be relied on.
+        """
+        result = self.result_
+        if isinstance(rows, RowSource) or self._stream is not None or rows.weight is not None:
+            return
+        if result.temperature != 1.0 or result.problems:
+            return
+        n, S = len(rows.y), len(result.draws.flat)
+        n_rows, n_draws = size(n, self._likelihood())
+        if n_rows == 0 or n_draws > S:
+            return
+        rng = screen_generator(result.plan.seed)
+        chosen = np.sort(rng.choice(n, n_rows, replace=False, shuffle=False))
+        data = tuple(each[chosen] for each in (rows.X, rows.y, rows.offset) if each is not None)
+        predictive = self._predictive(np.linspace(0, S - 1, n_draws).astype(int))
+        said = screen(predictive, data, np.random.RandomState(rng.bit_generator))
+        if said:
+            warn(f"{type(self).__name__}: {said}.", ModelMisfitWarning)
 
     def _last_positions(self, settings: Settings, names: list[str]) -> tuple[Array | None, int]:
         """Last positions of the chains that this fit continues, if any, and the fits before it."""

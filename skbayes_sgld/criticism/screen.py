@@ -1,0 +1,141 @@
+"""A quick test in every fit, of whether the model is decisively wrong about its own rows.
+
+At most 500 rows are left out in turn, by importance weights. If the model is right, the normal
+score of each row's transform by its predictive distribution function is standard normal. These
+tests look at all rows and at each third of them by fitted mean (the mean without a row depends on
+the row, and would sort rows with the same columns by their residuals):
+
+* the number of rows outside the 90 % interval, and that inside the 50 % interval, are binomial;
+* the sum of the squared scores is chi-square, and the largest score tells outliers;
+* the number of labels of the second class (or of the likeliest, of several) varies at most as much
+  as a binomial number with the mean probability (Hoeffding 1956).
+
+A p-value below ``_LEVEL`` is a finding. Parameters are estimated from the same rows, which makes
+the tests cautious. The screen finds gross faults; ``check_model`` finds smaller ones too.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtr, bdtrc, chdtr, chdtrc, ndtri
+
+from skbayes_sgld.criticism.calibration import held, thirds
+from skbayes_sgld.criticism.checks import family_of, residuals
+from skbayes_sgld.criticism.leave_one_out import LeftOut, leave_out
+
+Array = NDArray[Any]
+
+_FEWEST_ROWS, _MOST_ROWS, _MOST_DRAWS = 10, 500, 400
+# rows times draws, in 5 ms: a probability of a whole number takes 0.2 microseconds
+_NUMBERS, _WHOLE_NUMBERS = 25_000, 10_000
+_LEVEL = 1e-6  # of each of thirteen tests: a false alarm in 70,000 fits
+_UNEVEN = 1.5  # ratio of the spreads of two thirds that is told as unequal noise
+_MORE = 1.2  # ratio of a variance to the model's that is told as too large, or its inverse
+_LEVELS = 0.5, 0.9
+_GROUPS = "all", "low", "middle", "high"
+_OTHERS = "check_model(model, X, y) tries other models"
+
+
+class Group(NamedTuple):
+    """Median size of the normal scores of all rows or a third, and the least p-value."""
+
+    spread: float
+    p: float
+
+
+def size(n_rows: int, likelihood: Any) -> tuple[int, int]:
+    """Numbers of rows and of draws of a screen; (0, 0) where there are too few rows."""
+    if n_rows < _FEWEST_ROWS:
+        return 0, 0
+    rows = min(n_rows, _MOST_ROWS)
+    numbers = _WHOLE_NUMBERS if likelihood.whole else _NUMBERS // likelihood.n_predictors
+    return rows, min(_MOST_DRAWS, max(numbers // rows, 10))
+
+
+def screen(predictive: Any, data: tuple[Array, ...], rng: np.random.RandomState) -> str:
+    """Sentence on what is decisively wrong with a model, with its remedy; "" where nothing is.
+
+    Parameters
+    ----------
+    predictive : Predictive
+        Under some of the draws.
+    data : tuple of ndarray
+        X, y and the offset, if any, of some rows of the fit.
+    rng : numpy.random.RandomState
+        Source of the random transforms of whole numbers.
+    """
+    left = leave_out(predictive, data, smooth=False)
+    if family_of(left) == "labels":
+        return _of_labels(left)
+    score, found = residuals(left, rng), left.numbers
+    groups = [np.arange(len(score)), *thirds(predictive.mean(data[0], *data[2:]))]
+    each = [_group(score[rows]) for rows in groups]
+    outlier = len(score) * float(chdtrc(1.0, np.square(score).max()))
+    if min(outlier, *(group.p for group in each)) >= _LEVEL:
+        return ""
+    inside = held(found.below, found.most, 0.9)
+    share, *by_third = (f"{100 * inside[rows].mean():.0f}" for rows in groups)
+    told = (
+        f"90 % intervals hold {share} % of the rows, and {', '.join(by_third[:2])} and "
+        f"{by_third[2]} % of those with low, middle and high predictions"
+    )
+    if predictive.likelihood.whole:
+        return f"{told}: {_of_whole(left)}; {_OTHERS}"
+    central = held(found.below, found.most, 0.5).mean()
+    return f"{told}: {_of_noise(each, central, predictive.likelihood)}; {_OTHERS}"
+
+
+def _of_whole(left: LeftOut) -> str:
+    """Words on the spread of whole numbers beside the model's."""
+    found = left.numbers
+    ratio = float(np.mean(np.square(left.y - found.mean) / found.variance))
+    if 1.0 / _MORE < ratio < _MORE:
+        return "the numbers are spread otherwise than the model says"
+    return f"the variance of the numbers is {ratio:.2g} times that of the model"
+
+
+def _of_noise(each: list[Group], central: float, likelihood: Any) -> str:
+    """Words on the noise, with the setting that allows it."""
+    low, middle, high = (group.spread for group in each[1:])
+    if max(low, high) > _UNEVEN * min(low, high) and likelihood.n_predictors == 1:
+        return "the noise is not the same in all rows; set noise_model='log_linear'"
+    if max(low, middle, high) > _UNEVEN * min(low, middle, high):
+        return "the mean, or the noise, is curved in the columns; add their squares or splines"
+    return f"the tails are not normal, and 50 % intervals hold {100 * central:.0f} %"
+
+
+def _group(score: Array) -> Group:
+    """Spread and least p-value of some rows' normal scores."""
+    n, total, size = len(score), float(np.square(score).sum()), np.abs(score)
+    p = [_two_sided(int(np.sum(size > ndtri(0.5 + level / 2))), n, 1 - level) for level in _LEVELS]
+    p.append(2.0 * float(min(chdtr(n, total), chdtrc(n, total))))
+    return Group(float(np.median(size)), min(p))
+
+
+def _of_labels(left: LeftOut) -> str:
+    """Words on probabilities that labels do not have."""
+    probability, rows = left.probability(), np.arange(len(left.y))
+    two = probability.shape[1] == 2
+    chosen = np.ones(len(rows), dtype=int) if two else probability.argmax(axis=1)
+    p, hit = probability[rows, chosen], left.y == chosen
+    fitted = left.predictive.probability(left.data[0])[rows, chosen]
+    for name, group in zip(_GROUPS, [rows, *thirds(fitted)], strict=True):
+        n, mean, n_hit = len(group), float(p[group].mean()), int(hit[group].sum())
+        if _two_sided(n_hit, n, mean) < _LEVEL:
+            which = "" if name == "all" else f" with {name} probabilities"
+            what = "are of the second class" if two else "have their likeliest label"
+            return (
+                f"{100 * n_hit / n:.0f} % of the rows{which} {what}, and the model says "
+                f"{100 * mean:.0f} %: the log odds are curved in the columns; add their squares or "
+                f"splines; {_OTHERS}"
+            )
+    return ""
+
+
+def _two_sided(k: int, n: int, p: float) -> float:
+    """Twice the probability of a binomial number at least as far out as k on its side."""
+    above = float(bdtrc(k - 1, n, p)) if k > 0 else 1.0
+    return 2.0 * min(float(bdtr(k, n, p)), above)

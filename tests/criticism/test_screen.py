@@ -1,0 +1,164 @@
+"""The screen in ``fit``: planted misfits are told, right models are not, and no draw changes."""
+
+import warnings
+from unittest import mock
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skbayes_sgld import (
+    ModelMisfitWarning,
+    RowBlocks,
+    SGDMAPRegressor,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDPoissonRegressor,
+)
+from skbayes_sgld.criticism import screen
+from skbayes_sgld.estimators.sampled import SampledEstimator
+
+pytestmark = pytest.mark.filterwarnings("error::skbayes_sgld.ModelMisfitWarning")
+LOG_LINEAR = {"noise_model": "log_linear"}
+
+
+def columns(rng, n):
+    return rng.uniform(-1.0, 1.0, (n, 2))
+
+
+def labels(rng, score):
+    return (score + rng.gumbel(size=score.shape)).argmax(axis=1)
+
+
+def unequal(rng, X, wrong):
+    sd = np.exp(X[:, 0]) if wrong else 1.0
+    return 3.0 * X[:, 0] + sd * rng.standard_normal(len(X))
+
+
+def heavy(rng, X, wrong):
+    return X[:, 0] + (rng.standard_t(1.5, len(X)) if wrong else rng.standard_normal(len(X)))
+
+
+def curved(rng, X, wrong):
+    mean = 4.0 * np.square(X[:, 1]) + 8.0 * X[:, 1] if wrong else X[:, 1]
+    return mean + 0.3 * rng.standard_normal(len(X))
+
+
+def in_middle(rng, X, wrong):
+    sd = 1.0 + 4.0 * (np.abs(X[:, 0]) < 0.3) * wrong
+    return 3.0 * X[:, 0] + sd * rng.standard_normal(len(X))
+
+
+def heavy_unequal(rng, X, wrong):
+    return np.exp(X[:, 0]) * heavy(rng, np.zeros_like(X), wrong)
+
+
+def overdispersed(rng, X, wrong):
+    gamma = rng.gamma(2.0, 0.5, len(X)) if wrong else 1.0
+    return rng.poisson(gamma * np.exp(1.0 + X[:, 0]))
+
+
+def underdispersed(rng, X, wrong):
+    mean = np.exp(2.0 + 0.2 * X[:, 0])
+    return np.round(mean) if wrong else rng.poisson(mean)
+
+
+def two(rng, X, wrong):
+    eta = 6.0 * np.square(X[:, 0]) - 2.0 + 3.0 * X[:, 0] if wrong else 2.0 * X[:, 0]
+    return labels(rng, np.column_stack([np.zeros(len(X)), eta]))
+
+
+def three(rng, X, wrong):
+    x = np.sign(X[:, 0]) * 3.0 * (np.abs(X[:, 0]) < 0.5) if wrong else X[:, 0]
+    return labels(rng, np.column_stack([-4.0 * x, np.zeros(len(X)), 4.0 * x]))
+
+
+PLANTED = [
+    (SGLDLinearRegression, {}, unequal, "not the same in all rows; set noise_model='log_linear'"),
+    (SGLDLinearRegression, {}, heavy, "the tails are not normal, and 50 % intervals hold"),
+    (SGLDLinearRegression, {}, in_middle, "the mean, or the noise, is curved in the columns"),
+    (SGLDLinearRegression, LOG_LINEAR, heavy_unequal, "tails are not normal"),
+    (SGLDPoissonRegressor, {}, overdispersed, r"variance of the numbers is \d\.\d times"),
+    (SGLDPoissonRegressor, {}, underdispersed, r"variance of the numbers is 0\.\d+ times"),
+    (SGLDLogisticRegression, {}, two, "of the second class, and the model says"),
+    (SGLDLogisticRegression, {}, three, "have their likeliest label, and the model says"),
+]
+
+
+@pytest.mark.parametrize("estimator, settings, make, said", PLANTED)
+def test_a_planted_misfit_is_told_and_data_from_the_model_are_not(estimator, settings, make, said):
+    rng = np.random.default_rng(0)
+    X = columns(rng, 600)
+    model = estimator(random_state=0, **settings)
+    with pytest.warns(ModelMisfitWarning, match=said):
+        model.fit(X, make(rng, X, True))
+    model.fit(X, make(rng, X, False))  # a warning would be an error
+
+
+def test_it_names_the_share_that_intervals_hold():
+    rng = np.random.default_rng(0)
+    X = columns(rng, 400)
+    y = overdispersed(rng, X, True)
+    with pytest.warns(ModelMisfitWarning) as found:
+        model = SGLDPoissonRegressor(random_state=0).fit(X, y)
+    low, high = model.predict_interval(X, coverage=0.9).T
+    held = 100.0 * np.mean((low <= y) & (y <= high))
+    told = float(str(found[0].message).partition("hold ")[2].partition(" %")[0])
+    assert told == pytest.approx(held, abs=1.5)
+
+
+@pytest.mark.parametrize("random_state", [0, np.random.RandomState(0), np.random.default_rng(0)])
+def test_the_screen_changes_no_draw(random_state):
+    rng = np.random.default_rng(1)
+    X = columns(rng, 700)
+    y = unequal(rng, X, False)
+    states = [np.random.RandomState(3), np.random.RandomState(3)]
+    if isinstance(random_state, np.random.Generator):
+        states = [np.random.default_rng(3), np.random.default_rng(3)]
+    elif random_state == 0:
+        states = [3, 3]
+    screened = [SGLDLinearRegression(random_state=states[0]).fit(X, y) for _ in range(2)]
+    with mock.patch.object(SampledEstimator, "_screen"):
+        plain = [SGLDLinearRegression(random_state=states[1]).fit(X, y) for _ in range(2)]
+    for one, other in zip(screened, plain, strict=True):
+        np.testing.assert_array_equal(one.posterior_.flat, other.posterior_.flat)
+
+
+def silently(fit):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        fit()
+    return [each for each in found if each.category is ModelMisfitWarning] == []
+
+
+def test_it_is_silent_where_rows_would_not_judge_the_model():
+    rng = np.random.default_rng(0)
+    X = columns(rng, 600)
+    y = unequal(rng, X, True)
+    model = SGLDLinearRegression(random_state=0)
+    assert not silently(lambda: model.fit(X, y))
+    assert silently(lambda: model.fit(X, y, sample_weight=np.arange(1.0, 601.0)))
+    assert silently(lambda: SGLDLinearRegression(random_state=0, temperature=0.5).fit(X, y))
+    assert silently(lambda: SGLDLinearRegression(random_state=0).partial_fit(X, y))
+    assert silently(lambda: model.fit(RowBlocks(lambda: [(X[:300], y[:300]), (X[300:], y[300:])])))
+    assert silently(lambda: model.fit(X[:9], y[:9]))
+    assert silently(lambda: SGDMAPRegressor(random_state=0).fit(X, y))
+
+
+def test_its_p_values_are_those_of_independent_normal_scores():
+    rng = np.random.default_rng(0)
+    groups = [screen._group(rng.standard_normal(60)) for _ in range(4000)]
+    share = np.mean([group.p < 0.01 for group in groups])  # the least of three
+    assert 0.01 < share < 0.03
+    assert screen._group(rng.standard_normal(60) * 2.0).p < 1e-6
+    for k in (0, 3, 30):
+        tails = stats.binom.cdf(k, 60, 0.1), stats.binom.sf(k - 1, 60, 0.1)
+        assert screen._two_sided(k, 60, 0.1) == pytest.approx(2.0 * min(tails))
+
+
+@pytest.mark.parametrize("n", [10, 100, 500, 10**6])
+def test_its_numbers_of_rows_and_draws_are_bounded(n):
+    model = SGLDLinearRegression()._likelihood()
+    rows, draws = screen.size(n, model)
+    assert rows == min(n, 500) and 10 <= draws <= 400 and rows * draws <= 25_000
+    assert screen.size(9, model) == (0, 0)
