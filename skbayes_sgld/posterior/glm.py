@@ -427,11 +427,12 @@ class GLMPosterior(LinearParameters, BasePosterior):
             sums: Callable[[Array], tuple[Array, Array]] = self._statistics_value_and_grad
         else:
             sums = partial(self.rows(self._density_dtype).value_and_grad, group=group)
+        of_prior = other.bind_grad_log_prior()
 
         def value_and_grad(theta: Array) -> tuple[Array, Array]:
             value, grad = sums(theta)
             value += self.log_prior(theta)
-            grad += other.grad_log_prior(theta)
+            grad += of_prior(theta)
             return value, grad
 
         return value_and_grad

@@ -86,20 +86,19 @@ class RowSum:
         ``left (groups, n_each * n_products, width)`` are the coefficients in groups of positions,
         zeros in place of those that the last group lacks.
         """
-        coefficients = self.predictors.coefficients(theta)
+        coefficients = self._coefficients(theta)
         C, K, width = coefficients.shape
         size = group or C
-        n_slots = -(-C // size) * size
-        left = np.empty((n_slots, K, width), self.design.dtype)
-        left[:C] = coefficients
-        left[C:] = 0.0
-        left = left.reshape(-1, size * K, width)
+        if lacking := -C % size:
+            zeros = np.zeros((lacking, K, width), self.design.dtype)
+            coefficients = np.concatenate([coefficients, zeros])
+        left = coefficients.reshape(-1, size * K, width)
 
         parts = self._parts(size * K)
         _, kernel, block = parts[0][0]
         if len(parts) == 1 == len(parts[0]) and block is not None:  # few rows
-            few = tuple(a.astype(float, copy=False) for a in of_block(kernel, block, left))
-            return few if n_slots == C else tuple(each[:C] for each in few)
+            sums = of_block(kernel, block, left)
+            return tuple([each[:C].astype(float, copy=False) for each in sums])
 
         def of_part(part: Blocks) -> tuple[Array, ...]:
             blocks = self._blocks(part)
@@ -113,7 +112,7 @@ class RowSum:
         for other in others:
             for sum_, each in zip(first, other, strict=True):
                 sum_ += each
-        return first if n_slots == C else tuple(each[:C] for each in first)
+        return tuple([each[:C] for each in first])
 
     def value_and_grad(self, theta: Array, group: int | None = GROUP) -> tuple[Array, Array]:
         """Log likelihood ``(C,)`` and its gradient ``(C, P)`` at ``theta (C, P)``.
