@@ -31,6 +31,7 @@ from skbayes_sgld.posterior.assumed_density import NormalSite, site_of, under_pr
 from skbayes_sgld.posterior.hierarchical import with_hyperparameters
 from skbayes_sgld.posterior.linear_prior import in_units
 from skbayes_sgld.posterior.priors import HIERARCHICAL_PRIORS, PRIORS, Prior
+from skbayes_sgld.posterior.priors.noise import OwnPriors
 from skbayes_sgld.posterior.propriety import check_proper, level_is_held
 from skbayes_sgld.posterior.statistics import GaussianStatistics
 
@@ -421,12 +422,12 @@ class SampledEstimator(LinearEstimator):
         assert stream.priors is not None and not isinstance(stream.known, GaussianStatistics)
         site = None if stream.known is None else stream.known.tempered(power)
         held = site is not None or level_is_held(posterior)
-        width = posterior.n_features + bool(self.fit_intercept)
-        if site is not None and site.center.shape != (posterior.n_predictors, width):
+        if site is not None and site.center.size != posterior.n_params:
             raise ValueError(
                 "fit_intercept was changed since the last batch; call fit to start anew."
             )
-        coef, intercept, _ = stream.priors
+        coef, intercept, own = stream.priors
+        posterior = posterior._with(own_priors=OwnPriors(own))
         intercept = intercept if held else normal_intercept(posterior)
         kept = not held or rows.X.size + 2 * len(rows.y) <= _KEPT_BATCHES
         stream = replace(stream, known=site, rows=rows._replace(columns=None) if kept else None)

@@ -1,4 +1,4 @@
-"""The likelihood of rows that were not kept, as a normal density of the linear parameters.
+"""The likelihood of rows that were not kept, as a normal density of the parameters.
 
 It is the site of assumed density filtering (Opper 1998): a second-order expansion whose gradient
 and curvature are means over draws of the posterior, so that the next posterior has their mean.
@@ -10,11 +10,12 @@ from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import linalg
 
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.linear_prior import Array
 from skbayes_sgld.posterior.priors import CoefficientPrior
-from skbayes_sgld.posterior.tilted_prior import TiltedPrior
+from skbayes_sgld.posterior.tilt import Tilt
 
 _CURVATURES, _BLOCK = 200, 64  # draws
 
@@ -25,9 +26,9 @@ class NormalSite:
 
     Attributes
     ----------
-    center, slope : ndarray of shape (K, width)
-        In linear parameters x whose intercepts are at X = 0.
-    precision : ndarray of shape (K width, K width)
+    center, slope : ndarray of shape (P,)
+        In parameters x: those of theta, but for intercepts at X = 0.
+    precision : ndarray of shape (P, P)
         It may be singular.
     """
 
@@ -46,31 +47,20 @@ def under_priors(
     intercept: CoefficientPrior,
     site: NormalSite | None,
 ) -> GLMPosterior:
-    """Posterior of the same rows under given priors, and a site of further rows.
-
-    It is for models whose noise is not a parameter.
-    """
+    """Posterior of the same rows under given priors, and a site of further rows."""
     own, acts = posterior.linear_prior, posterior.fit_intercept and not intercept.flat
     if site is None:
         return posterior.with_prior(replace(own, coef=coef, intercept=intercept if acts else None))
-    K, width = site.center.shape
-    to_zero = _to_zero(posterior, K, width)
-    at = site.center.copy()
-    if own.center is not None:
-        at[:, -1] += at[:, :-1] @ own.center
+    to_zero = _to_zero(posterior)
     precision = to_zero.T @ site.precision @ to_zero
+    at = np.linalg.solve(to_zero, site.center)
     prior = replace(
         own,
         coef=_determined(coef),
         intercept=_determined(intercept) if posterior.fit_intercept else None,
     )
-    tilted = TiltedPrior(
-        **vars(prior),
-        at=at,
-        slope=(site.slope.ravel() @ to_zero).reshape(K, width),
-        precision=0.5 * (precision + precision.T),
-    )
-    return posterior.with_prior(tilted)
+    tilt = Tilt(at, site.slope @ to_zero, 0.5 * (precision + precision.T))
+    return posterior._with(linear_prior=prior, tilt=tilt)
 
 
 def _determined(prior: CoefficientPrior) -> CoefficientPrior:
@@ -87,7 +77,6 @@ def site_of(posterior: GLMPosterior, theta: Array, share: Array) -> NormalSite:
     ``share (S,)`` is the weight of each draw, of sum 1. The site's slope at the mean
     of the draws is their mean gradient, its precision the mean curvature of some of them.
     """
-    K, width = posterior.n_predictors, posterior.n_features + posterior.fit_intercept
     mean = share @ theta
     some = theta[np.unique(np.linspace(0, len(theta) - 1, _CURVATURES).astype(int))]
     precision = posterior.likelihood_curvature(some)
@@ -95,21 +84,18 @@ def site_of(posterior: GLMPosterior, theta: Array, share: Array) -> NormalSite:
     for a in range(0, len(theta), _BLOCK):
         part = slice(a, a + _BLOCK)
         slope += share[part] @ posterior.grad_log_likelihood(theta[part])
-    earlier = posterior.linear_prior
-    if isinstance(earlier, TiltedPrior):
-        moved = mean - earlier.at.ravel()
+    earlier = posterior.tilt
+    if earlier is not None:
         precision = precision + earlier.precision
-        slope += earlier.slope.ravel() - earlier.precision @ moved
-    center = mean.reshape(K, width).copy()
-    back = np.linalg.inv(_to_zero(posterior, K, width))
-    if posterior.center is not None:
-        center[:, -1] -= center[:, :-1] @ posterior.center
-    return NormalSite(center, (slope @ back).reshape(K, width), back.T @ precision @ back)
+        slope += earlier.grad(mean[None])[0]
+    to_zero = _to_zero(posterior)
+    back = np.linalg.inv(to_zero)
+    return NormalSite(to_zero @ mean, slope @ back, back.T @ precision @ back)
 
 
-def _to_zero(posterior: GLMPosterior, K: int, width: int) -> Array:
-    """Matrix from linear parameters to those with intercepts at X = 0."""
-    one = np.eye(width)
+def _to_zero(posterior: GLMPosterior) -> Array:
+    """Matrix from theta to parameters whose intercepts are at X = 0."""
+    one, P = np.eye(posterior._width), posterior.n_params
     if posterior.center is not None:
         one[-1, :-1] = -posterior.center
-    return np.kron(np.eye(K), one)
+    return linalg.block_diag(*[one] * posterior.n_predictors, np.eye(P - posterior._n_linear))

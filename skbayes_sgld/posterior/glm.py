@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 from scipy.sparse import issparse
 from scipy.special import logsumexp
 
@@ -34,6 +35,7 @@ from skbayes_sgld.posterior.reported import Reported
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import SparseDesign
 from skbayes_sgld.posterior.statistics import GaussianStatistics
+from skbayes_sgld.posterior.tilt import Tilt
 
 Array = NDArray[Any]
 
@@ -137,6 +139,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
         self.noise_columns: Array | None = None  # columns of X that the noise depends on, if any
         self.X: Any = X
         self.y, self.weight, self.offset, self.n_samples = y, sample_weight, offset, X.shape[0]
+        self.tilt: Tilt | None = None  # what is known of further rows
         self._statistics, self._sums = statistics, dict[type, RowSum]()
         self.total_weight = float(len(y) if by_trial is None else by_trial.sum())
         self.linear_prior = LinearPrior.of_data(
@@ -288,7 +291,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
         names = ["centered"]
         if self._infers_noise and self._statistics is not None:
             names.append("noncentered")
-        normal = self.prior.normal and self.prior.proper and self.linear_prior.separate
+        normal = self.prior.normal and self.prior.proper and self.tilt is None
         if normal and self.n_samples < self.n_features and self.n_samples <= MAX_DENSE:
             names.append("row_space")
         return tuple(names)
@@ -314,8 +317,11 @@ class GLMPosterior(LinearParameters, BasePosterior):
     def draw_prior(self, generators: list[np.random.Generator]) -> Array:
         """Reported parameters ``(C, P)`` from the prior.
 
-        Flat ones are 0, and the likelihood's own as where a search begins.
+        Flat ones are 0, and the likelihood's own as where a search begins. Where something is known
+        of further rows, they are from a normal approximation.
         """
+        if self.tilt is not None:
+            return self._constrain(self._draw_near(self.tilt.at, generators))
         theta = np.tile(self.zeros(), (len(generators), 1))
         gamma, values = self._gamma(theta), theta.copy()
         if self.n_own:
@@ -325,6 +331,15 @@ class GLMPosterior(LinearParameters, BasePosterior):
         for c, rng in enumerate(generators):
             linear[c] = self.linear_prior.sample(rng, linear.shape[1:], noise)
         return values
+
+    def _draw_near(self, theta: Array, generators: list[np.random.Generator]) -> Array:
+        """Draws ``(C, P)`` of the normal approximation of the prior about ``theta (P,)``."""
+        H = np.zeros((theta.size, theta.size))
+        self.add_prior_curvature(H, theta)
+        upper = linalg.cholesky(H)
+        mean = theta + linalg.cho_solve((upper, False), self.grad_log_prior(theta[None])[0])
+        normals = np.array([rng.standard_normal(theta.size) for rng in generators])
+        return mean + linalg.solve_triangular(upper, normals.T).T
 
     # ---- likelihood ---------------------------------------------------------------------------
 
@@ -362,25 +377,27 @@ class GLMPosterior(LinearParameters, BasePosterior):
     def log_prior(self, theta: Array) -> Array:
         """Log prior up to a constant ``(C,)``."""
         value = self.linear_prior.log_density(self._linear(theta), self._gamma(theta))
-        if not self.n_own:
-            return value
-        return value + self.own_priors.log_density(self._own(theta))
+        if self.n_own:
+            value = value + self.own_priors.log_density(self._own(theta))
+        return value if self.tilt is None else value + self.tilt.log_density(theta)
 
     def grad_log_prior(self, theta: Array) -> Array:
         """Gradient of the log prior ``(C, P)``."""
         linear, gamma = self._linear(theta), self._gamma(theta)
-        if not self.n_own:
-            return self.linear_prior.grad(linear, None)[0].reshape(theta.shape)
-        grad = np.empty_like(theta)
-        self._linear(grad)[...], in_gamma = self.linear_prior.grad(linear, gamma)
-        self._own(grad)[...] = self.own_priors.grad(self._own(theta))
+        slope, in_gamma = self.linear_prior.grad(linear, gamma)
+        if self.n_own:
+            grad = np.empty_like(theta)
+            self._linear(grad)[...] = slope
+            self._own(grad)[...] = self.own_priors.grad(self._own(theta))
+        else:
+            grad = slope.reshape(theta.shape)
         if in_gamma is not None:
             grad[:, self.n_params - self.n_own] += in_gamma
-        return grad
+        return grad if self.tilt is None else grad + self.tilt.grad(theta)
 
     def bind_grad_log_prior(self) -> Callable[[Array], Array]:
         """:meth:`grad_log_prior`, with what does not depend on theta computed once."""
-        if self.n_own:
+        if self.n_own or self.tilt is not None:
             return self.grad_log_prior
         return self.linear_prior.bind_grad(self.n_predictors, self._width)
 
@@ -509,11 +526,10 @@ class GLMPosterior(LinearParameters, BasePosterior):
         """Diagonal of the log prior's curvature ``(P,)`` at one ``theta (P,)``."""
         linear, gamma = self._at_one(theta)
         diagonal, corner = self.linear_prior.diagonal(linear, gamma)
-        if not self.n_own:
-            return diagonal.ravel()
         of_own = self.own_priors.curvature(self._own(theta[None])[0])
-        of_own[0] += corner
-        return np.append(diagonal.ravel(), of_own)
+        of_own[:1] += corner
+        both = np.append(diagonal.ravel(), of_own)
+        return both if self.tilt is None else both + np.diagonal(self.tilt.precision)
 
     def _at_one(self, theta: Array) -> tuple[Array, float | None]:
         """Linear parameters ``(K, width)`` and log noise variance of one ``theta (P,)``."""
@@ -545,6 +561,8 @@ class GLMPosterior(LinearParameters, BasePosterior):
             H[:L, own[0]] += cross
             H[own[0], :L] += cross
             H[own[0], own[0]] += corner
+        if self.tilt is not None:
+            H += self.tilt.precision
 
     def softened(self, spread: Array) -> GLMPosterior:
         """Posterior with its kinks rounded over a small fraction of ``spread (P,)``."""

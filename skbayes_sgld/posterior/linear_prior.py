@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,6 @@ class LinearPrior:
     center: Array | None = None
     from_data: bool = False
     pin: Array | None = None
-    separate: ClassVar[bool] = True  # coefficients and intercepts are independent
 
     @classmethod
     def of_data(
@@ -151,7 +150,7 @@ class LinearPrior:
 
         apart = self.intercept is None or self.center is None
         of_coef = self.coef.curvature(origin[:, : self.n_features], None)[0]
-        if not (self.separate and self.normal and apart and self.pin is None and of_coef.ndim == 2):
+        if not (self.normal and apart and self.pin is None and of_coef.ndim == 2):
             return grad
         slope, offset = -self.diagonal(origin, None)[0].ravel(), grad(origin.reshape(1, -1))
         if offset.any():

@@ -8,7 +8,7 @@ With g and H the gradient and minus the Hessian of the log likelihood of all row
     - \tfrac12 \delta^T \nabla^2 \ell_i(m) \delta \Bigr]:
 
 the sample estimates what is of third order alone. That is the log likelihood of the sample plus a
-polynomial of second order, ``(g - g_w)^T delta - delta^T (H - H_w) delta / 2``, which is held
+polynomial of second order, ``(g - g_w)^T delta - delta^T (H - H_w) delta / 2``, a tilt
 beside the prior: everything that takes the rows of a posterior then takes those of the sample.
 """
 
@@ -20,7 +20,7 @@ from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.linear_prior import Array
 from skbayes_sgld.posterior.protocol import Expansion
-from skbayes_sgld.posterior.tilted_prior import TiltedPrior
+from skbayes_sgld.posterior.tilt import Tilt
 
 
 class PooledPosterior(GLMPosterior):
@@ -31,28 +31,23 @@ class PooledPosterior(GLMPosterior):
     Parameters
     ----------
     posterior : GLMPosterior
-        That of the sample, each row weighing as much as those that it stands for. Its noise is no
-        parameter.
+        That of the sample, each row weighing as much as those that it stands for.
     expansion : Expansion
         Of the log likelihood of all rows.
     mode : ndarray of shape (P,)
         Mode of the posterior of all rows, or the centre of a normal distribution near it.
-    precision : ndarray of shape (P, P)
-        Of that normal distribution.
+    of_mode : ndarray of shape (P, P)
+        Precision of that normal distribution.
     """
 
     def __init__(
-        self, posterior: GLMPosterior, expansion: Expansion, mode: Array, precision: Array
+        self, posterior: GLMPosterior, expansion: Expansion, mode: Array, of_mode: Array
     ) -> None:
         vars(self).update(vars(posterior))
-        own, prior = posterior.expand_likelihood(expansion.theta), posterior.linear_prior
-        self.linear_prior = TiltedPrior(
-            **vars(prior),
-            at=expansion.theta.reshape(posterior.n_predictors, -1),
-            slope=(expansion.grad - own.grad).reshape(posterior.n_predictors, -1),
-            precision=expansion.curvature - own.curvature,
-        )
-        self._normal = mode, precision
+        own = posterior.expand_likelihood(expansion.theta)
+        slope, precision = expansion.grad - own.grad, expansion.curvature - own.curvature
+        self.tilt = Tilt(expansion.theta, slope, precision)
+        self._normal = mode, of_mode
 
     def centered_normal(self, anyway: bool = False) -> tuple[Array, Array]:
         """Mode and precision there, which the passes over all rows have found."""

@@ -124,9 +124,9 @@ def test_a_site_after_a_site_has_the_mean_gradient_and_curvature_of_both(center,
     )
     moved = draws[1].mean(axis=0) - draws[0].mean(axis=0)
     assert np.abs(H_first @ moved).max() > np.abs(first).max() / 3.0  # the curvature counts
-    np.testing.assert_allclose(site.center[0], draws[1].mean(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(site.center, draws[1].mean(axis=0), rtol=1e-10)
     np.testing.assert_allclose(
-        site.slope[0], last + forgetting * (first - H_first @ moved), rtol=1e-9, atol=1e-9
+        site.slope, last + forgetting * (first - H_first @ moved), rtol=1e-9, atol=1e-9
     )
     np.testing.assert_allclose(site.precision, H_last + forgetting * H_first, rtol=1e-9)
 

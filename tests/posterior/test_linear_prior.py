@@ -268,10 +268,9 @@ def test_changing_the_matrix_changes_the_prior():
 def beside_a_site(likelihood):
     """Posterior of rows, and of a normal site of others, beside its coefficients' prior."""
     posterior = make(LIKELIHOODS[likelihood], "normal, laplace", center=True)
-    K, width = posterior.n_predictors, D + 1
-    rng = np.random.default_rng(3)
-    root = rng.standard_normal((K * width, K * width))
-    site = NormalSite(*rng.standard_normal((2, K, width)), root @ root.T)
+    rng, P = np.random.default_rng(3), posterior.n_params
+    root = rng.standard_normal((P, P))
+    site = NormalSite(*rng.standard_normal((2, P)), root @ root.T)
     return under_priors(posterior, Normal(1.0), Normal(2.0, 0.4), site)
 
 
