@@ -12,6 +12,7 @@ from skbayes_sgld.linear_model import (
     SGDMAPRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
+    SGLDNegativeBinomialRegressor,
     SGLDPoissonRegressor,
 )
 from skbayes_sgld.neural_network import (
@@ -43,6 +44,7 @@ __all__ = [
     "SGLDLogisticRegression",
     "SGLDMLPClassifier",
     "SGLDMLPRegressor",
+    "SGLDNegativeBinomialRegressor",
     "SGLDPoissonRegressor",
     "SamplingResult",
     "check_model",

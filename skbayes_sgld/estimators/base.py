@@ -106,6 +106,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _registries: ClassVar[dict[str, Registry]] = {
         "prior": PRIORS,
         "noise_prior": NOISE_PRIORS,
+        "dispersion_prior": NOISE_PRIORS,
         "noise_model": NOISE_MODELS,
     }
     _automatic: ClassVar[set[str]] = set()  # parameters of these that may be "auto"

@@ -31,7 +31,7 @@ from skbayes_sgld.estimators.validation import (
 
 @parameters
 class CountRegressor(RegressionModel, LinearEstimator):
-    """A regressor of Poisson counts, each over an exposure.
+    """A regressor of counts, each over an exposure.
 
     The log of the exposure is an offset of the linear predictor. The scale of a column, which sets
     that of an automatic prior, depends on the weights alone.
@@ -53,6 +53,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
     """
 
     _family = "poisson"
+    _takes_rates = True  # the likelihood of rates weighted by exposures is that of the counts
 
     def _exponential(self) -> str:
         return "rate"
@@ -103,7 +104,8 @@ class CountRegressor(RegressionModel, LinearEstimator):
     def _check_data(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Rows:
         _check_one_column(y)
         rows = super()._check_data(X, y, sample_weight, **row_data)
-        if rows.offset is not None or sample_weight is None:  # of rates, exposures are weights
+        weighted_rates = rows.offset is None and sample_weight is not None
+        if not (weighted_rates and self._takes_rates):
             warn_of_fraction(_first_fraction(rows.y), with_exposure=rows.offset is not None)
         return rows
 

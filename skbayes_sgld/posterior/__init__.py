@@ -17,6 +17,8 @@ from skbayes_sgld.posterior.likelihoods import (
     HeteroscedasticGaussian,
     LabelLikelihood,
     Likelihood,
+    NegativeBinomial,
+    OwnParameter,
     Poisson,
 )
 from skbayes_sgld.posterior.mlp import MLPPosterior
@@ -98,9 +100,11 @@ __all__ = [
     "Likelihood",
     "LogLinearNoise",
     "MLPPosterior",
+    "NegativeBinomial",
     "NoiseModel",
     "NoisePrior",
     "Normal",
+    "OwnParameter",
     "Poisson",
     "Positive",
     "Posterior",

@@ -15,7 +15,7 @@ from skbayes_sgld.prediction.blocks import block_size, by_blocks, map_blocks
 from skbayes_sgld.prediction.normal_mixture import NormalMixtures
 from skbayes_sgld.prediction.order_statistics import OrderStatistics
 from skbayes_sgld.prediction.predictors import Predictor, Spread
-from skbayes_sgld.prediction.quadrature import Quadrature
+from skbayes_sgld.prediction.quadrature import OwnNodes, Quadrature
 
 Array = NDArray[Any]
 
@@ -80,6 +80,11 @@ class Predictive:
         variance = self._noise_variance
         largest = variance.max()
         return float(np.sqrt(self.share @ (variance / largest)) * np.sqrt(largest))
+
+    @property
+    def _is_smooth(self) -> bool:
+        """Whether nodes of one predictor and of own parameters may take the place of draws."""
+        return self.predictor.n_predictors == 1 == self.likelihood.n_predictors
 
     def _spread(self, X: Array) -> Spread:
         return self.predictor.spread(self.share, X.shape[0])
@@ -184,7 +189,7 @@ class Predictive:
         if likelihood.quadratic:
             t = self._of_normal_mixtures(lambda mixtures, X: mixtures.quantiles(X, q), X)
             return t if offset is None else t + offset[:, None]
-        if likelihood.n_local == 1:
+        if self._is_smooth:
             return self._by_quadrature(averaged, X, offset)
         return self._by_blocks(quantiles_of, 4, X, offset)
 
@@ -203,13 +208,15 @@ class Predictive:
     def _by_quadrature(
         self, function: Callable[..., Array], X: Array, offset: Array | None, *more: Array
     ) -> Array:
-        """Values, by blocks of rows, of a function of averages over one predictor's draws.
+        """Values, by blocks of rows, of a function of averages over the draws.
 
         The function takes the average (see :meth:`Likelihood.averaged_quantile`), the number of
         rows in the block, and the block's part of ``more``. Counts of 100,000 rows take a tenth of
         the time that sums over all draws do.
         """
         share, likelihood, spread = self.share, self.likelihood, self._spread(X)
+        own = np.zeros((len(share), 0)) if self.own is None else self.own
+        own_nodes, mean_own = OwnNodes(own), share @ own
 
         def values_of(X: Array, offset: Any, *more: Array) -> Array:
             center, deviation = spread.deviations(X)
@@ -217,15 +224,13 @@ class Predictive:
             likelihood.check_predictors(center + deviation.max(axis=1))
 
             def exact(rows: Array) -> Array:
-                return self.local(X[rows], offset[rows] if np.ndim(offset) else offset)[:, 0]
+                return self.local(X[rows], offset[rows] if np.ndim(offset) else offset)
 
-            rate = np.sqrt(likelihood.variance(center[:, None, None])[:, 0])
-            mixture = Quadrature(center, deviation, share, rate, exact)
-
-            def average(function: Callable[[Array, Array], Array], rows: Array) -> Array:
-                return mixture.mean(lambda eta, rows: function(eta[:, None], rows), rows)
-
-            return function(average, len(center), *more)
+            u = np.concatenate([center[None], np.repeat(mean_own[:, None], len(center), axis=1)])
+            information = likelihood.curvature(u[None], likelihood.mean(u[None])[0])[0, 0, 0]
+            rate = np.sqrt(information)
+            mixture = Quadrature(center, deviation, share, rate, exact, own_nodes)
+            return function(mixture.mean, len(center), *more)
 
         return self._by_blocks(values_of, 2, X, offset, *more)
 
@@ -249,7 +254,7 @@ class Predictive:
 
         if X.shape[0] >= _MANY_ROWS and self.likelihood.quadratic:
             values = self._normal_log_density(X, y, offset)
-        elif X.shape[0] >= _MANY_ROWS and self.likelihood.n_local == 1:
+        elif X.shape[0] >= _MANY_ROWS and self._is_smooth:
             values = self._by_quadrature(self._averaged_log_density, X, offset, y)
         else:
             return self._by_blocks(plainly, 4, X, offset, y)
@@ -327,7 +332,7 @@ class Predictive:
             at = t if offset is None else t - offset[:, None]
             values = self._of_normal_mixtures(lambda mixtures, X, t: mixtures.cdf(X, t), X, at)
             return self._fill(values, plainly, X, offset, t)
-        if X.shape[0] >= _MANY_ROWS and likelihood.n_local == 1:
+        if X.shape[0] >= _MANY_ROWS and self._is_smooth:
             return self._by_quadrature(averaged, X, offset, t)
         return self._by_blocks(plainly, 4, X, offset, t)
 

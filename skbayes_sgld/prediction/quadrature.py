@@ -1,9 +1,10 @@
-"""Means of smooth functions of one predictor, from a few nodes a row in place of all draws.
+"""Means of smooth functions of one predictor and of own parameters, from a few nodes a row.
 
 A quadrature has the Chebyshev moments of the draws of a row's predictor. Its mean
 ``E f(eta) = sum_j w_j f(eta_j)`` is exact for polynomials of lower degree than the number of nodes,
 and nearly so for functions whose Chebyshev coefficients fall off. The last coefficients of a
-function estimate the error; rows with a larger error are averaged over all draws.
+function estimate the error; rows with a larger error are averaged over all draws. The likelihood's
+own parameters have nodes too, the same for all rows; moments are of products of polynomials.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ class Quadrature:
         How fast functions of the predictor change: as the normal distribution function of the
         predictor times the rate.
     exact : callable
-        Function from positions of rows to their predictors under all draws ``(len(rows), S)``.
+        Function from positions of rows to their local parameters under all draws
+        ``(len(rows), n_local, S)``.
+    own : OwnNodes
+        Nodes of the own parameters.
     """
 
     def __init__(
@@ -46,21 +50,30 @@ class Quadrature:
         share: Array,
         rate: Array,
         exact: Callable[[Array], Array],
+        own: OwnNodes,
     ) -> None:
         reach = np.maximum(deviation.max(axis=1), -deviation.min(axis=1)).astype(float)
         degree = _degree(float((reach * rate).max()))
-        angle = np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1)
-        orders = np.arange(degree + 1)
-        values = np.cos(np.outer(orders, angle))  # of the polynomials at the nodes
-        to_coefficients = values * np.where(orders > 0, 2.0, 1.0)[:, None] / (degree + 1)
-        moments = _moments(deviation, np.where(reach > 0, reach, 1.0), share, degree)
-        self.nodes = center[:, None] + reach[:, None] * values[1]
-        self.weights = moments @ to_coefficients
-        self._last = to_coefficients[-2:].T
+        at, to_coefficients = _chebyshev(degree)
+        weight = share[:, None] * own.values
+        moments = _moments(deviation, np.where(reach > 0, reach, 1.0), weight, degree)
+        n, J = len(center), len(own.nodes)
+        eta = center[:, None] + reach[:, None] * at
+        self.nodes = np.empty((n, 1 + own.nodes.shape[1], len(at) * J))
+        self.nodes[:, 0] = np.repeat(eta, J, axis=1)
+        self.nodes[:, 1:] = np.tile(own.nodes.T, len(at))
+        weights = np.swapaxes(moments @ own.to_coefficients, 1, 2) @ to_coefficients
+        self.weights = np.swapaxes(weights, 1, 2).reshape(n, -1)
+        both = np.kron(to_coefficients, own.to_coefficients)
+        last = np.add.outer(np.arange(degree + 1) >= degree - 1, own.last).ravel()
+        self._last = both[last].T
         self._share, self._exact = share, exact
 
     def mean(self, function: Callable[[Array, Array], Array], rows: Array) -> Array:
-        """Means ``(len(rows),)`` of a function of predictors ``(r, m)`` and positions ``(r,)``."""
+        """Means ``(len(rows),)`` of a function of local parameters and of the rows' positions.
+
+        The function takes arrays ``(r, n_local, m)`` and ``(r,)``.
+        """
         whole = len(rows) == len(self.nodes)
         nodes, weights = (each if whole else each[rows] for each in (self.nodes, self.weights))
         at_nodes = function(nodes, rows)
@@ -70,6 +83,52 @@ class Quadrature:
         if far.any():
             mean[far] = function(self._exact(rows[far]), rows[far]) @ self._share
         return mean
+
+
+class OwnNodes:
+    """Nodes of the likelihood's own parameters, on a grid between the least and largest draws.
+
+    Parameters
+    ----------
+    own : ndarray of shape (S, m)
+        Coordinates under every draw.
+
+    Attributes
+    ----------
+    nodes : ndarray of shape (J, m)
+    values : ndarray of shape (S, J)
+        Products of Chebyshev polynomials at the draws.
+    to_coefficients : ndarray of shape (J, J)
+        From values at the nodes to coefficients of these products.
+    last : ndarray of bool of shape (J,)
+        The products with a polynomial of the two largest degrees.
+    """
+
+    def __init__(self, own: Array) -> None:
+        self.nodes: Array = np.zeros((1, 0))
+        self.values: Array = np.ones((len(own), 1))
+        self.to_coefficients: Array = np.ones((1, 1))
+        self.last: Array = np.zeros(1, bool)
+        for each in own.T:
+            low, high = each.min(), each.max()
+            middle, reach = 0.5 * (low + high), max(0.5 * (high - low), 1e-12)
+            degree = _degree(reach)  # densities change at most as fast as these coordinates
+            at, to_coefficients = _chebyshev(degree)
+            known, J = len(self.nodes), len(at)
+            column = np.tile(middle + reach * at, known)
+            self.nodes = np.column_stack([np.repeat(self.nodes, J, axis=0), column])
+            of_draws = np.polynomial.chebyshev.chebvander((each - middle) / reach, degree)
+            self.values = (self.values[:, :, None] * of_draws[:, None]).reshape(len(own), -1)
+            self.to_coefficients = np.kron(self.to_coefficients, to_coefficients)
+            self.last = np.logical_or.outer(self.last, np.arange(J) >= J - 2).ravel()
+
+
+def _chebyshev(degree: int) -> tuple[Array, Array]:
+    """Nodes in (-1, 1), and the matrix from values there to Chebyshev coefficients."""
+    angle = np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1)
+    orders = np.arange(degree + 1)
+    values = np.cos(np.outer(orders, angle))  # of the polynomials at the nodes
+    return np.cos(angle), values * np.where(orders > 0, 2.0, 1.0)[:, None] / (degree + 1)
 
 
 def _degree(extent: float) -> int:
@@ -83,11 +142,15 @@ def _degree(extent: float) -> int:
     return _MOST
 
 
-def _moments(deviation: Array, reach: Array, share: Array, degree: int) -> Array:
-    """Chebyshev moments ``(n, degree + 1)`` of the deviations over their reach."""
-    weight = share.astype(deviation.dtype)
+def _moments(deviation: Array, reach: Array, weight: Array, degree: int) -> Array:
+    """Chebyshev moments ``(n, degree + 1, J)`` of the deviations over their reach.
+
+    ``weight (S, J)`` are several weights of the draws.
+    """
+    moments = np.empty((len(deviation), degree + 1, weight.shape[1]))
+    moments[:, 0] = weight.sum(axis=0)
+    weight = weight.astype(deviation.dtype)
     deviation /= reach[:, None].astype(deviation.dtype)
-    moments = np.ones((len(deviation), degree + 1))
     moments[:, 1] = deviation @ weight
     twice = deviation + deviation
     before, last, product = deviation, twice * deviation, np.empty_like(deviation)

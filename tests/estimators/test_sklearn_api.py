@@ -22,6 +22,7 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
     SGLDMLPClassifier,
     SGLDMLPRegressor,
+    SGLDNegativeBinomialRegressor,
     SGLDPoissonRegressor,
 )
 from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, Laplace, Normal
@@ -52,6 +53,7 @@ ESTIMATORS = [
     SGLDLinearRegression(n_draws=40),
     SGLDLogisticRegression(n_draws=40),
     SGLDPoissonRegressor(n_draws=40),
+    SGLDNegativeBinomialRegressor(n_draws=40),
     SGDMAPRegressor(),
     SGDMAPClassifier(),
     SGLDMLPRegressor(**FEW),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from skbayes_sgld.prediction.quadrature import Quadrature
+from skbayes_sgld.prediction.quadrature import OwnNodes, Quadrature
 
 
 @pytest.mark.parametrize("reach", [0.0, 0.3, 1.0, 1.5])
@@ -22,7 +22,27 @@ def test_the_nodes_alone_average_a_normal_distribution_function(reach):
     def exact(rows):
         raise AssertionError(f"rows {rows} were averaged over all draws")
 
-    quadrature = Quadrature(center, deviation, share, np.full(3, 2.0), exact)
-    mean = quadrature.mean(lambda eta, rows: ndtr(2.0 * eta), np.arange(3))
+    own = OwnNodes(np.zeros((500, 0)))
+    quadrature = Quadrature(center, deviation, share, np.full(3, 2.0), exact, own)
+    mean = quadrature.mean(lambda u, rows: ndtr(2.0 * u[:, 0]), np.arange(3))
     np.testing.assert_allclose(mean, expected, atol=1e-6)
-    assert quadrature.nodes.shape[1] == degree + 1  # no more than these need
+    assert quadrature.nodes.shape[2] == degree + 1  # no more than these need
+
+
+def test_the_nodes_of_own_parameters_average_over_them_too():
+    rng = np.random.default_rng(1)
+    share, own = rng.dirichlet(np.ones(500)), rng.uniform(-0.4, 0.3, (500, 2))
+    deviation = 0.3 * own[:, 0] + rng.uniform(-0.5, 0.5, (3, 500))  # which depend on them
+    center = np.array([-1.0, 0.0, 2.0])
+
+    def at(u):
+        return ndtr(np.exp(-0.5 * u[:, 1]) * u[:, 0] + 0.5 * u[:, 2])
+
+    def exact(rows):
+        raise AssertionError(f"rows {rows} were averaged over all draws")
+
+    every = np.broadcast_to(own.T, (3, 2, 500))
+    u = np.concatenate([(center[:, None] + deviation)[:, None], every], axis=1)
+    quadrature = Quadrature(center, deviation, share, np.full(3, 1.5), exact, OwnNodes(own))
+    mean = quadrature.mean(lambda u, rows: at(u), np.arange(3))
+    np.testing.assert_allclose(mean, at(u) @ share, atol=1e-6)

@@ -12,6 +12,7 @@ from skbayes_sgld.posterior.likelihoods.gaussian import (
 )
 from skbayes_sgld.posterior.likelihoods.given import GivenOwn
 from skbayes_sgld.posterior.likelihoods.kernel import OffsetKernel, RowKernel, WeightedKernel
+from skbayes_sgld.posterior.likelihoods.negative_binomial import NegativeBinomial
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 from skbayes_sgld.posterior.likelihoods.poisson import Poisson
 
@@ -24,6 +25,7 @@ LIKELIHOODS: Registry[Likelihood] = Registry(
     binomial=Binomial,
     categorical=Categorical,
     poisson=Poisson,
+    negative_binomial=NegativeBinomial,
 )
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "RowKernel",
     "LabelLikelihood",
     "Likelihood",
+    "NegativeBinomial",
     "OffsetKernel",
     "OwnParameter",
     "Poisson",

@@ -30,6 +30,13 @@ class NoisePrior(Component):
 
     proper = True
 
+    def check_as(self, argument: str) -> None:
+        """Check, with the argument's name in errors: priors serve several own parameters."""
+        self.check(argument)
+
+    def check(self, argument: str = "noise_prior") -> None:
+        """Raise where a parameter is out of range."""
+
     @property
     def conjugate(self) -> tuple[float, float] | None:
         """``(a, b)`` of the density ``exp(-a gamma - b exp(-gamma))`` of gamma; None for others."""
@@ -86,10 +93,10 @@ class OwnPriors:
         return np.array([part.curvature(float(own[j])) for j, part in enumerate(self.parts)])
 
 
-def _check_scale(scale: Any) -> None:
+def _check_scale(scale: Any, argument: str) -> None:
     """Raise unless the scale is "auto" or a positive number."""
     if not (isinstance(scale, str) and scale == "auto"):
-        check_number(scale, "noise_prior.scale", low=0)
+        check_number(scale, f"{argument}.scale", low=0)
 
 
 @dataclass(eq=False, repr=False)
@@ -119,10 +126,10 @@ class InverseGamma(NoisePrior):
     shape: float = 1e-3
     scale: Any = "auto"
 
-    def check(self) -> None:
+    def check(self, argument: str = "noise_prior") -> None:
         """Raise where shape or scale is not positive."""
-        check_number(self.shape, "noise_prior.shape", low=0, high=1e15)
-        _check_scale(self.scale)
+        check_number(self.shape, f"{argument}.shape", low=0, high=1e15)
+        _check_scale(self.scale, argument)
 
     @property
     def conjugate(self) -> tuple[float, float]:
@@ -188,9 +195,9 @@ class _OnDeviation(NoisePrior):
 
     scale: Any
 
-    def check(self) -> None:
+    def check(self, argument: str = "noise_prior") -> None:
         """Raise where the scale is not positive."""
-        _check_scale(self.scale)
+        _check_scale(self.scale, argument)
 
     def for_data(self, variance: float) -> NoisePrior:
         """Prior with ``scale="auto"`` set to the standard deviation of y."""
@@ -264,10 +271,10 @@ class HalfStudentT(_OnDeviation):
     df: float = 3.0
     scale: Any = "auto"
 
-    def check(self) -> None:
+    def check(self, argument: str = "noise_prior") -> None:
         """Raise where a parameter is not positive."""
-        check_number(self.df, "noise_prior.df", low=0)
-        super().check()
+        check_number(self.df, f"{argument}.df", low=0)
+        super().check(argument)
 
     def _ratio(self, gamma: Array) -> Array:
         return np.exp(gamma) / (self.df * self.scale**2)

@@ -19,6 +19,12 @@ def _categorical(u, y):
     return np.log(np.take_along_axis(shares, y.astype(int)[:, None], axis=1)[:, 0])
 
 
+def _negative_binomial(u, y):
+    r, odds = np.exp(-u[:, 1]), u[:, 0] + u[:, 1]  # scipy's has no digits of small odds
+    ways = special.gammaln(y + r) - special.gammaln(r) - special.gammaln(y + 1.0)
+    return ways + y * odds - (y + r) * np.logaddexp(0.0, odds)
+
+
 # log densities (C, B) of y (C, B) at u (C, n_local, B), of scipy's distributions
 KNOWN = {
     "gaussian": lambda u, y: stats.norm.logpdf(y, u[:, 0], np.exp(0.5 * u[:, 1])),
@@ -26,6 +32,7 @@ KNOWN = {
     "fixed_gaussian": lambda u, y: stats.norm.logpdf(y, u[:, 0], 1.0),
     "bernoulli": lambda u, y: stats.bernoulli.logpmf(y, special.expit(u[:, 0])),
     "categorical": _categorical,
+    "negative_binomial": _negative_binomial,
     "poisson": lambda u, y: stats.poisson.logpmf(y, np.exp(u[:, 0])),
 }
 
