@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrc, chdtr, chdtrc, ndtri
 
-from skbayes_sgld.criticism.calibration import held, thirds
-from skbayes_sgld.criticism.checks import family_of, residuals
-from skbayes_sgld.criticism.leave_one_out import LeftOut, leave_out
+from skbayes_sgld.criticism.calibration import held, pearson, thirds
+from skbayes_sgld.criticism.checks import family_of
+from skbayes_sgld.criticism.leave_one_out import LeftOut, Numbers, leave_out
 
 Array = NDArray[Any]
 
@@ -32,6 +32,7 @@ _FEWEST_ROWS, _MOST_ROWS, _MOST_DRAWS = 10, 500, 400
 # rows times draws, in 5 ms: a probability of a whole number takes 0.2 microseconds
 _NUMBERS, _WHOLE_NUMBERS = 25_000, 10_000
 _LEVEL = 1e-6  # of each of thirteen tests: a false alarm in 70,000 fits
+_EDGE = 1e-16  # precision of a probability near 1
 _UNEVEN = 1.5  # ratio of the spreads of two thirds that is told as unequal noise
 _MORE = 1.2  # ratio of a variance to the model's that is told as too large, or its inverse
 _LEVELS = 0.5, 0.9
@@ -51,7 +52,8 @@ def size(n_rows: int, likelihood: Any) -> tuple[int, int]:
     if n_rows < _FEWEST_ROWS:
         return 0, 0
     rows = min(n_rows, _MOST_ROWS)
-    numbers = _WHOLE_NUMBERS if likelihood.whole else _NUMBERS // likelihood.n_predictors
+    whole = likelihood.whole or likelihood.totals
+    numbers = _WHOLE_NUMBERS if whole else _NUMBERS // likelihood.n_predictors
     return rows, min(_MOST_DRAWS, max(numbers // rows, 10))
 
 
@@ -68,10 +70,17 @@ def screen(predictive: Any, data: tuple[Array, ...], rng: np.random.RandomState)
         Source of the random transforms of whole numbers.
     """
     left = leave_out(predictive, data, smooth=False)
-    if family_of(left) == "labels":
+    likelihood = getattr(predictive, "seen", predictive).likelihood
+    if family_of(left) == "labels" and not likelihood.totals:
         return _of_labels(left)
-    score, found = residuals(left, rng), left.numbers
-    groups = [np.arange(len(score)), *thirds(predictive.mean(data[0], *data[2:]))]
+    fitted = predictive.mean(data[0], *data[2:])
+    if likelihood.totals:
+        y, fitted, found = left.y["successes"], fitted * left.y["trials"], _numbers_of_totals(left)
+    else:
+        y, found = left.y, left.numbers
+    at = found.below + rng.random_sample(len(y)) * (found.most - found.below)
+    score = ndtri(np.clip(at, _EDGE, 1.0 - _EDGE))
+    groups = [np.arange(len(score)), *thirds(fitted)]
     each = [_group(score[rows]) for rows in groups]
     outlier = len(score) * float(chdtrc(1.0, np.square(score).max()))
     if min(outlier, *(group.p for group in each)) >= _LEVEL:
@@ -82,19 +91,33 @@ def screen(predictive: Any, data: tuple[Array, ...], rng: np.random.RandomState)
         f"90 % intervals hold {share} % of the rows, and {', '.join(by_third[:2])} and "
         f"{by_third[2]} % of those with low, middle and high predictions"
     )
-    if predictive.likelihood.whole:
-        return f"{told}: {_of_whole(left)}; {_OTHERS}"
+    if likelihood.whole or likelihood.totals:
+        ratio = float(np.mean(pearson(y, found.mean, found.variance)))
+        return f"{told}: {_of_spread(ratio, type(likelihood).__name__)}; {_OTHERS}"
     central = held(found.below, found.most, 0.5).mean()
-    return f"{told}: {_of_noise(each, central, predictive.likelihood)}; {_OTHERS}"
+    return f"{told}: {_of_noise(each, central, likelihood)}; {_OTHERS}"
 
 
-def _of_whole(left: LeftOut) -> str:
+def _numbers_of_totals(left: LeftOut) -> Numbers:
+    """Distribution of each number of successes."""
+    y, n = left.y["successes"][:, None], left.y["trials"][:, None]
+    p = left.predictive.probability_draws(left.data[0])[:, 1]
+
+    def average(values: Array) -> Array:
+        found: Array = np.einsum("ij,ij->i", values, left.weight)
+        return found
+
+    most, mean = average(bdtr(y, n.astype(int), p)), average(n * p)
+    variance = average(n * p * (1.0 - p) + np.square(n * p - mean[:, None]))
+    return Numbers(np.clip(most - np.exp(left.log_density), 0.0, 1.0), most, mean, variance)
+
+
+def _of_spread(ratio: float, family: str) -> str:
     """Words on the spread of whole numbers beside the model's."""
-    found = left.numbers
-    ratio = float(np.mean(np.square(left.y - found.mean) / found.variance))
     if 1.0 / _MORE < ratio < _MORE:
         return "the numbers are spread otherwise than the model says"
-    return f"the variance of the numbers is {ratio:.2g} times that of the model"
+    remedy = "; use SGLDNegativeBinomialRegressor" if ratio > 1.0 and family == "Poisson" else ""
+    return f"the variance of the numbers is {ratio:.2g} times that of the model{remedy}"
 
 
 def _of_noise(each: list[Group], central: float, likelihood: Any) -> str:

@@ -63,6 +63,22 @@ def underdispersed(rng, X, wrong):
     return np.round(mean) if wrong else rng.poisson(mean)
 
 
+@pytest.mark.parametrize("wrong", [False, True])
+def test_totals_that_vary_more_than_binomial_numbers_are_told(wrong):
+    rng = np.random.default_rng(0)
+    X, n = columns(rng, 300), rng.integers(5, 40, 300)
+    p = 1.0 / (1.0 + np.exp(-X[:, 0]))
+    y = rng.binomial(n, rng.beta(3.0 * p, 3.0 * (1.0 - p)) if wrong else p)
+    model = SGLDLogisticRegression(random_state=0)
+    if not wrong:
+        model.fit(X, y, n_trials=n)
+        return
+    with pytest.warns(ModelMisfitWarning, match="variance of the numbers is") as found:
+        model.fit(X, y, n_trials=n)
+    ratio = float(str(found[0].message).partition("numbers is ")[2].partition(" ")[0])
+    assert ratio == pytest.approx(np.mean((y - n * p) ** 2 / (n * p * (1.0 - p))), rel=0.2)
+
+
 def two(rng, X, wrong):
     eta = 6.0 * np.square(X[:, 0]) - 2.0 + 3.0 * X[:, 0] if wrong else 2.0 * X[:, 0]
     return labels(rng, np.column_stack([np.zeros(len(X)), eta]))
