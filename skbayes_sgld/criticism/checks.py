@@ -95,8 +95,8 @@ def find_checks(
     z = residuals(left, rng)
     checks = [*_coverage(left), *_shape(z)]
     if X is not None:
-        checks += _noise(z, X, left.numbers.mean, names)
-    if family_of(left) == "counts":
+        checks += _noise(z, X, left.fitted(), names)
+    if left.is_whole:
         checks += _counts(left, rng)
     if X is not None:
         checks += _curvature([(z, left.slope() / np.sqrt(left.numbers.variance), "")], X, names)
@@ -116,7 +116,9 @@ def misfits(checks: list[Check]) -> list[bool]:
 
 
 def family_of(left: LeftOut) -> str:
-    """Kind of the observations: "labels", "counts" or "numbers"."""
+    """Kind of the observations: "totals", "labels", "counts" or "numbers"."""
+    if left.data[1].dtype.names is not None:
+        return "totals"
     likelihood = getattr(left.predictive, "seen", left.predictive).likelihood
     if hasattr(likelihood, "n_classes"):
         return "labels"
@@ -134,7 +136,8 @@ def residuals(left: LeftOut, rng: np.random.RandomState) -> Array:
 
 
 def _coverage(left: LeftOut) -> Iterator[Check]:
-    below, most, mean, _ = left.numbers
+    below, most, *_ = left.numbers
+    mean = left.fitted()
     parts = [("", np.arange(len(mean)))]
     if len(mean) >= 3 * _FEWEST:
         thirds_of = zip(THIRDS, thirds(mean), strict=True)
@@ -229,7 +232,7 @@ def _counts(left: LeftOut, rng: np.random.RandomState) -> Iterator[Check]:
 
 
 def _of_labels(left: LeftOut, X: Array | None, names: list[str], classes: Any) -> Iterator[Check]:
-    p = left.probability()
+    p, fitted = left.probability(), left.fitted()
     K = p.shape[1]
     codes = [1] if K == 2 else range(K)
     called = [str(k) for k in range(K)] if classes is None else [str(c) for c in classes]
@@ -239,7 +242,8 @@ def _of_labels(left: LeftOut, X: Array | None, names: list[str], classes: Any) -
         parts = [("all rows", np.arange(len(y)))]
         if len(y) >= 3 * _FEWEST:
             parts += [
-                (f"{name} third", rows) for name, rows in zip(THIRDS, thirds(of), strict=True)
+                (f"{name} third", rows)
+                for name, rows in zip(THIRDS, thirds(fitted[:, k]), strict=True)
             ]
         for name, rows in parts:
             variance = float(np.sum(of[rows] * (1.0 - of[rows])))
@@ -305,8 +309,9 @@ def _curvature(each: list[tuple[Array, Array, str]], X: Array, names: list[str])
         basis = np.linalg.qr(scaled * rate[:, None])[0]
         left = squares * rate[:, None]
         left -= basis @ (basis.T @ left)
-        error = np.sqrt(np.square(left).T @ np.square(z))
         size = np.sqrt(np.square(left).sum(axis=0))
+        # residuals may be unequal (White 1980), or seem too equal where events are rare
+        error = np.maximum(np.sqrt(np.square(left).T @ np.square(z)), size)
         same = size <= 1e-8 * np.linalg.norm(squares * rate[:, None], axis=0)
         t = np.where(same, 0.0, left.T @ z / np.where(error > 0, error, 1.0))
         found.append((t, about))

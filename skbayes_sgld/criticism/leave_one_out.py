@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import bdtr, expit, logsumexp
 
 from skbayes_sgld.diagnostics import effective_sample_size
 
@@ -42,6 +42,25 @@ class Numbers(NamedTuple):
     most: Array
     mean: Array
     variance: Array
+
+
+@dataclass(frozen=True)
+class _Totals:
+    """Successes among ``trials (b, 1)``, where the likelihood's predictions are of one trial."""
+
+    trials: Array
+
+    def mean(self, u: Array) -> Array:
+        return self.trials * expit(u[:, 0])
+
+    def variance(self, u: Array) -> Array:
+        return self.trials * expit(u[:, 0]) * expit(-u[:, 0])
+
+    def cdf(self, u: Array, y: Array) -> Array:
+        return bdtr(y, self.trials.astype(int), expit(u[:, 0]))
+
+    def sample(self, u: Array, rng: np.random.RandomState) -> Array:
+        return rng.binomial(self.trials.astype(int), expit(u[:, 0]))
 
 
 @dataclass(frozen=True)
@@ -74,52 +93,77 @@ class LeftOut:
 
     @property
     def y(self) -> Array:
-        """Observations ``(m,)``, as the likelihood takes them."""
-        return self.data[1]
+        """Observations ``(m,)``, as the likelihood takes them; of totals the successes."""
+        y = self.data[1]
+        return y if y.dtype.names is None else y["successes"]
 
-    def _average(self, function: Callable[[Array, Array], tuple[Array, ...]]) -> Array:
-        """Averages ``(k, m)`` of a function's k values, given local parameters and ``y (b, 1)``."""
-        X, y, offset = self.data[0], self.data[1][:, None], self.data[2:]
+    def fitted(self) -> Array:
+        """Means ``(m,)``, or probabilities ``(m, n_classes)``, under the posterior of all rows.
+
+        They sort rows into thirds: a mean without the row moves away from the row's observation.
+        """
+        if hasattr(_likelihood(self.predictive), "n_classes") and self.data[1].dtype.names is None:
+            return np.asarray(self.predictive.probability(self.data[0]))
+        mean = np.asarray(self.predictive.mean(self.data[0], *self.data[2:]))
+        return mean if self.data[1].dtype.names is None else mean * self.data[1]["trials"]
+
+    def _average(self, function: Callable[[Any, Array, Array], tuple[Array, ...]]) -> Array:
+        """Averages ``(k, m)`` of the k values of a function.
+
+        It takes the law of the rows, their local parameters, and their observations ``(b, 1)``.
+        """
+        X, y, offset = self.data[0], self.y[:, None], self.data[2:]
         found = []
         for rows in _blocks(*self.weight.shape):
             u = self.predictive.local(X[rows], *(each[rows] for each in offset))
             weight = self.weight[rows]
-            found.append([np.einsum("ij,ij->i", v, weight) for v in function(u, y[rows])])
+            found.append(
+                [np.einsum("ij,ij->i", v, weight) for v in function(self._law(rows), u, y[rows])]
+            )
         return np.concatenate(found, axis=1)
 
     @cached_property
     def numbers(self) -> Numbers:
         """Distribution of each number: the transform of the observation, mean and variance."""
-        likelihood = self.predictive.likelihood
 
-        def of(u: Array, y: Array) -> tuple[Array, ...]:
-            mean = likelihood.mean(u)
+        def of(law: Any, u: Array, y: Array) -> tuple[Array, ...]:
+            mean = law.mean(u)
             apart = mean - mean[:, :1]  # squares of the means would lose digits far from 0
-            variance = np.broadcast_to(likelihood.variance(u), mean.shape)
-            return likelihood.cdf(u, y), mean, apart, np.square(apart), variance
+            variance = np.broadcast_to(law.variance(u), mean.shape)
+            return law.cdf(u, y), mean, apart, np.square(apart), variance
 
         most, mean, apart, square, variance = self._average(of)
         variance += np.maximum(square - np.square(apart), 0.0)
         below = most
-        if likelihood.whole:
+        if self.is_whole:
             below = np.clip(most - np.exp(self.log_density), 0.0, 1.0)
         return Numbers(below, most, mean, variance)
 
     def slope(self) -> Array:
         """Derivative ``(m,)`` of the mean in the linear predictor."""
-        mean = self.predictive.likelihood.mean
 
-        def of(u: Array, _: Array) -> tuple[Array, ...]:
+        def of(law: Any, u: Array, _: Array) -> tuple[Array, ...]:
             moved = u.copy()
             moved[:, 0] += _STEP
-            return ((mean(moved) - mean(u)) / _STEP,)
+            return ((law.mean(moved) - law.mean(u)) / _STEP,)
 
         return self._average(of)[0]
 
     def zero(self) -> Array:
         """Probability of an observation of at most 0 ``(m,)``."""
-        likelihood = self.predictive.likelihood
-        return self._average(lambda u, y: (likelihood.cdf(u, np.zeros_like(y)),))[0]
+        return self._average(lambda law, u, y: (law.cdf(u, np.zeros_like(y)),))[0]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the observations are counts or totals."""
+        return bool(self.predictive.likelihood.whole) or self.data[1].dtype.names is not None
+
+    def _law(self, rows: slice) -> Any:
+        """Distribution of the observations of some rows, given local parameters."""
+        y = self.data[1]
+        if y.dtype.names is None:
+            return self.predictive.likelihood
+        return _Totals(y["trials"][rows, None])
 
     def probability(self) -> Array:
         """Probability of each class ``(m, n_classes)``."""
@@ -138,7 +182,7 @@ class LeftOut:
             uniform = rng.random_sample((len(ends), n_samples)) * ends[:, -1:]
             chosen = np.array([np.searchsorted(*both) for both in zip(ends, uniform, strict=True)])
             u = np.take_along_axis(u, chosen[:, None].clip(max=ends.shape[1] - 1), axis=2)
-            found.append(self.predictive.likelihood.sample(u, rng))
+            found.append(self._law(rows).sample(u, rng))
         return np.concatenate(found)
 
 
@@ -226,6 +270,10 @@ def leave_out_of(
     ess = np.nanmean(effective_sample_size(draws.values, kind="mean"))
     relative = float(np.clip(ess / len(predictive.share), _LEAST_RELATIVE, 1.0))
     return leave_out(predictive, data, power=power, relative_ess=relative)
+
+
+def _likelihood(predictive: Any) -> Any:
+    return getattr(predictive, "seen", predictive).likelihood
 
 
 def good_k(n_draws: int) -> float:

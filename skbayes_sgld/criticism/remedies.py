@@ -116,7 +116,7 @@ class Remedy:
     ----------
     name : str
     family : str
-        "numbers", "counts" or "labels"; or "" for all.
+        "numbers", "counts", "totals" or "labels"; or "" for all.
     kinds : set of str
         Kinds of misfit that it is for.
     build : callable
@@ -193,11 +193,12 @@ def _changed(change: Callable[[Any], Any], positive: bool = False) -> Callable[[
 
 
 def _with_few_rows(change: Callable[[Any], Any]) -> Callable[[Misfit], Any]:
-    """Remedy by another prior, which matters only where rows are few."""
+    """Remedy by another prior, which matters where rows are few, or for probabilities near 0."""
 
     def build(misfit: Misfit) -> Any:
         n, d = misfit.fit.data[0].shape
-        return misfit.rebuilt(change) if n < _MANY * d else None
+        matters = n < _MANY * d or "calibration" in misfit.kinds
+        return misfit.rebuilt(change) if matters else None
 
     return build
 
@@ -293,6 +294,12 @@ REMEDIES = (
         "counts",
         {"coverage", "noise", "skew", "tails", "dispersion", "zeros"},
         _changed(_sibling("SGLDNegativeBinomialRegressor", carries_prior=True)),
+    ),
+    Remedy(
+        "SGLDBetaBinomialRegressor",
+        "totals",
+        {"coverage", "noise", "skew", "tails", "dispersion", "zeros"},
+        _changed(_sibling("SGLDBetaBinomialRegressor", carries_prior=True)),
     ),
     Remedy("prior='normal'", "", _MISJUDGED, _with_few_rows(_set(prior="normal"))),
     Remedy(
@@ -401,13 +408,14 @@ def try_remedies(
     return trials
 
 
-def choose(trials: list[Trial]) -> Trial | None:
+def choose(trials: list[Trial], wrong: int) -> Trial | None:
     """The trial to suggest: of those near the best, the first with the fewest misfits.
 
     Near is a difference of at most 4, or of one standard error of the difference. The table has
-    simpler remedies first. None where no trial predicts better than the model that was checked.
+    simpler remedies first. None where no trial predicts better than the model that was checked,
+    without more misfits than the ``wrong`` ones of that model.
     """
-    helping = [trial for trial in trials if trial.helps]
+    helping = [trial for trial in trials if trial.helps and trial.wrong <= wrong]
     if not helping:
         return None
     best = max(helping, key=lambda trial: trial.gain)

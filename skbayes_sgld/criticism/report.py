@@ -60,7 +60,7 @@ class ModelCheck:
         Probabilities of an observation below each row's own, and of one at most as large, under the
         posterior without it; None for labels.
     mean : ndarray of shape (n_rows,) or (n_rows, n_classes)
-        Leave-one-out mean of the model's target, or probabilities of the classes.
+        Fitted mean of the model's target, or probabilities of the classes.
     name : str
         Class of the model.
     """
@@ -195,7 +195,7 @@ def check_model(
         pointwise = left.log_density - fit.log_slope[rows]
         given = {"sample_weight": sample_weight, **params}
         trials = try_remedies(misfit, family, rows, pointwise, X, y, given, seed)
-    chosen = choose(trials)
+    chosen = choose(trials, sum(wrong))
     trials.sort(key=lambda trial: -trial.gain if np.isfinite(trial.gain) else np.inf)
     labelled = family == "labels"
     return ModelCheck(
@@ -207,7 +207,7 @@ def check_model(
         fit.counted[rows],
         None if labelled else left.numbers.below,
         None if labelled else left.numbers.most,
-        left.probability() if labelled else left.numbers.mean,
+        left.fitted(),
         type(fit.core.model).__name__,
         checks,
         trials,

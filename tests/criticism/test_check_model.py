@@ -99,6 +99,31 @@ def test_verdicts_on_true_models_are_wrong_no_oftener_than_they_say(family, n):
     assert wrong <= stats.binom.isf(1e-3, 100, 0.05)
 
 
+def test_thirds_are_by_the_mean_with_the_row():
+    """Rows with the same columns have means without themselves that fall with their observation."""
+    same = np.zeros((90, 1))
+    y = np.random.default_rng(0).standard_normal(90)
+    found = check_model(clone(LINEAR).fit(same, y), same, y)
+    assert found.fits
+
+
+def test_totals_are_judged_by_their_trials():
+    rng = np.random.default_rng(0)
+    trials = rng.integers(1, 40, N)
+    p = stats.logistic.cdf(ETA)
+    y = rng.binomial(trials, p)
+    model = clone(LABELS).fit(X, y, n_trials=trials)
+    found = check_model(model, X, y, n_trials=trials)
+    assert found.fits
+    more = rng.binomial(trials, rng.beta(4 * p, 4 * (1 - p)))
+    over = check_model(clone(LABELS).fit(X, more, n_trials=trials), X, more, n_trials=trials)
+    table = over.table.set_index("check")
+    assert table.loc["spread of counts (Pearson)", "verdict"] == "misfit"
+    # the variance of a total is n p (1 - p) (1 + (n - 1) / 5)
+    expected = np.mean(1 + (trials - 1) / 5)
+    assert table.loc["spread of counts (Pearson)", "measured"] == pytest.approx(expected, rel=0.3)
+
+
 def test_classes_are_named_by_their_labels():
     y = np.array(["low", "mid", "top"])[np.argmax(_logits(np.random.default_rng(0)), axis=1)]
     found = check_model(clone(LABELS).fit(X, y), X, y)
@@ -239,13 +264,14 @@ def test_the_suggestion_is_the_first_near_the_best_with_the_fewest_misfits():
         return Trial(name, set(), None, gain, se, wrong, [], failed, each)
 
     best, simpler, near = trial("best", 50, 1), trial("simpler", 47, 1), trial("near", 47, 0)
-    assert choose([simpler, best]) is simpler
-    assert choose([simpler, best, near]) is near
-    assert choose([trial("far", 40, 0), best]) is best  # by 10, with no error
+    assert choose([simpler, best], 1) is simpler
+    assert choose([simpler, best, near], 1) is near
+    assert choose([trial("far", 40, 0), best], 1) is best  # by 10, with no error
     within = trial("within an error", 40, 0, apart=1.5)
-    assert choose([best, within]) is within
-    assert choose([trial("small", 3, 0), trial("raised", 90, 0, "x")]) is None
-    assert choose([trial("chance", 20, 0, apart=2.0)]) is None
+    assert choose([best, within], 1) is within
+    assert choose([trial("small", 3, 0), trial("raised", 90, 0, "x")], 1) is None
+    assert choose([best], 0) is None  # which has a misfit more
+    assert choose([trial("chance", 20, 0, apart=2.0)], 1) is None
 
 
 def test_what_cannot_be_checked_is_told():
