@@ -117,9 +117,9 @@ def misfits(checks: list[Check]) -> list[bool]:
 
 def family_of(left: LeftOut) -> str:
     """Kind of the observations: "totals", "labels", "counts" or "numbers"."""
-    if left.data[1].dtype.names is not None:
-        return "totals"
     likelihood = getattr(left.predictive, "seen", left.predictive).likelihood
+    if likelihood.totals:
+        return "totals"
     if hasattr(likelihood, "n_classes"):
         return "labels"
     return "counts" if likelihood.whole else "numbers"

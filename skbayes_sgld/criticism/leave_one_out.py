@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, expit, logsumexp
+from scipy.special import logsumexp
 
 from skbayes_sgld.diagnostics import effective_sample_size
 
@@ -42,25 +42,6 @@ class Numbers(NamedTuple):
     most: Array
     mean: Array
     variance: Array
-
-
-@dataclass(frozen=True)
-class _Totals:
-    """Successes among ``trials (b, 1)``, where the likelihood's predictions are of one trial."""
-
-    trials: Array
-
-    def mean(self, u: Array) -> Array:
-        return self.trials * expit(u[:, 0])
-
-    def variance(self, u: Array) -> Array:
-        return self.trials * expit(u[:, 0]) * expit(-u[:, 0])
-
-    def cdf(self, u: Array, y: Array) -> Array:
-        return bdtr(y, self.trials.astype(int), expit(u[:, 0]))
-
-    def sample(self, u: Array, rng: np.random.RandomState) -> Array:
-        return rng.binomial(self.trials.astype(int), expit(u[:, 0]))
 
 
 @dataclass(frozen=True)
@@ -93,40 +74,34 @@ class LeftOut:
 
     @property
     def y(self) -> Array:
-        """Observations ``(m,)``, as the likelihood takes them; of totals the successes."""
-        y = self.data[1]
-        return y if y.dtype.names is None else y["successes"]
+        """Observations ``(m,)``, as the likelihood takes them."""
+        return self.data[1]
 
     def fitted(self) -> Array:
         """Means ``(m,)``, or probabilities ``(m, n_classes)``, under the posterior of all rows.
 
         They sort rows into thirds: a mean without the row moves away from the row's observation.
         """
-        if hasattr(_likelihood(self.predictive), "n_classes") and self.data[1].dtype.names is None:
+        if hasattr(_likelihood(self.predictive), "n_classes"):
             return np.asarray(self.predictive.probability(self.data[0]))
-        mean = np.asarray(self.predictive.mean(self.data[0], *self.data[2:]))
-        return mean if self.data[1].dtype.names is None else mean * self.data[1]["trials"]
+        return np.asarray(self.predictive.mean(self.data[0], *self.data[2:]))
 
-    def _average(self, function: Callable[[Any, Array, Array], tuple[Array, ...]]) -> Array:
-        """Averages ``(k, m)`` of the k values of a function.
-
-        It takes the law of the rows, their local parameters, and their observations ``(b, 1)``.
-        """
+    def _average(self, function: Callable[[Array, Array], tuple[Array, ...]]) -> Array:
+        """Averages ``(k, m)`` of a function's k values, given local parameters and ``y (b, 1)``."""
         X, y, offset = self.data[0], self.y[:, None], self.data[2:]
         found = []
         for rows in _blocks(*self.weight.shape):
             u = self.predictive.local(X[rows], *(each[rows] for each in offset))
             weight = self.weight[rows]
-            found.append(
-                [np.einsum("ij,ij->i", v, weight) for v in function(self._law(rows), u, y[rows])]
-            )
+            found.append([np.einsum("ij,ij->i", v, weight) for v in function(u, y[rows])])
         return np.concatenate(found, axis=1)
 
     @cached_property
     def numbers(self) -> Numbers:
         """Distribution of each number: the transform of the observation, mean and variance."""
+        law = self.predictive.likelihood
 
-        def of(law: Any, u: Array, y: Array) -> tuple[Array, ...]:
+        def of(u: Array, y: Array) -> tuple[Array, ...]:
             mean = law.mean(u)
             apart = mean - mean[:, :1]  # squares of the means would lose digits far from 0
             variance = np.broadcast_to(law.variance(u), mean.shape)
@@ -141,8 +116,9 @@ class LeftOut:
 
     def slope(self) -> Array:
         """Derivative ``(m,)`` of the mean in the linear predictor."""
+        law = self.predictive.likelihood
 
-        def of(law: Any, u: Array, _: Array) -> tuple[Array, ...]:
+        def of(u: Array, _: Array) -> tuple[Array, ...]:
             moved = u.copy()
             moved[:, 0] += _STEP
             return ((law.mean(moved) - law.mean(u)) / _STEP,)
@@ -151,19 +127,13 @@ class LeftOut:
 
     def zero(self) -> Array:
         """Probability of an observation of at most 0 ``(m,)``."""
-        return self._average(lambda law, u, y: (law.cdf(u, np.zeros_like(y)),))[0]
+        law = self.predictive.likelihood
+        return self._average(lambda u, y: (law.cdf(u, np.zeros_like(y)),))[0]
 
     @property
     def is_whole(self) -> bool:
         """Whether the observations are counts or totals."""
-        return bool(self.predictive.likelihood.whole) or self.data[1].dtype.names is not None
-
-    def _law(self, rows: slice) -> Any:
-        """Distribution of the observations of some rows, given local parameters."""
-        y = self.data[1]
-        if y.dtype.names is None:
-            return self.predictive.likelihood
-        return _Totals(y["trials"][rows, None])
+        return bool(self.predictive.likelihood.whole)
 
     def probability(self) -> Array:
         """Probability of each class ``(m, n_classes)``."""
@@ -182,7 +152,7 @@ class LeftOut:
             uniform = rng.random_sample((len(ends), n_samples)) * ends[:, -1:]
             chosen = np.array([np.searchsorted(*both) for both in zip(ends, uniform, strict=True)])
             u = np.take_along_axis(u, chosen[:, None].clip(max=ends.shape[1] - 1), axis=2)
-            found.append(self._law(rows).sample(u, rng))
+            found.append(self.predictive.likelihood.sample(u, rng))
         return np.concatenate(found)
 
 

@@ -24,7 +24,7 @@ from scipy.special import bdtr, bdtrc, chdtr, chdtrc, ndtri
 
 from skbayes_sgld.criticism.calibration import held, pearson, thirds
 from skbayes_sgld.criticism.checks import family_of
-from skbayes_sgld.criticism.leave_one_out import LeftOut, Numbers, leave_out
+from skbayes_sgld.criticism.leave_one_out import LeftOut, leave_out
 
 Array = NDArray[Any]
 
@@ -52,8 +52,7 @@ def size(n_rows: int, likelihood: Any) -> tuple[int, int]:
     if n_rows < _FEWEST_ROWS:
         return 0, 0
     rows = min(n_rows, _MOST_ROWS)
-    whole = likelihood.whole or likelihood.totals
-    numbers = _WHOLE_NUMBERS if whole else _NUMBERS // likelihood.n_predictors
+    numbers = _WHOLE_NUMBERS if likelihood.whole else _NUMBERS // likelihood.n_predictors
     return rows, min(_MOST_DRAWS, max(numbers // rows, 10))
 
 
@@ -71,14 +70,10 @@ def screen(predictive: Any, data: tuple[Array, ...], rng: np.random.RandomState)
     """
     left = leave_out(predictive, data, smooth=False)
     likelihood = getattr(predictive, "seen", predictive).likelihood
-    if family_of(left) == "labels" and not likelihood.totals:
+    if family_of(left) == "labels":
         return _of_labels(left)
-    fitted = predictive.mean(data[0], *data[2:])
-    if likelihood.totals:
-        y, fitted, found = left.y["successes"], fitted * left.y["trials"], _numbers_of_totals(left)
-    else:
-        y, found = left.y, left.numbers
-    at = found.below + rng.random_sample(len(y)) * (found.most - found.below)
+    fitted, found = left.fitted(), left.numbers
+    at = found.below + rng.random_sample(len(fitted)) * (found.most - found.below)
     score = ndtri(np.clip(at, _EDGE, 1.0 - _EDGE))
     groups = [np.arange(len(score)), *thirds(fitted)]
     each = [_group(score[rows]) for rows in groups]
@@ -91,25 +86,11 @@ def screen(predictive: Any, data: tuple[Array, ...], rng: np.random.RandomState)
         f"90 % intervals hold {share} % of the rows, and {', '.join(by_third[:2])} and "
         f"{by_third[2]} % of those with low, middle and high predictions"
     )
-    if likelihood.whole or likelihood.totals:
-        ratio = float(np.mean(pearson(y, found.mean, found.variance)))
+    if likelihood.whole:
+        ratio = float(np.mean(pearson(left.y, found.mean, found.variance)))
         return f"{told}: {_of_spread(ratio, type(likelihood).__name__)}; {_OTHERS}"
     central = held(found.below, found.most, 0.5).mean()
     return f"{told}: {_of_noise(each, central, likelihood)}; {_OTHERS}"
-
-
-def _numbers_of_totals(left: LeftOut) -> Numbers:
-    """Distribution of each number of successes."""
-    y, n = left.y["successes"][:, None], left.y["trials"][:, None]
-    p = left.predictive.probability_draws(left.data[0])[:, 1]
-
-    def average(values: Array) -> Array:
-        found: Array = np.einsum("ij,ij->i", values, left.weight)
-        return found
-
-    most, mean = average(bdtr(y, n.astype(int), p)), average(n * p)
-    variance = average(n * p * (1.0 - p) + np.square(n * p - mean[:, None]))
-    return Numbers(np.clip(most - np.exp(left.log_density), 0.0, 1.0), most, mean, variance)
 
 
 def _of_spread(ratio: float, family: str) -> str:

@@ -579,7 +579,8 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
             return super()._observed(X, y)
         rows, y = self._validate_rows(X, y, reset=False)
         self._check_values(rows, fitting=False)
-        return rows, self._as_totals(rows, y, 1 if n_trials is None else n_trials)
+        totals = self._as_totals(rows, y, 1 if n_trials is None else n_trials)
+        return rows, totals["successes"], totals["trials"]
 
     def _refuse_trials(self, n_trials: Any) -> None:
         if n_trials is not None:
@@ -654,8 +655,9 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         rows, rng = self._check_rows(X), as_random_state(random_state)
         trials = self._as_totals(rows, np.zeros(rows.shape[0]), n_trials)["trials"]
         chosen = self.posterior_.choose(n_samples, rng)
-        p = self._predictive(chosen).probability_draws(rows)[:, 1]
-        return rng.binomial(trials.astype(np.int64)[:, None], p)
+        predictive = self._predictive(chosen)
+        assert isinstance(predictive, Predictive)
+        return predictive.sample(rows, rng, trials)
 
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, n_trials: Any = None
@@ -679,8 +681,8 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         source = as_source(X, y, sample_weight, n_trials)
         if source is not None or n_trials is None:
             return ACCURACY.of(self, X, y, sample_weight, source)
-        rows, totals = self._observed(X, y, n_trials)
+        rows, successes, trials = self._observed(X, y, n_trials)
         if has_no_posterior(self):
             return float("nan")
         weight = None if sample_weight is None else check_weight(sample_weight, rows)
-        return accuracy_of_totals(totals, self.predict(X), weight)
+        return accuracy_of_totals(successes, trials, self.predict(X), weight)

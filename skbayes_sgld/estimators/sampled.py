@@ -299,7 +299,8 @@ class SampledEstimator(LinearEstimator):
             return
         rng = screen_generator(result.plan.seed)
         chosen = np.sort(rng.choice(n, n_rows, replace=False, shuffle=False))
-        data = tuple(each[chosen] for each in (rows.X, rows.y, rows.offset) if each is not None)
+        y = (rows.y,) if rows.y.dtype.names is None else (rows.y["successes"], rows.y["trials"])
+        data = tuple(each[chosen] for each in (rows.X, *y, rows.offset) if each is not None)
         predictive = self._predictive(np.linspace(0, S - 1, n_draws).astype(int))
         said = screen(predictive, data, np.random.RandomState(rng.bit_generator))
         if said:

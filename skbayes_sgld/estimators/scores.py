@@ -134,10 +134,12 @@ def _share_of_hits(share: Array, predicted: Array) -> Array:
     return np.where(predicted == 1, share, 1.0 - share)
 
 
-def accuracy_of_totals(y: Array, predicted: Array, weight: Array | None) -> float:
+def accuracy_of_totals(
+    successes: Array, trials: Array, predicted: Array, weight: Array | None
+) -> float:
     """Share of all trials that ended as predicted."""
-    hits = _share_of_hits(y["successes"] / y["trials"], predicted)
-    return float(np.average(hits, weights=y["trials"] * (1.0 if weight is None else weight)))
+    hits = _share_of_hits(successes / trials, predicted)
+    return float(np.average(hits, weights=trials * (1.0 if weight is None else weight)))
 
 
 def _squares(y: Array, predicted: Array) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import one_blas_thread
-from skbayes_sgld.posterior.likelihoods import LabelLikelihood, Likelihood
+from skbayes_sgld.posterior.likelihoods import Bernoulli, LabelLikelihood, Likelihood
 from skbayes_sgld.prediction.blocks import block_size, by_blocks, map_blocks
 from skbayes_sgld.prediction.normal_mixture import NormalMixtures
 from skbayes_sgld.prediction.order_statistics import OrderStatistics
@@ -30,8 +30,8 @@ class Predictive:
     """Posterior predictive distribution: a likelihood mixed over the draws of its parameters.
 
     Methods take rows ``X (n, d)`` and an optional ``offset (n,)``, which is added to their
-    predictors. Predictions of many rows are in single precision. Its error, 1e-6, is far below that
-    of the draws.
+    predictors; of totals it is the number of trials instead. Predictions of many rows are in
+    single precision. Its error, 1e-6, is far below that of the draws.
 
     Attributes
     ----------
@@ -84,7 +84,8 @@ class Predictive:
     @property
     def _is_smooth(self) -> bool:
         """Whether nodes of one predictor and of own parameters may take the place of draws."""
-        return self.predictor.n_predictors == 1 == self.likelihood.n_predictors
+        alone = self.predictor.n_predictors == 1 == self.likelihood.n_predictors
+        return alone and not self.likelihood.totals
 
     def _spread(self, X: Array) -> Spread:
         return self.predictor.spread(self.share, X.shape[0])
@@ -92,12 +93,16 @@ class Predictive:
     def local(self, X: Array, offset: Array | float = 0.0) -> Array:
         """Local parameters ``(n, n_local, S)`` of the rows, as the likelihood takes them."""
         eta = self.predictor(X)
-        if np.ndim(offset):
+        known, totals = np.ndim(offset) > 0, self.likelihood.totals
+        if known and not totals:
             eta += np.asarray(offset)[:, None]
         self.likelihood.check_predictors(eta)
         if self.own is not None:
             own = self.own.T[:, None]
             eta = np.concatenate([eta, np.broadcast_to(own, (len(own), *eta.shape[1:]))])
+        if known and totals:
+            trials = np.asarray(offset)[None, :, None]
+            eta = np.concatenate([eta, np.broadcast_to(trials, (1, *eta.shape[1:]))])
         return eta.swapaxes(0, 1)
 
     def _by_blocks(
@@ -406,7 +411,9 @@ class Predictive:
         likelihood = self._label_likelihood()
         if likelihood.increasing:
             # two classes: the quantile q of the first is 1 - the quantile 1 - q of the second
-            of_second = self.mean_quantiles(X, np.concatenate([q, 1.0 - q]))
+            of_second = replace(self, likelihood=likelihood).mean_quantiles(
+                X, np.concatenate([q, 1.0 - q])
+            )
             at_q, at_rest = np.split(of_second, 2, axis=1)
             return np.stack([1.0 - at_rest, at_q], axis=1)
         spread = self._spread(X)
@@ -420,6 +427,8 @@ class Predictive:
         return self._by_blocks(quantiles_of, 2, X)
 
     def _label_likelihood(self) -> LabelLikelihood:
+        if self.likelihood.totals:  # probabilities are of one trial
+            return Bernoulli()
         assert isinstance(self.likelihood, LabelLikelihood)
         return self.likelihood
 

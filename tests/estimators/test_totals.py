@@ -7,7 +7,12 @@ from scipy import sparse, stats
 from scipy.special import expit, gammaln
 from sklearn.base import clone
 
-from skbayes_sgld import RowBlocks, SGDMAPClassifier, SGLDLogisticRegression
+from skbayes_sgld import (
+    ModelMisfitWarning,
+    RowBlocks,
+    SGDMAPClassifier,
+    SGLDLogisticRegression,
+)
 from skbayes_sgld.metrics import loo
 from skbayes_sgld.posterior import Bernoulli, Binomial, GLMPosterior, ImproperPosteriorError, Normal
 from skbayes_sgld.posterior.averaging import averaged_normal
@@ -157,6 +162,27 @@ def test_predictions_are_those_of_the_draws(fitted):
     assert np.all(np.abs(y.mean(axis=1) - mean) < 4.5 * np.sqrt(variance / 4000))
     np.testing.assert_allclose(y.var(axis=1), variance, rtol=0.12)
     assert loo(fitted, X, Y, n_trials=TRIALS).elpd < density.sum()
+
+
+def test_distributions_of_totals_are_binomial():
+    rng, likelihood = np.random.default_rng(3), Binomial()
+    eta, trials = rng.standard_normal((6, 50)), np.array([1, 2, 5, 9, 40, 1000])[:, None]
+    u = np.stack([eta, np.broadcast_to(trials, eta.shape)], axis=1)
+    y = rng.binomial(trials, 0.4)
+    law = stats.binom(trials, expit(eta))
+    np.testing.assert_allclose(likelihood.log_density(u, y), law.logpmf(y), rtol=1e-9, atol=1e-10)
+    assert np.all(likelihood.log_density(u, trials + 1) == -np.inf)
+    np.testing.assert_allclose(likelihood.mean(u), law.mean(), rtol=1e-12)
+    np.testing.assert_allclose(likelihood.variance(u), law.var(), rtol=1e-12)
+    for t in (y, trials, -np.ones_like(trials), trials + 3):
+        np.testing.assert_allclose(likelihood.cdf(u, t), law.cdf(t), rtol=1e-9, atol=1e-12)
+
+
+def test_overdispersed_totals_are_told():
+    p = RNG.beta(0.5, 0.5, N)
+    y = RNG.binomial(20, p)
+    with pytest.warns(ModelMisfitWarning, match="variance of the numbers is .* times"):
+        SGLDLogisticRegression(random_state=0).fit(X, y, n_trials=20)
 
 
 def test_the_score_is_that_of_the_rows_written_out(fitted):

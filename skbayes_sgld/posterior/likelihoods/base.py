@@ -62,7 +62,8 @@ class Likelihood(Component):
     whole : bool
         Whether the observations are whole numbers.
     totals : bool
-        Whether the observations are records of successes and trials.
+        Whether an observation is a number of successes among known trials: in fits a record of
+        both, in predictions a number, whose trials are one more row of u.
     shift_invariant : bool
         Whether a number that is added to all of a row's predictors changes nothing.
     increasing : bool

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, gammaln, xlogy
+from scipy.special import betainc, expit, gammaln, logit, xlogy
 
 from skbayes_sgld.posterior.likelihoods.base import RARE, Array, Likelihood
 from skbayes_sgld.posterior.likelihoods.bernoulli import Bernoulli
@@ -78,14 +78,19 @@ class BinomialKernel(RowKernel):
 
 
 @dataclass(eq=False, repr=False)
-class Binomial(Bernoulli):
-    """Successes among trials of one probability; y holds records of :func:`as_totals`.
+class Binomial(Likelihood):
+    """Successes among trials of one probability ``1 / (1 + exp(-eta))``.
 
-    A total is worth as many rows as it has trials. Predictions are of one trial, and plain codes
-    are totals of one.
+    In fits y holds records of :func:`as_totals`. In predictions y holds successes, and u has the
+    trials as one more row, last. Without trials there is one. A total is worth as many rows as it
+    has trials.
     """
 
+    kernel = BinomialKernel
     totals = True
+    whole = True
+    averages = True
+    improper = "a plane separates the successes from the failures"
 
     def _kernel(self, y: Array, dtype: type) -> RowKernel:
         successes, trials = _split(y)
@@ -126,11 +131,15 @@ class Binomial(Bernoulli):
 
     def pseudo_variance(self, y: Array, weight: Array | None) -> float:
         """Inverse mean over the rows of ``n p (1 - p)``, p the share of all successes."""
-        failures, successes = self._outcomes(y, weight)
-        n = failures + successes
-        p = np.clip(successes / n, 0.5 / n, 1.0 - 0.5 / n)
+        n, p = sum(self._outcomes(y, weight)), self._share(y, weight)
         total = len(y) if weight is None else weight.sum()
         return float(total / (n * p * (1.0 - p)))
+
+    def _share(self, y: Array, weight: Array | None) -> float:
+        """Share of all successes, or of half a trial."""
+        failures, successes = self._outcomes(y, weight)
+        n = failures + successes
+        return float(np.clip(successes / n, 0.5 / n, 1.0 - 0.5 / n))
 
     def rare(self, y: Array) -> Array | None:
         """Rows with the one outcome that few rows have; None without one."""
@@ -148,8 +157,44 @@ class Binomial(Bernoulli):
     def averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
         """Score and curvature averaged over normal errors of the predictor."""
         successes, trials = _split(y)
-        score, bend = super().averaged(u, variance, successes / trials)
+        score, bend = Bernoulli().averaged(u, variance, successes / trials)
         return trials * score, trials * bend
+
+    def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
+        """Log odds of the share of all successes."""
+        return np.array([logit(self._share(y, weight)) if has_level else 0.0])
+
+    # ---- predictions --------------------------------------------------------------------------
+
+    def _trials(self, u: Array) -> Array:
+        return u[:, 1] if u.shape[1] > 1 else np.ones_like(u[:, 0])
+
+    def log_density(self, u: Array, y: Array) -> Array:
+        """Log probability of each total; minus infinity of more successes than trials."""
+        if y.dtype.names is not None:
+            return super().log_density(u, y)
+        trials = self._trials(u)[:, : y.shape[-1]]
+        value = super().log_density(u[:, :1], as_totals(np.clip(y, 0, trials), trials))
+        return np.where((y < 0) | (y > trials), -np.inf, value)
+
+    def mean(self, u: Array) -> Array:
+        """``n p``."""
+        return self._trials(u) * expit(u[:, 0])
+
+    def variance(self, u: Array) -> Array:
+        """``n p (1 - p)``."""
+        return self.mean(u) * expit(-u[:, 0])
+
+    def cdf(self, u: Array, y: Array) -> Array:
+        """Probability of at most y successes."""
+        trials = self._trials(u)
+        whole = np.clip(np.floor(y), 0.0, trials - 1.0)
+        below = betainc(trials - whole, whole + 1.0, expit(-u[:, 0]))
+        return np.where(y < 0, 0.0, np.where(y >= trials, 1.0, below))
+
+    def sample(self, u: Array, rng: np.random.RandomState) -> Array:
+        """Draws of a number of successes."""
+        return rng.binomial(self._trials(u).astype(np.int64), expit(u[:, 0]))
 
 
 def _split(y: Array) -> tuple[Array, Array]:

@@ -31,6 +31,7 @@ KNOWN = {
     "heteroscedastic_gaussian": lambda u, y: stats.norm.logpdf(y, u[:, 0], np.exp(0.5 * u[:, 1])),
     "fixed_gaussian": lambda u, y: stats.norm.logpdf(y, u[:, 0], 1.0),
     "bernoulli": lambda u, y: stats.bernoulli.logpmf(y, special.expit(u[:, 0])),
+    "binomial": lambda u, y: stats.binom.logpmf(y, 1, special.expit(u[:, 0])),
     "categorical": _categorical,
     "negative_binomial": _negative_binomial,
     "poisson": lambda u, y: stats.poisson.logpmf(y, np.exp(u[:, 0])),
