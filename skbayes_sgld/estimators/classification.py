@@ -582,6 +582,14 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         totals = self._as_totals(rows, y, 1 if n_trials is None else n_trials)
         return rows, totals["successes"], totals["trials"]
 
+    def _as_observed(self, y: Array) -> Array:
+        if self._totals:
+            raise ValueError(
+                "y is given, and the model was fitted to totals, whose trials to_arviz has no "
+                "argument for; leave y out, or use log_likelihood(X, y, n_trials=...)."
+            )
+        return super()._as_observed(y)
+
     def _refuse_trials(self, n_trials: Any) -> None:
         if n_trials is not None:
             raise ValueError(

@@ -232,6 +232,14 @@ REFUSED = {
         ),
         "n_trials is given, and the model was fitted to labels",
     ),
+    "totals in ArviZ": (
+        lambda: (
+            SGLDLogisticRegression(n_draws=500, random_state=0)
+            .fit(X, Y, n_trials=TRIALS)
+            .to_arviz(X, Y)
+        ),
+        "y is given, and the model was fitted to totals",
+    ),
     "trials in blocks": (
         lambda: SGLDLogisticRegression().fit(RowBlocks(lambda: [(X, Y, None, TRIALS - 1)])),
         "exposure in row .* of block 0 is 0",
