@@ -48,9 +48,9 @@ PRIORS = {
     "poisson": ("normal", "hierarchical_normal", "laplace"),
 }
 MEASURES = {
-    "linear": ("90 %", "50 %", "score"),
-    "logistic": ("90 %", "slope", "score"),
-    "poisson": ("90 %", "50 %", "score"),
+    "linear": ("90 %", "50 %", "score against normal"),
+    "logistic": ("90 %", "slope", "score against normal"),
+    "poisson": ("90 %", "50 %", "score against normal"),
 }
 _SLOW = "horseshoe"  # a fit takes a second or more: one replicate, of five columns
 _NEW = 200
@@ -169,16 +169,26 @@ def pooled(
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Means over the cases of a number of rows a column, and their standard errors.
 
-    That of interval scores is the geometric mean; None without any fit.
+    Scores are those over (``linear``) or minus (others) the normal prior's on the same data, a
+    geometric mean of ratios. None without any fit.
     """
-    chosen = [key(family, prior, case) for case in cases() if case.ratio == ratio]
-    rows = np.array([row for name in chosen for row in found.get(name, [])])
-    if len(rows) < 2:
+    chosen = [case for case in cases() if case.ratio == ratio]
+    pairs = [
+        (row, normal)
+        for case in chosen
+        for row, normal in zip(
+            found.get(key(family, prior, case), []),
+            found.get(key(family, "normal", case), []),
+            strict=False,
+        )
+    ]
+    if not pairs:
         return None
-    if family == "linear":
-        rows[:, 2] = np.log(rows[:, 2])
+    rows, normal = (np.array(each) for each in zip(*pairs, strict=True))
+    linear = family == "linear"
+    rows[:, 2] = np.log(rows[:, 2] / normal[:, 2]) if linear else rows[:, 2] - normal[:, 2]
     mean, error = rows.mean(axis=0), rows.std(axis=0, ddof=1) / np.sqrt(len(rows))
-    if family == "linear":
+    if linear:
         mean[2] = np.exp(mean[2])
         error[2] *= mean[2]
     return mean, error

@@ -65,7 +65,7 @@ class SGLDLinearRegression(NormalRegressor, SampledEstimator):
     >>> model = SGLDLinearRegression(random_state=0).fit(X, y)
     >>> mean, std = model.predict(X[:1], return_std=True)
     >>> print(f"{mean[0]:.0f} +- {std[0]:.0f}")
-    206 +- 54
+    206 +- 55
     >>> low, high = model.predict_interval(X[:1], coverage=0.9)[0]
     >>> print(f"90 % of such patients are between {low:.0f} and {high:.0f}")
     90 % of such patients are between 117 and 295

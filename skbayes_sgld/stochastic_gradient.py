@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from skbayes_sgld.estimators.classification import LinearClassifier
@@ -24,6 +26,17 @@ class SGDMAPRegressor(NormalRegressor, MAPEstimator):
 
     y may have several columns, as in :class:`SGLDLinearRegression`.
 
+    Parameters
+    ----------
+    prior : str or CoefficientPrior, default="conjugate_normal"
+        Prior of the coefficients of the X that ``fit`` sees: one of ``"conjugate_normal"`` (its
+        scale is in units of the noise), ``"normal"``, ``"laplace"``, ``"student_t"``, ``"cauchy"``,
+        ``"flat"``, or an instance such as ``Laplace(scale=0.5)``. By name its scale is in the units
+        of each column and of y, so that no prediction depends on them. The default, on standardised
+        columns, is the normal-inverse-gamma model of the lecture, beta | sigma^2 ~ N(0, 100
+        sigma^2 I). With fewer than about ten rows a column it takes the noise to be too small:
+        choose ``"normal"`` there. The intercept has a prior of its own.
+
     See Also
     --------
     SGLDLinearRegression : Samples the posterior itself.
@@ -38,6 +51,8 @@ class SGDMAPRegressor(NormalRegressor, MAPEstimator):
     0.52
     """
 
+    prior: Any = "conjugate_normal"
+
 
 @parameters
 class SGDMAPClassifier(LinearClassifier, MAPEstimator):
@@ -47,6 +62,17 @@ class SGDMAPClassifier(LinearClassifier, MAPEstimator):
     14), the uncertainty that of the Laplace approximation there. A last pass over the rows
     measures how far the mode is in the worst coordinate. Probabilities are those of ``coef_``;
     their intervals come from the approximation.
+
+    Parameters
+    ----------
+    prior : str or CoefficientPrior, default="normal"
+        Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``, ``"laplace"``,
+        ``"student_t"``, ``"cauchy"``, ``"flat"``, or an instance such as ``Normal(scale=2.5)``. By
+        name its scale is in the units of each column, ``1 / sd(x_j)``, so that no prediction
+        depends on them; on standardised columns the mode under the default is the fit of
+        ``LogisticRegression(C=1)``. The intercept has a prior of its own; over more than two
+        classes each has it, and their common shift, which no data see, is left out of what is
+        reported.
 
     See Also
     --------
@@ -61,6 +87,8 @@ class SGDMAPClassifier(LinearClassifier, MAPEstimator):
     >>> model.score(X, y) > 0.95
     True
     """
+
+    prior: Any = "normal"
 
     def _point_predictive(self) -> Predictive | WithAbsentClasses:
         return self._mixture(self.coef_[None], np.atleast_1d(self.intercept_)[None])

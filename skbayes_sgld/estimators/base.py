@@ -137,7 +137,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of components too: ``set_params(prior__scale=0.5)``.
 
-        A component given by name is replaced by an instance when a parameter of its own is set.
+        A component given by name is replaced by an instance when a parameter of its own is set;
+        ``prior="auto"`` is then the normal prior.
 
         Parameters
         ----------
@@ -152,6 +153,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             if not nested or name not in self._registries:
                 continue
             current = params.get(name, getattr(self, name, None))
+            if name == "prior" and isinstance(current, str) and current == "auto":
+                current = "normal"
             if not isinstance(current, (str, Component)) or current == "auto":
                 names = ", ".join(map(repr, self._registries[name]))
                 raise ValueError(

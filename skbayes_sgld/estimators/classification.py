@@ -382,18 +382,6 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
     then the limit of ever wider priors, in which the class has probability 0, its intercept is
     minus infinity, and the others are as if it were not there.
 
-    Parameters
-    ----------
-    prior : str or CoefficientPrior, default="normal"
-        Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``, ``"laplace"``,
-        ``"flat"``, or an instance such as ``Normal(scale=2.5)``; where the posterior is sampled
-        also ``"hierarchical_normal"`` and ``"horseshoe"``, whose scales are learned. By name its
-        scale is in the units of each column, ``1 / sd(x_j)``, so that no prediction depends on
-        them; on standardised columns the posterior mode of the default is the fit of
-        ``LogisticRegression(C=1)``. The intercept has a prior of its own; over more than two
-        classes each has it, and their common shift, which no data see, is left out of what is
-        reported.
-
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)

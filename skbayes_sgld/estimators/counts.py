@@ -36,16 +36,6 @@ class CountRegressor(RegressionModel, LinearEstimator):
     The log of the exposure is an offset of the linear predictor. The scale of a column, which sets
     that of an automatic prior, depends on the weights alone.
 
-    Parameters
-    ----------
-    prior : str or CoefficientPrior, default="normal"
-        Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``, ``"laplace"``,
-        ``"flat"``, or an instance such as ``Normal(scale=2.5)``; where the posterior is sampled
-        also ``"hierarchical_normal"`` and ``"horseshoe"``, whose scales are learned. By name its
-        scale is in the units of each column, ``1 / sd(x_j)``. With a scale of s the posterior mode
-        is the fit of ``PoissonRegressor(alpha=1 / (s**2 * W))``, W being the sum of the weights
-        (times exposures). The intercept has a prior of its own.
-
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)

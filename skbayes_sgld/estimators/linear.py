@@ -73,7 +73,6 @@ class LinearEstimator(BayesianEstimator):
         Where X had names.
     """
 
-    prior: Any = "normal"
     fit_intercept: bool = True
     intercept_prior: Any = "flat"
 

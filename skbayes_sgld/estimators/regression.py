@@ -347,19 +347,6 @@ class NormalModel(RegressionModel):
 class NormalRegressor(NormalModel, LinearEstimator):
     """A linear regression with normal noise; of several outputs, each is fitted on its own.
 
-    Parameters
-    ----------
-    prior : str or CoefficientPrior, default="conjugate_normal"
-        Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``,
-        ``"conjugate_normal"`` (its scale is in units of the noise), ``"laplace"``, ``"student_t"``,
-        ``"cauchy"``, ``"flat"``, or an instance such as ``Laplace(scale=0.5)``; where the posterior
-        is sampled also ``"hierarchical_normal"`` and ``"horseshoe"``, whose scales are learned. By
-        name its scale is in the units of each column and of y, so that no prediction depends on
-        them. The default, on standardised columns, is the normal-inverse-gamma model of the
-        lecture, beta | sigma^2 ~ N(0, 100 sigma^2 I); ``ConjugateNormal(covariance=V)`` is that of
-        a matrix V. With fewer than about ten rows a column that model takes the noise to be too
-        small: choose ``"normal"`` there. The intercept has a prior of its own.
-
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,), or (n_outputs, n_features) where y has columns
@@ -368,8 +355,6 @@ class NormalRegressor(NormalModel, LinearEstimator):
         Where y has columns: the model of each, and their names. The attributes below are then
         those of the models, except ``posterior_``, the draws of all.
     """
-
-    prior: Any = "conjugate_normal"
 
     def __sklearn_tags__(self) -> Tags:
         """Tags of scikit-learn: y may have several columns."""

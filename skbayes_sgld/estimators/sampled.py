@@ -86,6 +86,14 @@ class SampledEstimator(LinearEstimator):
 
     Parameters
     ----------
+    prior : str or Prior, default="auto"
+        Prior of the coefficients of the X that ``fit`` sees. ``"auto"`` is ``"normal"``, or with
+        few rows a column ``"hierarchical_normal"``; ``print(result_.plan)`` tells which, and why.
+        Others are ``"laplace"``, ``"student_t"``, ``"cauchy"``, ``"horseshoe"``, ``"flat"``, in
+        linear regression ``"conjugate_normal"``, whose scale is in units of the noise (the
+        lecture's model), or an instance such as ``Normal(scale=2.5)``. By name its scale is in the
+        units of each column, and in linear regression of y, so that no prediction depends on them.
+        The intercept has a prior of its own.
     sampler : str or Sampler, default="auto"
         ``"auto"`` is Leimkuhler-Matthews SGLD, or HMC where a pilot finds an error in it. A named
         sampler never switches to another: ``"sgld"``, ``"psgld"``, ``"sghmc"``, ``"sgnht"``, which
@@ -181,6 +189,7 @@ class SampledEstimator(LinearEstimator):
         Share of the steps on which the gradient was clipped.
     """
 
+    prior: Any = "auto"
     sampler: Any = "auto"
     step_size: Any = "auto"
     schedule: Any = "constant"

@@ -182,10 +182,12 @@ def choose_prior(
     """
     each = n_rows / n_columns
     why = f"{each:.3g} rows a column"
-    if likelihood.bounded_curvature:
-        return Choice("normal", "of classes, whatever the number of rows")
     if each >= THRESHOLDS.few_rows_each:
         return Choice("normal", why)
+    if n_columns > THRESHOLDS.learned_columns:
+        obstacle = obstacle or "learning a scale takes long"
+    if not likelihood.quadratic:  # labels that a plane separates leave no bound on a learned scale
+        obstacle = "a scale is learned in linear regression alone"
     if obstacle:
         return Choice("normal", f"{why}, but {obstacle}")
     return Choice("hierarchical_normal", f"{why}: its scale is learned from them")

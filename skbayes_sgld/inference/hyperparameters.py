@@ -37,7 +37,7 @@ def standardise(
     found = noncentered_scales(posterior, center, eta, None, power, temperature)
     moved, covariance = _marginal_mode(found, L)
     eigenvalues, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(eigenvalues)
+    root = vectors * np.sqrt(np.maximum(eigenvalues, 1e-3 * eigenvalues[-1]))
     found = noncentered_scales(posterior, center, eta + moved, root, power, temperature)
     return found, Mode(np.zeros(found.n_params), Diagonal(np.ones(found.n_params)))
 
@@ -79,4 +79,9 @@ def _marginal_mode(posterior: Reparameterized, n_linear: int) -> tuple[Array, Ar
         H = difference_curvature(lambda v: posterior.grad(at(v))[:, n_linear:], found, 0)
     eigenvalues, vectors = np.linalg.eigh(0.5 * (H + H.T))
     variances = 1.0 / np.maximum(eigenvalues, 3.0**-2)  # no log scale has an sd above 3
-    return found, (vectors * variances) @ vectors.T
+    covariance = (vectors * variances) @ vectors.T
+    # any coordinates do, and rounding errors of the data are to leave these: the mode to about a
+    # hundredth of an sd, and three digits of the covariance
+    unit = np.exp2(np.rint(0.5 * np.log2(np.diagonal(covariance))) - 6.0)
+    digits = [float(f"{value:.2e}") for value in covariance.flat]
+    return unit * np.rint(found / unit), np.reshape(digits, covariance.shape)

@@ -106,7 +106,8 @@ def test_rows_that_count_as_hardly_any_are_told(estimator):
 def test_weights_too_small_to_tell_the_noise_are_named_and_not_the_temperature():
     match = "rows count as 1 in all; check sample_weight"
     with pytest.warns(UserWarning, match="sample_weight"), pytest.raises(ValueError, match=match):
-        SGLDLinearRegression(random_state=0).fit(X, TARGET, np.full(60, 1 / 60))
+        model = SGLDLinearRegression(prior="conjugate_normal", random_state=0)
+        model.fit(X, TARGET, np.full(60, 1 / 60))
 
 
 @pytest.mark.parametrize(

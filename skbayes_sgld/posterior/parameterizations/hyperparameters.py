@@ -142,7 +142,7 @@ def noncentered_scales(
         prior = np.exp(scales.log_precision(eta[None])[0])
         unit = inverse_root(H + np.diag(prior))
         share, vectors = np.linalg.eigh(unit.T @ (prior[:, None] * unit))
-        basis = unit @ vectors
+        basis = unit @ _without_ties(share, vectors)
         coefficients = EigenScales(basis, np.clip(share, 0.0, 1.0), g @ basis, 0.0, power)
     scale_map = Affine(eta, np.eye(len(eta)) if root is None else root)
     coordinates = NormalGivenScales(origin, coefficients, scales, scale_map)
@@ -150,3 +150,15 @@ def noncentered_scales(
         at_origin = DensityWithoutEffects(posterior, np.append(origin, eta))
         return NormalCoefficients(posterior, coordinates, temperature, at_origin)
     return Reparameterized(posterior, coordinates, temperature)
+
+
+def _without_ties(share: Array, vectors: Array) -> Array:
+    """Eigenvectors with a sign, and those of share 1 with a basis, that rounding errors leave."""
+    largest = np.abs(vectors).argmax(axis=0)
+    found = vectors * np.sign(np.take_along_axis(vectors, largest[None], axis=0))
+    of_prior = share > 1.0 - 1e-9  # directions that no row sees
+    tied = vectors[:, of_prior]
+    if tied.size:
+        q, r = np.linalg.qr(tied @ tied[: tied.shape[1]].T)
+        found[:, of_prior] = q * np.sign(np.diagonal(r))
+    return found

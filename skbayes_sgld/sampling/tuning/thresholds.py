@@ -47,6 +47,9 @@ class Thresholds:
     # Rows a column below which the scale of the prior is learned: docs/guide/few_rows.md
     few_rows_each: float = 5.0
 
+    # Columns up to which it is: a step takes a matrix of all pairs, and a fit of 400 takes 5 s
+    learned_columns: int = 500
+
     # Rows up to which chains without walkers take all of them at every step, without noise: four
     # take 75 microseconds on all of the rookies, and 54 on a batch
     few_rows: int = 2000
