@@ -10,6 +10,7 @@ from skbayes_sgld.inference.sample import sample
 from skbayes_sgld.linear_model import (
     SGDMAPClassifier,
     SGDMAPRegressor,
+    SGLDGammaRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
     SGLDNegativeBinomialRegressor,
@@ -40,6 +41,7 @@ __all__ = [
     "RowBlocks",
     "SGDMAPClassifier",
     "SGDMAPRegressor",
+    "SGLDGammaRegressor",
     "SGLDLinearRegression",
     "SGLDLogisticRegression",
     "SGLDMLPClassifier",

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from sklearn.utils import Tags
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
 from skbayes_sgld.estimators.base import unchanged_on_error
 from skbayes_sgld.estimators.classification import LinearClassifier
 from skbayes_sgld.estimators.counts import CountRegressor
 from skbayes_sgld.estimators.parameters import parameters
-from skbayes_sgld.estimators.regression import NormalRegressor
+from skbayes_sgld.estimators.regression import NormalRegressor, RegressionModel
 from skbayes_sgld.estimators.sampled import SampledEstimator
 from skbayes_sgld.stochastic_gradient import SGDMAPClassifier, SGDMAPRegressor
 
 __all__ = [
     "SGDMAPClassifier",
     "SGDMAPRegressor",
+    "SGLDGammaRegressor",
     "SGLDLinearRegression",
     "SGLDLogisticRegression",
     "SGLDNegativeBinomialRegressor",
@@ -293,3 +295,95 @@ class SGLDNegativeBinomialRegressor(SampledCounts):
     def _settings(self) -> Any:
         self._resolve("dispersion_prior")
         return super()._settings()
+
+
+@parameters
+class SGLDGammaRegressor(RegressionModel, SampledEstimator):
+    """Bayesian gamma regression sampled by stochastic gradient Langevin dynamics.
+
+    The observations are positive, and their standard deviation is in proportion to their mean: the
+    mean is mu = exp(X beta + intercept) and the variance dispersion * mu^2. The dispersion, the
+    inverse of the gamma distribution's shape, is inferred. Nothing has to be tuned.
+
+    Parameters
+    ----------
+    prior : str or CoefficientPrior, default="normal"
+        Prior of the coefficients of the X that ``fit`` sees, as of :class:`SGLDPoissonRegressor`.
+        With a scale of s and a known dispersion the posterior mode is the fit of
+        ``GammaRegressor(alpha=dispersion / (s**2 * W))``, W being the sum of the weights.
+    dispersion_prior : str or NoisePrior, default="inverse_gamma"
+        Prior of the dispersion: the noise priors of :class:`SGLDLinearRegression`, of a variance
+        relative to the squared mean. ``"inverse_gamma"`` has next to no weight, and keeps the
+        dispersion above 0 where the mean fits every row; ``"half_normal"``, ``"half_student_t"``,
+        ``"half_cauchy"`` and ``"exponential"`` are densities of sqrt(dispersion), the coefficient
+        of variation. Each takes a scale, ``HalfNormal(scale=0.5)``; ``"auto"`` is 1.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+    intercept_, dispersion_ : float
+    dispersion_prior_ : NoisePrior
+
+    See Also
+    --------
+    sklearn.linear_model.GammaRegressor : The posterior mode under a normal prior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sgld import SGLDGammaRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((300, 2))
+    >>> y = np.exp(X[:, 0] + 1.0) * rng.gamma(4.0, 0.25, 300)  # a dispersion of 1 / 4
+    >>> model = SGLDGammaRegressor(random_state=0).fit(X, y)
+    >>> print(f"{model.dispersion_:.2f}")
+    0.23
+    >>> low, high = model.predict_interval([[1.0, 0.0]], coverage=0.9)[0]
+    >>> print(f"{low:.0f} to {high:.0f}")
+    3 to 14
+    """
+
+    dispersion_prior: Any = "inverse_gamma"
+
+    _family = "gamma"
+
+    def _exponential(self) -> str:
+        return "mean"
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tags of scikit-learn: the target is positive."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+    def _settings(self) -> Any:
+        self._resolve("dispersion_prior")
+        return super()._settings()
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit with one more batch of rows.
+
+        The posterior is that of all rows since the first call, as one ``fit`` would have it, with
+        scales in the units of the first batch. Rows are kept while they hold up to a million
+        numbers; then a normal density takes the place of their likelihood, with the gradient and
+        the curvature that it has on average over the draws. ``forgetting`` multiplies the weights
+        of all earlier rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Above 0.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative. A row of weight w counts as w rows.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError, TypeError
+            As of ``fit``, and where the number of columns changes or is 3,000 or more.
+        """
+        return self._partial_fit(X, y, sample_weight)

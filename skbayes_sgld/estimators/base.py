@@ -394,8 +394,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         exponentiate : bool, default=False
             Summarise exp(draws) of the coefficients and the intercept: odds ratios
             ``odds_ratio[column]`` and the ``odds`` where all columns are 0, for two classes; rate
-            ratios ``rate_ratio[column]`` and the ``rate`` of counts. Other models raise a
-            ValueError.
+            ratios ``rate_ratio[column]`` and the ``rate`` of counts; ``mean_ratio[column]`` and the
+            ``mean`` of a gamma regression. Other models raise a ValueError.
 
         Returns
         -------

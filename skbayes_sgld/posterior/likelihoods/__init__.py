@@ -5,6 +5,7 @@ from skbayes_sgld.posterior.likelihoods.base import LabelLikelihood, Likelihood
 from skbayes_sgld.posterior.likelihoods.bernoulli import Bernoulli
 from skbayes_sgld.posterior.likelihoods.binomial import Binomial, as_totals
 from skbayes_sgld.posterior.likelihoods.categorical import Categorical
+from skbayes_sgld.posterior.likelihoods.gamma import Gamma
 from skbayes_sgld.posterior.likelihoods.gaussian import (
     FixedGaussian,
     Gaussian,
@@ -25,6 +26,7 @@ LIKELIHOODS: Registry[Likelihood] = Registry(
     binomial=Binomial,
     categorical=Categorical,
     poisson=Poisson,
+    gamma=Gamma,
     negative_binomial=NegativeBinomial,
 )
 
@@ -34,6 +36,7 @@ __all__ = [
     "Binomial",
     "Categorical",
     "FixedGaussian",
+    "Gamma",
     "Gaussian",
     "GivenOwn",
     "HeteroscedasticGaussian",

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import betaincc, gammaln, psi, zeta
+from scipy.special import betaincc
 
 from skbayes_sgld.posterior.likelihoods.base import Array
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 from skbayes_sgld.posterior.likelihoods.poisson import Poisson, PoissonKernel
+from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
 
 _LIMIT = 60.0  # size of the log dispersion beyond which nothing changes in floating point
-_LARGE = 20.0  # argument from which the gamma function's logarithm is Stirling's series
 _LEVELS = 1000  # counts below which a term is computed once for each count, not for each row
 _SUMMED = 500  # counts whose probabilities are summed: 10 to 100 times faster than a beta function
 _RANGE = 600.0  # logarithm of the least probability that sums begin at
-_LOG_2_PI = float(np.log(2.0 * np.pi))
 
 
 class NegativeBinomialKernel(PoissonKernel):
@@ -107,39 +106,20 @@ _FAR = 1e30  # rate, and its ratio to r, beyond which scores no longer change
 
 def _largest(y: Array, r: Array) -> Array:
     """Log density of a count of mean y."""
-    rest = _remainder(y + r) - _remainder(r) - _remainder(np.where(y > 0, y, 1.0))
-    half = 0.5 * (_LOG_2_PI + np.log(np.where(y > 0, y, 1.0)) + np.log1p(y / r))
+    rest = remainder(y + r) - remainder(r) - remainder(np.where(y > 0, y, 1.0))
+    half = 0.5 * (LOG_2_PI + np.log(np.where(y > 0, y, 1.0)) + np.log1p(y / r))
     return np.where(y > 0, rest - half, 0.0)
 
 
 def _slope(y: Array, r: Array) -> Array:
     """Derivative of the log density in the log dispersion, of a count of mean y."""
-    return r * (_remainder(y + r, 1) - _remainder(r, 1)) - 0.5 * y / (y + r)
+    return r * (remainder(y + r, 1) - remainder(r, 1)) - 0.5 * y / (y + r)
 
 
 def _bend(y: Array, r: Array) -> Array:
     """Part of minus the second derivative in the log dispersion, of the trigamma functions."""
-    rest = _remainder(r, 2) - _remainder(y + r, 2)
+    rest = remainder(r, 2) - remainder(y + r, 2)
     return _slope(y, r) + 0.5 * (1.0 - np.square(r / (y + r))) + np.square(r) * rest
-
-
-def _remainder(x: Array, order: int = 0) -> Array:
-    """What Stirling's formula leaves of log gamma, or minus digamma, or trigamma.
-
-    ``log gamma = (x - 1/2) log x - x + log(2 pi) / 2 + R``, and the derivatives ``-R'``, ``R''``.
-    """
-    large, small = np.maximum(x, _LARGE), np.minimum(x, _LARGE)
-    w = 1.0 / np.square(large)
-    if order == 0:
-        series = (1 / 12 - w * (1 / 360 - w * (1 / 1260 - w * (1 / 1680 - w / 1188)))) / large
-        plain = gammaln(small) - (small - 0.5) * np.log(small) + small - 0.5 * _LOG_2_PI
-    elif order == 1:
-        series = w * (1 / 12 - w * (1 / 120 - w * (1 / 252 - w * (1 / 240 - w / 132))))
-        plain = np.log(small) - 0.5 / small - psi(small)
-    else:
-        series = w / large * (1 / 6 - w * (1 / 30 - w * (1 / 42 - w * (1 / 30 - w * 5 / 66))))
-        plain = zeta(2.0, small) - 1.0 / small - 0.5 / np.square(small)
-    return np.where(x < _LARGE, plain, series)
 
 
 def _summed(y: Array, none: Array, share: Array, r: Array) -> Array:

@@ -33,6 +33,7 @@ KNOWN = {
     "bernoulli": lambda u, y: stats.bernoulli.logpmf(y, special.expit(u[:, 0])),
     "binomial": lambda u, y: stats.binom.logpmf(y, 1, special.expit(u[:, 0])),
     "categorical": _categorical,
+    "gamma": lambda u, y: stats.gamma.logpdf(y, np.exp(-u[:, 1]), scale=np.exp(u[:, 0] + u[:, 1])),
     "negative_binomial": _negative_binomial,
     "poisson": lambda u, y: stats.poisson.logpmf(y, np.exp(u[:, 0])),
 }

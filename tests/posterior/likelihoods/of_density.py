@@ -72,7 +72,7 @@ def check_cdf(likelihood):
     if likelihood.whole:
         step = likelihood.cdf(u, y) - likelihood.cdf(u, y - 1.0)
     else:
-        h = 1e-5
+        h = 1e-5 * np.clip(np.abs(y), 1e-3, 1.0)
         step = (likelihood.cdf(u, y + h) - likelihood.cdf(u, y - h)) / (2 * h)
     np.testing.assert_allclose(step, density, rtol=1e-6)
 

@@ -1,0 +1,123 @@
+"""Positive observations whose standard deviation is in proportion to their mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import gammainc
+
+from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
+from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
+from skbayes_sgld.posterior.likelihoods.own import OwnParameter
+from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
+
+_FARTHEST = 350.0  # predictor whose mean can be squared
+_LIMIT = 60.0  # size of the log dispersion beyond which nothing changes in floating point
+
+
+class GammaKernel(RowKernel):
+    """Gamma rows of log mean eta and log dispersion t, the shape being ``k = exp(-t)``.
+
+    The log density is its maximum in eta less k times half the unit deviance, ``y / mu - 1 -
+    log(y / mu)``.
+    """
+
+    @cached_property
+    def log_y(self) -> Array:
+        """Logs of the observations."""
+        return np.log(np.maximum(self.y, np.finfo(self.y.dtype).tiny))
+
+    def _parts(self, u: Array) -> tuple[Array, Array, Array]:
+        """``y / mu - 1``, half the unit deviance, and k."""
+        log_ratio = self.log_y - u[:, 0]
+        away = np.expm1(log_ratio)
+        return away, away - log_ratio, np.exp(-np.clip(u[:, 1], -_LIMIT, _LIMIT))
+
+    def log_density(self, u: Array) -> Array:
+        """Log density of each row."""
+        return self.value_and_score(u)[0]
+
+    def score(self, u: Array) -> Array:
+        """Score in eta and in the log dispersion."""
+        away, half, k = self._parts(u)
+        return np.stack([k * away, k * half - 0.5 - k * _of_shapes(k, 1)], axis=1)
+
+    def value_and_score(self, u: Array) -> tuple[Array, Array]:
+        """Log density and score."""
+        away, half, k = self._parts(u)
+        level = 0.5 * (np.log(k) - LOG_2_PI) - _of_shapes(k, 0)
+        score = np.stack([k * away, k * half - 0.5 - k * _of_shapes(k, 1)], axis=1)
+        return (level - self.log_y - k * half).astype(u.dtype), score
+
+    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
+        """Score and curvature in eta and in the log dispersion."""
+        away, half, k = self._parts(u)
+        cross, first = k * away, _of_shapes(k, 1)
+        own = k * (half - first + k * _of_shapes(k, 2))
+        rows = [[cross + k, cross], [cross, own]]
+        curvature = np.stack([np.stack(row, axis=1) for row in rows], axis=1)
+        return np.stack([cross, k * half - 0.5 - k * first], axis=1), curvature
+
+
+def _of_shapes(k: Array, order: int) -> Array:
+    """Remainders of Stirling's formula, of the shapes ``k (C, B)``: most often one for all rows."""
+    one = k[:, :1]
+    return remainder(one if (k == one).all() else k, order).astype(k.dtype)
+
+
+@dataclass(eq=False, repr=False)
+class Gamma(Likelihood):
+    """Gamma observations of mean ``mu = exp(eta)`` and variance ``dispersion mu^2``."""
+
+    own = (OwnParameter("dispersion", "dispersion_prior", "inverse_gamma"),)
+    kernel = GammaKernel
+    increasing = True
+    bounded_curvature = False
+
+    def check_target(self, y: Array) -> Array:
+        """Observations as floats, all above 0."""
+        if np.any(y <= 0):
+            raise ValueError(f"y has the value {y.min():g}; observations must be above 0.")
+        return np.asarray(y, dtype=float)
+
+    def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
+        """Log of the mean, and the dispersion that the mean log has (Minka 2002, eq. 13)."""
+        level = float(np.log(np.average(y, weights=weight))) if has_level else 0.0
+        mean = float(np.average(y * np.exp(-level), weights=weight))
+        apart = mean - 1.0 - float(np.average(np.log(y) - level, weights=weight))
+        apart = max(apart, 1e-6)
+        shape = (3.0 - apart + np.sqrt(np.square(apart - 3.0) + 24.0 * apart)) / (12.0 * apart)
+        return np.array([level, -np.log(shape)])
+
+    def level_weight(self, y: Array, weight: Array | None = None) -> float:
+        """Sum of the weights: with a shape of 1 a row falls by 1 as the predictor rises by 1."""
+        return float(len(y) if weight is None else weight.sum())
+
+    def check_predictors(self, eta: Array) -> None:
+        """Raise where the square of a mean leaves the range of numbers."""
+        largest = float(eta.max(initial=0.0))
+        if not largest <= _FARTHEST:
+            raise ValueError(
+                f"X has a row whose mean is exp({largest:.3g}) under a draw, out of the range of "
+                "floating point numbers; check the units of its columns."
+            )
+
+    def mean(self, u: Array) -> Array:
+        """``mu``."""
+        return np.exp(u[:, 0])
+
+    def variance(self, u: Array) -> Array:
+        """``dispersion mu^2``."""
+        return np.exp(u[:, 1]) * np.square(self.mean(u))
+
+    def cdf(self, u: Array, y: Array) -> Array:
+        """Probability of an observation of at most y."""
+        k = np.exp(-np.clip(u[:, 1], -_LIMIT, _LIMIT))
+        return gammainc(k, k * np.maximum(y, 0.0) / self.mean(u))
+
+    def sample(self, u: Array, rng: np.random.RandomState) -> Array:
+        """Draws of an observation."""
+        k = np.exp(-np.clip(u[:, 1], -_LIMIT, _LIMIT))
+        return np.maximum(self.mean(u) * rng.standard_gamma(k) / k, np.finfo(float).tiny)

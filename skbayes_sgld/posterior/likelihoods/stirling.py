@@ -1,0 +1,40 @@
+"""Remainders of Stirling's formula for the logarithm of the gamma function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, psi, zeta
+
+Array = NDArray[Any]
+
+LOG_2_PI = float(np.log(2.0 * np.pi))
+
+_LARGE = 20.0  # argument from which the remainder is its series
+
+
+def remainder(x: Array, order: int = 0) -> Array:
+    """What Stirling's formula leaves of log gamma, of minus digamma, or of trigamma.
+
+    ``log gamma = (x - 1/2) log x - x + log(2 pi) / 2 + R``; the others are ``-R'`` and ``R''``.
+
+    Parameters
+    ----------
+    x : ndarray
+        Positive.
+    order : {0, 1, 2}, default=0
+    """
+    large, small = np.maximum(x, _LARGE), np.minimum(x, _LARGE)
+    w = 1.0 / np.square(large)
+    if order == 0:
+        series = (1 / 12 - w * (1 / 360 - w * (1 / 1260 - w * (1 / 1680 - w / 1188)))) / large
+        plain = gammaln(small) - (small - 0.5) * np.log(small) + small - 0.5 * LOG_2_PI
+    elif order == 1:
+        series = w * (1 / 12 - w * (1 / 120 - w * (1 / 252 - w * (1 / 240 - w / 132))))
+        plain = np.log(small) - 0.5 / small - psi(small)
+    else:
+        series = w / large * (1 / 6 - w * (1 / 30 - w * (1 / 42 - w * (1 / 30 - w * 5 / 66))))
+        plain = zeta(2.0, small) - 1.0 / small - 0.5 / np.square(small)
+    return np.where(x < _LARGE, plain, series)
