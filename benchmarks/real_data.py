@@ -3,6 +3,7 @@
     python -m benchmarks.real_data              measure the sets that have no result yet
     python -m benchmarks.real_data --again      measure all of them anew
     python -m benchmarks.real_data engel iris   measure these anew
+    python -m benchmarks.real_data --fits       make the fits to all rows anew: what they say
 
 Each set is cut into ten folds, and the rows of each are predicted from those of the others: by the
 default fit, by other libraries (``benchmarks._real_peers``) and, where ``check_model`` has one, by
@@ -13,7 +14,6 @@ every set.
 from __future__ import annotations
 
 import argparse
-import inspect
 import json
 import time
 import warnings
@@ -29,9 +29,10 @@ import skbayes_sgld as package
 from benchmarks._real_peers import PEERS
 from benchmarks._real_scores import LEVELS, Judged, coverage, joined, of_intervals, of_probabilities
 from benchmarks._real_sets import SETS, Data
+from skbayes_sgld.criticism.remedies import fit_like
 
 RESULTS = Path(__file__).parent / "results" / "real_data.json"
-_N_FOLDS, _N_SAMPLES = 10, 400
+_N_FOLDS, _N_SAMPLES = 10, 2_000
 _LABELS = "classes", "ordered classes"
 
 
@@ -53,16 +54,8 @@ def of_rows(data: Data) -> dict[str, np.ndarray]:
 
 
 def fit(model: Any, data: Data) -> Any:
-    """Fitted model; where it takes no numbers of trials a total is two weighted rows."""
-    if data.kind == "totals" and not _takes_trials(model):
-        both = np.repeat([1, 0], len(data.y))
-        weight = np.concatenate([data.y, data.size - data.y])
-        return model.fit(np.vstack([data.X, data.X]), both, sample_weight=weight)
-    return model.fit(data.X, data.y, **of_rows(data))
-
-
-def _takes_trials(model: Any) -> bool:
-    return "n_trials" in inspect.signature(model.fit).parameters
+    """Fitted model, or wrappers around one."""
+    return fit_like(model, data.X, data.y, of_rows(data))
 
 
 def ours(model: Any, train: Data, test: Data) -> Judged:
@@ -70,19 +63,17 @@ def ours(model: Any, train: Data, test: Data) -> Judged:
     model = fit(clone(model), train)
     if train.kind in _LABELS:
         return of_probabilities(test.y, model.predict_proba(test.X), model.classes_)
-    if train.kind == "totals" and not _takes_trials(model):
-        p = model.posterior_mean_draws(test.X)[..., 1]
-        draws = np.random.default_rng(0).binomial(test.size.astype(int), p).T
+    rows = of_rows(test)
+    if train.kind == "numbers":
+        ends = package.predict_interval(model, test.X, coverage=LEVELS)
+        return of_intervals(test.y, model.predict(test.X), ends, None)
+    draws = package.sample_y(model, test.X, n_samples=_N_SAMPLES, random_state=0, **rows)
+    if train.kind == "totals":
         tails = [(1.0 - np.array(LEVELS)) / 2.0, (1.0 + np.array(LEVELS)) / 2.0]
         ends = np.quantile(draws, tails, axis=1, method="inverted_cdf").transpose(2, 0, 1)
-        return of_intervals(test.y, test.size * p.mean(axis=0), ends, _held(draws, ends))
-    rows = of_rows(test)
+        return of_intervals(test.y, draws.mean(axis=1), ends, _held(draws, ends))
     ends = package.predict_interval(model, test.X, coverage=LEVELS, **rows)
-    expected = None
-    if train.kind != "numbers":
-        draws = package.sample_y(model, test.X, n_samples=_N_SAMPLES, random_state=0, **rows)
-        expected = _held(draws, ends)
-    return of_intervals(test.y, model.predict(test.X, **rows), ends, expected)
+    return of_intervals(test.y, model.predict(test.X, **rows), ends, _held(draws, ends))
 
 
 def _held(draws: np.ndarray, ends: np.ndarray) -> np.ndarray:
@@ -125,28 +116,37 @@ def summary(judged: Judged | str, beside: Judged | None = None) -> dict[str, Any
     return found
 
 
-def measure(name: str) -> dict[str, Any]:
-    """Everything that is kept of a set."""
+def fit_to_all(name: str) -> tuple[Any, dict[str, Any]]:
+    """Default fit to all rows; what it says, and its processor time."""
     data, model = SETS[name].data(), default(SETS[name].kind)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         begin = time.process_time()
-        fitted = fit(clone(model), data)
+        fitted = fit(model, data)
         seconds = time.process_time() - begin
     said = [f"{each.category.__name__}: {each.message}" for each in caught]
+    return fitted, {"seconds": seconds, "said": said}
+
+
+def measure(name: str) -> dict[str, Any]:
+    """Everything that is kept of a set."""
+    data, model = SETS[name].data(), default(SETS[name].kind)
+    fitted, of_fit = fit_to_all(name)
     reference = judge(lambda train, test: ours(model, train, test), data)
     beside = None if isinstance(reference, str) else reference
     methods = {"default": summary(reference)}
     for peer, method in PEERS[data.kind].items():
         methods[peer] = summary(judge(method, data), beside)
-    found = {"n": len(data.y), "d": data.X.shape[1], "seconds": seconds, "said": said}
-    if hasattr(package, "check_model"):
+    found = {"n": len(data.y), "d": data.X.shape[1], **of_fit, "suggestion": "", "reason": ""}
+    try:
         checked = package.check_model(fitted, data.X, data.y, **of_rows(data))
-        found["suggestion"] = " ".join(str(checked.suggestion or "").split())
-        found["reason"] = str(getattr(checked, "reason", ""))
-        if checked.suggestion is not None:
-            suggested = judge(lambda train, test: ours(checked.suggestion, train, test), data)
-            methods["suggestion"] = summary(suggested, beside)
+        found["reason"] = checked.reason
+    except Exception as error:  # noqa: BLE001  (the table says what is raised)
+        found["reason"], checked = f"{type(error).__name__}: {error}", None
+    if checked is not None and checked.suggestion is not None:
+        found["suggestion"] = " ".join(str(checked.suggestion).split())
+        suggested = judge(lambda train, test: ours(checked.suggestion, train, test), data)
+        methods["suggestion"] = summary(suggested, beside)
     return found | {"methods": methods}
 
 
@@ -154,11 +154,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.real_data", description=__doc__)
     parser.add_argument("sets", nargs="*", help=f"some of {', '.join(SETS)}")
     parser.add_argument("--again", action="store_true", help="measure what has been measured too")
+    parser.add_argument("--fits", action="store_true", help="what the fits to all rows say, alone")
     options = parser.parse_args()
     unknown = set(options.sets) - set(SETS)
     if unknown:
         parser.error(f"no set is {', '.join(map(repr, unknown))}; choose from {', '.join(SETS)}")
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name in kept if options.fits else ():
+        kept[name] |= fit_to_all(name)[1]
+    if options.fits:
+        RESULTS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+        return
     for name in options.sets or SETS:
         if options.sets or options.again or name not in kept:
             begin = time.perf_counter()
