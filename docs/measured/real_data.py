@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
-from math import floor, log10, sqrt
+from math import floor, isfinite, log10, nan, sqrt
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "examples")]
@@ -90,7 +91,7 @@ def beside_row(name, kept):
         if "raised" not in found:
             cells[names[0]] = percent(found["coverage"]["0.9"]["all"], n)
             cells[names[1]] = percent(worst_third(found), n / 3)
-        if "ratio" in found:
+        if isfinite(found.get("ratio", [nan])[0]):  # intervals without an end have no score
             cells[names[2]] = measured(found["ratio"][0], 0.02, ".2f")
     return row({"set": name}, columns, cells)
 
@@ -98,7 +99,8 @@ def beside_row(name, kept):
 def suggestion_row(name, kept):
     """Row of what ``check_model`` suggests."""
     found = kept["methods"]["suggestion"]
-    first = {"set": name, "suggestion": f"`{kept['suggestion']}`"}
+    text = re.sub(r" at 0x[0-9a-f]+", "", kept["suggestion"])
+    first = {"set": name, "suggestion": f"`{text}`"}
     if "raised" in found:
         return row(first, _SHARES + ("score / default",), {})
     ratio = measured(found["ratio"][0], 0.02, ".2f")
@@ -129,7 +131,8 @@ def verdicts(results):
         if any("suggestion" in kept for kept in of_kind.values()):
             methods = [*(m for m in methods if m != "suggestion"), "suggestion"]
         for method in methods:
-            groups = {name: wrong_in(kept, method) for name, kept in of_kind.items()}
+            asked = [n for n in of_kind if method != "suggestion" or "suggestion" in of_kind[n]]
+            groups = {name: wrong_in(of_kind[name], method) for name in asked}
             silent = [n for n, g in groups.items() if g and not of_kind[n]["said"]]
             overall = [n for n, g in groups.items() if not {"raised", "all", "50 %"} & set(g)]
             thirds = [n for n, g in groups.items() if not {"raised", *GROUPS[1:]} & set(g)]
