@@ -14,6 +14,7 @@ from skbayes_sgld.linear_model import (
     SGLDLinearRegression,
     SGLDLogisticRegression,
     SGLDNegativeBinomialRegressor,
+    SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
 )
 from skbayes_sgld.neural_network import (
@@ -47,6 +48,7 @@ __all__ = [
     "SGLDMLPClassifier",
     "SGLDMLPRegressor",
     "SGLDNegativeBinomialRegressor",
+    "SGLDOrdinalClassifier",
     "SGLDPoissonRegressor",
     "SamplingResult",
     "check_model",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
 from skbayes_sgld.estimators.base import unchanged_on_error
 from skbayes_sgld.estimators.classification import LinearClassifier
 from skbayes_sgld.estimators.counts import CountRegressor
+from skbayes_sgld.estimators.ordinal import OrdinalClassifier, categories_of, in_order
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalRegressor, RegressionModel
 from skbayes_sgld.estimators.sampled import SampledEstimator
@@ -22,6 +24,7 @@ __all__ = [
     "SGLDLinearRegression",
     "SGLDLogisticRegression",
     "SGLDNegativeBinomialRegressor",
+    "SGLDOrdinalClassifier",
     "SGLDPoissonRegressor",
 ]
 
@@ -180,6 +183,80 @@ class SGLDLogisticRegression(LinearClassifier, SampledEstimator):
                 self.__dict__.pop("classes_", None)
             _check_partial_fit_first_call(self, classes)
             return self._partial_fit(X, y, sample_weight, n_trials=n_trials)
+
+
+@parameters
+class SGLDOrdinalClassifier(OrdinalClassifier, SampledEstimator):
+    """Bayesian ordinal regression sampled by stochastic gradient Langevin dynamics.
+
+    The classes have an order, such as grades or answers from "never" to "always". The model is the
+    cumulative logit (McCullagh 1980): one linear predictor, and cut points between the classes,
+    P(y > k) = 1 / (1 + exp(c_k - X beta)). A column moves all log odds of a higher class alike. Two
+    classes are logistic regression. Nothing has to be tuned.
+
+    scikit-learn's scorers of probabilities take the labels to be sorted. For those give classes
+    whose order is that of their labels, such as whole numbers.
+
+    See Also
+    --------
+    SGLDLogisticRegression : Classes without an order.
+    statsmodels.miscmodels.ordinal_model.OrderedModel : The maximum of the likelihood.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from skbayes_sgld import SGLDOrdinalClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((300, 2))
+    >>> grade = np.digitize(X[:, 0] + rng.logistic(size=300), [-1.0, 1.5])
+    >>> y = pd.Categorical.from_codes(grade, ["poor", "fair", "good"], ordered=True)
+    >>> model = SGLDOrdinalClassifier(random_state=0).fit(X, y)
+    >>> print(model.classes_, model.cut_points_.round(1))
+    ['poor' 'fair' 'good'] [-1.   1.6]
+    >>> print(model.predict_proba([[1.0, 0.0]]).round(2))
+    [[0.12 0.53 0.36]]
+    """
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Fit with one more batch of rows.
+
+        The posterior is that of all rows since the first call, as one ``fit`` would have it, with
+        scales in the units of the first batch. Rows are kept while they hold up to a million
+        numbers; then a normal density takes the place of their likelihood, with the gradient and
+        the curvature that it has on average over the draws. ``forgetting`` multiplies the weights
+        of all earlier rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), default=None
+            All labels that there will be; needed at the first call, unless ``fit`` has seen them.
+            An ordered pandas categorical gives their order.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative. A row of weight w counts as w rows.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError, TypeError
+            As of ``fit``; where a label is none of ``classes``; and where the number of columns
+            changes or is 3,000 or more.
+        """
+        with unchanged_on_error(self):
+            order = vars(self).get("classes_")
+            if self._stream is None and classes is not None:  # fit may have seen others
+                self.__dict__.pop("classes_", None)
+                order = categories_of(classes)
+            if "classes_" in vars(self):
+                self.classes_ = np.sort(self.classes_)
+            _check_partial_fit_first_call(self, classes)
+            self.classes_ = in_order(self.classes_, order)
+            return self._partial_fit(X, y, sample_weight)
 
 
 @parameters

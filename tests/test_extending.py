@@ -25,7 +25,7 @@ PIECES = sorted((EXTENDING / "pieces").glob("*.py"))
 FAMILIES = {
     "likelihood": (LIKELIHOODS, "Waiting", check_likelihood),
     "prior": (posterior.PRIORS, "Logistic", check_prior),
-    "noise_prior": (posterior.NOISE_PRIORS, "LogNormal", check_noise_prior),
+    "noise_prior": (posterior.NOISE_PRIORS, "LogLogistic", check_noise_prior),
     "gradient": (sampling.GRADIENTS, "Around", check_gradient),
     "preconditioner": (sampling.PRECONDITIONERS, "MarginalVariances", check_preconditioner),
     "sampler": (sampling.SAMPLERS, "Heun", check_sampler),

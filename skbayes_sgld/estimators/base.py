@@ -107,6 +107,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         "prior": PRIORS,
         "noise_prior": NOISE_PRIORS,
         "dispersion_prior": NOISE_PRIORS,
+        "gap_prior": NOISE_PRIORS,
         "noise_model": NOISE_MODELS,
     }
     _automatic: ClassVar[set[str]] = set()  # parameters of these that may be "auto"

@@ -67,7 +67,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
     def _target_and_weight(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
         """Codes of the labels, and the weights times those of the classes."""
         self.classes_: Array = self._classes_of(y)
-        codes = np.searchsorted(self.classes_, y)
+        codes = positions(y, self.classes_)
         if self.class_weight is not None:
             by_class = self._class_weights(y, codes, weight)[codes]
             weight = by_class if weight is None else weight * by_class
@@ -124,9 +124,14 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
 
     def _likelihood(self) -> LabelLikelihood:
         if self._seen is None:
-            return _of_labels(len(self.classes_))
+            return self._of_labels(len(self.classes_))
         # two classes that remain of more keep a predictor each, as they had beside the others
         return Categorical(len(self._seen))
+
+    @staticmethod
+    def _of_labels(n_classes: int) -> LabelLikelihood:
+        """Likelihood of so many classes."""
+        return Bernoulli() if n_classes == 2 else Categorical(n_classes)
 
     def _label_attrs(self) -> dict[str, Any]:
         classes = list(map(str, self.classes_))
@@ -347,7 +352,13 @@ def codes_of(y: Array, classes: Array, known_from: str) -> Array:
             f"y has the label {y[~known].tolist()[0]!r}, which is not among the classes of "
             f"{known_from}, {classes.tolist()}."
         )
-    return np.searchsorted(classes, y)
+    return positions(y, classes)
+
+
+def positions(y: Array, classes: Array) -> Array:
+    """Positions of labels among classes in any order, all of which are among them."""
+    order = np.argsort(classes)
+    return order[np.searchsorted(classes, y, sorter=order)]
 
 
 def unique_labels(y: Array) -> Array:
@@ -367,10 +378,6 @@ def unique_labels(y: Array) -> Array:
             f"y has labels of bytes, such as {labels[0]!r}; give them as strings or whole numbers."
         )
     return labels
-
-
-def _of_labels(n_classes: int) -> LabelLikelihood:
-    return Bernoulli() if n_classes == 2 else Categorical(n_classes)
 
 
 @parameters
@@ -522,7 +529,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         labels, codes = np.arange(2), np.arange(n_rows) % 2
         if y is not None:
             labels, codes = np.unique(y, return_inverse=True)
-        return codes.astype(float), _of_labels(len(labels)), labels
+        return codes.astype(float), self._of_labels(len(labels)), labels
 
     def _exponential(self) -> str | None:
         return "odds" if len(self.classes_) == 2 else None

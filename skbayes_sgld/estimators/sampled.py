@@ -295,12 +295,13 @@ class SampledEstimator(LinearEstimator):
 
         Silent for rows in blocks and batches of ``partial_fit``, which are not all at hand; for
         weighted rows, which may stand for several or for a part of one; at another temperature
-        than 1; and where the draws are not to be relied on.
+        than 1; for classes without weight; and where the draws are not to be relied on.
         """
         result = self.result_
         if isinstance(rows, RowSource) or self._stream is not None or rows.weight is not None:
             return
-        if result.temperature != 1.0 or result.problems:
+        absent = getattr(self, "_seen", None) is not None  # the rows have codes of those present
+        if result.temperature != 1.0 or result.problems or absent:
             return
         n, S = len(rows.y), len(result.draws.flat)
         n_rows, n_draws = size(n, self._likelihood())

@@ -153,12 +153,14 @@ class GLMPosterior(LinearParameters, BasePosterior):
         )
         self._dtype: type = np.float64  # of bound gradients
         self._density_dtype: type = np.float64  # of densities bound with them
+        self._class_names = class_names
         self.param_names = self._name_params(feature_names, class_names)
 
     @property
     def reported(self) -> Reported:
         """Reported parameters: their names, and the maps from and to theta."""
         names = self.param_names[: self._n_linear] + [own.name for own in self.likelihood.own]
+        names = self.likelihood.reported_names(names, self._class_names)
         maps = self._constrain, self._unconstrain, self._reported_moves
         return Reported(names, *maps, self.coords)
 
@@ -330,6 +332,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
         linear = self._linear(values)
         for c, rng in enumerate(generators):
             linear[c] = self.linear_prior.sample(rng, linear.shape[1:], noise)
+        self.likelihood.report(values, self.fit_intercept)
         return values
 
     def _draw_near(self, theta: Array, generators: list[np.random.Generator]) -> Array:

@@ -57,6 +57,7 @@ class LinearParameters:
         values = self._reported_moves(theta)
         if self.n_own:
             self._own(values)[...] = self.likelihood.constrain_own(self._own(theta))
+        self.likelihood.report(values, self.fit_intercept)
         return values
 
     def _reported_moves(self, moves: Array) -> Array:
@@ -72,6 +73,8 @@ class LinearParameters:
 
     def _unconstrain(self, values: Array) -> Array:
         """Theta ``(S, P)`` at the reported parameters."""
+        values = values.copy()
+        self.likelihood.unreport(values, self.fit_intercept)
         theta = self._about_center(values)
         if self.n_own:
             self._own(theta)[...] = self.likelihood.unconstrain_own(self._own(values))

@@ -85,7 +85,8 @@ class Predictive:
     def _is_smooth(self) -> bool:
         """Whether nodes of one predictor and of own parameters may take the place of draws."""
         alone = self.predictor.n_predictors == 1 == self.likelihood.n_predictors
-        return alone and not self.likelihood.totals
+        cut = self.own is not None and isinstance(self.likelihood, LabelLikelihood)
+        return alone and not (cut or self.likelihood.totals)
 
     def _spread(self, X: Array) -> Spread:
         return self.predictor.spread(self.share, X.shape[0])
@@ -97,12 +98,17 @@ class Predictive:
         if known and not totals:
             eta += np.asarray(offset)[:, None]
         self.likelihood.check_predictors(eta)
-        if self.own is not None:
-            own = self.own.T[:, None]
-            eta = np.concatenate([eta, np.broadcast_to(own, (len(own), *eta.shape[1:]))])
+        u = self._with_own(eta)
         if known and totals:
-            trials = np.asarray(offset)[None, :, None]
-            eta = np.concatenate([eta, np.broadcast_to(trials, (1, *eta.shape[1:]))])
+            trials = np.asarray(offset)[:, None, None]
+            u = np.concatenate([u, np.broadcast_to(trials, (len(u), 1, u.shape[2]))], axis=1)
+        return u
+
+    def _with_own(self, eta: Array) -> Array:
+        """Local parameters ``(n, n_local, S)``, given the predictors ``(K, n, S)``."""
+        if self.own is not None:
+            own = self.own.T[:, None].astype(eta.dtype)
+            eta = np.concatenate([eta, np.broadcast_to(own, (len(own), *eta.shape[1:]))])
         return eta.swapaxes(0, 1)
 
     def _by_blocks(
@@ -362,7 +368,7 @@ class Predictive:
 
         def means_of(X: Array) -> Array:
             eta = spread.predictors(spread.coordinates(X))
-            return likelihood.mean_probabilities(eta.swapaxes(0, 1), share)
+            return likelihood.mean_probabilities(self._with_own(eta), share)
 
         def means_of_two(X: Array) -> Array:
             coordinates = spread.coordinates(X)[0]
@@ -421,7 +427,7 @@ class Predictive:
 
         def quantiles_of(X: Array) -> Array:
             eta = spread.predictors(spread.coordinates(X))
-            p = likelihood.mean(eta.swapaxes(0, 1))
+            p = likelihood.mean(self._with_own(eta))
             return np.stack([quantiles(each) for each in p.swapaxes(0, 1)], axis=1)
 
         return self._by_blocks(quantiles_of, 2, X)

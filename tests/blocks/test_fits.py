@@ -22,6 +22,7 @@ from skbayes_sgld.posterior import (
     GLMPosterior,
     Laplace,
     Normal,
+    Ordinal,
     Poisson,
 )
 from skbayes_sgld.posterior.pooled import PooledPosterior
@@ -72,6 +73,7 @@ def fit(name, *data, **settings):
         ("logistic", Bernoulli(), Normal()),
         ("rare", Bernoulli(), Flat()),
         ("labels", Categorical(3), Normal(scale=0.7)),
+        ("labels", Ordinal(3), Normal(scale=0.7)),
         ("poisson", Poisson(), Laplace(scale=2.0)),
     ],
 )

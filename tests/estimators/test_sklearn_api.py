@@ -24,6 +24,7 @@ from skbayes_sgld import (
     SGLDMLPClassifier,
     SGLDMLPRegressor,
     SGLDNegativeBinomialRegressor,
+    SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
 )
 from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, Laplace, Normal
@@ -53,6 +54,7 @@ FEW = {"n_draws": 20, "n_burnin": 30, "thin": 1, "n_chains": 2, **UNITS}
 ESTIMATORS = [
     SGLDLinearRegression(n_draws=40),
     SGLDLogisticRegression(n_draws=40),
+    SGLDOrdinalClassifier(n_draws=40),
     SGLDPoissonRegressor(n_draws=40),
     SGLDGammaRegressor(n_draws=40),
     SGLDNegativeBinomialRegressor(n_draws=40),

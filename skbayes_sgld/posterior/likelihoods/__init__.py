@@ -14,6 +14,7 @@ from skbayes_sgld.posterior.likelihoods.gaussian import (
 from skbayes_sgld.posterior.likelihoods.given import GivenOwn
 from skbayes_sgld.posterior.likelihoods.kernel import OffsetKernel, RowKernel, WeightedKernel
 from skbayes_sgld.posterior.likelihoods.negative_binomial import NegativeBinomial
+from skbayes_sgld.posterior.likelihoods.ordinal import Ordinal
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 from skbayes_sgld.posterior.likelihoods.poisson import Poisson
 
@@ -25,6 +26,7 @@ LIKELIHOODS: Registry[Likelihood] = Registry(
     bernoulli=Bernoulli,
     binomial=Binomial,
     categorical=Categorical,
+    ordinal=Ordinal,
     poisson=Poisson,
     gamma=Gamma,
     negative_binomial=NegativeBinomial,
@@ -45,6 +47,7 @@ __all__ = [
     "Likelihood",
     "NegativeBinomial",
     "OffsetKernel",
+    "Ordinal",
     "OwnParameter",
     "Poisson",
     "WeightedKernel",

@@ -23,7 +23,7 @@ cut points, override :meth:`Likelihood.constrain_own` and :meth:`Likelihood.unco
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -117,6 +117,16 @@ class Likelihood(Component):
         """Coordinates ``(S, n_own)`` of own parameters."""
         columns = zip(self.own, values.T, strict=True)
         return np.column_stack([own.transform.inverse(x) for own, x in columns])
+
+    def reported_names(self, names: list[str], labels: Sequence[str] | None) -> list[str]:
+        """Names of the reported parameters, given those of coefficients, levels and own ones."""
+        return names
+
+    def report(self, values: Array, has_level: bool) -> None:
+        """Change reported values ``(S, P)`` in place, for a family with other ones than theta's."""
+
+    def unreport(self, values: Array, has_level: bool) -> None:
+        """Undo :meth:`report`, in place."""
 
     # ---- the data -----------------------------------------------------------------------------
 

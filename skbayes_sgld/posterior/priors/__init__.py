@@ -14,6 +14,7 @@ from skbayes_sgld.posterior.priors.noise import (
     HalfNormal,
     HalfStudentT,
     InverseGamma,
+    LogNormal,
     NoisePrior,
 )
 from skbayes_sgld.posterior.priors.normal import Normal
@@ -40,6 +41,7 @@ NOISE_PRIORS: Registry[NoisePrior] = Registry(
     half_student_t=HalfStudentT,
     half_cauchy=HalfCauchy,
     exponential=Exponential,
+    log_normal=LogNormal,
     flat=FlatNoise,
 )
 
@@ -61,6 +63,7 @@ __all__ = [
     "Horseshoe",
     "InverseGamma",
     "Laplace",
+    "LogNormal",
     "NoisePrior",
     "Normal",
     "Prior",

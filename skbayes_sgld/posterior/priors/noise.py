@@ -342,3 +342,55 @@ class Exponential(_ExponentialPower):
     def sample(self, rng: np.random.Generator, size: int) -> Array:
         """Variances ``(size,)`` drawn from the prior."""
         return np.square(self.scale * rng.standard_exponential(size))
+
+
+@dataclass(eq=False, repr=False)
+class LogNormal(NoisePrior):
+    """Log-normal prior: the log of the parameter is normal.
+
+    Parameters
+    ----------
+    width : float, default=1.5
+        Standard deviation of the log.
+    median : float or "auto", default="auto"
+        Median of the parameter. ``"auto"`` is the variance of y for the noise variance, and 1 for
+        parameters without a unit.
+
+    Examples
+    --------
+    >>> from skbayes_sgld import SGLDLinearRegression
+    >>> SGLDLinearRegression(noise_prior="log_normal")
+    SGLDLinearRegression(noise_prior='log_normal')
+    """
+
+    width: float = 1.5
+    median: Any = "auto"
+
+    def check(self, argument: str = "noise_prior") -> None:
+        """Raise where a parameter is not positive."""
+        check_number(self.width, f"{argument}.width", low=0)
+        if not (isinstance(self.median, str) and self.median == "auto"):
+            check_number(self.median, f"{argument}.median", low=0)
+
+    def for_data(self, variance: float) -> LogNormal:
+        """Prior with ``median="auto"`` set to the variance of y."""
+        return LogNormal(self.width, variance) if self.median == "auto" else self
+
+    def _z(self, gamma: Any) -> Any:
+        return (gamma - np.log(self.median)) / self.width
+
+    def log_density(self, gamma: Array) -> Array:
+        """``-z^2 / 2`` of the standardised log z."""
+        return -0.5 * np.square(self._z(gamma))
+
+    def grad(self, gamma: Array) -> Array:
+        """``-z / width``."""
+        return -self._z(gamma) / self.width
+
+    def curvature(self, gamma: float) -> float:
+        """``1 / width^2``, at every gamma."""
+        return self.width**-2.0
+
+    def sample(self, rng: np.random.Generator, size: int) -> Array:
+        """Values ``(size,)`` drawn from the prior."""
+        return self.median * np.exp(self.width * rng.standard_normal(size))

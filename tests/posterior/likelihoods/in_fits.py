@@ -25,6 +25,18 @@ def _negative_binomial(u, y):
     return ways + y * odds - (y + r) * np.logaddexp(0.0, odds)
 
 
+def _ordinal(u, y):
+    cut_points = np.cumsum(np.concatenate([np.zeros_like(u[:, :1]), np.exp(u[:, 1:])], 1), axis=1)
+    ends = np.pad(cut_points, ((0, 0), (1, 1), (0, 0)), constant_values=np.inf) - u[:, :1]
+    ends[:, 0] = -np.inf
+    code = y.astype(int)[:, None]
+    low, high = (np.take_along_axis(ends, code + k, axis=1)[:, 0] for k in (0, 1))
+    upper = low + np.minimum(high, 1e9) > 0  # by the smaller tails, whose digits are not lost
+    near, far = np.where(upper, (low, high), (-high, -low))
+    larger, smaller = stats.logistic.logsf(near), stats.logistic.logsf(far)
+    return larger + np.log(-np.expm1(smaller - larger))
+
+
 # log densities (C, B) of y (C, B) at u (C, n_local, B), of scipy's distributions
 KNOWN = {
     "gaussian": lambda u, y: stats.norm.logpdf(y, u[:, 0], np.exp(0.5 * u[:, 1])),
@@ -35,6 +47,7 @@ KNOWN = {
     "categorical": _categorical,
     "gamma": lambda u, y: stats.gamma.logpdf(y, np.exp(-u[:, 1]), scale=np.exp(u[:, 0] + u[:, 1])),
     "negative_binomial": _negative_binomial,
+    "ordinal": _ordinal,
     "poisson": lambda u, y: stats.poisson.logpmf(y, np.exp(u[:, 0])),
 }
 
@@ -235,7 +248,7 @@ def check_level(name, likelihood):
     of_row, K = reference(name, likelihood), likelihood.n_predictors
     weight = np.array([0.5, 1.0, 2.0, 0.25])
     samples = [[0.0] * 4, [1.0] * 4, [0.0, 1.0, 0.0, 0.0], [1.0, 1.0, 0.0, 1.0]]
-    if isinstance(likelihood, LabelLikelihood) and K > 1:
+    if isinstance(likelihood, LabelLikelihood) and likelihood.n_classes > 2:
         samples += [[0.0, 1.0, 2.0, 1.0], [2.0] * 4]
     if not (likelihood.whole or isinstance(likelihood, LabelLikelihood)):
         at_zero = np.zeros((3, likelihood.n_local, 4))
@@ -304,7 +317,7 @@ def check_averaged(name, likelihood):
 
 def check_labels(likelihood):
     """Raise where the variance of a label is not that of its probability."""
-    if likelihood.n_predictors > 1:
+    if likelihood.n_classes > 2:
         return
     u = np.linspace(-8.0, 8.0, 33)[None, None]
     p = np.exp(likelihood.log_density(u, np.ones(33)))

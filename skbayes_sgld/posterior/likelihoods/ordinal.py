@@ -1,0 +1,191 @@
+"""Observations of ordered classes: the cumulative logit model.
+
+    P(y > k) = 1 / (1 + exp(c_k - eta)),    c_0 < c_1 < ... < c_{K-2}
+
+(McCullagh 1980). The predictor's intercept is ``-c_0``. The gaps between neighbouring cut points
+are own parameters by their logs, which need no constraint (Albert & Chib 2001).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import expit, log_expit
+
+from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood
+from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
+from skbayes_sgld.posterior.likelihoods.own import OwnParameter
+
+_LARGEST = 80.0  # log of a gap, or gap, whose exponential single precision holds
+
+
+class OrdinalKernel(RowKernel):
+    """Rows of ordered classes, by the cut points below and above the class of each.
+
+    With ``low`` and ``high`` the predictor less these cut points, and ``width = low - high``,
+
+        log P = log expit(low) + log expit(-high) + log(1 - exp(-width)),
+
+    where an outermost class has the term of its one cut point alone. No digits are lost.
+    """
+
+    def _parts(self, u: Array) -> tuple[Array, ...]:
+        """Low, high and width; the gaps below each row's class, and its own gap ``(C, m, B)``."""
+        y, k = self.y[..., None, :], np.arange(1, u.shape[1])[:, None]
+        gap = np.exp(np.clip(u[:, 1:], -_LARGEST, _LARGEST))
+        below, own = gap * (k < y), gap * (k == y)
+        low, width = u[:, 0] - below.sum(axis=1), own.sum(axis=1)
+        return low, low - width, width, below, own
+
+    def _has_ends(self) -> tuple[Array, Array]:
+        """Whether there is a cut point below each row's class, and above it."""
+        return self.y > 0, self.y < self.likelihood.n_classes - 1
+
+    def _value(self, low: Array, high: Array, width: Array) -> Array:
+        lower, upper = self._has_ends()
+        inner = np.log(-np.expm1(-np.where(lower & upper, width, 1.0)))
+        value = np.where(lower, log_expit(low), 0.0) + np.where(upper, log_expit(-high), 0.0)
+        return (value + np.where(lower & upper, inner, 0.0)).astype(low.dtype)
+
+    def _score(self, low: Array, high: Array, *parts: Array) -> Array:
+        width, below, own = parts
+        lower, upper = self._has_ends()
+        of_low, of_high = np.where(lower, expit(-low), 0.0), np.where(upper, expit(high), 0.0)
+        net = (of_high - of_low)[:, None]
+        in_gaps = below * net + own * of_high[:, None] + self._of_width(width, own)
+        return np.concatenate([-net, in_gaps], axis=1).astype(low.dtype)
+
+    def _of_width(self, width: Array, own: Array) -> Array:
+        """Slope of ``log(1 - exp(-width))`` in the logs of the gaps."""
+        inner = own > 0.0
+        held = np.where(inner, np.minimum(width, _LARGEST)[:, None], 1.0)
+        return np.where(inner, own / np.expm1(held), 0.0)
+
+    def log_density(self, u: Array) -> Array:
+        """Log of the observed class's probability."""
+        return self._value(*self._parts(u)[:3])
+
+    def score(self, u: Array) -> Array:
+        """Score in the predictor and the logs of the gaps."""
+        return self._score(*self._parts(u))
+
+    def value_and_score(self, u: Array) -> tuple[Array, Array]:
+        """Log density and score."""
+        parts = self._parts(u)
+        return self._value(*parts[:3]), self._score(*parts)
+
+    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
+        """Score, and ``p (1 - p)`` of each end times the squares of its slopes."""
+        low, high, width, below, own = parts = self._parts(u)
+        score, one = self._score(*parts), np.ones_like(low)[:, None]
+        C, m, B = score.shape
+        H = np.zeros((C, m, m, B), score.dtype)
+        ends = zip(self._has_ends(), (low, high), (below, below + own), strict=True)
+        for has, at, gaps in ends:
+            slope = np.concatenate([one, -gaps], axis=1)
+            bend = np.where(has, expit(at) * expit(-at), 0.0)
+            H += bend[:, None, None] * slope[:, :, None] * slope[:, None]
+        ratio = self._of_width(width, own)
+        k = np.arange(1, H.shape[1])
+        H[:, k, k] += ratio * (ratio + own) - score[:, 1:]
+        return score, H
+
+
+@dataclass(eq=False, repr=False)
+class Ordinal(LabelLikelihood):
+    """Observations of K ordered classes, cumulative logit; y holds codes 0 ... K - 1.
+
+    The intercept and the gaps are reported together as cut points.
+
+    Parameters
+    ----------
+    n_classes : int, default=3
+        Number of classes K.
+    """
+
+    n_classes: int = 3
+    bounded_curvature = False  # in the logs of the gaps
+    kernel = OrdinalKernel
+
+    @property
+    def own(self) -> tuple[OwnParameter, ...]:  # type: ignore[override]
+        """Gaps between neighbouring cut points, one fewer than these."""
+        gaps = range(1, self.n_classes - 1)
+        return tuple(OwnParameter(f"gap[{k}]", "gap_prior", "log_normal") for k in gaps)
+
+    # ---- reported parameters ------------------------------------------------------------------
+
+    def reported_names(self, names: list[str], labels: Sequence[str] | None) -> list[str]:
+        """Names with cut points in place of the intercept and the gaps."""
+        known = list(labels or map(str, range(self.n_classes)))
+        cut_points = [f"cut_point[{a}|{b}]" for a, b in pairwise(known)]
+        has_level = "intercept" in names
+        return names[: len(names) - len(self.own) - has_level] + cut_points[not has_level :]
+
+    def report(self, values: Array, has_level: bool) -> None:
+        """Replace the intercept and the gaps ``(S, ..., m)`` by cut points; 0 without a level."""
+        last = values[:, values.shape[1] - len(self.own) - has_level :]
+        last[:, :has_level] *= -1.0
+        np.cumsum(last, axis=1, out=last)
+
+    def unreport(self, values: Array, has_level: bool) -> None:
+        """Replace cut points by the intercept and the gaps."""
+        last = values[:, values.shape[1] - len(self.own) - has_level :]
+        last[...] = np.diff(last, axis=1, prepend=0.0)
+        last[:, :has_level] *= -1.0
+
+    # ---- the data -----------------------------------------------------------------------------
+
+    def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
+        """Log odds of the shares above each class, with half a row more in each class."""
+        rows = np.bincount(y.astype(np.intp), weight, self.n_classes) + 0.5
+        above = np.cumsum(rows[::-1])[:-1][::-1]
+        cut_points = -np.log(above / (rows.sum() - above))
+        return np.append(-cut_points[0] * has_level, np.log(np.diff(cut_points)))
+
+    def level_weight(self, y: Array, weight: Array | None = None) -> float:
+        """Weight of the rows above the lowest class, or below the highest, whichever is less."""
+        rows = np.bincount(y.astype(np.intp), weight, self.n_classes)
+        return float(rows.sum() - max(rows[0], rows[-1]))
+
+    def gains(self, design: Array, y: Array) -> Array:
+        """Rows of the design by the ends of their class: a class between two has both signs."""
+        return np.vstack([-design[y < self.n_classes - 1], design[y > 0]])
+
+    # ---- predictions --------------------------------------------------------------------------
+
+    def _ends(self, u: Array) -> tuple[Array, Array]:
+        """Predictor less each cut point ``(C, K - 1, B)``, and the gaps ``(C, K - 2, B)``."""
+        gap = np.exp(np.minimum(u[:, 1:], _LARGEST))
+        below = np.cumsum(np.concatenate([np.zeros_like(u[:, :1]), gap], axis=1), axis=1)
+        return u[:, :1] - below, gap
+
+    def probabilities(self, u: Array) -> tuple[Array, Array]:
+        """Probability of each class, and of the classes below and above it together."""
+        at, gap = self._ends(u)
+        above, below, one = expit(at), expit(-at), np.ones_like(u[:, :1])
+        inner = np.concatenate([one, -np.expm1(-gap), one], axis=1)
+        p = np.concatenate([one, above], axis=1) * np.concatenate([below, one], axis=1)
+        p *= inner[:, : self.n_classes]
+        zero = np.zeros_like(one)
+        rest = np.concatenate([zero, below], axis=1) + np.concatenate([above, zero], axis=1)
+        return p, rest
+
+    def log_probabilities(self, u: Array) -> tuple[Array, Array]:
+        """Logs of the probabilities, from the log odds."""
+        at, gap = self._ends(u)
+        above, below, zero = log_expit(at), log_expit(-at), np.zeros_like(u[:, :1])
+        inner = np.concatenate([zero, np.log(-np.expm1(-gap)), zero], axis=1)
+        log_p = np.concatenate([zero, above], axis=1) + np.concatenate([below, zero], axis=1)
+        nothing = np.full_like(zero, -np.inf)
+        log_rest = np.logaddexp(
+            np.concatenate([nothing, below], axis=1), np.concatenate([above, nothing], axis=1)
+        )
+        return log_p + inner[:, : self.n_classes], log_rest
+
+    def mean(self, u: Array) -> Array:
+        """Probability of every class ``(C, K, B)``."""
+        return self.probabilities(u)[0]

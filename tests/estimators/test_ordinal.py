@@ -1,0 +1,193 @@
+"""Ordinal regression against statsmodels, a grid, logistic regression, and itself in parts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse, stats
+
+from skbayes_sgld import RowBlocks, SGLDLogisticRegression, SGLDOrdinalClassifier
+from skbayes_sgld.estimators import sampled
+from skbayes_sgld.posterior import Flat, GLMPosterior, LogNormal, Normal, Ordinal
+from skbayes_sgld.sampling.tuning.mode import find_mode
+
+# the runs are short
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+N, NAMES = 240, np.array(["poor", "fair", "good", "best"])
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((N, 2)) * [1.0, 2.0] + [3.0, 0.0]
+CODES = np.digitize(X @ [1.0, -0.3] - 3.0 + RNG.logistic(size=N), [-1.0, 0.2, 1.5])
+GRADES = pd.Series(pd.Categorical.from_codes(CODES, NAMES, ordered=True))
+DRAWS = {"n_draws": 250, "random_state": 0}
+
+
+def fit(*data, **settings):
+    return SGLDOrdinalClassifier(**DRAWS | settings).fit(*data)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit(X, GRADES)
+
+
+def agree(found, expected, most=0.2):
+    """Whether means and sds are those of another fit, up to Monte Carlo errors."""
+    assert found.index.tolist() == expected.index.tolist()
+    assert np.all(np.abs(found["mean"] - expected["mean"]) < most * expected["sd"])
+    assert_allclose(found["sd"], expected["sd"], rtol=most)
+
+
+# ---- truth --------------------------------------------------------------------------------------
+
+
+def test_the_mode_under_flat_priors_is_the_fit_of_statsmodels():
+    ordinal = pytest.importorskip("statsmodels.miscmodels.ordinal_model")
+    theirs = ordinal.OrderedModel(CODES, X, distr="logit")
+    found = theirs.fit(method="bfgs", disp=False, gtol=1e-8)
+    cut_points = theirs.transform_threshold_params(found.params)[1:-1]
+    nearly = [LogNormal(width=1e4, median=1.0)] * 2
+    posterior = GLMPosterior(X, CODES * 1.0, Ordinal(4), Flat(), nearly, center=True)
+    mode = find_mode(posterior, posterior.start(), tolerance=1e-16)
+    ours = posterior.reported.values(mode.theta[None])[0]
+    assert_allclose(ours, [*found.params[:2], *cut_points], rtol=1e-4, atol=1e-4)
+
+
+def test_the_posterior_of_few_rows_is_that_of_a_grid():
+    x = np.array([-1.5, -1.0, -0.6, -0.2, 0.1, 0.5, 0.8, 1.2, 1.9, 2.5])
+    y = np.array([0, 0, 1, 0, 1, 1, 2, 1, 2, 2])
+    beta, level, log_gap = np.meshgrid(
+        np.linspace(-3, 8, 89), np.linspace(-9, 9, 91), np.linspace(-4, 5, 91), indexing="ij"
+    )
+    log_density = stats.norm.logpdf(beta, 0, 2) + stats.norm.logpdf(level, 0, 3)
+    log_density += stats.norm.logpdf(log_gap, 0, 1.5)
+    first, last = -level, -level + np.exp(log_gap)
+    for at, code in zip(x, y, strict=True):
+        below = [0.0, stats.logistic.cdf(first - beta * at), stats.logistic.cdf(last - beta * at)]
+        log_density += np.log([*below, 1.0][code + 1] - below[code] + 1e-300)
+    weight = np.exp(log_density - log_density.max())
+    known = np.array([beta, first, last])
+    mean = (known * weight).sum(axis=(1, 2, 3)) / weight.sum()
+    square = (known - mean[:, None, None, None]) ** 2
+    sd = np.sqrt((square * weight).sum(axis=(1, 2, 3)) / weight.sum())
+    prior, intercept_prior = Normal(scale=2.0), Normal(scale=3.0)
+    found = fit(x[:, None], y, prior=prior, intercept_prior=intercept_prior, n_draws=2000)
+    table = found.summary()
+    assert table.index.tolist() == ["coef[x0]", "cut_point[0|1]", "cut_point[1|2]"]
+    assert np.all(np.abs(table["mean"] - mean) < 5 * table["mcse_mean"] + 0.01 * sd)
+    assert np.all(np.abs(table["sd"] - sd) < 5 * table["mcse_sd"] + 0.01 * sd)
+
+
+def test_two_classes_are_logistic_regression():
+    ours, theirs = fit(X, CODES > 1), SGLDLogisticRegression(**DRAWS).fit(X, CODES > 1)
+    assert ours.summary().index.tolist()[-1] == "cut_point[False|True]"
+    assert_allclose(ours.coef_, theirs.coef_, rtol=1e-6)
+    assert_allclose(ours.cut_points_, -theirs.intercept_, rtol=1e-6)
+    assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=1e-5)
+
+
+# ---- classes and predictions --------------------------------------------------------------------
+
+
+def test_classes_are_in_the_order_of_their_categories(model):
+    assert_array_equal(model.classes_, NAMES)
+    assert list(model.summary().index[2:]) == [
+        "cut_point[poor|fair]",
+        "cut_point[fair|good]",
+        "cut_point[good|best]",
+    ]
+    by_code = fit(X, CODES)
+    assert_array_equal(by_code.posterior_.values, model.posterior_.values)
+    assert_array_equal(model.predict_proba(X), by_code.predict_proba(X))
+    assert_array_equal(model.predict(X), NAMES[by_code.predict(X)])
+    assert_array_equal(model.sample_y(X[:5], 9), NAMES[by_code.sample_y(X[:5], 9)])
+    given = model.log_likelihood(X, GRADES), by_code.log_likelihood(X, CODES)
+    assert_array_equal(*given)
+    assert model.score(X, GRADES) == by_code.score(X, CODES)
+    assert_array_equal(fit(X, np.asarray(GRADES)).classes_, np.sort(NAMES))
+
+
+def test_predictions_are_those_of_the_cut_points_under_every_draw(model):
+    coef = model.posterior_["coef"].reshape(-1, 2)
+    cut_points = model.posterior_["cut_point"].reshape(len(coef), -1)
+    odds = cut_points[:, None] - (coef @ X.T)[..., None]
+    ends = np.pad(stats.logistic.cdf(odds), ((0, 0), (0, 0), (1, 1)))
+    ends[..., -1] = 1.0
+    p = np.diff(ends, axis=2)
+    assert_allclose(model.posterior_mean_draws(X), p, rtol=1e-9, atol=1e-14)
+    assert_allclose(model.predict_proba(X), p.mean(axis=0), rtol=1e-4)
+    band = np.moveaxis(np.quantile(p, [0.1, 0.9], axis=0), 0, -1)
+    assert_allclose(model.predict_proba_interval(X, 0.8), band, rtol=1e-2, atol=1e-4)
+    density = np.log(p.mean(axis=0)[np.arange(N), CODES])
+    assert_allclose(model.log_predictive_density(X, GRADES), density, rtol=1e-4)
+    assert_allclose(model.cut_points_, cut_points.mean(axis=0), rtol=1e-9)
+    assert_allclose(model.intercept_, -model.cut_points_[:1])
+
+
+def test_no_digit_of_a_small_probability_is_lost():
+    likelihood, u = Ordinal(4), np.zeros((2, 3, 1))
+    u[:, 0, 0] = 40.0, 1000.0
+    log_p, log_rest = likelihood.log_probabilities(u)
+    assert_allclose(log_p[:, 0, 0], [-40.0, -1000.0], rtol=1e-12)
+    assert_allclose(log_rest[:, -1, 0], [-38.0, -998.0], rtol=1e-12)  # two gaps of 1
+    assert_allclose(likelihood.log_density(u, np.zeros(1))[:, 0], [-40.0, -1000.0], rtol=1e-12)
+
+
+# ---- rows in other forms ------------------------------------------------------------------------
+
+
+def test_weights_sparse_rows_and_blocks_are_the_same_rows(model):
+    expected = model.posterior_.values
+    assert_allclose(fit(sparse.csr_array(X), GRADES).posterior_.values, expected, rtol=1e-6)
+    blocks = RowBlocks(lambda: ((X[a : a + 80], CODES[a : a + 80]) for a in range(0, N, 80)))
+    assert_allclose(fit(blocks).posterior_.values, expected, rtol=1e-6)
+    weight = np.arange(N) % 3
+    often = fit(np.repeat(X, weight, axis=0), np.repeat(CODES, weight))
+    assert_allclose(fit(X, CODES, weight).posterior_.values, often.posterior_.values, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kept", [2**20, 100])
+def test_batches_are_one_fit_and_keep_the_order_of_the_classes(model, kept, monkeypatch):
+    monkeypatch.setattr(sampled, "_KEPT_BATCHES", kept)
+    stream = SGLDOrdinalClassifier(prior=Normal(scale=1.0), n_draws=1000, random_state=0)
+    classes = pd.Categorical(NAMES, NAMES, ordered=True)
+    for start in range(0, N, 80):
+        rows = slice(start, start + 80)
+        stream.partial_fit(X[rows], GRADES[rows], classes=classes)
+    assert_array_equal(stream.classes_, NAMES)
+    agree(stream.summary(), fit(X, GRADES, prior=Normal(scale=1.0), n_draws=1000).summary())
+
+
+def test_fewer_rows_than_columns_are_sampled_in_the_space_of_the_rows():
+    wide = RNG.standard_normal((30, 40))
+    tables = [
+        fit(wide, CODES[:30], parameterization=name, n_draws=1000).summary()
+        for name in ("row_space", "centered")
+    ]
+    agree(*(table.filter(like="cut_point", axis=0) for table in tables))
+
+
+def test_a_class_without_weight_has_probability_0_or_what_its_prior_says():
+    weight = (CODES != 1) * 1.0
+    absent = fit(X, GRADES, weight)
+    assert absent.summary().index.tolist()[2:] == ["cut_point[poor|good]", "cut_point[good|best]"]
+    assert_array_equal(absent.predict_proba(X)[:, 1], 0.0)
+    assert_array_equal(absent.classes_, NAMES)
+    present = fit(X, GRADES, weight, intercept_prior="normal")
+    assert len(present.cut_points_) == 3
+    assert np.all(present.predict_proba(X)[:, 1] > 0.0)
+
+
+def test_draws_of_the_prior_are_in_the_order_of_the_gaps():
+    model = SGLDOrdinalClassifier(intercept_prior="normal", gap_prior=LogNormal(width=0.1))
+    y = model.sample_prior(np.eye(3, 2), 4000, y=[0, 1, 2])[2]  # the row of zeros
+    # the middle class is one gap of 1 about a first cut point of sd 1 at least
+    assert {0, 1, 2} == set(y.tolist())
+    assert 0.1 < np.mean(y == 1) < 0.25
+
+
+def test_gap_prior_is_named():
+    with pytest.raises(ValueError, match="gap_prior='wide' is not known"):
+        fit(X, CODES, gap_prior="wide")
+    with pytest.raises(ValueError, match=r"gap_prior\.width=-1\.0 is out of range"):
+        fit(X, CODES, gap_prior=LogNormal(width=-1.0))
