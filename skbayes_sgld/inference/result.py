@@ -57,7 +57,7 @@ class PosteriorDraws:
     >>> model = SGLDLinearRegression(random_state=0).fit(X, y)
     >>> model.posterior_
     PosteriorDraws(4 chains x 1000 draws of coef[x0], intercept, noise_variance;
-    sampler=SGLD(), step_size=1, schedule=Constant(), temperature=1, gradient=Full(),
+    prior=normal, sampler=SGLD(), step_size=1, schedule=Constant(), temperature=1, gradient=Full(),
     batch_size=None, preconditioner=Curvature(), parameterization=noncentered, clip=None,
     init=mode, n_burnin=20, thin=2)
     >>> model.posterior_["intercept"].shape

@@ -249,7 +249,7 @@ def get_scorer(name: str, **options: Any) -> Scorer:
     >>> from skbayes_sgld import SGLDLinearRegression
     >>> from skbayes_sgld.metrics import get_scorer
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = SGLDLinearRegression(n_draws=250, random_state=0)
+    >>> model = SGLDLinearRegression(prior="conjugate_normal", n_draws=250, random_state=0)
     >>> grid = {"temperature": [1.0, 20.0]}
     >>> search = GridSearchCV(model, grid, scoring=get_scorer("neg_crps"), cv=3)
     >>> search.fit(X, y).best_params_

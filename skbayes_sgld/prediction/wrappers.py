@@ -283,7 +283,7 @@ def predict_quantiles(
     >>> model = SGLDLinearRegression(random_state=0)
     >>> model = TransformedTargetRegressor(model, func=np.log, inverse_func=np.exp).fit(X, y)
     >>> print(predict_quantiles(model, X[:1]).round())
-    [[ 99. 193. 376.]]
+    [[ 98. 193. 379.]]
     """
     return unwrap(estimator, X).quantiles(check_quantiles(q), **params)
 
@@ -317,8 +317,8 @@ def predict_interval(estimator: Any, X: Any, coverage: ArrayLike = 0.9, **params
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = make_pipeline(StandardScaler(), SGLDLinearRegression(random_state=0)).fit(X, y)
     >>> print(predict_interval(model, X[:1], coverage=[0.5, 0.9]).round())
-    [[[170. 117.]
-      [243. 295.]]]
+    [[[169. 116.]
+      [243. 296.]]]
     """
     check_coverage(coverage)
     core = unwrap(estimator, X)
