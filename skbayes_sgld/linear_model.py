@@ -73,7 +73,7 @@ class SGLDLinearRegression(NormalRegressor, SampledEstimator):
     206 +- 55
     >>> low, high = model.predict_interval(X[:1], coverage=0.9)[0]
     >>> print(f"90 % of such patients are between {low:.0f} and {high:.0f}")
-    90 % of such patients are between 117 and 295
+    90 % of such patients are between 116 and 296
     """
 
     noise_model: Any = "constant"

@@ -111,7 +111,7 @@ def test_every_page_with_prompts_is_a_doctest():
 
 
 def test_the_plan_that_is_shown_is_the_one_that_is_made():
-    shown = re.search(r"```text\n(sampler .*?)```", (DOCS / "how_auto_works.md").read_text(), re.S)
+    shown = re.search(r"```text\n(prior .*?)```", (DOCS / "how_auto_works.md").read_text(), re.S)
     rookies = load_nba_rookies()
     X = StandardScaler().fit_transform(rookies.data.fillna(0.0))
     model = skbayes_sgld.SGLDLogisticRegression(random_state=0).fit(X, rookies.target)

@@ -15,6 +15,7 @@ from skbayes_sgld.diagnostics import effective_sample_size, potential_scale_redu
 from skbayes_sgld.posterior import FunctionPosterior
 from skbayes_sgld.sampling import find_mode
 from skbayes_sgld.variational import BayesByBackprop
+from tests.inputs.surface import of_support
 
 # few draws, and short climbs: the estimators say so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -43,9 +44,7 @@ OTHER |= {"sample_prior", "partial_fit"}  # which have tests of their own
 def make(kind):
     short = next(params for start, params in SHORT.items() if kind.__name__.startswith(start))
     model = kind(random_state=0, **short)
-    if "Poisson" in kind.__name__:
-        return model, np.rint(np.abs(Y))
-    return model, Y > 0 if is_classifier(model) else Y
+    return model, Y > 0 if is_classifier(model) else of_support(kind, Y, np.rint(np.abs(Y)))
 
 
 def arguments(method, rows, y):
@@ -78,7 +77,9 @@ def assert_same(kind):
     for name in names:
         method = getattr(model, name)
         if callable(method):
-            given = arguments(method, X[:10] if "Poisson" in kind.__name__ else FAR, y)
+            given = arguments(
+                method, X[:10] if kind().__sklearn_tags__().target_tags.positive_only else FAR, y
+            )
             wanted = flat(getattr(expected, name)(**given))
             with np.errstate(all="raise"):
                 got = flat(method(**given))

@@ -16,6 +16,7 @@ from scipy import stats
 
 import skbayes_sgld
 from skbayes_sgld import posterior, sampling, variational
+from skbayes_sgld.posterior.likelihoods.given import GivenOwn
 from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
@@ -52,6 +53,7 @@ REGISTRIES = {
 }
 NAMELESS = {
     sampling.Matrix: "an array stands for it",
+    GivenOwn: "it is another likelihood whose own parameters are known",
     CollapsedHMC: "it needs a posterior that the automatic settings find",
 }
 

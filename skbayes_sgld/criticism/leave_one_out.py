@@ -256,7 +256,8 @@ def _smoothed(log_ratio: Array, relative_ess: float) -> tuple[Array, float]:
     from arviz_stats.base import array_stats  # its import costs a fifth of this package's
 
     try:
-        log_weight, k = array_stats.psislw(-log_ratio, r_eff=relative_ess)
+        with np.errstate(all="ignore"):
+            log_weight, k = array_stats.psislw(-log_ratio, r_eff=relative_ess)
     except ValueError:  # the largest weights are all the same: there is no tail
         log_weight, k = log_ratio - logsumexp(log_ratio), -np.inf
     return np.exp(log_weight), float(k)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.pipeline import Pipeline
 
 from skbayes_sgld._checks import check_flag
 from skbayes_sgld._numpy_errors import numpy_defaults
@@ -314,7 +313,7 @@ def _column_names(outer: Any, model: Any, n: int) -> list[str]:
     names = getattr(model, "feature_names_in_", None)
     layer = outer
     while names is None and layer is not None:
-        if isinstance(layer, Pipeline) and len(layer) > 1:
+        if hasattr(layer, "steps") and len(layer) > 1:  # a pipeline
             try:
                 names = layer[:-1].get_feature_names_out()
             except (AttributeError, ValueError, TypeError):

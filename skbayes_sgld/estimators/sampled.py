@@ -295,7 +295,9 @@ class SampledEstimator(LinearEstimator):
 
         Silent for rows in blocks and batches of ``partial_fit``, which are not all at hand; for
         weighted rows, which may stand for several or for a part of one; at another temperature
-        than 1; for classes without weight; and where the draws are not to be relied on.
+        than 1; for classes without weight; for as many columns as rows, each of which then says too
+        much of the parameters to be left out by weights; and where the draws are not to be relied
+        on.
         """
         result = self.result_
         if isinstance(rows, RowSource) or self._stream is not None or rows.weight is not None:
@@ -304,6 +306,8 @@ class SampledEstimator(LinearEstimator):
         if result.temperature != 1.0 or result.problems or absent:
             return
         n, S = len(rows.y), len(result.draws.flat)
+        if n <= rows.X.shape[1]:
+            return
         n_rows, n_draws = size(n, self._likelihood())
         if n_rows == 0 or n_draws > S:
             return

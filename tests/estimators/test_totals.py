@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from scipy import sparse, stats
 from scipy.special import expit, gammaln
 from sklearn.base import clone
@@ -36,6 +35,7 @@ def fitted():
 
 def test_the_mode_is_the_fit_of_statsmodels():
     model = SGLDLogisticRegression(prior="flat", **COLD).fit(X, Y, WEIGHT, n_trials=TRIALS)
+    sm = pytest.importorskip("statsmodels.api")
     family = sm.families.Binomial()
     both = np.column_stack([Y, TRIALS - Y])
     known = sm.GLM(both, sm.add_constant(X), family, freq_weights=WEIGHT).fit(tol=1e-12)

@@ -157,19 +157,19 @@ def test_what_is_learned_or_gone_is_not_measured(capsys):
     model = SGLDLinearRegression(prior="hierarchical_normal", **FEW).fit(X_RAW, Y)
     assert model.diagnose().conflict is None
     assert "pull of the prior" in (told := capsys.readouterr().out)
-    assert told.rstrip().endswith("not measured")
+    assert told.partition("pull of the prior")[2].partition("\n")[0].endswith("not measured")
     kept = SGLDLinearRegression(**FEW).fit(X_RAW, Y).result_
     assert kept.diagnose().conflict is not None
     assert kept.without_data().diagnose().conflict is None
 
 
-# 40 draws a chain are too few, and fit says so
+# posteriors that are nearly the prior in most directions mix slowly, and fit says so
 @pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
 def test_classes_of_next_to_no_weight_leave_the_prior_and_the_data_comparable():
     X = 20.0 * np.random.default_rng(0).standard_normal((50, 2))
     y = np.arange(50) % 3
     weight = {0: 1000.0, 1: 1e-4, 2: 1e-4}
-    model = SGLDLogisticRegression(n_draws=40, class_weight=weight, random_state=0).fit(X, y)
+    model = SGLDLogisticRegression(n_draws=1000, class_weight=weight, random_state=0).fit(X, y)
     conflict = model.diagnose().conflict
     assert np.isfinite(conflict.distance).all()
     assert np.isinf(conflict.pull).all()  # a class without weight is separated from the others

@@ -157,7 +157,7 @@ def unusual_data(draw):
         if draw(st.booleans()) and kind not in ("sets", "mixed", "none", "large", "tuples"):
             y = np.array(y.tolist())
         text.append(f"{K} classes of {kind}, {y.dtype}")
-    elif "Poisson" in cls.__name__:
+    elif cls().__sklearn_tags__().target_tags.positive_only:
         power = draw(st.sampled_from([0, 0, 3, 10, 18, -3, -30]))
         y = np.rint(np.exp(np.clip(eta, -2, 2))) * 10.0**power
         text.append(f"y times 1e{power}")

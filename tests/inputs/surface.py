@@ -76,11 +76,17 @@ def make(cls, **params):
     return cls(**{"random_state": 0, **few, **params})
 
 
+def of_support(cls, numbers, counts):
+    """Numbers, or counts where the family takes no others; 1 and more for a Gamma model."""
+    tags = cls().__sklearn_tags__().target_tags
+    return counts + (cls is skbayes_sgld.SGLDGammaRegressor) if tags.positive_only else numbers
+
+
 def target(cls):
     """Good y."""
     if is_classifier(cls()):
         return LABELS
-    return COUNTS if "Poisson" in cls.__name__ else Y
+    return of_support(cls, Y, COUNTS)
 
 
 @cache

@@ -44,7 +44,7 @@ from skbayes_sgld.sampling import (
     find_mode,
 )
 from skbayes_sgld.variational import BayesByBackprop
-from tests.inputs.surface import ESTIMATORS, NORMAL, SLOW, make
+from tests.inputs.surface import ESTIMATORS, NORMAL, SLOW, make, of_support
 
 pytestmark = [
     # 20 draws of two chains are too few, and fit says so
@@ -65,7 +65,7 @@ every_linear = pytest.mark.parametrize("cls", LINEAR, ids=lambda cls: cls.__name
 def target(cls, y=Y):
     if is_classifier(cls()):
         return y > 0
-    return np.rint(np.abs(y)) if cls is SGLDPoissonRegressor else y
+    return of_support(cls, y, np.rint(np.abs(y)))
 
 
 def refuse(model, match, X=X, y=None, weight=None, error=(ValueError, TypeError)):
@@ -139,7 +139,8 @@ def test_a_laplace_approximation_beyond_the_range_of_numbers_names_the_temperatu
 
 
 def test_two_rows_without_a_prior_of_weight_are_refused_and_with_one_are_fitted():
-    refuse(make(SGLDLinearRegression), "noise_prior='half_normal'", X[:2], Y[:2])
+    conjugate = make(SGLDLinearRegression, prior="conjugate_normal")
+    refuse(conjugate, "noise_prior='half_normal'", X[:2], Y[:2])
     model = make(SGLDLinearRegression, noise_prior="half_normal").fit(X[:2], Y[:2])
     assert np.isfinite(model.predict(X, return_std=True)).all()
 

@@ -56,7 +56,8 @@ UNITS = [
 def test_far_apart_units_have_the_posterior_of_the_closed_form(of_x, of_y, offset, level, weight):
     rows = (X.astype(float) + offset) * np.array(of_x)
     y = (TARGETS["linear"][1] + level) * of_y
-    model = SGLDLinearRegression(n_draws=500, random_state=0).fit(rows, y, weight)
+    model = SGLDLinearRegression(prior="conjugate_normal", n_draws=500, random_state=0)
+    model.fit(rows, y, weight)
     mean, sd = closed_form(model, rows, y, weight)
     table = model.summary()
     error = table["mcse_mean"].to_numpy()[:3]
