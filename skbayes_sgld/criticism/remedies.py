@@ -469,7 +469,7 @@ def _tried(
     given = {key: value for key, value in params.items() if value is not None}
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore")  # a remedy is judged by its checks, not by what it says
             fitted = fit_like(estimator, X, y, given)
             fit = rows_of_fit("check_model", fitted, X, y, weight, rest)
             left = fit.leave_out(rows, ENOUGH_DRAWS)

@@ -16,7 +16,7 @@ _LARGE = 20.0  # argument from which the remainder is its series
 
 
 def remainder(x: Array, order: int = 0) -> Array:
-    """What Stirling's formula leaves of log gamma, of minus digamma, or of trigamma.
+    """Remainder of Stirling's formula for log gamma, for minus digamma, or for trigamma.
 
     ``log gamma = (x - 1/2) log x - x + log(2 pi) / 2 + R``; the others are ``-R'`` and ``R''``.
 
