@@ -30,6 +30,16 @@ def test_every_extra_that_is_named_can_be_installed(page):
         assert set(re.findall(r"`(\w+)` \(", sentence)) <= known
 
 
+@pytest.mark.parametrize(
+    "page", [DOCS / "index.md", ROOT / "README.md"], ids=lambda page: page.name
+)
+def test_every_extra_for_users_is_listed(page):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for_users = set(project["optional-dependencies"]) - {"bench", "docs", "test"}
+    sentence = re.search(r"\bExtras: (.*?)\.\n", page.read_text(encoding="utf-8"), re.S)[1]
+    assert set(re.findall(r"`(\w+)`\s\(", sentence)) == for_users
+
+
 def listed():
     """Names and modules of the API reference; a module's page lists its `__all__`."""
     tables = re.findall(

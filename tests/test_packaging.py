@@ -21,6 +21,16 @@ def test_the_sdist_takes_every_document_and_folder_at_the_top():
     assert all((ROOT / name[1:]).exists() for name in included)
 
 
+def test_figures_and_kept_results_stay_out_of_the_sdist_with_their_tests():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    excluded = set(settings["tool"]["hatch"]["build"]["targets"]["sdist"]["exclude"])
+    assert {"/docs/figures", "/docs/results", "/benchmarks/results"} <= excluded
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        if re.search(r"RESULTS\b|\"(results|figures)\"", path.read_text(encoding="utf-8")):
+            assert f"/{path.relative_to(ROOT).as_posix()}" in excluded
+    assert all((ROOT / name[1:]).exists() for name in excluded if name.startswith("/tests"))
+
+
 def optional_libraries():
     """Names under which the libraries of extras are imported, where no run needs them."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
