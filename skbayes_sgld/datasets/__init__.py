@@ -1,5 +1,6 @@
-"""Data sets: NBA rookies, S&P 500 returns, and generators whose true parameters are known."""
+"""Data sets: cars, NBA rookies, S&P 500 returns, and generators whose true parameters are known."""
 
+from ._cars import load_cars
 from ._generators import (
     make_correlated_pair,
     make_cubic,
@@ -12,6 +13,7 @@ from ._nba import load_nba_rookies
 from ._sp500 import load_sp500_returns
 
 __all__ = [
+    "load_cars",
     "load_nba_rookies",
     "load_sp500_returns",
     "make_correlated_pair",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
 from .._checks import check_flag
+from ._tables import read_table
 
-_FILE = "nba_rookies.csv"
 _NAME = "name"
 _TARGET = "career_at_least_5_years"
 _DUPLICATES = ("keep", "drop")
@@ -91,9 +89,7 @@ def load_nba_rookies(
         accepted = ", ".join(map(repr, _DUPLICATES))
         raise ValueError(f"duplicates={duplicates!r} is not known; choose one of {accepted}.")
 
-    package = files("skbayes_sgld.datasets")
-    with package.joinpath("data", _FILE).open(encoding="utf-8") as file:
-        table = pd.read_csv(file)
+    table, about = read_table("nba_rookies")
     if duplicates == "drop":
         table = _drop_duplicates(table)
 
@@ -105,9 +101,7 @@ def load_nba_rookies(
         frame=frame,
         feature_names=frame.columns.drop(_TARGET).tolist(),
         target_names=np.array(["shorter", "at least 5 years"]),
-        DESCR=package.joinpath("descr", "nba_rookies.md").read_text(encoding="utf-8"),
-        filename=_FILE,
-        data_module="skbayes_sgld.datasets.data",
+        **about,
     )
     if not as_frame:
         arrays = {key: bunch[key].to_numpy() for key in ("data", "target", "names")}

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import datasets
-from skbayes_sgld.datasets import load_nba_rookies
+from skbayes_sgld.datasets import load_cars, load_nba_rookies
 
 # of X and y; the time series has tests of its own
 GENERATORS = [
@@ -258,3 +258,17 @@ def test_mixture_components_have_the_tied_means_and_the_variance(arguments, mean
     assert abs(component.mean() - 0.5) < Z * 0.5 / np.sqrt(1000)
     for label, mean in enumerate(means):
         assert_normal(X[component == label, 0], mean, variance)
+
+
+def test_the_table_of_cars_is_as_described():
+    cars = load_cars()
+    assert cars.frame.shape == (397, 8)
+    assert cars.data["origin"].value_counts().to_dict() == {"USA": 248, "Japan": 79, "Europe": 70}
+    missing = cars.frame.isna().sum()
+    assert missing["horsepower"] == missing.sum() == 5
+    assert (cars.target.min(), cars.target.max()) == (9.0, 46.6)
+    size = cars.data[["displacement", "cylinders", "weight", "horsepower"]].corr().to_numpy()
+    assert (round(size.min(), 2), round(size[size < 1.0].max(), 2)) == (0.84, 0.95)
+    data, target = load_cars(return_X_y=True)
+    assert data.equals(cars.data)
+    assert target.equals(cars.target)
