@@ -22,7 +22,8 @@ from skbayes_sgld.posterior.conflict import prior_conflict
 Array = NDArray[Any]
 
 LEVEL = 0.05  # probability of any misfit at all, were the model true
-ENOUGH_DRAWS = 1000  # of a check: their error is far below that of the rows
+_FEWEST_DRAWS, _MOST_DRAWS = 250, 1000  # of a check: their error is far below that of the rows
+_NUMBERS = 2**19  # rows times draws from which on fewer draws are used
 _TINY = 1e-16  # least transform: residuals reach 8.2
 _FEWEST = 20  # rows, below which moments have no normal distribution
 _MOST_COLUMNS = 200  # whose residuals are looked at
@@ -68,6 +69,11 @@ class Check:
     fmt: str = ".3g"
     column: int = -1
     noted: bool = False
+
+
+def enough_draws(n_rows: int) -> int:
+    """Number of draws to check so many rows with."""
+    return min(_MOST_DRAWS, max(_NUMBERS // n_rows, _FEWEST_DRAWS))
 
 
 def find_checks(

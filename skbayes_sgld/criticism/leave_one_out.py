@@ -151,7 +151,7 @@ class LeftOut:
             ends = np.cumsum(self.weight[rows], axis=1)
             uniform = rng.random_sample((len(ends), n_samples)) * ends[:, -1:]
             chosen = np.array([np.searchsorted(*both) for both in zip(ends, uniform, strict=True)])
-            u = np.take_along_axis(u, chosen[:, None].clip(max=ends.shape[1] - 1), axis=2)
+            u = np.take_along_axis(u, chosen[:, None], axis=2)
             found.append(self.predictive.likelihood.sample(u, rng))
         return np.concatenate(found)
 

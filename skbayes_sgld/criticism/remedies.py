@@ -1,7 +1,8 @@
 """Remedies of a misfit: estimators to use instead, each fitted and scored by leave-one-out.
 
-``REMEDIES`` is the table: of which family and for which misfits a remedy is, and how to build it.
-To add one, add a row.
+``REMEDIES`` is the table: of which family and for which misfits a remedy is, what it changes, and
+how to build it. To add one, add a row. Combinations are found by trying the table again on the
+best remedies.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone
 
-from skbayes_sgld.criticism.checks import ENOUGH_DRAWS, Check, find_checks, misfits
+from skbayes_sgld.criticism.checks import Check, enough_draws, find_checks, misfits
 from skbayes_sgld.criticism.rows import FittedRows, rows_of_fit
 from skbayes_sgld.prediction.wrappers import wrapped
 
@@ -25,7 +26,8 @@ Array = NDArray[Any]
 
 _CLEAR = 2.0  # standard errors by which a remedy's log density must be higher
 _SMALL = 4.0  # difference of log densities that chooses between no two models
-_MOST_ROWS = 20_000  # to fit a remedy to
+MOST_ROWS = 5_000  # to fit a remedy to: the gain errs by d / 10,000 a row left out
+_STEPS, _KEPT = 3, 2  # remedies of a combination at most, and combinations that get a further one
 _MOST_CURVED = 3  # columns whose squares are added
 _MANY = 20.0  # rows a column, from which on the prior is no remedy
 
@@ -115,6 +117,8 @@ class Remedy:
     Attributes
     ----------
     name : str
+    parts : set of str
+        Parts of the estimator that it changes; a combination changes each part once.
     family : str
         "numbers", "counts", "totals" or "labels"; or "" for all.
     kinds : set of str
@@ -124,6 +128,7 @@ class Remedy:
     """
 
     name: str
+    parts: set[str]
     family: str
     kinds: set[str]
     build: Callable[[Misfit], Any]
@@ -163,21 +168,15 @@ def _sibling(name: str, carries_prior: bool) -> Callable[[Any], Any]:
     return change
 
 
-def _as_is(model: Any) -> Any:
-    return model
-
-
-def _transformed(
-    func: Any, inverse: Any, change: Callable[[Any], Any] = _as_is
-) -> Callable[[Misfit], Any]:
+def _transformed(func: Any, inverse: Any) -> Callable[[Misfit], Any]:
     """Remedy that models a transformation of a positive target."""
 
     def build(misfit: Misfit) -> Any:
         from sklearn.compose import TransformedTargetRegressor
 
-        inner = misfit.rebuilt(change) if misfit.plain_target else None
-        if inner is None:
+        if not misfit.plain_target:
             return None
+        inner = misfit.rebuilt(lambda model: model)
         return TransformedTargetRegressor(inner, func=func, inverse_func=inverse)
 
     return build
@@ -192,13 +191,16 @@ def _changed(change: Callable[[Any], Any], positive: bool = False) -> Callable[[
     return build
 
 
-def _with_few_rows(change: Callable[[Any], Any]) -> Callable[[Misfit], Any]:
+def _prior(name: str) -> Callable[[Misfit], Any]:
     """Remedy by another prior, which matters where rows are few, or for probabilities near 0."""
 
     def build(misfit: Misfit) -> Any:
         n, d = misfit.fit.data[0].shape
+        chosen = getattr(misfit.fit.core.model.posterior_, "choices", {}).get("prior")
+        if chosen is not None and chosen.value == name:  # by prior="auto"
+            return None
         matters = n < _MANY * d or "calibration" in misfit.kinds
-        return misfit.rebuilt(change) if matters else None
+        return misfit.rebuilt(_set(prior=name)) if matters else None
 
     return build
 
@@ -246,70 +248,62 @@ def _splines() -> Any:
 _UNEQUAL = {"coverage", "noise", "skew", "tails"}
 _CURVED = {"curvature"}
 _MISJUDGED = {"coverage", "calibration", "tails"}
-_LOG_LINEAR = {"noise_model": "log_linear"}
-_STUDENT = {"noise_distribution": "student_t"}
+_SPREAD = {"coverage", "noise", "skew", "tails", "dispersion", "zeros"}
 
 REMEDIES = (
-    Remedy("noise_model='log_linear'", "numbers", _UNEQUAL, _changed(_set(**_LOG_LINEAR))),
+    Remedy(
+        "noise_model='log_linear'",
+        {"noise"},
+        "numbers",
+        _UNEQUAL,
+        _changed(_set(noise_model="log_linear")),
+    ),
+    Remedy(
+        "noise_distribution='student_t'",
+        {"tails"},
+        "numbers",
+        _UNEQUAL,
+        _changed(_set(noise_distribution="student_t")),
+    ),
     Remedy(
         "square root of the target",
+        {"target"},
         "numbers",
         _UNEQUAL | _CURVED,
         _transformed(np.sqrt, positive_square),
     ),
-    Remedy("log of the target", "numbers", _UNEQUAL | _CURVED, _transformed(np.log, np.exp)),
     Remedy(
-        "square root of the target, noise_model='log_linear'",
+        "log of the target",
+        {"target"},
         "numbers",
-        _UNEQUAL,
-        _transformed(np.sqrt, positive_square, _set(**_LOG_LINEAR)),
-    ),
-    Remedy(
-        "log of the target, noise_model='log_linear'",
-        "numbers",
-        _UNEQUAL,
-        _transformed(np.log, np.exp, _set(**_LOG_LINEAR)),
-    ),
-    Remedy("noise_distribution='student_t'", "numbers", _UNEQUAL, _changed(_set(**_STUDENT))),
-    Remedy(
-        "noise_distribution='student_t', noise_model='log_linear'",
-        "numbers",
-        _UNEQUAL,
-        _changed(_set(**_STUDENT, **_LOG_LINEAR)),
-    ),
-    Remedy(
-        "log of the target, noise_distribution='student_t'",
-        "numbers",
-        {"tails"},
-        _transformed(np.log, np.exp, _set(**_STUDENT)),
+        _UNEQUAL | _CURVED,
+        _transformed(np.log, np.exp),
     ),
     Remedy(
         "SGLDGammaRegressor",
+        {"target", "noise", "tails"},
         "numbers",
         _UNEQUAL | _CURVED,
         _changed(_sibling("SGLDGammaRegressor", carries_prior=False), positive=True),
     ),
     Remedy(
         "SGLDNegativeBinomialRegressor",
+        {"target"},
         "counts",
-        {"coverage", "noise", "skew", "tails", "dispersion", "zeros"},
+        _SPREAD,
         _changed(_sibling("SGLDNegativeBinomialRegressor", carries_prior=True)),
     ),
     Remedy(
         "SGLDBetaBinomialRegressor",
+        {"target"},
         "totals",
-        {"coverage", "noise", "skew", "tails", "dispersion", "zeros"},
+        _SPREAD,
         _changed(_sibling("SGLDBetaBinomialRegressor", carries_prior=True)),
     ),
-    Remedy("prior='normal'", "", _MISJUDGED, _with_few_rows(_set(prior="normal"))),
-    Remedy(
-        "prior='hierarchical_normal'",
-        "",
-        _MISJUDGED,
-        _with_few_rows(_set(prior="hierarchical_normal")),
-    ),
-    Remedy("squares of columns", "", _CURVED, _with_terms(_squares)),
-    Remedy("splines of columns", "", _CURVED, _with_terms(_splines)),
+    Remedy("prior='normal'", {"prior"}, "", _MISJUDGED, _prior("normal")),
+    Remedy("prior='hierarchical_normal'", {"prior"}, "", _MISJUDGED, _prior("hierarchical_normal")),
+    Remedy("squares of columns", {"columns"}, "", _CURVED, _with_terms(_squares)),
+    Remedy("splines of columns", {"columns"}, "", _CURVED, _with_terms(_splines)),
 )
 
 
@@ -318,42 +312,66 @@ REMEDIES = (
 
 @dataclass(frozen=True)
 class Trial:
-    """A remedy that was fitted.
+    """A remedy, or a combination of some, that was fitted.
 
     Attributes
     ----------
-    name : str
-    kinds : set of str
-        Kinds of misfit that it is for.
+    remedies : tuple of Remedy
+        In the order in which they were found.
     estimator : estimator
         Unfitted.
-    gain : float
-        Leave-one-out log density of the rows looked at, minus that of the model that was checked.
-    se : float
-        Standard error of the gain.
+    each : ndarray of shape (m,)
+        Leave-one-out log density of each row looked at, minus that of the model that was checked.
     wrong : int
         Checks that find a misfit.
     checks : list of Check
     failed : str
         Why it could not be used, if so.
-    each : ndarray of shape (m,)
-        The gain, row by row.
     """
 
-    name: str
-    kinds: set[str]
-    estimator: Any
-    gain: float = np.nan
-    se: float = np.nan
+    remedies: tuple[Remedy, ...] = ()
+    estimator: Any = None
+    each: Array = field(default_factory=lambda: np.full(2, np.nan))
     wrong: int = 0
     checks: list[Check] = field(default_factory=list)
     failed: str = ""
-    each: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
-    def helps(self) -> bool:
-        """Whether it predicts better by more than chance explains."""
-        return not self.failed and self.gain > max(_CLEAR * self.se, _SMALL)
+    def name(self) -> str:
+        """Names of the remedies."""
+        return ", ".join(remedy.name for remedy in self.remedies)
+
+    @property
+    def kinds(self) -> set[str]:
+        """Kinds of misfit that the remedies are for."""
+        return set().union(*(remedy.kinds for remedy in self.remedies))
+
+    @property
+    def gain(self) -> float:
+        """Log density of all rows looked at, minus that of the model that was checked."""
+        return float(self.each.sum())
+
+    @property
+    def se(self) -> float:
+        """Standard error of the gain."""
+        return _error(self.each)
+
+    def helps(self, other: Trial) -> bool:
+        """Whether to prefer this to another: it predicts better by more than chance explains.
+
+        Or no check finds a misfit any more, and it predicts no worse by a difference that chooses.
+        """
+        if self.failed or self.wrong > other.wrong:
+            return False
+        each = self.each - other.each
+        if self.wrong == 0 < other.wrong and each.sum() > -_SMALL:
+            return True
+        return bool(each.sum() > max(_CLEAR * _error(each), _SMALL))
+
+
+def _error(each: Array) -> float:
+    """Standard error of a sum over rows."""
+    return float(np.sqrt(len(each)) * each.std(ddof=1))
 
 
 def try_remedies(
@@ -366,9 +384,7 @@ def try_remedies(
     params: dict[str, Any],
     seed: int,
 ) -> list[Trial]:
-    """Remedies that apply, fitted, in the order of the table.
-
-    Where residuals are curved, the best of the others is tried with squares of the columns too.
+    """Remedies that apply, fitted; and, of the best that leave misfits, combinations with others.
 
     Parameters
     ----------
@@ -384,45 +400,53 @@ def try_remedies(
         Arguments of the fit by row, such as ``sample_weight`` and ``exposure``.
     seed : int
     """
-
-    def attempt(name: str, kinds: set[str], estimator: Any) -> Trial:
-        return _tried(name, kinds, estimator, data, at, pointwise, seed)
-
     data, at = _part(X, y, params, misfit.fit.counted, rows, seed)
-    trials = []
-    for remedy in REMEDIES:
-        if remedy.family not in ("", family) or not remedy.kinds & misfit.kinds:
-            continue
-        estimator = remedy.build(misfit)
-        if estimator is not None:
-            trials.append(attempt(remedy.name, remedy.kinds, estimator))
-    others = [t for t in trials if t.helps and not t.name.endswith("of columns")]
-    if misfit.curved and others:
-        best = max(others, key=lambda trial: trial.gain)
-        for remedy in REMEDIES:
-            if remedy.name.endswith("of columns"):
-                curved = Misfit(best.estimator, misfit.fit, misfit.checks)
-                estimator = remedy.build(curved)
-                name = f"{best.name}, {remedy.name}"
-                trials.append(attempt(name, best.kinds | remedy.kinds, estimator))
+    checked = Trial(each=np.zeros(len(rows)), wrong=len(misfit.checks))
+    trials, seen, kept = list[Trial](), set[frozenset[str]](), [(checked, misfit)]
+    useful = [remedy for remedy in REMEDIES if remedy.family in ("", family)]
+    for _ in range(_STEPS):
+        step, harmful = [], set[str]()
+        for last, of_last in kept:
+            for remedy in useful:
+                remedies = (*last.remedies, remedy)
+                names = frozenset(each.name for each in remedies)
+                again = any(remedy.parts & each.parts for each in last.remedies)
+                applies = not again and remedy.kinds & of_last.kinds
+                estimator = remedy.build(of_last) if applies else None
+                if estimator is None or names in seen:
+                    continue
+                seen.add(names)
+                trial, left = _tried(remedies, estimator, data, at, pointwise, seed)
+                trials.append(trial)
+                change = trial.gain - last.gain
+                if left is not None and not trial.failed and change > _SMALL:
+                    step.append((trial, left))
+                elif not change > -_SMALL:
+                    harmful.add(remedy.name)
+        useful = [remedy for remedy in useful if remedy.name not in harmful]
+        step.sort(key=lambda one: -one[0].gain)
+        if not step or step[0][0].wrong == 0:
+            break
+        kept = [one for one in step if one[0].wrong][:_KEPT]
     return trials
 
 
 def choose(trials: list[Trial], wrong: int) -> Trial | None:
     """The trial to suggest: of those near the best, the first with the fewest misfits.
 
-    Near is a difference of at most 4, or of one standard error of the difference. The table has
-    simpler remedies first. None where no trial predicts better than the model that was checked,
-    without more misfits than the ``wrong`` ones of that model.
+    Near is a difference of at most 4, or of one standard error of the difference. Simpler remedies
+    come first. None where no trial helps a model with ``wrong`` misfits.
     """
-    helping = [trial for trial in trials if trial.helps and trial.wrong <= wrong]
+    if not trials:
+        return None
+    checked = Trial(each=np.zeros_like(trials[0].each), wrong=wrong)
+    helping = [trial for trial in trials if trial.helps(checked)]
     if not helping:
         return None
     best = max(helping, key=lambda trial: trial.gain)
 
     def is_near(trial: Trial) -> bool:
-        error = np.sqrt(len(best.each)) * np.std(best.each - trial.each)
-        return bool(best.gain - trial.gain <= max(_SMALL, error))
+        return best.gain - trial.gain <= max(_SMALL, _error(best.each - trial.each))
 
     return min(filter(is_near, helping), key=lambda trial: trial.wrong)
 
@@ -433,10 +457,10 @@ def _part(
     """Data to fit remedies to, and the positions of the rows that are left out among them."""
     n = len(counted)
     part = np.arange(n)
-    if n > _MOST_ROWS:
+    if n > MOST_ROWS:
         others = np.setdiff1d(part, rows)
         rng = np.random.RandomState(seed)
-        some = rng.choice(others, max(_MOST_ROWS - len(rows), 0), replace=False)
+        some = rng.choice(others, max(MOST_ROWS - len(rows), 0), replace=False)
         part = np.sort(np.concatenate([rows, some]))
     chosen = counted[part]
     by_row = {
@@ -453,15 +477,14 @@ def _taken(values: Any, rows: Array) -> Any:
 
 
 def _tried(
-    name: str,
-    kinds: set[str],
+    remedies: tuple[Remedy, ...],
     estimator: Any,
     data: tuple[Any, Any, dict[str, Any]],
     rows: Array,
     pointwise: Array,
     seed: int,
-) -> Trial:
-    """A remedy, fitted and scored; an estimator that raises is a failed trial."""
+) -> tuple[Trial, Misfit | None]:
+    """Remedies, fitted and scored, and what they leave wrong; None where the estimator raises."""
     X, y, params = data
     unfitted = clone(estimator)
     weight = params.get("sample_weight")
@@ -472,15 +495,15 @@ def _tried(
             warnings.simplefilter("ignore")  # a remedy is judged by its checks, not by what it says
             fitted = fit_like(estimator, X, y, given)
             fit = rows_of_fit("check_model", fitted, X, y, weight, rest)
-            left = fit.leave_out(rows, ENOUGH_DRAWS)
+            left = fit.leave_out(rows, enough_draws(len(rows)))
             names = [f"x{j}" for j in range(left.data[0].shape[1])]
             checks = find_checks(left, names, np.arange(len(rows)), seed)
     except (ValueError, TypeError, ArithmeticError, np.linalg.LinAlgError) as error:
-        return Trial(name, kinds, unfitted, failed=str(error).splitlines()[0])
+        nothing = np.full(len(rows), np.nan)
+        return Trial(remedies, unfitted, nothing, failed=str(error).splitlines()[0]), None
     result = vars(fit.core.model).get("result_")
     failed = result.problems[0] if result is not None and result.problems else ""
     difference = left.log_density - fit.log_slope[rows] - pointwise
-    se = float(np.sqrt(len(rows)) * difference.std(ddof=1))
-    wrong = sum(misfits(checks))
-    gain = float(difference.sum())
-    return Trial(name, kinds, unfitted, gain, se, wrong, checks, failed, difference)
+    wrong = [check for check, bad in zip(checks, misfits(checks), strict=True) if bad]
+    trial = Trial(remedies, unfitted, difference, len(wrong), checks, failed)
+    return trial, Misfit(unfitted, fit, wrong)

@@ -13,15 +13,15 @@ from skbayes_sgld._checks import check_flag
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld.criticism.checks import (
-    ENOUGH_DRAWS,
     Check,
+    enough_draws,
     family_of,
     find_checks,
     interval_name,
     misfits,
     prior_check,
 )
-from skbayes_sgld.criticism.remedies import Misfit, Trial, choose, try_remedies
+from skbayes_sgld.criticism.remedies import MOST_ROWS, Misfit, Trial, choose, try_remedies
 from skbayes_sgld.criticism.rows import rows_of_fit
 from skbayes_sgld.prediction.wrappers import wrapped
 
@@ -107,7 +107,10 @@ class ModelCheck:
             name = _cut(check.name + about, 54)
             lines.append(f"  {name:54s}{measured:>10s}{expected:>18s}   {told}".rstrip())
         if self._trials:
-            lines += ["", f"  {'remedy that was tried':54s}{'log density':>16s}{'90 % hold':>12s}"]
+            told = "remedy that was tried"
+            if self.n_samples > MOST_ROWS:
+                told += f", on {MOST_ROWS:,} rows"
+            lines += ["", f"  {told:54s}{'log density':>16s}{'90 % hold':>12s}"]
         for trial in self._trials[:_SHOWN]:
             gain, after = f"{trial.gain:+.1f} +- {trial.se:.1f}", _coverage_of(trial.checks, 0.9)
             held = "" if np.isnan(after) else f"{after:.1%}"
@@ -133,8 +136,9 @@ def check_model(
 
     Leave-one-out predictive distributions come from the draws of the fit by smoothed importance
     weights (Vehtari, Gelman & Gabry 2017). All tests together find a misfit in at most 5 % of data
-    sets from the model itself (Holm 1979). Where they find one, the remedies that apply are fitted
-    and ranked by leave-one-out log density, in the units of y.
+    sets from the model itself (Holm 1979). Where they find one, the remedies that apply are fitted,
+    to 5,000 of the rows at most, and ranked by leave-one-out log density, in the units of y. Those
+    that help are combined with others while a misfit remains.
 
     Parameters
     ----------
@@ -177,12 +181,13 @@ def check_model(
     >>> check.fits
     False
     >>> check.suggestion
-    SGLDLinearRegression(noise_model='log_linear', random_state=0)
+    SGLDLinearRegression(noise_distribution='student_t', noise_model='log_linear',
+                         random_state=0)
     """
     check_flag(remedies, "remedies")
     fit = rows_of_fit("check_model", model, X, y, sample_weight, params)
     rows, seed = fit.choose(n_rows, random_state), draw_seed(random_state)
-    left = fit.leave_out(rows, ENOUGH_DRAWS)
+    left = fit.leave_out(rows, enough_draws(len(rows)))
     names = _column_names(model, fit.core.model, left.data[0].shape[1])
     labels = _row_labels(X, y, fit.counted[rows])
     classes = getattr(fit.core.model, "classes_", None)
@@ -225,7 +230,7 @@ def _table(checks: list[Check], wrong: list[bool], trials: list[Trial]) -> pd.Da
         for check, bad in zip(checks, wrong, strict=True)
     ]
     remedies = [
-        _best_for(check.kind, trials) if bad else ""
+        _best_for(check.kind, trials, sum(wrong)) if bad else ""
         for check, bad in zip(checks, wrong, strict=True)
     ]
     return pd.DataFrame(
@@ -242,12 +247,11 @@ def _table(checks: list[Check], wrong: list[bool], trials: list[Trial]) -> pd.Da
     )
 
 
-def _best_for(kind: str, trials: list[Trial]) -> str:
-    """Name of the remedy for a kind of misfit that helps most, with its gain."""
-    helping = [trial for trial in trials if trial.helps and kind in trial.kinds]
-    if not helping:
+def _best_for(kind: str, trials: list[Trial], wrong: int) -> str:
+    """Name of the remedy for a kind of misfit to suggest, with its gain."""
+    best = choose([trial for trial in trials if kind in trial.kinds], wrong)
+    if best is None:
         return ""
-    best = max(helping, key=lambda trial: trial.gain)
     return f"{best.name} ({best.gain:+.1f} +- {best.se:.1f})"
 
 
@@ -284,7 +288,10 @@ def _reason(
     if chosen is None:
         if not tried:
             return "No remedy was tried; set remedies=True."
-        some = f"none of {len(trials)} remedies predicts better by more than chance explains"
+        some = (
+            f"none of {len(trials)} remedies predicts better by more than chance explains, or as "
+            "well and without a misfit"
+        )
         return f"No suggestion: {some if trials else 'there is no remedy for this model'}."
     before, after = (_thirds_of(each) for each in (checks, chosen.checks))
     held = ""
@@ -293,9 +300,10 @@ def _reason(
     n, left = chosen.wrong, ""
     if n:
         left = f" {n} check{'s' * (n > 1)} still find{'s' * (n == 1)} a misfit."
+    way = "higher" if chosen.gain >= 0 else "lower"
     return (
-        f"Suggestion: {chosen.name}. Its leave-one-out log density is higher by {chosen.gain:.1f} "
-        f"(standard error {chosen.se:.1f}).{held}{left}"
+        f"Suggestion: {chosen.name}. Its leave-one-out log density is {way} by "
+        f"{abs(chosen.gain):.1f} (standard error {chosen.se:.1f}).{held}{left}"
     )
 
 

@@ -89,9 +89,13 @@ def rows_of_fit(
     z = core.to_model(np.asarray(y, dtype=float)) if core.transformers else y
     data = core.model._observed(core.X, z, **params)
     weight = as_weights(sample_weight, "sample_weight", len(data[1]))
+    if core.model._likelihood().totals:
+        weight = weight * (data[2] > 0)  # rows without trials say nothing
     counted = np.flatnonzero(weight)
     if len(counted) < 2:
-        raise ValueError(f"X has {len(counted)} rows with a weight above 0; {caller} needs two.")
+        raise ValueError(
+            f"X has {len(counted)} rows with a sample_weight above 0; {caller} needs two."
+        )
     if len(counted) < len(weight):
         weight, data = weight[counted], tuple(each[counted] for each in data)
     z = data[1]

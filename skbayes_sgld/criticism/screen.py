@@ -7,6 +7,7 @@ the row, and would sort rows with the same columns by their residuals):
 
 * the number of rows outside the 90 % interval, and that inside the 50 % interval, are binomial;
 * the sum of the squared scores is chi-square, and the largest score tells outliers;
+* the p-values of the three thirds together are those of independent tests (Fisher 1925);
 * the number of labels of the second class (or of the likeliest, of several) varies at most as much
   as a binomial number with the mean probability (Hoeffding 1956).
 
@@ -25,23 +26,26 @@ from scipy.special import bdtr, bdtrc, chdtr, chdtrc, ndtri
 from skbayes_sgld.criticism.calibration import held, pearson, thirds
 from skbayes_sgld.criticism.checks import family_of
 from skbayes_sgld.criticism.leave_one_out import LeftOut, leave_out
+from skbayes_sgld.posterior.likelihoods import Gaussian
 
 Array = NDArray[Any]
 
 _FEWEST_ROWS, _MOST_ROWS, _MOST_DRAWS = 10, 500, 400
-# rows times draws, in 5 ms: a probability of a whole number takes 0.2 microseconds
-_NUMBERS, _WHOLE_NUMBERS = 25_000, 10_000
-_LEVEL = 1e-6  # of each of thirteen tests: a false alarm in 70,000 fits
+# rows times draws, in 3 ms; a probability of a count or a t takes 0.2 microseconds, of a total 0.4
+_NUMBERS, _SLOW, _TOTALS = 25_000, 10_000, 5_000
+_LEVEL = 5e-6  # of each of fourteen tests: a false alarm in 14,000 fits at most
 _EDGE = 1e-16  # precision of a probability near 1
 _UNEVEN = 1.5  # ratio of the spreads of two thirds that is told as unequal noise
 _MORE = 1.2  # ratio of a variance to the model's that is told as too large, or its inverse
+# families with a parameter more for the spread of whole numbers
+_WIDER = {"Poisson": "SGLDNegativeBinomialRegressor", "Binomial": "SGLDBetaBinomialRegressor"}
 _LEVELS = 0.5, 0.9
 _GROUPS = "all", "low", "middle", "high"
 _OTHERS = "check_model(model, X, y) tries other models"
 
 
 class Group(NamedTuple):
-    """Median size of the normal scores of all rows or a third, and the least p-value."""
+    """Median size of the normal scores of all rows or a third, and the least of three p-values."""
 
     spread: float
     p: float
@@ -52,7 +56,10 @@ def size(n_rows: int, likelihood: Any) -> tuple[int, int]:
     if n_rows < _FEWEST_ROWS:
         return 0, 0
     rows = min(n_rows, _MOST_ROWS)
-    numbers = _WHOLE_NUMBERS if likelihood.whole else _NUMBERS // likelihood.n_predictors
+    fast = likelihood.quadratic or hasattr(likelihood, "n_classes")
+    numbers = _NUMBERS // likelihood.n_predictors if fast else _SLOW
+    if likelihood.totals:
+        numbers = _TOTALS
     return rows, min(_MOST_DRAWS, max(numbers // rows, 10))
 
 
@@ -78,7 +85,7 @@ def screen(predictive: Any, data: tuple[Array, ...], rng: np.random.RandomState)
     groups = [np.arange(len(score)), *thirds(fitted)]
     each = [_group(score[rows]) for rows in groups]
     outlier = len(score) * float(chdtrc(1.0, np.square(score).max()))
-    if min(outlier, *(group.p for group in each)) >= _LEVEL:
+    if min(outlier, _together(each[1:]), *(group.p for group in each)) >= _LEVEL:
         return ""
     inside = held(found.below, found.most, 0.9)
     share, *by_third = (f"{100 * inside[rows].mean():.0f}" for rows in groups)
@@ -97,18 +104,25 @@ def _of_spread(ratio: float, family: str) -> str:
     """Words on the spread of whole numbers beside the model's."""
     if 1.0 / _MORE < ratio < _MORE:
         return "the numbers are spread otherwise than the model says"
-    remedy = "; use SGLDNegativeBinomialRegressor" if ratio > 1.0 and family == "Poisson" else ""
+    remedy = f"; use {_WIDER[family]}" if ratio > 1.0 and family in _WIDER else ""
     return f"the variance of the numbers is {ratio:.2g} times that of the model{remedy}"
 
 
 def _of_noise(each: list[Group], central: float, likelihood: Any) -> str:
     """Words on the noise, with the setting that allows it."""
     low, middle, high = (group.spread for group in each[1:])
-    if max(low, high) > _UNEVEN * min(low, high) and likelihood.n_predictors == 1:
+    family = type(likelihood).__name__
+    constant = family in ("Gaussian", "StudentTNoise") and likelihood.n_predictors == 1
+    if constant and max(low, high) > _UNEVEN * min(low, high):
         return "the noise is not the same in all rows; set noise_model='log_linear'"
     if max(low, middle, high) > _UNEVEN * min(low, middle, high):
         return "the mean, or the noise, is curved in the columns; add their squares or splines"
-    return f"the tails are not normal, and 50 % intervals hold {100 * central:.0f} %"
+    half = f"and 50 % intervals hold {100 * central:.0f} %"
+    if not isinstance(likelihood, Gaussian):
+        return f"the numbers are spread otherwise than the model says, {half}"
+    heavy = likelihood.log_concave and central > 0.5
+    remedy = "; set noise_distribution='student_t'" if heavy else ""
+    return f"the tails are not normal, {half}{remedy}"
 
 
 def _group(score: Array) -> Group:
@@ -117,6 +131,12 @@ def _group(score: Array) -> Group:
     p = [_two_sided(int(np.sum(size > ndtri(0.5 + level / 2))), n, 1 - level) for level in _LEVELS]
     p.append(2.0 * float(min(chdtr(n, total), chdtrc(n, total))))
     return Group(float(np.median(size)), min(p))
+
+
+def _together(thirds: list[Group]) -> float:
+    """P-value of groups without a row in common; each has had three tests (Bonferroni)."""
+    logs = sum(np.log(max(min(1.0, 3.0 * group.p), _EDGE)) for group in thirds)
+    return float(chdtrc(2.0 * len(thirds), -2.0 * logs))
 
 
 def _of_labels(left: LeftOut) -> str:

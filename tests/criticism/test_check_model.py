@@ -13,13 +13,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import (
+    SGLDBetaBinomialRegressor,
+    SGLDGammaRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
+    SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
     check_model,
     predict_interval,
 )
-from skbayes_sgld.criticism.checks import Check, misfits
+from skbayes_sgld.criticism import remedies, report
+from skbayes_sgld.criticism.checks import Check, enough_draws, misfits
 from skbayes_sgld.criticism.remedies import Trial, choose
 from skbayes_sgld.metrics import interval_coverage, loo
 
@@ -122,6 +126,36 @@ def test_totals_are_judged_by_their_trials():
     # the variance of a total is n p (1 - p) (1 + (n - 1) / 5)
     expected = np.mean(1 + (trials - 1) / 5)
     assert table.loc["spread of counts (Pearson)", "measured"] == pytest.approx(expected, rel=0.3)
+    assert isinstance(over.suggestion, SGLDBetaBinomialRegressor)
+    assert over.suggestion.n_draws == 250
+    again = check_model(over.suggestion.fit(X, more, n_trials=trials), X, more, n_trials=trials)
+    assert again.fits
+
+
+def test_skewed_positive_numbers_have_a_gamma_model():
+    rng = np.random.default_rng(3)
+    y = np.exp(1.0 + ETA) * rng.standard_gamma(2.0, N) / 2.0
+    found = check_model(clone(LINEAR).fit(X, y), X, y)
+    assert isinstance(found.suggestion, SGLDGammaRegressor), found
+    assert found.remedies.loc["SGLDGammaRegressor", "failed"] == ""
+    assert check_model(found.suggestion.fit(X, y), X, y).fits
+
+
+def test_ordered_classes_are_checked():
+    rng = np.random.default_rng(4)
+    cut_points = [-1.0, 0.5]
+    model = SGLDOrdinalClassifier(n_draws=250, random_state=0)
+    y = np.digitize(ETA + rng.logistic(size=N), cut_points)
+    assert check_model(clone(model).fit(X, y), X, y).fits
+    curved = np.digitize(X["age"].to_numpy() ** 2 + rng.logistic(size=N), [0.5, 2.0])
+    labels = pd.Categorical.from_codes(curved, ["poor", "fair", "good"], ordered=True)
+    found = check_model(clone(model).fit(X, labels), X, labels)
+    assert not found.fits
+    named = found.table["about"].str.extract(r"age, class (\w+)")[0].dropna()
+    assert set(named) <= {"poor", "fair", "good"} and len(named)
+    better = found.suggestion
+    assert isinstance(better[-1], SGLDOrdinalClassifier)
+    assert check_model(better.fit(X, labels), X, labels).fits
 
 
 def test_classes_are_named_by_their_labels():
@@ -210,6 +244,7 @@ def test_squares_of_a_column_are_added_beneath_a_search():
     assert check_model(better, X, y).fits
     assert {"age", "size"} <= set(better[-1].feature_names_in_)
     assert len(better[-1].feature_names_in_) > 2
+    assert better[:-1].transform(X).std().min() > 0  # the model has an intercept of its own
 
 
 def test_influential_rows_are_named_by_their_labels():
@@ -255,23 +290,83 @@ def test_a_diagnosis_has_both_parts(capsys):
 
 
 def test_the_suggestion_is_the_first_near_the_best_with_the_fewest_misfits():
-    rng = np.random.default_rng(0)
-    noise = rng.standard_normal(100)
+    noise = np.random.default_rng(0).standard_normal(100)
+    noise -= noise.mean()
 
-    def trial(name, gain, wrong, failed="", apart=0.0):
-        each = gain / 100 + 0.1 * noise + apart * (noise[::-1] - noise.mean())
-        se = 10 * each.std()
-        return Trial(name, set(), None, gain, se, wrong, [], failed, each)
+    def trial(gain, wrong, failed="", apart=0.0):
+        each = gain / 100 + 0.1 * noise + apart * noise[::-1]
+        return Trial((), None, each, wrong, [], failed)
 
-    best, simpler, near = trial("best", 50, 1), trial("simpler", 47, 1), trial("near", 47, 0)
+    best, simpler, near = trial(50, 1), trial(47, 1), trial(47, 0)
     assert choose([simpler, best], 1) is simpler
     assert choose([simpler, best, near], 1) is near
-    assert choose([trial("far", 40, 0), best], 1) is best  # by 10, with no error
-    within = trial("within an error", 40, 0, apart=1.5)
+    assert choose([trial(40, 0), best], 1) is best  # by 10, with no error
+    within = trial(40, 0, apart=1.5)
     assert choose([best, within], 1) is within
-    assert choose([trial("small", 3, 0), trial("raised", 90, 0, "x")], 1) is None
+    assert choose([trial(3, 1), trial(90, 0, "failed")], 1) is None
     assert choose([best], 0) is None  # which has a misfit more
-    assert choose([trial("chance", 20, 0, apart=2.0)], 1) is None
+    assert choose([trial(20, 1, apart=2.0)], 1) is None  # by chance
+    right = trial(-3, 0)
+    assert choose([right], 1) is right  # no worse, and without a misfit
+    assert choose([trial(-5, 0)], 1) is None
+    assert choose([trial(-3, 1)], 2) is None
+    assert choose([], 1) is None
+
+
+def test_remedies_are_combined_while_a_misfit_remains():
+    """The noise of the log of y is unequal, and its mean bends: three remedies."""
+    rng = np.random.default_rng(0)
+    age, size = X["age"].to_numpy(), X["size"].to_numpy()
+    y = np.exp(age**2 + np.exp(0.6 * size) * rng.standard_normal(N))
+    found = check_model(clone(LINEAR).fit(X, y), X, y)
+    assert isinstance(found.suggestion, TransformedTargetRegressor)
+    assert found.suggestion.func is np.log
+    assert found.suggestion.regressor[-1].noise_model == "log_linear"
+    assert check_model(clone(found.suggestion).fit(X, y), X, y).fits
+    parts = [one.remedies for one in found._trials]
+    assert max(map(len, parts)) == 3
+    for each in parts:
+        changed = [part for remedy in each for part in remedy.parts]
+        assert len(set(changed)) == len(changed)
+    y = 0.5 * age**2 + np.exp(size) * np.random.default_rng(0).standard_normal(N)
+    found = check_model(clone(LINEAR).fit(X, y), X, y)
+    names = [frozenset(each.name.split(", ")) for each in found._trials]
+    assert {"noise_model='log_linear'", "splines of columns"} in names
+    assert len(set(names)) == len(names)
+
+
+def test_a_prior_that_auto_has_chosen_is_no_remedy():
+    y = FAULTS["skew"][1](np.random.default_rng(5))[:30]
+    for prior in ("normal", "hierarchical_normal"):
+        model = clone(LINEAR).set_params(prior="auto").fit(X[:30], y)
+        choice = model.posterior_.choices["prior"]
+        model.posterior_.choices["prior"] = choice._replace(value=prior)
+        tried = check_model(model, X[:30], y).remedies.index
+        assert len(tried) and f"prior='{prior}'" not in tried
+        assert any(name.startswith("prior=") for name in tried)
+
+
+def test_remedies_are_fitted_to_a_part_of_many_rows(monkeypatch):
+    sizes = []
+
+    def watched(estimator, X, y, params):
+        sizes.append((len(X), len(y)))
+        return fit_like(estimator, X, y, params)
+
+    fit_like = remedies.fit_like
+    monkeypatch.setattr(remedies, "fit_like", watched)
+    monkeypatch.setattr(remedies, "MOST_ROWS", 250)
+    monkeypatch.setattr(report, "MOST_ROWS", 250)
+    y = FAULTS["unequal noise"][1](np.random.default_rng(5))
+    found = check_model(clone(LINEAR).fit(X, y), X, y, n_rows=150)
+    assert set(sizes) == {(250, 250)}
+    assert len(found.rows) == 150
+    assert found.suggestion.noise_model == "log_linear"
+    assert "remedy that was tried, on 250 rows" in str(found)
+
+
+def test_few_rows_are_checked_with_more_draws():
+    assert [enough_draws(n) for n in (20, 500, 1000, 2000, 10**6)] == [1000, 1000, 524, 262, 250]
 
 
 def test_what_cannot_be_checked_is_told():

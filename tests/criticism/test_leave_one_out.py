@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.criticism.calibration import held, inside, pearson, thirds
-from skbayes_sgld.criticism.leave_one_out import leave_out, leave_out_of
+from skbayes_sgld.criticism.leave_one_out import good_k, leave_out, leave_out_of
 from skbayes_sgld.posterior import Normal
 
 N, SCALE, GRID = 40, 1.5, np.linspace(-6.0, 6.0, 8001)
@@ -111,3 +111,8 @@ def test_shares_inside_are_their_level_and_whole_intervals_hold_more():
     assert abs(pearson(y, mean, mean).mean() - 1) < 4 * np.sqrt(3.0 / len(y))
     assert [len(rows) for rows in thirds(mean)] == [6667, 6667, 6666]
     assert mean[thirds(mean)[0]].max() <= mean[thirds(mean)[2]].min()
+
+
+def test_fewer_draws_allow_a_lighter_tail():
+    """min(1 - 1 / log10(S), 0.7): Vehtari et al. (2024)."""
+    assert_allclose([good_k(n) for n in (100, 1000, 10**4)], [0.5, 2 / 3, 0.7])

@@ -11,6 +11,7 @@ from skbayes_sgld import (
     ModelMisfitWarning,
     RowBlocks,
     SGDMAPRegressor,
+    SGLDGammaRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
     SGLDPoissonRegressor,
@@ -19,6 +20,7 @@ from skbayes_sgld.criticism import screen
 from skbayes_sgld.estimators.sampled import SampledEstimator
 
 pytestmark = pytest.mark.filterwarnings("error::skbayes_sgld.ModelMisfitWarning")
+STUDENT_T = {"noise_distribution": "student_t"}
 LOG_LINEAR = {"noise_model": "log_linear"}
 
 
@@ -51,6 +53,14 @@ def in_middle(rng, X, wrong):
 
 def heavy_unequal(rng, X, wrong):
     return np.exp(X[:, 0]) * heavy(rng, np.zeros_like(X), wrong)
+
+
+def positive(rng, X, wrong):
+    return (
+        rng.choice([0.1, 1.0, 9.0], len(X)) * np.exp(0.1 * X[:, 0])
+        if wrong
+        else rng.gamma(2.0, size=len(X))
+    )
 
 
 def overdispersed(rng, X, wrong):
@@ -94,6 +104,9 @@ PLANTED = [
     (SGLDLinearRegression, {}, heavy, "the tails are not normal, and 50 % intervals hold"),
     (SGLDLinearRegression, {}, in_middle, "the mean, or the noise, is curved in the columns"),
     (SGLDLinearRegression, LOG_LINEAR, heavy_unequal, "tails are not normal"),
+    (SGLDLinearRegression, {}, heavy, r"hold \d\d %; set noise_distribution='student_t'; check"),
+    (SGLDLinearRegression, STUDENT_T, unequal, "; set noise_model='log_linear'"),
+    (SGLDGammaRegressor, {}, positive, r"otherwise than the model says, and 50 % .* \d\d %; check"),
     (SGLDPoissonRegressor, {}, overdispersed, r"variance of the numbers is \d\.\d times"),
     (SGLDPoissonRegressor, {}, underdispersed, r"variance of the numbers is 0\.\d+ times"),
     (SGLDLogisticRegression, {}, two, "of the second class, and the model says"),
@@ -170,6 +183,34 @@ def test_its_p_values_are_those_of_independent_normal_scores():
     for k in (0, 3, 30):
         tails = stats.binom.cdf(k, 60, 0.1), stats.binom.sf(k - 1, 60, 0.1)
         assert screen._two_sided(k, 60, 0.1) == pytest.approx(2.0 * min(tails))
+
+
+def test_thirds_are_judged_together():
+    """Spreads that are off by a fifth in every third are seen oftener than by one third alone."""
+    rng = np.random.default_rng(0)
+
+    def groups(*sd):
+        return [screen._group(s * rng.standard_normal(170)) for s in sd]
+
+    p = np.array([screen._together(groups(1.0, 1.0, 1.0)) for _ in range(4000)])
+    for level in (0.1, 0.01):  # at most, as the three tests of a third depend on each other
+        assert 0.2 * level < np.mean(p < level) < 1.2 * level
+    unequal = [groups(0.8, 0.8, 1.2) for _ in range(200)]
+    together = np.array([screen._together(each) for each in unequal])
+    alone = np.array([min(group.p for group in each) for each in unequal])
+    assert np.mean(together < screen._LEVEL) > 1.5 * np.mean(alone < screen._LEVEL)
+    parts = [screen.Group(1.0, p) for p in (0.01, 0.02, 0.2)]
+    expected = stats.combine_pvalues([0.03, 0.06, 0.6]).pvalue
+    assert screen._together(parts) == pytest.approx(expected)
+
+
+def test_fit_tells_what_thirds_show_together():
+    rng = np.random.default_rng(0)
+    X = columns(rng, 100)
+    for p, expected in [(1e-4, False), (1e-2, True)]:
+        with mock.patch.object(screen, "_group", lambda score, p=p: screen.Group(1.0, p)):
+            model = SGLDLinearRegression(random_state=0)
+            assert silently(lambda model=model: model.fit(X, unequal(rng, X, False))) is expected
 
 
 @pytest.mark.parametrize("n", [10, 100, 500, 10**6])

@@ -1,0 +1,80 @@
+"""Figures of the checks over data drawn from a predictive distribution that is known."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import expit
+
+from skbayes_sgld.criticism.checks import find_checks, residuals
+from skbayes_sgld.criticism.leave_one_out import LeftOut
+from skbayes_sgld.posterior import Bernoulli, FixedGaussian
+
+N, S, REPLICATIONS = 150, 50, 250
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1.5, 1.5, (N, 1))
+
+
+def probability(X):
+    p = expit(0.3 + 0.8 * X[:, 0])
+    return np.column_stack([1.0 - p, p])
+
+
+LABELS = SimpleNamespace(
+    likelihood=Bernoulli(),
+    probability=probability,
+    probability_draws=lambda X: np.repeat(probability(X)[..., None], S, axis=2),
+)
+NORMAL = SimpleNamespace(
+    likelihood=FixedGaussian(1.0),
+    mean=lambda X: X[:, 0],
+    local=lambda X: np.repeat(X[:, :1, None], S, axis=2),
+)
+DRAW = {
+    "labels": (LABELS, lambda rng: (rng.random(N) < probability(X)[:, 1]).astype(float)),
+    "numbers": (NORMAL, lambda rng: X[:, 0] + rng.standard_normal(N)),
+}
+
+
+def left_out(predictive, X, y):
+    n = len(y)
+    nothing = np.full(n, np.nan)
+    weight = np.full((n, S), 1.0 / S)
+    return LeftOut(predictive, (X, y), weight, np.full(n, -np.inf), nothing, nothing)
+
+
+@pytest.mark.parametrize("kind", DRAW)
+def test_figures_of_a_true_model_have_their_expectation_and_standard_error(kind):
+    predictive, draw = DRAW[kind]
+    away, p_values = {}, {}
+    for seed in range(REPLICATIONS):
+        left = left_out(predictive, X, draw(np.random.default_rng([1, seed])))
+        for check in find_checks(left, ["x0"], range(N), 0):
+            if np.isfinite(check.error):
+                z = (check.measured - check.expected) / check.error
+                away.setdefault(check.name, []).append(z)
+                p_values.setdefault(check.name, []).append(check.p_value)
+    thirds = [name for name in away if "third" in name]
+    assert len(thirds) == {"labels": 3, "numbers": 6}[kind]
+    for name, z in away.items():
+        assert len(z) == REPLICATIONS
+        assert abs(np.mean(z)) < 4.0 / np.sqrt(REPLICATIONS), name
+        # a standard error of 4.5 %, and figures whose normal distribution is that of many rows
+        assert np.std(z) == pytest.approx(1.0, abs=0.2), name
+        assert np.mean(np.array(p_values[name]) < 0.05) < 0.1, name
+
+
+def test_residuals_of_rows_far_away_are_finite():
+    y = X[:, 0].copy()
+    y[:2] = [100.0, -100.0]
+    z = residuals(left_out(NORMAL, X, y), np.random.RandomState(0))
+    assert_allclose(z[:2], [8.2, -8.2], atol=0.1)
+    assert_allclose(z[2:], 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("n, checked", [(22, False), (23, True)])
+def test_curvature_is_looked_at_with_twenty_rows_beyond_its_parameters(n, checked):
+    """An intercept, a slope and a square."""
+    found = find_checks(left_out(NORMAL, X[:n], np.sin(X[:n, 0])), ["x0"], range(n), 0)
+    assert any(check.kind == "curvature" for check in found) == checked
