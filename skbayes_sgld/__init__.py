@@ -1,4 +1,4 @@
-"""Bayesian linear, logistic and Poisson regression by stochastic gradient Langevin dynamics."""
+"""Bayesian generalised linear models sampled by stochastic gradient Langevin dynamics."""
 
 from skbayes_sgld._warnings import ModelMisfitWarning, gather_warnings
 from skbayes_sgld.blocks import RowBlocks
@@ -10,6 +10,7 @@ from skbayes_sgld.inference.sample import sample
 from skbayes_sgld.linear_model import (
     SGDMAPClassifier,
     SGDMAPRegressor,
+    SGLDBetaBinomialRegressor,
     SGLDGammaRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
@@ -42,6 +43,7 @@ __all__ = [
     "RowBlocks",
     "SGDMAPClassifier",
     "SGDMAPRegressor",
+    "SGLDBetaBinomialRegressor",
     "SGLDGammaRegressor",
     "SGLDLinearRegression",
     "SGLDLogisticRegression",

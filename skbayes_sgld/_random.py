@@ -17,6 +17,7 @@ Array = NDArray[Any]
 
 RandomSource = int | np.random.RandomState | np.random.Generator | None
 
+_PROBE_ENTROPY = 0x5B1A7E50F2C94D6381E7A03DC4B8965F
 _START, _INDEX, _NOISE, _SCREEN = range(4)  # what a stream of a chain is for
 
 
@@ -109,6 +110,14 @@ def start_generators(seed: int, chains: range) -> list[np.random.Generator]:
 def screen_generator(seed: int) -> np.random.Generator:
     """Generator of a fit's screen, which advances no stream of its chains."""
     return _generator(seed, 0, _SCREEN)
+
+
+def probe_generator() -> np.random.Generator:
+    """Generator of probes that are the same in every fit, from a seed of the package's own.
+
+    Rows that a user draws from seed 0 would be the probe itself.
+    """
+    return np.random.default_rng(np.random.SeedSequence(_PROBE_ENTROPY))
 
 
 def start_normals(seed: int, chains: range, n_params: int) -> Array:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 Array = NDArray[Any]
 
@@ -55,18 +56,14 @@ def column_ranges(X: Any) -> tuple[Array, Array]:
 
 def column_moments(X: Any, weight: Array | None = None) -> tuple[Array, Array]:
     """Mean and spread of each column, as :func:`skbayes_sgld._linalg.column_moments` has them."""
-    w = np.ones(X.shape[0]) if weight is None else weight
-    if not np.all(w > 0):
-        X, w = X[w > 0], w[w > 0]
+    if weight is not None and not np.all(weight > 0):
+        X, weight = X[weight > 0], weight[weight > 0]
     low, high = column_ranges(X)
     largest = np.maximum(np.abs(low), np.abs(high))
     unit = np.where(largest > 0, largest, 1.0)
-    z = X.data / unit[X.indices]  # no square overflows
-    of_row, total = _of_entries(X, w), float(w.sum())
-    mean, seen = _by_column(X, of_row * z) / total, _by_column(X, of_row)
-    about = _by_column(X, of_row * np.square(z - mean[X.indices]))
-    about += np.maximum(total - seen, 0.0) * np.square(mean)
-    spread = unit * np.sqrt(about / total)
+    z = sparse.csr_array((X.data / unit[X.indices], X.indices, X.indptr), shape=X.shape)
+    mean, variance = mean_variance_axis(z, axis=0, weights=weight)  # no square overflows
+    spread = unit * np.sqrt(variance)
     other = (X.data != low[X.indices]) & (X.data != high[X.indices])
     absent = np.bincount(X.indices, minlength=X.shape[1]) < X.shape[0]
     three = (_by_column(X, other.astype(float)) > 0) | (absent & (low < 0) & (high > 0))

@@ -8,18 +8,21 @@ import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
-from skbayes_sgld.estimators.base import unchanged_on_error
+from skbayes_sgld.estimators.base import Array, unchanged_on_error
 from skbayes_sgld.estimators.classification import LinearClassifier
 from skbayes_sgld.estimators.counts import CountRegressor
 from skbayes_sgld.estimators.ordinal import OrdinalClassifier, categories_of, in_order
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalRegressor, RegressionModel
 from skbayes_sgld.estimators.sampled import SampledEstimator
+from skbayes_sgld.estimators.scores import D2_GAMMA
+from skbayes_sgld.estimators.totals import TotalsRegressor
 from skbayes_sgld.stochastic_gradient import SGDMAPClassifier, SGDMAPRegressor
 
 __all__ = [
     "SGDMAPClassifier",
     "SGDMAPRegressor",
+    "SGLDBetaBinomialRegressor",
     "SGLDGammaRegressor",
     "SGLDLinearRegression",
     "SGLDLogisticRegression",
@@ -50,6 +53,13 @@ class SGLDLinearRegression(NormalRegressor, SampledEstimator):
         Whether the noise is the same in every row, or its log standard deviation is linear in the
         columns of X; ``LogLinearNoise(columns=["age"])`` chooses columns. ``noise_prior`` is then
         of the noise at their mean.
+    noise_distribution : {"normal", "student_t"}, default="normal"
+        ``"student_t"`` is noise with heavy tails on both sides: X beta + intercept + sigma T, where
+        T has a t distribution. Outliers then weigh little. ``noise_variance_`` is the squared scale
+        sigma^2 there; the variance of the noise is sigma^2 nu / (nu - 2) for nu degrees of freedom.
+    degrees_of_freedom_prior : str or NoisePrior, default="gamma"
+        Prior of the degrees of freedom: a gamma distribution of shape 2 and rate 0.1 (Juarez &
+        Steel 2010), or another of the noise priors.
 
     Attributes
     ----------
@@ -57,6 +67,8 @@ class SGLDLinearRegression(NormalRegressor, SampledEstimator):
     noise_intercept_ : float
         Slopes and intercept of the log standard deviation of the noise, in place of
         ``noise_variance_``, under ``noise_model="log_linear"``.
+    degrees_of_freedom_ : float
+        Under ``noise_distribution="student_t"``.
 
     See Also
     --------
@@ -77,6 +89,12 @@ class SGLDLinearRegression(NormalRegressor, SampledEstimator):
     """
 
     noise_model: Any = "constant"
+    noise_distribution: Any = "normal"
+    degrees_of_freedom_prior: Any = "gamma"
+
+    def _settings(self) -> Any:
+        self._resolve("degrees_of_freedom_prior")
+        return super()._settings()
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit with one more batch of rows.
@@ -84,6 +102,8 @@ class SGLDLinearRegression(NormalRegressor, SampledEstimator):
         The posterior is that of all rows since the first call, as one ``fit`` would have it: sums
         of products, which add up, are kept, and no rows. Scales that follow the units of the data
         are those of the first batch. ``forgetting`` multiplies the weights of all earlier rows.
+        Under ``noise_distribution="student_t"`` rows are kept, up to a million numbers; then a
+        normal density takes the place of their likelihood.
 
         Parameters
         ----------
@@ -375,6 +395,96 @@ class SGLDNegativeBinomialRegressor(SampledCounts):
 
 
 @parameters
+class SGLDBetaBinomialRegressor(TotalsRegressor, SampledEstimator):
+    """Bayesian beta-binomial regression sampled by stochastic gradient Langevin dynamics.
+
+    The observations are numbers of successes y among n trials, as those of
+    :class:`SGLDLogisticRegression` with ``n_trials``, and vary more than binomial numbers do: the
+    trials of a row have something in common that the columns do not tell. Each row has a
+    probability of its own, from a beta distribution of mean p = 1 / (1 + exp(-X beta - intercept)).
+    Two trials of a row have the intra-class correlation rho, and the variance of y is
+    n p (1 - p) (1 + (n - 1) rho). The correlation is inferred; as it falls to 0 the numbers are
+    binomial. Nothing has to be tuned.
+
+    Predictions are of the share of successes, or of the successes among the trials that are handed
+    to them.
+
+    Parameters
+    ----------
+    correlation_prior : str or NoisePrior, default="exponential"
+        Prior of the correlation, as a density of rho / (1 - rho), the inverse precision of the beta
+        distribution. ``"exponential"`` is an exponential distribution of its square root with
+        mean 1: the probabilities' standard deviation is in proportion to it while it is small. It
+        prefers binomial numbers unless the data say otherwise (a penalised complexity prior:
+        Simpson, Rue, Riebler, Martins & Sorbye 2017, Section 3). ``"half_normal"``,
+        ``"half_student_t"`` and ``"half_cauchy"`` are further densities of the square root;
+        ``"inverse_gamma"``, of rho / (1 - rho) itself, is nearly flat in its logarithm. Each takes
+        a scale, ``Exponential(scale=0.5)``; ``"auto"`` is 1.
+
+    Attributes
+    ----------
+    correlation_ : float
+        rho.
+    correlation_prior_ : NoisePrior
+
+    See Also
+    --------
+    SGLDLogisticRegression : Totals whose variance is binomial.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skbayes_sgld import SGLDBetaBinomialRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X, n = rng.standard_normal((300, 2)), rng.integers(5, 40, 300)
+    >>> p = 1 / (1 + np.exp(-X[:, 0]))
+    >>> y = rng.binomial(n, rng.beta(4 * p, 4 * (1 - p)))  # a correlation of 1 / 5
+    >>> model = SGLDBetaBinomialRegressor(random_state=0).fit(X, y, n_trials=n)
+    >>> print(f"{model.correlation_:.2f}")
+    0.21
+    >>> low, high = model.predict_interval([[1.0, 0.0]], coverage=0.9, n_trials=20)[0]
+    >>> print(f"{low:.0f} to {high:.0f} of 20")
+    5 to 20 of 20
+    """
+
+    correlation_prior: Any = "exponential"
+
+    def _settings(self) -> Any:
+        self._resolve("correlation_prior")
+        return super()._settings()
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, n_trials: Any = None) -> Self:
+        """Fit with one more batch of rows.
+
+        The posterior is that of all rows since the first call, as one ``fit`` would have it, with
+        scales in the units of the first batch. Rows are kept while they hold up to a million
+        numbers; then a normal density takes the place of their likelihood, with the gradient and
+        the curvature that it has on average over the draws. ``forgetting`` multiplies the weights
+        of all earlier rows. While all trials have one outcome, an intercept whose prior is flat has
+        that of ``intercept_prior="normal"``, and all rows are kept.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative. A row of weight w counts as w rows.
+        n_trials : array-like of shape (n_samples,) or int
+            As in ``fit``.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError, TypeError
+            As of ``fit``, and where the number of columns changes or is 3,000 or more.
+        """
+        return self._partial_fit(X, y, sample_weight, n_trials=n_trials)
+
+
+@parameters
 class SGLDGammaRegressor(RegressionModel, SampledEstimator):
     """Bayesian gamma regression sampled by stochastic gradient Langevin dynamics.
 
@@ -423,9 +533,13 @@ class SGLDGammaRegressor(RegressionModel, SampledEstimator):
     dispersion_prior: Any = "inverse_gamma"
 
     _family = "gamma"
+    _score = D2_GAMMA
 
     def _exponential(self) -> str:
         return "mean"
+
+    def _check_scored(self, y: Any) -> Array:
+        return self._likelihood().check_target(super()._check_scored(y))
 
     def __sklearn_tags__(self) -> Tags:
         """Tags of scikit-learn: the target is positive."""

@@ -49,6 +49,16 @@ def test_the_main_job_goes_from_the_table_to_decisions(tmp_path, draw_fast, monk
     for part in ("log loss", "temperature", "R-hat", "90 % band", "95 %"):
         assert part in printed
     text = " ".join(printed.split())
+    warning = re.search(r"hold (\d+) % of the rows, and (\d+), (\d+) and (\d+) % of those", text)
+    overall, low, _, high = map(int, warning.groups())
+    assert abs(overall - 90) < 4 and low > 97 and high < 83, "right on average, wrong in the thirds"
+    assert "noise is not the same in all rows; set noise_model='log_linear'" in text
+    suggestion = re.search(r"Suggestion: (.+?)\. Its leave-one-out log density is higher", text)[1]
+    assert "noise_model='log_linear'" in suggestion or "root" in suggestion
+    thirds = values["covered"]["suggested"]
+    for third in thirds.values():
+        assert abs(third["value"] - 0.9) < 4.0 * third["error"], "the suggestion is to hold"
+    assert values["covered"]["points"]["high"]["value"] < 0.83
     small, large = (
         re.search(rf"the {end} ([+-][\d.]+)", text) for end in ("smallest step", "largest")
     )

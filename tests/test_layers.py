@@ -36,7 +36,7 @@ BELOW_LAYER = {
         *("sampling", "variational"),
     },
 }
-BELOW_MODULE = {"_linalg": {"_sparse"}, "_numpy_errors": {"_linalg"}}
+BELOW_MODULE = {"_linalg": {"_random", "_sparse"}, "_numpy_errors": {"_linalg"}}
 
 
 def find_modules():

@@ -15,7 +15,7 @@ from skbayes_sgld.diagnostics import effective_sample_size, potential_scale_redu
 from skbayes_sgld.posterior import FunctionPosterior
 from skbayes_sgld.sampling import find_mode
 from skbayes_sgld.variational import BayesByBackprop
-from tests.inputs.surface import of_support
+from tests.inputs.surface import ESTIMATORS, is_positive, of_support
 
 # few draws, and short climbs: the estimators say so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -30,11 +30,6 @@ SHORT = {
     "BayesByBackprop": {"hidden_layer_sizes": (3,), "max_iter": 50},
     "SGLD": {"n_draws": 50},
 }
-ESTIMATORS = [
-    getattr(skbayes_sgld, name)
-    for name in skbayes_sgld.__all__
-    if hasattr(getattr(skbayes_sgld, name), "fit")
-]
 OTHER = {"set_params", "get_params", "fit", "get_metadata_routing", "set_callbacks"}
 if find_spec("arviz") is None:  # the extra
     OTHER |= {"to_arviz"}
@@ -44,7 +39,7 @@ OTHER |= {"sample_prior", "partial_fit"}  # which have tests of their own
 def make(kind):
     short = next(params for start, params in SHORT.items() if kind.__name__.startswith(start))
     model = kind(random_state=0, **short)
-    return model, Y > 0 if is_classifier(model) else of_support(kind, Y, np.rint(np.abs(Y)))
+    return model, Y > 0 if is_classifier(model) else of_support(kind, Y)
 
 
 def arguments(method, rows, y):
@@ -77,9 +72,7 @@ def assert_same(kind):
     for name in names:
         method = getattr(model, name)
         if callable(method):
-            given = arguments(
-                method, X[:10] if kind().__sklearn_tags__().target_tags.positive_only else FAR, y
-            )
+            given = arguments(method, X[:10] if is_positive(kind) else FAR, y)
             wanted = flat(getattr(expected, name)(**given))
             with np.errstate(all="raise"):
                 got = flat(method(**given))

@@ -11,6 +11,7 @@ from skbayes_sgld import (
     SGLDLinearRegression,
     SGLDLogisticRegression,
     SGLDMLPClassifier,
+    _random,
     datasets,
 )
 from skbayes_sgld._random import as_random_state, check_seed
@@ -82,3 +83,10 @@ def test_a_number_and_a_random_state_stand_for_what_they_always_did():
     np.testing.assert_array_equal(as_random_state(3).standard_normal(4), expected)
     given = np.random.RandomState(3)
     assert as_random_state(given) is given
+
+
+def test_a_users_seed_draws_no_probe():
+    probe = _random.probe_generator().standard_normal(8)
+    assert np.array_equal(probe, _random.probe_generator().standard_normal(8))
+    users = [np.random.default_rng(seed).standard_normal(8) for seed in range(1000)]
+    assert np.abs(users - probe).max(axis=1).min() > 0.1

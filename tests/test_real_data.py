@@ -1,5 +1,8 @@
 """The measurement of coverage on real data sets: its sets, its arithmetic, and two small sets."""
 
+from importlib import util
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -105,6 +108,78 @@ def test_the_program_measures_a_small_set_of_classes(four_folds):
 
 def test_a_library_that_raises_is_noted():
     data = SETS["spector"].data()
-    said = real_data.judge(lambda train, test: 1 / 0, data)
+    said = real_data.judge(lambda train, test: 1 / 0, real_data.cut(data, 4))
     assert said == "ZeroDivisionError: division by zero"
     assert real_data.summary(said) == {"raised": said}
+
+
+# ---- what the page says of them ------------------------------------------------------------------
+
+
+@pytest.fixture
+def page():
+    path = Path(__file__).parents[1] / "docs" / "measured" / "real_data.py"
+    spec = util.spec_from_file_location("page_of_real_data", path)
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def kept(n, shares, said=(), misfits=(), after=None):
+    """Result of a set: shares of 50 % intervals, of 90 % intervals, and of these by thirds."""
+
+    def cells(values):
+        sizes = [n, n, *(len(part) for part in np.array_split(np.arange(n), 3))]
+        levels = [0.5, 0.9, 0.9, 0.9, 0.9]
+        errors = [np.sqrt(p * (1 - p) / size) for p, size in zip(levels, sizes, strict=True)]
+        each = [list(cell) for cell in zip(values, levels, errors, strict=True)]
+        names = ["all", "low", "middle", "high"]
+        return {"0.5": {"all": each[0]}, "0.9": dict(zip(names, each[1:], strict=True))}
+
+    methods = {"default": {"coverage": cells(shares)}}
+    if after is not None:
+        methods["suggestion"] = {"coverage": cells(after)}
+    return {"n": n, "said": list(said), "misfits": list(misfits), "methods": methods}
+
+
+RIGHT, FAN = [0.5, 0.9, 0.9, 0.9, 0.9], [0.5, 0.9, 1.0, 0.9, 0.8]
+FOUND = {
+    "engel": kept(300, FAN, ["ModelMisfitWarning: x"], ["noise"], RIGHT),
+    "nile": kept(300, FAN, ["ConvergenceWarning: x"], ["noise"]),
+    "diabetes": kept(300, FAN),
+    "stackloss": kept(300, RIGHT, (), ["tails"], FAN),
+    "wine": kept(300, RIGHT),
+}
+
+
+def test_the_page_counts_what_is_said_of_sets_that_do_not_hold(page):
+    rows = page.sayings(FOUND)
+
+    def counts(key):
+        return [cell["value"] for cell in rows[key].values() if isinstance(cell, dict)]
+
+    assert counts("all, do not hold") == [3, 1, 2, 1]
+    assert counts("all, hold") == [2, 0, 1, 1]
+    assert counts("numbers, hold") == [1, 0, 1, 0]
+    named = page.named(FOUND)
+    assert list(named) == ["engel", "nile", "diabetes", "stackloss"]
+    assert named["engel"]["suggestion does not hold"] == "-"
+    assert named["nile"]["suggestion does not hold"] == "none"
+    assert named["stackloss"]["suggestion does not hold"] == "low, high"
+    verdicts = page.verdicts(FOUND)
+    held = {name: row["hold in both"]["value"] for name, row in verdicts.items()}
+    assert (held["all, default"], held["all, suggestion"]) == (2, 2)
+
+
+def test_the_page_tells_what_chance_explains(page):
+    each = stats.binom.pmf(np.arange(101), 100, 0.9)
+    as_rare = each[each <= each[100]].sum()  # as all of a hundred
+    assert page.chance(FOUND["nile"]) == pytest.approx(5 * as_rare)
+    # shares of 21 rows: 7 a third, of which 4 or fewer do not hold, nor 12 of all
+    few = kept(21, RIGHT)
+    thirds = 1 - stats.binom.sf(4, 7, 0.9) ** 3
+    halves = 2 * stats.binom.cdf(4, 21, 0.5)
+    found = page.by_chance({"one": few, "another": few})
+    least, most = 2 * max(thirds, halves), 2 * (thirds + halves + stats.binom.cdf(15, 21, 0.9))
+    assert least <= found["value"] <= most
+    assert page.by_chance({"large": kept(10**5, RIGHT)})["value"] == 0.0

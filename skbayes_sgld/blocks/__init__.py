@@ -13,29 +13,30 @@ from skbayes_sgld.blocks.source import RowSource, kind_of
 __all__ = ["RowBlocks"]
 
 
-def as_source(
-    X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None
-) -> RowSource | None:
+def as_source(X: Any, y: Any = None, sample_weight: Any = None, **by_row: Any) -> RowSource | None:
     """Source of the rows that ``fit`` is given; None where they are an array like any other.
+
+    ``by_row`` has the exposures of counts, or the ``n_trials`` of totals.
 
     Raises
     ------
     TypeError, ValueError
         If X is a source that already holds what is given beside it, or other arguments do not fit.
     """
-    beside = {"y": y, "sample_weight": sample_weight, "exposure": exposure}
+    beside = {"y": y, "sample_weight": sample_weight, **by_row}
     if kind_of(X).startswith("dask."):
         from skbayes_sgld.blocks.dask_rows import DaskRows
 
-        return DaskRows(X, y, sample_weight, exposure)
+        return DaskRows(X, y, sample_weight, **by_row)
     if isinstance(X, np.memmap) and y is not None and is_large(X):
         return RowBlocks._from_map(X, **beside)
     if not isinstance(X, RowSource):
         return None
     for name, value in beside.items():
         if value is not None:
+            more = "".join(f", or (X, y, weight, {argument})" for argument in by_row)
             raise TypeError(
                 f"{name} is given beside {type(X).__name__}, whose blocks hold it: leave it None, "
-                "and let the source yield (X, y, weight), or (X, y, weight, exposure)."
+                f"and let the source yield (X, y, weight){more}."
             )
     return X

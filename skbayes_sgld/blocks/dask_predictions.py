@@ -14,7 +14,7 @@ from skbayes_sgld.blocks.dask_rows import align, check_columns, is_frame, joined
 
 Array = NDArray[Any]
 
-_BY_ROW = ("exposure",)  # arguments of one value a row
+_BY_ROW = ("exposure", "n_trials")  # arguments of one value a row
 _OF_THE_FIT = ("result_", "_stream")  # which no prediction reads, and which may hold rows
 
 
@@ -29,7 +29,7 @@ def predict_lazily(model: Any, method: str, X: Any, given: dict[str, Any]) -> An
     X : dask.array.Array or dask.dataframe.DataFrame
         Chunked anyhow along the rows; columns in several chunks are put together first.
     given : dict
-        Further arguments; one a row, such as an exposure, may be of Dask too.
+        Further arguments; one a row, such as exposures, may be of Dask too.
 
     Returns
     -------

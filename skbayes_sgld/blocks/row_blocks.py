@@ -26,7 +26,8 @@ class RowBlocks(RowSource):
         Without arguments; returns an iterable of ``(X, y)`` or ``(X, y, weight)``, the same each
         time: a pass that reads other values than the one before raises an error. X is dense, of
         the same columns and dtype in every block. Blocks of counts may be
-        ``(X, y, weight, exposure)``, weight an array or None. Blocks that are for predictions may
+        ``(X, y, weight, exposure)``, and those of totals ``(X, y, weight, n_trials)``, weight an
+        array or None. Blocks that are for predictions may
         be X alone.
     pool_size : int, default=50_000
         Number of rows of the sample next to which chains run; a source of at most as many rows is
@@ -67,6 +68,7 @@ class RowBlocks(RowSource):
         sample_weight: Any = None,
         exposure: Any = None,
         *,
+        n_trials: Any = None,
         pool_size: int = POOL_SIZE,
     ) -> RowBlocks:
         """Rows of arrays in files of NumPy.
@@ -80,7 +82,8 @@ class RowBlocks(RowSource):
             Of an array of shape (n_samples, n_features), in C order.
         y : path of a ``.npy`` file
             Of an array of shape (n_samples,).
-        sample_weight, exposure : path of a ``.npy`` file or None, default=None
+        sample_weight, exposure, n_trials : path of a ``.npy`` file or None, default=None
+            Weights, and the exposures of counts or the numbers of trials of totals.
         pool_size : int, default=50_000
             As of :class:`RowBlocks`.
 
@@ -94,7 +97,7 @@ class RowBlocks(RowSource):
             Where the files do not hold such arrays of as many rows.
         """
         rows = NpyFile(X, 2)
-        paths = {"y": y, "sample_weight": sample_weight, "exposure": exposure}
+        paths = {"y": y, "sample_weight": sample_weight, **_one_of(exposure, n_trials)}
         beside = {k: None if path is None else NpyFile(path, 1) for k, path in paths.items()}
         return cls(blocks_of(rows, **beside), pool_size=pool_size)._of(
             f"file {rows.path}", len(rows)
@@ -109,6 +112,7 @@ class RowBlocks(RowSource):
         weight: str | None = None,
         exposure: str | None = None,
         *,
+        n_trials: str | None = None,
         pool_size: int = POOL_SIZE,
     ) -> RowBlocks:
         """Rows of a Parquet file, or of a folder of them; it needs the extra ``parquet``.
@@ -121,8 +125,9 @@ class RowBlocks(RowSource):
         columns : sequence of str or None, default=None
             Names of the columns of X, of numbers or booleans. None: all that are not named
             otherwise.
-        weight, exposure : str or None, default=None
-            Names of the columns of weights, and of the exposures of counts.
+        weight, exposure, n_trials : str or None, default=None
+            Names of the columns of weights, and of the exposures of counts or the numbers of trials
+            of totals.
         pool_size : int, default=50_000
             As of :class:`RowBlocks`.
 
@@ -137,19 +142,21 @@ class RowBlocks(RowSource):
         ValueError
             Where there is no such column; where a file is no Parquet, or was truncated.
         TypeError
-            Where a column of X, of weights or of exposures is not of numbers.
+            Where a column of X, or one that is named beside it, is not of numbers.
         """
-        read, n_rows, names = blocks_of_parquet(path, target, columns, weight, exposure)
+        by_row = next(iter(_one_of(exposure, n_trials).values()))
+        read, n_rows, names = blocks_of_parquet(path, target, columns, weight, by_row)
         blocks = cls(read, pool_size=pool_size)._of(f"Parquet {path}", n_rows)
         blocks.feature_names = names
         return blocks
 
     @classmethod
     def _from_map(cls, X: Any, **beside: Any) -> RowBlocks:
-        """Rows of a large memory map, and arrays beside it; an exposure may be one for all."""
+        """Rows of a large memory map, and arrays beside it; a number stands for all rows."""
         values = {k: None if v is None else np.asarray(v) for k, v in beside.items()}
-        if values["exposure"] is not None and values["exposure"].ndim == 0:
-            values["exposure"] = np.broadcast_to(values["exposure"], len(X))
+        for name, value in values.items():
+            if value is not None and value.ndim == 0 and name != "y":
+                values[name] = np.broadcast_to(value, len(X))
         return cls(blocks_of(X, **values))._of(f"memory map {X.filename}", len(X))
 
     def _of(self, origin: str, n_rows: int) -> RowBlocks:
@@ -222,6 +229,15 @@ class RowBlocks(RowSource):
             )
 
 
+def _one_of(exposure: Any, n_trials: Any) -> dict[str, Any]:
+    """The one that is given, by its name."""
+    if exposure is not None and n_trials is not None:
+        raise ValueError(
+            "exposure and n_trials are both given; counts have exposures, and totals n_trials."
+        )
+    return {"exposure": exposure} if n_trials is None else {"n_trials": n_trials}
+
+
 def _in_bytes(size: float) -> str:
     """Size in bytes, kB, MB or GB."""
     for unit in ("bytes", "kB", "MB"):
@@ -242,6 +258,7 @@ def _split(parts: Any, number: int) -> tuple[Any, ...]:
     if not isinstance(parts, tuple) or len(parts) not in (2, 3, 4):
         raise TypeError(
             f"block {number} is a {type(parts).__name__}; a block must be a tuple (X, y), "
-            "(X, y, weight) or (X, y, weight, exposure)."
+            "(X, y, weight), or (X, y, weight, exposure) of counts and (X, y, weight, n_trials) "
+            "of totals."
         )
     return parts

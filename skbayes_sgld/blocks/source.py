@@ -17,6 +17,7 @@ Array = NDArray[Any]
 Value = TypeVar("Value")
 
 POOL_SIZE = 50_000
+_BY_ROW = "exposure, or n_trials,"  # which of them, the model knows
 _KINDS = {**dict.fromkeys("biuf", "numbers"), **dict.fromkeys("UTO", "text"), "S": "bytes"}
 
 
@@ -140,7 +141,7 @@ class BlockWork:
                 f"block {number} has {sizes[0]} rows, and had {sizes[1]} in the pass before; "
                 f"{self.promise}."
             )
-        names = {"X": "X", "y": "y", "weight": "the weights", "exposure": "the exposures"}
+        names = {"X": "X", "y": "y", "weight": "the weights", "exposure": f"the {_BY_ROW}"}
         changed = [names[k] for k in names if getattr(found, k, None) != getattr(last, k, None)]
         if changed:
             raise ValueError(
@@ -337,8 +338,9 @@ def check_block(
         weight = _one_a_row(weight, "weight", len(X), where)
         _check_range(weight < 0, weight, "weight", "weights must be >= 0", where)
     if exposure is not None:
-        exposure = _one_a_row(exposure, "exposure", len(X), where)
-        _check_range(exposure <= 0, exposure, "exposure", "exposures must be positive", where)
+        exposure = _one_a_row(exposure, _BY_ROW, len(X), where)
+        accepted = "exposures must be positive, and n_trials 1 or more"
+        _check_range(exposure <= 0, exposure, _BY_ROW, accepted, where)
     return Block(X, y, weight, number, sum_of_X, exposure)
 
 
@@ -359,8 +361,8 @@ def _one_a_row(given: Any, name: str, n_rows: int, where: str) -> Array:
     values = np.asarray(given)
     if values.shape != (n_rows,) or values.dtype.kind not in "fiub":
         raise ValueError(
-            f"the {name}s of {where} have shape {values.shape} and dtype {values.dtype}; they must "
-            f"be {n_rows} numbers, one a row."
+            f"the {name} of {where} has shape {values.shape} and dtype {values.dtype}; it must be "
+            f"{n_rows} numbers, one a row."
         )
     values = values.astype(np.float64)
     _check_finite(values, f"the {name}", where)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skbayes_sgld._checks import naming
@@ -13,20 +12,19 @@ from skbayes_sgld._memory import check_memory
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld.estimators.outputs import split_columns
 from skbayes_sgld.inference import arviz
-from skbayes_sgld.prediction.predictive import Array
 
 
 def to_arviz(
-    model: Any, X: Any, y: Any, random_state: Any, groups: Any, offset: Array | None = None
+    model: Any, X: Any, y: Any, random_state: Any, groups: Any, row_data: dict[str, Any]
 ) -> Any:
-    """ArviZ data of a fitted estimator; ``offset`` is added to the predictors of the rows X."""
+    """ArviZ data of a fitted estimator; ``row_data`` has the exposures or trials of the rows X."""
     check_is_fitted(model)
     if X is None and y is not None:
         raise ValueError("y is given and X is None; give the rows of y as X.")
     wanted = arviz.wanted_groups(groups, X is not None, y is not None)
     if X is not None:
         _check_fits(model, X, wanted)
-    made = _groups(model, X, y, random_state, wanted, offset)
+    made = _groups(model, X, y, random_state, wanted, row_data)
     return arviz.as_arviz({name: made[name] for name in made if name in wanted})
 
 
@@ -48,7 +46,7 @@ def _check_fits(model: Any, X: Any, wanted: Sequence[str]) -> None:
 
 
 def _groups(
-    model: Any, X: Any, y: Any, random_state: Any, wanted: Sequence[str], offset: Array | None
+    model: Any, X: Any, y: Any, random_state: Any, wanted: Sequence[str], row_data: dict[str, Any]
 ) -> dict[str, Any]:
     """Data set of each group by its name; more than are wanted where they cost nothing."""
     models = vars(model).get("estimators_")
@@ -56,7 +54,7 @@ def _groups(
         columns = [None] * len(models) if y is None else split_columns(y, len(models))
         stream = as_random_state(random_state)
         parts = [
-            _groups(each, X, column, stream, wanted, offset)
+            _groups(each, X, column, stream, wanted, row_data)
             for each, column in zip(models, columns, strict=True)
         ]
         joined = arviz.join_outputs(parts, model.output_names_)
@@ -65,26 +63,31 @@ def _groups(
     if "result_" in vars(model):
         groups = model.result_.arviz_groups("sample_stats" in wanted)
     if X is not None:
-        groups |= _row_groups(model, X, y, random_state, wanted, offset)
+        groups |= _row_groups(model, X, y, random_state, wanted, row_data)
     return groups
 
 
 def _row_groups(
-    model: Any, X: Any, y: Any, random_state: Any, wanted: Sequence[str], offset: Array | None
+    model: Any, X: Any, y: Any, random_state: Any, wanted: Sequence[str], row_data: dict[str, Any]
 ) -> dict[str, Any]:
     """Groups of rows: predictions or the posterior predictive, log likelihoods, and the data."""
-    rows, observed = (model._check_rows(X), None) if y is None else model._check_observed(X, y)
+    observed, given = None, model._given(X, row_data)
+    if y is None:
+        rows, offset = model._check_rows(X), model._offset(X, row_data)
+        offsets = () if offset is None else (offset,)
+    else:
+        rows, observed, *offsets = model._observed(X, y, **row_data)
     predictive, shape = model._predictive(), model.posterior_.values.shape[:2]
-    offsets = () if offset is None else (offset,)
     drawn = log_likelihood = None
     if ("predictions" if y is None else "posterior_predictive") in wanted:
         drawn = predictive.sample(rows, as_random_state(random_state), *offsets)
         drawn = drawn.T.reshape(*shape, -1)
     if observed is not None and "log_likelihood" in wanted:
-        log_likelihood = predictive.log_likelihood(rows, observed.astype(float), *offsets)
+        log_likelihood = predictive.log_likelihood(rows, observed, *offsets)
         log_likelihood = log_likelihood.T.reshape(*shape, -1)
     names = model._feature_names() or [f"x{j}" for j in range(model.n_features_in_)]
-    exposure = None if offset is None else {"exposure": np.exp(offset)}
-    return arviz.row_groups(
-        shape, rows, names, drawn, observed, log_likelihood, exposure, model._label_attrs()
-    )
+    by_row = None if given is None else {model._row_argument: given}
+    labels = model._label_attrs()
+    if observed is not None and labels:
+        observed = observed.astype(int)
+    return arviz.row_groups(shape, rows, names, drawn, observed, log_likelihood, by_row, labels)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields, replace
+from html import escape
 from importlib.metadata import version
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
@@ -35,6 +36,7 @@ from skbayes_sgld.blocks.source import RowSource, refuse_exposure
 from skbayes_sgld.estimators import arviz
 from skbayes_sgld.estimators.callbacks import CallbackSupportMixin, fit_task, with_callbacks
 from skbayes_sgld.estimators.outputs import by_output
+from skbayes_sgld.estimators.row_arguments import ROW_ARGUMENTS, with_row_argument
 from skbayes_sgld.estimators.validation import (
     FLOATS,
     check_finite,
@@ -42,6 +44,7 @@ from skbayes_sgld.estimators.validation import (
     check_weight,
     warn_of_light_rows,
 )
+from skbayes_sgld.inference.decisions import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.posterior import NOISE_MODELS, NOISE_PRIORS, CoefficientPrior, Likelihood
 from skbayes_sgld.posterior.priors import PRIORS
@@ -107,6 +110,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         "prior": PRIORS,
         "noise_prior": NOISE_PRIORS,
         "dispersion_prior": NOISE_PRIORS,
+        "correlation_prior": NOISE_PRIORS,
+        "degrees_of_freedom_prior": NOISE_PRIORS,
         "gap_prior": NOISE_PRIORS,
         "noise_model": NOISE_MODELS,
     }
@@ -115,11 +120,13 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _doc_link_template = property(lambda self: doc_link_template())
     _takes_sparse: ClassVar[bool] = False
     _y_checks: ClassVar[dict[str, Any]] = {}  # further arguments of scikit-learn's validate_data
+    _row_argument: ClassVar[str] = ""  # name in ROW_ARGUMENTS of an argument of predictions
     _stream: Any = None  # earlier batches of partial_fit; None after fit
     _prior_choice: Any = None  # prior="auto": the choice of the last fit
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let no setting of the caller's ``np.errstate`` reach the public methods."""
+        """Give methods their argument by row, and keep the caller's ``np.errstate`` from them."""
+        with_row_argument(cls)
         super().__init_subclass__(**kwargs)
         numpy_defaults(cls)
 
@@ -188,6 +195,15 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def _settings(self) -> Any:
         """Settings of the inference; raise where a parameter, used or not, is out of range."""
         raise NotImplementedError
+
+    def _get_params_html(self, *args: Any, **kwargs: Any) -> Any:
+        """Parameters in the HTML representation, scikit-learn's hook; the plan of a fit follows."""
+        params = super()._get_params_html(*args, **kwargs)
+        draws = vars(self).get("posterior_")
+        if draws is not None and draws.choices:
+            tables = params._repr_html_inner() + _plan_html(draws.choices)
+            params._repr_html_inner = lambda: tables
+        return params
 
     # ---- fit ----------------------------------------------------------------------------------
 
@@ -339,10 +355,21 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """Observations as numbers, or codes of labels; raise where there can be no such ones."""
         raise NotImplementedError
 
-    def _observed(self, X: Any, y: Any) -> tuple[Array, ...]:
+    def _given(self, X: Any, row_data: dict[str, Any]) -> Array | None:
+        """Numbers ``(n,)`` of the estimator's argument by row; None where it is not given."""
+        value = row_data.get(self._row_argument)
+        return None if value is None else ROW_ARGUMENTS[self._row_argument].check(value, X)
+
+    def _offset(self, X: Any, row_data: dict[str, Any]) -> Array | None:
+        """The argument by row ``(n,)`` as a predictive distribution takes it; None without one."""
+        given = self._given(X, row_data)
+        return None if given is None else ROW_ARGUMENTS[self._row_argument].offset(given)
+
+    def _observed(self, X: Any, y: Any, **row_data: Any) -> tuple[Array, ...]:
         """Rows, observations as floats, and the offset if there is one."""
         rows, observed = self._check_observed(X, y)
-        return rows, observed.astype(float)
+        offset = self._offset(X, row_data)
+        return (rows, observed.astype(float), *(() if offset is None else (offset,)))
 
     def _predictor(self, chosen: Any = slice(None)) -> Predictor:
         """Map from rows to their predictors under the chosen draws."""
@@ -368,14 +395,14 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         return None if weights is None else weights[chosen]
 
     @by_output(2)
-    def log_likelihood(self, X: ArrayLike, y: ArrayLike) -> Array:
+    def log_likelihood(self, X: ArrayLike, y: ArrayLike, **row_data: Any) -> Array:
         """Log density of every observation under every draw; of a label its log probability.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            For a classifier labels among ``classes_``.
+            For a classifier labels among ``classes_``, or successes.
 
         Returns
         -------
@@ -383,7 +410,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             In the order of ``posterior_.flat``. Under a decaying schedule the draws have weights,
             ``posterior_.flat_weights``.
         """
-        return self._predictive().log_likelihood(*self._observed(X, y)).T
+        return self._predictive().log_likelihood(*self._observed(X, y, **row_data)).T
 
     def summary(self, coverage: float = 0.9, exponentiate: bool = False) -> pd.DataFrame:
         """Summary table of the posterior, one row a parameter.
@@ -426,7 +453,13 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         return None
 
     def to_arviz(
-        self, X: Any = None, y: Any = None, random_state: Any = 0, *, groups: Any = None
+        self,
+        X: Any = None,
+        y: Any = None,
+        random_state: Any = 0,
+        *,
+        groups: Any = None,
+        **row_data: Any,
     ) -> Any:
         """Convert the fit to ArviZ; it needs the extra ``arviz``.
 
@@ -450,7 +483,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             ``feature`` and ``class``, and ``sample_stats`` where the posterior was sampled (see
             :meth:`~skbayes_sgld.SamplingResult.to_arviz`). X and y add ``posterior_predictive``,
             an observation of each row under every draw, ``log_likelihood``, ``observed_data`` and
-            ``constant_data``; X alone adds ``predictions`` and ``predictions_constant_data``.
+            ``constant_data`` with exposures or trials; X alone adds ``predictions`` and
+            ``predictions_constant_data``.
             Observations are called ``y``, and rows are counted by ``obs_id``; a label is its
             position in ``classes_``.
 
@@ -461,7 +495,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         MemoryError
             Before the groups are made, where they do not fit into the memory that is available.
         """
-        return arviz.to_arviz(self, X, y, random_state, groups)
+        return arviz.to_arviz(self, X, y, random_state, groups, row_data)
 
     def _label_attrs(self) -> dict[str, Any]:
         """Attributes of observations in ArviZ: meanings of their numbers, by the CF conventions."""
@@ -486,3 +520,17 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                 UserWarning,
             )
         super().__setstate__(state)
+
+
+def _plan_html(choices: dict[str, Choice]) -> str:
+    """Folded table of settings, values and reasons, in the style of scikit-learn's parameters."""
+    rows = "".join(
+        f'<tr class="{"user-set" if choice.given else "default"}"><td>{escape(name)}</td>'
+        f"<td>{escape(shown(choice.value))}</td><td>{escape(choice.why)}</td></tr>"
+        for name, choice in choices.items()
+    )
+    return (
+        '<div class="estimator-table"><details><summary>Plan of the fit</summary>'
+        '<table class="parameters-table"><tbody><tr><th>Setting</th><th>Value</th>'
+        f"<th>Reason</th></tr>{rows}</tbody></table></details></div>"
+    )

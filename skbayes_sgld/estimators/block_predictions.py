@@ -45,14 +45,17 @@ def by_block(method: Callable[Concatenate[Any, ArrayLike, P], R]) -> Prediction[
 
     The method itself is called with arrays, and without ``out``. For rows in blocks it returns a
     generator of the predictions of each block. Where ``out`` is given, rows are read and results
-    written block by block, and ``out`` is returned.
+    written block by block, and ``out`` is returned. Predictions of float32 rows are float32, as
+    scikit-learn's are; labels have the type of ``classes_``.
     """
     known = signature(method)
 
     @wraps(method)
     def call(self: Any, X: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         def predict(rows: Any) -> Any:
-            return method(self, rows, *args, **kwargs)
+            found = method(self, rows, *args, **kwargs)
+            labels = method.__name__ == "predict" and hasattr(self, "classes_")
+            return _in_single(found) if _is_single(rows) and not labels else found
 
         lazy = kind_of(X).startswith("dask.")
         if out is None and not lazy and not isinstance(X, RowSource):
@@ -66,6 +69,7 @@ def by_block(method: Callable[Concatenate[Any, ArrayLike, P], R]) -> Prediction[
 
         given = known.bind(self, X, *args, **kwargs).arguments
         others = {name: value for name, value in given.items() if name not in ("self", "X")}
+        others |= others.pop("row_data", {})
         return predict_lazily(self, method.__name__, X, others)
 
     head, returns, rest = (method.__doc__ or "").partition("\n        Returns\n")
@@ -78,6 +82,21 @@ _OUT = """        out : ndarray or None, default=None
             may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
             generator of the results of its blocks.
 """
+
+
+def _is_single(X: Any) -> bool:
+    """Whether all numbers of the rows, an array or a table, are float32."""
+    types = {str(each).lower() for each in getattr(X, "dtypes", [getattr(X, "dtype", None)])}
+    return types == {"float32"}
+
+
+def _in_single(found: Any) -> Any:
+    if isinstance(found, tuple):
+        return tuple(map(_in_single, found))
+    with np.errstate(over="ignore", under="ignore"):
+        single = found.astype(np.float32, copy=False)
+    # numbers beyond its range, as those of a y in tiny units, stay float64
+    return single if np.isfinite(single).sum() == np.isfinite(found).sum() else found
 
 
 def _write(predict: Callable[[Any], Any], X: Any, out: Any, name: str) -> Any:

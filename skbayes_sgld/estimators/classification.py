@@ -18,17 +18,17 @@ from skbayes_sgld._checks import check_number, naming
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.moments import Moments
-from skbayes_sgld.blocks.source import RowSource
+from skbayes_sgld.blocks.source import RowSource, refuse_exposure
 from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
 from skbayes_sgld.estimators.block_predictions import by_block
 from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.outputs import has_outputs
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.scores import ACCURACY, accuracy_of_totals
-from skbayes_sgld.estimators.validation import check_weight, check_weight_sizes, one_a_row
+from skbayes_sgld.estimators.totals import observed_totals, totals_of, weight_of_totals
+from skbayes_sgld.estimators.validation import check_weight, check_weight_sizes
 from skbayes_sgld.inference.passes import TOTALS, Encoding
 from skbayes_sgld.posterior import Bernoulli, Binomial, Categorical, LabelLikelihood, Likelihood
-from skbayes_sgld.posterior.likelihoods import as_totals
 from skbayes_sgld.prediction.absent import WithAbsentClasses
 from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
@@ -206,7 +206,8 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         -------
         label : ndarray of shape (n_samples,)
         """
-        probability = self.predict_proba(X)
+        X = self._check_rows(X)
+        probability = self._point_predictive().probability(X)
         return self.classes_[probability.argmax(axis=1)]
 
     @by_block
@@ -271,29 +272,35 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         rows, chosen = self._check_rows(X), self._choose_draws(n_samples, random_state)
         return np.moveaxis(self._predictive(chosen).probability_draws(rows), -1, 0)
 
-    def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> Array:
-        """Log posterior predictive probability of every label.
+    def log_predictive_density(self, X: ArrayLike, y: ArrayLike, **row_data: Any) -> Array:
+        """Log posterior predictive probability of every label, or number of successes.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            Labels among ``classes_``.
+            Labels among ``classes_``, or successes.
 
         Returns
         -------
         log_probability : ndarray of shape (n_samples,)
-            That of :meth:`predict_log_proba`.
+            Of labels that of :meth:`predict_log_proba`.
         """
-        rows, codes = self._check_observed(X, y)
-        log_probability = self._point_predictive().log_probability(rows)[..., 0]
-        return np.take_along_axis(log_probability, codes[:, None], axis=1)[:, 0]
+        rows, observed, *trials = self._observed(X, y, **row_data)
+        predictive = self._point_predictive()
+        if trials:
+            return predictive.log_density(rows, observed, *trials)
+        log_probability = predictive.log_probability(rows)[..., 0]
+        codes = observed.astype(np.intp)[:, None]
+        return np.take_along_axis(log_probability, codes, axis=1)[:, 0]
 
     def _as_observed(self, y: Array) -> Array:
         return codes_of(y, self.classes_, "the fit")
 
-    def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
-        """Draws of labels from the posterior predictive distribution.
+    def sample_y(
+        self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, **row_data: Any
+    ) -> Array:
+        """Draws of labels, or of successes, from the posterior predictive distribution.
 
         Parameters
         ----------
@@ -306,17 +313,21 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         y : ndarray of shape (n_rows, n_samples)
         """
         check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
-        X, rng = self._check_rows(X), as_random_state(random_state)
-        chosen = self.posterior_.choose(n_samples, rng)
-        return self.classes_[self._predictive(chosen).sample(X, rng)]
+        rows, trials = self._check_rows(X), self._offset(X, row_data)
+        rng = as_random_state(random_state)
+        predictive = self._predictive(self.posterior_.choose(n_samples, rng))
+        if trials is None:
+            return self.classes_[predictive.sample(rows, rng)]
+        assert isinstance(predictive, Predictive)  # totals have both outcomes
+        return predictive.sample(rows, rng, trials)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Share of the labels that are predicted, the accuracy.
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **row_data: Any) -> float:
+        """Share of the labels, or of the trials, that are predicted: the accuracy.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), RowBlocks, or of Dask
-            Rows in blocks are read once; the blocks of RowBlocks hold y and sample_weight too.
+            Rows in blocks are read once; the blocks of RowBlocks hold the other arguments too.
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
 
@@ -325,7 +336,16 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         score : float
             NaN, with a warning, where the chains have not left their starting points.
         """
-        return ACCURACY.of(self, X, y, sample_weight, self._source(X, y, sample_weight))
+        source = as_source(X, y, sample_weight, **row_data)
+        if source is not None and not self._row_argument:
+            refuse_exposure(source)
+        if source is not None or not any(value is not None for value in row_data.values()):
+            return ACCURACY.of(self, X, y, sample_weight, source)
+        rows, successes, trials = self._observed(X, y, **row_data)
+        if has_no_posterior(self):
+            return float("nan")
+        weight = None if sample_weight is None else check_weight(sample_weight, rows)
+        return accuracy_of_totals(successes, trials, self.predict(X), weight)
 
 
 def _check_one_column(y: Any) -> None:
@@ -395,6 +415,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
     intercept_ : ndarray of shape (1,) or (n_classes,)
     """
 
+    _row_argument = "n_trials"
     _totals = cast("bool", False)  # whether y holds successes among n_trials
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, n_trials: Any = None) -> Self:
@@ -412,7 +433,8 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         n_trials : array-like of shape (n_samples,) or int, default=None
             Trials of each row, of which ``y`` were successes. ``classes_`` are then 0 and 1, a
             success, and probabilities are those of one trial. The posterior is that of as many
-            rows as there are trials, each with its label. None: y holds labels.
+            rows as there are trials, each with its label; those of 0 trials are left out. None: y
+            holds labels.
 
         Returns
         -------
@@ -426,7 +448,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         return self._fit(X, y, sample_weight, n_trials=n_trials)
 
     def _source(self, X: Any, y: Any, sample_weight: Any, n_trials: Any = None) -> RowSource | None:
-        source = as_source(X, y, sample_weight, n_trials)
+        source = as_source(X, y, sample_weight, n_trials=n_trials)
         if source is not None:
             self._totals = source.has_exposure
             if self._totals:
@@ -446,7 +468,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         if n_trials is None:
             return y, None
         self._begin_totals()
-        return self._as_totals(X, y, n_trials), None
+        return totals_of(X, y, n_trials), None
 
     def _begin_totals(self) -> None:
         """Take totals for the target of this fit."""
@@ -457,19 +479,13 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
             )
         self._totals, self._seen, self.classes_ = True, None, np.arange(2)
 
-    def _as_totals(self, X: Array, y: Array, n_trials: Any) -> Array:
-        """Checked records of successes and trials."""
-        if y.dtype.kind not in "biuf":
-            raise TypeError(
-                f"y has dtype {y.dtype}; with n_trials, y is the number of successes of each row."
-            )
-        return Binomial().check_target(as_totals(y, one_a_row(n_trials, "n_trials", X)))
-
     def _likelihood(self) -> LabelLikelihood:
         return Binomial() if self._totals else super()._likelihood()
 
     def _target_and_weight(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
-        return (y, weight) if self._totals else super()._target_and_weight(y, weight)
+        if self._totals:
+            return y, weight_of_totals(y, weight)
+        return super()._target_and_weight(y, weight)
 
     def _classes_of(self, y: Array) -> Array:
         """Classes of y; ``partial_fit`` knows them from its first call."""
@@ -525,7 +541,9 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
 
     def _target_before_fit(
         self, y: Array | None, n_rows: int
-    ) -> tuple[Array, LabelLikelihood, Array]:
+    ) -> tuple[Array, LabelLikelihood, Array | None]:
+        if self._totals:
+            return np.zeros(n_rows), self._likelihood(), None
         labels, codes = np.arange(2), np.arange(n_rows) % 2
         if y is not None:
             labels, codes = np.unique(y, return_inverse=True)
@@ -567,125 +585,17 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
 
     # ---- observations, labels or totals ---------------------------------------------------------
 
-    def _observed(self, X: Any, y: Any, n_trials: Any = None) -> tuple[Array, ...]:
-        check_is_fitted(self)
-        if not self._totals:
-            self._refuse_trials(n_trials)
-            return super()._observed(X, y)
-        rows, y = self._validate_rows(X, y, reset=False)
-        self._check_values(rows, fitting=False)
-        totals = self._as_totals(rows, y, 1 if n_trials is None else n_trials)
-        return rows, totals["successes"], totals["trials"]
-
-    def _as_observed(self, y: Array) -> Array:
-        if self._totals:
-            raise ValueError(
-                "y is given, and the model was fitted to totals, whose trials to_arviz has no "
-                "argument for; leave y out, or use log_likelihood(X, y, n_trials=...)."
-            )
-        return super()._as_observed(y)
-
-    def _refuse_trials(self, n_trials: Any) -> None:
-        if n_trials is not None:
+    def _given(self, X: Any, row_data: dict[str, Any]) -> Array | None:
+        if row_data.get("n_trials") is not None and not self._totals and hasattr(self, "classes_"):
             raise ValueError(
                 "n_trials is given, and the model was fitted to labels; give labels, or n_trials "
                 "in fit too."
             )
+        return super()._given(X, row_data)
 
-    def log_likelihood(self, X: ArrayLike, y: ArrayLike, n_trials: Any = None) -> Array:
-        """Log probability of every label, or total, under every draw.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Labels among ``classes_``, or successes among ``n_trials``.
-        n_trials : array-like of shape (n_samples,) or int, default=None
-            Where ``fit`` had it; None: 1.
-
-        Returns
-        -------
-        log_likelihood : ndarray of shape (n_draws_of_all_chains, n_samples)
-            In the order of ``posterior_.flat``. Under a decaying schedule the draws have weights,
-            ``posterior_.flat_weights``.
-        """
-        return self._predictive().log_likelihood(*self._observed(X, y, n_trials)).T
-
-    def log_predictive_density(self, X: ArrayLike, y: ArrayLike, n_trials: Any = None) -> Array:
-        """Log posterior predictive probability of every label, or total.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Labels among ``classes_``, or successes among ``n_trials``.
-        n_trials : array-like of shape (n_samples,) or int, default=None
-            Where ``fit`` had it; None: 1.
-
-        Returns
-        -------
-        log_probability : ndarray of shape (n_samples,)
-            Of labels that of :meth:`predict_log_proba`.
-        """
-        if not vars(self).get("_totals"):
-            self._refuse_trials(n_trials)
-            return super().log_predictive_density(X, y)
-        return self._point_predictive().log_density(*self._observed(X, y, n_trials))
-
-    def sample_y(
-        self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, n_trials: Any = None
-    ) -> Array:
-        """Draws of labels, or of successes, from the posterior predictive distribution.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-        n_samples : int, default=1
-        random_state : int, RandomState, Generator or None, default=0
-        n_trials : array-like of shape (n_rows,) or int, default=None
-            Trials that successes are drawn of, where ``fit`` had it; None: 1.
-
-        Returns
-        -------
-        y : ndarray of shape (n_rows, n_samples)
-        """
+    def _observed(self, X: Any, y: Any, **row_data: Any) -> tuple[Array, ...]:
         check_is_fitted(self)
-        if n_trials is None:
-            return super().sample_y(X, n_samples, random_state)
         if not self._totals:
-            self._refuse_trials(n_trials)
-        check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
-        rows, rng = self._check_rows(X), as_random_state(random_state)
-        trials = self._as_totals(rows, np.zeros(rows.shape[0]), n_trials)["trials"]
-        chosen = self.posterior_.choose(n_samples, rng)
-        predictive = self._predictive(chosen)
-        assert isinstance(predictive, Predictive)
-        return predictive.sample(rows, rng, trials)
-
-    def score(
-        self, X: Any, y: Any = None, sample_weight: Any = None, n_trials: Any = None
-    ) -> float:
-        """Share of the labels, or of the trials, that are predicted: the accuracy.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), RowBlocks, or of Dask
-            Rows in blocks are read once; the blocks of RowBlocks hold the other arguments too.
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
-        n_trials : array-like of shape (n_samples,) or int, default=None
-            Where ``fit`` had it; None: 1.
-
-        Returns
-        -------
-        score : float
-            NaN, with a warning, where the chains have not left their starting points.
-        """
-        source = as_source(X, y, sample_weight, n_trials)
-        if source is not None or n_trials is None:
-            return ACCURACY.of(self, X, y, sample_weight, source)
-        rows, successes, trials = self._observed(X, y, n_trials)
-        if has_no_posterior(self):
-            return float("nan")
-        weight = None if sample_weight is None else check_weight(sample_weight, rows)
-        return accuracy_of_totals(successes, trials, self.predict(X), weight)
+            self._given(X, row_data)  # labels have no trials, whatever y is
+            return super()._observed(X, y, **row_data)
+        return observed_totals(self, X, y, row_data)

@@ -38,7 +38,7 @@ from skbayes_sgld.posterior import (
     NoisePrior,
 )
 from skbayes_sgld.posterior.base import by_name
-from skbayes_sgld.posterior.glm import noise_unit
+from skbayes_sgld.posterior.glm import own_units
 from skbayes_sgld.posterior.propriety import check_proper, check_weights
 from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
 from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
@@ -120,8 +120,9 @@ class LinearEstimator(BayesianEstimator):
         self, likelihood: Likelihood, y: Array, weight: Array | None
     ) -> tuple[NoisePrior, ...]:
         """Prior of each of the likelihood's own parameters."""
-        unit = noise_unit(likelihood, y, weight)
-        return tuple(self._resolve(own.argument).for_data(unit) for own in likelihood.own)
+        units = own_units(likelihood, y, weight)
+        named = zip(likelihood.own, units, strict=True)
+        return tuple(self._resolve(own.argument).for_data(unit) for own, unit in named)
 
     def _class_names(self) -> list[str] | None:
         """Names of the classes that have a linear predictor each; None without classes."""
@@ -181,6 +182,11 @@ class LinearEstimator(BayesianEstimator):
         self.__dict__.pop("feature_names_in_", None)
         if source.feature_names is not None:
             self.feature_names_in_ = np.array(source.feature_names, dtype=object)
+        if not self._noise().constant:
+            raise ValueError(
+                f"noise_model={self.noise_model!r} has no sums over rows that a pass could add up; "
+                "set noise_model='constant', or give arrays."
+            )
         likelihood = self._numeric_likelihood()
         if likelihood is not None and likelihood.quadratic:
             return self._model_of_sums(settings, source, likelihood)
@@ -194,11 +200,6 @@ class LinearEstimator(BayesianEstimator):
         self, settings: Any, source: RowSource, likelihood: Likelihood
     ) -> GLMPosterior:
         """Posterior by sums of products, which one pass adds up: all that a normal model needs."""
-        if not self._noise().constant:
-            raise ValueError(
-                f"noise_model={self.noise_model!r} has no sums over rows that a pass could add up; "
-                "set noise_model='constant', or give arrays."
-            )
         sums, extent = sum_up(source)
         check_ranges(extent.low, extent.high, self)
         X, y, weight = sums.as_rows()
@@ -335,7 +336,12 @@ class LinearEstimator(BayesianEstimator):
 
     @by_output(1, one_stream=True)
     def sample_prior(
-        self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, y: Any = None
+        self,
+        X: ArrayLike,
+        n_samples: int = 1,
+        random_state: Any = 0,
+        y: Any = None,
+        **row_data: Any,
     ) -> Array:
         """Draws of y from the prior predictive distribution: from the prior and the likelihood.
 
@@ -353,7 +359,8 @@ class LinearEstimator(BayesianEstimator):
         random_state : int, RandomState, Generator or None, default=0
         y : array-like of shape (n_rows,) or None, default=None
             Before ``fit``: the target whose units the automatic scales of a linear regression take,
-            and whose classes a classifier takes; 0 and 1 without it.
+            and whose classes a classifier takes; 0 and 1 without it. Counts and totals do not use
+            it.
 
         Returns
         -------
@@ -373,7 +380,7 @@ class LinearEstimator(BayesianEstimator):
         >>> model.sample_prior(np.zeros((3, 2)), n_samples=5).shape
         (3, 5)
         """
-        return draw_prior_predictive(self, X, n_samples, random_state, y)
+        return draw_prior_predictive(self, X, n_samples, random_state, y, self._offset(X, row_data))
 
     def _target_before_fit(
         self, y: Array | None, n_rows: int

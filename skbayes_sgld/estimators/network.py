@@ -31,7 +31,7 @@ from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import (
     Settings,
-    check_memory,
+    check_room,
     check_temperature,
     check_verbose,
     number_or_auto,
@@ -400,7 +400,7 @@ class BackpropNetwork(NetworkEstimator):
     def _run(self, settings: Any, posterior: MLPPosterior, rows: Rows) -> None:
         """Fit the approximation, whose mean begins at a trained network, and draw from it."""
         n_draws, P = as_int(self.n_draws), posterior.n_params
-        check_memory(1, n_draws, P)
+        check_room(1, n_draws, P)
         batch_size = None if isinstance(self.batch_size, str) else as_int(self.batch_size)
         if batch_size is None and posterior.n_samples > _ALL_ROWS:
             batch_size = _BATCH_ROWS

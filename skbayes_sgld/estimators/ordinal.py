@@ -52,6 +52,7 @@ class OrdinalClassifier(LinearClassifier):
     """
 
     gap_prior: Any = "log_normal"
+    _row_argument = ""
     _order = cast(
         "Array | None", None
     )  # categories of the fit's y; an annotation makes a parameter

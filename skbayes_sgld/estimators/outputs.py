@@ -9,7 +9,6 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import Bunch
 
@@ -27,7 +26,7 @@ _STACKED = ("coef_", "intercept_", "noise_variance_", "noise_coef_", "noise_inte
 
 def has_outputs(y: Any) -> bool:
     """Whether y has a column for each output, one column included."""
-    if y is None or issparse(y) or kind_of(y).startswith("dask."):
+    if kind_of(y).startswith("dask."):  # which as an array would be computed
         return False
     try:
         return np.asarray(y).ndim == 2
@@ -138,6 +137,7 @@ def by_output(axis: int, *, one_stream: bool = False) -> Callable[[Method], Meth
             bound.apply_defaults()
             given = dict(bound.arguments)
             del given["self"]
+            given |= given.pop("row_data", {})
             if one_stream:
                 given["random_state"] = as_random_state(given["random_state"])
             more: list[dict[str, Any]] = [{} for _ in models]

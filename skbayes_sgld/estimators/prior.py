@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 
 from skbayes_sgld._checks import as_array, check_lengths, check_number, naming
 from skbayes_sgld._linalg import column_moments
-from skbayes_sgld._random import draw_seed
+from skbayes_sgld._random import draw_seed, probe_generator
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld.estimators.base import Rows
 from skbayes_sgld.estimators.validation import FLOATS, check_columns, check_real
@@ -89,7 +89,7 @@ class JointPrior:
         if self.intercept is not None:
             drawn = [self.intercept.sample(rng, (K, 1), variance) for variance in noise]
             intercept = np.array(drawn)[..., 0]
-        theta = self.likelihood.unconstrain_own(own) if self.own else None
+        theta = np.log(own) if self.own else None  # whose exponentials have these priors
         predictive = Predictive(LinearPredictor(coef, intercept), self.likelihood, theta)
         legacy = np.random.RandomState(rng.integers(np.iinfo(np.int32).max))
         return predictive.sample(X, legacy, offset)
@@ -111,7 +111,7 @@ def _in_range(noise: NoisePrior) -> bool:
     """Whether values drawn from a prior are positive and finite."""
     if np.isnan(_scale(noise)).any():
         noise = clone(noise).set_params(scale=1.0)
-    drawn = noise.sample(np.random.default_rng(0), _TRIED)
+    drawn = noise.sample(probe_generator(), _TRIED)
     return bool(np.all((drawn > 0) & (drawn < np.inf)))
 
 
@@ -136,6 +136,7 @@ def draw_prior_predictive(
     seed = draw_seed(random_state)
     if hasattr(model, "prior_"):
         X, labels = model._check_rows(X), getattr(model, "classes_", None)
+        labels = None if model._likelihood().totals else labels
         likelihood = model._likelihood()
         own = tuple(getattr(model, f"{own.argument}_") for own in likelihood.own)
         prior = JointPrior(model.prior_, model.intercept_prior_, own, likelihood)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
@@ -19,8 +18,8 @@ from skbayes_sgld.estimators.block_predictions import LazyRows, by_block
 from skbayes_sgld.estimators.linear import LinearEstimator, Priors
 from skbayes_sgld.estimators.outputs import by_output, fit_outputs, has_outputs
 from skbayes_sgld.estimators.parameters import parameters
-from skbayes_sgld.estimators.scores import R2
-from skbayes_sgld.estimators.validation import check_numeric, log_exposure
+from skbayes_sgld.estimators.scores import R2, Score
+from skbayes_sgld.estimators.validation import check_numeric, check_weight
 from skbayes_sgld.posterior import (
     LIKELIHOODS,
     FixedGaussian,
@@ -28,31 +27,23 @@ from skbayes_sgld.posterior import (
     GLMPosterior,
     HeteroscedasticGaussian,
     Likelihood,
+    StudentTNoise,
 )
 from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
 _KINDS = ("predictive", "mean")
+_DISTRIBUTIONS: dict[str, type[Likelihood]] = {"normal": Gaussian, "student_t": StudentTNoise}
 _SQUARED = 1e150  # number whose square still is one
 
 
-@dataclass(frozen=True)
-class OverExposure:
-    """Rows to predict, and the exposures whose logs are added to their linear predictors."""
-
-    rows: Any
-    exposure: Any
-
-
 class RegressionModel(RegressorMixin, BayesianEstimator):
-    """Observations that are numbers: data and predictions, whatever the likelihood.
-
-    The rows of a prediction may be :class:`OverExposure`.
-    """
+    """Observations that are numbers: data and predictions, whatever the likelihood."""
 
     _y_checks: ClassVar[dict[str, Any]] = {"y_numeric": True}
     _family: ClassVar[str]  # name of the likelihood
+    _score: ClassVar[Score] = R2
 
     def _likelihood(self) -> Likelihood:
         return LIKELIHOODS[self._family]()
@@ -79,31 +70,42 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
 
     # ---- predictions --------------------------------------------------------------------------
 
-    def _rows(self, X: Any) -> tuple[Array, Array | None]:
+    def _rows(self, X: Any, row_data: dict[str, Any]) -> tuple[Array, Array | None]:
         """Rows to predict, and the offset of their linear predictors if they have one."""
-        if isinstance(X, OverExposure):
-            return self._check_rows(X.rows), log_exposure(X.exposure, X.rows)
-        return self._check_rows(X), None
+        return self._check_rows(X), self._offset(X, row_data)
 
     def _predictive(self, chosen: Any = slice(None)) -> Predictive:
         own, weights = self._own_draws(chosen), self._weights_of(chosen)
         return Predictive(self._predictor(chosen), self._likelihood(), own, weights)
 
     @overload
-    def predict(self, X: LazyRows, return_std: bool = ...) -> Any: ...
-    @overload
-    def predict(self, X: RowSource, return_std: Literal[False] = ...) -> Iterator[Array]: ...
-    @overload
-    def predict(self, X: RowSource, return_std: Literal[True]) -> Iterator[tuple[Array, Array]]: ...
+    def predict(self, X: LazyRows, return_std: bool = ..., **row_data: Any) -> Any: ...
     @overload
     def predict(
-        self, X: ArrayLike, return_std: Literal[False] = ..., *, out: Array | None = ...
+        self, X: RowSource, return_std: Literal[False] = ..., **row_data: Any
+    ) -> Iterator[Array]: ...
+    @overload
+    def predict(
+        self, X: RowSource, return_std: Literal[True], **row_data: Any
+    ) -> Iterator[tuple[Array, Array]]: ...
+    @overload
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: Literal[False] = ...,
+        *,
+        out: Array | None = ...,
+        **row_data: Any,
     ) -> Array: ...
     @overload
-    def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
+    def predict(
+        self, X: ArrayLike, return_std: Literal[True], **row_data: Any
+    ) -> tuple[Array, Array]: ...
     @by_block
     @by_output(1)
-    def predict(self, X: ArrayLike, return_std: bool = False, *, out: Any = None) -> Any:
+    def predict(
+        self, X: ArrayLike, return_std: bool = False, *, out: Any = None, **row_data: Any
+    ) -> Any:
         """Mean of the posterior predictive distribution.
 
         Parameters
@@ -120,7 +122,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             Where ``return_std``.
         """
         check_flag(return_std, "return_std")
-        rows = self._rows(X)
+        rows = self._rows(X, row_data)
         mean = self._mean(*rows)
         if not return_std:
             return mean
@@ -138,11 +140,12 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         kind: str = "predictive",
         *,
         out: Array | None = None,
+        **row_data: Any,
     ) -> Array:
         """Quantiles of the posterior predictive distribution.
 
         They are quantiles of the mixture of the draws' distributions, computed without random
-        numbers.
+        numbers. Those of counts are whole: the least count of at least that probability.
 
         Parameters
         ----------
@@ -156,7 +159,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         -------
         quantiles : ndarray of shape (n_samples, n_quantiles)
         """
-        levels, (rows, offset) = check_quantiles(q), self._rows(X)
+        levels, (rows, offset) = check_quantiles(q), self._rows(X, row_data)
         if not isinstance(kind, str) or kind not in _KINDS:
             raise ValueError(f"kind={kind!r} is not known; choose one of 'mean', 'predictive'.")
         predictive = self._predictive()
@@ -172,8 +175,9 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         kind: str = "predictive",
         *,
         out: Array | None = None,
+        **row_data: Any,
     ) -> Array:
-        """Equal-tailed intervals.
+        """Equal-tailed intervals; those of counts hold at least ``coverage``.
 
         Parameters
         ----------
@@ -188,11 +192,19 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_coverages)
             With the coverages last where several are given.
         """
-        return equal_tailed(lambda levels: self.predict_quantiles(X, levels, kind), coverage)
+
+        def quantiles(levels: Array) -> Array:
+            return self.predict_quantiles(X, levels, kind, **row_data)
+
+        return equal_tailed(quantiles, coverage)
 
     @by_output(2)
     def posterior_mean_draws(
-        self, X: ArrayLike, n_samples: int | None = None, random_state: Any = None
+        self,
+        X: ArrayLike,
+        n_samples: int | None = None,
+        random_state: Any = None,
+        **row_data: Any,
     ) -> Array:
         """Draws of the regression function: the mean of y under draws of the parameters.
 
@@ -212,11 +224,11 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         mean : ndarray of shape (n_draws, n_rows)
             Under the draws of :meth:`sample_posterior` for the same arguments, in their order.
         """
-        rows, chosen = self._rows(X), self._choose_draws(n_samples, random_state)
+        rows, chosen = self._rows(X, row_data), self._choose_draws(n_samples, random_state)
         return self._predictive(chosen).mean_draws(*rows).T
 
     @by_output(1)
-    def predict_cdf(self, X: ArrayLike, y: ArrayLike) -> Array:
+    def predict_cdf(self, X: ArrayLike, y: ArrayLike, **row_data: Any) -> Array:
         """Distribution function of the posterior predictive distribution.
 
         At the observations themselves it is their probability integral transform: uniform on
@@ -234,12 +246,12 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             Probability of an observation of at most ``y``. For 200 rows and more it is accurate to
             3e-6, for fewer to rounding.
         """
-        (rows, offset), t = self._rows(X), as_array(y, "y", (1, 2))
+        (rows, offset), t = self._rows(X, row_data), as_array(y, "y", (1, 2))
         check_lengths(X=rows, y=t)
         return self._predictive().cdf(rows, t.reshape(len(t), -1), offset).reshape(t.shape)
 
     @by_output(1)
-    def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> Array:
+    def log_predictive_density(self, X: ArrayLike, y: ArrayLike, **row_data: Any) -> Array:
         """Log posterior predictive density of every observation.
 
         Parameters
@@ -252,10 +264,12 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         log_density : ndarray of shape (n_samples,)
             Log of the density's mean over the draws.
         """
-        return self._predictive().log_density(*self._observed(X, y))
+        return self._predictive().log_density(*self._observed(X, y, **row_data))
 
     @by_output(1, one_stream=True)
-    def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
+    def sample_y(
+        self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, **row_data: Any
+    ) -> Array:
         """Draws from the posterior predictive distribution.
 
         Parameters
@@ -269,11 +283,15 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         y : ndarray of shape (n_rows, n_samples)
         """
         check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
-        (rows, offset), rng = self._rows(X), as_random_state(random_state)
+        (rows, offset), rng = self._rows(X, row_data), as_random_state(random_state)
         return self._predictive(self.posterior_.choose(n_samples, rng)).sample(rows, rng, offset)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Share of the variance of y that the predictions explain, R^2.
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **row_data: Any) -> float:
+        """Share of the deviance of y that the predictions explain, D^2.
+
+        The deviance is that of the family; of a normal model, the square of the residual, which
+        makes the score R^2. Of counts over exposures, or of totals of trials, it is that of
+        rates or shares, weighted by these.
 
         Parameters
         ----------
@@ -287,7 +305,18 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         score : float
             NaN, with a warning, where the chains have not left their starting points.
         """
-        return R2.of(self, X, y, sample_weight, self._source(X, y, sample_weight))
+        source = self._source(X, y, sample_weight, **row_data)
+        given = None if source is not None else self._given(X, row_data)
+        if given is not None:
+            y = self._check_scored(y)
+            check_lengths(X=given, y=y)
+            weight = 1.0 if sample_weight is None else check_weight(sample_weight, X)
+            y, sample_weight = self._shares(y, given), given * weight
+        return self._score.of(self, X, y, sample_weight, source)
+
+    def _shares(self, y: Array, given: Array) -> Array:
+        """Observations over their exposures or trials."""
+        return y / given
 
     def _check_scored(self, y: Any) -> Array:
         """Numbers of y to score predictions of; an error names y."""
@@ -312,6 +341,8 @@ class NormalModel(RegressionModel):
 
     noise_prior: Any = "inverse_gamma"
     noise_variance: Any = "infer"
+
+    noise_distribution = "normal"  # a parameter of SGLDLinearRegression alone
     _y_checks: ClassVar[dict[str, Any]] = {"y_numeric": True, "ensure_min_samples": 2}
 
     def _settings(self) -> Any:
@@ -319,13 +350,23 @@ class NormalModel(RegressionModel):
         return super()._settings()
 
     def _likelihood(self) -> Likelihood:
+        family = self.noise_distribution
+        if not isinstance(family, str) or family not in _DISTRIBUTIONS:
+            raise ValueError(
+                f"noise_distribution={family!r} is not known; choose one of 'normal', 'student_t'."
+            )
+        if family != "normal" and not isinstance(self.noise_variance, str):
+            raise ValueError(
+                f"noise_variance={self.noise_variance!r} fixes the noise, and noise_distribution="
+                f"{family!r} infers its scale; set noise_variance='infer'."
+            )
         if isinstance(self.noise_variance, str):
             if self.noise_variance != "infer":
                 raise ValueError(
                     f"noise_variance={self.noise_variance!r} is not accepted; give 'infer' or a "
                     "positive number."
                 )
-            return Gaussian()
+            return _DISTRIBUTIONS[family]()
         likelihood = FixedGaussian(self.noise_variance)
         likelihood.check()
         return likelihood
@@ -387,6 +428,13 @@ class NormalRegressor(NormalModel, LinearEstimator):
         prior, intercept = self._resolve("prior"), self._resolve("intercept_prior")
         if prior.hierarchical:
             prior = prior.conditional()
+        for name, each in (("prior", prior), ("intercept_prior", intercept)):
+            if each.scaled_by_noise and not likelihood.quadratic:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is conjugate to normal noise, and "
+                    f"noise_distribution={self.noise_distribution!r} has other noise; set "
+                    f"{name}='normal'."
+                )
         return prior, intercept, self._own_priors(likelihood, y, weight)
 
     def _set_layout(self, posterior: GLMPosterior) -> None:
@@ -410,15 +458,22 @@ class NormalRegressor(NormalModel, LinearEstimator):
         return parts.get("noise_variance", fixed)
 
     def _predictive(self, chosen: Any = slice(None)) -> Predictive:
+        parts, likelihood, own = self._draws(), HeteroscedasticGaussian(), None
+        degrees = parts.get("degrees_of_freedom")
+        if degrees is not None:
+            likelihood, own = StudentTNoise(), np.log(degrees[chosen])[:, None]
         if self._noise_columns is None:
-            return super()._predictive(chosen)
-        parts = self._draws()
+            if own is None:
+                return super()._predictive(chosen)
+            own = np.column_stack([np.log(parts["noise_variance"][chosen]), own])
+            predictor = LinearPredictor(parts["coef"][chosen], parts["intercept"][chosen])
+            return Predictive(predictor, likelihood, own, self._weights_of(chosen))
         slopes = np.zeros_like(parts["coef"])
         slopes[:, 0, self._noise_columns] = 2.0 * parts["noise_coef"]
         level = np.column_stack([parts["intercept"], 2.0 * parts["noise_intercept"]])
         coef = np.concatenate([parts["coef"], slopes], axis=1)
         predictor = LinearPredictor(coef[chosen], level[chosen])
-        return Predictive(predictor, HeteroscedasticGaussian(), None, self._weights_of(chosen))
+        return Predictive(predictor, likelihood, own, self._weights_of(chosen))
 
     def _mean(self, X: Array, offset: Array | None) -> Array:
         return X @ self.coef_ + self.intercept_

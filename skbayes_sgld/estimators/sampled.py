@@ -243,13 +243,14 @@ class SampledEstimator(LinearEstimator):
         self._prior_choice = None
         if not self._has_automatic_prior:
             return
-        n_rows = len(rows.y) if rows.weight is None else float(rows.weight.sum())
+        weight = likelihood.trial_weight(rows.y, rows.weight)
+        total = len(rows.y) if weight is None else float(weight.sum())
         if self._stream is not None:
             obstacle = "a scale is not learned from batches"
         elif not self._noise().constant:
             obstacle = f"noise_model={self.noise_model!r}"
         obstacle = obstacle or settings.of_coefficients
-        self._prior_choice = choose_prior(n_rows, rows.X.shape[1], likelihood, obstacle)
+        self._prior_choice = choose_prior(rows.X.shape, likelihood, total, obstacle)
 
     def _model(self, settings: Settings, rows: Any) -> GLMPosterior:
         """Posterior of the rows, and of the earlier batches of ``partial_fit``."""

@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.special import xlogy
-from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from skbayes_sgld._checks import check_lengths
 from skbayes_sgld.blocks.dask_predictions import without_rows
 from skbayes_sgld.blocks.source import Array, Block, RowSource
+from skbayes_sgld.estimators.validation import check_weight
 from skbayes_sgld.prediction.wrappers import has_no_posterior
 
 _TINY = np.finfo(float).tiny
@@ -113,8 +116,8 @@ def _tally(block: Block, model: Any, score: Score, names: list[str] | None) -> T
             y = model._check_scored(y)
         except ValueError as error:
             raise ValueError(f"block {block.number}: {error}") from None
-        if block.exposure is not None:  # rates weighted by exposure
-            y, weight = y / block.exposure, weight * block.exposure
+        if block.exposure is not None:  # rates weighted by exposure, or shares by trials
+            y, weight = model._shares(y, block.exposure), weight * block.exposure
             total = weight.sum()
         mean = float(weight @ y / total) if total > 0 else 0.0
         squares = float(weight @ np.square(y - mean))
@@ -138,7 +141,7 @@ def accuracy_of_totals(
     successes: Array, trials: Array, predicted: Array, weight: Array | None
 ) -> float:
     """Share of all trials that ended as predicted."""
-    hits = _share_of_hits(successes / trials, predicted)
+    hits = _share_of_hits(successes / np.maximum(trials, 1.0), predicted)
     return float(np.average(hits, weights=trials * (1.0 if weight is None else weight)))
 
 
@@ -146,30 +149,55 @@ def _squares(y: Array, predicted: Array) -> tuple[Array, Array]:
     return np.ones(len(y)), np.square(y - predicted)
 
 
-def _deviances(y: Array, predicted: Array) -> tuple[Array, Array]:
-    rate = np.maximum(predicted, _TINY)
-    return xlogy(y, y), xlogy(y, y / rate) - y + rate
-
-
 def _explained(left: float, alone: float) -> float:
     return 1.0 - left / alone if alone > 0 else float(left == 0)
 
 
-def _deviance_explained(tally: Tally) -> float:
-    alone = tally.observed - xlogy(tally.total * tally.mean, tally.mean)
-    return _explained(tally.predicted, alone)
-
-
-def _d2_of_rates(y: Array, predicted: Array, sample_weight: Any = None) -> float:
-    if not np.any(y):  # there is nothing to explain
+def _deviance_explained(tally: Tally, saturated: Callable[[Any], Any]) -> float:
+    if tally.observed == 0.0 == saturated(tally.mean):  # rates that are all 0
         return 0.0
-    rate = np.maximum(predicted, _TINY)
-    return float(d2_tweedie_score(y, rate, sample_weight=sample_weight, power=1))
+    return _explained(tally.predicted, tally.observed - tally.total * float(saturated(tally.mean)))
+
+
+def _deviance(saturated: Callable[[Any], Any], deviances: Callable[[Array, Array], Array]) -> Score:
+    """Share of a deviance that is explained.
+
+    Half the deviance of a row is ``deviances(y, mean)``, and the best constant mean leaves the sum
+    of ``saturated(y)`` less that of ``saturated`` at the mean of y.
+    """
+
+    def rows(y: Array, predicted: Array) -> tuple[Array, Array]:
+        return np.asarray(saturated(y)), deviances(y, predicted)
+
+    def of_arrays(y: Array, predicted: Array, sample_weight: Any = None) -> float:
+        y = column_or_1d(y)
+        check_lengths(y=y, X=predicted)
+        weight = np.ones(len(y)) if sample_weight is None else check_weight(sample_weight, y)
+        observed, left = rows(y, predicted)
+        total = float(weight.sum())
+        mean = float(weight @ y / total)
+        return of_tally(Tally(total, mean, 0.0, float(weight @ observed), float(weight @ left)))
+
+    def of_tally(tally: Tally) -> float:
+        return _deviance_explained(tally, saturated)
+
+    return Score(of_arrays, rows, of_tally)
+
+
+def _divergence(y: Array, mean: Array) -> Array:
+    return xlogy(y, y / np.maximum(mean, _TINY))
 
 
 ACCURACY = Score(accuracy_score, _hits, lambda tally: tally.predicted / tally.total, numeric=False)
 """Share of the labels that are predicted."""
 R2 = Score(r2_score, _squares, lambda tally: _explained(tally.predicted, tally.squares))
 """Share of the variance that is explained."""
-D2 = Score(_d2_of_rates, _deviances, _deviance_explained)
+D2_POISSON = _deviance(lambda y: xlogy(y, y), lambda y, m: _divergence(y, m) - y + m)
 """Share of the Poisson deviance that is explained."""
+D2_GAMMA = _deviance(lambda y: -np.log(y), lambda y, m: y / m - 1.0 - np.log(y / m))
+"""Share of the gamma deviance that is explained."""
+D2_BINOMIAL = _deviance(
+    lambda y: xlogy(y, y) + xlogy(1.0 - y, 1.0 - y),
+    lambda y, m: _divergence(y, m) + _divergence(1.0 - y, 1.0 - m),
+)
+"""Share of the binomial deviance of shares that is explained."""

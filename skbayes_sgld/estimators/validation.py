@@ -19,6 +19,7 @@ Array = NDArray[Any]
 _TIMES = np.datetime64, np.timedelta64  # whose float is a number of their units
 FLOATS = [np.float64, np.float32]
 _ROWS_EACH = 2.0  # rows a column at which 90 % intervals under the conjugate prior hold 76 %
+_MOST_TRIALS = 1e12  # beyond, log densities lose the digits that tell parameters apart
 _WEIGHTS = 1e-20, 1e20  # beyond them a row counts as nothing, or as more than any data have
 
 
@@ -135,9 +136,17 @@ def check_exposure(exposure: Any, X: Any) -> Array:
     return values
 
 
-def log_exposure(exposure: Any, X: Any) -> Array:
-    """Offset of the linear predictors of the rows X over an exposure."""
-    return np.log(check_exposure(exposure, X))
+def check_trials(n_trials: Any, X: Any) -> Array:
+    """Numbers of trials of the rows X as floats; one number stands for all."""
+    values = one_a_row(n_trials, "n_trials", X)
+    wrong = ~((values >= 0) & (values <= _MOST_TRIALS)) | (values != np.floor(values))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(
+            f"n_trials has the value {values[row]:g} in row {row}; numbers of trials must be "
+            f"whole, and from 0 to {_MOST_TRIALS:g}."
+        )
+    return values
 
 
 def warn_of_light_rows(total: float, n_rows: int, n_columns: int) -> None:

@@ -166,28 +166,36 @@ def shown(value: Any) -> str:
 # ---- prior --------------------------------------------------------------------------------------
 
 
+_TOO_FEW = 2.5  # rows, or their weights: level and noise leave no upper end to a learned scale
+
+
 def choose_prior(
-    n_rows: float, n_columns: int, likelihood: Likelihood, obstacle: str = ""
+    shape: tuple[int, int], likelihood: Likelihood, weight: float, obstacle: str = ""
 ) -> Choice:
     """Name of the prior of the coefficients: with few rows a column its scale is learned.
 
     Parameters
     ----------
-    n_rows : float
-        Number of rows, or the sum of their weights.
-    n_columns : int
+    shape : tuple of int
+        Numbers of rows and columns.
     likelihood : Likelihood
+    weight : float
+        Sum of the weights of the rows; of trials, their number.
     obstacle : str, default=""
         Setting that a learned scale does not go with; empty if there is none.
     """
-    each = n_rows / n_columns
+    each = weight / shape[1]
     why = f"{each:.3g} rows a column"
     if each >= THRESHOLDS.few_rows_each:
         return Choice("normal", why)
-    if n_columns > THRESHOLDS.learned_columns:
+    if weight < _TOO_FEW:
+        obstacle = obstacle or f"no scale is learned from {weight:.3g} rows in all"
+    if likelihood.infers_noise and not likelihood.quadratic:
+        # 15 rows of 30 columns with t-distributed noise take minutes, under a known scale seconds
+        obstacle = obstacle or "chains mix slowly where the tails of the noise are inferred too"
+    seen = min(shape) * likelihood.n_predictors
+    if seen > (MAX_DENSE if likelihood.quadratic else THRESHOLDS.learned_parameters):
         obstacle = obstacle or "learning a scale takes long"
-    if not likelihood.quadratic:  # labels that a plane separates leave no bound on a learned scale
-        obstacle = "a scale is learned in linear regression alone"
     if obstacle:
         return Choice("normal", f"{why}, but {obstacle}")
     return Choice("hierarchical_normal", f"{why}: its scale is learned from them")

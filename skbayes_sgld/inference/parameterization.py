@@ -17,7 +17,10 @@ from skbayes_sgld.posterior.log_linear_noise import LogLinearNoisePosterior
 from skbayes_sgld.posterior.parameterizations.base import Reparameterized
 from skbayes_sgld.posterior.parameterizations.hyperparameters import noncentered_scales
 from skbayes_sgld.posterior.parameterizations.noncentered import noncentered
-from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
+from skbayes_sgld.posterior.parameterizations.row_space import (
+    HierarchicalRowSpacePosterior,
+    RowSpacePosterior,
+)
 from skbayes_sgld.posterior.parameterizations.unequal_noise import UnequalNoisePosterior
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
@@ -53,6 +56,8 @@ def reparameterize(posterior: Any, settings: Settings) -> tuple[BasePosterior, M
         )
     choice = Choice(name, why)
     if posterior.facts.hierarchical:
+        if name == "row_space":
+            posterior = HierarchicalRowSpacePosterior(posterior, settings.tau)
         if settings.uses_curvature:
             return *standardise(posterior, settings.tau), choice
         center, eta = np.split(posterior.start(), [posterior.n_linear])
@@ -71,6 +76,11 @@ def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
     offered = posterior.facts.parameterizations
     if len(offered) == 1:
         return offered[0], "the model's own coordinates"
+    if posterior.facts.hierarchical:
+        return (
+            "row_space",
+            f"{posterior.n_samples} rows see no more of {posterior.model.n_features}",
+        )
     if not settings.uses_curvature:
         given = settings.preconditioner
         return "centered", f"preconditioner={given!r} is of the model's own coordinates"

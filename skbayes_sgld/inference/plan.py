@@ -29,7 +29,7 @@ from skbayes_sgld.inference.decisions import (
 from skbayes_sgld.inference.diagnosis import diagnose_outputs
 from skbayes_sgld.inference.ensemble import choose_ensemble, is_ensemble
 from skbayes_sgld.inference.parameterization import reparameterize
-from skbayes_sgld.inference.settings import Settings, check_memory
+from skbayes_sgld.inference.settings import Settings, check_room
 from skbayes_sgld.inference.starts import choose_start
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.propriety import check_mode
@@ -213,7 +213,7 @@ def make_plan(
         tuned, choice = choose_n_draws(tuned, settings, len(posterior.reported.names))
         n_draws = choice.value
         choices |= {} if choice.given else {"n_draws": choice}
-    check_memory(settings.n_chains, n_draws, posterior.n_params)
+    check_room(settings.n_chains, n_draws, posterior.n_params)
     choices["thin"] = choose_thin(tuned, settings)
     thin = choices["thin"].value
     choices["n_burnin"] = choose_burnin(tuned, settings, n_draws, thin, continues)
@@ -296,7 +296,7 @@ def _draft(
 
 def _plan_ensemble(posterior: Any, settings: Settings, seed: int) -> Plan:
     """Plan of chains that are trained, each from random weights, before they sample."""
-    check_memory(settings.n_chains, settings.n_draws, posterior.n_params)
+    check_room(settings.n_chains, settings.n_draws, posterior.n_params)
     run, n_burnin, thin, choices = choose_ensemble(posterior, settings)
     normals = start_normals(seed, range(settings.n_chains), posterior.n_params)
     return Plan(

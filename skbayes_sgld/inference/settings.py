@@ -11,7 +11,7 @@ import numpy as np
 
 from skbayes_sgld._checks import check_flag, check_number, check_path
 from skbayes_sgld._components import Component, Registry, resolve
-from skbayes_sgld._memory import available_memory
+from skbayes_sgld._memory import check_memory
 from skbayes_sgld._random import check_seed
 from skbayes_sgld.sampling import (
     CLIPS,
@@ -211,7 +211,7 @@ class Settings:
         if not self.takes_all_rows:
             return "minibatches"
         name = self.parameterization
-        return "" if name in (None, "noncentered") else f"parameterization={name!r}"
+        return f"parameterization={name!r}" if name == "centered" else ""
 
     @property
     def preconditioner_or_curvature(self) -> Preconditioner:
@@ -327,17 +327,13 @@ def number_or_auto(value: Any, argument: str, **bounds: Any) -> Any:
     return int(value) if bounds.get("integer") else float(value)
 
 
-def check_memory(n_chains: int, n_draws: int, n_params: int) -> None:
-    """Raise where the draws are more than the memory that is left."""
-    size = 8 * n_chains * n_draws * n_params
-    free = available_memory() if size > 2**28 else None  # few bytes are there
-    if free is not None and size > free:
-        raise ValueError(
-            f"n_draws={n_draws}: draws of {n_params} parameters from {n_chains} chains take "
-            f"{size / 1e9:,.1f} GB, more than the {free / 1e9:,.0f} GB of memory that are left; "
-            "give fewer draws, with a larger thin if the steps between them are to add up to as "
-            "many."
-        )
+def check_room(n_chains: int, n_draws: int, n_params: int) -> None:
+    """Raise MemoryError where the draws are more than the memory that is left."""
+    check_memory(
+        8 * n_chains * n_draws * n_params,
+        f"n_draws={n_draws} of {n_params} parameters from {n_chains} chains",
+        "give fewer draws, with a larger thin if the steps between them are to add up to as many",
+    )
 
 
 def check_verbose(value: Any) -> None:

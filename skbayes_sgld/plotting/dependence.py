@@ -99,7 +99,8 @@ class PartialDependenceDisplay(Display):
         exposure : array-like of shape (n_samples,) or float, default=None
             Of counts. None: 1, so that rates are drawn.
         y_name : str or None, default=None
-            Name of the vertical axis, with its unit. None: "probability" of a classifier, else "y".
+            Name of the vertical axis, with its unit. None: "probability" of a classifier, of two
+            classes with the name of the second, else "y".
         ax : matplotlib Axes, default=None
             Where to draw. None: in a new figure.
 
@@ -116,17 +117,19 @@ class PartialDependenceDisplay(Display):
         name, values, draws = dependence(estimator, X, column, kind, grid_resolution, exposure)
         of, found = components(unwrap(estimator).model)
         draws = np.reshape(draws, (*draws.shape[:2], -1))
-        shown = [1] if of == "class" and len(found) == 2 else list(range(len(found)))
-        draws = draws[..., shown]
+        second = of == "class" and len(found) == 2
+        response = "y" if of != "class" else "probability"
+        if second:
+            draws, response = draws[..., [1]], f"probability of class {found[1]}"
         tails = [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage]
         display = cls(
             values,
             draws.mean(axis=1),
             np.moveaxis(np.quantile(draws, tails, axis=1), 0, 1),
-            None if of is None else [str(found[k]) for k in shown],
+            None if of is None or second else [str(one) for one in found],
             coverage,
             name,
-            y_name or ("probability" if of == "class" else "y"),
+            y_name or response,
         )
         return display.plot(ax=ax)
 

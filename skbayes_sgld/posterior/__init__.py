@@ -10,6 +10,7 @@ from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
 from skbayes_sgld.posterior.likelihoods import (
     LIKELIHOODS,
     Bernoulli,
+    BetaBinomial,
     Binomial,
     Categorical,
     FixedGaussian,
@@ -22,6 +23,7 @@ from skbayes_sgld.posterior.likelihoods import (
     Ordinal,
     OwnParameter,
     Poisson,
+    StudentTNoise,
 )
 from skbayes_sgld.posterior.mlp import MLPPosterior
 from skbayes_sgld.posterior.noise_models import (
@@ -40,6 +42,7 @@ from skbayes_sgld.posterior.priors import (
     Exponential,
     Flat,
     FlatNoise,
+    GammaPrior,
     HalfCauchy,
     HalfNormal,
     HalfStudentT,
@@ -72,6 +75,7 @@ __all__ = [
     "PRIORS",
     "TRANSFORMS",
     "Bernoulli",
+    "BetaBinomial",
     "Binomial",
     "Categorical",
     "Cauchy",
@@ -84,6 +88,7 @@ __all__ = [
     "FixedGaussian",
     "Flat",
     "FlatNoise",
+    "GammaPrior",
     "FunctionPosterior",
     "GLMPosterior",
     "Gamma",
@@ -117,6 +122,7 @@ __all__ = [
     "Prior",
     "StochasticVolatility",
     "StudentT",
+    "StudentTNoise",
     "TiedGaussianMixture",
     "Transform",
     "as_posterior",

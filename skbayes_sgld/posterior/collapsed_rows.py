@@ -25,6 +25,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
 from skbayes_sgld._linalg import in_threads
+from skbayes_sgld._random import probe_generator
 from skbayes_sgld._sparse import scale_columns
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import Bernoulli
@@ -170,7 +171,7 @@ class CollapsedRows(CollapsedPosterior):
         """Bounds on the eigenvalues of K."""
         n = self.n_rows
         gram = LinearOperator((n, n), lambda x: self._gram(x.reshape(n, 1))[:, 0], dtype=np.float32)
-        start = np.random.default_rng(0).standard_normal(n, dtype=np.float32)
+        start = probe_generator().standard_normal(n, dtype=np.float32)
         try:
             found = eigsh(gram, 2, which="BE", ncv=min(n, 40), v0=start, **_LANCZOS)[0]
         except ArpackNoConvergence:

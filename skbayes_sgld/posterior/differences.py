@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sgld._random import probe_generator
+
 Array = NDArray[Any]
 GradientFunction = Callable[[Array], Array]
 
@@ -63,7 +65,7 @@ def probed_diagonal(grad: GradientFunction, theta: Array, n_samples: int) -> Arr
     For random signs v the mean of ``v * H v`` is the diagonal of H. The parameters are those of
     :func:`difference_curvature`.
     """
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], (_PROBES, theta.size))
+    signs = probe_generator().choice([-1.0, 1.0], (_PROBES, theta.size))
     steps = _STEP * np.maximum(np.abs(theta), 1.0)
     diagonal = np.zeros_like(theta)
     for _ in range(2):  # the second time with steps in proportion to the widths found

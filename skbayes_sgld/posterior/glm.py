@@ -275,7 +275,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
         return Facts(
             has_mode=True,  # being proper
             one_mode=True,
-            log_concave=self.prior.log_concave,  # as a likelihood is, or nearly
+            log_concave=self.prior.log_concave and self.likelihood.log_concave,  # or nearly
             light_tailed=light,
             far_from_mode=many and self.likelihood.averages and not self.prior.nonsmooth,
             bounded_curvature=self.likelihood.bounded_curvature,
@@ -602,16 +602,18 @@ def default_priors(
     likelihood: Likelihood, y: Array, weight: Array | None
 ) -> tuple[NoisePrior, ...]:
     """Default prior of each of a likelihood's own parameters."""
-    unit = noise_unit(likelihood, y, weight)
-    return tuple(NOISE_PRIORS[own.default]().for_data(unit) for own in likelihood.own)
+    units = own_units(likelihood, y, weight)
+    named = zip(likelihood.own, units, strict=True)
+    return tuple(NOISE_PRIORS[own.default]().for_data(unit) for own, unit in named)
 
 
-def noise_unit(likelihood: Likelihood, y: Array, weight: Array | None) -> float:
-    """Variance that automatic scales of own parameters' priors are in units of.
+def own_units(likelihood: Likelihood, y: Array, weight: Array | None) -> list[float]:
+    """Unit of the automatic scale of each own parameter's prior.
 
     That of y for the noise variance; 1 for parameters without a unit.
     """
-    if not likelihood.infers_noise:
-        return 1.0
-    level = np.average(y, weights=weight)
-    return float(np.average(np.square(y - level), weights=weight))
+    units = [1.0] * len(likelihood.own)
+    if likelihood.infers_noise:
+        level = np.average(y, weights=weight)
+        units[0] = float(np.average(np.square(y - level), weights=weight))
+    return units

@@ -64,11 +64,12 @@ class HierarchicalPosterior(BasePosterior):
     @property
     def facts(self) -> Facts:
         """Facts about the posterior's shape and cost."""
+        spans = self.prior.common and "row_space" in self.model.facts.parameterizations
         return Facts(
             hierarchical=True,
             one_mode=self.prior.common,  # given one scale, coefficients have one mode
             n_predictors=self.n_predictors,
-            parameterizations=("noncentered",),
+            parameterizations=("noncentered", "row_space") if spans else ("noncentered",),
         )
 
     def given(self, eta: Array) -> GLMPosterior:

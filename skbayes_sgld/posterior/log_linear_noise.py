@@ -28,7 +28,7 @@ from skbayes_sgld._linalg import (
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.likelihoods import HeteroscedasticGaussian
+from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.predictor_maps import WithOwn
 from skbayes_sgld.posterior.priors import CoefficientPrior, NoisePrior, Normal
 from skbayes_sgld.posterior.reported import Reported
@@ -47,18 +47,21 @@ _NEAR = 0.1  # squared distance to the centre, in sds, at which a search that ha
 
 
 class LogLinearNoisePosterior(GLMPosterior):
-    """Posterior of a normal linear model whose log noise is linear in columns of X.
+    """Posterior of a linear model whose log noise is linear in columns of X.
 
     ``theta`` holds the coefficients and the intercept of the mean, then ``2 alpha``, the slopes of
-    the log variance, and last ``gamma = 2 alpha_0``, the log variance at the mean of the columns.
+    the log variance, then ``gamma = 2 alpha_0``, the log variance at the mean of the columns, and
+    last the coordinates of the likelihood's other own parameters.
 
     Parameters
     ----------
     X, y : ndarray of shape (n, d) and (n,)
+    likelihood : Likelihood
+        Whose first own parameter is the noise variance, which it takes row by row.
     prior : CoefficientPrior
         Prior of the coefficients of the mean.
     own_priors : NoisePrior or sequence of NoisePrior
-        Prior of the noise at the mean of the columns.
+        Prior of the noise at the mean of the columns, and of the other own parameters.
     columns : ndarray of int of shape (m,)
         Columns of X that the noise depends on.
     scale : "auto", float or ndarray of shape (m,), default="auto"
@@ -71,6 +74,7 @@ class LogLinearNoisePosterior(GLMPosterior):
         self,
         X: Array,
         y: Array,
+        likelihood: Likelihood,
         prior: CoefficientPrior,
         own_priors: NoisePrior | Sequence[NoisePrior],
         columns: Array,
@@ -82,7 +86,7 @@ class LogLinearNoisePosterior(GLMPosterior):
                 "X is sparse, and noise_model='log_linear' takes dense columns; give "
                 "X.toarray(), or noise_model='constant'."
             )
-        super().__init__(X, y, HeteroscedasticGaussian(), prior, own_priors, **options)
+        super().__init__(X, y, likelihood, prior, own_priors, **options)
         self.noise_columns = columns
         self._noise_mean, spread = column_moments(X[:, columns], options.get("sample_weight"))
         alpha_prior = Normal(scale)
@@ -93,10 +97,11 @@ class LogLinearNoisePosterior(GLMPosterior):
         # the design is centred already, or has to be
         self._shift = np.zeros(len(columns)) if self.center is not None else self._noise_mean
         self._slopes = slice(self._n_linear, self._n_linear + len(columns))
+        self._level = self._slopes.stop
         self.n_params += len(columns)
         features = [self.param_names[j].removeprefix("coef") for j in columns]
         names = [f"log_variance_slope{name}" for name in features]
-        self.param_names[-1:] = [*names, "log_noise_variance"]
+        self.param_names[self._n_linear : self._n_linear] = names
         if self.n_samples <= self.n_params:
             raise ValueError(
                 f"the noise of {len(columns)} columns makes {self.n_params} parameters of "
@@ -104,11 +109,13 @@ class LogLinearNoisePosterior(GLMPosterior):
                 "columns, noise_model=LogLinearNoise(columns=[...]), or noise_model='constant'."
             )
         self._noise_names = [f"noise_coef{name}" for name in features] + ["noise_intercept"]
+        self._noise_names += [own.name for own in likelihood.own[1:]]
 
     def _parameterizations(self) -> tuple[str, ...]:
         # with few rows and normal priors also those in which the coefficients are normal
         few = self._few_rows and self.n_samples * self._n_linear**2 <= _INTEGRATED
-        return ("centered", "noncentered") if few and self.linear_prior.normal else ("centered",)
+        normal = self._is_normal and self.linear_prior.normal
+        return ("centered", "noncentered") if few and normal else ("centered",)
 
     # ---- reported parameters --------------------------------------------------------------------
 
@@ -120,17 +127,20 @@ class LogLinearNoisePosterior(GLMPosterior):
 
     def _constrain(self, theta: Array) -> Array:
         """Reported parameters ``(S, P)`` at ``theta (S, P)``, in the same order."""
-        values = self._reported_moves(theta)
+        values = super()._constrain(theta)
         alpha = 0.5 * theta[:, self._slopes]
         values[:, self._slopes] = alpha
-        values[:, -1] = 0.5 * theta[:, -1] - alpha @ self._noise_mean
+        values[:, self._level] = 0.5 * theta[:, self._level] - alpha @ self._noise_mean
         return values
 
     def _unconstrain(self, values: Array) -> Array:
         """Theta ``(S, P)`` at the reported parameters."""
-        theta, alpha = self._about_center(values), values[:, self._slopes]
-        theta[:, self._slopes] = 2.0 * alpha
-        theta[:, -1] = 2.0 * (values[:, -1] + alpha @ self._noise_mean)
+        alpha, level = values[:, self._slopes], values[:, self._level]
+        gamma = 2.0 * (level + alpha @ self._noise_mean)
+        with_variance = values.copy()
+        with_variance[:, self._level] = np.exp(gamma)
+        theta = super()._unconstrain(with_variance)
+        theta[:, self._slopes], theta[:, self._level] = 2.0 * alpha, gamma
         return theta
 
     def draw_prior(self, generators: list[np.random.Generator]) -> Array:
@@ -138,20 +148,27 @@ class LogLinearNoisePosterior(GLMPosterior):
         values = super().draw_prior(generators)
         alpha = [rng.standard_normal(len(self.noise_scale)) for rng in generators]
         values[:, self._slopes] = np.array(alpha) * self.noise_scale
-        values[:, -1] = 0.5 * np.log(values[:, -1]) - values[:, self._slopes] @ self._noise_mean
+        at_mean = 0.5 * np.log(values[:, self._level])
+        values[:, self._level] = at_mean - values[:, self._slopes] @ self._noise_mean
         return values
 
     def _predictors(self) -> WithOwn:
         """Mean and log variance as two predictors of one design."""
         assert self.noise_columns is not None
         has_level = bool(self.fit_intercept)
-        return WithOwn(1, 1, self.n_features, has_level, self.noise_columns, self._shift)
+        args = self.n_features, has_level, self.noise_columns, self._shift
+        return WithOwn(1, self.n_own, *args)
 
     @property
     def facts(self) -> Facts:
         """Facts about the posterior's shape: it is nearly normal where rows are many."""
         light = self.prior.normal and self.prior.proper and not self._few_rows
         return replace(super().facts, light_tailed=light, shares_batches=True)
+
+    @property
+    def _is_normal(self) -> bool:
+        """Whether the noise is normal, so that the coefficients are given it."""
+        return self.n_own == 1
 
     @property
     def _few_rows(self) -> bool:
@@ -184,9 +201,9 @@ class LogLinearNoisePosterior(GLMPosterior):
         """Mean and precision of a normal near the posterior, the coefficients integrated out.
 
         None with many rows per parameter, where the mode serves as well; unless one is needed
-        ``anyway``, since no mode was found.
+        ``anyway``, since no mode was found. Always None where the noise is not normal.
         """
-        if self.n_params > MAX_DENSE or not (anyway or self._few_rows):
+        if not self._is_normal or self.n_params > MAX_DENSE or not (anyway or self._few_rows):
             return None
         with one_blas_thread():
             smooth = self.smoothed(None)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from skbayes_sgld._checks import check_array_or_number
 from skbayes_sgld._components import Component, Registry
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.likelihoods import Likelihood
+from skbayes_sgld.posterior.likelihoods import HeteroscedasticGaussian, Likelihood
 from skbayes_sgld.posterior.log_linear_noise import LogLinearNoisePosterior
 from skbayes_sgld.posterior.priors import CoefficientPrior, NoisePrior
 
@@ -130,7 +130,9 @@ class LogLinearNoise(NoiseModel):
                 f"{self!r} infers it; set noise_variance='infer' or noise_model='constant'."
             )
         columns = self._positions(X.shape[1], options.get("feature_names"))
-        return LogLinearNoisePosterior(X, y, prior, own_priors, columns, self.scale, **options)
+        by_row = HeteroscedasticGaussian() if likelihood.quadratic else likelihood
+        priors = prior, own_priors
+        return LogLinearNoisePosterior(X, y, by_row, *priors, columns, self.scale, **options)
 
     def _positions(self, d: int, names: Sequence[str] | None) -> Array:
         if isinstance(self.columns, str):

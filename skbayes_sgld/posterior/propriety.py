@@ -166,7 +166,7 @@ def check_expanded(posterior: GLMPosterior, precision: Array, value: float, leas
 
 def _check_independent(H: Array, scale: Array, names: list[str]) -> None:
     """Raise if the columns with these products, in units of ``scale``, are linearly dependent."""
-    eigenvalues, vectors = np.linalg.eigh(H / np.outer(scale, scale))
+    eigenvalues, vectors = np.linalg.eigh(H / scale / scale[:, None])
     if eigenvalues[0] < _RANK * eigenvalues[-1]:
         involved = [names[j] for j in np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)[:5]]
         raise ImproperPosteriorError(

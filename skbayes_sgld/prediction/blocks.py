@@ -59,7 +59,8 @@ def map_blocks(function: Callable[[slice], Array], n_rows: int, size: int) -> Ar
     -------
     values : ndarray of shape (n_rows, ...)
     """
-    size = min(size, max(_FEWEST_ROWS, -(-n_rows // _FEWEST_TASKS)))
+    if n_rows * _FEWEST_TASKS > size:  # fewer rows take less time than their threads
+        size = min(size, max(_FEWEST_ROWS, -(-n_rows // _FEWEST_TASKS)))
     step = size * max(1, min(_TASK_ROWS // size, n_rows // (size * _FEWEST_TASKS)))
     values = _allocated(function(slice(0, min(size, n_rows))), n_rows)
 

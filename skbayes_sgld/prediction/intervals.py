@@ -25,7 +25,10 @@ def check_coverage(coverage: Any) -> Array:
 
 def check_quantiles(q: Any, argument: str = "q") -> Array:
     """Levels as an array; raise if there is none, or one is not inside (0, 1)."""
-    levels = np.atleast_1d(np.asarray(q))
+    try:
+        levels = np.atleast_1d(np.asarray(q))
+    except ValueError:  # of lists of several lengths
+        levels = np.atleast_1d(np.asarray(q, dtype=object))
     if not levels.size:
         raise ValueError(f"{argument}={q!r} is empty; give a number in (0, 1), or several.")
     if levels.dtype.kind not in "fiu" or levels.ndim != 1:

@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import one_blas_thread
-from skbayes_sgld.posterior.likelihoods import Bernoulli, LabelLikelihood, Likelihood
+from skbayes_sgld.posterior.likelihoods import (
+    Bernoulli,
+    LabelLikelihood,
+    Likelihood,
+    as_totals,
+)
 from skbayes_sgld.prediction.blocks import block_size, by_blocks, map_blocks
 from skbayes_sgld.prediction.normal_mixture import NormalMixtures
 from skbayes_sgld.prediction.order_statistics import OrderStatistics
@@ -86,7 +91,7 @@ class Predictive:
         """Whether nodes of one predictor and of own parameters may take the place of draws."""
         alone = self.predictor.n_predictors == 1 == self.likelihood.n_predictors
         cut = self.own is not None and isinstance(self.likelihood, LabelLikelihood)
-        return alone and not (cut or self.likelihood.totals)
+        return alone and not cut
 
     def _spread(self, X: Array) -> Spread:
         return self.predictor.spread(self.share, X.shape[0])
@@ -94,15 +99,17 @@ class Predictive:
     def local(self, X: Array, offset: Array | float = 0.0) -> Array:
         """Local parameters ``(n, n_local, S)`` of the rows, as the likelihood takes them."""
         eta = self.predictor(X)
-        known, totals = np.ndim(offset) > 0, self.likelihood.totals
-        if known and not totals:
+        if np.ndim(offset) and not self.likelihood.totals:
             eta += np.asarray(offset)[:, None]
         self.likelihood.check_predictors(eta)
-        u = self._with_own(eta)
-        if known and totals:
-            trials = np.asarray(offset)[:, None, None]
-            u = np.concatenate([u, np.broadcast_to(trials, (len(u), 1, u.shape[2]))], axis=1)
-        return u
+        return self._with_trials(self._with_own(eta), offset)
+
+    def _with_trials(self, u: Array, trials: Array | float) -> Array:
+        """Local parameters with the rows' numbers of trials, if these are known, as a last row."""
+        if not (self.likelihood.totals and np.ndim(trials)):
+            return u
+        known = np.asarray(trials)[:, None, None]
+        return np.concatenate([u, np.broadcast_to(known, (len(u), 1, u.shape[2]))], axis=1)
 
     def _with_own(self, eta: Array) -> Array:
         """Local parameters ``(n, n_local, S)``, given the predictors ``(K, n, S)``."""
@@ -230,18 +237,32 @@ class Predictive:
         own_nodes, mean_own = OwnNodes(own), share @ own
 
         def values_of(X: Array, offset: Any, *more: Array) -> Array:
+            totals = likelihood.totals
             center, deviation = spread.deviations(X)
-            center += offset
+            if not totals:
+                center += offset
             likelihood.check_predictors(center + deviation.max(axis=1))
 
             def exact(rows: Array) -> Array:
-                return self.local(X[rows], offset[rows] if np.ndim(offset) else offset)
+                known = offset[rows] if np.ndim(offset) and not totals else 0.0
+                return self.local(X[rows], known)
 
             u = np.concatenate([center[None], np.repeat(mean_own[:, None], len(center), axis=1)])
-            information = likelihood.curvature(u[None], likelihood.mean(u[None])[0])[0, 0, 0]
-            rate = np.sqrt(information)
-            mixture = Quadrature(center, deviation, share, rate, exact, own_nodes)
-            return function(mixture.mean, len(center), *more)
+            y = likelihood.mean(u[None])[0]
+            if totals:  # whose mean is that of one trial
+                trials = np.broadcast_to(offset if np.ndim(offset) else 1.0, y.shape)
+                y = as_totals(trials * y, trials)
+            information = np.maximum(likelihood.curvature(u[None], y)[0, 0, 0], 0.0)
+            mixture = Quadrature(center, deviation, share, np.sqrt(information), exact, own_nodes)
+
+            def average(function: Callable[[Array, Array], Array], rows: Array) -> Array:
+                def of_rows(u: Array, some: Array) -> Array:
+                    known = offset[some] if np.ndim(offset) else offset
+                    return function(self._with_trials(u, known), some)
+
+                return mixture.mean(of_rows, rows)
+
+            return function(average, len(center), *more)
 
         return self._by_blocks(values_of, 2, X, offset, *more)
 

@@ -110,7 +110,9 @@ def test_fits_and_scores_over_exposures(models, weight, tmp_path, monkeypatch):
 def test_wrong_exposures_name_the_row():
     y, wrong = TARGETS[SGLDPoissonRegressor], EXPOSURE.copy()
     wrong[707] = -1.0
-    with pytest.raises(ValueError, match="exposure in row 207 of block 1 is -1; .*positive"):
+    with pytest.raises(
+        ValueError, match="exposure, or n_trials, in row 207 of block 1 is -1; .*positive"
+    ):
         SGLDPoissonRegressor().fit(blocks_of(X, y, None, wrong))
     with pytest.raises(TypeError, match="exposure is given beside RowBlocks"):
         SGLDPoissonRegressor().fit(blocks_of(X, y), exposure=EXPOSURE)

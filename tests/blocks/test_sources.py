@@ -99,7 +99,7 @@ def _with(values, at, value):
         ([(X, Y), (csr_array(X), Y)], TypeError, "X of block 1 is sparse"),
         ([(X, Y), X], TypeError, "block 1 is a ndarray"),
         ([(X, Y, _with(np.ones(90), 4, -1.0))], ValueError, "weight in row 4 of block 0 is -1"),
-        ([(X, Y, np.ones(89))], ValueError, r"weights of block 0 have shape \(89,\)"),
+        ([(X, Y, np.ones(89))], ValueError, r"weight of block 0 has shape \(89,\)"),
         ([(X[:0], Y[:0])], ValueError, "the blocks have no rows"),
         ([(X, MIXED)], TypeError, "y of block 0 has values of type int and str; give all"),
         ([(X, MIXED == 1), (X, TEXTS)], TypeError, "y of block 1 is text, .* block 0 is numbers"),

@@ -16,7 +16,7 @@ import pandas as pd
 from scipy import stats
 
 from .models import MODELS, fitted, log_likelihood
-from .running import N_REPLICATIONS, replicate
+from .running import replicate
 
 L = 99  # draws a rank is taken among: ranks 0, ..., 99
 N_BINS = 20
@@ -59,7 +59,7 @@ def judge(ranks: np.ndarray) -> dict[str, float]:
 
 
 def calibrate(
-    name: str, n_replications: int = N_REPLICATIONS, **changes: Any
+    name: str, n_replications: int | None = None, **changes: Any
 ) -> tuple[pd.DataFrame, int]:
     """Table of one model, a row a parameter, and how many fits warned.
 
@@ -67,11 +67,12 @@ def calibrate(
     ----------
     name : str
         One of ``MODELS``.
-    n_replications : int, default=500
+    n_replications : int or None, default=None
+        None: those of the model.
     **changes : dict
         Parameters of the estimator, to make it wrong on purpose.
     """
-    results = replicate(ranks, name, n_replications, changes)
+    results = replicate(ranks, name, n_replications or MODELS[name].replications, changes)
     table = pd.DataFrame([found for found, _ in results])
     order = max((found for found, _ in results), key=len)  # of the widest design
     rows = [

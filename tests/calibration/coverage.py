@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import is_regressor
 
 from .models import MODELS, fitted
-from .running import N_REPLICATIONS, replicate
+from .running import replicate
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 FIRST = 100_000  # replications from here on: other data than those of the calibration
@@ -27,9 +28,10 @@ def covered(name: str, number: int, changes: dict[str, Any]) -> tuple[dict[str, 
         shares.setdefault(what, []).append(inside.mean())
 
     for level in LEVELS:
-        if MODELS[name].linear:
-            interval = estimator.predict_interval(sample.X_new, level)
-            add("new observation", interval, sample.y_new)
+        if is_regressor(estimator):
+            if sample.y_new.dtype.kind == "f":  # intervals of counts hold more than they say
+                interval = estimator.predict_interval(sample.X_new, level)
+                add("new observation", interval, sample.y_new)
             interval = estimator.predict_interval(sample.X_new, level, kind="mean")
             add("regression function", interval, sample.mean_new)
         else:
@@ -38,9 +40,7 @@ def covered(name: str, number: int, changes: dict[str, Any]) -> tuple[dict[str, 
     return {what: np.array(values) for what, values in shares.items()}, warned
 
 
-def cover(
-    name: str, n_replications: int = N_REPLICATIONS, **changes: Any
-) -> tuple[pd.DataFrame, int]:
+def cover(name: str, n_replications: int | None = None, **changes: Any) -> tuple[pd.DataFrame, int]:
     """Table of one model, a row an interval and a level, and how many fits warned.
 
     The rows of a data set depend on each other: the standard error is that of the mean of the
@@ -50,10 +50,12 @@ def cover(
     ----------
     name : str
         One of ``MODELS``.
-    n_replications : int, default=500
+    n_replications : int or None, default=None
+        None: those of the model.
     **changes : dict
         Parameters of the estimator, to make it wrong on purpose.
     """
+    n_replications = n_replications or MODELS[name].replications
     results = replicate(covered, name, n_replications, changes)
     rows = []
     for what in results[0][0]:

@@ -7,53 +7,188 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy import stats
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, Laplace, Normal
+from skbayes_sgld import (
+    SGLDGammaRegressor,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDNegativeBinomialRegressor,
+    SGLDOrdinalClassifier,
+)
+from skbayes_sgld.posterior import (
+    ConjugateNormal,
+    Exponential,
+    InverseGamma,
+    Laplace,
+    LogNormal,
+    Normal,
+)
+
+from .running import N_REPLICATIONS
 
 N_DRAWS = 250  # of each of the four chains; every other setting is the default
 N_NEW = 5  # rows to predict
 SHAPE, SCALE = 3.0, 2.0  # of the inverse gamma distribution of the noise variance
+ROOT_DISPERSION = 0.5  # mean of the root of the dispersion of negative binomial counts
+WIDTH = 1.0  # sd of the log of the gap between cut points
 # A flat prior cannot be drawn from. Under a normal likelihood the level of y carries no
 # information on the other parameters: a fixed intercept leaves every rank and every coverage as
 # exact as a drawn one would, its own included (the flat prior is the invariant one), so the
-# linear models keep the default fit_intercept=True. A logistic model has no such invariance; it
-# goes without an intercept.
+# linear models keep the default fit_intercept=True. The others have no such invariance; they go
+# without an intercept. The first cut point of ordered classes is then 0.
 INTERCEPT = 3.0
+FEWER = 200  # replications of a family whose fits take longer
 DESIGNS = ((15, 4), (25, 3), (100, 5))  # rows and columns; replications take turns
+
+
+def trials(n: int) -> np.ndarray:
+    """Numbers of trials of n rows."""
+    return 1 + np.arange(n) % 9
+
+
+@dataclass(frozen=True)
+class Family:
+    """Observations under the linear predictor ``eta`` and own parameters, by NumPy and SciPy.
+
+    Attributes
+    ----------
+    cls : type
+        Estimator.
+    settings : dict
+        Its settings; every other one is the default.
+    draw_own : callable
+        Own parameters, given a generator and a draw from IG(SHAPE, SCALE).
+    draw : callable
+        Observations of rows, given a generator, ``eta (n,)`` and own parameters.
+    mean : callable
+        Regression function, or the probability of class 1, of the same rows.
+    log_density : callable
+        Of ``y (n,)`` under ``eta (S, n)`` and own parameters, ``(S, 1)`` each.
+    n_labels : int
+        Different values of y that the estimator needs.
+    row_data : dict
+        Further arguments of fit, each a function of the number of rows.
+    """
+
+    cls: type
+    settings: dict[str, Any]
+    draw_own: Callable[[np.random.Generator, float], list[float]]
+    draw: Callable[..., np.ndarray]
+    mean: Callable[..., np.ndarray]
+    log_density: Callable[..., np.ndarray]
+    n_labels: int = 0
+    row_data: dict[str, Callable[[int], np.ndarray]] = field(default_factory=dict)
+
+
+def _between(eta: np.ndarray, gap: Any) -> np.ndarray:
+    """Probability of the middle one of three classes, whose cut points are 0 and the gap."""
+    return expit(eta) - expit(eta - gap)
+
+
+def _log_ordinal(y: np.ndarray, eta: np.ndarray, gap: np.ndarray) -> np.ndarray:
+    each = np.stack([expit(-eta), _between(eta, gap), expit(eta - gap)])
+    return np.log(np.take_along_axis(each, y.astype(int)[None, None], axis=0)[0])
+
+
+NO_LEVEL = {"fit_intercept": False}
+LINEAR = Family(
+    SGLDLinearRegression,
+    {"noise_prior": InverseGamma(SHAPE, SCALE)},
+    lambda rng, variance: [INTERCEPT, variance],
+    lambda rng, eta, level, variance: eta + level + rng.normal(0, np.sqrt(variance), len(eta)),
+    lambda eta, level, variance: eta + level,
+    lambda y, eta, level, variance: stats.norm.logpdf(y, eta + level, np.sqrt(variance)),
+)
+LOGISTIC = Family(
+    SGLDLogisticRegression,
+    NO_LEVEL,
+    lambda rng, variance: [],
+    lambda rng, eta: (rng.random(len(eta)) < expit(eta)).astype(int),
+    expit,
+    lambda y, eta: -np.logaddexp(0, np.where(y == 1, -eta, eta)),
+    n_labels=2,
+)
+TOTALS = Family(
+    SGLDLogisticRegression,
+    NO_LEVEL,
+    lambda rng, variance: [],
+    lambda rng, eta: rng.binomial(trials(len(eta)), expit(eta)),
+    expit,
+    lambda y, eta: stats.binom.logpmf(y, trials(len(y)), expit(eta)),
+    row_data={"n_trials": trials},
+)
+COUNTS = Family(
+    SGLDNegativeBinomialRegressor,
+    {"dispersion_prior": Exponential(ROOT_DISPERSION), **NO_LEVEL},
+    lambda rng, variance: [(ROOT_DISPERSION * rng.standard_exponential()) ** 2],
+    lambda rng, eta, dispersion: rng.poisson(
+        np.exp(eta) * rng.gamma(1 / dispersion, dispersion, len(eta))
+    ),
+    lambda eta, dispersion: np.exp(eta),
+    lambda y, eta, dispersion: stats.nbinom.logpmf(
+        y, 1 / dispersion, 1 / (1 + dispersion * np.exp(eta))
+    ),
+)
+POSITIVE = Family(
+    SGLDGammaRegressor,
+    {"dispersion_prior": InverseGamma(SHAPE, SCALE), **NO_LEVEL},
+    lambda rng, variance: [variance],
+    lambda rng, eta, dispersion: np.exp(eta) * rng.gamma(1 / dispersion, dispersion, len(eta)),
+    lambda eta, dispersion: np.exp(eta),
+    lambda y, eta, dispersion: stats.gamma.logpdf(
+        y, 1 / dispersion, scale=dispersion * np.exp(eta)
+    ),
+)
+ORDERED = Family(
+    SGLDOrdinalClassifier,
+    {"gap_prior": LogNormal(WIDTH, 1.0), **NO_LEVEL},
+    lambda rng, variance: [np.exp(WIDTH * rng.standard_normal())],
+    lambda rng, eta, gap: np.searchsorted([0.0, gap], eta + rng.logistic(size=len(eta))),
+    _between,
+    _log_ordinal,
+    n_labels=3,
+)
 
 
 @dataclass(frozen=True)
 class Model:
-    """A prior as the package has it, and the same prior to draw from."""
+    """A prior as the package has it, the same prior to draw from, and a family."""
 
     prior: Any
     draw: Callable[[np.random.Generator, int, float], np.ndarray]
-    linear: bool
+    family: Family
+    replications: int = N_REPLICATIONS
 
     def estimator(self, seed: int) -> Any:
-        """Estimator with all its default settings."""
+        """Estimator whose other settings are the default."""
         # a copy: set_params(prior__scale=...) must not reach the next replication
         settings = {"prior": clone(self.prior), "n_draws": N_DRAWS, "random_state": seed}
-        if self.linear:
-            return SGLDLinearRegression(noise_prior=InverseGamma(SHAPE, SCALE), **settings)
-        return SGLDLogisticRegression(fit_intercept=False, **settings)
+        return self.family.cls(**settings, **self.family.settings)
+
+
+def _normal(sd: float) -> tuple[Any, Callable[..., np.ndarray]]:
+    return Normal(sd), lambda rng, d, _: rng.normal(0, sd, d)
 
 
 MODELS = {
     "linear, conjugate normal": Model(
-        ConjugateNormal(1.0), lambda rng, d, variance: rng.normal(0, np.sqrt(variance), d), True
+        ConjugateNormal(1.0), lambda rng, d, variance: rng.normal(0, np.sqrt(variance), d), LINEAR
     ),
-    "linear, Laplace": Model(Laplace(1.0), lambda rng, d, _: rng.laplace(0, 1, d), True),
-    "logistic, normal": Model(Normal(2.0), lambda rng, d, _: rng.normal(0, 2, d), False),
-    "logistic, Laplace": Model(Laplace(1.0), lambda rng, d, _: rng.laplace(0, 1, d), False),
+    "linear, Laplace": Model(Laplace(1.0), lambda rng, d, _: rng.laplace(0, 1, d), LINEAR),
+    "logistic, normal": Model(*_normal(2.0), LOGISTIC),
+    "logistic, Laplace": Model(Laplace(1.0), lambda rng, d, _: rng.laplace(0, 1, d), LOGISTIC),
+    "totals, normal": Model(*_normal(1.0), TOTALS, FEWER),
+    "negative binomial, normal": Model(*_normal(0.5), COUNTS, FEWER),
+    "Gamma, normal": Model(*_normal(0.5), POSITIVE, FEWER),
+    "ordinal, normal": Model(*_normal(1.0), ORDERED, FEWER),
 }
 
 
@@ -69,8 +204,8 @@ class Sample:
         The parameters, in the order of ``posterior_.names``.
     X_new : ndarray of shape (N_NEW, d)
     mean_new : ndarray of shape (N_NEW,)
-        The regression function there; the probability of class 1 in a logistic model.
-    y_new : ndarray of shape (N_NEW,) or None
+        The regression function there; the probability of class 1 of a classifier.
+    y_new : ndarray of shape (N_NEW,)
         New observations there.
     """
 
@@ -79,27 +214,24 @@ class Sample:
     truth: np.ndarray
     X_new: np.ndarray
     mean_new: np.ndarray
-    y_new: np.ndarray | None = None
+    y_new: np.ndarray
 
 
 def simulate(model: Model, rng: np.random.Generator, n: int, d: int) -> Sample:
     """Draw parameters from the prior and data from the model."""
+    family = model.family
     while True:
         # correlated columns, off centre
         X = 0.5 + 0.8 * rng.standard_normal((n + N_NEW, d)) + rng.normal(0, 0.6, (n + N_NEW, 1))
         variance = SCALE / rng.gamma(SHAPE)
         coef = model.draw(rng, d, variance)
-        if model.linear:
-            mean = X @ coef + INTERCEPT
-            y = mean + rng.normal(0, np.sqrt(variance), n + N_NEW)
-            truth = np.r_[coef, INTERCEPT, variance]
-            return Sample(X[:n], y[:n], truth, X[n:], mean[n:], y[n:])
-        probability = expit(X @ coef)
-        y = (rng.random(n) < probability[:n]).astype(int)
-        # A classifier needs two classes. Whether a sample is dropped depends on y alone, so given
+        own = family.draw_own(rng, variance)
+        eta = X @ coef
+        y, mean = family.draw(rng, eta, *own), family.mean(eta, *own)
+        # A classifier needs each class. Whether a sample is dropped depends on y alone, so given
         # any y that is kept the parameters still follow their posterior.
-        if y.min() < y.max():
-            return Sample(X[:n], y, coef, X[n:], probability[n:])
+        if len(np.unique(y[:n])) >= family.n_labels:
+            return Sample(X[:n], y[:n], np.r_[coef, own], X[n:], mean[n:], y[n:])
 
 
 def fitted(name: str, number: int, changes: dict[str, Any]) -> tuple[Sample, Any, bool]:
@@ -119,16 +251,13 @@ def fitted(name: str, number: int, changes: dict[str, Any]) -> tuple[Sample, Any
     estimator = model.estimator(number).set_params(**changes)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        estimator.fit(sample.X, sample.y)
+        row_data = {key: of(len(sample.y)) for key, of in model.family.row_data.items()}
+        estimator.fit(sample.X, sample.y, **row_data)
     return sample, estimator, bool(caught)
 
 
 def log_likelihood(model: Model, sample: Sample, values: np.ndarray) -> np.ndarray:
-    """Log likelihood of the data under each row of parameters, up to a constant."""
+    """Log likelihood of the data under each row of parameters."""
     d = sample.X.shape[1]
-    eta = values[:, :d] @ sample.X.T
-    if not model.linear:
-        return -np.logaddexp(0, np.where(sample.y == 1, -eta, eta)).sum(axis=1)
-    residual = sample.y - eta - values[:, d : d + 1]
-    variance = values[:, -1]
-    return -0.5 * (len(sample.y) * np.log(variance) + (residual**2).sum(axis=1) / variance)
+    own = values[:, d:, None].swapaxes(0, 1)
+    return model.family.log_density(sample.y, values[:, :d] @ sample.X.T, *own).sum(axis=1)

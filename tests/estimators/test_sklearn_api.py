@@ -18,6 +18,7 @@ from skbayes_sgld import (
     BayesByBackpropRegressor,
     SGDMAPClassifier,
     SGDMAPRegressor,
+    SGLDBetaBinomialRegressor,
     SGLDGammaRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
@@ -49,14 +50,32 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:y has the value .*, and the model is of whole counts"),
 ]
 
+
+class OfAnyTarget(SGLDBetaBinomialRegressor):
+    """Whole numbers of 20 trials for any y: scikit-learn's checks of regressors have no totals."""
+
+    def _with_row_data(self, X, y, n_trials=None):
+        return super()._with_row_data(X, np.clip(np.rint(y), 0, 20), 20)
+
+    def _shares(self, y, given):
+        return np.clip(np.rint(y), 0, 20) / 20
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # whose numbers have nearly no spread
+        return tags
+
+
 UNITS = {"hidden_layer_sizes": (5,)}  # whatever the size, the interface is the same
 FEW = {"n_draws": 20, "n_burnin": 30, "thin": 1, "n_chains": 2, **UNITS}
 ESTIMATORS = [
     SGLDLinearRegression(n_draws=40),
+    SGLDLinearRegression(noise_distribution="student_t", n_draws=40),
     SGLDLogisticRegression(n_draws=40),
     SGLDOrdinalClassifier(n_draws=40),
     SGLDPoissonRegressor(n_draws=40),
     SGLDGammaRegressor(n_draws=40),
+    OfAnyTarget(n_draws=40),
     SGLDNegativeBinomialRegressor(n_draws=40),
     SGDMAPRegressor(),
     SGDMAPClassifier(),

@@ -1,6 +1,7 @@
 """Totals of trials: the posterior of as many rows as there are trials, and their predictions."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse, stats
 from scipy.special import expit, gammaln
@@ -10,7 +11,9 @@ from skbayes_sgld import (
     ModelMisfitWarning,
     RowBlocks,
     SGDMAPClassifier,
+    SGLDBetaBinomialRegressor,
     SGLDLogisticRegression,
+    check_model,
 )
 from skbayes_sgld.metrics import loo
 from skbayes_sgld.posterior import Bernoulli, Binomial, GLMPosterior, ImproperPosteriorError, Normal
@@ -123,6 +126,54 @@ WAYS = {
 }
 
 
+def from_files(folder):
+    arrays = {"X": X, "y": Y, "sample_weight": WEIGHT, "n_trials": TRIALS}
+    paths = {}
+    for name, values in arrays.items():
+        paths[name] = folder / f"{name}.npy"
+        np.save(paths[name], np.ascontiguousarray(values, dtype=float))
+    return RowBlocks.from_npy(**paths)
+
+
+def from_parquet(folder):
+    pytest.importorskip("pyarrow")
+    columns = {"a": X[:, 0], "b": X[:, 1], "y": Y, "w": WEIGHT, "n": TRIALS}
+    pd.DataFrame(columns).to_parquet(folder / "rows.parquet")
+    return RowBlocks.from_parquet(folder / "rows.parquet", "y", weight="w", n_trials="n")
+
+
+@pytest.mark.parametrize("source", [from_files, from_parquet])
+@pytest.mark.parametrize("cls", [SGLDLogisticRegression, SGLDBetaBinomialRegressor])
+def test_files_hold_trials(cls, source, tmp_path):
+    rows = source(tmp_path)
+    model = cls(prior=Normal(1.0), random_state=0).fit(rows)
+    known = cls(prior=Normal(1.0), random_state=0).fit(X, Y, WEIGHT, n_trials=TRIALS)
+    sd = known.posterior_.flat.std(axis=0)
+    away = model.posterior_.flat.mean(axis=0) - known.posterior_.flat.mean(axis=0)
+    assert np.abs(away / sd).max() < 0.15
+    frame = X if source is from_files else pd.DataFrame(X, columns=["a", "b"])
+    assert model.score(rows) == pytest.approx(model.score(frame, Y, WEIGHT, n_trials=TRIALS))
+
+
+@pytest.mark.parametrize("cls", [SGLDLogisticRegression, SGLDBetaBinomialRegressor])
+def test_rows_of_dask_have_trials(cls):
+    da = pytest.importorskip("dask.array")
+    lazy = [da.from_array(each, chunks=(70, *each.shape[1:])) for each in (X, Y, TRIALS)]
+    model = cls(prior=Normal(1.0), random_state=0).fit(lazy[0], lazy[1], n_trials=lazy[2])
+    known = cls(prior=Normal(1.0), random_state=0).fit(X, Y, n_trials=TRIALS)
+    sd = known.posterior_.flat.std(axis=0)
+    away = model.posterior_.flat.mean(axis=0) - known.posterior_.flat.mean(axis=0)
+    assert np.abs(away / sd).max() < 0.15
+    if cls is SGLDBetaBinomialRegressor:
+        mean = model.predict(lazy[0], n_trials=lazy[2]).compute()
+        np.testing.assert_allclose(mean, model.predict(X, n_trials=TRIALS), rtol=1e-5)
+
+
+def test_files_have_exposures_or_trials():
+    with pytest.raises(ValueError, match="exposure and n_trials are both given"):
+        RowBlocks.from_parquet("rows.parquet", "y", exposure="a", n_trials="b")
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_all_ways_to_give_rows_agree(way):
     model = SGLDLogisticRegression(prior=Normal(1.0), random_state=0)
@@ -162,6 +213,23 @@ def test_predictions_are_those_of_the_draws(fitted):
     assert np.all(np.abs(y.mean(axis=1) - mean) < 4.5 * np.sqrt(variance / 4000))
     np.testing.assert_allclose(y.var(axis=1), variance, rtol=0.12)
     assert loo(fitted, X, Y, n_trials=TRIALS).elpd < density.sum()
+
+
+def test_arviz_has_the_trials(fitted):
+    data = fitted.to_arviz(X[:30], Y[:30], n_trials=TRIALS[:30])
+    np.testing.assert_array_equal(data["constant_data"]["n_trials"], TRIALS[:30])
+    known = fitted.log_likelihood(X[:30], Y[:30], n_trials=TRIALS[:30])
+    np.testing.assert_allclose(data["log_likelihood"]["y"].values.reshape(known.shape), known)
+    drawn = data["posterior_predictive"]["y"].values
+    assert np.all(drawn <= TRIALS[:30]) and drawn.max() > 1
+
+
+def test_prior_draws_of_totals_are_of_their_trials(fitted):
+    proper = clone(fitted).set_params(intercept_prior="normal")
+    again = proper.fit(X, Y, n_trials=TRIALS)
+    y = again.sample_prior(X[:20], 500, n_trials=TRIALS[:20])
+    assert np.all((y >= 0) & (y <= TRIALS[:20, None]))
+    assert np.all(y.max(axis=1) == TRIALS[:20])
 
 
 def test_distributions_of_totals_are_binomial():
@@ -209,7 +277,8 @@ REFUSED = {
     "fractions of successes": (lambda: fit(Y * 0.5), "y has the value 0?.*whole"),
     "negative successes": (lambda: fit(-Y), "y has the value -"),
     "text": (lambda: fit(Y.astype(str)), "y has dtype .*n_trials"),
-    "no trial": (lambda: fit(n_trials=TRIALS - 1), "n_trials has the value 0 in row"),
+    "fewer trials than none": (lambda: fit(n_trials=-TRIALS), "n_trials has the value -.* in row"),
+    "no trials at all": (lambda: fit(0 * Y, n_trials=0), "n_trials is 0 in every row"),
     "fractions of trials": (lambda: fit(n_trials=TRIALS + 0.5), "n_trials has the value .*whole"),
     "few trials": (lambda: fit(n_trials=[3, 4]), r"n_trials has shape \(2,\)"),
     "class weights": (lambda: fit(class_weight="balanced"), "class_weight='balanced'.*totals"),
@@ -232,17 +301,17 @@ REFUSED = {
         ),
         "n_trials is given, and the model was fitted to labels",
     ),
-    "totals in ArviZ": (
+    "totals without their trials in ArviZ": (
         lambda: (
             SGLDLogisticRegression(n_draws=500, random_state=0)
             .fit(X, Y, n_trials=TRIALS)
             .to_arviz(X, Y)
         ),
-        "y is given, and the model was fitted to totals",
+        "y has the value .*of n_trials=1",
     ),
     "trials in blocks": (
         lambda: SGLDLogisticRegression().fit(RowBlocks(lambda: [(X, Y, None, TRIALS - 1)])),
-        "exposure in row .* of block 0 is 0",
+        "n_trials, in row .* of block 0 is 0; .*n_trials 1 or more",
     ),
 }
 
@@ -252,6 +321,26 @@ def test_totals_that_cannot_be_used_are_refused(case):
     call, message = REFUSED[case]
     with pytest.raises((ValueError, TypeError, ImproperPosteriorError), match=message):
         call()
+
+
+@pytest.mark.parametrize("cls", [SGLDLogisticRegression, SGLDBetaBinomialRegressor])
+def test_rows_without_trials_say_nothing(cls):
+    """As of R's glm: the likelihood of such a row is 1."""
+    nothing = np.array([[9.0, -40.0], [0.0, 3.0]])
+    rows, y = np.vstack([nothing, X]), np.concatenate([[0, 0], Y])
+    trials = np.concatenate([[0, 0], TRIALS])
+    model = cls(n_draws=250, random_state=0).fit(rows, y, n_trials=trials)
+    known = cls(n_draws=250, random_state=0).fit(X, Y, n_trials=TRIALS)
+    np.testing.assert_array_equal(model.posterior_.values, known.posterior_.values)
+    assert np.all(model.log_likelihood(rows, y, n_trials=trials)[:, :2] == 0.0)
+    assert np.all(model.sample_y(rows, 5, n_trials=trials)[:2] == 0)
+    score = model.score(X, Y, n_trials=TRIALS)
+    assert model.score(rows, y, n_trials=trials) == pytest.approx(score)
+    found = check_model(model, rows, y, n_trials=trials, remedies=False)
+    assert found.n_samples == N
+    if cls is SGLDBetaBinomialRegressor:
+        assert np.all(model.predict_interval(rows, n_trials=trials)[:2] == 0.0)
+        np.testing.assert_allclose(model.predict_cdf(rows, y, n_trials=trials)[:2], 1.0, rtol=1e-12)
 
 
 def test_a_fit_to_labels_follows_one_to_totals():

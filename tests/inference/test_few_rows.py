@@ -19,7 +19,7 @@ COUNTS = RNG.poisson(2.0, 10)
 def test_no_walker_stands_still_where_counts_are_fewer_than_columns():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = SGLDPoissonRegressor(random_state=0).fit(X, COUNTS)
+        model = SGLDPoissonRegressor(prior="normal", random_state=0).fit(X, COUNTS)
     assert repr(model.sampler_) == "HMC()"
     # one that stands still for its 63 draws leaves 110
     assert model.summary()["ess_tail"].min() > 700

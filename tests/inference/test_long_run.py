@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -51,6 +50,7 @@ CASES = {
 }
 # the runs are short or stopped early, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and limits of files")
 
 
 def target(model):
@@ -265,7 +265,7 @@ def test_text_of_a_file_in_an_error_cannot_steer_a_terminal(entry, finished, tmp
     assert str(caught.value).isprintable()
 
 
-@pytest.mark.parametrize("folder", ["nothing/there", "/proc/self"])
+@pytest.mark.parametrize("folder", ["nothing/there", pytest.param("/proc/self", marks=on_linux)])
 def test_a_folder_that_cannot_be_written_to_is_told_before_anything_is_drawn(folder, tmp_path):
     model = SGLDLinearRegression(**SETTINGS, checkpoint=tmp_path / folder / "run.npz")
     with pytest.raises(OSError, match=r"checkpoint='.*run.npz' cannot be written \(.*give a path"):
@@ -273,11 +273,14 @@ def test_a_folder_that_cannot_be_written_to_is_told_before_anything_is_drawn(fol
     assert vars(model).keys() == model.get_params(deep=False).keys()
 
 
+@on_linux
 def test_a_disk_that_is_full_leaves_the_draws_in_memory_and_the_last_checkpoint(often, tmp_path):
     path = tmp_path / "run.npz"
     settings = SETTINGS | {"n_draws": 400, "prior": "conjugate_normal"}  # of one walker a chain
     expected = SGLDLinearRegression(**settings).fit(X, Y).posterior_.values
     model = SGLDLinearRegression(**settings, checkpoint=path)
+    import resource  # which Windows has not
+
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))  # of one file
     try:
@@ -296,6 +299,7 @@ def test_a_disk_that_is_full_leaves_the_draws_in_memory_and_the_last_checkpoint(
     np.testing.assert_array_equal(resumed.posterior_.values, expected)
 
 
+@on_linux
 def test_a_run_that_is_killed_leaves_a_file_that_loads():
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "benchmarks.kills", "8"],
@@ -355,6 +359,7 @@ assert not workers(), workers()
 """
 
 
+@on_linux
 @pytest.mark.parametrize("n_jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_the_keys_leave_the_estimator_as_it_was_and_nothing_behind(n_jobs, tmp_path):
     path = tmp_path / "run.npz"

@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 
 import skbayes_sgld
-from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, _memory
 from skbayes_sgld.inference import plan as planning
 from skbayes_sgld.inference import settings as settings_module
 from skbayes_sgld.inference.decisions import step_bias
@@ -291,7 +291,7 @@ def test_few_rows_a_column_under_the_conjugate_prior_are_warned_of():
 
 
 def test_draws_beyond_the_memory_that_is_left_are_refused_with_their_size(monkeypatch):
-    monkeypatch.setattr(settings_module, "available_memory", lambda: 10**9)
-    settings_module.check_memory(4, 4_000_000, 7)  # 0.9 GB
-    with pytest.raises(ValueError, match=r"draws of 11 parameters from 4 chains take 1\.4 GB, mor"):
-        settings_module.check_memory(4, 4_000_000, 11)
+    monkeypatch.setattr(_memory, "available_memory", lambda: 10**9)
+    settings_module.check_room(4, 4_000_000, 7)  # 0.9 GB
+    with pytest.raises(MemoryError, match=r"^n_draws=4000000 of 11 .* takes 1\.41 GB.*fewer draws"):
+        settings_module.check_room(4, 4_000_000, 11)

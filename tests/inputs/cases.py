@@ -157,7 +157,7 @@ def unusual_data(draw):
         if draw(st.booleans()) and kind not in ("sets", "mixed", "none", "large", "tuples"):
             y = np.array(y.tolist())
         text.append(f"{K} classes of {kind}, {y.dtype}")
-    elif cls().__sklearn_tags__().target_tags.positive_only:
+    elif surface.is_positive(cls):
         power = draw(st.sampled_from([0, 0, 3, 10, 18, -3, -30]))
         y = np.rint(np.exp(np.clip(eta, -2, 2))) * 10.0**power
         text.append(f"y times 1e{power}")
@@ -177,7 +177,8 @@ def unusual_data(draw):
             "spread": lambda: 10.0 ** rng.uniform(-5, 5, n),
         }[kind]()
         text.append(f"weights {kind}")
-    params = {}
+    closed = cls in _LINEAR and draw(st.booleans())  # the model that has a closed form
+    params = {"prior": "conjugate_normal"} if closed else {}
     if draw(st.integers(0, 2)) == 0:
         params = draw(st.sampled_from(_settings(cls)))
         text.append(str(params))
@@ -192,6 +193,7 @@ def unusual_data(draw):
 def _settings(cls):
     every = [
         {"prior": "normal"},
+        {"prior": "conjugate_normal"},
         {"prior": "laplace"},
         {"prior": "student_t"},
         {"prior": "flat"},
@@ -249,8 +251,9 @@ def _wrong_prediction(model, X):
 def _wrong_posterior(model, X, y, weight, params):
     """Contradiction of the closed form of the conjugate model, or ""."""
     w = np.ones(len(y)) if weight is None else weight
+    conjugate = isinstance(model, _LINEAR) and params == {"prior": "conjugate_normal"}
     # with few rows the noise decides how far the tails reach, and 20 draws tell little of them
-    if not isinstance(model, _LINEAR) or params or min(w.sum(), (w > 0).sum()) < X.shape[1] + 5:
+    if not conjugate or min(w.sum(), (w > 0).sum()) < X.shape[1] + 5:
         return None
     mean, sd = closed_form(model, np.asarray(X, float), np.asarray(y, float), weight)
     away = np.abs(model.coef_ - mean) / sd

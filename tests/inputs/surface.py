@@ -32,8 +32,22 @@ FEW = {
     "BayesByBackprop": {"hidden_layer_sizes": (2,), "max_iter": 10, "n_draws": 20},
     "SGLD": {"n_draws": 20, "n_chains": 2},
 }
+
+
+class SGLDBetaBinomialRegressor(skbayes_sgld.SGLDBetaBinomialRegressor):
+    """Totals of 100 trials where none are given: the other families are given X and y alone."""
+
+    def _with_row_data(self, X, y, n_trials=None):
+        return super()._with_row_data(X, y, 100 if n_trials is None else n_trials)
+
+    def _given(self, X, row_data):
+        return super()._given(X, row_data if row_data.get("n_trials") is not None else TRIALS)
+
+
+TRIALS = {"n_trials": 100}
+OF_TRIALS = {"SGLDBetaBinomialRegressor": SGLDBetaBinomialRegressor}
 ESTIMATORS = [
-    getattr(skbayes_sgld, name)
+    OF_TRIALS.get(name, getattr(skbayes_sgld, name))
     for name in skbayes_sgld.__all__
     if hasattr(getattr(skbayes_sgld, name), "fit")
 ]
@@ -76,17 +90,22 @@ def make(cls, **params):
     return cls(**{"random_state": 0, **few, **params})
 
 
-def of_support(cls, numbers, counts):
+def is_positive(cls):
+    """Whether y must not be negative: counts are what all such families take."""
+    return cls().__sklearn_tags__().target_tags.positive_only
+
+
+def of_support(cls, numbers):
     """Numbers, or counts where the family takes no others; 1 and more for a Gamma model."""
-    tags = cls().__sklearn_tags__().target_tags
-    return counts + (cls is skbayes_sgld.SGLDGammaRegressor) if tags.positive_only else numbers
+    counts = np.rint(np.minimum(np.abs(numbers), 50.0))
+    return counts + (cls is skbayes_sgld.SGLDGammaRegressor) if is_positive(cls) else numbers
 
 
 def target(cls):
     """Good y."""
     if is_classifier(cls()):
         return LABELS
-    return of_support(cls, Y, COUNTS)
+    return of_support(cls, COUNTS if is_positive(cls) else Y)
 
 
 @cache
@@ -102,8 +121,11 @@ def fitted(cls):
 
 def _fit(cls):
     good = {"X": X, "y": target(cls), "sample_weight": WEIGHT}
-    if "exposure" in inspect.signature(cls.fit).parameters:
-        good["exposure"] = WEIGHT
+    good |= {
+        name: of for name, of in BY_ROW.items() if name in inspect.signature(cls.fit).parameters
+    }
+    if is_classifier(cls()):
+        good.pop("n_trials", None)  # these are labels
     also = (
         "noise_prior",
         "intercept_prior",
@@ -134,6 +156,7 @@ def _settings_of(cls):
     )
 
 
+BY_ROW = {"exposure": WEIGHT, "n_trials": np.full(N, 30)}
 _GOOD = {
     "X": X[:4],
     "q": [0.1, 0.9],
@@ -142,7 +165,7 @@ _GOOD = {
     "n_samples": 3,
     "random_state": 0,
     "return_std": True,
-    "exposure": WEIGHT[:4],
+    **{name: of[:4] for name, of in BY_ROW.items()},
     "sample_weight": WEIGHT[:4],
     "classes": [0.0, 1.0],
 }
@@ -162,11 +185,13 @@ def _methods_of(cls):
             good["y"] = target(cls)[:4]
         if name == "predict_quantiles" and is_classifier(cls()):
             good.pop("kind", None)
+        if is_classifier(cls()):
+            good.pop("n_trials", None)
         if name == "partial_fit":
-            good |= {"X": X, "y": target(cls)}
-            good |= {"sample_weight": WEIGHT} | ({"exposure": WEIGHT} if "exposure" in good else {})
+            good |= {"X": X, "y": target(cls), "sample_weight": WEIGHT}
+            good |= {name: of for name, of in BY_ROW.items() if name in good}
         kinds = {
-            p: "array" if p in ("X", "y", "exposure", "sample_weight") else "setting" for p in good
+            p: "array" if p in ("X", "y", "sample_weight", *BY_ROW) else "setting" for p in good
         }
         yield Call(
             f"{cls.__name__}.{name}",

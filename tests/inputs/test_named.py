@@ -28,7 +28,13 @@ from skbayes_sgld import (
     diagnostics,
     metrics,
 )
-from skbayes_sgld.datasets import load_nba_rookies, make_cubic, make_stochastic_volatility
+from skbayes_sgld.datasets import (
+    load_cars,
+    load_nba_rookies,
+    make_cubic,
+    make_stochastic_volatility,
+)
+from skbayes_sgld.estimators.validation import check_weight_sizes
 from skbayes_sgld.plotting import (
     PredictiveIntervalDisplay,
     ProbabilityContourDisplay,
@@ -65,7 +71,7 @@ every_linear = pytest.mark.parametrize("cls", LINEAR, ids=lambda cls: cls.__name
 def target(cls, y=Y):
     if is_classifier(cls()):
         return y > 0
-    return of_support(cls, y, np.rint(np.abs(y)))
+    return of_support(cls, y)
 
 
 def refuse(model, match, X=X, y=None, weight=None, error=(ValueError, TypeError)):
@@ -117,12 +123,24 @@ def test_new_rows_of_such_sizes_are_refused(cls):
         model.predict(np.full((1, 3), 1e300))
 
 
-@pytest.mark.parametrize("weight", [1e-300, 1e-30, 1e30, 1e300])
+@every_linear
+def test_observations_of_rows_with_other_columns_are_refused(cls):
+    model = make(cls).fit(X, target(cls))
+    with pytest.raises(ValueError, match="X has 2 features, but .* is expecting 3"):
+        model.log_predictive_density(X[:, :2], target(cls))
+    assert model.n_features_in_ == 3
+
+
+@pytest.mark.parametrize("weight", [1e-300, 1e-30, 1.5e20, 1e30, 1e300])
 def test_weights_that_count_no_rows_are_refused(weight):
     for cls in (SGLDLogisticRegression, SGDMAPClassifier):
         by_class = {False: 1.0, True: weight}
         refuse(make(cls, class_weight=by_class), r"class_weight=\{.* 0 or in \[1e-20, 1e\+20\]")
         refuse(make(cls), r"sample_weight gives .* 0 or in", weight=np.full(30, weight))
+
+
+def test_the_least_and_the_largest_weight_count_rows():
+    check_weight_sizes(np.array([0.0, 1e-20, 1.0, 1e20]), "sample_weight")
 
 
 @every_class
@@ -237,6 +255,7 @@ FOUND = [
     (lambda: diagnostics.summarize(np.zeros((2, 9, 2)), 17), "names=17 must be 2"),
     (lambda: make_stochastic_volatility(sigma=1e16, random_state=0), r"sigma=1e\+16"),
     (lambda: load_nba_rookies(as_frame=16), "as_frame=16"),
+    (lambda: load_cars(return_X_y=16), "return_X_y=16"),
     (
         lambda: metrics.loo(linear(), RowBlocks(lambda: iter([(X, Y)])), Y),
         "X is RowBlocks, and loo takes arrays.* a random part of the rows",

@@ -1,9 +1,10 @@
 """Break lines on purpose, one at a time, and see whether a test fails.
 
-A mutant changes one operator, constant or sign of one line of sampling, posteriors, inference,
-prediction or diagnostics. It is run in a copy of the tree, against the tests that enter its line,
-those of the nearest file first, until one fails and so kills it. Tests that take three times the
-CPU time of a clean run have killed it too: it hangs.
+A mutant changes one operator, constant or sign of one line: 200 are of sampling, posteriors,
+inference, prediction and diagnostics, and 40 more of newer code, in criticism, estimators and
+likelihoods. It is run in a copy of the tree, against the tests that enter its line, those of the
+nearest file first, until one fails and so kills it. Tests that take three times the CPU time of a
+clean run have killed it too: it hangs.
 
 Results are kept in ``tests/mutation/results.json``. A mutant that was killed, or that is equivalent
 for a reason ("by"), is run again only if its function has changed; all others are run. A first run
@@ -32,11 +33,22 @@ from xml.etree import ElementTree
 
 from coverage import CoverageData
 
-from tests.mutation.mutants import PACKAGE, PLACES, RESULTS, ROOT, Mutant, sample_mutants
+from tests.mutation.mutants import (
+    NEWER,
+    NUMBER,
+    PACKAGE,
+    PLACES,
+    RESULTS,
+    ROOT,
+    Mutant,
+    sample_mutants,
+)
 
 MAP = ROOT / "build" / "mutation"
+PARTS = (*PLACES, "criticism", "estimators")  # of the table
 FOLDERS = [f"tests/test_{place}" if place.endswith(".py") else f"tests/{place}" for place in PLACES]
-FOLDERS += ["tests/estimators", "tests/blocks"]  # for mutants that no part's own tests kill
+FOLDERS += ["tests/criticism", "tests/estimators"]
+FOLDERS += ["tests/blocks"]  # for mutants that no part's own tests kill
 ENVIRONMENT = {"MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 Result = dict[str, str]
 Tests = dict[str, float]  # their names and seconds
@@ -175,8 +187,9 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawTextHelpFormatter,
     )
-    parser.add_argument("places", nargs="*", help=f"only those in {', '.join(PLACES)}")
-    parser.add_argument("--number", type=int, default=200, help="mutants (200)")
+    parser.add_argument("places", nargs="*", help=f"only those in {', '.join(PARTS)}")
+    parser.add_argument("--number", type=int, default=NUMBER, help=f"mutants ({NUMBER})")
+    parser.add_argument("--newer", type=int, default=NEWER, help=f"of newer code ({NEWER})")
     parser.add_argument("--seed", type=int, default=0, help="seed of their choice (0)")
     parser.add_argument("--most", type=float, default=120.0, help="seconds of tests (120)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
@@ -188,7 +201,7 @@ def _parser() -> argparse.ArgumentParser:
 def main() -> int:
     """Run the mutants that are not settled; the exit code tells whether one is open."""
     options = _parser().parse_args()
-    mutants = sample_mutants(options.number, options.seed)
+    mutants = sample_mutants(options.number, options.seed, options.newer)
     results: dict[str, Result] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     wanted = [
         mutant

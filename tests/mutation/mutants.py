@@ -18,6 +18,18 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = "skbayes_sgld"
 RESULTS = Path(__file__).with_name("results.json")
 PLACES = ("sampling", "posterior", "inference", "prediction", "diagnostics.py")
+NUMBER = 200
+# A second sample is of code that was new or had moved when it was first drawn.
+NEWER_PLACES = (
+    "criticism",
+    "estimators",
+    "inference/decisions.py",
+    "posterior/likelihoods",
+    "posterior/reported.py",
+    "posterior/tilt.py",
+    "prediction/effects.py",
+)
+NEWER = 40
 _OPERATORS = {
     ast.Add: ("+", "-"),
     ast.Sub: ("-", "+"),
@@ -80,14 +92,24 @@ class Mutant:
         return self.source(text).splitlines()[self.line - 1].strip()
 
 
-def sample_mutants(number: int, seed: int) -> list[Mutant]:
-    """So many mutants of all; the same ones while the lines they change stay."""
+def sample_mutants(number: int = NUMBER, seed: int = 0, newer: int = NEWER) -> list[Mutant]:
+    """``number`` mutants of PLACES, and ``newer`` others of NEWER_PLACES.
+
+    They are the same ones while the lines they change stay.
+    """
+    first = _ranked(PLACES, seed)[:number]
+    known = {mutant.key for mutant in first}
+    others = [mutant for mutant in _ranked(NEWER_PLACES, seed) if mutant.key not in known]
+    return first + others[:newer]
+
+
+def _ranked(places: Iterable[str], seed: int) -> list[Mutant]:
     found: list[Mutant] = []
-    for place in PLACES:
+    for place in places:
         at = ROOT / PACKAGE / place
         for path in sorted(at.rglob("*.py")) if at.is_dir() else [at]:
             found += find_mutants(path.read_text(), str(path.relative_to(ROOT)))
-    return sorted(_numbered(found), key=lambda mutant: mutant.rank(seed))[:number]
+    return sorted(_numbered(found), key=lambda mutant: mutant.rank(seed))
 
 
 def _numbered(mutants: Iterable[Mutant]) -> Iterator[Mutant]:

@@ -353,14 +353,15 @@ def _ends_at(band, x):
 def test_levels_of_a_factor_are_points_and_classes_have_lines(data, labels):
     X, z = data
     display = PartialDependenceDisplay.from_estimator(labels, X, "size", kind="at_mean")
-    assert display.names == ["yes"]
-    assert display.ax_.get_ylabel() == "probability"
+    assert display.names is None and display.ax_.get_legend() is None
+    assert display.ax_.get_ylabel() == "probability of class yes"
     p = labels.predict_proba(X.assign(age=X["age"].mean(), size=X["size"].max())[:1])[0, 1]
     assert_allclose(display.mean[-1], p, rtol=1e-9)
     flags = pd.DataFrame({"old": X["age"] > 0, "size": X["size"]})
     model = SGLDLogisticRegression(n_draws=50, random_state=0).fit(flags, np.digitize(z, [-1, 1]))
     display = PartialDependenceDisplay.from_estimator(model, flags, "old")
     assert display.names == ["0", "1", "2"] and display.bands_ == []
+    assert display.ax_.get_ylabel() == "probability"
     ticks = [tick.get_text() for tick in display.ax_.get_xticklabels()]
     assert ticks == ["False", "True"]
     points = display.lines_[2].lines[0].get_ydata()

@@ -127,6 +127,56 @@ def test_a_linear_model_has_the_posterior_of_quadrature(variance):
     assert summary.index[-1] == "prior_scale"
 
 
+def test_more_columns_than_rows_have_the_posterior_of_quadrature():
+    X, y = table(12)
+    X = np.column_stack([X, np.random.default_rng(1).standard_normal((12, 12))])
+    scale = np.r_[1.0, 0.1, 5.0, np.linspace(0.3, 2.0, 12)]
+    fit = SGLDLinearRegression(
+        prior=HierarchicalNormal(scale),
+        noise_prior=InverseGamma(2.0, 1.0),
+        n_draws=2000,
+        random_state=0,
+    ).fit(X, y)
+    assert fit.parameterization_ == "row_space"
+    mean, sd = linear_quadrature(X, y, scale, 2.0, 1.0)
+    summary = fit.summary()
+    error = np.abs(summary["mean"] - mean) / sd * np.sqrt(summary["ess_bulk"])
+    assert error.max() < 4.0
+    assert np.abs(summary["sd"] / sd - 1).iloc[:-1].max() < 0.1
+    # nothing in the result has as many numbers as pairs of parameters
+    wide = np.random.default_rng(2).standard_normal((5, 400))
+    few = SGLDLinearRegression(prior="hierarchical_normal", n_draws=20, n_chains=2, random_state=0)
+    with pytest.warns(match="draws are not to be relied on"):
+        few.fit(wide, wide[:, 0])
+    assert len(pickle.dumps(few)) < 8 * 400**2
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.0])
+def test_the_row_space_has_the_posterior_of_all_columns(temperature):
+    """Classes, whose coordinates share no code from the row space on."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((8, 12))
+    y = (X[:, 0] + 0.5 * rng.logistic(size=8) > 0) * 1.0
+    fits = [
+        SGLDLogisticRegression(
+            prior="hierarchical_normal",
+            parameterization=name,
+            temperature=temperature,
+            n_draws=2000,
+            random_state=0,
+        ).fit(X, y)
+        for name in ("noncentered", "row_space")
+    ]
+    draws = [fit.posterior_.flat.copy() for fit in fits]
+    for drawn in draws:
+        drawn[:, -1] = np.log(drawn[:, -1])
+    ess = np.minimum(*(fit.summary()["ess_bulk"] for fit in fits))
+    sd = draws[0].std(axis=0)
+    difference = np.abs(draws[0].mean(axis=0) - draws[1].mean(axis=0)) / sd * np.sqrt(ess / 2)
+    assert difference.max() < 4.0
+    assert np.abs(draws[1].std(axis=0) / sd - 1).max() < 0.12
+
+
 @pytest.mark.parametrize("family", ["logistic", "poisson"])
 def test_other_models_have_the_posterior_of_importance_sampling(family):
     rng = np.random.default_rng(3)

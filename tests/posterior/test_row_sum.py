@@ -245,3 +245,21 @@ def test_the_exact_value_and_the_softened_gradient_come_from_one_pass():
     np.testing.assert_allclose(value, posterior.log_density(theta), rtol=1e-12)
     np.testing.assert_allclose(grad, soft.grad(theta), rtol=0, atol=1e-11)
     assert np.abs(grad - posterior.grad(theta)).max() > 0.1  # the prior's kinks are not followed
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("likelihood", ["bernoulli", "poisson"])
+def test_an_offset_is_a_column_whose_coefficient_is_known(likelihood, dtype):
+    base = make_posterior(likelihood, "flat", sample_weight=WEIGHTS["fractions"])
+    offset = np.random.default_rng(2).standard_normal(N)
+    X = np.column_stack([base.X, offset])
+    wide = GLMPosterior(X, base.y, base.likelihood, Flat(), sample_weight=base.weight)
+    moved = GLMPosterior(
+        base.X, base.y, base.likelihood, Flat(), sample_weight=base.weight, offset=offset
+    )
+    theta = draw_theta(base)
+    value, grad = moved.rows(dtype).value_and_grad(theta)
+    expected, slope = wide.rows().value_and_grad(np.insert(theta, D, 1.0, axis=1))
+    rtol = 1e-12 if dtype is np.float64 else 1e-5
+    assert value == pytest.approx(expected, rel=rtol)
+    assert grad == pytest.approx(np.delete(slope, D, axis=1), rel=rtol, abs=rtol * N)

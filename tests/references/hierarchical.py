@@ -61,7 +61,8 @@ class LearnedScale:
         value = (self.y * eta - mass).sum(1)
         z = beta / self.scale * np.exp(-log_tau)[:, None]
         value -= 0.5 * (z**2).sum(1) + z.shape[1] * log_tau
-        return value + log_tau - np.log1p(np.exp(2 * log_tau))
+        unit = 2.5**2 / z.shape[1]  # tau is half-normal
+        return value + log_tau - 0.5 * np.exp(2 * log_tau) / unit
 
     def start(self):
         """No effects, the level of y, and tau = 1."""

@@ -4,6 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+if sys.platform != "linux":
+    pytest.skip("reads /proc, and bounds its own process", allow_module_level=True)
+
 
 def test_changed_checkpoints_are_refused_by_name_or_harmless():
     # of its own, since it bounds the memory of its process

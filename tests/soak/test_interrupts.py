@@ -1,7 +1,14 @@
 """The interrupt keys at some random moments, and what they leave behind."""
 
-from .interrupts import run
-from .report import Report
+import sys
+
+import pytest
+
+if sys.platform != "linux":
+    pytest.skip("reads /proc, and bounds its own process", allow_module_level=True)
+
+from .interrupts import run  # noqa: E402
+from .report import Report  # noqa: E402
 
 
 def test_the_keys_leave_everything_as_it_was_at_any_moment():

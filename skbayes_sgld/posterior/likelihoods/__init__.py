@@ -3,6 +3,7 @@
 from skbayes_sgld._components import Registry
 from skbayes_sgld.posterior.likelihoods.base import LabelLikelihood, Likelihood
 from skbayes_sgld.posterior.likelihoods.bernoulli import Bernoulli
+from skbayes_sgld.posterior.likelihoods.beta_binomial import BetaBinomial
 from skbayes_sgld.posterior.likelihoods.binomial import Binomial, as_totals
 from skbayes_sgld.posterior.likelihoods.categorical import Categorical
 from skbayes_sgld.posterior.likelihoods.gamma import Gamma
@@ -17,14 +18,17 @@ from skbayes_sgld.posterior.likelihoods.negative_binomial import NegativeBinomia
 from skbayes_sgld.posterior.likelihoods.ordinal import Ordinal
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 from skbayes_sgld.posterior.likelihoods.poisson import Poisson
+from skbayes_sgld.posterior.likelihoods.student_t import StudentTNoise
 
 LIKELIHOODS: Registry[Likelihood] = Registry(
     Likelihood,
     gaussian=Gaussian,
     fixed_gaussian=FixedGaussian,
     heteroscedastic_gaussian=HeteroscedasticGaussian,
+    student_t=StudentTNoise,
     bernoulli=Bernoulli,
     binomial=Binomial,
+    beta_binomial=BetaBinomial,
     categorical=Categorical,
     ordinal=Ordinal,
     poisson=Poisson,
@@ -35,6 +39,7 @@ LIKELIHOODS: Registry[Likelihood] = Registry(
 __all__ = [
     "LIKELIHOODS",
     "Bernoulli",
+    "BetaBinomial",
     "Binomial",
     "Categorical",
     "FixedGaussian",
@@ -50,6 +55,7 @@ __all__ = [
     "Ordinal",
     "OwnParameter",
     "Poisson",
+    "StudentTNoise",
     "WeightedKernel",
     "as_totals",
 ]

@@ -69,6 +69,8 @@ class Likelihood(Component):
     increasing : bool
         Whether the mean increases with the only linear predictor, so that its quantiles are those
         of the predictor, transformed.
+    log_concave : bool
+        Whether the log density is concave in eta, so that it adds no mode to a posterior.
     bounded_curvature : bool
         Whether the curvature is bounded, whatever the linear predictor and the noise.
     reach : float
@@ -92,6 +94,7 @@ class Likelihood(Component):
     totals = False
     shift_invariant = False
     increasing = False
+    log_concave = True
     bounded_curvature = True
     reach: ClassVar[float] = 1.0
     improper: ClassVar[str] = ""
@@ -161,7 +164,8 @@ class Likelihood(Component):
         """Weight of the observations that keep an intercept under a flat prior from infinity.
 
         Far out, the posterior density of an intercept b falls like ``exp(-level_weight |b|)``.
-        Infinity stands for a density that falls faster, as a normal one does.
+        Infinity stands for a density that falls faster, as a normal one does, or like a power of b
+        whose integral is finite.
         """
         return np.inf
 

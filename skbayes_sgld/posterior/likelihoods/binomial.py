@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import betainc, expit, gammaln, logit, xlogy
+from scipy.special import expit, fdtr, gammaln, logit, xlogy
 
 from skbayes_sgld.posterior.likelihoods.base import RARE, Array, Likelihood
 from skbayes_sgld.posterior.likelihoods.bernoulli import Bernoulli
@@ -31,14 +31,14 @@ class BinomialKernel(RowKernel):
         super().__init__(likelihood, y)
         self.trials = trials
 
-    def __getitem__(self, at: Any) -> BinomialKernel:
+    def __getitem__(self, at: Any) -> Self:
         """Kernel of some of the rows."""
-        return BinomialKernel(self.likelihood, self.y[at], self.trials[at])
+        return type(self)(self.likelihood, self.y[at], self.trials[at])
 
     @cached_property
     def share(self) -> Array:
         """Shares of successes at which rows are expanded; a half where all trials ended alike."""
-        share = self.y.astype(float) / self.trials
+        share = self.y.astype(float) / np.maximum(self.trials, 1.0)
         share[(share == 0.0) | (share == 1.0)] = 0.5
         eps = np.finfo(self.y.dtype).eps
         return np.clip(share, np.finfo(self.y.dtype).tiny, 1.0 - eps).astype(self.y.dtype)
@@ -48,7 +48,8 @@ class BinomialKernel(RowKernel):
         """Log densities at these shares, 0 where all trials ended alike."""
         y, n = self.y.astype(float), self.trials.astype(float)
         ways = gammaln(n + 1.0) - gammaln(y + 1.0) - gammaln(n - y + 1.0)
-        at_share = ways + xlogy(y, y / n) + xlogy(n - y, (n - y) / n)
+        at_share = ways + xlogy(y, y / np.maximum(n, 1.0))
+        at_share += xlogy(n - y, (n - y) / np.maximum(n, 1.0))
         return np.where((y == 0.0) | (y == n), 0.0, at_share).astype(self.y.dtype)
 
     def log_density(self, u: Array) -> Array:
@@ -86,25 +87,25 @@ class Binomial(Likelihood):
     has trials.
     """
 
-    kernel = BinomialKernel
+    kernel: ClassVar[type[BinomialKernel]] = BinomialKernel
     totals = True
     whole = True
     averages = True
     improper = "a plane separates the successes from the failures"
 
     def _kernel(self, y: Array, dtype: type) -> RowKernel:
-        successes, trials = _split(y)
-        return BinomialKernel(self, successes.astype(dtype), trials.astype(dtype))
+        successes, trials = split_totals(y)
+        return self.kernel(self, successes.astype(dtype), trials.astype(dtype))
 
     def check_target(self, y: Array) -> Array:
         """Totals; a ValueError names a number of successes or trials that there cannot be."""
-        successes, trials = _split(y)
-        wrong = ~((trials >= 1) & (trials < np.inf)) | (trials != np.floor(trials))
+        successes, trials = split_totals(y)
+        wrong = ~((trials >= 0) & (trials < np.inf)) | (trials != np.floor(trials))
         if wrong.any():
             row = int(wrong.argmax())
             raise ValueError(
                 f"n_trials has the value {trials[row]:g} in row {row}; numbers of trials must be "
-                "whole, and 1 or more; leave out rows without trials."
+                "whole, and 0 or more."
             )
         wrong = ~((successes >= 0) & (successes <= trials)) | (successes != np.floor(successes))
         if wrong.any():
@@ -117,12 +118,12 @@ class Binomial(Likelihood):
 
     def trial_weight(self, y: Array, weight: Array | None) -> Array | None:
         """Weights times trials."""
-        trials = _split(y)[1]
+        trials = split_totals(y)[1]
         return trials if weight is None else weight * trials
 
     def _outcomes(self, y: Array, weight: Array | None) -> tuple[float, float]:
         """Weighted numbers of failures and of successes."""
-        (successes, trials), w = _split(y), np.ones(len(y)) if weight is None else weight
+        (successes, trials), w = split_totals(y), np.ones(len(y)) if weight is None else weight
         return float(w @ (trials - successes)), float(w @ successes)
 
     def level_weight(self, y: Array, weight: Array | None = None) -> float:
@@ -143,7 +144,7 @@ class Binomial(Likelihood):
 
     def rare(self, y: Array) -> Array | None:
         """Rows with the one outcome that few rows have; None without one."""
-        successes, trials = _split(y)
+        successes, trials = split_totals(y)
         for some in (successes > 0, successes < trials):
             if 0.0 < some.mean() < RARE:
                 return some
@@ -151,12 +152,12 @@ class Binomial(Likelihood):
 
     def gains(self, design: Array, y: Array) -> Array:
         """Rows with a success, and those with a failure under a minus sign."""
-        successes, trials = _split(y)
+        successes, trials = split_totals(y)
         return np.concatenate([design[successes > 0], -design[successes < trials]])
 
     def averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
         """Score and curvature averaged over normal errors of the predictor."""
-        successes, trials = _split(y)
+        successes, trials = split_totals(y)
         score, bend = Bernoulli().averaged(u, variance, successes / trials)
         return trials * score, trials * bend
 
@@ -167,14 +168,14 @@ class Binomial(Likelihood):
     # ---- predictions --------------------------------------------------------------------------
 
     def _trials(self, u: Array) -> Array:
-        return u[:, 1] if u.shape[1] > 1 else np.ones_like(u[:, 0])
+        return u[:, -1] if u.shape[1] > self.n_local else np.ones_like(u[:, 0])
 
     def log_density(self, u: Array, y: Array) -> Array:
         """Log probability of each total; minus infinity of more successes than trials."""
         if y.dtype.names is not None:
             return super().log_density(u, y)
         trials = self._trials(u)[:, : y.shape[-1]]
-        value = super().log_density(u[:, :1], as_totals(np.clip(y, 0, trials), trials))
+        value = super().log_density(u[:, : self.n_local], as_totals(np.clip(y, 0, trials), trials))
         return np.where((y < 0) | (y > trials), -np.inf, value)
 
     def mean(self, u: Array) -> Array:
@@ -189,7 +190,9 @@ class Binomial(Likelihood):
         """Probability of at most y successes."""
         trials = self._trials(u)
         whole = np.clip(np.floor(y), 0.0, trials - 1.0)
-        below = betainc(trials - whole, whole + 1.0, expit(-u[:, 0]))
+        # the F distribution's takes a tenth of the time of scipy's incomplete beta function
+        some, none = whole + 1.0, np.maximum(trials - whole, 1.0)
+        below = fdtr(2.0 * none, 2.0 * some, some / none * np.exp(-u[:, 0]))
         return np.where(y < 0, 0.0, np.where(y >= trials, 1.0, below))
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
@@ -197,6 +200,6 @@ class Binomial(Likelihood):
         return rng.binomial(self._trials(u).astype(np.int64), expit(u[:, 0]))
 
 
-def _split(y: Array) -> tuple[Array, Array]:
+def split_totals(y: Array) -> tuple[Array, Array]:
     """Successes and trials; codes are totals of one trial."""
     return (y, np.ones(np.shape(y))) if y.dtype.names is None else (y["successes"], y["trials"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtr
@@ -14,6 +15,9 @@ from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 
 _LOG_2_PI = float(np.log(2 * np.pi))
+_NOISE: tuple[OwnParameter, ...] = (
+    OwnParameter("noise_variance", "noise_prior", "inverse_gamma", is_noise=True),
+)
 _SDS = 2.5  # of y: Gelman, Jakulin, Pittau & Su 2008, for columns of sd 1/2
 
 
@@ -103,9 +107,9 @@ class Gaussian(_Normal):
     Karagiannis, Handout 6, eq. (4.1).
     """
 
-    own = (OwnParameter("noise_variance", "noise_prior", "inverse_gamma", is_noise=True),)
+    own = _NOISE
     bounded_curvature = False
-    kernel = GaussianKernel
+    kernel: ClassVar[type[RowKernel]] = GaussianKernel
 
     def check_target(self, y: Array) -> Array:
         """Observations as floats; a ValueError where all are equal, with no noise to infer."""

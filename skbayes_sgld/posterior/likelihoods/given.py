@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -15,12 +15,6 @@ class GivenOwnKernel(RowKernel):
 
     def __init__(self, kernel: RowKernel, own: Array) -> None:
         self.kernel, self.own = kernel, own
-
-    @classmethod
-    def bind(cls, likelihood: Any, y: Array) -> Self:
-        """Kernel of these observations."""
-        kernel = likelihood.likelihood.bind(y, dtype=y.dtype.type)
-        return cls(kernel, likelihood.known.astype(y.dtype)[:, None])
 
     def __getitem__(self, at: Any) -> Self:
         """Kernel of some of the rows."""
@@ -60,12 +54,15 @@ class GivenOwn(Likelihood):
         Coordinates of its own parameters.
     """
 
-    kernel = GivenOwnKernel
+    kernel: ClassVar[type[GivenOwnKernel]] = GivenOwnKernel
 
     def __init__(self, likelihood: Likelihood, known: Array) -> None:
         self.likelihood, self.known = likelihood, known
         self.n_predictors = likelihood.n_predictors
         self.bounded_curvature = likelihood.bounded_curvature
+
+    def _kernel(self, y: Array, dtype: type) -> RowKernel:
+        return self.kernel(self.likelihood.bind(y, dtype=dtype), self.known.astype(dtype)[:, None])
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
         """Linear predictors where a search begins."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -36,6 +37,10 @@ class RowKernel:
         """Kernel of some of the rows, ``[..., rows]``, or of one entry of a leading axis."""
         return type(self)(self.likelihood, self.y[at])
 
+    def fold(self, design: Array) -> tuple[RowKernel, Array]:
+        """Kernel and rows ``(B, width)`` of the same likelihood that are cheaper to sum."""
+        return self, design
+
     def log_density(self, u: Array) -> Array:
         """Log density of each row ``(C, B)``."""
         return self.likelihood.log_density(u, self.y)
@@ -63,6 +68,11 @@ class OffsetKernel(RowKernel):
     def __getitem__(self, at: Any) -> OffsetKernel:
         """Kernel of some of the rows."""
         return OffsetKernel(self.kernel[at], self.offset[at])
+
+    def fold(self, design: Array) -> tuple[RowKernel, Array]:
+        """Fold the offset as one more column of the rows."""
+        kernel, folded = self.kernel.fold(np.column_stack([design, self.offset]))
+        return OffsetKernel(kernel, folded[:, -1].copy()), folded[:, :-1]
 
     def _moved(self, u: Array) -> Array:
         u[:, 0] += self.offset
@@ -94,6 +104,11 @@ class WeightedKernel(RowKernel):
     def __getitem__(self, at: Any) -> WeightedKernel:
         """Kernel of some of the rows."""
         return WeightedKernel(self.kernel[at], self.weight[at])
+
+    def fold(self, design: Array) -> tuple[RowKernel, Array]:
+        """Fold the kernel that is weighted."""
+        kernel, folded = self.kernel.fold(design)
+        return WeightedKernel(kernel, self.weight), folded
 
     def log_density(self, u: Array) -> Array:
         """Weighted log density."""

@@ -25,6 +25,7 @@ def solve_quantile(
     sd: Array,
     whole: bool = False,
     start: tuple[Array, Array, Array] | None = None,
+    bracket: tuple[Array, Array] | None = None,
 ) -> Array:
     """Solve ``cdf(t) = q`` for each row, by the secant method kept inside a bracket.
 
@@ -43,6 +44,9 @@ def solve_quantile(
     start : tuple of three ndarrays of shape (n,), or None
         Where the search begins, the density there and its relative error. None: at the quantile
         of a normal distribution.
+    bracket : tuple of two ndarrays of shape (n,), or None
+        Points below and above each quantile. None: as far as the moments allow. With it, ``mean``
+        and ``sd`` need only be a location and a scale.
 
     Returns
     -------
@@ -51,6 +55,8 @@ def solve_quantile(
     """
     # Cantelli's inequality: no quantile is further from the mean
     low, high = mean - sd * np.sqrt((1 - q) / q), mean + sd * np.sqrt(q / (1 - q))
+    if bracket is not None:
+        low, high = bracket[0].copy(), bracket[1].copy()
     t = mean + sd * ndtri(q)
     slope = np.exp(-0.5 * ndtri(q) ** 2) / np.sqrt(2 * np.pi) / np.where(sd > 0, sd, 1.0)
     doubt = np.ones(len(t))  # relative error of the slope

@@ -38,3 +38,21 @@ def remainder(x: Array, order: int = 0) -> Array:
         series = w / large * (1 / 6 - w * (1 / 30 - w * (1 / 42 - w * (1 / 30 - w * 5 / 66))))
         plain = zeta(2.0, small) - 1.0 / small - 0.5 / np.square(small)
     return np.where(x < _LARGE, plain, series)
+
+
+def rise(k: Array, z: Array, order: int = 0) -> Array:
+    """Increase from z to ``z + k`` of log gamma beyond ``k log z``, of digamma, or of trigamma.
+
+    Parameters
+    ----------
+    k, z : ndarray
+        Not negative; positive.
+    order : {0, 1, 2}, default=0
+    """
+    end = z + k
+    if order == 0:
+        return (end - 0.5) * np.log1p(k / z) - k + remainder(end) - remainder(z)
+    if order == 1:
+        return np.log1p(k / z) + 0.5 * k / (z * end) + remainder(z, 1) - remainder(end, 1)
+    of_square = 0.5 * k * (z + end) / np.square(z * end)
+    return remainder(end, 2) - remainder(z, 2) - k / (z * end) - of_square

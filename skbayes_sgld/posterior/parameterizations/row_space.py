@@ -11,11 +11,14 @@ a model of the same kind with as many columns as there are rows. Given a and v, 
 coefficients follows the prior, from which it is drawn (Matheron's rule; Wilson et al. 2021, eq. 8):
 
 .. math:: \beta / s = e + Q (a - Q' e), \quad e \sim N(\mu / s, v I).
+
+A common scale tau that is learned multiplies s, and with it the prior sds of a and e: the model of
+a has the same learned scale.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +30,8 @@ from scipy.sparse import issparse
 from skbayes_sgld._linalg import matmul_rows, one_blas_thread
 from skbayes_sgld._sparse import scale_columns
 from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
+from skbayes_sgld.posterior.priors.hierarchical import HierarchicalPrior
 from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.priors.normal import Normal
 from skbayes_sgld.posterior.reported import Reported
@@ -104,9 +109,13 @@ class RowSpacePosterior(GLMPosterior):
         The part outside the row space is random, seeded by the first draw itself: the same draws
         always give the same parameters, and other draws give independent ones.
         """
+        return self.report(theta, np.ones(len(theta)))
+
+    def report(self, theta: Array, scale: Array) -> Array:
+        """Reported parameters at ``theta``, under prior sds multiplied by ``scale (S,)``."""
         seen, full, d = super()._constrain(theta), self.inner, self.inner.n_features
         rng = np.random.default_rng(np.ascontiguousarray(theta[0], dtype=float).view(np.uint64))
-        sds = np.full((len(theta), 1, 1), np.sqrt(self._temperature))
+        sds = np.sqrt(self._temperature) * scale[:, None, None]
         if full.prior.scaled_by_noise:
             sds *= np.sqrt(self._own(seen)[:, :1])[:, None]
         values = np.empty((len(theta), full.n_params))
@@ -134,6 +143,41 @@ class RowSpacePosterior(GLMPosterior):
         self._linear(seen)[..., self.n_features :] = level
         self._own(seen)[...] = full._own(values)
         return super()._unconstrain(seen)
+
+
+class HierarchicalRowSpacePosterior(HierarchicalPosterior):
+    """A generalised linear model under a normal prior of learned scale, in the space of its rows.
+
+    Parameters
+    ----------
+    posterior : HierarchicalPosterior
+        Posterior with one common scale, and fewer rows than columns.
+    temperature : float
+        Temperature tau that the sampler is to use, which tempers all parameters together.
+    """
+
+    def __init__(self, posterior: HierarchicalPosterior, temperature: float = 1.0) -> None:
+        model = RowSpacePosterior(posterior.model, temperature)
+        # at temperature tau, the part outside the row space integrates to a power of the scale
+        n_unseen = model.n_predictors * (posterior.model.n_features - model.n_features)
+        prior = _TiltedScale(posterior.prior, (temperature - 1.0) * n_unseen, model.n_features)
+        super().__init__(model, prior)
+        self.inner, self._rows = posterior, model
+
+    @property
+    def reported(self) -> Reported:
+        """Reported parameters of the model with all coefficients."""
+        return replace(super().reported, names=self.inner.reported.names)
+
+    def _constrain(self, theta: Array) -> Array:
+        """Reported parameters ``(S, P)`` at ``theta``, whose width is that of the row space."""
+        of_model, h, _ = self.split(theta)
+        values = self._rows.report(of_model, np.exp(self.prior.log_scale(h)[:, 0]))
+        return np.hstack([values, self.prior.constrain(h)])
+
+    def draw_prior(self, generators: Sequence[np.random.Generator]) -> Array:
+        """Draws from the prior of all coefficients ``(C, P)``, as reported parameters."""
+        return self.inner.draw_prior(generators)
 
 
 def _by_row(function: Callable[[Array], Array], coef: Array) -> Array:
@@ -196,3 +240,37 @@ class _Tilted(NoisePrior):
 
     def curvature(self, gamma: float) -> float:
         return self.prior.curvature(gamma)
+
+
+@dataclass(eq=False, repr=False)
+class _TiltedScale(HierarchicalPrior):
+    """A prior of one scale, which is the sd of each direction, times a power of the scale."""
+
+    prior: HierarchicalPrior
+    slope: float
+    n_directions: int
+
+    common = True
+
+    def for_model(self, *data: Any) -> HierarchicalPrior:
+        """Itself: the prior that is tilted knows the model of all columns."""
+        return self
+
+    def names(self, features: Sequence[str]) -> list[str]:
+        return self.prior.names(features)
+
+    def start(self) -> Array:
+        return self.prior.start()
+
+    def log_scale(self, h: Array) -> Array:
+        return np.repeat(h, self.n_directions, axis=1)
+
+    def pull_back(self, h: Array, in_log_scale: Array) -> Array:
+        return in_log_scale.sum(axis=1, keepdims=True)
+
+    def log_density(self, h: Array, gamma: Array | None) -> Array:
+        return self.prior.log_density(h, gamma) + self.slope * h[:, 0]
+
+    def grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array]:
+        in_h, in_gamma = self.prior.grad(h, gamma)
+        return in_h + self.slope, in_gamma

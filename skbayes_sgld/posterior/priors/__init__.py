@@ -10,6 +10,7 @@ from skbayes_sgld.posterior.priors.laplace import Laplace
 from skbayes_sgld.posterior.priors.noise import (
     Exponential,
     FlatNoise,
+    GammaPrior,
     HalfCauchy,
     HalfNormal,
     HalfStudentT,
@@ -42,6 +43,7 @@ NOISE_PRIORS: Registry[NoisePrior] = Registry(
     half_cauchy=HalfCauchy,
     exponential=Exponential,
     log_normal=LogNormal,
+    gamma=GammaPrior,
     flat=FlatNoise,
 )
 
@@ -55,6 +57,7 @@ __all__ = [
     "Exponential",
     "Flat",
     "FlatNoise",
+    "GammaPrior",
     "HalfCauchy",
     "HalfNormal",
     "HalfStudentT",

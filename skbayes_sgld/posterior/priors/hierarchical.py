@@ -20,6 +20,8 @@ from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors.base import Array, CoefficientPrior, Prior
 from skbayes_sgld.posterior.priors.normal import Normal
 
+_REACH = 2.5  # scale of the linear predictor's sd in models other than linear regression
+
 
 class HierarchicalPrior(Prior):
     """Coefficients that are normal with mean 0, given hyperparameters that set their scales.
@@ -112,15 +114,28 @@ def log_half_cauchy(log_ratio: Array) -> tuple[Array, Array]:
     return log_ratio - np.logaddexp(0.0, 2.0 * log_ratio), -np.tanh(log_ratio)
 
 
+def log_half_normal(log_ratio: Array) -> tuple[Array, Array]:
+    """Log density of the log of a half-normal variable over its scale, and the derivative."""
+    square = np.exp(2.0 * log_ratio)
+    return log_ratio - 0.5 * square, 1.0 - square
+
+
 @dataclass(eq=False, repr=False)
 class HierarchicalNormal(HierarchicalPrior):
     r"""Normal prior whose scale is learned from the data.
 
-    .. math:: \beta_j \sim N(0, \tau^2 s_j^2), \quad \tau \sim C^+(0, 1),
+    .. math:: \beta_j \sim N(0, \tau^2 s_j^2).
 
-    with a half-Cauchy distribution on the common scale tau (Gelman 2006). The fit reports tau as
-    ``prior_scale``: where few columns matter it is small, and all coefficients shrink, as those of
-    ``BayesianRidge`` do.
+    In linear regression, where y may have any unit, the common scale tau is half-Cauchy,
+    :math:`\tau \sim C^+(0, 1)` (Gelman 2006). In other models a change of 1 in the linear
+    predictor multiplies odds or rates by e, whatever the data, and few rows may not bound tau:
+    classes that a plane separates and counts of zero are as likely under any larger scale. There
+    tau is half-normal, :math:`\tau \sim N^+(0, 2.5^2 / d)` with d columns. Under the automatic
+    scale the standard deviation of the linear predictor over the rows is then half-normal with the
+    scale 2.5, that of a coefficient in Gelman, Jakulin, Pittau & Su (2008), for any d.
+
+    The fit reports tau as ``prior_scale``: where few columns matter it is small, and all
+    coefficients shrink, as those of ``BayesianRidge`` do.
 
     Parameters
     ----------
@@ -147,9 +162,31 @@ class HierarchicalNormal(HierarchicalPrior):
         """``prior_scale``, which is tau."""
         return ["prior_scale"]
 
+    def for_model(
+        self,
+        scale: Array,
+        spread: Array,
+        likelihood: Likelihood,
+        y: Array,
+        weight: Array | None,
+    ) -> HierarchicalNormal:
+        """Prior for this model; the tail of tau is that of its likelihood."""
+        prior = super().for_model(scale, spread, likelihood, y, weight)
+        assert isinstance(prior, HierarchicalNormal)
+        in_units_of_y = likelihood.quadratic or likelihood.infers_noise
+        if not in_units_of_y:
+            prior._log_unit, prior._law = (
+                float(np.log(_REACH / np.sqrt(len(scale)))),
+                log_half_normal,
+            )
+        return prior
+
+    _log_unit = 0.0  # log of the scale of tau's distribution
+    _law = staticmethod(log_half_cauchy)
+
     def start(self) -> Array:
-        """Zero: tau = 1."""
-        return np.zeros(1)
+        """Tau at the scale of its distribution."""
+        return np.full(1, self._log_unit)
 
     def log_scale(self, h: Array) -> Array:
         """``log s_j + log tau``."""
@@ -160,13 +197,14 @@ class HierarchicalNormal(HierarchicalPrior):
         return in_log_scale.sum(axis=1, keepdims=True)
 
     def log_density(self, h: Array, gamma: Array | None) -> Array:
-        """``log tau - log(1 + tau^2)``."""
-        return log_half_cauchy(h[:, 0])[0]
+        """Log density of log tau; gamma does not enter."""
+        return self._law(h[:, 0] - self._log_unit)[0]
 
     def grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array]:
-        """``(1 - tau^2) / (1 + tau^2)``; gamma does not enter."""
-        return log_half_cauchy(h)[1], np.zeros(len(h))
+        """Its derivative; gamma does not enter."""
+        return self._law(h - self._log_unit)[1], np.zeros(len(h))
 
     def sample_hyper(self, rng: np.random.Generator, gamma: float | None) -> Array:
-        """Log of a half-Cauchy number."""
-        return np.log(np.abs(rng.standard_cauchy(1)))
+        """Log of a half-Cauchy or half-normal number."""
+        drawn = rng.standard_cauchy(1) if self._law is log_half_cauchy else rng.standard_normal(1)
+        return np.log(np.abs(drawn)) + self._log_unit

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import eval_legendre, log_ndtr, roots_jacobi
 
+from skbayes_sgld._random import probe_generator
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.samplers.metropolis import Adjusted
@@ -249,7 +250,7 @@ def along_rows(
 def transition_acceptance(theta: Array, eta: float, dynamics: Dynamics) -> float:
     """Mean Metropolis acceptance of one Euler step of size eta from ``theta (C, P)``."""
     sampler, step = Hamiltonian(), np.full((len(theta), 1), np.sqrt(2.0 * eta))
-    normals = np.random.default_rng(0).standard_normal(theta.shape)
+    normals = probe_generator().standard_normal(theta.shape)
     momentum = np.sqrt(dynamics.temperature) * normals
     with np.errstate(all="ignore"):
         start = sampler.evaluate(theta, dynamics)

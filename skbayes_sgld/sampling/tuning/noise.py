@@ -34,7 +34,7 @@ _QUIETER = 5  # times less noise than is accepted, where a batch is of few rows
 _STEPS = 9_000  # of all positions together, for 4,000 draws
 
 
-@dataclass
+@dataclass(frozen=True)
 class NoiseLevel:
     """Noise that a minibatch of one row adds to the gradient, near the mode.
 
@@ -117,13 +117,13 @@ def measure_noise(
             covariance = batches.gram(idx, second) / len(idx) - means.T @ means
             return n**2 * largest_eigenvalue(whole.sqrt_t(whole.sqrt_t(covariance).T))
 
-        level = NoiseLevel(largest(second, means))
+        variance, common = largest(second, means), 0.0
         if posterior.facts.shares_batches:
             # of the products of two different draws
             total, S = scores.sum(axis=0), len(draws)
             pairs = (np.einsum("ai,bi->abi", total, total) - S * second) / (S * (S - 1))
-            level.common = max(0.0, largest(pairs, means.sum(axis=0, keepdims=True) / np.sqrt(S)))
-        return level
+            common = max(0.0, largest(pairs, means.sum(axis=0, keepdims=True) / np.sqrt(S)))
+        return NoiseLevel(variance, common)
 
     def product(z: Array) -> Array:
         x = metric.sqrt(z.reshape(1, -1))

@@ -8,7 +8,10 @@ C, B, S = 3, 7, 4000
 
 
 def some_u(likelihood, size=B, seed=0):
-    return 0.2 + 0.7 * np.random.default_rng(seed).standard_normal((C, likelihood.n_local, size))
+    u = 0.2 + 0.7 * np.random.default_rng(seed).standard_normal((C, likelihood.n_local, size))
+    if [own.name for own in likelihood.own][-1:] == ["degrees_of_freedom"]:
+        u[:, -1] += 3.0  # the moments that checks compare exist, and are not of few samples
+    return u
 
 
 def some_y(likelihood, u, seed=0):
@@ -91,7 +94,7 @@ def check_mixture_quantile(likelihood, q):
     rng = np.random.default_rng(1)
     n, draws = 5, 300
     eta = np.linspace(-2, 6, n)[:, None] + 0.4 * rng.standard_normal((n, draws))
-    own = 0.5 * rng.standard_normal((len(likelihood.own), draws))
+    own = some_u(likelihood, draws)[0, likelihood.n_predictors :]
     share = rng.dirichlet(np.ones(draws))
     u = np.stack([eta, *(np.broadcast_to(each, eta.shape) for each in own)], axis=1)
     t = likelihood.mixture_quantile(u, share, q)

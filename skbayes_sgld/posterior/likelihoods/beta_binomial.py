@@ -1,0 +1,194 @@
+"""Totals whose variance exceeds a binomial one: probabilities that vary from row to row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, fdtr, log_expit
+
+from skbayes_sgld.posterior.likelihoods.base import Array
+from skbayes_sgld.posterior.likelihoods.binomial import (
+    Binomial,
+    BinomialKernel,
+    as_totals,
+    split_totals,
+)
+from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
+from skbayes_sgld.posterior.likelihoods.own import OwnParameter
+from skbayes_sgld.posterior.likelihoods.stirling import rise
+from skbayes_sgld.posterior.transforms import Interval
+
+_LIMIT = 60.0  # log odds of the correlation beyond which nothing changes in floating point
+_SUMMED = 500  # successes, or failures, whose probabilities are summed
+_STRETCH = 64  # probabilities that follow from one: its underflow is that of their sum
+_NODES = np.arange(-6.5, 6.51, 0.5)  # sds of the log odds of a beta variable
+
+
+class BetaBinomialKernel(BinomialKernel):
+    """Totals, in terms of ``a = p r`` and ``b = (1 - p) r`` with ``r = (1 - rho) / rho``.
+
+    The log density is that of a binomial total plus ``f(y, a) + f(n - y, b) - f(n, r)``, where
+    ``f(m, x) = log Gamma(x + m) - log Gamma(x) - m log x`` falls to 0 as x grows. Everything is in
+    float64: the special functions take no less time in float32.
+    """
+
+    def _parts(self, u: Array) -> list[tuple[Array, Array]]:
+        """Successes with log a, failures with log b, and trials with log r."""
+        eta, log_r = u[:, 0].astype(float), -np.clip(u[:, 1].astype(float), -_LIMIT, _LIMIT)
+        successes, failures = (self.y, log_expit(eta)), (self.trials - self.y, log_expit(-eta))
+        return [(m, log_x + log_r) for m, log_x in (successes, failures)] + [(self.trials, log_r)]
+
+    def log_density(self, u: Array) -> Array:
+        """Log density of each row."""
+        of_successes, of_failures, of_trials = (_beyond(*part) for part in self._parts(u))
+        binomial = super().log_density(u[:, :1].astype(float))
+        return (binomial + of_successes + of_failures - of_trials).astype(u.dtype)
+
+    def score(self, u: Array) -> Array:
+        """Score in eta and in the log odds of rho."""
+        A, B, R = (_slope(*part) for part in self._parts(u))
+        p, q = expit(u[:, 0]), expit(-u[:, 0])
+        return np.stack([q * A - p * B, R - A - B], axis=1).astype(u.dtype)
+
+    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
+        """Score and curvature in eta and in the log odds of rho."""
+        parts = self._parts(u)
+        (A, B, R), (a, b, r) = ([each(*part) for part in parts] for each in (_slope, _bend))
+        p, q = expit(u[:, 0]), expit(-u[:, 0])
+        cross = q * a - p * b
+        rows = [[p * q * (A + B) - q * q * a - p * p * b, cross], [cross, r - a - b]]
+        curvature = np.stack([np.stack(row, axis=1) for row in rows], axis=1)
+        score = np.stack([q * A - p * B, R - A - B], axis=1)
+        return score.astype(u.dtype), curvature.astype(u.dtype)
+
+
+# with log Gamma(x + m) - log Gamma(x) = log x + log Gamma(x + m) - log Gamma(x + 1) no function of
+# x has a pole at 0
+
+
+def _beyond(m: Array, log_x: Array) -> Array:
+    """``f(m, x)`` of whole numbers m."""
+    k, x = np.maximum(m - 1.0, 0.0), np.exp(log_x)
+    return k * np.logaddexp(0.0, -log_x) + rise(k, 1.0 + x)
+
+
+def _slope(m: Array, log_x: Array) -> Array:
+    """``x d/dx log Gamma(x + m) / Gamma(x)``."""
+    k, x = np.maximum(m - 1.0, 0.0), np.exp(log_x)
+    return (m > 0) + x * rise(k, 1.0 + x, 1)
+
+
+def _bend(m: Array, log_x: Array) -> Array:
+    """Derivative of the slope in log x."""
+    k, x = np.maximum(m - 1.0, 0.0), np.exp(log_x)
+    return x * rise(k, 1.0 + x, 1) + np.square(x) * rise(k, 1.0 + x, 2)
+
+
+@dataclass(eq=False, repr=False)
+class BetaBinomial(Binomial):
+    """Successes among trials whose probability has a beta distribution over the rows.
+
+    Its mean is ``p = 1 / (1 + exp(-eta))``, and the correlation of two trials of a row is rho: the
+    variance of a total is ``n p (1 - p) (1 + (n - 1) rho)``. The coordinate is the log odds of rho,
+    the log of ``rho / (1 - rho)``, which is the inverse of the beta distribution's precision.
+    """
+
+    own = (OwnParameter("correlation", "correlation_prior", "exponential", transform=Interval()),)
+    kernel = BetaBinomialKernel
+    averages = False
+
+    def _kernel(self, y: Array, dtype: type) -> RowKernel:
+        return super()._kernel(y, np.float64)
+
+    def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
+        """Log odds of the share of all successes, and of the correlation by moments."""
+        level = super().start(y, weight, has_level)
+        return np.append(level, self._log_odds_of_correlation(float(level[0]), y, weight))
+
+    def _log_odds_of_correlation(self, eta: float, y: Array, weight: Array | None) -> float:
+        successes, trials = split_totals(y)
+        w, p = np.ones(len(y)) if weight is None else weight, expit(eta)
+        square = np.square(successes - trials * p) / (trials * p * (1.0 - p))
+        pairs = max(float(w @ (trials - 1.0)), 1e-9 * float(w.sum()))
+        rho = np.clip(w @ (square - 1.0) / pairs, 0.01, 0.9)
+        return float(np.log(rho / (1.0 - rho)))
+
+    def level_weight(self, y: Array, weight: Array | None = None) -> float:
+        """Weight of the rows with a success, or with a failure, whichever is less."""
+        successes, trials = split_totals(y)
+        w = np.ones(len(y)) if weight is None else weight
+        return float(min(w @ (successes > 0), w @ (successes < trials)))
+
+    def pseudo_variance(self, y: Array, weight: Array | None) -> float:
+        """Inverse mean over the rows of ``n p (1 - p) / (1 + (n - 1) rho)``."""
+        trials, p = split_totals(y)[1], self._share(y, weight)
+        eta = float(np.log(p / (1.0 - p)))
+        rho = expit(self._log_odds_of_correlation(eta, y, weight))
+        worth = trials * p * (1.0 - p) / (1.0 + (trials - 1.0) * rho)
+        return 1.0 / float(np.average(worth, weights=weight))
+
+    # ---- predictions --------------------------------------------------------------------------
+
+    def variance(self, u: Array) -> Array:
+        """``n p (1 - p) (1 + (n - 1) rho)``."""
+        return super().variance(u) * (1.0 + (self._trials(u) - 1.0) * expit(u[:, 1]))
+
+    def cdf(self, u: Array, y: Array) -> Array:
+        """Probability of at most y successes."""
+        u, trials = u.astype(float), self._trials(u).astype(float)
+        whole = np.clip(np.floor(y), -1.0, trials)
+        upper = 2.0 * whole >= trials  # the smaller sum is that over more successes
+        u[:, 0] = np.where(upper, -u[:, 0], u[:, 0])
+        k = np.where(upper, trials - 1.0 - whole, whole)
+        few = (k < _SUMMED).any(axis=1)
+        out = np.empty(k.shape)
+        for rows, function in ((few, self._summed), (~few, self._averaged)):
+            if rows.any():
+                out[rows] = function(u[rows], trials[rows], k[rows])
+        return np.where(upper, 1.0 - out, out)
+
+    def _shapes(self, u: Array) -> tuple[Array, Array]:
+        """Shapes a and b of the beta distribution."""
+        r = np.exp(-np.clip(u[:, 1], -_LIMIT, _LIMIT))
+        return r * expit(u[:, 0]), r * expit(-u[:, 0])
+
+    def _summed(self, u: Array, trials: Array, k: Array) -> Array:
+        """Probability of at most k successes, fewer than half of the trials, by the sum."""
+        (a, b), out = self._shapes(u), np.zeros(k.shape)
+        most = int(k.max())
+        for first in range(0, most + 1, _STRETCH):
+            totals = as_totals(np.minimum(float(first), trials), trials)
+            term = np.exp(self.log_density(u[:, :2], totals))
+            out += np.where(first <= k, term, 0.0)
+            for j in range(first, min(first + _STRETCH - 1, most)):
+                step = (trials - j) * (a + j) / ((j + 1.0) * np.maximum(b + trials - 1.0 - j, 1.0))
+                term = np.where(j < k, term * step, 0.0)
+                out += term
+        return np.minimum(out, 1.0)
+
+    def _averaged(self, u: Array, trials: Array, k: Array) -> Array:
+        """Probability of at most k successes, where there are many of them and of failures.
+
+        It is that of ``P < Q``, for independent P of shapes a, b and Q of shapes k + 1, n - k: the
+        mean, over the narrower of the two, of the distribution function of the other one.
+        """
+        of_p = np.maximum(self._shapes(u), np.finfo(float).tiny)
+        of_q = np.stack([k + 1.0, trials - k])
+        wide = of_p.sum(axis=0) < trials
+        (s, t), (first, second) = np.where(wide, of_q, of_p), np.where(wide, of_p, of_q)
+        mean, sd = np.log(s / t), np.sqrt(1.0 / s + 1.0 / t)
+        total, out = np.zeros(k.shape), np.zeros(k.shape)
+        for node in _NODES:
+            at = mean + sd * node
+            move = np.log1p(s / (s + t) * np.expm1(sd * node))
+            weight = np.exp(s * sd * node - (s + t) * move)
+            total += weight
+            out += weight * fdtr(2.0 * first, 2.0 * second, second / first * np.exp(at))
+        out /= total
+        return np.where(wide, out, 1.0 - out)
+
+    def sample(self, u: Array, rng: np.random.RandomState) -> Array:
+        """Draws of a number of successes: binomial, of a probability drawn for each."""
+        a, b = (np.maximum(shape, np.finfo(float).tiny) for shape in self._shapes(u))
+        return rng.binomial(self._trials(u).astype(np.int64), rng.beta(a, b))

@@ -1,0 +1,203 @@
+"""Observations with heavy tails on both sides of a location: Student's t distribution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import stdtr, stdtrit
+
+from skbayes_sgld.posterior.likelihoods.base import Array, Average
+from skbayes_sgld.posterior.likelihoods.gaussian import Gaussian
+from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
+from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
+from skbayes_sgld.posterior.likelihoods.own import OwnParameter
+from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
+
+_LIMIT = 60.0  # size of the log degrees of freedom beyond which nothing changes in floating point
+_NORMAL = 1e10  # degrees of freedom from which a t distribution function is a normal one
+_START = 4.0  # degrees of freedom where a search begins
+_MOST = 1000  # observations that a search for a start takes
+_WEAK = 1e-4  # weight of its prior, beside that of all rows
+_FARTHEST = 1e100  # draw of T, whose square still is a number
+
+
+class StudentTKernel(RowKernel):
+    """Rows of location eta, log squared scale gamma and log degrees of freedom t.
+
+    With ``nu = exp(t)`` and ``z^2 = (y - eta)^2 exp(-gamma)``, the log density is
+    ``c(nu) - gamma / 2 - (nu + 1) / 2 log(1 + z^2 / nu)``. As nu rises every term approaches that
+    of a normal density: of the gamma functions in c only the remainders of Stirling's formula are
+    computed, whose other terms cancel.
+    """
+
+    def _parts(self, u: Array) -> tuple[Array, Array, Array, Array]:
+        """``(y - eta) exp(-gamma)``, z^2, nu, and ``nu + z^2``."""
+        residual, nu = self.y - u[:, 0], np.exp(np.clip(u[:, 2], -_LIMIT, _LIMIT))
+        scaled = residual * np.exp(-u[:, 1])
+        square = residual * scaled
+        return scaled, square, nu, nu + square
+
+    def _score(self, parts: tuple[Array, Array, Array, Array]) -> Array:
+        scaled, square, nu, total = parts
+        pull, share = (nu + 1.0) / total, square / total
+        in_t = 0.5 * (nu + 1.0) * share - 0.5 * nu * np.log1p(square / nu) + _of_degrees(nu, 1)
+        return np.stack([pull * scaled, 0.5 * (pull * square - 1.0), in_t], axis=1)
+
+    def _log_density(self, u: Array, parts: tuple[Array, Array, Array, Array]) -> Array:
+        _, square, nu, _ = parts
+        fall = (nu + 1.0) * np.log1p(square / nu)
+        value: Array = _of_degrees(nu, 0) - 0.5 * (u[:, 1] + fall)
+        return value
+
+    def log_density(self, u: Array) -> Array:
+        """Log density of each row."""
+        return self._log_density(u, self._parts(u))
+
+    def score(self, u: Array) -> Array:
+        """Score in eta, gamma and t."""
+        return self._score(self._parts(u))
+
+    def value_and_score(self, u: Array) -> tuple[Array, Array]:
+        """Log density and score."""
+        parts = self._parts(u)
+        return self._log_density(u, parts), self._score(parts)
+
+    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
+        """Score and curvature in eta, gamma and t: negative in eta where ``z^2 > nu``."""
+        parts = self._parts(u)
+        scaled, square, nu, total = parts
+        pull, share, rest = (nu + 1.0) / total, square / total, nu / total
+        precision = np.exp(-u[:, 1])
+        cross = pull * rest * scaled
+        corner = 0.5 * (nu + 1.0) * share * rest
+        in_t = 0.5 * share * rest * (1.0 - square)
+        own = in_t + 0.5 * nu * (np.log1p(square / nu) - share) - _of_degrees(nu, 2)
+        both = rest * (1.0 - square) / total * scaled
+        rows = [
+            [pull * (rest - share) * precision, cross, both],
+            [cross, corner, in_t],
+            [both, in_t, own],
+        ]
+        curvature = np.stack([np.stack(row, axis=1) for row in rows], axis=1)
+        return self._score(parts), curvature
+
+
+def _of_degrees(nu: Array, order: int) -> Array:
+    """The constant c of the log density at ``nu (C, B)``, or a derivative of it in log nu."""
+    one = nu[:, :1]
+    exact = (one if (nu == one).all() else nu).astype(float)
+    half = 0.5 * exact
+    if order == 0:
+        value = 0.5 * (exact * np.log1p(1.0 / exact) - 1.0 - LOG_2_PI)
+        value += remainder(half + 0.5) - remainder(half)
+    else:
+        rest = remainder(half, 1) - remainder(half + 0.5, 1)
+        value = 0.5 * exact * (np.log1p(1.0 / exact) - 1.0 / (exact + 1.0) + rest)
+    if order == 2:
+        rest = remainder(half + 0.5, 2) - remainder(half, 2)
+        value += 0.25 * np.square(exact) * rest - 0.5 * exact / np.square(exact + 1.0)
+    return value.astype(nu.dtype)
+
+
+@dataclass(eq=False, repr=False)
+class StudentTNoise(Gaussian):
+    """Observations of location eta with t-distributed noise, ``y = eta + sigma T``.
+
+    T has ``nu`` degrees of freedom, which are inferred. The noise variance ``sigma^2`` of the other
+    likelihoods is here the squared scale: the variance of an observation is
+    ``sigma^2 nu / (nu - 2)``, and infinite where ``nu <= 2``.
+    """
+
+    quadratic = False
+    log_concave = False
+    kernel = StudentTKernel
+    own = (
+        *Gaussian.own,
+        OwnParameter("degrees_of_freedom", "degrees_of_freedom_prior", "gamma"),
+    )
+
+    def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
+        """Maximum likelihood estimate of a model without columns, from quantiles of y if many."""
+        share = np.full(len(y), 1.0 / len(y)) if weight is None else weight / weight.sum()
+        if len(y) > _MOST:
+            order = np.argsort(y)
+            at = np.searchsorted(np.cumsum(share[order]), (np.arange(_MOST) + 0.5) / _MOST)
+            y, share = y[order[np.minimum(at, len(y) - 1)]], np.full(_MOST, 1.0 / _MOST)
+        level = float(np.median(y)) if has_level else 0.0
+        unit = float(np.median(np.abs(y - level))) or float(np.abs(y - level).max()) or 1.0
+        kernel = self.bind((y - level) / unit, share)
+        free = slice(0 if has_level else 1, 3)
+
+        def loss(local: Array) -> tuple[float, Array]:
+            u = np.concatenate([np.zeros(free.start), local])
+            value, score = kernel.value_and_score(np.repeat(u[None, :, None], len(y), axis=2))
+            # a weak prior keeps the scale off 0 where observations are equal
+            away = u[1:] - (0.0, np.log(_START))
+            slope = -score.sum(axis=2)[0]
+            slope[1:] += 2.0 * _WEAK * away
+            return float(_WEAK * np.square(away).sum() - value.sum()), slope[free]
+
+        begin = np.array([0.0, 0.0, np.log(_START)])
+        begin[free] = minimize(loss, begin[free], jac=True, method="BFGS").x
+        return np.array([level + unit * begin[0], 2.0 * np.log(unit) + begin[1], begin[2]])
+
+    def pseudo_variance(self, y: Array, weight: Array | None) -> float:
+        """Inverse of the information that an observation has about its location."""
+        *_, gamma, t = self.start(y, weight, True)
+        return float(np.exp(gamma) * (np.exp(t) + 3.0) / (np.exp(t) + 1.0))
+
+    def variance(self, u: Array) -> Array:
+        """``sigma^2 nu / (nu - 2)``; infinite where nu is at most 2."""
+        nu = self._degrees(u)
+        finite = nu > 2.0
+        return np.exp(u[:, 1]) * np.where(finite, nu / np.where(finite, nu - 2.0, 1.0), np.inf)
+
+    def cdf(self, u: Array, y: Array) -> Array:
+        """Probability of an observation of at most y."""
+        return stdtr(self._degrees(u), (y - u[:, 0]) * np.exp(-0.5 * u[:, 1]))
+
+    def sample(self, u: Array, rng: np.random.RandomState) -> Array:
+        """Draws of y."""
+        T = np.clip(rng.standard_t(self._degrees(u)), -_FARTHEST, _FARTHEST)
+        return u[:, 0] + T * np.exp(0.5 * u[:, 1])
+
+    def averaged_quantile(self, average: Average, n_rows: int, q: float) -> Array:
+        """Quantile ``(n_rows,)`` of each row's observation under a mixture.
+
+        The mixture may have no variance, which elsewhere bounds its quantiles: the search begins
+        at the mean of the components' quantiles and doubles its interval until that holds the
+        quantile.
+        """
+        every = np.arange(n_rows)
+
+        def cdf(t: Array, rows: Array) -> Array:
+            at = np.empty(n_rows)
+            at[rows] = t
+            return average(lambda u, some: self.cdf(u, at[some, None]), rows)
+
+        def quantile(u: Array, rows: Array) -> Array:
+            nu = self._degrees(u)
+            one = nu[:1] if (nu == nu[:1]).all() else nu
+            return u[:, 0] + np.exp(0.5 * u[:, 1]) * stdtrit(one, q)
+
+        start = average(quantile, every)
+        unit = average(lambda u, rows: np.exp(0.5 * u[:, 1]), every)
+
+        def density(u: Array, rows: Array) -> Array:
+            return np.exp(self.log_density(np.array(u, dtype=float), start[rows, None]))
+
+        ends = []
+        for sign in (-1.0, 1.0):
+            end, step, rows = start + sign * unit, unit.copy(), every
+            while len(rows):
+                rows = rows[sign * (cdf(end[rows], rows) - q) < 0]
+                step[rows] *= 2.0
+                end[rows] += sign * step[rows]
+            ends.append(end)
+        begin = start, average(density, every), np.full(n_rows, 0.5)
+        return solve_quantile(cdf, q, start, unit, start=begin, bracket=(ends[0], ends[1]))
+
+    def _degrees(self, u: Array) -> Array:
+        return np.minimum(np.exp(np.clip(u[:, 2], -_LIMIT, _LIMIT)), _NORMAL)
