@@ -83,9 +83,9 @@ class RealSet:
 Loader = Callable[[], pd.DataFrame]
 
 
-def _sklearn(name: str) -> Loader:
+def _sklearn(name: str, **options: object) -> Loader:
     """Frame of a set that scikit-learn loads, with the column "target"."""
-    return lambda: getattr(sklearn.datasets, f"load_{name}")(as_frame=True).frame
+    return lambda: getattr(sklearn.datasets, f"load_{name}")(as_frame=True, **options).frame
 
 
 def _statsmodels(name: str) -> Loader:
@@ -452,13 +452,6 @@ SETS = {
         drop=f"{_BIRTHS} bweight prenatal prenatal1",
         source="tests of statsmodels; Cattaneo 2010",
     ),
-    "cancer in counties": RealSet(
-        "counts",
-        lambda: _statsmodels("cancer")().assign(people=lambda frame: frame["population"]),
-        "cancer",
-        size="people",
-        source="statsmodels; Rice",
-    ),
     # ---- totals
     "star98": RealSet(
         "totals",
@@ -567,8 +560,11 @@ SETS = {
         drop="Case diagnosis const rate volumne",
         source="tests of statsmodels; Finney 1947",
     ),
-    "digits": RealSet(
-        "classes", _sklearn("digits"), "target", source="scikit-learn; Alpaydin and Kaynak 1998"
+    "digits 0 to 2": RealSet(
+        "classes",
+        _sklearn("digits", n_class=3),
+        "target",
+        source="scikit-learn; Alpaydin and Kaynak 1998",
     ),
     # ---- ordered classes
     "party": RealSet(

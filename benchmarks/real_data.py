@@ -1,14 +1,15 @@
 """Coverage of default fits on real data sets, beside other libraries: ``docs/real_data.md``.
 
     python -m benchmarks.real_data              measure the sets that have no result yet
-    python -m benchmarks.real_data --again      measure all of them anew
+    python -m benchmarks.real_data --again      forget the results, and measure all of them anew
     python -m benchmarks.real_data engel iris   measure these anew
     python -m benchmarks.real_data --fits       make the fits to all rows anew: what they say
 
-Each set is cut into ten folds, and the rows of each are predicted from those of the others: by the
-default fit, by other libraries (``benchmarks._real_peers``) and, where ``check_model`` has one, by
-its suggestion. The results are in ``benchmarks/results/real_data.json``, which is written after
-every set.
+Each set is cut into ten folds, or three where a fit takes ten seconds. The rows of each fold are
+predicted from those of the others: by the default fit, by other libraries
+(``benchmarks._real_peers``) and, where ``check_model`` has one, by its suggestion. The results are
+in ``benchmarks/results/real_data.json``, which is written after every set: a measurement that was
+stopped goes on without ``--again``.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from benchmarks._real_sets import SETS, Data
 from skbayes_sgld.criticism.remedies import fit_like
 
 RESULTS = Path(__file__).parent / "results" / "real_data.json"
-_N_FOLDS, _N_SAMPLES = 10, 2_000
+_N_FOLDS, _FEWER_FOLDS, _LONG = 10, 3, 10.0  # fewer folds from so many seconds a fit
+_N_SAMPLES = 2_000
 _LABELS = "classes", "ordered classes"
 
 
@@ -85,19 +87,22 @@ def _held(draws: np.ndarray, ends: np.ndarray) -> np.ndarray:
 # ---- one set -------------------------------------------------------------------------------------
 
 
-def folds(data: Data) -> list[tuple[Data, Data, np.ndarray]]:
+Folds = list[tuple[Data, Data, np.ndarray]]
+
+
+def cut(data: Data, n_folds: int) -> Folds:
     """Rows to fit and rows to predict, with the positions of the latter."""
     splitter = StratifiedKFold if data.kind in _LABELS else KFold
-    splits = splitter(_N_FOLDS, shuffle=True, random_state=0).split(data.X, data.y)
+    splits = splitter(n_folds, shuffle=True, random_state=0).split(data.X, data.y)
     return [(data.rows(train), data.rows(test), test) for train, test in splits]
 
 
-def judge(method: Callable[[Data, Data], Judged], data: Data) -> Judged | str:
+def judge(method: Callable[[Data, Data], Judged], folds: Folds) -> Judged | str:
     """Judged rows of all folds; text: what was raised."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what a fit says is noted by the fit to all rows
-            parts = [(rows, method(train, test)) for train, test, rows in folds(data)]
+            parts = [(rows, method(train, test)) for train, test, rows in folds]
         return joined(parts)
     except Exception as error:  # noqa: BLE001  (the table says what a library raises)
         return f"{type(error).__name__}: {error}"
@@ -128,45 +133,56 @@ def fit_to_all(name: str) -> tuple[Any, dict[str, Any]]:
     return fitted, {"seconds": seconds, "said": said}
 
 
+def check(fitted: Any, data: Data) -> tuple[Any, dict[str, Any]]:
+    """What ``check_model`` suggests, if anything; the kinds of misfit it finds, and its seconds."""
+    begin = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = package.check_model(fitted, data.X, data.y, **of_rows(data))
+    seconds = time.process_time() - begin
+    wrong = found.table["verdict"] == "misfit"
+    kinds = [each.kind for each, bad in zip(found._checks, wrong, strict=True) if bad]
+    text = "" if found.suggestion is None else " ".join(str(found.suggestion).split())
+    about = {"misfits": list(dict.fromkeys(kinds)), "check_seconds": seconds}
+    return found.suggestion, about | {"suggestion": text, "reason": found.reason}
+
+
 def measure(name: str) -> dict[str, Any]:
     """Everything that is kept of a set."""
     data, model = SETS[name].data(), default(SETS[name].kind)
     fitted, of_fit = fit_to_all(name)
-    reference = judge(lambda train, test: ours(model, train, test), data)
+    folds = cut(data, _FEWER_FOLDS if of_fit["seconds"] > _LONG else _N_FOLDS)
+    reference = judge(lambda train, test: ours(model, train, test), folds)
     beside = None if isinstance(reference, str) else reference
     methods = {"default": summary(reference)}
     for peer, method in PEERS[data.kind].items():
-        methods[peer] = summary(judge(method, data), beside)
-    found = {"n": len(data.y), "d": data.X.shape[1], **of_fit, "suggestion": "", "reason": ""}
-    try:
-        checked = package.check_model(fitted, data.X, data.y, **of_rows(data))
-        found["reason"] = checked.reason
-    except Exception as error:  # noqa: BLE001  (the table says what is raised)
-        found["reason"], checked = f"{type(error).__name__}: {error}", None
-    if checked is not None and checked.suggestion is not None:
-        found["suggestion"] = " ".join(str(checked.suggestion).split())
-        suggested = judge(lambda train, test: ours(checked.suggestion, train, test), data)
+        methods[peer] = summary(judge(method, folds), beside)
+    suggestion, of_check = check(fitted, data)
+    if suggestion is not None:
+        suggested = judge(lambda train, test: ours(suggestion, train, test), folds)
         methods["suggestion"] = summary(suggested, beside)
-    return found | {"methods": methods}
+    about = {"n": len(data.y), "d": data.X.shape[1], "folds": len(folds)}
+    return about | of_fit | of_check | {"methods": methods}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.real_data", description=__doc__)
     parser.add_argument("sets", nargs="*", help=f"some of {', '.join(SETS)}")
-    parser.add_argument("--again", action="store_true", help="measure what has been measured too")
+    parser.add_argument("--again", action="store_true", help="forget what has been measured")
     parser.add_argument("--fits", action="store_true", help="what the fits to all rows say, alone")
     options = parser.parse_args()
     unknown = set(options.sets) - set(SETS)
     if unknown:
         parser.error(f"no set is {', '.join(map(repr, unknown))}; choose from {', '.join(SETS)}")
-    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    forget = options.again and not options.sets
+    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() and not forget else {}
     for name in kept if options.fits else ():
         kept[name] |= fit_to_all(name)[1]
     if options.fits:
         RESULTS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
         return
     for name in options.sets or SETS:
-        if options.sets or options.again or name not in kept:
+        if options.sets or name not in kept:
             begin = time.perf_counter()
             kept[name] = measure(name)
             ordered = {each: kept[each] for each in SETS if each in kept}

@@ -24,8 +24,12 @@ from benchmarks._real_sets import SETS
 from benchmarks.real_data import RESULTS, default, fit
 from skbayes_sgld import (
     ModelMisfitWarning,
+    SGLDBetaBinomialRegressor,
+    SGLDGammaRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
+    SGLDNegativeBinomialRegressor,
+    SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
 )
 from skbayes_sgld.estimators.sampled import SampledEstimator
@@ -55,6 +59,31 @@ def _exposed(rng: np.random.Generator, X: np.ndarray, eta: np.ndarray) -> Any:
     return SGLDPoissonRegressor(random_state=0), {"y": y, "exposure": exposure}
 
 
+def _negative_binomial(rng: np.random.Generator, X: np.ndarray, eta: np.ndarray) -> Any:
+    mean, shape = np.exp(eta + rng.uniform(-1.0, 4.0)), rng.uniform(0.3, 5.0)
+    y = rng.poisson(mean * rng.gamma(shape, 1.0 / shape, len(eta)))
+    return SGLDNegativeBinomialRegressor(random_state=0), {"y": y}
+
+
+def _gamma(rng: np.random.Generator, X: np.ndarray, eta: np.ndarray) -> Any:
+    shape = rng.uniform(0.5, 10.0)
+    y = np.exp(eta) * rng.gamma(shape, 1.0 / shape, len(eta))
+    return SGLDGammaRegressor(random_state=0), {"y": y}
+
+
+def _totals(rng: np.random.Generator, X: np.ndarray, eta: np.ndarray) -> Any:
+    trials = rng.integers(1, 50, len(eta))
+    y = rng.binomial(trials, 1.0 / (1.0 + np.exp(-eta)))
+    return SGLDLogisticRegression(random_state=0), {"y": y, "n_trials": trials}
+
+
+def _wider_totals(rng: np.random.Generator, X: np.ndarray, eta: np.ndarray) -> Any:
+    trials, size = rng.integers(1, 50, len(eta)), rng.uniform(1.0, 20.0)
+    p = 1.0 / (1.0 + np.exp(-eta))
+    y = rng.binomial(trials, rng.beta(size * p, size * (1.0 - p)))
+    return SGLDBetaBinomialRegressor(random_state=0), {"y": y, "n_trials": trials}
+
+
 def _logistic(rng: np.random.Generator, X: np.ndarray, eta: np.ndarray) -> Any:
     y = rng.random(len(eta)) < 1.0 / (1.0 + np.exp(-2.0 * eta))
     y[:2] = False, True
@@ -68,13 +97,24 @@ def _three(rng: np.random.Generator, X: np.ndarray, eta: np.ndarray) -> Any:
     return SGLDLogisticRegression(random_state=0), {"y": y}
 
 
+def _ordered(rng: np.random.Generator, X: np.ndarray, eta: np.ndarray) -> Any:
+    y = np.digitize(2.0 * eta + rng.logistic(size=len(eta)), [-1.0, 0.0, 1.5])
+    y[:4] = 0, 1, 2, 3
+    return SGLDOrdinalClassifier(random_state=0), {"y": y}
+
+
 FAMILIES: dict[str, Make] = {
     "linear": _linear,
     "log-linear noise": _log_linear,
     "Poisson": _poisson,
     "Poisson, exposure": _exposed,
+    "negative binomial": _negative_binomial,
+    "Gamma": _gamma,
+    "totals": _totals,
+    "beta-binomial totals": _wider_totals,
     "logistic": _logistic,
     "three classes": _three,
+    "ordered classes": _ordered,
 }
 
 

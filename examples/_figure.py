@@ -14,7 +14,10 @@ import pandas as pd
 from _numbers import write
 from sklearn.exceptions import ConvergenceWarning
 
+from skbayes_sgld import ModelMisfitWarning
+
 BLUE, ORANGE, GREEN, GREY, RED = "#0072B2", "#D55E00", "#009E73", "#8C8C8C", "#C00000"
+PURPLE = "#7B4FA3"
 PRINTED, RIGHT, EXACT = ORANGE, BLUE, RED  # a figure as printed, as it should be, and the truth
 FIGURES = Path(__file__).resolve().parents[1] / "docs" / "figures"
 
@@ -98,3 +101,17 @@ def unconverged(expected: bool = True) -> Iterator[None]:
         if expected:
             warnings.simplefilter("ignore", ConvergenceWarning)  # the subject of the figure
         yield
+
+
+@contextmanager
+def misfit() -> Iterator[list[str]]:
+    """Collect the warnings of a model that is expected not to fit, instead of showing them."""
+    messages: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ModelMisfitWarning)
+        yield messages
+    for one in caught:
+        if issubclass(one.category, ModelMisfitWarning):
+            messages.append(str(one.message))
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)

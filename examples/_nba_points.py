@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from _figure import BLUE, GREEN, ORANGE, new_figure, save, say, show, tidy
+from _figure import BLUE, GREEN, ORANGE, PURPLE, misfit, new_figure, save, say, show, tidy
 from _nba import COVERAGE, Work, percent, pipeline
 from _numbers import share
 from scipy.stats import binomtest
+from sklearn.base import BaseEstimator, clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GroupKFold
 from sklearn.utils import Bunch
 
-from skbayes_sgld import SGLDLinearRegression
+from skbayes_sgld import SGLDLinearRegression, check_model, predict_quantiles
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 SHOOTING = ("points", "field_goal", "three_point", "free_throw")  # how the columns' names start
@@ -27,16 +30,31 @@ def regress_points(rookies: Bunch, work: Work, output: Path) -> dict[str, Any]:
     points = rookies.data["points"].to_numpy()
     splitter = GroupKFold(work.n_folds, shuffle=True, random_state=0)
     folds = list(splitter.split(X, groups=rookies.names))
-    quantiles = {
-        "points": held_out_quantiles(X, points, folds, work),
-        "unequal": held_out_quantiles(X, points, folds, work, noise_model="log_linear"),
-        "root": held_out_quantiles(X, np.sqrt(points), folds, work).clip(0) ** 2,
+    linear = SGLDLinearRegression(n_draws=work.n_draws, random_state=0)
+    unequal = clone(linear).set_params(noise_model="log_linear")
+    say(f"points on {', '.join(X)}, all {len(X):,} rookies. The fit warns:")
+    default = pipeline(linear)
+    with misfit() as warned:
+        default.fit(X, points)
+    for message in warned:
+        say(message)
+    check = check_model(default, X, points)
+    print(indent(str(check), "  ") + "\n", flush=True)
+    models = {
+        "points": default,
+        "unequal": pipeline(unequal),
+        "root": TransformedTargetRegressor(pipeline(linear), func=np.sqrt, inverse_func=square),
+        "suggested": check.suggestion,
     }
+    with misfit():  # in every fold, as above
+        quantiles = {
+            name: held_out_quantiles(model, X, points, folds) for name, model in models.items()
+        }
     say(
-        f"points on {', '.join(X)}; {work.n_folds} folds by name, pooled. 'unequal' has "
-        "a noise whose log is linear in these columns, the others one noise for all. 'root' is the "
-        "same regression of the square root of the points, usual for counts; the ends of its "
-        "intervals are squared."
+        f"Does what check_model says hold for rookies whom the fit has not seen? {work.n_folds} "
+        "folds by name, pooled. 'unequal' has a noise whose log is linear in these columns; 'root' "
+        "is the regression of the square root of the points, with one noise; 'suggested' is "
+        "check.suggestion."
     )
     inside = {name: is_inside(values, points) for name, values in quantiles.items()}
     predicted = quantiles["points"][:, -1]
@@ -58,22 +76,24 @@ def regress_points(rookies: Bunch, work: Work, output: Path) -> dict[str, Any]:
     }
 
 
+def square(root: np.ndarray) -> np.ndarray:
+    """Square of a root, and 0 for a number below 0."""
+    return np.square(np.maximum(root, 0.0))
+
+
 def held_out_quantiles(
+    model: BaseEstimator,
     X: pd.DataFrame,
     y: np.ndarray,
     folds: list[tuple[np.ndarray, np.ndarray]],
-    work: Work,
-    noise_model: str = "constant",
 ) -> np.ndarray:
     """Ends of the intervals, all lower ones first, then the median."""
-    settings = {"n_draws": work.n_draws, "noise_model": noise_model, "random_state": 0}
     levels = np.array(LEVELS)
     q = np.concatenate([(1 - levels) / 2, (1 + levels) / 2, [0.5]])
     values = np.empty((len(y), len(q)))
     for train, test in folds:
-        model = pipeline(SGLDLinearRegression(**settings))
-        model.fit(X.iloc[train], y[train])
-        values[test] = model["model"].predict_quantiles(model[:-1].transform(X.iloc[test]), q)
+        fitted = clone(model).fit(X.iloc[train], y[train])
+        values[test] = predict_quantiles(fitted, X.iloc[test], q)
     return values
 
 
@@ -98,13 +118,13 @@ def binomial_error(levels: float | np.ndarray, n: int) -> np.ndarray:
 def show_coverage(inside: dict[str, np.ndarray], quantiles: dict[str, np.ndarray]) -> None:
     """Print nominal and observed coverage, and what the intervals cost in width."""
     n, k = len(inside["points"]), len(LEVELS)
-    columns = {"binomial s.e.": [percent(binomial_error(level, n), 1) for level in LEVELS]}
+    rows = {"binomial s.e.": [percent(binomial_error(level, n), 1) for level in LEVELS]}
     for name, values in quantiles.items():
         width = (values[:, k:-1] - values[:, :k]).mean(axis=0)
-        columns[f"{name}: covers"] = [percent(share, 1) for share in inside[name].mean(axis=0)]
-        columns[f"{name}: width"] = [f"{value:.1f}" for value in width]
+        rows[f"{name}: covers"] = [percent(share, 1) for share in inside[name].mean(axis=0)]
+        rows[f"{name}: width"] = [f"{value:.1f}" for value in width]
     say(f"Coverage of {n:,} held-out rookies (width: mean, in points a game):")
-    show(pd.DataFrame(columns, index=[percent(level) for level in LEVELS]))
+    show(pd.DataFrame(rows, index=[percent(level) for level in LEVELS]).T)
 
 
 def show_thirds(
@@ -120,7 +140,7 @@ def show_thirds(
         "binomial s.e.": by_third.size().map(lambda n: percent(binomial_error(COVERAGE, n), 1)),
     }
     for name in covered:
-        columns[f"{name}: covers"] = by_third[name].mean().map(lambda share: percent(share, 1))
+        columns[name] = by_third[name].mean().map(lambda share: percent(share, 1))
     say(f"The {percent(COVERAGE)} intervals, by thirds of the predicted points:")
     show(pd.DataFrame(columns))
 
@@ -131,19 +151,18 @@ def judge_coverage(
     """Say how far the coverage is from nominal, and whether unequal noise is why."""
     error = binomial_error(np.array(LEVELS), len(residual))
     off = {name: (x.mean(axis=0) - np.array(LEVELS)) / error for name, x in inside.items()}
-    worst = {name: f"{values[np.abs(values).argmax()]:+.1f}" for name, values in off.items()}
+    worst = [f"{values[np.abs(values).argmax()]:+.1f} for {name}" for name, values in off.items()]
     sd = pd.Series(residual).groupby(thirds, observed=True).std()
     text = (
-        "The coverage furthest from nominal is off by "
-        f"{worst['points']} standard errors for points, {worst['unequal']} for unequal and "
-        f"{worst['root']} for root. The residuals have a standard deviation of "
+        f"Over all rookies, the coverage furthest from nominal is off by {', '.join(worst)} (in "
+        "standard errors). The residuals have a standard deviation of "
         f"{sd.iloc[0]:.2f} points in the lowest third and {sd.iloc[-1]:.2f} in the highest: "
     )
     if sd.max() > 1.25 * sd.min():
         return text + (
             "the noise is unequal. Under one noise for all the intervals are too wide for some and "
             "too narrow for others, and where they are right on average it is because these "
-            "cancel; noise_model='log_linear' has them right in every third."
+            "cancel: look at the thirds."
         )
     return text + "the noise is about equal, as the model assumes."
 
@@ -156,9 +175,10 @@ def draw_coverage(inside: dict[str, np.ndarray], thirds: pd.Categorical, output:
     left.plot([40, 100], [40, 100], color="black", linewidth=0.8)
     right.axhline(100 * COVERAGE, color="black", linewidth=0.8)
     for name, side, color, marker, label in (
-        ("points", -1, BLUE, "o", "regression of points"),
-        ("unequal", 0, GREEN, "D", "with unequal noise"),
-        ("root", 1, ORANGE, "s", "of their square root, squared back"),
+        ("points", -1.5, BLUE, "o", "regression of points"),
+        ("unequal", -0.5, GREEN, "D", "with unequal noise"),
+        ("root", 0.5, ORANGE, "s", "of their square root, squared back"),
+        ("suggested", 1.5, PURPLE, "^", "suggested by check_model"),
     ):
         style = {"color": color, "fmt": marker, "markersize": 5, "label": label}
         values = inside[name]

@@ -6,8 +6,9 @@
    with the default settings, which have no step size to choose;
 3. coefficients: means, intervals and diagnostics, as a table and a forest plot;
 4. six rookies that the fit has not seen: probability, credible band and true outcome;
-5. points, predicted from the columns that are not about shooting: do 50, 80, 90 and 95 % predictive
-   intervals hold that share of rookies whom the fit has not seen?
+5. points, predicted from the columns that are not about shooting: the fit warns that its model is
+   wrong, ``check_model`` says where and suggests another one, and folds show which model's 50, 80,
+   90 and 95 % predictive intervals hold that share of rookies whom the fit has not seen.
 
 Usage: ``python examples/nba_rookies.py [--output DIR] [--quick]``. It prints as it goes, takes
 about a minute and writes its figures to DIR. It needs Matplotlib:

@@ -28,6 +28,7 @@ from skbayes_sgld.plotting import (
     CoverageDisplay,
     DensityDisplay,
     ForestDisplay,
+    PartialDependenceDisplay,
     PredictiveIntervalDisplay,
     ProbabilityContourDisplay,
     RankDisplay,
@@ -87,7 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     draw_draws(figure, linear)
     save(figure, options.output, "displays_draws.png")
 
-    figure = new_figure(11.0, 7.4)
+    figure = new_figure(12.0, 7.8)
+    figure.suptitle("Displays of predictions: diabetes patients (top), NBA rookies (below)")
     panels = figure.subplots(2, 3)
     PredictiveIntervalDisplay.from_estimator(
         curve, X_new[["bmi"]], y_new, y_name=TARGET, ax=panels[0, 0]
@@ -95,16 +97,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     PredictiveIntervalDisplay.from_estimator(linear, X_new, y_new, y_name=TARGET, ax=panels[0, 1])
     CoverageDisplay.from_estimator(linear, X_new, y_new, ax=panels[0, 2])
     ReliabilityDisplay.from_estimator(labels, career[1], career[3], ax=panels[1, 0])
-    grid = panels[1, 1].get_gridspec()
-    for panel in panels[1, 1:]:
-        panel.remove()
-    wide = figure.add_subplot(grid[1, 1:])
+    PartialDependenceDisplay.from_estimator(
+        labels, career[1], "games_played", y_name="probability of five years", ax=panels[1, 1]
+    )
+    panels[1, 1].set_xlabel("games played in the first season")
     rows, names = career[0][two][:FEW], career[2][:FEW]
-    ProbabilityContourDisplay.from_estimator(plane, rows, names, ax=wide)
+    ProbabilityContourDisplay.from_estimator(plane, rows, names, ax=panels[1, 2])
     save(figure, options.output, "displays_predictions.png")
     say(
         "To see: chains that agree; a body mass index that counts; 90 % intervals that hold about "
-        "that share of new rows; and of each bin's rookies about the share that was predicted."
+        "that share of new rows; of each bin's rookies about the share that was predicted; and a "
+        "probability of five years that rises with the games played, all other columns as they are."
     )
 
 

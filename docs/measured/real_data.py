@@ -11,6 +11,9 @@ import sys
 from math import floor, isfinite, log10, nan, sqrt
 from pathlib import Path
 
+import numpy as np
+from scipy.stats import binomtest
+
 sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "examples")]
 
 from _figure import parse, show_rows  # noqa: E402
@@ -23,6 +26,7 @@ from benchmarks.real_data import RESULTS, measure  # noqa: E402
 QUICK = "stackloss", "spector"
 KINDS = tuple(dict.fromkeys(each.kind for each in SETS.values()))
 _SHARES = ("90 %", *GROUPS[1:], "±", "± of a third", "50 %")
+_REPLICATES = 4_000  # of a set whose model is right
 _FLIPS = 0.01  # share of rows that another seed's draws move to the other side of an interval's end
 
 
@@ -35,6 +39,11 @@ def figure(value, error):
     """Number of three digits."""
     digits = 2 - floor(log10(abs(value))) if value else 2
     return measured(value, error, f",.{max(0, digits)}f")
+
+
+def warned(kept):
+    """Whether the fit to all rows told a misfit."""
+    return any(text.startswith("ModelMisfitWarning") for text in kept["said"])
 
 
 def told(said):
@@ -63,15 +72,21 @@ def row(first, columns, cells):
 def default_row(name, kept):
     """Row of a default fit."""
     found, n = kept["methods"]["default"], kept["n"]
-    first = {"set": name, "n": f"{n:,}", "d": f"{kept['d']}", "said": told(kept["said"])}
+    first = {"set": name, "n": f"{n:,}", "d": f"{kept['d']}", "fit said": told(kept["said"])}
+    first["check_model finds"] = ", ".join(kept["misfits"]) or "nothing"
     if "raised" in found:
-        return row(first | {"said": found["raised"]}, _SHARES + ("score", "seconds"), {})
+        columns = (*_SHARES, "score", "fit, s", "check_model, s")
+        return row(first | {"fit said": found["raised"].partition(":")[0]}, columns, times_of(kept))
     score = figure(found["score"], 0.02 * abs(found["score"]))
-    return first | shares(found, n) | {"score": score, "seconds": time_of(kept)}
+    return first | shares(found, n) | {"score": score} | times_of(kept)
 
 
-def time_of(kept):
-    return measured(kept["seconds"], None, ".2f")
+def times_of(kept):
+    """Seconds of the fit and of ``check_model``."""
+    return {
+        "fit, s": measured(kept["seconds"], None, ".2f"),
+        "check_model, s": measured(kept["check_seconds"], None, ".1f"),
+    }
 
 
 def worst_third(found):
@@ -103,8 +118,10 @@ def suggestion_row(name, kept):
     first = {"set": name, "suggestion": f"`{text}`"}
     if "raised" in found:
         return row(first, _SHARES + ("score / default",), {})
-    ratio = measured(found["ratio"][0], 0.02, ".2f")
-    return first | shares(found, kept["n"]) | {"score / default": ratio}
+    cells = shares(found, kept["n"])
+    if "ratio" in found:  # not where the default raised
+        cells["score / default"] = measured(found["ratio"][0], 0.02, ".2f")
+    return row(first, (*_SHARES, "score / default"), cells)
 
 
 def set_row(name):
@@ -128,15 +145,10 @@ def verdicts(results):
         if not of_kind:
             continue
         methods = ["default"] if kind == "all" else list(next(iter(of_kind.values()))["methods"])
-        if any("suggestion" in kept for kept in of_kind.values()):
-            methods = [*(m for m in methods if m != "suggestion"), "suggestion"]
-        for method in methods:
-            asked = [n for n in of_kind if method != "suggestion" or "suggestion" in of_kind[n]]
-            groups = {name: wrong_in(of_kind[name], method) for name in asked}
-            silent = [n for n, g in groups.items() if g and not of_kind[n]["said"]]
+        for method in [*(m for m in methods if m != "suggestion"), "suggestion"]:
+            groups = {name: wrong_in(kept, method) for name, kept in of_kind.items()}
             overall = [n for n, g in groups.items() if not {"raised", "all", "50 %"} & set(g)]
             thirds = [n for n, g in groups.items() if not {"raised", *GROUPS[1:]} & set(g)]
-            of_fits = method == "default"
             rows[f"{kind}, {method}"] = {
                 "kind": kind,
                 "method": method,
@@ -144,9 +156,79 @@ def verdicts(results):
                 "raised": number(sum(g == ["raised"] for g in groups.values())),
                 "hold overall": number(len(overall)),
                 "hold in every third": number(len(thirds)),
-                "wrong in silence": number(len(silent)) if of_fits else "",
+                "hold in both": number(sum(not g for g in groups.values())),
             }
     return rows
+
+
+def sayings(results):
+    """Numbers of sets whose default intervals do not hold, and that do, by what is said of them."""
+    rows = {}
+    for kind in (*KINDS, "all"):
+        of_kind = [k for n, k in results.items() if kind in ("all", SETS[n].kind)]
+        for holding in (False, True):
+            some = [k for k in of_kind if bool(wrong_in(k, "default")) is not holding]
+            found = [(warned(kept), bool(kept["misfits"])) for kept in some]
+            rows[f"{kind}, {'hold' if holding else 'do not hold'}"] = {
+                "kind": kind,
+                "default intervals": "hold" if holding else "do not hold",
+                "sets": number(len(some)),
+                "fit warned": number(sum(fit for fit, _ in found)),
+                "check_model says it": number(sum(check for _, check in found)),
+                "silent": number(sum(not fit and not check for fit, check in found)),
+            }
+    return rows
+
+
+def groups_of(kept):
+    """Number of rows and cell of each share that is judged: 50 and 90 % of all, 90 % of thirds."""
+    n, found = kept["n"], kept["methods"]["default"]["coverage"]
+    thirds = [len(part) for part in np.array_split(np.arange(n), 3)]
+    cells = [found["0.5"]["all"], *(found["0.9"][group] for group in GROUPS)]
+    return list(zip([n, n, *thirds], cells, strict=True))
+
+
+def chance(kept):
+    """P-value of the five shares together (binomial, Bonferroni), as a right model would give."""
+    p = [
+        binomtest(round(share * n), n, min(expected, 1.0)).pvalue
+        for n, (share, expected, _) in groups_of(kept)
+    ]
+    return min(1.0, len(p) * min(p))
+
+
+def named(results):
+    """Row of each set whose intervals do not hold by default, or after the suggestion."""
+    rows = {}
+    for name, kept in results.items():
+        before, after = (wrong_in(kept, method) for method in ("default", "suggestion"))
+        if before or after:
+            suggested = "suggestion" in kept["methods"]
+            rows[name] = {
+                "set": name,
+                "n": f"{kept['n']:,}",
+                "default does not hold": ", ".join(before) or "-",
+                "p-value": "-" if "raised" in before else measured(chance(kept), None, ".1g"),
+                "fit warned": "yes" if warned(kept) else "no",
+                "check_model says it": "yes" if kept["misfits"] else "no",
+                "suggestion does not hold": (", ".join(after) or "-") if suggested else "none",
+            }
+    return rows
+
+
+def by_chance(results):
+    """Expected number of sets that would be judged not to hold, were every model right."""
+    rng, total = np.random.default_rng(0), 0.0
+    for kept in results.values():
+        if "raised" in kept["methods"]["default"]:
+            continue
+        (n, half), _, *parts = groups_of(kept)
+        inside = [rng.binomial(size, cell[1], _REPLICATES) for size, cell in parts]
+        of_half = rng.binomial(n, half[1], _REPLICATES)
+        numbers = zip([of_half, sum(inside), *inside], groups_of(kept), strict=True)
+        held = [holds(k / size, *cell[1:]) for k, (size, cell) in numbers]
+        total += 1.0 - np.mean(np.all(held, axis=0))
+    return measured(total, sqrt(total / _REPLICATES), ".1f")
 
 
 def number(value):
@@ -173,8 +255,11 @@ def main(arguments=None):
     if options.quick:
         return tables({name: measure(name) for name in QUICK})
     results = json.loads(RESULTS.read_text())
-    found = tables(results) | {"verdicts": verdicts(results)}
+    found = tables(results) | {"verdicts": verdicts(results), "sayings": sayings(results)}
     show_rows(found["verdicts"])
+    show_rows(found["sayings"])
+    found |= {"named": named(results), "by chance": by_chance(results)}
+    show_rows(found["named"])
     found["number"] = measured(len(results), show=".0f")
     return found
 
