@@ -75,7 +75,7 @@ truth: $(VENV)/.stamp-test ## compare the default settings with independent refe
 	@$(PY) -m tests.references
 	@MPLBACKEND=Agg $(PY) -m pytest -m truth tests/references/test_false_alarms.py tests/calibration -s
 
-real-data: $(VENV)/.stamp-test ## measure coverage on real data sets, fifteen minutes (REAL_ARGS="engel iris" for some, REAL_ARGS= for the missing)
+real-data: $(VENV)/.stamp-test ## measure coverage on real data sets, half an hour (REAL_ARGS="engel iris" for some, REAL_ARGS= for the missing)
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 nice -n 10 $(PY) -m benchmarks.real_data $(REAL_ARGS)
 	@$(PY) docs/pages.py --run real_data
 
